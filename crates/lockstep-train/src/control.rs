@@ -1,0 +1,97 @@
+//! What the coordinator and a worker say to each other over the control link.
+//!
+//! Numbers that decide the result never pass here: workers agree on those among themselves through
+//! the gang's collectives. The coordinator starts, listens, stops and reports.
+
+use crate::event::{EpochResult, Metrics, Progress};
+use lockstep_job::Job;
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// A worker's place in the gang and all it needs to know to begin.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Assignment {
+    /// The effective job, paths already resolved.
+    pub job: Job,
+    /// The run's folder; rank 0 writes the weights there.
+    pub run_dir: PathBuf,
+    /// This worker's rank.
+    pub rank: usize,
+    /// Number of workers.
+    pub workers: usize,
+    /// How the workers reach each other.
+    pub transport: Transport,
+    /// A state to go on from: the file that an interrupted run left.
+    pub resume: Option<PathBuf>,
+}
+
+/// How the workers of a gang exchange gradients and parameters.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Transport {
+    /// One worker: nothing to exchange.
+    Solo,
+    /// A shared memory segment, inherited as this file descriptor.
+    Shm {
+        /// The descriptor's number in the worker.
+        fd: i32,
+    },
+    /// TCP connections between all pairs.
+    Tcp {
+        /// Each rank's listener, by rank.
+        peers: Vec<SocketAddr>,
+    },
+}
+
+/// From the coordinator to a worker.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "message", rename_all = "snake_case")]
+pub enum ToWorker {
+    /// Join the gang and train.
+    Begin(Box<Assignment>),
+    /// Finish the step in progress, write the state, and end.
+    Stop,
+}
+
+/// From a worker to the coordinator.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "message", rename_all = "snake_case")]
+pub enum FromWorker {
+    /// The first optimizer step is done.
+    FirstStep,
+    /// Where training is. Every rank reports.
+    Progress(Progress),
+    /// An epoch ended. Rank 0 reports.
+    Epoch(EpochResult),
+    /// Training ended as asked and everything is written. Every rank reports.
+    Finished(Finished),
+    /// This worker cannot go on. The error names what and why.
+    Failed {
+        /// The whole error chain in one line.
+        error: String,
+        /// Whether this is only the consequence of another worker's failure (a peer was lost).
+        peer_lost: bool,
+    },
+}
+
+/// A worker's last report.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finished {
+    /// True when a stop was asked for before all epochs were trained.
+    pub interrupted: bool,
+    /// Epochs trained completely.
+    pub epochs: u32,
+    /// Metrics of the kept weights on the test set.
+    pub metrics: Option<Metrics>,
+    /// The epoch whose weights were kept.
+    pub best_epoch: Option<u32>,
+    /// SHA-256 of the final parameters and running statistics; the same on every rank.
+    pub weights_sha256: String,
+    /// Seconds spent in training steps alone.
+    pub step_s: f64,
+    /// Seconds from the first step to the last, evaluation included.
+    pub train_s: f64,
+    /// Training samples processed by the whole gang.
+    pub samples: u64,
+}

@@ -1,0 +1,187 @@
+//! What a run tells the world, one event at a time.
+//!
+//! Everything a person or a program learns about a run is one of these events, in order: the
+//! terminal view, the plain lines and `--json` are three renderings of the same stream, so none of
+//! them can know something that the others do not. The last event of every run is [`Event::Result`].
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// One thing that happened in a run. Serialises as `{"event": "...", ...}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Event {
+    /// The job was checked and its run folder exists; workers are about to start.
+    Started(Started),
+    /// A worker process joined the gang.
+    Worker {
+        /// Its rank.
+        rank: usize,
+        /// Its process id.
+        pid: u32,
+    },
+    /// Every worker has finished its first optimizer step.
+    FirstStep {
+        /// Seconds from the start of the command.
+        seconds: f64,
+    },
+    /// Where training is now; sent a few times a second.
+    Progress(Progress),
+    /// An epoch ended.
+    Epoch(EpochResult),
+    /// One line that a worker wrote to its standard output or error.
+    Log(LogLine),
+    /// Something that a person should know but that does not end the run.
+    Warning {
+        /// What it is, as a sentence.
+        message: String,
+    },
+    /// The run ended; always the last event.
+    Result(RunResult),
+}
+
+/// The run as it begins.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Started {
+    /// The run's unique name, also the name of its folder.
+    pub run: String,
+    /// The run's folder.
+    pub run_dir: PathBuf,
+    /// Number of worker processes.
+    pub workers: usize,
+    /// Number of lanes: the unit of arithmetic that fixes the result's bits.
+    pub lanes: usize,
+    /// `shm`, `tcp` or `solo`.
+    pub transport: String,
+    /// Training samples in an epoch.
+    pub train_samples: usize,
+    /// Samples set aside for validation; 0 without.
+    pub val_samples: usize,
+    /// Samples of the test set; 0 without.
+    pub test_samples: usize,
+    /// Parameters of the model.
+    pub parameters: usize,
+    /// Optimizer steps in an epoch.
+    pub steps_per_epoch: u64,
+    /// Epochs to train.
+    pub epochs: u32,
+    /// The effective configuration as `(key, value)` pairs in the job file's order.
+    pub config: Vec<(String, String)>,
+}
+
+/// A point within an epoch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Epoch, counted from 1.
+    pub epoch: u32,
+    /// Steps of this epoch that are done.
+    pub step: u64,
+    /// Steps of this epoch in all.
+    pub steps: u64,
+    /// Mean training loss of this epoch so far, over the reporting worker's lanes.
+    pub loss: f64,
+    /// Samples a second over all workers, since the last report.
+    pub samples_per_s: f64,
+    /// The rank that reports. Rank 0 stands for the gang; the others report on `-v` only.
+    pub rank: usize,
+}
+
+/// What an epoch came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EpochResult {
+    /// Epoch, counted from 1.
+    pub epoch: u32,
+    /// Optimizer steps since the beginning of the run.
+    pub step: u64,
+    /// Mean loss over the epoch's training samples.
+    pub train_loss: f64,
+    /// Share of the epoch's training samples that were classified rightly while training.
+    pub train_accuracy: f64,
+    /// On the validation set, if there is one.
+    pub val: Option<Metrics>,
+    /// On the whole test set, if there is one.
+    pub test: Option<Metrics>,
+    /// Seconds this epoch took, evaluation included.
+    pub seconds: f64,
+    /// Seconds since the first step of the run.
+    pub total_s: f64,
+    /// Training samples a second in this epoch, evaluation excluded.
+    pub samples_per_s: f64,
+    /// Whether this epoch is the best so far by validation loss; always true without validation data.
+    pub best: bool,
+}
+
+/// Classification metrics on a whole data set.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Metrics {
+    /// Mean cross-entropy.
+    pub loss: f64,
+    /// Share of samples whose most probable class is the right one.
+    pub accuracy: f64,
+}
+
+/// A line of a worker's output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogLine {
+    /// The worker's rank.
+    pub rank: usize,
+    /// The worker's process id.
+    pub pid: u32,
+    /// The line without its end.
+    pub line: String,
+    /// How many identical lines of other workers this one stands for; 1 when it is alone.
+    pub count: usize,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// All epochs were trained.
+    Succeeded,
+    /// It was asked to stop, and its state was written.
+    Interrupted,
+    /// It failed; `error` says why.
+    Failed,
+}
+
+/// The last word of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// How it ended.
+    pub status: Status,
+    /// The run's unique name.
+    pub run: String,
+    /// Number of worker processes.
+    pub workers: usize,
+    /// Number of lanes.
+    pub lanes: usize,
+    /// Epochs that were trained completely.
+    pub epochs: u32,
+    /// Metrics of the kept weights on the whole test set; absent without a test set or on failure.
+    pub metrics: Option<Metrics>,
+    /// The epoch whose weights were kept, counted from 1.
+    pub best_epoch: Option<u32>,
+    /// How long things took.
+    pub timing: Timing,
+    /// SHA-256 of the final parameters and running statistics; absent on failure.
+    pub weights_sha256: Option<String>,
+    /// The run's folder.
+    pub run_dir: PathBuf,
+    /// What went wrong, and which worker failed first.
+    pub error: Option<String>,
+}
+
+/// How long a run took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Timing {
+    /// From the start of the command to the end of the first optimizer step on all workers.
+    pub start_to_first_step_s: f64,
+    /// From the first step to the last, evaluation between epochs included.
+    pub train_s: f64,
+    /// From the start of the command to its result.
+    pub total_s: f64,
+    /// Training samples a second, evaluation excluded.
+    pub samples_per_s: f64,
+}
