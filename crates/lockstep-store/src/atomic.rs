@@ -1,0 +1,175 @@
+//! Files that are there in full or not at all.
+//!
+//! Bytes go to a hidden temporary file beside the target, which then takes the target's name in one
+//! step. A reader sees the old content or the new, never a part; a writer that dies leaves the
+//! target as it was.
+
+use crate::StoreError;
+use crate::name::random_letters;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Replaces the content of `path` by `bytes`, durably and in one step.
+///
+/// # Errors
+/// When the folder of `path` cannot be written; `path` is then as it was.
+pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let mut file = AtomicFile::create(path)?;
+    file.write_all(bytes)
+        .map_err(StoreError::io("write", path))?;
+    file.commit()
+}
+
+/// A file that is being written and gets its name when it is complete.
+///
+/// Dropped without [`commit`](AtomicFile::commit), it leaves no trace. It is not buffered: write in
+/// large pieces or wrap it in a [`std::io::BufWriter`].
+#[derive(Debug)]
+pub struct AtomicFile {
+    file: File,
+    temporary: PathBuf,
+    target: PathBuf,
+    committed: bool,
+}
+
+impl AtomicFile {
+    /// Opens a temporary file beside `target`, whose folder must exist.
+    ///
+    /// # Errors
+    /// When the folder of `target` is missing or cannot be written.
+    pub fn create(target: &Path) -> Result<AtomicFile, StoreError> {
+        let stem = target.file_name().unwrap_or_default().to_string_lossy();
+        let unique = format!(
+            ".{stem}.{}-{}.tmp",
+            std::process::id(),
+            random_letters::<8>()?
+        );
+        let temporary = target.with_file_name(unique);
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&temporary)
+            .map_err(StoreError::io("write", target))?;
+        Ok(AtomicFile {
+            file,
+            temporary,
+            target: target.to_owned(),
+            committed: false,
+        })
+    }
+
+    /// Gives the file its name, once its bytes are safe on the disk; then makes the name safe too.
+    ///
+    /// # Errors
+    /// When the disk refuses; the target is then as it was.
+    pub fn commit(self) -> Result<(), StoreError> {
+        self.file
+            .sync_all()
+            .map_err(StoreError::io("write", &self.target))?;
+        let folder = folder_of(&self.target).to_owned();
+        self.commit_unsynced()?;
+        let synced = File::open(&folder).and_then(|opened| opened.sync_all());
+        synced.map_err(StoreError::io("sync the folder", &folder))
+    }
+
+    /// Gives the file its name without waiting for the disk.
+    ///
+    /// For what can be rebuilt. Readers on this machine still see all or nothing, but after a power
+    /// failure the file may be short: its reader must be able to tell.
+    ///
+    /// # Errors
+    /// When the file cannot be renamed; the target is then as it was.
+    pub fn commit_unsynced(mut self) -> Result<(), StoreError> {
+        fs::rename(&self.temporary, &self.target).map_err(StoreError::io("write", &self.target))?;
+        self.committed = true;
+        Ok(())
+    }
+}
+
+impl Write for AtomicFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for AtomicFile {
+    fn drop(&mut self) {
+        if !self.committed {
+            // Nothing can be done about a failure here, and the name says that it is a leftover.
+            let _ = fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+/// The folder that holds `path`; a bare name lies in the current one.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn a_write_replaces_the_whole_content() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        write_atomic(&path, b"a long first content").unwrap();
+        write_atomic(&path, b"second").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"second");
+        assert_eq!(names(folder.path()), ["file"]);
+    }
+
+    #[test]
+    fn the_target_is_untouched_until_the_commit_and_the_temporary_name_is_hidden() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        write_atomic(&path, b"old").unwrap();
+        let mut file = AtomicFile::create(&path).unwrap();
+        file.write_all(b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        let pid = std::process::id().to_string();
+        let hidden = |name: &String| name.starts_with('.') && name.contains(&pid);
+        assert_eq!(
+            names(folder.path())
+                .iter()
+                .filter(|name| hidden(name))
+                .count(),
+            1
+        );
+        file.commit_unsynced().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_file_dropped_before_its_commit_leaves_no_trace() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut file = AtomicFile::create(&folder.path().join("file")).unwrap();
+        file.write_all(b"half").unwrap();
+        drop(file);
+        assert!(names(folder.path()).is_empty());
+    }
+
+    #[test]
+    fn a_missing_folder_is_refused_with_the_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("missing/file");
+        let error = write_atomic(&path, b"x").unwrap_err().to_string();
+        assert!(error.contains(path.to_str().unwrap()), "{error}");
+    }
+}
