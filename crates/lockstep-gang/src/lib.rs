@@ -1,1 +1,29 @@
-//! (being written)
+//! How the workers of a gang agree on numbers: lanes and their summation tree, the exchange of
+//! gradients and parameters, and the control link to the coordinator.
+//!
+//! A *gang* is N ranked worker processes that train in lockstep. This crate knows flat vectors of
+//! `f32` cut into chunks, and nothing of layers, data or job files. Its promise is that a result
+//! depends on the lanes alone: [`TreeSum`] adds lanes in one fixed tree however they are spread over
+//! workers, and every [`Collective`] moves exactly the numbers that it is given.
+//!
+//! | part | what it is for |
+//! |---|---|
+//! | [`tree`] | which lanes a worker owns, and the one tree in which lanes are summed |
+//! | [`Plan`] | the chunks of the vector, who owns each, which partial sums travel |
+//! | [`Collective`] | the exchange itself; [`Solo`] is the implementation for one worker |
+//!
+//! Every wait has a [`Deadline`]: a peer that is dead or stuck is an error that names its rank,
+//! never a hang.
+
+mod collective;
+mod error;
+mod plan;
+mod reduce;
+mod solo;
+pub mod tree;
+
+pub use collective::{Abort, Collective, Deadline};
+pub use error::GangError;
+pub use plan::{Partial, Plan};
+pub use reduce::TreeSum;
+pub use solo::Solo;
