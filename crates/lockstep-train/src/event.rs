@@ -12,6 +12,11 @@ use std::path::PathBuf;
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
+    /// Something is done before the run begins that may take a while, such as decoding data.
+    Preparing {
+        /// What is done, as a sentence.
+        message: String,
+    },
     /// The job was checked and its run folder exists; workers are about to start.
     Started(Started),
     /// A worker process joined the gang.
@@ -37,6 +42,8 @@ pub enum Event {
         /// What it is, as a sentence.
         message: String,
     },
+    /// A stop was asked for: the workers finish the step in progress and write the state.
+    Stopping,
     /// The run ended; always the last event.
     Result(RunResult),
 }
@@ -130,7 +137,7 @@ pub struct LogLine {
     pub pid: u32,
     /// The line without its end.
     pub line: String,
-    /// How many identical lines of other workers this one stands for; 1 when it is alone.
+    /// How many workers wrote this same line at about the same time; `rank` is the first of them.
     pub count: usize,
 }
 
@@ -151,8 +158,8 @@ pub enum Status {
 pub struct RunResult {
     /// How it ended.
     pub status: Status,
-    /// The run's unique name.
-    pub run: String,
+    /// The run's unique name; absent when it failed before it began.
+    pub run: Option<String>,
     /// Number of worker processes.
     pub workers: usize,
     /// Number of lanes.
@@ -167,8 +174,8 @@ pub struct RunResult {
     pub timing: Timing,
     /// SHA-256 of the final parameters and running statistics; absent on failure.
     pub weights_sha256: Option<String>,
-    /// The run's folder.
-    pub run_dir: PathBuf,
+    /// The run's folder; absent when it failed before it began, which leaves nothing behind.
+    pub run_dir: Option<PathBuf>,
     /// What went wrong, and which worker failed first.
     pub error: Option<String>,
 }
