@@ -1,0 +1,155 @@
+//! A data set as the trainer sees it: samples of one shape, a label each.
+
+use crate::decoded::{self, Decoded};
+use crate::{DataError, Source};
+use lockstep_store::CacheDir;
+
+/// How samples are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Element {
+    /// Bytes, which stand for 0 to 1.
+    U8 = 1,
+    /// Numbers as they are.
+    F32 = 2,
+}
+
+impl Element {
+    pub(crate) const ALL: [Element; 2] = [Element::U8, Element::F32];
+
+    /// Bytes of an element.
+    pub fn size(self) -> usize {
+        match self {
+            Element::U8 => 1,
+            Element::F32 => 4,
+        }
+    }
+}
+
+/// An open data set: mapped, shared with every process that opens the same one.
+#[derive(Debug)]
+pub struct Dataset {
+    name: String,
+    decoded: Decoded,
+    class_names: Vec<String>,
+}
+
+impl Dataset {
+    /// Opens a data set: from the decoded cache if it is there, else from its files; a known set that
+    /// is missing is brought first (see [`Source::ensure`] to hear about it).
+    ///
+    /// # Errors
+    /// When the files are missing, damaged, or do not fit each other; each error names the file, and
+    /// the sample where there is one.
+    pub fn open(source: &Source, cache: &CacheDir) -> Result<Dataset, DataError> {
+        let files = source.files(cache, &mut |_| {})?;
+        let decoded = decoded::open(&files.images, &files.labels, cache)?;
+        let labels = decoded.map.words(decoded.layout.labels.clone());
+        let largest = labels.iter().copied().max().unwrap_or(0);
+        let class_names = files
+            .class_names
+            .unwrap_or_else(|| (0..=largest).map(|n| n.to_string()).collect());
+        if largest as usize >= class_names.len() {
+            let sample = labels
+                .iter()
+                .position(|&label| label as usize >= class_names.len());
+            let sample = sample.unwrap_or_default();
+            return Err(DataError::Label {
+                path: files.labels,
+                sample: sample as u64,
+                label: i64::from(labels[sample]),
+                classes: class_names.len() as u64,
+            });
+        }
+        Ok(Dataset {
+            name: files.name,
+            decoded,
+            class_names,
+        })
+    }
+
+    /// The number of samples, at least 1.
+    #[allow(clippy::len_without_is_empty, reason = "a data set is never empty")]
+    pub fn len(&self) -> usize {
+        self.decoded.layout.count
+    }
+
+    /// The shape of a sample: channels, height, width.
+    pub fn shape(&self) -> [usize; 3] {
+        self.decoded.layout.shape
+    }
+
+    /// The number of values in a sample.
+    pub fn sample_len(&self) -> usize {
+        self.shape().iter().product()
+    }
+
+    /// How samples are stored.
+    pub fn element(&self) -> Element {
+        self.decoded.layout.element
+    }
+
+    /// The labels, one a sample, each below [`classes`](Dataset::classes).
+    pub fn labels(&self) -> &[u32] {
+        self.decoded.map.words(self.decoded.layout.labels.clone())
+    }
+
+    /// The number of classes.
+    pub fn classes(&self) -> usize {
+        self.class_names.len()
+    }
+
+    /// The name of each class.
+    pub fn class_names(&self) -> &[String] {
+        &self.class_names
+    }
+
+    /// What a person calls the set: `fashion-mnist:train`, or the path of its images.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// All samples, one after the other, if they are stored as bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.decoded.map.bytes()[self.decoded.layout.samples.clone()]
+    }
+
+    /// All samples, one after the other, if they are stored as numbers.
+    pub(crate) fn floats(&self) -> &[f32] {
+        self.decoded.map.floats(self.decoded.layout.samples.clone())
+    }
+
+    /// Checks that a model trained on `train` can be measured on this set: the samples have the same
+    /// shape and stand for the same range, and no label is beyond the classes of `train`.
+    ///
+    /// # Errors
+    /// When they do not; the error says what differs.
+    pub fn check_against(&self, train: &Dataset) -> Result<(), DataError> {
+        let reason = if self.shape() != train.shape() {
+            format!(
+                "its samples are {:?} instead of {:?}",
+                self.shape(),
+                train.shape()
+            )
+        } else if self.element() != train.element() {
+            format!(
+                "its samples are {:?} instead of {:?}",
+                self.element(),
+                train.element()
+            )
+        } else if let Some(sample) = self.first_label_beyond(train.classes()) {
+            let (label, classes) = (self.labels()[sample], train.classes());
+            format!("the label of sample {sample} is {label}, but there are only {classes} classes")
+        } else {
+            return Ok(());
+        };
+        let (set, train) = (self.name.clone(), train.name.clone());
+        Err(DataError::Misfit { set, train, reason })
+    }
+
+    fn first_label_beyond(&self, classes: usize) -> Option<usize> {
+        self.labels()
+            .iter()
+            .position(|&label| label as usize >= classes)
+    }
+}

@@ -1,0 +1,218 @@
+//! What can be wrong with data, with the file and the sample where it is.
+
+use lockstep_store::StoreError;
+use std::io;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Data could not be had, or are not what they should be.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum DataError {
+    /// There is no such file.
+    #[error("{} does not exist", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file system failed.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried, as a verb.
+        action: &'static str,
+        /// What it was tried on.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The file does not begin as an IDX file does.
+    #[error(
+        "{} is not an IDX file: it begins with {found:02x?}, where an IDX file has two zeros, its \
+         element type (8, 9, b, c, d or e) and its number of dimensions (1 or more)",
+        path.display()
+    )]
+    NotIdx {
+        /// The file.
+        path: PathBuf,
+        /// Its first four bytes.
+        found: [u8; 4],
+    },
+    /// The header promises more than the file can hold, however well it is compressed.
+    #[error(
+        "{} is damaged: its header declares {} elements, more than its {stored} bytes can hold",
+        path.display(), times(dims)
+    )]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The dimensions that the header declares.
+        dims: Vec<usize>,
+        /// The size of the file.
+        stored: u64,
+    },
+    /// The data end before they should.
+    #[error("{} is truncated: expected {expected} bytes, found {found}", path.display())]
+    Truncated {
+        /// The file.
+        path: PathBuf,
+        /// Bytes that it should have, decoded.
+        expected: u64,
+        /// Bytes that it has, decoded.
+        found: u64,
+    },
+    /// The data go on after their end.
+    #[error("{} is damaged: more bytes follow the {expected} that it should have", path.display())]
+    Trailing {
+        /// The file.
+        path: PathBuf,
+        /// Bytes that it should have, decoded.
+        expected: u64,
+    },
+    /// The compressed data are damaged.
+    #[error("{} is damaged: corrupt gzip data after {decoded} decoded bytes: {reason}", path.display())]
+    Gzip {
+        /// The file.
+        path: PathBuf,
+        /// Bytes that could be decoded.
+        decoded: u64,
+        /// What the decoder says.
+        reason: String,
+    },
+    /// The file is a sound IDX file, but not one of images or labels.
+    #[error("{} cannot be used as {role}: {reason}", path.display())]
+    Unfit {
+        /// The file.
+        path: PathBuf,
+        /// What it was to be: `images` or `labels`.
+        role: &'static str,
+        /// What it has, and what would be right.
+        reason: String,
+    },
+    /// A value is NaN or infinite.
+    #[error("{}: sample {sample} holds {value}; every value must be a finite number", path.display())]
+    NotFinite {
+        /// The file.
+        path: PathBuf,
+        /// The sample's index, counted from 0.
+        sample: u64,
+        /// The value.
+        value: f64,
+    },
+    /// A label names no class.
+    #[error("{}: the label of sample {sample} is {label}; labels must be in 0..{classes}", path.display())]
+    Label {
+        /// The file.
+        path: PathBuf,
+        /// The sample's index, counted from 0.
+        sample: u64,
+        /// The label.
+        label: i64,
+        /// The number of classes.
+        classes: u64,
+    },
+    /// The two files of a set are not of the same set.
+    #[error(
+        "{} has {images_count} images, but {} has {labels_count} labels: there must be one for each",
+        images.display(), labels.display()
+    )]
+    CountMismatch {
+        /// The file of images.
+        images: PathBuf,
+        /// How many it has.
+        images_count: usize,
+        /// The file of labels.
+        labels: PathBuf,
+        /// How many it has.
+        labels_count: usize,
+    },
+    /// No file of labels was given, and none lies where it is looked for.
+    #[error("no labels are given for {}, and {reason}; give both files: {{ images = …, labels = … }}", images.display())]
+    NoLabels {
+        /// The file of images.
+        images: PathBuf,
+        /// Where they were looked for.
+        reason: String,
+    },
+    /// A set cannot be used together with the training set.
+    #[error("{set} does not fit the training set {train}: {reason}")]
+    Misfit {
+        /// The set, by its name or its file of images.
+        set: String,
+        /// The training set.
+        train: String,
+        /// What differs.
+        reason: String,
+    },
+    /// The normalisation of the job does not fit the data.
+    #[error("the normalisation cannot be used: {reason}")]
+    Normalise {
+        /// What was found, and what would be right.
+        reason: String,
+    },
+    /// There is no known data set, or no split, of this name.
+    #[error("there is no known data set `{name}`; known are {known}")]
+    Unknown {
+        /// The name as given, with its split.
+        name: String,
+        /// All that would be right.
+        known: String,
+    },
+    /// The file has the right form, but it is not the known file.
+    #[error("{} is not the published file: its decoded content has the SHA-256 {found} instead of {expected}", path.display())]
+    Hash {
+        /// The file.
+        path: PathBuf,
+        /// The published hash.
+        expected: String,
+        /// Its hash.
+        found: String,
+    },
+    /// No way led to a known data set.
+    #[error(
+        "cannot bring the data set {name}; put its files into {} by hand, or mend one of the ways \
+         that were tried:{}", folder.display(), listed(attempts)
+    )]
+    Fetch {
+        /// The data set.
+        name: String,
+        /// Where its files belong.
+        folder: PathBuf,
+        /// Each way with its failure.
+        attempts: Vec<String>,
+    },
+    /// The cache cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl DataError {
+    /// For `map_err`: the failure of `action` on `path`.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl Fn(io::Error) -> DataError {
+        move |source| match source.kind() {
+            io::ErrorKind::NotFound => DataError::Missing {
+                path: path.to_owned(),
+            },
+            _ => DataError::Io {
+                action,
+                path: path.to_owned(),
+                source,
+            },
+        }
+    }
+}
+
+/// `60000x28x28`.
+fn times(dims: &[usize]) -> String {
+    dims.iter()
+        .map(usize::to_string)
+        .collect::<Vec<_>>()
+        .join("x")
+}
+
+/// One line for each attempt.
+fn listed(attempts: &[String]) -> String {
+    attempts
+        .iter()
+        .map(|attempt| format!("\n  - {attempt}"))
+        .collect()
+}

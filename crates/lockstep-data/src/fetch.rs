@@ -1,0 +1,163 @@
+//! The ways to a known data set. Each brings its files to a folder; whether they are the right ones
+//! is for the caller to check.
+
+use crate::known::KnownSet;
+use crate::subprocess::run;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// How long the package lists may take.
+const UPDATE_LIMIT: Duration = Duration::from_secs(120);
+/// How long the package may take.
+const DOWNLOAD_LIMIT: Duration = Duration::from_secs(300);
+/// How long unpacking may take.
+const UNPACK_LIMIT: Duration = Duration::from_secs(60);
+/// How long a web server may take to answer.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// How long a file may take from a web server.
+const TRANSFER_LIMIT: Duration = Duration::from_secs(300);
+
+/// A way to a known data set.
+pub(crate) struct Way {
+    /// What it is, for people.
+    pub(crate) name: &'static str,
+    pub(crate) bring: Bring,
+}
+
+/// Brings the files of a set; may use the given empty folder. Returns the folder that holds them, or
+/// a sentence that says why it cannot.
+type Bring = fn(&KnownSet, &Path, &mut dyn FnMut(&str)) -> Result<PathBuf, String>;
+
+/// All ways, the cheapest first.
+pub(crate) const WAYS: &[Way] = &[
+    Way {
+        name: "the installed Debian package",
+        bring: from_installed_package,
+    },
+    Way {
+        name: "the Debian package, downloaded",
+        bring: from_downloaded_package,
+    },
+    Way {
+        name: "the public address",
+        bring: from_web,
+    },
+];
+
+fn from_installed_package(
+    set: &KnownSet,
+    _scratch: &Path,
+    _progress: &mut dyn FnMut(&str),
+) -> Result<PathBuf, String> {
+    let folder = Path::new("/").join(set.debian.folder);
+    if folder.is_dir() {
+        Ok(folder)
+    } else {
+        Err(format!("{} is not installed", set.debian.package))
+    }
+}
+
+/// Downloads and unpacks the package, neither of which needs root: with the system's package lists,
+/// or, where these are missing or stale, with fresh ones in a folder of our own.
+fn from_downloaded_package(
+    set: &KnownSet,
+    scratch: &Path,
+    progress: &mut dyn FnMut(&str),
+) -> Result<PathBuf, String> {
+    let package = set.debian.package;
+    let download = |settings: &[OsString]| {
+        let mut command = apt_get(settings, scratch);
+        run(command.args(["download", package]), DOWNLOAD_LIMIT)
+    };
+    if let Err(first) = download(&[]) {
+        if !first.could_start {
+            return Err(first.to_string());
+        }
+        progress("the package lists do not lead to it: reading fresh ones");
+        let own = own_apt_folders(scratch).map_err(|error| error.to_string())?;
+        run(apt_get(&own, scratch).arg("update"), UPDATE_LIMIT)
+            .map_err(|error| error.to_string())?;
+        download(&own).map_err(|error| error.to_string())?;
+    }
+    let archive = find_archive(scratch).ok_or("apt-get left no package behind")?;
+    let unpacked = scratch.join("unpacked");
+    run(
+        Command::new("dpkg-deb")
+            .arg("-x")
+            .args([&archive, &unpacked]),
+        UNPACK_LIMIT,
+    )
+    .map_err(|error| error.to_string())?;
+    Ok(unpacked.join(set.debian.folder))
+}
+
+/// `apt-get` in the folder `folder`, impatient with servers that do not answer.
+fn apt_get(settings: &[OsString], folder: &Path) -> Command {
+    let mut command = Command::new("apt-get");
+    command
+        .current_dir(folder)
+        .env("LC_ALL", "C")
+        .env("DEBIAN_FRONTEND", "noninteractive");
+    // As root, apt would fetch as a user that may not write to our folder.
+    command.args(["-q", "-o", "APT::Sandbox::User=root"]);
+    command.args([
+        "-o",
+        "Acquire::http::Timeout=15",
+        "-o",
+        "Acquire::Retries=1",
+    ]);
+    command.args(settings);
+    command
+}
+
+/// Settings that make `apt-get` keep its lists and its cache in folders under `scratch`.
+fn own_apt_folders(scratch: &Path) -> io::Result<Vec<OsString>> {
+    let mut settings = Vec::new();
+    for (key, inner) in [
+        ("Dir::State", "lists/partial"),
+        ("Dir::Cache", "archives/partial"),
+    ] {
+        let folder = scratch.join(key.replace("::", "-"));
+        fs::create_dir_all(folder.join(inner))?;
+        let mut setting = OsString::from(format!("{key}="));
+        setting.push(folder);
+        settings.extend([OsString::from("-o"), setting]);
+    }
+    Ok(settings)
+}
+
+fn find_archive(folder: &Path) -> Option<PathBuf> {
+    let paths = fs::read_dir(folder)
+        .ok()?
+        .filter_map(|entry| Some(entry.ok()?.path()));
+    paths
+        .into_iter()
+        .find(|path| path.extension().is_some_and(|extension| extension == "deb"))
+}
+
+fn from_web(
+    set: &KnownSet,
+    scratch: &Path,
+    progress: &mut dyn FnMut(&str),
+) -> Result<PathBuf, String> {
+    let agent: ureq::Agent = ureq::Agent::config_builder()
+        .timeout_connect(Some(CONNECT_LIMIT))
+        .timeout_global(Some(TRANSFER_LIMIT))
+        .build()
+        .into();
+    for file in set.files {
+        let address = format!("{}/{}", set.address, file.name);
+        progress(&format!("reading {address}"));
+        let failed = |error: &dyn std::fmt::Display| format!("{address}: {error}");
+        let mut response = agent.get(&address).call().map_err(|error| failed(&error))?;
+        // Compressed, no file is larger than what it decodes to.
+        let limited = response.body_mut().with_config().limit(file.decoded_bytes);
+        let mut target = File::create(scratch.join(file.name)).map_err(|error| failed(&error))?;
+        io::copy(&mut limited.reader(), &mut target).map_err(|error| failed(&error))?;
+    }
+    Ok(scratch.to_owned())
+}

@@ -1,0 +1,275 @@
+//! Data sets that Lockstep knows by name and brings by itself.
+//!
+//! A known file is recognised by what it decodes to, not by its bytes: distributions compress the
+//! same content anew. Files enter the cache only once they are verified, each in one step.
+
+use crate::DataError;
+use crate::fetch::WAYS;
+use crate::unpacked::Unpacked;
+use lockstep_store::{AtomicFile, CacheDir, write_atomic};
+use sha2::{Digest, Sha256};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A data set with a public place.
+#[derive(Debug)]
+pub struct KnownSet {
+    /// Its name in job files.
+    pub name: &'static str,
+    /// Its parts.
+    pub splits: &'static [Split],
+    /// The names of its classes.
+    pub class_names: &'static [&'static str],
+    pub(crate) files: &'static [KnownFile],
+    pub(crate) debian: Debian,
+    /// The web folder that holds its files.
+    pub(crate) address: &'static str,
+}
+
+/// A part of a data set.
+#[derive(Debug)]
+pub struct Split {
+    /// Its name in job files.
+    pub name: &'static str,
+    pub(crate) images: &'static str,
+    pub(crate) labels: &'static str,
+}
+
+/// A file and what it decodes to.
+#[derive(Debug)]
+pub(crate) struct KnownFile {
+    pub(crate) name: &'static str,
+    pub(crate) decoded_bytes: u64,
+    pub(crate) decoded_sha256: &'static str,
+}
+
+/// The Debian package that holds a set.
+#[derive(Debug)]
+pub(crate) struct Debian {
+    pub(crate) package: &'static str,
+    /// Where the package puts the files, from the root.
+    pub(crate) folder: &'static str,
+}
+
+/// Every data set that is known.
+pub const KNOWN: &[KnownSet] = &[KnownSet {
+    name: "fashion-mnist",
+    splits: &[
+        Split {
+            name: "train",
+            images: "train-images-idx3-ubyte.gz",
+            labels: "train-labels-idx1-ubyte.gz",
+        },
+        Split {
+            name: "test",
+            images: "t10k-images-idx3-ubyte.gz",
+            labels: "t10k-labels-idx1-ubyte.gz",
+        },
+    ],
+    class_names: &[
+        "T-shirt/top",
+        "Trouser",
+        "Pullover",
+        "Dress",
+        "Coat",
+        "Sandal",
+        "Shirt",
+        "Sneaker",
+        "Bag",
+        "Ankle boot",
+    ],
+    files: &[
+        KnownFile {
+            name: "train-images-idx3-ubyte.gz",
+            decoded_bytes: 47_040_016,
+            decoded_sha256: "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+        },
+        KnownFile {
+            name: "train-labels-idx1-ubyte.gz",
+            decoded_bytes: 60_008,
+            decoded_sha256: "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+        },
+        KnownFile {
+            name: "t10k-images-idx3-ubyte.gz",
+            decoded_bytes: 7_840_016,
+            decoded_sha256: "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+        },
+        KnownFile {
+            name: "t10k-labels-idx1-ubyte.gz",
+            decoded_bytes: 10_008,
+            decoded_sha256: "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+        },
+    ],
+    debian: Debian {
+        package: "dataset-fashion-mnist",
+        folder: "usr/share/datasets/fashion-mnist",
+    },
+    address: "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
+}];
+
+/// The set called `name`.
+///
+/// # Errors
+/// When there is none; the error lists all there are.
+pub fn find(name: &str) -> Result<&'static KnownSet, DataError> {
+    KNOWN
+        .iter()
+        .find(|set| set.name == name)
+        .ok_or_else(|| unknown(name.to_owned()))
+}
+
+/// The set called `name`, and its part called `split`.
+///
+/// # Errors
+/// When there is none; the error lists all there are.
+pub fn find_split(
+    name: &str,
+    split: &str,
+) -> Result<(&'static KnownSet, &'static Split), DataError> {
+    let set = find(name)?;
+    let part = set.splits.iter().find(|part| part.name == split);
+    Ok((set, part.ok_or_else(|| unknown(format!("{name}:{split}")))?))
+}
+
+fn unknown(name: String) -> DataError {
+    let of_set = |set: &KnownSet| {
+        let parts: Vec<_> = set.splits.iter().map(|part| part.name).collect();
+        parts
+            .iter()
+            .map(|part| format!("{}:{part}", set.name))
+            .collect::<Vec<_>>()
+    };
+    let known = KNOWN.iter().flat_map(of_set).collect::<Vec<_>>().join(", ");
+    DataError::Unknown { name, known }
+}
+
+/// Brings the data set `name` into the cache, if it is not there, and returns its folder.
+///
+/// The ways, in this order: the Debian package, if it is installed; the same package, downloaded and
+/// unpacked without root; the public address. `progress` hears what is being done, one sentence at a
+/// time.
+///
+/// # Errors
+/// When there is no such set, or when every way fails; the error then lists each with its failure.
+pub fn get(
+    name: &str,
+    cache: &CacheDir,
+    progress: &mut dyn FnMut(&str),
+) -> Result<PathBuf, DataError> {
+    let set = find(name)?;
+    let folder = cache.folder(&format!("datasets/{name}"))?;
+    if set.is_verified_in(&folder) {
+        return Ok(folder);
+    }
+    let mut attempts = Vec::new();
+    if set.sizes_in(&folder).is_some() {
+        progress(&format!("checking the files in {}", folder.display()));
+        match set
+            .verify_in(&folder)
+            .and_then(|()| set.mark_verified(&folder))
+        {
+            Ok(()) => return Ok(folder),
+            Err(error) => attempts.push(format!("the files that are there: {error}")),
+        }
+    }
+    for way in WAYS {
+        let scratch = tempfile::Builder::new()
+            .prefix(".fetch-")
+            .tempdir_in(&folder)
+            .map_err(DataError::io("write to", &folder))?;
+        progress(&format!("bringing {name}: {}", way.name));
+        let brought = (way.bring)(set, scratch.path(), progress);
+        let adopted = brought.and_then(|from| {
+            set.verify_in(&from)
+                .and_then(|()| set.adopt(&from, &folder))
+                .map_err(|error| error.to_string())
+        });
+        match adopted {
+            Ok(()) => return Ok(folder),
+            Err(error) => attempts.push(format!("{}: {error}", way.name)),
+        }
+    }
+    Err(DataError::Fetch {
+        name: name.to_owned(),
+        folder,
+        attempts,
+    })
+}
+
+impl KnownSet {
+    /// Whether all files in `folder` were once verified and still have the same sizes.
+    fn is_verified_in(&self, folder: &Path) -> bool {
+        let marker = fs::read_to_string(marker(folder)).ok();
+        marker.is_some() && marker == self.sizes_in(folder)
+    }
+
+    /// The name and size of each file in `folder`, one a line; `None` if one is missing.
+    fn sizes_in(&self, folder: &Path) -> Option<String> {
+        let line = |file: &KnownFile| {
+            let metadata = fs::metadata(folder.join(file.name)).ok()?;
+            Some(format!("{} {}\n", metadata.len(), file.name))
+        };
+        self.files.iter().map(line).collect()
+    }
+
+    fn mark_verified(&self, folder: &Path) -> Result<(), DataError> {
+        let sizes = self.sizes_in(folder).unwrap_or_default();
+        Ok(write_atomic(&marker(folder), sizes.as_bytes())?)
+    }
+
+    /// Checks that every file in `folder` decodes to what was published.
+    fn verify_in(&self, folder: &Path) -> Result<(), DataError> {
+        self.files
+            .iter()
+            .try_for_each(|file| file.verify(&folder.join(file.name)))
+    }
+
+    /// Copies the files of the folder `from`, which are verified, into `folder`.
+    fn adopt(&self, from: &Path, folder: &Path) -> Result<(), DataError> {
+        for file in self.files {
+            let (source, target) = (from.join(file.name), folder.join(file.name));
+            let mut reader = File::open(&source).map_err(DataError::io("open", &source))?;
+            let mut copy = AtomicFile::create(&target)?;
+            io::copy(&mut reader, &mut copy).map_err(DataError::io("write", &target))?;
+            copy.commit()?;
+        }
+        self.mark_verified(folder)
+    }
+}
+
+/// The file that says which files were verified.
+fn marker(folder: &Path) -> PathBuf {
+    folder.join("verified")
+}
+
+impl KnownFile {
+    /// Checks that `path` decodes to what was published.
+    fn verify(&self, path: &Path) -> Result<(), DataError> {
+        let mut content = Unpacked::open(path)?;
+        let mut hash = Sha256::new();
+        let mut block = vec![0; 64 << 10];
+        let mut left = self.decoded_bytes;
+        while left > 0 {
+            let part = &mut block[..left.min(64 << 10) as usize];
+            content.fill_whole(part, self.decoded_bytes)?;
+            hash.update(&*part);
+            left -= part.len() as u64;
+        }
+        content.finish()?;
+        let found: String = hash
+            .finalize()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        if found == self.decoded_sha256 {
+            return Ok(());
+        }
+        let (path, expected) = (path.to_owned(), self.decoded_sha256.to_owned());
+        Err(DataError::Hash {
+            path,
+            expected,
+            found,
+        })
+    }
+}

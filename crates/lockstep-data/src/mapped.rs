@@ -1,0 +1,57 @@
+//! A file of the cache, mapped for reading and seen as numbers.
+
+use memmap2::Mmap;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+
+/// The bytes of a file that nobody changes: files of the cache are only ever replaced as a whole, by
+/// renaming, which leaves what is mapped as it is.
+#[derive(Debug)]
+pub(crate) struct Mapped {
+    map: Mmap,
+}
+
+impl Mapped {
+    /// Maps the file `path`.
+    pub(crate) fn open(path: &Path) -> io::Result<Mapped> {
+        let file = File::open(path)?;
+        // SAFETY: the file is written under another name and never again once it has this one.
+        let map = unsafe { Mmap::map(&file)? };
+        Ok(Mapped { map })
+    }
+
+    /// All bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.map
+    }
+
+    /// The bytes in `range` as `u32`.
+    ///
+    /// # Panics
+    /// When `range` does not lie within the file or is not aligned to four bytes.
+    pub(crate) fn words(&self, range: Range<usize>) -> &[u32] {
+        // SAFETY: every bit pattern is a u32.
+        let (before, words, after) = unsafe { self.map[range].align_to() };
+        assert!(
+            before.is_empty() && after.is_empty(),
+            "words must be aligned"
+        );
+        words
+    }
+
+    /// The bytes in `range` as `f32`.
+    ///
+    /// # Panics
+    /// As for [`Mapped::words`].
+    pub(crate) fn floats(&self, range: Range<usize>) -> &[f32] {
+        // SAFETY: every bit pattern is an f32.
+        let (before, floats, after) = unsafe { self.map[range].align_to() };
+        assert!(
+            before.is_empty() && after.is_empty(),
+            "floats must be aligned"
+        );
+        floats
+    }
+}

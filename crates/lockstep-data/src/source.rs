@@ -1,0 +1,107 @@
+//! Where a data set comes from.
+
+use crate::{DataError, known};
+use lockstep_store::CacheDir;
+use std::path::{Path, PathBuf};
+
+/// Where a data set comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A pair of IDX files, plain or gzipped.
+    Idx {
+        /// The samples: any element type, as `[n]`, `[n, length]`, `[n, h, w]` or `[n, c, h, w]`.
+        images: PathBuf,
+        /// The labels: integers as `[n]`. If absent, the file beside the images whose name has
+        /// `labels` for `images` and `idx1` for `idx3`.
+        labels: Option<PathBuf>,
+        /// The names of the classes. If absent, there are as many as the largest label says, named
+        /// by their numbers.
+        class_names: Option<Vec<String>>,
+    },
+    /// A data set that is brought from its public place when it is missing.
+    Known {
+        /// Its name, such as `fashion-mnist`.
+        name: String,
+        /// Its part, such as `train`.
+        split: String,
+    },
+}
+
+/// The files that a source stands for, all in place.
+pub(crate) struct Files {
+    /// What a person calls the set.
+    pub(crate) name: String,
+    pub(crate) images: PathBuf,
+    pub(crate) labels: PathBuf,
+    pub(crate) class_names: Option<Vec<String>>,
+}
+
+impl Source {
+    /// Brings a known set into the cache if it is not there; does nothing for files of the user's
+    /// own. `progress` hears what is being done, one sentence at a time.
+    ///
+    /// [`Dataset::open`](crate::Dataset::open) does the same, silently.
+    ///
+    /// # Errors
+    /// When there is no such set, or no way leads to it.
+    pub fn ensure(
+        &self,
+        cache: &CacheDir,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), DataError> {
+        self.files(cache, progress).map(drop)
+    }
+
+    pub(crate) fn files(
+        &self,
+        cache: &CacheDir,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Files, DataError> {
+        match self {
+            Source::Idx {
+                images,
+                labels,
+                class_names,
+            } => Ok(Files {
+                name: images.display().to_string(),
+                images: images.clone(),
+                labels: labels.clone().map_or_else(|| labels_beside(images), Ok)?,
+                class_names: class_names.clone(),
+            }),
+            Source::Known { name, split } => {
+                let (set, part) = known::find_split(name, split)?;
+                let folder = known::get(name, cache, progress)?;
+                Ok(Files {
+                    name: format!("{name}:{split}"),
+                    images: folder.join(part.images),
+                    labels: folder.join(part.labels),
+                    class_names: Some(set.class_names.iter().map(|&name| name.into()).collect()),
+                })
+            }
+        }
+    }
+}
+
+/// The file of labels that belongs to a file of images by its name.
+fn labels_beside(images: &Path) -> Result<PathBuf, DataError> {
+    let missing = |reason| DataError::NoLabels {
+        images: images.to_owned(),
+        reason,
+    };
+    let name = images
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    let labels = name.replace("images", "labels").replace("idx3", "idx1");
+    if labels == name {
+        return Err(missing(
+            "its name does not contain `images-idx3` for `labels-idx1`".to_owned(),
+        ));
+    }
+    let labels = images.with_file_name(labels);
+    // Of two missing files the images are the ones to name: the labels are only our guess.
+    if images.exists() && !labels.exists() {
+        return Err(missing(format!("{} does not exist", labels.display())));
+    }
+    Ok(labels)
+}
