@@ -11,19 +11,30 @@
 //! | [`tree`] | which lanes a worker owns, and the one tree in which lanes are summed |
 //! | [`Plan`] | the chunks of the vector, who owns each, which partial sums travel |
 //! | [`Collective`] | the exchange itself; [`Solo`] is the implementation for one worker |
+//! | [`Segment`] | the memory that workers of one host share, and how a child process inherits it |
+//! | [`Rendezvous`], [`Link`] | how workers find the coordinator, and what they then talk over |
 //!
 //! Every wait has a [`Deadline`]: a peer that is dead or stuck is an error that names its rank,
 //! never a hang.
 
 mod collective;
 mod error;
+mod handshake;
+mod link;
 mod plan;
 mod reduce;
+mod rendezvous;
+mod secret;
+mod segment;
 mod solo;
 pub mod tree;
 
 pub use collective::{Abort, Collective, Deadline};
 pub use error::GangError;
+pub use link::{Hello, Link, LinkReader, LinkWriter, MAX_MESSAGE};
 pub use plan::{Partial, Plan};
 pub use reduce::TreeSum;
+pub use rendezvous::Rendezvous;
+pub use secret::Secret;
+pub use segment::Segment;
 pub use solo::Solo;
