@@ -56,6 +56,7 @@ impl Philox {
 
 /// Ten rounds on `N` counters at once.
 #[inline(always)]
+#[allow(clippy::needless_range_loop)] // four arrays move in step; zips of them hide that
 fn permute<const N: usize>(mut c: [[u32; N]; 4], mut key: [u32; 2]) -> [[u32; N]; 4] {
     for _ in 0..ROUNDS {
         for i in 0..N {

@@ -1,0 +1,213 @@
+//! A vector of `f32` as wide as the machine's, behind one small trait.
+
+/// `f32` lanes that are loaded, stored and fused-multiply-added together.
+pub(super) trait Vector: Copy {
+    /// Number of lanes.
+    const LANES: usize;
+
+    /// All lanes zero.
+    fn zero() -> Self;
+
+    /// All lanes `x`.
+    fn splat(x: f32) -> Self;
+
+    /// Reads [`Self::LANES`] numbers.
+    ///
+    /// # Safety
+    /// They must be readable at `p`.
+    unsafe fn load(p: *const f32) -> Self;
+
+    /// Reads `count` numbers; the lanes after them are zero.
+    ///
+    /// # Safety
+    /// `count` is at most [`Self::LANES`] and so many are readable at `p`.
+    unsafe fn load_first(p: *const f32, count: usize) -> Self;
+
+    /// Writes [`Self::LANES`] numbers.
+    ///
+    /// # Safety
+    /// They must be writable at `p`.
+    unsafe fn store(self, p: *mut f32);
+
+    /// Writes the first `count` lanes.
+    ///
+    /// # Safety
+    /// `count` is at most [`Self::LANES`] and so many are writable at `p`.
+    unsafe fn store_first(self, p: *mut f32, count: usize);
+
+    /// `a * b + self`, rounded once.
+    fn fma(self, a: Self, b: Self) -> Self;
+}
+
+/// Eight lanes in plain Rust, for any machine.
+#[derive(Clone, Copy)]
+pub(super) struct Plain([f32; 8]);
+
+impl Vector for Plain {
+    const LANES: usize = 8;
+
+    #[inline(always)]
+    fn zero() -> Self {
+        Self([0.0; 8])
+    }
+
+    #[inline(always)]
+    fn splat(x: f32) -> Self {
+        Self([x; 8])
+    }
+
+    #[inline(always)]
+    unsafe fn load(p: *const f32) -> Self {
+        // SAFETY: eight numbers are readable by this function's contract; no alignment is assumed.
+        Self(unsafe { p.cast::<[f32; 8]>().read_unaligned() })
+    }
+
+    #[inline(always)]
+    unsafe fn load_first(p: *const f32, count: usize) -> Self {
+        let mut lanes = [0.0; 8];
+        // SAFETY: `count` numbers are readable by this function's contract and fit the array.
+        unsafe { std::ptr::copy_nonoverlapping(p, lanes.as_mut_ptr(), count) };
+        Self(lanes)
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, p: *mut f32) {
+        // SAFETY: eight numbers are writable by this function's contract; no alignment is assumed.
+        unsafe { p.cast::<[f32; 8]>().write_unaligned(self.0) };
+    }
+
+    #[inline(always)]
+    unsafe fn store_first(self, p: *mut f32, count: usize) {
+        // SAFETY: `count` numbers are writable by this function's contract and are in the array.
+        unsafe { std::ptr::copy_nonoverlapping(self.0.as_ptr(), p, count) };
+    }
+
+    #[inline(always)]
+    fn fma(self, a: Self, b: Self) -> Self {
+        Self(std::array::from_fn(|i| a.0[i].mul_add(b.0[i], self.0[i])))
+    }
+}
+
+/// The x86-64 vectors. Their methods may be called only where the matching target feature is on, which
+/// the kernels' entry points ensure; being inlined there, they become single instructions.
+#[cfg(target_arch = "x86_64")]
+pub(super) mod x86 {
+    use super::Vector;
+    use std::arch::x86_64::*;
+
+    /// Sixteen lanes: AVX-512.
+    #[derive(Clone, Copy)]
+    pub(in super::super) struct Wide(__m512);
+
+    /// Eight lanes: AVX2 and FMA.
+    #[derive(Clone, Copy)]
+    pub(in super::super) struct Half(__m256);
+
+    /// `count` ones from the low end.
+    #[inline(always)]
+    fn mask16(count: usize) -> __mmask16 {
+        ((1u32 << count) - 1) as __mmask16
+    }
+
+    /// A mask vector whose first `count` lanes are set.
+    #[inline(always)]
+    unsafe fn mask8(count: usize) -> __m256i {
+        const BITS: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
+        // SAFETY: `count` is at most 8, so eight numbers from 8 - count on lie inside the table.
+        unsafe { _mm256_loadu_si256(BITS.as_ptr().add(8 - count).cast()) }
+    }
+
+    // SAFETY (all blocks of both impls): the features are on by the module's contract, and memory
+    // is accessible by each method's own contract.
+    impl Vector for Wide {
+        const LANES: usize = 16;
+
+        #[inline(always)]
+        fn zero() -> Self {
+            // SAFETY: see the impl.
+            Self(unsafe { _mm512_setzero_ps() })
+        }
+
+        #[inline(always)]
+        fn splat(x: f32) -> Self {
+            // SAFETY: see the impl.
+            Self(unsafe { _mm512_set1_ps(x) })
+        }
+
+        #[inline(always)]
+        unsafe fn load(p: *const f32) -> Self {
+            // SAFETY: see the impl.
+            Self(unsafe { _mm512_loadu_ps(p) })
+        }
+
+        #[inline(always)]
+        unsafe fn load_first(p: *const f32, count: usize) -> Self {
+            // SAFETY: see the impl; lanes outside the mask are not accessed.
+            Self(unsafe { _mm512_maskz_loadu_ps(mask16(count), p) })
+        }
+
+        #[inline(always)]
+        unsafe fn store(self, p: *mut f32) {
+            // SAFETY: see the impl.
+            unsafe { _mm512_storeu_ps(p, self.0) }
+        }
+
+        #[inline(always)]
+        unsafe fn store_first(self, p: *mut f32, count: usize) {
+            // SAFETY: see the impl; lanes outside the mask are not accessed.
+            unsafe { _mm512_mask_storeu_ps(p, mask16(count), self.0) }
+        }
+
+        #[inline(always)]
+        fn fma(self, a: Self, b: Self) -> Self {
+            // SAFETY: see the impl.
+            Self(unsafe { _mm512_fmadd_ps(a.0, b.0, self.0) })
+        }
+    }
+
+    impl Vector for Half {
+        const LANES: usize = 8;
+
+        #[inline(always)]
+        fn zero() -> Self {
+            // SAFETY: see the impl of `Wide`.
+            Self(unsafe { _mm256_setzero_ps() })
+        }
+
+        #[inline(always)]
+        fn splat(x: f32) -> Self {
+            // SAFETY: see the impl of `Wide`.
+            Self(unsafe { _mm256_set1_ps(x) })
+        }
+
+        #[inline(always)]
+        unsafe fn load(p: *const f32) -> Self {
+            // SAFETY: see the impl of `Wide`.
+            Self(unsafe { _mm256_loadu_ps(p) })
+        }
+
+        #[inline(always)]
+        unsafe fn load_first(p: *const f32, count: usize) -> Self {
+            // SAFETY: see the impl of `Wide`; lanes outside the mask are not accessed.
+            Self(unsafe { _mm256_maskload_ps(p, mask8(count)) })
+        }
+
+        #[inline(always)]
+        unsafe fn store(self, p: *mut f32) {
+            // SAFETY: see the impl of `Wide`.
+            unsafe { _mm256_storeu_ps(p, self.0) }
+        }
+
+        #[inline(always)]
+        unsafe fn store_first(self, p: *mut f32, count: usize) {
+            // SAFETY: see the impl of `Wide`; lanes outside the mask are not accessed.
+            unsafe { _mm256_maskstore_ps(p, mask8(count), self.0) }
+        }
+
+        #[inline(always)]
+        fn fma(self, a: Self, b: Self) -> Self {
+            // SAFETY: see the impl of `Wide`.
+            Self(unsafe { _mm256_fmadd_ps(a.0, b.0, self.0) })
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! A layer is one file: forward and backward beside each other, its tests at the foot.
+//!
+//! Layers that make a new activation implement [`Layer`]; those that only change one where it lies
+//! implement [`Pointwise`] and cost no memory. Activations are `rows x features`, row by row.
+
+pub(crate) mod batch_norm;
+#[cfg(test)]
+pub(crate) mod check;
+pub(crate) mod copy;
+pub(crate) mod dropout;
+pub(crate) mod linear;
+pub(crate) mod relu;
+
+use crate::init::Initial;
+use crate::layout::Layout;
+use crate::replica::Replica;
+
+/// What a pass over the layers is for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Pass<'a> {
+    /// A training step.
+    Train(Step<'a>),
+    /// Evaluation: no dropout, running statistics instead of the batch's.
+    Evaluate,
+}
+
+/// A training step as seen by one lane.
+#[derive(Debug, Clone, Copy)]
+pub struct Step<'a> {
+    /// The run's seed.
+    pub seed: u64,
+    /// Number of the step since the beginning of the run.
+    pub number: u64,
+    /// Which samples the lane's rows are: random draws belong to a sample, not to a place.
+    pub samples: &'a [u32],
+    /// Rows of the whole batch, over all lanes: gradients are scaled by its inverse.
+    pub batch: usize,
+}
+
+/// A layer whose output is a new activation.
+pub(crate) trait Layer: Send {
+    /// Numbers of scratch memory it wants for so many rows.
+    fn scratch(&self, rows: usize) -> usize;
+
+    /// Computes `y` from `x`.
+    fn forward(&mut self, pass: Pass<'_>, state: &[f32], x: &[f32], y: &mut [f32]);
+
+    /// Appends its running statistics to the layout, and how they begin, once all parameters are there.
+    fn place_statistics(&mut self, _layout: &mut Layout, _initial: &mut Vec<Initial>) {}
+
+    /// Hands out what it observed in the forward pass: the chunks of its running statistics.
+    fn statistics(&mut self, _step: Step<'_>, _replica: &mut dyn Replica) {}
+
+    /// Computes `dx` from `dy` if it is wanted, then hands out the gradient of its parameters. `dy` may
+    /// be overwritten.
+    fn backward(
+        &mut self,
+        replica: &mut dyn Replica,
+        x: &[f32],
+        dy: &mut [f32],
+        dx: Option<&mut [f32]>,
+        scratch: &mut [f32],
+    );
+}
+
+/// A layer that changes an activation in place.
+pub(crate) trait Pointwise: Send {
+    /// Changes `y`.
+    fn forward(&mut self, pass: Pass<'_>, y: &mut [f32]);
+
+    /// Changes `dy`; `y` is the activation as the forward pass, this layer and any pointwise ones after
+    /// it, left it.
+    fn backward(&mut self, y: &[f32], dy: &mut [f32]);
+}

@@ -1,0 +1,52 @@
+//! `max(x, 0)`.
+
+use super::{Pass, Pointwise};
+use crate::simd::for_each_isa;
+
+/// The rectified linear unit. It needs no memory: where the activation is zero, so is the gradient,
+/// also after a dropout that zeroed it.
+pub(crate) struct Relu;
+
+impl Pointwise for Relu {
+    fn forward(&mut self, _: Pass<'_>, y: &mut [f32]) {
+        rectify(y);
+    }
+
+    fn backward(&mut self, y: &[f32], dy: &mut [f32]) {
+        mask(y, dy);
+    }
+}
+
+for_each_isa! {
+    fn rectify(y: &mut [f32]) {
+        for y in y {
+            // NaN stays NaN, so that a diverged run shows.
+            *y = if *y < 0.0 { 0.0 } else { *y };
+        }
+    }
+
+    fn mask(y: &[f32], dy: &mut [f32]) {
+        for (dy, &y) in dy.iter_mut().zip(y) {
+            *dy = if y == 0.0 { 0.0 } else { *dy };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::{Reference, check_pointwise};
+    use super::*;
+
+    #[test]
+    fn it_agrees_with_finite_differences() {
+        check_pointwise(&mut Relu, &Reference::Map(&|x| x.max(0.0)), 5, 7);
+    }
+
+    #[test]
+    fn a_nan_is_not_hidden() {
+        let mut y = [f32::NAN, -1.0, 2.0];
+        Relu.forward(Pass::Evaluate, &mut y);
+        assert!(y[0].is_nan());
+        assert_eq!(y[1..], [0.0, 2.0]);
+    }
+}

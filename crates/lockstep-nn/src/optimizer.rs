@@ -1,0 +1,259 @@
+//! Optimizers: one pass over a slice of parameters, its gradient and its state.
+//!
+//! Updates work number by number, so any rank may update any slice and the result is the same. They
+//! follow PyTorch's definitions.
+
+use crate::math::power;
+use crate::simd::for_each_isa;
+
+/// How parameters follow their gradient.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Optimizer {
+    /// Gradient descent.
+    Sgd {
+        /// How much of the last direction is kept.
+        momentum: f32,
+        /// Look ahead by one step of the momentum.
+        nesterov: bool,
+        /// Pull towards zero, added to the gradient.
+        weight_decay: f32,
+    },
+    /// Adam and AdamW.
+    Adam {
+        /// Decay of the averages of the gradient and of its square.
+        betas: [f32; 2],
+        /// Added to the denominator.
+        epsilon: f32,
+        /// Pull towards zero.
+        weight_decay: f32,
+        /// AdamW: the pull acts on the parameters instead of being added to the gradient.
+        decoupled: bool,
+    },
+}
+
+/// An optimizer at one step: what does not depend on the parameter is computed once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Update {
+    optimizer: Optimizer,
+    rate: f32,
+    /// `1 - beta^t` for both betas.
+    corrections: [f64; 2],
+    /// The gradient is multiplied by this first; 1 unless it was clipped.
+    scale: f32,
+}
+
+impl Optimizer {
+    /// Vectors of state it keeps beside the parameters.
+    pub fn planes(&self) -> usize {
+        match self {
+            Self::Sgd { momentum, .. } => usize::from(*momentum != 0.0),
+            Self::Adam { .. } => 2,
+        }
+    }
+
+    /// The update of step `number`, counted from 0, at learning rate `rate`.
+    pub fn at(&self, number: u64, rate: f32) -> Update {
+        let corrections = match *self {
+            Self::Sgd { .. } => [1.0; 2],
+            Self::Adam { betas, .. } => betas.map(|beta| 1.0 - power(f64::from(beta), number + 1)),
+        };
+        Update {
+            optimizer: *self,
+            rate,
+            corrections,
+            scale: 1.0,
+        }
+    }
+}
+
+impl Update {
+    /// The same update with the gradient multiplied by `scale` first.
+    pub fn scaled(self, scale: f32) -> Self {
+        Self { scale, ..self }
+    }
+
+    /// Updates a slice of the parameters. `planes` holds the same slice of each state vector; only the
+    /// first [`Optimizer::planes`] are used.
+    pub fn apply(&self, parameters: &mut [f32], gradient: &[f32], planes: [&mut [f32]; 2]) {
+        let [first, second] = planes;
+        match self.optimizer {
+            Optimizer::Sgd {
+                momentum,
+                nesterov,
+                weight_decay,
+            } => {
+                let factors = [self.rate, momentum, weight_decay, self.scale];
+                if momentum == 0.0 {
+                    plain(parameters, gradient, factors);
+                } else if nesterov {
+                    look_ahead(parameters, gradient, first, factors);
+                } else {
+                    heavy_ball(parameters, gradient, first, factors);
+                }
+            }
+            Optimizer::Adam {
+                betas,
+                epsilon,
+                weight_decay,
+                decoupled,
+            } => {
+                let (pull, added) = if decoupled {
+                    (1.0 - self.rate * weight_decay, 0.0)
+                } else {
+                    (1.0, weight_decay)
+                };
+                let step = (f64::from(self.rate) / self.corrections[0]) as f32;
+                let root = (1.0 / self.corrections[1].sqrt()) as f32;
+                adam(
+                    parameters,
+                    gradient,
+                    first,
+                    second,
+                    [
+                        betas[0], betas[1], epsilon, added, pull, step, root, self.scale,
+                    ],
+                );
+            }
+        }
+    }
+}
+
+/// Moves running statistics towards what a batch observed.
+pub fn blend(running: &mut [f32], observed: &[f32], share: f32) {
+    for (running, &observed) in running.iter_mut().zip(observed) {
+        *running = *running * (1.0 - share) + observed * share;
+    }
+}
+
+for_each_isa! {
+    fn plain(p: &mut [f32], g: &[f32], factors: [f32; 4]) {
+        let [rate, _, decay, scale] = factors;
+        for (p, &g) in p.iter_mut().zip(g) {
+            *p -= rate * (g * scale + decay * *p);
+        }
+    }
+
+    fn heavy_ball(p: &mut [f32], g: &[f32], velocity: &mut [f32], factors: [f32; 4]) {
+        let [rate, momentum, decay, scale] = factors;
+        for ((p, &g), v) in p.iter_mut().zip(g).zip(velocity) {
+            *v = momentum * *v + (g * scale + decay * *p);
+            *p -= rate * *v;
+        }
+    }
+
+    fn look_ahead(p: &mut [f32], g: &[f32], velocity: &mut [f32], factors: [f32; 4]) {
+        let [rate, momentum, decay, scale] = factors;
+        for ((p, &g), v) in p.iter_mut().zip(g).zip(velocity) {
+            let g = g * scale + decay * *p;
+            *v = momentum * *v + g;
+            *p -= rate * (g + momentum * *v);
+        }
+    }
+
+    fn adam(p: &mut [f32], g: &[f32], mean: &mut [f32], square: &mut [f32], factors: [f32; 8]) {
+        let [beta1, beta2, epsilon, added, pull, step, root, scale] = factors;
+        for (((p, &g), m), s) in p.iter_mut().zip(g).zip(mean).zip(square) {
+            let g = g * scale + added * *p;
+            *m = beta1 * *m + (1.0 - beta1) * g;
+            *s = beta2 * *s + (1.0 - beta2) * g * g;
+            *p = *p * pull - step * *m / (s.sqrt() * root + epsilon);
+        }
+    }
+
+    /// The sum of squares, in order, in `f64`.
+    pub fn square_sum(x: &[f32]) -> f64 {
+        // Eight chains, joined at the end: one alone would wait for each addition.
+        let mut chains = [0.0f64; 8];
+        for piece in x.chunks(8) {
+            for (chain, &x) in chains.iter_mut().zip(piece) {
+                *chain += f64::from(x) * f64::from(x);
+            }
+        }
+        chains.iter().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Trains one number on `g = p` for three steps.
+    fn three_steps(optimizer: Optimizer) -> f32 {
+        let (mut p, mut a, mut b) = ([1.0f32], [0.0f32], [0.0f32]);
+        for number in 0..3 {
+            let g = p;
+            optimizer
+                .at(number, 0.1)
+                .apply(&mut p, &g, [&mut a, &mut b]);
+        }
+        p[0]
+    }
+
+    #[test]
+    fn sgd_follows_its_definition() {
+        let plain = Optimizer::Sgd {
+            momentum: 0.0,
+            nesterov: false,
+            weight_decay: 0.0,
+        };
+        assert!((three_steps(plain) - 0.9f32.powi(3)).abs() < 1e-6);
+        assert_eq!(plain.planes(), 0);
+        let heavy = Optimizer::Sgd {
+            momentum: 0.9,
+            nesterov: false,
+            weight_decay: 0.0,
+        };
+        // v: 1, 1.8, 2.34; p: 0.9, 0.72, 0.486
+        assert!((three_steps(heavy) - 0.486).abs() < 1e-6);
+        let decayed = Optimizer::Sgd {
+            momentum: 0.0,
+            nesterov: false,
+            weight_decay: 1.0,
+        };
+        assert!((three_steps(decayed) - 0.8f32.powi(3)).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_first_step_of_adam_is_the_learning_rate() {
+        let adam = Optimizer::Adam {
+            betas: [0.9, 0.999],
+            epsilon: 1e-8,
+            weight_decay: 0.0,
+            decoupled: false,
+        };
+        let (mut p, mut a, mut b) = ([5.0f32], [0.0f32], [0.0f32]);
+        adam.at(0, 0.1).apply(&mut p, &[123.0], [&mut a, &mut b]);
+        assert!((p[0] - 4.9).abs() < 1e-5, "{}", p[0]);
+    }
+
+    #[test]
+    fn updating_in_two_slices_is_updating_in_one() {
+        let adam = Optimizer::Adam {
+            betas: [0.9, 0.999],
+            epsilon: 1e-8,
+            weight_decay: 0.01,
+            decoupled: true,
+        };
+        let start: Vec<f32> = (0..100).map(|i| i as f32 / 7.0).collect();
+        let gradient: Vec<f32> = start.iter().map(|x| x - 5.0).collect();
+        let run = |cut: usize| {
+            let (mut p, mut a, mut b) = (start.clone(), vec![0.1; 100], vec![0.2; 100]);
+            let update = adam.at(4, 1e-2).scaled(0.5);
+            for range in [0..cut, cut..100] {
+                let planes = [&mut a[range.clone()], &mut b[range.clone()]];
+                update.apply(&mut p[range.clone()], &gradient[range], planes);
+            }
+            p
+        };
+        assert_eq!(run(0), run(37));
+    }
+
+    #[test]
+    fn square_sum_counts_every_number_once() {
+        let x: Vec<f32> = (0..1001).map(|i| i as f32).collect();
+        assert_eq!(
+            square_sum(&x),
+            (0..1001u64).map(|i| i * i).sum::<u64>() as f64
+        );
+    }
+}

@@ -1,0 +1,46 @@
+//! The other side of a backward pass: where parameters are read and finished gradients go.
+
+/// A worker's view of the state vector while a step is computed.
+///
+/// A backward pass calls [`Replica::gradient`] once for every chunk of the layout, the last chunk
+/// first. An implementation may reduce, exchange and update a chunk inside that call, while its numbers
+/// are in cache: a layer has finished reading its parameters before it hands out their gradient, and no
+/// earlier layer reads them.
+pub trait Replica {
+    /// The state vector as it is now.
+    fn state(&self) -> &[f32];
+
+    /// Takes the gradient of one chunk. `fill` writes all of its numbers to the slice it is given, which
+    /// is as long as the chunk and holds nothing of meaning before.
+    fn gradient(&mut self, chunk: usize, fill: &mut dyn FnMut(&mut [f32]));
+}
+
+/// A replica that only collects the gradient, for tests and tools.
+#[derive(Debug, Clone)]
+pub struct Collect<'a> {
+    state: &'a [f32],
+    chunks: &'a [std::ops::Range<usize>],
+    /// The gradient, as long as the state vector.
+    pub gradient: Vec<f32>,
+}
+
+impl<'a> Collect<'a> {
+    /// Collects the gradient at `state`.
+    pub fn new(state: &'a [f32], layout: &'a crate::Layout) -> Self {
+        Self {
+            state,
+            chunks: &layout.chunks,
+            gradient: vec![f32::NAN; state.len()],
+        }
+    }
+}
+
+impl Replica for Collect<'_> {
+    fn state(&self) -> &[f32] {
+        self.state
+    }
+
+    fn gradient(&mut self, chunk: usize, fill: &mut dyn FnMut(&mut [f32])) {
+        fill(&mut self.gradient[self.chunks[chunk].clone()]);
+    }
+}
