@@ -20,14 +20,18 @@
 mod collective;
 mod error;
 mod handshake;
+mod layout;
 mod link;
 mod plan;
 mod reduce;
+mod region;
 mod rendezvous;
 mod secret;
 mod segment;
+mod shm;
 mod solo;
 pub mod tree;
+mod wait;
 
 pub use collective::{Abort, Collective, Deadline};
 pub use error::GangError;
@@ -37,4 +41,5 @@ pub use reduce::TreeSum;
 pub use rendezvous::Rendezvous;
 pub use secret::Secret;
 pub use segment::Segment;
+pub use shm::{ShmCollective, ShmControl};
 pub use solo::Solo;

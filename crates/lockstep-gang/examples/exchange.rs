@@ -1,0 +1,153 @@
+//! How long the exchange of a small model's step takes: `cargo run --release --example exchange`.
+//!
+//! Two workers, 2.68 MB in chunks of 64 KB, as for the MLP 784-512-512-10. A step does what a trainer
+//! does and nothing else: write and post every partial sum, add, update and publish the own chunks,
+//! fetch the others'. Each figure is the median, and the best, of many short series.
+
+use lockstep_gang::{Collective, Deadline, Plan, Segment, ShmCollective, ShmControl, TreeSum};
+use std::error::Error;
+use std::time::Instant;
+
+const LENGTH: usize = 669_706;
+const CHUNK: usize = 16_384;
+const WORKERS: usize = 2;
+const SERIES: usize = 40;
+const STEPS: usize = 50;
+
+/// What one rank keeps to itself.
+struct Private {
+    params: Vec<f32>,
+    gradient: Vec<f32>,
+    sum: Vec<f32>,
+    tree: TreeSum,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let chunks = (0..LENGTH.div_ceil(CHUNK)).map(|i| i * CHUNK..LENGTH.min((i + 1) * CHUNK));
+    let plan = Plan::new(chunks.collect(), WORKERS, WORKERS)?;
+
+    let segment = Segment::create(ShmCollective::bytes_needed(&plan))?;
+    let _control = ShmControl::new(&segment, &plan, 1)?;
+    let mut gang = Vec::new();
+    for rank in 0..WORKERS {
+        gang.push(ShmCollective::join(
+            &segment,
+            plan.clone(),
+            rank,
+            1,
+            Deadline::default(),
+        )?);
+    }
+    report("shm", &measure(gang)?);
+    Ok(())
+}
+
+fn report(name: &str, series: &[f64]) {
+    println!(
+        "{name}: {:7.1} us a step, best {:7.1}",
+        series[series.len() / 2],
+        series[0]
+    );
+}
+
+/// Microseconds a step of each series, in ascending order.
+fn measure<C: Collective>(gang: Vec<C>) -> Result<Vec<f64>, Box<dyn Error>> {
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = gang
+            .into_iter()
+            .map(|c| scope.spawn(move || run(c)))
+            .collect();
+        let mut slowest = vec![0f64; SERIES];
+        for worker in workers {
+            let series = worker.join().map_err(|_| "a worker panicked")??;
+            slowest
+                .iter_mut()
+                .zip(series)
+                .for_each(|(all, one)| *all = all.max(one));
+        }
+        slowest.sort_by(f64::total_cmp);
+        Ok(slowest)
+    })
+}
+
+fn run(mut gang: impl Collective) -> Result<Vec<f64>, lockstep_gang::GangError> {
+    let longest = gang.plan().longest_chunk();
+    let mut private = Private {
+        params: vec![0.0; gang.plan().len()],
+        gradient: vec![1e-3; longest],
+        sum: vec![0.0; longest],
+        tree: TreeSum::new(gang.plan()),
+    };
+    let mut series = Vec::new();
+    for _ in 0..SERIES {
+        gang.barrier()?;
+        let begin = Instant::now();
+        for _ in 0..STEPS {
+            step(&mut gang, &mut private)?;
+        }
+        series.push(begin.elapsed().as_secs_f64() * 1e6 / STEPS as f64);
+    }
+    Ok(series)
+}
+
+fn step(gang: &mut impl Collective, private: &mut Private) -> Result<(), lockstep_gang::GangError> {
+    let (rank, chunks) = (gang.rank(), gang.plan().chunks());
+    let mut own = Vec::with_capacity(chunks);
+    let mut done = 0;
+    for chunk in (0..chunks).rev() {
+        if gang.plan().owner(chunk) == rank {
+            own.push(chunk);
+        } else {
+            let outbox = gang.outbox(chunk, 0);
+            outbox.copy_from_slice(&private.gradient[..outbox.len()]);
+            gang.post(chunk)?;
+        }
+        while done < own.len() && gang.arrived(own[done])? {
+            update(gang, private, own[done])?;
+            done += 1;
+        }
+    }
+    for &chunk in &own[done..] {
+        gang.wait_arrived(chunk)?;
+        update(gang, private, chunk)?;
+    }
+    gang.cast(0)?;
+    for chunk in (0..chunks).rev() {
+        if gang.plan().owner(chunk) != rank {
+            let range = gang.plan().chunk(chunk);
+            gang.fetch(chunk, &mut private.params[range])?;
+        }
+    }
+    gang.end_step()?;
+    Ok(())
+}
+
+fn update(
+    gang: &mut impl Collective,
+    private: &mut Private,
+    chunk: usize,
+) -> Result<(), lockstep_gang::GangError> {
+    let range = gang.plan().chunk(chunk);
+    let rank = gang.rank();
+    let Private {
+        params,
+        gradient,
+        sum,
+        tree,
+    } = private;
+    let (gradient, sum) = (&gradient[..range.len()], &mut sum[..range.len()]);
+    tree.sum(
+        |partial| {
+            Some(if partial.rank == rank {
+                gradient
+            } else {
+                gang.inbox(chunk, partial.rank, partial.index)
+            })
+        },
+        sum,
+    );
+    for (param, gradient) in params[range.clone()].iter_mut().zip(sum) {
+        *param -= 1e-3 * *gradient;
+    }
+    gang.publish(chunk, &params[range])
+}

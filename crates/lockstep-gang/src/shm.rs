@@ -1,0 +1,509 @@
+//! The exchange among workers of one host, through shared memory.
+//!
+//! What a step of a small model costs is cache lines that move between cores, so each number moves
+//! as rarely as can be: a partial sum is written where its owner reads it, once; a new value is
+//! written to the board once and read from there once by every peer. Ranks tell each other of it by
+//! stamps, one for each chunk, so that everything overlaps.
+//!
+//! Nobody can tell from shared memory alone that a process has died. The coordinator can, and says
+//! so through [`ShmControl`]; until it does, there is the deadline.
+
+use crate::layout::{GATHER, Layout, MAGIC, stamp, unstamp};
+use crate::region::Region;
+use crate::wait::wait_until;
+use crate::{Abort, Collective, Deadline, GangError, Plan, Segment};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+/// What the abort word says besides its generation: called off, or `LOST` + a rank that died.
+const CALLED_OFF: u64 = 1;
+const LOST: u64 = 2;
+
+/// One rank's end of the exchange through shared memory.
+#[derive(Debug)]
+pub struct ShmCollective {
+    region: Region,
+    layout: Layout,
+    plan: Plan,
+    rank: usize,
+    generation: u16,
+    deadline: Deadline,
+    abort: Abort,
+    /// Whether waiting may spin: only while every worker can have a core to itself.
+    spin: bool,
+    /// How often each chunk was posted: by this rank, or for own chunks by its peers.
+    posts: Vec<u64>,
+    /// Which own chunks have arrived and wait to be published.
+    arrived: Vec<bool>,
+    /// Which of others' chunks were posted and wait to be fetched: their outboxes are being read.
+    posted: Vec<bool>,
+    /// How often each chunk was published by this rank, or fetched by it.
+    rounds: Vec<u64>,
+    /// How many rounds of gathering there had been when each own chunk was last published.
+    published_after: Vec<u64>,
+    /// Votes cast, and steps ended.
+    casts: u64,
+    steps: u64,
+    /// Rounds of gathering.
+    gathers: u64,
+    beats: u64,
+}
+
+impl ShmCollective {
+    /// The size of the segment that a gang with this plan needs.
+    pub fn bytes_needed(plan: &Plan) -> usize {
+        Layout::new(plan).bytes()
+    }
+
+    /// Joins the gang as `rank`, in a segment that [`ShmControl::new`] has prepared.
+    ///
+    /// # Errors
+    /// [`GangError::Mismatch`] when the segment is not prepared for this plan,
+    /// [`GangError::Replaced`] when the gang is past `generation`.
+    ///
+    /// # Panics
+    /// If the plan has no such rank.
+    pub fn join(
+        segment: &Segment,
+        plan: Plan,
+        rank: usize,
+        generation: u16,
+        deadline: Deadline,
+    ) -> Result<Self, GangError> {
+        assert!(
+            rank < plan.workers(),
+            "a gang of {} has no rank {rank}",
+            plan.workers()
+        );
+        let layout = Layout::new(&plan);
+        let region = map(segment, &layout)?;
+        let expect = |what, offset, expected: u64| match region.word(offset).load(Acquire) {
+            found if found == expected => Ok(()),
+            found => Err(GangError::Mismatch {
+                what,
+                found: format!("{expected:016x}"),
+                expected: format!("{found:016x}"),
+            }),
+        };
+        expect("the layout of shared memory", Layout::MAGIC, MAGIC)?;
+        expect(
+            "the plan of the exchange",
+            Layout::FINGERPRINT,
+            plan.fingerprint(),
+        )?;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let joined = Self {
+            posts: vec![0; plan.chunks()],
+            arrived: vec![false; plan.chunks()],
+            posted: vec![false; plan.chunks()],
+            rounds: vec![0; plan.chunks()],
+            published_after: vec![0; plan.chunks()],
+            spin: plan.workers() <= cores,
+            region,
+            layout,
+            plan,
+            rank,
+            generation,
+            deadline,
+            abort: Abort::default(),
+            casts: 0,
+            steps: 0,
+            gathers: 0,
+            beats: 0,
+        };
+        joined.check_generation()?;
+        Ok(joined)
+    }
+
+    /// Fails when this rank may no longer write.
+    fn check_generation(&self) -> Result<(), GangError> {
+        match self.region.word(Layout::GENERATION).load(Relaxed) as u16 {
+            current if current == self.generation => Ok(()),
+            current => Err(GangError::Replaced {
+                mine: self.generation,
+                current,
+            }),
+        }
+    }
+
+    /// Tells whoever looks that this process lives.
+    fn beat(&mut self) {
+        self.beats += 1;
+        self.region
+            .word(self.layout.heartbeat(self.rank))
+            .store(self.beats, Relaxed);
+    }
+
+    /// Whether the stamp at `offset` has come to round `sequence`.
+    fn is_at(&self, offset: usize, sequence: u64) -> bool {
+        // A later generation's stamp is larger as well; the generation is checked before any write.
+        self.region.word(offset).load(Acquire) >= stamp(self.generation, sequence)
+    }
+
+    fn set(&self, offset: usize, sequence: u64) {
+        self.region
+            .word(offset)
+            .store(stamp(self.generation, sequence), Release);
+    }
+
+    /// Why waiting for anything makes no sense any more, if so.
+    fn check_abort(&self) -> Result<(), GangError> {
+        if self.abort.is_aborted() {
+            return Err(GangError::Aborted);
+        }
+        let (generation, word) = unstamp(self.region.word(Layout::ABORT).load(Acquire));
+        if generation == self.generation && word == CALLED_OFF {
+            return Err(GangError::Aborted);
+        }
+        if generation == self.generation && word >= LOST {
+            let rank = (word - LOST) as usize;
+            return Err(GangError::PeerLost {
+                rank,
+                reason: "its process ended".to_owned(),
+            });
+        }
+        self.check_generation()
+    }
+
+    /// Waits until `peer`'s stamp at `offset` comes to `sequence`.
+    fn wait_for(
+        &mut self,
+        peer: usize,
+        offset: usize,
+        sequence: u64,
+        what: impl Fn() -> String,
+    ) -> Result<(), GangError> {
+        if self.is_at(offset, sequence) {
+            return Ok(());
+        }
+        let this = &*self;
+        let mut beats = self.beats;
+        let waited = wait_until(
+            this.spin,
+            || this.is_at(offset, sequence),
+            |waited| {
+                beats += 1;
+                this.region
+                    .word(this.layout.heartbeat(this.rank))
+                    .store(beats, Relaxed);
+                this.check_abort()?;
+                let left = this.region.word(this.layout.left(peer)).load(Acquire);
+                // It may have done its part just before it left.
+                if left >= stamp(this.generation, 1) && !this.is_at(offset, sequence) {
+                    let reason = format!("it left before it did {}", what());
+                    return Err(GangError::PeerLost { rank: peer, reason });
+                }
+                if waited > this.deadline.0 {
+                    let seconds = this.deadline.0.as_secs_f64();
+                    return Err(GangError::PeerTimeout {
+                        rank: peer,
+                        what: what(),
+                        seconds,
+                    });
+                }
+                Ok(())
+            },
+        );
+        self.beats = beats;
+        waited
+    }
+
+    fn peers(&self) -> impl Iterator<Item = usize> + use<> {
+        let rank = self.rank;
+        (0..self.plan.workers()).filter(move |peer| *peer != rank)
+    }
+
+    fn require_owner(&self, chunk: usize, own: bool) {
+        let owner = self.plan.owner(chunk);
+        assert_eq!(
+            owner == self.rank,
+            own,
+            "chunk {chunk} is owned by rank {owner}"
+        );
+    }
+}
+
+impl Collective for ShmCollective {
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn abort_handle(&self) -> Abort {
+        self.abort.clone()
+    }
+
+    fn outbox(&mut self, chunk: usize, partial: usize) -> &mut [f32] {
+        self.require_owner(chunk, false);
+        assert!(
+            !self.posted[chunk],
+            "chunk {chunk} was posted and not yet fetched"
+        );
+        assert!(
+            partial < self.plan.partials_of(self.rank).len(),
+            "no partial sum {partial}"
+        );
+        let len = self.plan.chunk(chunk).len();
+        let offset = self.layout.outbox(self.rank, chunk) + partial * len * 4;
+        // SAFETY: only this rank writes its outboxes. The owner reads this one between this rank's
+        // `post` and its own `publish`, and it is not posted or was fetched since. The slice
+        // borrows self, so that `post` cannot come before its end.
+        unsafe { self.region.floats_mut(offset, len) }
+    }
+
+    fn post(&mut self, chunk: usize) -> Result<(), GangError> {
+        self.require_owner(chunk, false);
+        self.check_generation()?;
+        assert!(
+            !self.posted[chunk],
+            "chunk {chunk} was posted and not yet fetched"
+        );
+        self.posted[chunk] = true;
+        self.posts[chunk] += 1;
+        self.set(self.layout.posted(self.rank, chunk), self.posts[chunk]);
+        self.beat();
+        Ok(())
+    }
+
+    fn arrived(&mut self, chunk: usize) -> Result<bool, GangError> {
+        self.require_owner(chunk, true);
+        let next = self.posts[chunk] + 1;
+        let arrived = self.arrived[chunk]
+            || self
+                .peers()
+                .all(|peer| self.is_at(self.layout.posted(peer, chunk), next));
+        self.arrived[chunk] = arrived;
+        if !arrived {
+            self.check_abort()?;
+        }
+        Ok(arrived)
+    }
+
+    fn wait_arrived(&mut self, chunk: usize) -> Result<(), GangError> {
+        self.require_owner(chunk, true);
+        if !self.arrived[chunk] {
+            let next = self.posts[chunk] + 1;
+            for peer in self.peers() {
+                let offset = self.layout.posted(peer, chunk);
+                self.wait_for(peer, offset, next, || format!("post chunk {chunk}"))?;
+            }
+            self.arrived[chunk] = true;
+        }
+        Ok(())
+    }
+
+    fn inbox(&self, chunk: usize, from: usize, partial: usize) -> &[f32] {
+        self.require_owner(chunk, true);
+        assert!(self.arrived[chunk], "chunk {chunk} has not arrived");
+        assert!(from != self.rank, "a rank does not send to itself");
+        assert!(
+            partial < self.plan.partials_of(from).len(),
+            "no partial sum {partial}"
+        );
+        let len = self.plan.chunk(chunk).len();
+        let offset = self.layout.outbox(from, chunk) + partial * len * 4;
+        // SAFETY: the chunk has arrived, so `from` has posted it and does not write there until it
+        // has fetched what this rank publishes; publishing needs `&mut self`, after the slice's end.
+        unsafe { self.region.floats(offset, len) }
+    }
+
+    fn publish(&mut self, chunk: usize, values: &[f32]) -> Result<(), GangError> {
+        self.require_owner(chunk, true);
+        self.check_generation()?;
+        assert!(
+            self.arrived[chunk] || self.gathers > self.published_after[chunk],
+            "chunk {chunk} may still be read: neither has it arrived nor was there a barrier"
+        );
+        // SAFETY: only the owner writes a chunk of the board. Peers have fetched the round before,
+        // since they do so before they post the chunk again and before they come to a barrier.
+        let board = unsafe {
+            self.region
+                .floats_mut(self.layout.board(chunk), self.plan.chunk(chunk).len())
+        };
+        board.copy_from_slice(values);
+        if std::mem::take(&mut self.arrived[chunk]) {
+            self.posts[chunk] += 1;
+        }
+        self.published_after[chunk] = self.gathers;
+        self.rounds[chunk] += 1;
+        self.set(self.layout.published(chunk), self.rounds[chunk]);
+        self.beat();
+        Ok(())
+    }
+
+    fn published(&mut self, chunk: usize) -> Result<bool, GangError> {
+        self.require_owner(chunk, false);
+        let published = self.is_at(self.layout.published(chunk), self.rounds[chunk] + 1);
+        if !published {
+            self.check_abort()?;
+        }
+        Ok(published)
+    }
+
+    fn fetch(&mut self, chunk: usize, into: &mut [f32]) -> Result<(), GangError> {
+        self.require_owner(chunk, false);
+        let (owner, next) = (self.plan.owner(chunk), self.rounds[chunk] + 1);
+        let offset = self.layout.published(chunk);
+        self.wait_for(owner, offset, next, || format!("publish chunk {chunk}"))?;
+        // SAFETY: the owner has published this round, and publishes the next only after this rank
+        // has posted the chunk again or come to a barrier, both of which need `&mut self`.
+        let board = unsafe {
+            self.region
+                .floats(self.layout.board(chunk), self.plan.chunk(chunk).len())
+        };
+        into.copy_from_slice(board);
+        self.rounds[chunk] = next;
+        self.posted[chunk] = false;
+        Ok(())
+    }
+
+    fn cast(&mut self, vote: u64) -> Result<(), GangError> {
+        assert_eq!(self.casts, self.steps, "a rank votes once a step");
+        self.check_generation()?;
+        let offset = self.layout.vote(self.rank, self.casts);
+        self.casts += 1;
+        self.region.word(offset + 8).store(vote, Relaxed);
+        self.set(offset, self.casts);
+        Ok(())
+    }
+
+    fn end_step(&mut self) -> Result<u64, GangError> {
+        assert_eq!(
+            self.casts,
+            self.steps + 1,
+            "a rank votes before it ends a step"
+        );
+        let mut largest = 0;
+        for rank in 0..self.plan.workers() {
+            let offset = self.layout.vote(rank, self.steps);
+            self.wait_for(rank, offset, self.casts, || "end the step".to_owned())?;
+            largest = largest.max(self.region.word(offset + 8).load(Relaxed));
+        }
+        self.steps += 1;
+        self.beat();
+        Ok(largest)
+    }
+
+    fn all_gather(&mut self, mine: &[f64], all: &mut [f64]) -> Result<(), GangError> {
+        let (workers, len) = (self.plan.workers(), mine.len());
+        assert_eq!(
+            all.len(),
+            workers * len,
+            "room for every rank's {len} numbers"
+        );
+        // At least one round, so that gathering nothing is a barrier.
+        for begin in (0..len.max(1)).step_by(GATHER) {
+            self.check_generation()?;
+            let piece = begin..len.min(begin + GATHER);
+            let round = self.gathers;
+            self.gathers += 1;
+            for (index, number) in mine[piece.clone()].iter().enumerate() {
+                let offset = self.layout.gathered(self.rank, round, index);
+                self.region.word(offset).store(number.to_bits(), Relaxed);
+            }
+            self.set(self.layout.gather(self.rank, round), self.gathers);
+            for rank in 0..workers {
+                let offset = self.layout.gather(rank, round);
+                self.wait_for(rank, offset, self.gathers, || {
+                    "take part in a gathering".to_owned()
+                })?;
+                let all = &mut all[rank * len..][piece.clone()];
+                for (index, number) in all.iter_mut().enumerate() {
+                    let offset = self.layout.gathered(rank, round, index);
+                    *number = f64::from_bits(self.region.word(offset).load(Relaxed));
+                }
+            }
+        }
+        self.beat();
+        Ok(())
+    }
+}
+
+impl Drop for ShmCollective {
+    fn drop(&mut self) {
+        self.set(self.layout.left(self.rank), 1);
+    }
+}
+
+/// The coordinator's hold on a gang's shared memory.
+#[derive(Debug)]
+pub struct ShmControl {
+    region: Region,
+    layout: Layout,
+    workers: usize,
+}
+
+impl ShmControl {
+    /// Prepares `segment` for a gang that follows `plan`, before the first worker joins. Preparing it
+    /// again with a later generation shuts out all workers of the generations before.
+    ///
+    /// # Errors
+    /// [`GangError::Mismatch`] when the segment is too small for the plan, [`GangError::Replaced`]
+    /// when it was prepared for a later generation.
+    pub fn new(segment: &Segment, plan: &Plan, generation: u16) -> Result<Self, GangError> {
+        let layout = Layout::new(plan);
+        let region = map(segment, &layout)?;
+        let current = region.word(Layout::GENERATION).load(Acquire) as u16;
+        if current > generation {
+            return Err(GangError::Replaced {
+                mine: generation,
+                current,
+            });
+        }
+        region
+            .word(Layout::GENERATION)
+            .store(u64::from(generation), Release);
+        region
+            .word(Layout::FINGERPRINT)
+            .store(plan.fingerprint(), Release);
+        region.word(Layout::MAGIC).store(MAGIC, Release);
+        Ok(Self {
+            region,
+            layout,
+            workers: plan.workers(),
+        })
+    }
+
+    /// Makes every worker's wait fail with [`GangError::Aborted`].
+    pub fn abort(&self) {
+        self.set_abort(CALLED_OFF);
+    }
+
+    /// Tells all workers that `rank` died: their waits fail with [`GangError::PeerLost`].
+    pub fn lost(&self, rank: usize) {
+        self.set_abort(LOST + rank as u64);
+    }
+
+    /// How often `rank` has shown that it lives. Also a rank that waits for others shows it.
+    ///
+    /// # Panics
+    /// If there is no such rank.
+    pub fn heartbeat(&self, rank: usize) -> u64 {
+        assert!(
+            rank < self.workers,
+            "a gang of {} has no rank {rank}",
+            self.workers
+        );
+        self.region.word(self.layout.heartbeat(rank)).load(Relaxed)
+    }
+
+    fn set_abort(&self, word: u64) {
+        let generation = self.region.word(Layout::GENERATION).load(Acquire) as u16;
+        self.region
+            .word(Layout::ABORT)
+            .store(stamp(generation, word), Release);
+    }
+}
+
+fn map(segment: &Segment, layout: &Layout) -> Result<Region, GangError> {
+    if segment.bytes() < layout.bytes() {
+        return Err(GangError::Mismatch {
+            what: "the size of shared memory",
+            found: format!("at least {} bytes", layout.bytes()),
+            expected: format!("{} bytes", segment.bytes()),
+        });
+    }
+    Region::map(segment, layout.words())
+}
