@@ -20,6 +20,8 @@ pub struct Assignment {
     pub rank: usize,
     /// Number of workers.
     pub workers: usize,
+    /// The generation of the gang: 1 until a worker is replaced.
+    pub generation: u16,
     /// How the workers reach each other.
     pub transport: Transport,
     /// A state to go on from: the file that an interrupted run left.
