@@ -118,3 +118,98 @@ impl Value for f64 {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn converter(element: IdxType, sample_len: usize) -> Converter<'static> {
+        Converter::new(Path::new("some/file"), element, sample_len)
+    }
+
+    fn floats(bytes: &[u8]) -> Vec<f32> {
+        bytes
+            .as_chunks()
+            .0
+            .iter()
+            .map(|value| f32::from_ne_bytes(*value))
+            .collect()
+    }
+
+    fn labels(bytes: &[u8]) -> Vec<u32> {
+        bytes
+            .as_chunks()
+            .0
+            .iter()
+            .map(|value| u32::from_ne_bytes(*value))
+            .collect()
+    }
+
+    #[test]
+    fn every_element_type_is_read() {
+        assert_eq!(
+            converter(IdxType::U8, 1).samples(&[0, 255]).unwrap(),
+            [0, 255]
+        );
+        let read = |element, bytes: &[u8]| floats(converter(element, 1).samples(bytes).unwrap());
+        assert_eq!(read(IdxType::I8, &[0x80, 5]), [-128.0, 5.0]);
+        assert_eq!(read(IdxType::I16, &(-300i16).to_be_bytes()), [-300.0]);
+        assert_eq!(read(IdxType::I32, &70_000i32.to_be_bytes()), [70_000.0]);
+        assert_eq!(read(IdxType::F32, &1.5f32.to_be_bytes()), [1.5]);
+        assert_eq!(read(IdxType::F64, &(-0.1f64).to_be_bytes()), [-0.1]);
+        let read = |element, bytes: &[u8]| labels(converter(element, 1).labels(bytes).unwrap());
+        assert_eq!(read(IdxType::U8, &[0, 255]), [0, 255]);
+        assert_eq!(read(IdxType::I8, &[7]), [7]);
+        assert_eq!(read(IdxType::I16, &[1, 0]), [256]);
+        assert_eq!(read(IdxType::I32, &[0, 0, 0xff, 0xff]), [65_535]);
+    }
+
+    #[test]
+    fn a_value_that_is_no_number_is_refused_with_its_sample_across_blocks() {
+        for wrong in [f64::NAN, f64::INFINITY, 1e300] {
+            let mut converter = converter(IdxType::F64, 3);
+            converter
+                .samples([0.0f64; 4].map(f64::to_be_bytes).as_flattened())
+                .unwrap();
+            let block = [0.0, 1.0, wrong].map(f64::to_be_bytes);
+            let error = converter.samples(block.as_flattened()).unwrap_err();
+            assert!(
+                matches!(error, DataError::NotFinite { sample: 2, .. }),
+                "{error}"
+            );
+            assert!(
+                error.to_string().starts_with("some/file: sample 2 holds "),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_label_out_of_range_is_refused_with_its_sample() {
+        let refused = |element, bytes: &[u8]| converter(element, 1).labels(bytes).unwrap_err();
+        let negative = refused(IdxType::I8, &[0, 1, 0xff]);
+        assert!(
+            matches!(
+                negative,
+                DataError::Label {
+                    sample: 2,
+                    label: -1,
+                    ..
+                }
+            ),
+            "{negative}"
+        );
+        let huge = refused(IdxType::I32, &[0, 1, 0, 0]);
+        assert!(
+            matches!(
+                huge,
+                DataError::Label {
+                    sample: 0,
+                    label: 65_536,
+                    ..
+                }
+            ),
+            "{huge}"
+        );
+    }
+}

@@ -153,3 +153,60 @@ impl Dataset {
             .position(|&label| label as usize >= classes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Folder;
+
+    #[test]
+    fn classes_are_counted_from_the_labels_unless_they_are_named() {
+        let folder = Folder::new();
+        let (images, labels) = (folder.idx(8, &[3], &[0; 3]), folder.labels(&[0, 4, 2]));
+        let set = folder.dataset(&images, &labels);
+        assert_eq!((set.classes(), set.class_names()[4].as_str()), (5, "4"));
+        let named = |names: &[&str]| {
+            let class_names = Some(names.iter().map(|&name| name.to_owned()).collect());
+            let (images, labels) = (images.clone(), Some(labels.clone()));
+            Dataset::open(
+                &Source::Idx {
+                    images,
+                    labels,
+                    class_names,
+                },
+                &folder.cache(),
+            )
+        };
+        assert_eq!(named(&["a", "b", "c", "d", "e", "f"]).unwrap().classes(), 6);
+        let error = named(&["a", "b", "c"]).unwrap_err();
+        let expected = "the label of sample 1 is 4; labels must be in 0..3";
+        assert!(error.to_string().ends_with(expected), "{error}");
+        assert!(
+            error.to_string().starts_with(labels.to_str().unwrap()),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_test_set_must_fit_the_training_set() {
+        let folder = Folder::new();
+        let set = |code, dims: &[u32], labels: &[u8]| {
+            let size = if code == 8 { 1 } else { 4 };
+            let payload = vec![0; size * dims.iter().product::<u32>() as usize];
+            folder.dataset(&folder.idx(code, dims, &payload), &folder.labels(labels))
+        };
+        let train = set(8, &[3, 2, 2], &[0, 1, 2]);
+        let misfit = |test: Dataset| test.check_against(&train).unwrap_err().to_string();
+        set(8, &[2, 2, 2], &[2, 0]).check_against(&train).unwrap();
+        let shape = misfit(set(8, &[2, 2, 3], &[0, 1]));
+        assert!(shape.contains("[1, 2, 3] instead of [1, 2, 2]"), "{shape}");
+        let element = misfit(set(0x0d, &[2, 2, 2], &[0, 1]));
+        assert!(element.contains("F32 instead of U8"), "{element}");
+        let label = misfit(set(8, &[2, 2, 2], &[0, 3]));
+        assert!(
+            label.contains("sample 1 is 3") && label.contains("only 3 classes"),
+            "{label}"
+        );
+        assert!(label.contains(train.name()), "{label}");
+    }
+}

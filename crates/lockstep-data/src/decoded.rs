@@ -240,6 +240,152 @@ fn layout_of(images: &IdxReader, labels: &IdxReader) -> Result<Layout, DataError
     Layout::new(element, count, shape).ok_or_else(|| DataError::TooLarge {
         path: images.path().to_owned(),
         dims: images.header().dims.clone(),
-        stored: 0,
+        stored: images.stored(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Folder, gzipped, idx_bytes};
+    use std::time::{Duration, SystemTime};
+
+    /// The one file in the decoded cache.
+    fn cached(folder: &Folder) -> PathBuf {
+        let entries = fs::read_dir(folder.path().join("cache/decoded")).unwrap();
+        let paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+        let [path] = paths.as_slice() else {
+            panic!("not one file: {paths:?}")
+        };
+        path.clone()
+    }
+
+    fn modified(path: &Path) -> SystemTime {
+        fs::metadata(path).unwrap().modified().unwrap()
+    }
+
+    #[test]
+    fn a_set_is_decoded_once_and_aligned() {
+        let folder = Folder::new();
+        let images = folder.file(&gzipped(&idx_bytes(8, &[3, 1, 2], &[1, 2, 3, 4, 5, 6])));
+        let labels = folder.labels(&[2, 0, 1]);
+        let first = open(&images, &labels, &folder.cache()).unwrap();
+        assert_eq!(first.map.words(first.layout.labels.clone()), [2, 0, 1]);
+        assert_eq!(
+            first.map.bytes()[first.layout.samples.clone()],
+            [1, 2, 3, 4, 5, 6]
+        );
+        assert_eq!(
+            (
+                first.layout.labels.start % ALIGN,
+                first.layout.samples.start % ALIGN
+            ),
+            (0, 0)
+        );
+        let written = modified(&cached(&folder));
+        let second = open(&images, &labels, &folder.cache()).unwrap();
+        assert_eq!(second.layout, first.layout);
+        assert_eq!(modified(&cached(&folder)), written);
+    }
+
+    #[test]
+    fn a_damaged_or_torn_cache_is_made_again() {
+        let folder = Folder::new();
+        let images = folder.idx(8, &[3], &[1, 2, 3]);
+        let labels = folder.labels(&[2, 0, 1]);
+        open(&images, &labels, &folder.cache()).unwrap();
+        let path = cached(&folder);
+        let whole = fs::read(&path).unwrap();
+        let mut other_version = whole.clone();
+        other_version[8] ^= 1;
+        let mut other_count = whole.clone();
+        other_count[7 * 8] = 2;
+        let longer = [whole.as_slice(), &[0]].concat();
+        let torn = [&whole[..0], &whole[..100], &whole[..whole.len() - 1]];
+        for damaged in torn
+            .into_iter()
+            .chain([&*longer, &*other_version, &*other_count])
+        {
+            fs::write(&path, damaged).unwrap();
+            open(&images, &labels, &folder.cache()).unwrap();
+            assert!(fs::read(&path).unwrap() == whole);
+        }
+    }
+
+    #[test]
+    fn a_changed_file_is_decoded_anew_in_the_same_place() {
+        let folder = Folder::new();
+        let images = folder.idx(8, &[2], &[1, 2]);
+        let labels = folder.labels(&[0, 1]);
+        open(&images, &labels, &folder.cache()).unwrap();
+        let later = modified(&images) + Duration::from_nanos(1000);
+        fs::write(&images, idx_bytes(8, &[2], &[3, 4])).unwrap();
+        fs::File::options()
+            .write(true)
+            .open(&images)
+            .unwrap()
+            .set_modified(later)
+            .unwrap();
+        let decoded = open(&images, &labels, &folder.cache()).unwrap();
+        assert_eq!(decoded.map.bytes()[decoded.layout.samples.clone()], [3, 4]);
+        cached(&folder);
+    }
+
+    #[test]
+    fn a_set_that_is_refused_leaves_nothing_in_the_cache() {
+        let folder = Folder::new();
+        let images = folder.idx(0x0d, &[2], &[f32::NAN; 2].map(f32::to_be_bytes).concat());
+        assert!(open(&images, &folder.labels(&[0, 1]), &folder.cache()).is_err());
+        assert_eq!(
+            fs::read_dir(folder.path().join("cache/decoded"))
+                .unwrap()
+                .count(),
+            0
+        );
+    }
+
+    #[test]
+    fn samples_may_have_up_to_three_dimensions() {
+        let folder = Folder::new();
+        for (dims, shape) in [
+            (&[12][..], [1, 1, 1]),
+            (&[2, 6], [1, 1, 6]),
+            (&[2, 3, 2], [1, 3, 2]),
+            (&[2, 3, 1, 2], [3, 1, 2]),
+        ] {
+            let labels = folder.labels(&vec![0; dims[0] as usize]);
+            let decoded = open(&folder.idx(8, dims, &[0; 12]), &labels, &folder.cache()).unwrap();
+            assert_eq!(decoded.layout.shape, shape);
+        }
+    }
+
+    #[test]
+    fn files_that_do_not_fit_their_role_or_each_other_are_refused() {
+        let folder = Folder::new();
+        let refusal = |images: &Path, labels: &Path| {
+            open(images, labels, &folder.cache())
+                .unwrap_err()
+                .to_string()
+        };
+        let (images, labels) = (folder.idx(8, &[2, 1], &[0; 2]), folder.labels(&[0, 1]));
+        let swapped = refusal(&labels, &images);
+        assert!(
+            swapped.contains("as labels") && swapped.contains("2 dimensions"),
+            "{swapped}"
+        );
+        let floats = refusal(&images, &folder.idx(0x0d, &[2], &[0; 8]));
+        assert!(
+            floats.contains("F32") && floats.contains("integers"),
+            "{floats}"
+        );
+        let deep = refusal(&folder.idx(8, &[2, 1, 1, 1, 1], &[0; 2]), &labels);
+        assert!(deep.contains("5 dimensions"), "{deep}");
+        let none = refusal(&folder.idx(8, &[0, 28, 28], &[]), &folder.labels(&[]));
+        assert!(none.contains("none of them may be 0"), "{none}");
+        let fewer = refusal(&images, &folder.labels(&[0, 1, 0]));
+        assert!(
+            fewer.contains("2 images") && fewer.contains("3 labels"),
+            "{fewer}"
+        );
+    }
 }

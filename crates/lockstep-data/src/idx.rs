@@ -176,6 +176,11 @@ impl<R: Read> IdxReader<R> {
         self.input.path()
     }
 
+    /// Size of the file as it is stored.
+    pub(crate) fn stored(&self) -> u64 {
+        self.input.stored()
+    }
+
     /// Hands all elements to `sink`, as they are stored, in blocks of whole elements; then checks
     /// that the file ends where it should.
     ///
@@ -194,5 +199,159 @@ impl<R: Read> IdxReader<R> {
             left -= part.len() as u64;
         }
         self.input.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Folder, gzipped, idx_bytes};
+    use std::fs;
+
+    fn read(path: &Path) -> Result<(IdxHeader, Vec<u8>), DataError> {
+        let reader = IdxReader::open(path)?;
+        let header = reader.header().clone();
+        let mut bytes = Vec::new();
+        reader.for_each_block(|block| {
+            bytes.extend_from_slice(block);
+            Ok(())
+        })?;
+        Ok((header, bytes))
+    }
+
+    #[test]
+    fn plain_and_gzipped_files_are_told_apart_by_content_not_by_name() {
+        let folder = Folder::new();
+        let payload: Vec<u8> = (0..BLOCK * 2 + 100).map(|i| ((i * i) >> 3) as u8).collect();
+        let content = idx_bytes(8, &[payload.len() as u32], &payload);
+        let (plain, packed) = (folder.path().join("a.gz"), folder.path().join("b"));
+        fs::write(&plain, &content).unwrap();
+        // Several members in a row are one file, as `cat a.gz b.gz` makes them.
+        let (first, second) = content.split_at(1000);
+        fs::write(&packed, [gzipped(first), gzipped(second)].concat()).unwrap();
+        for path in [plain, packed] {
+            let (header, bytes) = read(&path).unwrap();
+            assert_eq!(
+                header,
+                IdxHeader {
+                    element: IdxType::U8,
+                    dims: vec![payload.len()]
+                }
+            );
+            assert!(bytes == payload, "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let error = read(Path::new("/no/such/file")).unwrap_err().to_string();
+        assert_eq!(error, "/no/such/file does not exist");
+    }
+
+    #[test]
+    fn a_file_of_another_kind_is_refused_with_its_first_bytes() {
+        let folder = Folder::new();
+        let other_types = [0, 0, 7, 1, 0, 0, 0, 0];
+        let no_dimensions = [0, 0, 8, 0];
+        for bytes in [
+            b"\x89PNG\r\n\x1a\n".as_slice(),
+            &other_types,
+            &no_dimensions,
+        ] {
+            for bytes in [bytes.to_vec(), gzipped(bytes)] {
+                assert!(matches!(
+                    read(&folder.file(&bytes)),
+                    Err(DataError::NotIdx { .. })
+                ));
+            }
+        }
+        let error = read(&folder.file(b"\x89PNG")).unwrap_err().to_string();
+        assert!(error.contains("[89, 50, 4e, 47]"), "{error}");
+    }
+
+    #[test]
+    fn a_truncated_file_is_refused_with_its_path_and_both_lengths() {
+        let folder = Folder::new();
+        let content = idx_bytes(0x0c, &[10, 2], &[1; 80]);
+        for keep in [0, 3, 4, 11, 12, 50, 91] {
+            let path = folder.file(&content[..keep]);
+            let plain = read(&path).unwrap_err();
+            assert!(
+                matches!(plain, DataError::Truncated { expected, found, .. }
+                    if found == keep as u64 && expected == if keep < 4 { 4 } else if keep < 12 { 12 } else { 92 }),
+                "{plain}"
+            );
+            assert!(
+                plain.to_string().contains(path.to_str().unwrap()),
+                "{plain}"
+            );
+            let packed = read(&folder.file(&gzipped(&content[..keep]))).unwrap_err();
+            assert!(
+                matches!(packed, DataError::Truncated { found, .. } if found == keep as u64),
+                "{packed}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_cut_through_a_gzipped_file_is_refused() {
+        let folder = Folder::new();
+        let packed = gzipped(&idx_bytes(8, &[100], &[7; 100]));
+        for keep in 2..packed.len() {
+            let error = read(&folder.file(&packed[..keep])).unwrap_err();
+            assert!(
+                matches!(
+                    error,
+                    DataError::Truncated { .. }
+                        | DataError::Gzip { .. }
+                        | DataError::TooLarge { .. }
+                ),
+                "{keep}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_in_a_gzipped_file_is_refused() {
+        let folder = Folder::new();
+        let payload: Vec<u8> = (0..2000u32).map(|i| ((i * 7919) >> 4) as u8).collect();
+        let mut packed = gzipped(&idx_bytes(8, &[2000], &payload));
+        let middle = packed.len() / 2;
+        packed[middle] ^= 4;
+        assert!(read(&folder.file(&packed)).is_err());
+        packed[middle] ^= 4;
+        let checksum = packed.len() - 8;
+        packed[checksum] ^= 1;
+        assert!(matches!(
+            read(&folder.file(&packed)),
+            Err(DataError::Gzip { decoded: 2008, .. })
+        ));
+    }
+
+    #[test]
+    fn bytes_after_the_end_are_refused() {
+        let folder = Folder::new();
+        let content = idx_bytes(8, &[3], &[1, 2, 3, 4]);
+        for bytes in [gzipped(&content), content] {
+            assert!(matches!(
+                read(&folder.file(&bytes)),
+                Err(DataError::Trailing { expected: 11, .. })
+            ));
+        }
+    }
+
+    #[test]
+    fn a_header_that_promises_the_impossible_is_refused_at_once() {
+        let folder = Folder::new();
+        let overflow = idx_bytes(0x0e, &[u32::MAX; 3], &[0; 100]);
+        assert!(matches!(
+            IdxReader::open(&folder.file(&overflow)),
+            Err(DataError::TooLarge { .. })
+        ));
+        let huge = gzipped(&idx_bytes(8, &[u32::MAX, 1000], &[0; 100]));
+        let Err(error) = IdxReader::open(&folder.file(&huge)) else {
+            panic!("accepted")
+        };
+        assert!(error.to_string().contains("4294967295x1000"), "{error}");
     }
 }

@@ -4,7 +4,7 @@
 //! same content anew. Files enter the cache only once they are verified, each in one step.
 
 use crate::DataError;
-use crate::fetch::WAYS;
+use crate::fetch::{WAYS, Way};
 use crate::unpacked::Unpacked;
 use lockstep_store::{AtomicFile, CacheDir, write_atomic};
 use sha2::{Digest, Sha256};
@@ -157,8 +157,17 @@ pub fn get(
     cache: &CacheDir,
     progress: &mut dyn FnMut(&str),
 ) -> Result<PathBuf, DataError> {
-    let set = find(name)?;
-    let folder = cache.folder(&format!("datasets/{name}"))?;
+    get_by(WAYS, find(name)?, cache, progress)
+}
+
+/// Tries the files that are there, then each of the ways.
+fn get_by(
+    ways: &[Way],
+    set: &KnownSet,
+    cache: &CacheDir,
+    progress: &mut dyn FnMut(&str),
+) -> Result<PathBuf, DataError> {
+    let folder = cache.folder(&format!("datasets/{}", set.name))?;
     if set.is_verified_in(&folder) {
         return Ok(folder);
     }
@@ -173,25 +182,15 @@ pub fn get(
             Err(error) => attempts.push(format!("the files that are there: {error}")),
         }
     }
-    for way in WAYS {
-        let scratch = tempfile::Builder::new()
-            .prefix(".fetch-")
-            .tempdir_in(&folder)
-            .map_err(DataError::io("write to", &folder))?;
-        progress(&format!("bringing {name}: {}", way.name));
-        let brought = (way.bring)(set, scratch.path(), progress);
-        let adopted = brought.and_then(|from| {
-            set.verify_in(&from)
-                .and_then(|()| set.adopt(&from, &folder))
-                .map_err(|error| error.to_string())
-        });
-        match adopted {
+    for way in ways {
+        progress(&format!("looking for {} in {}", set.name, way.name));
+        match set.bring_by(way, &folder, progress) {
             Ok(()) => return Ok(folder),
-            Err(error) => attempts.push(format!("{}: {error}", way.name)),
+            Err(reason) => attempts.push(format!("{}: {reason}", way.name)),
         }
     }
     Err(DataError::Fetch {
-        name: name.to_owned(),
+        name: set.name.to_owned(),
         folder,
         attempts,
     })
@@ -223,6 +222,24 @@ impl KnownSet {
         self.files
             .iter()
             .try_for_each(|file| file.verify(&folder.join(file.name)))
+    }
+
+    /// Brings the files by `way`, and takes them into `folder` if they are the right ones.
+    fn bring_by(
+        &self,
+        way: &Way,
+        folder: &Path,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), String> {
+        let scratch = tempfile::Builder::new()
+            .prefix(".fetch-")
+            .tempdir_in(folder);
+        let scratch = scratch.map_err(|error| error.to_string())?;
+        let from = (way.bring)(self, scratch.path(), progress)?;
+        let adopted = self
+            .verify_in(&from)
+            .and_then(|()| self.adopt(&from, folder));
+        adopted.map_err(|error| error.to_string())
     }
 
     /// Copies the files of the folder `from`, which are verified, into `folder`.
@@ -271,5 +288,126 @@ impl KnownFile {
             expected,
             found,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Folder, gzipped};
+
+    const TINY: KnownSet = KnownSet {
+        name: "tiny",
+        splits: &[],
+        class_names: &[],
+        files: &[KnownFile {
+            name: "hello.gz",
+            decoded_bytes: 5,
+            decoded_sha256: "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824",
+        }],
+        debian: Debian {
+            package: "",
+            folder: "",
+        },
+        address: "",
+    };
+
+    const NOWHERE: Way = Way {
+        name: "nowhere",
+        bring: |_, _, _| Err("nothing there".into()),
+    };
+    const WRONG: Way = Way {
+        name: "a wrong file",
+        bring: |set, to, _| bring(set, to, b"hullo"),
+    };
+    const SHORT: Way = Way {
+        name: "a short file",
+        bring: |set, to, _| bring(set, to, b"hell"),
+    };
+    const RIGHT: Way = Way {
+        name: "the right file",
+        bring: |set, to, _| bring(set, to, b"hello"),
+    };
+
+    fn bring(set: &KnownSet, to: &Path, content: &[u8]) -> Result<PathBuf, String> {
+        fs::write(to.join(set.files[0].name), gzipped(content)).unwrap();
+        Ok(to.to_owned())
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn the_first_way_that_brings_the_published_content_wins_and_is_remembered() {
+        let home = Folder::new();
+        let cache = home.cache();
+        let ways = [NOWHERE, WRONG, RIGHT];
+        let folder = get_by(&ways, &TINY, &cache, &mut |_| {}).unwrap();
+        assert_eq!(names(&folder), ["hello.gz", "verified"]);
+        assert_eq!(
+            get_by(&[], &TINY, &cache, &mut |_| panic!("nothing to do")).unwrap(),
+            folder
+        );
+    }
+
+    #[test]
+    fn when_every_way_fails_each_is_listed_and_nothing_is_left() {
+        let home = Folder::new();
+        let cache = home.cache();
+        let error = get_by(&[NOWHERE, WRONG, SHORT], &TINY, &cache, &mut |_| {}).unwrap_err();
+        let DataError::Fetch {
+            folder, attempts, ..
+        } = &error
+        else {
+            panic!("{error}")
+        };
+        let [nowhere, wrong, short] = attempts.as_slice() else {
+            panic!("{attempts:?}")
+        };
+        assert_eq!(nowhere, "nowhere: nothing there");
+        assert!(wrong.contains("SHA-256"), "{wrong}");
+        assert!(short.contains("expected 5 bytes, found 4"), "{short}");
+        assert!(names(folder).is_empty());
+    }
+
+    #[test]
+    fn files_that_were_put_there_by_hand_are_verified_once() {
+        let home = Folder::new();
+        let cache = home.cache();
+        let folder = cache.folder("datasets/tiny").unwrap();
+        fs::write(folder.join("hello.gz"), gzipped(b"hello")).unwrap();
+        get_by(&[], &TINY, &cache, &mut |_| {}).unwrap();
+        assert_eq!(names(&folder), ["hello.gz", "verified"]);
+    }
+
+    #[test]
+    fn a_file_that_changed_its_size_is_brought_again() {
+        let home = Folder::new();
+        let cache = home.cache();
+        let folder = get_by(&[RIGHT], &TINY, &cache, &mut |_| {}).unwrap();
+        fs::write(folder.join("hello.gz"), b"short").unwrap();
+        assert!(get_by(&[NOWHERE], &TINY, &cache, &mut |_| {}).is_err());
+        get_by(&[RIGHT], &TINY, &cache, &mut |_| {}).unwrap();
+        assert_eq!(
+            fs::read(folder.join("hello.gz")).unwrap(),
+            gzipped(b"hello")
+        );
+    }
+
+    #[test]
+    fn every_split_has_its_files() {
+        for set in KNOWN {
+            let known = |name| set.files.iter().any(|file| file.name == name);
+            assert!(
+                set.splits
+                    .iter()
+                    .all(|split| known(split.images) && known(split.labels))
+            );
+        }
     }
 }

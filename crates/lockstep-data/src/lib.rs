@@ -17,8 +17,11 @@ pub mod idx;
 pub mod known;
 mod mapped;
 mod order;
+mod prefetch;
 mod source;
 mod subprocess;
+#[cfg(test)]
+mod testing;
 mod unpacked;
 
 pub use dataset::{Dataset, Element};

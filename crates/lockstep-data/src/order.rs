@@ -102,3 +102,89 @@ fn shuffle(indices: &mut [u32], mut stream: Stream) {
         indices.swap(last, chosen);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn sorted(indices: &[u32]) -> Vec<u32> {
+        let mut sorted = indices.to_vec();
+        sorted.sort_unstable();
+        sorted
+    }
+
+    proptest! {
+        #[test]
+        fn every_sample_is_seen_exactly_once(seed: u64, epoch: u32, n in 0usize..500) {
+            let order = EpochOrder::new(seed, epoch, n);
+            prop_assert_eq!(sorted(order.indices()), (0..n as u32).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn the_order_depends_on_seed_and_epoch_alone(seed: u64, epoch: u32, before: u32) {
+            let mut reused = EpochOrder::new(!seed, before, 100);
+            reused.fill(seed, before);
+            reused.fill(seed, epoch);
+            let fresh = EpochOrder::new(seed, epoch, 100);
+            prop_assert_eq!(reused.indices(), fresh.indices());
+        }
+
+        #[test]
+        fn another_epoch_or_seed_is_another_order(seed: u64, epoch in 0..u32::MAX) {
+            let order = |seed, epoch| EpochOrder::new(seed, epoch, 100).indices().to_vec();
+            prop_assert_ne!(order(seed, epoch), order(seed, epoch + 1));
+            prop_assert_ne!(order(seed, epoch), order(seed ^ 1, epoch));
+            prop_assert_ne!(order(seed, epoch), (0..100).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn a_subset_is_ordered_whole(seed: u64, share in 0.0..1.0f64) {
+            let (train, _) = split(200, share, seed);
+            let order = EpochOrder::of_subset(seed, 3, train.clone());
+            prop_assert_eq!(sorted(order.indices()), train);
+        }
+
+        #[test]
+        fn a_split_parts_the_samples_into_two(seed: u64, n in 0usize..500, share in 0.0..=1.0f64) {
+            let (train, val) = split(n, share, seed);
+            prop_assert_eq!(val.len(), (n as f64 * share).round() as usize);
+            prop_assert!(train.is_sorted() && val.is_sorted());
+            prop_assert_eq!(sorted(&[train.clone(), val.clone()].concat()), (0..n as u32).collect::<Vec<_>>());
+            prop_assert_eq!(split(n, share, seed), (train, val));
+        }
+
+        #[test]
+        fn lanes_part_a_batch_evenly(lanes in 1usize..40, batch in 0usize..300) {
+            let rows: Vec<_> = (0..lanes).map(|lane| lane_rows(lane, lanes, batch)).collect();
+            let all: Vec<usize> = rows.iter().cloned().flatten().collect();
+            prop_assert_eq!(all, (0..batch).collect::<Vec<_>>());
+            let fair = |rows: &Range<usize>| (batch / lanes..=batch.div_ceil(lanes)).contains(&rows.len());
+            prop_assert!(rows.iter().all(fair));
+        }
+    }
+
+    #[test]
+    fn the_order_of_a_seed_never_changes() {
+        assert_eq!(EpochOrder::new(0, 0, 8).indices(), [0, 1, 2, 5, 3, 7, 4, 6]);
+        assert_eq!(EpochOrder::new(7, 3, 8).indices(), [4, 5, 1, 2, 3, 0, 7, 6]);
+        assert_eq!(split(8, 0.25, 0).1, [0, 2]);
+    }
+
+    #[test]
+    fn every_place_is_equally_likely() {
+        let mut counts = [[0u32; 5]; 5];
+        for epoch in 0..10_000 {
+            for (place, &index) in EpochOrder::new(1, epoch, 5).indices().iter().enumerate() {
+                counts[index as usize][place] += 1;
+            }
+        }
+        assert!(
+            counts
+                .as_flattened()
+                .iter()
+                .all(|count| (1850..2150).contains(count)),
+            "{counts:?}"
+        );
+    }
+}

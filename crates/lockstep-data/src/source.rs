@@ -105,3 +105,78 @@ fn labels_beside(images: &Path) -> Result<PathBuf, DataError> {
     }
     Ok(labels)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Dataset;
+    use crate::testing::{Folder, idx_bytes};
+    use std::fs;
+
+    fn open(folder: &Folder, name: &str) -> Result<Dataset, DataError> {
+        let images = folder.path().join(name);
+        Dataset::open(
+            &Source::Idx {
+                images,
+                labels: None,
+                class_names: None,
+            },
+            &folder.cache(),
+        )
+    }
+
+    #[test]
+    fn labels_are_found_beside_the_images() {
+        let folder = Folder::new();
+        for (images, labels) in [
+            ("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"),
+            ("t10k-images.idx3-ubyte", "t10k-labels.idx1-ubyte"),
+        ] {
+            fs::write(folder.path().join(images), idx_bytes(8, &[2], &[5, 6])).unwrap();
+            let error = open(&folder, images).unwrap_err().to_string();
+            assert!(
+                error.contains(labels) && error.contains("does not exist"),
+                "{error}"
+            );
+            fs::write(folder.path().join(labels), idx_bytes(8, &[2], &[1, 0])).unwrap();
+            assert_eq!(open(&folder, images).unwrap().labels(), [1, 0]);
+        }
+    }
+
+    #[test]
+    fn images_without_a_telling_name_need_their_labels_named() {
+        let folder = Folder::new();
+        fs::write(folder.path().join("pictures"), idx_bytes(8, &[1], &[0])).unwrap();
+        let error = open(&folder, "pictures").unwrap_err().to_string();
+        assert!(
+            error.contains("pictures") && error.contains("labels = …"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn of_two_missing_files_the_one_that_was_given_is_named() {
+        let error = open(&Folder::new(), "x-images-idx3").unwrap_err();
+        assert!(matches!(error, DataError::Missing { path } if path.ends_with("x-images-idx3")));
+    }
+
+    #[test]
+    fn an_unknown_set_or_split_is_refused_with_those_there_are() {
+        let folder = Folder::new();
+        for (name, split) in [("mnist", "train"), ("fashion-mnist", "val")] {
+            let source = Source::Known {
+                name: name.into(),
+                split: split.into(),
+            };
+            let error = source
+                .ensure(&folder.cache(), &mut |_| {})
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(name), "{error}");
+            assert!(
+                error.contains("fashion-mnist:train, fashion-mnist:test"),
+                "{error}"
+            );
+        }
+    }
+}

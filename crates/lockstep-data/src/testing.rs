@@ -1,0 +1,79 @@
+//! Files for tests.
+
+use crate::{DataError, Dataset, Source};
+use flate2::{Compression, write::GzEncoder};
+use lockstep_store::CacheDir;
+use std::cell::Cell;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// The bytes of an IDX file.
+pub(crate) fn idx_bytes(code: u8, dims: &[u32], payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0, 0, code, dims.len() as u8];
+    bytes.extend(dims.iter().flat_map(|dim| dim.to_be_bytes()));
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+pub(crate) fn gzipped(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// A folder with files and a cache, which goes away with it.
+pub(crate) struct Folder {
+    folder: TempDir,
+    files: Cell<usize>,
+}
+
+impl Folder {
+    pub(crate) fn new() -> Folder {
+        Folder {
+            folder: tempfile::tempdir().unwrap(),
+            files: Cell::new(0),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn cache(&self) -> CacheDir {
+        CacheDir::at(&self.path().join("cache")).unwrap()
+    }
+
+    /// A file with a new name.
+    pub(crate) fn file(&self, bytes: &[u8]) -> PathBuf {
+        self.files.set(self.files.get() + 1);
+        let path = self.path().join(format!("file-{}", self.files.get()));
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    pub(crate) fn idx(&self, code: u8, dims: &[u32], payload: &[u8]) -> PathBuf {
+        self.file(&idx_bytes(code, dims, payload))
+    }
+
+    pub(crate) fn labels(&self, labels: &[u8]) -> PathBuf {
+        self.idx(8, &[labels.len() as u32], labels)
+    }
+
+    pub(crate) fn open(&self, images: &Path, labels: &Path) -> Result<Dataset, DataError> {
+        let (images, labels) = (images.to_owned(), Some(labels.to_owned()));
+        Dataset::open(
+            &Source::Idx {
+                images,
+                labels,
+                class_names: None,
+            },
+            &self.cache(),
+        )
+    }
+
+    pub(crate) fn dataset(&self, images: &Path, labels: &Path) -> Dataset {
+        self.open(images, labels).unwrap()
+    }
+}
