@@ -1,5 +1,8 @@
 //! `[data]`: what to learn from.
 
+use crate::field::{Field, Rule};
+use crate::nearest::suggestion;
+use crate::section::Section;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -44,6 +47,7 @@ struct ValidationKeys {
     val: Option<DataRef>,
     /// The share of the training set that is set aside for validation, from 0 to less than 1.
     #[serde(default)]
+    #[schemars(extend("minimum" = 0, "exclusiveMaximum" = 1))]
     val_split: f64,
 }
 
@@ -132,7 +136,126 @@ impl From<DataRef> for DataRefKeys {
 #[serde(deny_unknown_fields)]
 pub struct Normalise {
     /// What is subtracted.
+    #[schemars(length(min = 1))]
     pub mean: Vec<f64>,
     /// What is divided by.
+    #[schemars(length(min = 1))]
     pub std: Vec<f64>,
+}
+
+impl Data {
+    pub(crate) fn read(mut section: Section<'_>) -> Option<Data> {
+        let train = section
+            .need(
+                "train",
+                "add `train = \"fashion-mnist:train\"` or the path of an IDX file",
+            )
+            .and_then(|field| DataRef::read(&field));
+        let val = section.maybe("val", |field| DataRef::read(&field));
+        let val_split = section.or("val_split", 0.0, |field| {
+            let share = field.number(Rule::BELOW_ONE)?;
+            if share > 0.0 && !matches!(val, Some(None)) {
+                return field.reject("cannot be used together with `data.val`", "leave one out");
+            }
+            Some(share)
+        });
+        let test = section.maybe("test", |field| DataRef::read(&field));
+        let normalise = section.maybe("normalise", |field| Normalise::read(field.section()?));
+        section.finish();
+        let validation = match val? {
+            Some(set) => Validation::Set(set),
+            None => Validation::Split(val_split?),
+        };
+        Some(Data {
+            train: train?,
+            validation,
+            test: test?,
+            normalise: normalise?,
+        })
+    }
+}
+
+impl DataRef {
+    fn read(field: &Field<'_>) -> Option<DataRef> {
+        if !field.is_text() {
+            let mut section = field.section_or("a string or a table with `images`")?;
+            let images = section
+                .need("images", "add `images = \"...\"`, the path of an IDX file")
+                .and_then(|field| field.path());
+            let labels = section.maybe("labels", |field| field.path());
+            section.finish();
+            return Some(DataRef::Idx {
+                images: images?,
+                labels: labels?,
+            });
+        }
+        let text = field.text()?;
+        let names: Vec<&str> = KNOWN_DATASETS.iter().map(|(name, _)| *name).collect();
+        if let Some((name, splits)) = KNOWN_DATASETS.iter().find(|(name, _)| *name == text) {
+            return field.reject(
+                "needs a split of the data set",
+                format!("write \"{name}:{}\"", splits[0]),
+            );
+        }
+        match DataRef::parse(text) {
+            DataRef::Known { name, split } if !split.starts_with("//") => {
+                let Some((_, splits)) = KNOWN_DATASETS.iter().find(|(known, _)| *known == name)
+                else {
+                    return field.reject(
+                        format!("names an unknown data set `{name}`"),
+                        format!(
+                            "{} (a path has a `/` before any `:`)",
+                            suggestion(&name, &names)
+                        ),
+                    );
+                };
+                if !splits.contains(&split.as_str()) {
+                    return field.reject(
+                        format!("names an unknown split `{split}` of `{name}`"),
+                        suggestion(&split, splits),
+                    );
+                }
+                Some(DataRef::Known { name, split })
+            }
+            _ => Some(DataRef::Idx {
+                images: field.path()?,
+                labels: None,
+            }),
+        }
+    }
+}
+
+impl Normalise {
+    fn read(mut section: Section<'_>) -> Option<Normalise> {
+        let mean = section
+            .need("mean", "add `mean = [...]`, one number a channel")
+            .and_then(|field| {
+                let mean = field.all(|x| x.number(Rule::FINITE))?;
+                if mean.is_empty() {
+                    return field.reject("must not be empty", "one number a channel");
+                }
+                Some(mean)
+            });
+        let std = section
+            .need("std", "add `std = [...]`, one number a channel")
+            .and_then(|field| {
+                let std = field.all(|x| x.number(Rule::NOT_ZERO))?;
+                match &mean {
+                    Some(mean) if mean.len() != std.len() => field.reject(
+                        format!(
+                            "must be as long as `mean` ({}), found {}",
+                            mean.len(),
+                            std.len()
+                        ),
+                        "one number a channel in both",
+                    ),
+                    _ => Some(std),
+                }
+            });
+        section.finish();
+        Some(Normalise {
+            mean: mean?,
+            std: std?,
+        })
+    }
 }

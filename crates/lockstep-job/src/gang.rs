@@ -1,5 +1,7 @@
 //! `[gang]`: how the workers talk to each other.
 
+use crate::field::Rule;
+use crate::section::Section;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +12,7 @@ pub struct Gang {
     /// What carries gradients and weights between workers.
     pub transport: Transport,
     /// Seconds that a worker waits for another before it gives it up.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub deadline_s: f64,
 }
 
@@ -31,5 +34,27 @@ impl Default for Gang {
             transport: Transport::Auto,
             deadline_s: 30.0,
         }
+    }
+}
+
+impl Gang {
+    pub(crate) fn read(mut section: Section<'_>) -> Option<Gang> {
+        let default = Gang::default();
+        let transport = section.or("transport", default.transport, |field| {
+            let word = field.one_of(&["auto", "shm", "tcp"])?;
+            Some(match word {
+                "shm" => Transport::Shm,
+                "tcp" => Transport::Tcp,
+                _ => Transport::Auto,
+            })
+        });
+        let deadline_s = section.or("deadline_s", default.deadline_s, |field| {
+            field.number(Rule::SECONDS)
+        });
+        section.finish();
+        Some(Gang {
+            transport: transport?,
+            deadline_s: deadline_s?,
+        })
     }
 }

@@ -5,6 +5,8 @@
 //! vocabulary, so what travels to workers as JSON, what `lockstep job show` prints and what a run's
 //! folder keeps are the same words that the user wrote.
 
+use crate::field::Field;
+use crate::section::Section;
 use crate::{Data, Gang, Model, Run, Train};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,6 +16,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct Job {
     /// Name of the job; each of its runs is named after it. Letters, digits, `-`, `_` and `.`.
+    #[schemars(regex(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"))]
     pub name: String,
     /// What to learn from.
     pub data: Data,
@@ -27,4 +30,63 @@ pub struct Job {
     /// How the workers talk to each other.
     #[serde(default)]
     pub gang: Gang,
+}
+
+/// The longest name: a run adds its number to it, and file systems stop at 255 bytes.
+const NAME_LIMIT: usize = 100;
+
+impl Job {
+    /// Whether `name` may be a job's name, which is also the beginning of folder names.
+    pub fn is_valid_name(name: &str) -> bool {
+        name.len() <= NAME_LIMIT
+            && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+    }
+
+    /// Reads the whole job; `workers` is what the command line says about them.
+    pub(crate) fn read(mut root: Section<'_>, workers: Option<Field<'_>>) -> Option<Job> {
+        let name = root.need("name", "add `name = \"...\"`").and_then(|field| {
+            let name = field.text()?;
+            if !Job::is_valid_name(name) {
+                return field.reject(
+                    format!("cannot be {name:?}"),
+                    format!(
+                        "use 1 to {NAME_LIMIT} of letters, digits, `-`, `_` and `.`; \
+                         begin with a letter or digit"
+                    ),
+                );
+            }
+            Some(name.to_owned())
+        });
+        let data = root
+            .need("data", "add a [data] section with `train = \"...\"`")
+            .and_then(|field| Data::read(field.section()?));
+        let model = root
+            .need("model", "add a [model] section with a `kind` or `layers`")
+            .and_then(|field| Model::read(field.section()?));
+        let uses_batch_norm = model.as_ref().is_some_and(Model::uses_batch_norm);
+        let train = root
+            .need(
+                "train",
+                "add a [train] section with `epochs`, `batch` and `optimizer`",
+            )
+            .and_then(|field| Train::read(field.section()?, workers, uses_batch_norm));
+        let run = root.or("run", Run::default_in(root.folder()), |field| {
+            Run::read(field.section()?)
+        });
+        let gang = root.or("gang", Gang::default(), |field| {
+            Gang::read(field.section()?)
+        });
+        root.finish();
+        Some(Job {
+            name: name?,
+            data: data?,
+            model: model?,
+            train: train?,
+            run: run?,
+            gang: gang?,
+        })
+    }
 }

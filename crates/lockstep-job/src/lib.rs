@@ -1,19 +1,58 @@
 //! The job file: its types, defaults and checks, with errors that point at the line.
+//!
+//! A job file is TOML. [`Job::load`] parses it into a tree in which every value knows where it was
+//! written, puts what the command line says over it, and reads the tree into a [`Job`]: typed, with
+//! all defaults filled in, and such that what is impossible cannot be expressed. Whatever is wrong is
+//! reported at its place in the file, or on the command line, with the nearest right word.
+//!
+//! ```
+//! # fn main() -> Result<(), lockstep_job::JobError> {
+//! use lockstep_job::{Job, template};
+//! use std::path::Path;
+//!
+//! let job = Job::parse(
+//!     Path::new("job.toml"),
+//!     &template("digits"),
+//!     &["train.epochs=3".parse()?],
+//!     None,
+//! )?;
+//! assert_eq!(job.train.epochs, 3);
+//! assert_eq!(job.train.lanes, job.train.workers);
+//! # Ok(())
+//! # }
+//! ```
 
 mod data;
+mod diagnostic;
+mod error;
+mod field;
 mod gang;
 mod job;
+mod load;
 mod model;
+mod nearest;
 mod optimizer;
+mod overrides;
 mod run;
 mod schedule;
+mod schema;
+mod section;
+mod show;
+mod source;
+mod template;
 mod train;
+mod tree;
 
 pub use data::{Data, DataRef, KNOWN_DATASETS, Normalise, Validation};
+pub use diagnostic::Diagnostic;
+pub use error::JobError;
 pub use gang::{Gang, Transport};
 pub use job::Job;
 pub use model::{LayerSpec, Model};
 pub use optimizer::Optimizer;
+pub use overrides::Override;
 pub use run::Run;
 pub use schedule::Schedule;
+pub use schema::schema;
+pub use template::template;
 pub use train::Train;

@@ -1,8 +1,9 @@
 //! `[run]`: where the run goes.
 
+use crate::section::Section;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where the run goes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -17,5 +18,21 @@ impl Default for Run {
         Run {
             store: PathBuf::from("runs"),
         }
+    }
+}
+
+impl Run {
+    /// What holds for a job file in `folder` that says nothing.
+    pub(crate) fn default_in(folder: &Path) -> Run {
+        Run {
+            store: folder.join(Run::default().store),
+        }
+    }
+
+    pub(crate) fn read(mut section: Section<'_>) -> Option<Run> {
+        let default = Run::default_in(section.folder());
+        let store = section.or("store", default.store, |field| field.path());
+        section.finish();
+        Some(Run { store: store? })
     }
 }

@@ -1,5 +1,7 @@
 //! `[train]`: how the network is trained.
 
+use crate::field::{Field, Rule};
+use crate::section::Section;
 use crate::{Optimizer, Schedule};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,8 +11,10 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct Train {
     /// Passes over the training set.
+    #[schemars(range(min = 1))]
     pub epochs: u32,
     /// Samples in an optimizer step, over all workers.
+    #[schemars(range(min = 1))]
     pub batch: usize,
     /// What turns gradients into new weights.
     pub optimizer: Optimizer,
@@ -19,16 +23,19 @@ pub struct Train {
     pub schedule: Schedule,
     /// Gradients whose norm is larger are scaled down to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub clip_norm: Option<f64>,
     /// Worker processes. Any number up to `lanes` gives the same weights.
     #[serde(default = "one")]
+    #[schemars(range(min = 1))]
     pub workers: usize,
     /// The parts that a batch is cut into: the unit of arithmetic, fixed for the run's life. If left
     /// out, the job file's `workers`.
-    #[schemars(with = "Option<usize>")]
+    #[schemars(with = "Option<usize>", range(min = 1))]
     pub lanes: usize,
     /// Threads of a worker.
     #[serde(default = "one")]
+    #[schemars(range(min = 1))]
     pub threads: usize,
     /// Where all random numbers of the run come from.
     #[serde(default)]
@@ -37,4 +44,104 @@ pub struct Train {
 
 pub(crate) fn one() -> usize {
     1
+}
+
+/// More processes than any gang has, few enough that a slip of the finger starts no storm.
+const MAX_WORKERS: usize = 65_536;
+/// Samples, far beyond what a step takes, so that sizes made from it cannot overflow.
+const MAX_BATCH: usize = 1 << 24;
+/// More than any machine has cores.
+const MAX_THREADS: usize = 4_096;
+/// The largest integer that TOML can hold.
+const MAX_SEED: u64 = i64::MAX as u64;
+
+impl Train {
+    /// Reads the table.
+    ///
+    /// `workers` is what the command line says about them: it takes the place of the file's number
+    /// after that has served as the default of `lanes`.
+    pub(crate) fn read(
+        mut section: Section<'_>,
+        workers: Option<Field<'_>>,
+        uses_batch_norm: bool,
+    ) -> Option<Train> {
+        let epochs = section
+            .need("epochs", "add `epochs = 10`")
+            .and_then(|field| field.integer(1..=u32::MAX));
+        let batch_field = section.need("batch", "add `batch = 32`");
+        let batch = batch_field
+            .as_ref()
+            .and_then(|field| field.integer(1..=MAX_BATCH));
+        let optimizer = section
+            .need(
+                "optimizer",
+                "add `optimizer = { kind = \"sgd\", lr = 1e-3 }`",
+            )
+            .and_then(|field| Optimizer::read(field.section()?));
+        let lr = optimizer.as_ref().map(Optimizer::lr);
+        let schedule = section.or("schedule", Schedule::default(), |field| {
+            Schedule::read(field.section()?, lr)
+        });
+        let clip_norm = section.maybe("clip_norm", |field| field.number(Rule::POSITIVE));
+
+        let count = |field: &Field<'_>| field.integer(1..=MAX_WORKERS);
+        let in_file = section.get("workers");
+        let in_file_count = in_file.as_ref().map_or(Some(one()), count);
+        let lanes = match section.get("lanes") {
+            Some(field) => count(&field),
+            None => in_file_count,
+        };
+        let workers = match workers.as_ref().or(in_file.as_ref()) {
+            Some(field) => count(field).and_then(|n| fits_lanes(n, lanes, field)),
+            None => Some(one()),
+        };
+        let threads = section.or("threads", one(), |field| field.integer(1..=MAX_THREADS));
+        let seed = section.or("seed", 0, |field| field.integer(0..=MAX_SEED));
+        section.finish();
+
+        let (batch, lanes) = (batch?, lanes?);
+        check_rows(batch, lanes, uses_batch_norm, &batch_field?)?;
+        Some(Train {
+            epochs: epochs?,
+            batch,
+            optimizer: optimizer?,
+            schedule: schedule?,
+            clip_norm: clip_norm?,
+            workers: workers?,
+            lanes,
+            threads: threads?,
+            seed: seed?,
+        })
+    }
+}
+
+/// Lanes decide the result's bits, so they are never raised silently to fit the workers.
+fn fits_lanes(workers: usize, lanes: Option<usize>, field: &Field<'_>) -> Option<usize> {
+    match lanes {
+        Some(lanes) if workers > lanes => field.reject(
+            format!("is {workers}, but `train.lanes` is {lanes}"),
+            format!(
+                "must be at most {lanes}, unless `train.lanes` is set to {workers} or more \
+                 (which changes the weights)"
+            ),
+        ),
+        _ => Some(workers),
+    }
+}
+
+/// Every lane of a full batch has a row, or two where they are batch-normalised.
+fn check_rows(batch: usize, lanes: usize, uses_batch_norm: bool, field: &Field<'_>) -> Option<()> {
+    if batch < lanes {
+        return field.reject(
+            format!("must be at least `train.lanes` ({lanes}), found {batch}"),
+            "every lane needs a sample of the batch",
+        );
+    }
+    if uses_batch_norm && batch / lanes < 2 {
+        return field.reject(
+            format!("is too small for batch-norm on {lanes} lanes, found {batch}"),
+            format!("must be at least {}: two samples a lane", 2 * lanes),
+        );
+    }
+    Some(())
 }

@@ -1,0 +1,128 @@
+//! From a file and the command line to a checked [`Job`].
+
+use crate::field::{Field, Report};
+use crate::source::{Source, Spot};
+use crate::tree::Node;
+use crate::{Diagnostic, Job, JobError, Override};
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The key that says how many carry the lanes, and never how many lanes there are.
+const WORKERS: [&str; 2] = ["train", "workers"];
+
+impl Job {
+    /// Reads the job file at `path`, puts `overrides` over it in their order, and checks the whole.
+    ///
+    /// Relative paths, those of overrides too, are taken from the job file's folder. `workers` is the
+    /// `--workers` flag. Neither it nor an override of `train.workers` changes the lanes: those
+    /// default to the workers that the *file* asks for.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read or anything in the job is not right. All mistakes that do not
+    /// depend on each other are reported together.
+    pub fn load(
+        path: &Path,
+        overrides: &[Override],
+        workers: Option<usize>,
+    ) -> Result<Job, JobError> {
+        let bytes = fs::read(path).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => JobError::Missing { path: path.into() },
+            _ => JobError::Read {
+                path: path.into(),
+                source,
+            },
+        })?;
+        let text = decode(path, bytes)?;
+        Job::parse(path, &text, overrides, workers)
+    }
+
+    /// [`Job::load`] for a text that is at hand; `path` is where it lies or would lie.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Job::load`].
+    pub fn parse(
+        path: &Path,
+        text: &str,
+        overrides: &[Override],
+        workers: Option<usize>,
+    ) -> Result<Job, JobError> {
+        let folder = folder_of(path)?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let source = Arc::new(Source::File {
+            path: path.into(),
+            text: text.to_owned(),
+        });
+        let invalid = |diagnostic| JobError::Invalid(vec![diagnostic]);
+        let mut root = Node::document(&source, text).map_err(invalid)?;
+
+        let flag = workers.map(|n| Override::integer("--workers", &WORKERS.join("."), n as u64));
+        let (carriers, overrides): (Vec<&Override>, Vec<&Override>) = overrides
+            .iter()
+            .chain(&flag)
+            .partition(|change| change.sets(&WORKERS));
+        for change in overrides {
+            root.set(&change.path, change.node.clone())
+                .map_err(invalid)?;
+        }
+
+        let report = Report::new(path, &folder);
+        let carriers = carriers
+            .last()
+            .map(|change| Field::new(&change.node, WORKERS.join("."), &report));
+        let job = Field::new(&root, "", &report)
+            .section()
+            .and_then(|section| Job::read(section, carriers));
+        match (job, report.into_found()) {
+            (Some(job), found) if found.is_empty() => Ok(job),
+            (_, found) => Err(JobError::Invalid(found)),
+        }
+    }
+}
+
+/// The folder of the job file, absolute, and such that paths in it can be written down.
+fn folder_of(path: &Path) -> Result<std::path::PathBuf, JobError> {
+    let folder = std::path::absolute(path)
+        .map_err(|source| JobError::Read {
+            path: path.into(),
+            source,
+        })?
+        .parent()
+        .map(Path::to_path_buf)
+        .unwrap_or_default();
+    if folder.to_str().is_none() {
+        return Err(JobError::Folder { path: folder });
+    }
+    Ok(folder)
+}
+
+/// The file's text, or where it stops being one.
+fn decode(path: &Path, bytes: Vec<u8>) -> Result<String, JobError> {
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let bytes = error.into_bytes();
+        if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+            return JobError::Invalid(vec![Diagnostic::of_file(
+                path,
+                "the job file is UTF-16, not UTF-8",
+                "save it as UTF-8",
+            )]);
+        }
+        let source = Arc::new(Source::File {
+            path: path.into(),
+            text: String::from_utf8_lossy(&bytes).into_owned(),
+        });
+        let what = format!(
+            "the job file is not UTF-8: found the byte 0x{:02x}",
+            bytes[at]
+        );
+        JobError::Invalid(vec![Diagnostic::at(
+            &Spot::new(&source, at..at + 1),
+            what,
+            "save the file as UTF-8",
+        )])
+    })
+}

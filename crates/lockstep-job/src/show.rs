@@ -1,0 +1,68 @@
+//! A job as text again: the effective configuration, with every default visible.
+
+use crate::Job;
+use std::fmt::Write;
+use toml::{Table, Value};
+
+impl Job {
+    /// The job as a job file in which every default is written out. Reads back as the same job.
+    ///
+    /// # Panics
+    ///
+    /// If the job was not made by [`Job::load`] and holds what TOML cannot: a seed beyond 63 bits or a
+    /// path that is not UTF-8.
+    pub fn to_toml(&self) -> String {
+        let mut text = String::new();
+        for (key, value) in self.table() {
+            match value {
+                Value::Table(section) => {
+                    push(&mut text, format_args!("\n[{key}]\n"));
+                    for (key, value) in section {
+                        push(&mut text, format_args!("{key} = {value}\n"));
+                    }
+                }
+                value => push(&mut text, format_args!("{key} = {value}\n")),
+            }
+        }
+        text
+    }
+
+    /// Every key with its value, in the file's order, for display. Keys are paths as `--set` takes
+    /// them, except that the layers of a stack are numbered.
+    ///
+    /// # Panics
+    ///
+    /// As [`Job::to_toml`].
+    pub fn rows(&self) -> Vec<(String, String)> {
+        let mut rows = Vec::new();
+        for (key, value) in self.table() {
+            flatten(key, value, &mut rows);
+        }
+        rows
+    }
+
+    fn table(&self) -> Table {
+        Table::try_from(self).expect("a loaded job holds only what TOML can")
+    }
+}
+
+fn push(text: &mut String, line: std::fmt::Arguments<'_>) {
+    text.write_fmt(line).expect("a string takes any text");
+}
+
+fn flatten(path: String, value: Value, rows: &mut Vec<(String, String)>) {
+    match value {
+        Value::Table(table) => {
+            for (key, value) in table {
+                flatten(format!("{path}.{key}"), value, rows);
+            }
+        }
+        Value::Array(items) if items.iter().any(Value::is_table) => {
+            for (i, item) in items.into_iter().enumerate() {
+                rows.push((format!("{path}[{i}]"), item.to_string()));
+            }
+        }
+        Value::String(text) => rows.push((path, text)),
+        value => rows.push((path, value.to_string())),
+    }
+}

@@ -1,0 +1,297 @@
+//! What a user sees when a job is wrong: the place, the offending text, and what would be right.
+
+use lockstep_job::{Job, JobError, Override};
+use std::path::Path;
+
+/// A job file with nothing but what it needs; tests change a line of it.
+const GOOD: &str = r#"name = "digits"
+[data]
+train = "fashion-mnist:train"
+[model]
+kind = "mlp"
+hidden = [512, 512]
+[train]
+epochs = 10
+batch = 32
+optimizer = { kind = "sgd", lr = 1e-3 }
+"#;
+
+fn parse(text: &str, sets: &[&str], workers: Option<usize>) -> Result<Job, JobError> {
+    let overrides = sets.iter().map(|set| set.parse());
+    let overrides: Vec<Override> = overrides.collect::<Result<_, _>>()?;
+    Job::parse(Path::new("job.toml"), text, &overrides, workers)
+}
+
+/// The errors of [`GOOD`] with one line exchanged.
+fn refusal(right: &str, wrong: &str) -> String {
+    let text = GOOD.replace(right, wrong);
+    assert_ne!(text, GOOD, "{right:?} is not in the good job");
+    match parse(&text, &[], None) {
+        Ok(_) => panic!("this was accepted: {wrong}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn set_refusal(sets: &[&str]) -> String {
+    match parse(GOOD, sets, None) {
+        Ok(_) => panic!("this was accepted: {sets:?}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn an_unknown_key_is_shown_with_the_nearest_right_one() {
+    assert_eq!(
+        refusal("epochs = 10", "epoch = 10"),
+        "unknown key `epoch` in [train]\n \
+         --> job.toml:8:1\n  \
+           |\n\
+         8 | epoch = 10\n  \
+           | ^^^^^ did you mean `epochs`?"
+    );
+}
+
+#[test]
+fn an_override_is_shown_as_it_was_typed() {
+    assert_eq!(
+        set_refusal(&["train.epochs=abc"]),
+        "`train.epochs` must be an integer, found a string\n \
+         --> command line\n  \
+           |\n  \
+           | --set train.epochs=abc\n  \
+           |                    ^^^ expected an integer"
+    );
+}
+
+/// What is exchanged in the good job, the place of the mistake, the message and the remedy.
+type Case = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+);
+
+#[test]
+fn every_mistake_is_named_at_its_place_with_what_would_be_right() {
+    let model = "kind = \"mlp\"\nhidden = [512, 512]";
+    let optimizer = "optimizer = { kind = \"sgd\", lr = 1e-3 }";
+    let train = "\"fashion-mnist:train\"";
+    #[rustfmt::skip]
+    let cases: &[Case] = &[
+        // Syntax.
+        ("epochs = 10", "epochs = ", "8:10", "not valid TOML", ""),
+        ("epochs = 10", "epochs = 10\nepochs = 11", "9:1", "duplicate key", "given above"),
+        ("[train]", "[train", "7:7", "unclosed table", "expected `]`"),
+        // Keys.
+        ("epochs = 10", "", "7:1", "missing key `epochs` in [train]", "add `epochs = 10`"),
+        ("epochs = 10", "epochs = 10\ncolour = 3", "9:1", "unknown key `colour`", "use one of `epochs`, `batch`"),
+        ("[train]", "[trian]", "7:2", "unknown key `trian` in the job file", "`train`"),
+        (model, "knd = \"mlp\"", "5:1", "unknown key `knd` in [model]", "`kind`"),
+        (model, "", "4:1", "missing key `kind`", "`layers`"),
+        // Types.
+        ("epochs = 10", "epochs = \"ten\"", "8:10", "must be an integer, found a string", ""),
+        ("epochs = 10", "epochs = 10.0", "8:10", "must be an integer, found a float", ""),
+        ("epochs = 10", "epochs = 1979-05-27", "8:10", "found a date", ""),
+        ("hidden = [512, 512]", "hidden = 512", "6:10", "must be an array", ""),
+        ("hidden = [512, 512]", "hidden = [512, true]", "6:16", "`model.hidden[1]` must be an integer", ""),
+        (optimizer, "optimizer = \"sgd\"", "10:13", "must be a table, found a string", ""),
+        ("batch = 32", "batch = 32\ndropout = true", "10:1", "unknown key `dropout`", ""),
+        ("[model]", "[model]\nbatch_norm = 1", "5:14", "must be true or false", ""),
+        // The name.
+        ("\"digits\"", "\"\"", "1:8", "`name` cannot be \"\"", "letters, digits"),
+        ("\"digits\"", "\"a/b\"", "1:8", "`name`", ""),
+        ("\"digits\"", "\"..\"", "1:8", "`name`", "begin with"),
+        ("\"digits\"", "\"a\\u001b\"", "1:8", "`name`", ""),
+        // Data.
+        (train, "\"fashon-mnist:train\"", "3:9", "unknown data set `fashon-mnist`", "`fashion-mnist`"),
+        (train, "\"fashion-mnist:tran\"", "3:9", "unknown split `tran`", "`train`"),
+        (train, "\"fashion-mnist\"", "3:9", "needs a split", "\"fashion-mnist:train\""),
+        (train, "\"s3://bucket/x\"", "3:9", "`data.train` cannot be a `s3://` URL", "paths on this machine"),
+        (train, "{ images = \"https://x/y\" }", "3:20", "`data.train.images` cannot be a `https://`", ""),
+        (train, "\"~/x\"", "3:9", "`~`", "in full"),
+        (train, "\"\"", "3:9", "must be a path", ""),
+        (train, "{ image = \"x\" }", "3:11", "unknown key `image`", "`images`"),
+        (train, "3", "3:9", "a string or a table with `images`, found an integer", ""),
+        ("[model]", "val_split = 1.0\n[model]", "4:13", "less than 1, found 1.0", ""),
+        ("[model]", "val_split = 0.5\nval = \"a/b\"\n[model]", "4:13", "together with `data.val`", ""),
+        ("[model]", "normalise = { mean = [1], std = [0.0] }\n[model]", "4:34", "other than 0", ""),
+        ("[model]", "normalise = { mean = [1], std = [1, 2] }\n[model]", "4:33", "as long as `mean` (1), found 2", ""),
+        ("[model]", "normalise = { mean = [inf], std = [1] }\n[model]", "4:23", "finite", ""),
+        ("[model]", "normalise = { mean = [], std = [] }\n[model]", "4:22", "must not be empty", ""),
+        // The model.
+        ("[512, 512]", "[]", "6:10", "must not be empty", ""),
+        ("[512, 512]", "[0]", "6:11", "at least 1", ""),
+        ("[512, 512]", "[99999999]", "6:11", "at most 16777216", ""),
+        ("[model]", "[model]\ndropout = 1", "5:11", "less than 1", ""),
+        ("[model]", "[model]\ndropout = -0.1", "5:11", "at least 0", ""),
+        ("[model]", "[model]\ndropout = 0.9999999999", "5:11", "less than 1 as a 32-bit float", ""),
+        ("\"mlp\"", "\"mpl\"", "5:8", "cannot be \"mpl\"", "`mlp`"),
+        ("[model]", "[model]\nlayers = []", "5:1", "unknown key `layers` in [model] of kind `mlp`", ""),
+        (model, "layers = []", "5:10", "must not be empty", ""),
+        (model, "layers = [{ kind = \"relu\" }]", "5:11", "must be linear, since it is the last", "{ kind = \"linear\" }"),
+        (model, "layers = [{ kind = \"linear\" }, { kind = \"linear\" }]", "5:11", "missing key `out`", "`out = 512`"),
+        (model, "layers = [{ kind = \"dropuot\" }, { kind = \"linear\" }]", "5:20", "\"dropuot\"", "`dropout`"),
+        (model, "layers = [{ kind = \"dropout\", p = 2 }, { kind = \"linear\" }]", "5:35", "less than 1", ""),
+        (model, "layers = [\n  3,\n  { kind = \"linear\" }]", "6:3", "`model.layers[0]` must be a table", ""),
+        // Training.
+        ("epochs = 10", "epochs = 0", "8:10", "at least 1, found 0", ""),
+        ("epochs = 10", "epochs = 4294967296", "8:10", "at most 4294967295", ""),
+        ("epochs = 10", "epochs = 999999999999999999999999999999999999999999", "8:10", "at most", ""),
+        ("batch = 32", "batch = 0", "9:9", "at least 1", ""),
+        ("batch = 32", "batch = 32\nlanes = 33", "9:9", "at least `train.lanes` (33), found 32", "every lane"),
+        ("batch = 32", "batch = 32\nlanes = 2\nworkers = 4", "11:11", "is 4, but `train.lanes` is 2", "set to 4 or more"),
+        ("batch = 32", "batch = 32\nworkers = 0", "10:11", "at least 1", ""),
+        ("batch = 32", "batch = 32\nlanes = 0", "10:9", "at least 1", ""),
+        ("batch = 32", "batch = 32\nthreads = 0", "10:11", "at least 1", ""),
+        ("batch = 32", "batch = 32\nseed = -1", "10:8", "at least 0, found -1", ""),
+        ("batch = 32", "batch = 32\nclip_norm = 0", "10:13", "greater than 0", ""),
+        ("lr = 1e-3", "lr = 0.0", "10:34", "greater than 0", ""),
+        ("lr = 1e-3", "lr = nan", "10:34", "greater than 0, found NaN", ""),
+        ("lr = 1e-3", "lr = 1e-60", "10:34", "as a 32-bit float, found 1e-60", ""),
+        ("lr = 1e-3", "lr = 1e999", "10:34", "found inf", ""),
+        ("lr = 1e-3", "momentum = 1.5", "10:40", "less than 1", ""),
+        ("lr = 1e-3", "nesterov = true", "10:40", "needs momentum", ""),
+        ("lr = 1e-3", "weight_decay = -1", "10:44", "0 or greater", ""),
+        ("lr = 1e-3", "betas = [0.9, 0.9]", "10:29", "unknown key `betas` in `train.optimizer` of kind `sgd`", ""),
+        ("\"sgd\", lr = 1e-3", "\"adam\", momentum = 0.9", "10:30", "of kind `adam`", "`weight_decay`"),
+        ("\"sgd\", lr = 1e-3", "\"adam\", betas = [0.9, 1]", "10:44", "less than 1", ""),
+        ("\"sgd\", lr = 1e-3", "\"adam\", betas = [0.9]", "10:38", "two numbers, found 1", ""),
+        ("\"sgd\", lr = 1e-3", "\"adamw\", eps = 0", "10:37", "greater than 0", ""),
+        ("\"sgd\"", "\"sdg\"", "10:22", "cannot be \"sdg\"", "`sgd`"),
+        (optimizer, "[train.optimizer]\nkind = \"adam\"\nnesterov = true", "12:1", "unknown key `nesterov`", ""),
+        ("batch = 32", "batch = 32\nschedule = { kind = \"step\", gamma = 0.1 }", "10:12", "missing key `every_epochs`", ""),
+        ("batch = 32", "batch = 32\nschedule = { kind = \"constant\", gamma = 0.1 }", "10:33", "unknown key `gamma`", ""),
+        ("batch = 32", "batch = 32\nschedule = { kind = \"cosine\", min_lr = 1 }", "10:40", "above the optimizer's lr", "at most 0.001"),
+        ("batch = 32", "batch = 32\nschedule = { kind = \"cosine\", steps = 5, warmup_steps = 5 }", "10:39", "more than the 5 warm-up steps", ""),
+        // Where and how.
+        ("[data]", "[run]\nstore = \"s3://b/p\"\n[data]", "3:9", "`run.store` cannot be a `s3://` URL", ""),
+        ("[data]", "[gang]\ntransport = \"udp\"\n[data]", "3:13", "cannot be \"udp\"", ""),
+        ("[data]", "[gang]\ndeadline_s = 0\n[data]", "3:14", "greater than 0", ""),
+    ];
+    for (right, wrong, place, message, label) in cases {
+        let shown = refusal(right, wrong);
+        let first = shown.split("\n\n").next().unwrap_or_default();
+        let at = format!("--> job.toml:{place}\n");
+        assert!(
+            first.contains(&at),
+            "{wrong} should be at {place}:\n{shown}"
+        );
+        assert!(
+            first.contains(message),
+            "{wrong} should say {message}:\n{shown}"
+        );
+        let mark = first.lines().last().unwrap_or_default();
+        assert!(
+            mark.contains('^') && mark.contains(label),
+            "{wrong} should suggest {label}:\n{shown}"
+        );
+    }
+}
+
+#[test]
+fn batch_norm_needs_two_samples_in_every_lane() {
+    let sets = ["train.batch=6", "train.lanes=4", "model.batch_norm=true"];
+    let shown = set_refusal(&sets);
+    assert!(shown.contains("--set train.batch=6"), "{shown}");
+    assert!(
+        shown.contains("must be at least 8: two samples a lane"),
+        "{shown}"
+    );
+    assert!(parse(GOOD, &sets[..2], None).is_ok());
+    assert!(parse(GOOD, &["train.batch=8", sets[1], sets[2]], None).is_ok());
+}
+
+#[test]
+fn an_override_goes_through_the_same_checks() {
+    for (set, mark, message) in [
+        (
+            "train.epoch=3",
+            "            ^^^^^ did you mean `epochs`?",
+            "unknown key `epoch`",
+        ),
+        (
+            "trian.epochs=3",
+            "      ^^^^^ did you mean `train`?",
+            "unknown key `trian`",
+        ),
+        (
+            "model.hidden=[1, true]",
+            "                       ^^^^ expected",
+            "`model.hidden[1]`",
+        ),
+        (
+            "train.epochs.x=3",
+            "                   ^ set",
+            "inside an integer",
+        ),
+        (
+            "train=3",
+            "            ^ expected a table",
+            "`train` must be a table",
+        ),
+        (
+            "train.schedule.gamma=3",
+            "            ^^^^^^^^ add `kind",
+            "missing key `kind`",
+        ),
+        (
+            "data.val=az://x",
+            "               ^^^^^^ only paths",
+            "`data.val` cannot be",
+        ),
+    ] {
+        let shown = set_refusal(&[set]);
+        assert!(shown.contains(&format!("| --set {set}\n")), "{shown}");
+        assert!(shown.contains(&format!("| {mark}")), "{shown}");
+        assert!(shown.contains(message), "{shown}");
+    }
+}
+
+#[test]
+fn all_mistakes_are_reported_in_one_go() {
+    let text = GOOD
+        .replace("epochs = 10", "epochs = 0\nclip_norm = -1")
+        .replace("\"mlp\"", "\"mlp\"\ndropout = 2");
+    let error = parse(&text, &["run.stroe=x"], None).expect_err("four mistakes");
+    let positions: Vec<_> = error.diagnostics().iter().map(|d| d.position()).collect();
+    assert_eq!(
+        positions,
+        [Some((6, 11)), Some((9, 10)), Some((10, 13)), None]
+    );
+    assert_eq!(error.to_string().matches("\n\nerror: ").count(), 3);
+}
+
+#[test]
+fn an_empty_job_is_told_what_it_lacks() {
+    let shown = parse("", &[], None).expect_err("empty").to_string();
+    for key in ["name", "data", "model", "train"] {
+        assert!(
+            shown.contains(&format!("missing key `{key}` in the job file")),
+            "{shown}"
+        );
+    }
+}
+
+mod never {
+    use super::{GOOD, parse};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_damaged_job_panics(at in 0..GOOD.len(), cut in 0..9usize, put in ".{0,6}") {
+            let end = (at + cut).min(GOOD.len());
+            let text = format!("{}{put}{}", &GOOD[..at], &GOOD[end..]);
+            if let Err(error) = parse(&text, &[], None) {
+                prop_assert!(!error.to_string().is_empty());
+            }
+        }
+
+        #[test]
+        fn a_strange_override_panics(text in "(train|model|data)?[.a-z]{0,9}=?.{0,12}") {
+            if let Err(error) = parse(GOOD, &[&text], Some(1)) {
+                prop_assert!(!error.to_string().is_empty());
+            }
+        }
+    }
+}

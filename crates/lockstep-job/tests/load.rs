@@ -1,0 +1,298 @@
+//! From a file on disk, and what the command line says, to a job.
+
+use lockstep_job::{
+    DataRef, Job, JobError, LayerSpec, Model, Optimizer, Override, Schedule, Train, Transport,
+    Validation, template,
+};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const MINIMAL: &str = r#"name = "x"
+[data]
+train = "fashion-mnist:train"
+[model]
+kind = "mlp"
+hidden = [8]
+[train]
+epochs = 1
+batch = 32
+optimizer = { kind = "sgd" }
+"#;
+
+fn parse(text: &str, sets: &[&str], workers: Option<usize>) -> Job {
+    let overrides: Vec<Override> = sets
+        .iter()
+        .map(|set| set.parse().expect("an override"))
+        .collect();
+    Job::parse(Path::new("/jobs/job.toml"), text, &overrides, workers)
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn a_job_file_that_says_little_gets_the_documented_defaults() {
+    let job = parse(MINIMAL, &[], None);
+    assert_eq!(
+        job.train,
+        Train {
+            epochs: 1,
+            batch: 32,
+            optimizer: Optimizer::Sgd {
+                lr: 1e-3,
+                momentum: 0.0,
+                nesterov: false,
+                weight_decay: 0.0
+            },
+            schedule: Schedule::Constant { warmup_steps: 0 },
+            clip_norm: None,
+            workers: 1,
+            lanes: 1,
+            threads: 1,
+            seed: 0,
+        }
+    );
+    assert_eq!(job.data.validation, Validation::Split(0.0));
+    assert_eq!((job.data.test, job.data.normalise), (None, None));
+    assert_eq!(job.run.store, Path::new("/jobs/runs"));
+    assert_eq!(
+        (job.gang.transport, job.gang.deadline_s),
+        (Transport::Auto, 30.0)
+    );
+    let adam = |kind| parse(MINIMAL, &[&format!("train.optimizer.kind={kind}")], None);
+    let (lr, betas, eps) = (1e-3, [0.9, 0.999], 1e-8);
+    assert_eq!(
+        adam("adam").train.optimizer,
+        Optimizer::Adam {
+            lr,
+            betas,
+            eps,
+            weight_decay: 0.0
+        }
+    );
+    assert_eq!(
+        adam("adamw").train.optimizer,
+        Optimizer::AdamW {
+            lr,
+            betas,
+            eps,
+            weight_decay: 0.01
+        }
+    );
+}
+
+#[test]
+fn the_template_loads_and_shows_the_defaults() {
+    let shown = parse(&template("x"), &[], None);
+    let sets = [
+        "train.epochs=10",
+        "model.hidden=[512, 512]",
+        "data.test=fashion-mnist:test",
+        "data.normalise={ mean = [0.28604], std = [0.32025] }",
+    ];
+    assert_eq!(shown, parse(MINIMAL, &sets, None));
+    let template = template("x");
+    for (key, _) in shown.rows() {
+        let key = key.rsplit('.').next().expect("a key");
+        assert!(
+            template.contains(&format!("{key} = ")),
+            "{key} is not in the template"
+        );
+    }
+}
+
+#[test]
+fn the_example_loads_and_is_the_tutorials_network() {
+    let path = Path::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../examples/fashion-mnist.toml"
+    ));
+    let job = Job::load(path, &[], None).unwrap_or_else(|error| panic!("{error}"));
+    let hidden = vec![512, 512];
+    assert_eq!(
+        job.model,
+        Model::Mlp {
+            hidden,
+            dropout: 0.25,
+            batch_norm: false
+        }
+    );
+    assert_eq!((job.train.epochs, job.train.batch), (10, 32));
+    assert_eq!((job.train.workers, job.train.lanes), (2, 2));
+    assert!(job.run.store.is_absolute() && job.run.store.ends_with("examples/runs"));
+}
+
+#[test]
+fn the_number_of_workers_never_changes_the_lanes() {
+    let file = format!("{MINIMAL}workers = 4\n");
+    let counts = |sets: &[&str], flag| {
+        let train = parse(&file, sets, flag).train;
+        (train.workers, train.lanes)
+    };
+    assert_eq!(counts(&[], None), (4, 4));
+    assert_eq!(counts(&[], Some(2)), (2, 4));
+    assert_eq!(counts(&["train.workers=3"], None), (3, 4));
+    assert_eq!(counts(&["train.workers=3"], Some(1)), (1, 4));
+    assert_eq!(counts(&["train.lanes=6"], Some(5)), (5, 6));
+    let error = Job::parse(Path::new("job.toml"), &file, &[], Some(5)).expect_err("5 > 4");
+    let shown = error.to_string();
+    assert!(shown.contains("| --workers 5\n"), "{shown}");
+    assert!(
+        shown.contains("`train.lanes` is set to 5 or more"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn later_overrides_win_and_flags_are_shown_as_flags() {
+    let job = parse(
+        MINIMAL,
+        &["train.epochs=2", "train.epochs=3", "name=abc"],
+        None,
+    );
+    assert_eq!((job.train.epochs, job.name.as_str()), (3, "abc"));
+    let flags = [
+        Override::integer("--epochs", "train.epochs", 7),
+        Override::text("--name", "name", "2024"),
+    ];
+    let job = Job::parse(Path::new("job.toml"), MINIMAL, &flags, None).expect("good flags");
+    assert_eq!((job.train.epochs, job.name.as_str()), (7, "2024"));
+    let flags = [Override::integer("--epochs", "train.epochs", 0)];
+    let error = Job::parse(Path::new("job.toml"), MINIMAL, &flags, None).expect_err("no epochs");
+    assert!(
+        error
+            .to_string()
+            .contains("| --epochs 0\n  |          ^ must"),
+        "{error}"
+    );
+}
+
+#[test]
+fn relative_paths_are_taken_from_the_jobs_folder_and_known_names_are_not_paths() {
+    let sets = [
+        "data.train=mnist/train-images-idx3-ubyte.gz",
+        "data.val={ images = \"a:b\", labels = \"/l\" }",
+        "data.test=./a:b",
+        "run.store=../out",
+    ];
+    let job = parse(MINIMAL, &sets, None);
+    let idx = |images: &str, labels: Option<&str>| DataRef::Idx {
+        images: images.into(),
+        labels: labels.map(PathBuf::from),
+    };
+    assert_eq!(
+        job.data.train,
+        idx("/jobs/mnist/train-images-idx3-ubyte.gz", None)
+    );
+    assert_eq!(
+        job.data.validation,
+        Validation::Set(idx("/jobs/a:b", Some("/l")))
+    );
+    assert_eq!(job.data.test, Some(idx("/jobs/a:b", None)));
+    assert_eq!(job.run.store, Path::new("/jobs/../out"));
+    let known = parse(MINIMAL, &[], None).data.train;
+    let (name, split) = ("fashion-mnist".into(), "train".into());
+    assert_eq!(known, DataRef::Known { name, split });
+}
+
+#[test]
+fn an_mlp_is_a_stack_with_a_last_linear_layer() {
+    let sets = [
+        "model.hidden=[3, 4]",
+        "model.dropout=0.5",
+        "model.batch_norm=true",
+    ];
+    let model = parse(MINIMAL, &sets, None).model;
+    let hidden = |out| {
+        [
+            LayerSpec::Linear { out: Some(out) },
+            LayerSpec::BatchNorm,
+            LayerSpec::Relu,
+            LayerSpec::Dropout { p: 0.5 },
+        ]
+    };
+    let mut layers = [hidden(3), hidden(4)].concat();
+    layers.push(LayerSpec::Linear { out: None });
+    assert_eq!(model.layers(), layers);
+    let plain = parse(MINIMAL, &[], None).model.layers();
+    assert_eq!(plain.len(), 3, "no dropout, no batch-norm: {plain:?}");
+}
+
+#[test]
+fn rows_are_in_the_files_order_with_paths_that_can_be_set() {
+    let stack = "model={ layers = [{ kind = \"relu\" }, { kind = \"linear\", out = 2 }] }";
+    let rows = parse(MINIMAL, &[stack], None).rows();
+    let shown: Vec<String> = rows.iter().map(|(k, v)| format!("{k}: {v}")).collect();
+    let expected = [
+        "name: x",
+        "data.train: fashion-mnist:train",
+        "data.val_split: 0.0",
+        "model.kind: stack",
+        "model.layers[0]: { kind = \"relu\" }",
+        "model.layers[1]: { kind = \"linear\", out = 2 }",
+        "train.epochs: 1",
+        "train.batch: 32",
+        "train.optimizer.kind: sgd",
+        "train.optimizer.lr: 0.001",
+        "train.optimizer.momentum: 0.0",
+        "train.optimizer.nesterov: false",
+        "train.optimizer.weight_decay: 0.0",
+        "train.schedule.kind: constant",
+        "train.schedule.warmup_steps: 0",
+        "train.workers: 1",
+        "train.lanes: 1",
+        "train.threads: 1",
+        "train.seed: 0",
+        "run.store: /jobs/runs",
+        "gang.transport: auto",
+        "gang.deadline_s: 30.0",
+    ];
+    assert_eq!(shown, expected);
+}
+
+fn load_bytes(bytes: &[u8]) -> Result<Job, JobError> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("job.toml");
+    fs::write(&path, bytes).expect("a temporary file");
+    Job::load(&path, &[], None)
+}
+
+#[test]
+fn a_missing_file_is_named_with_what_to_do() {
+    let error = Job::load(Path::new("/nowhere/job.toml"), &[], None).expect_err("no file");
+    assert!(matches!(error, JobError::Missing { .. }));
+    let shown = error.to_string();
+    assert!(
+        shown.contains("/nowhere/job.toml") && shown.contains("lockstep init"),
+        "{shown}"
+    );
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let error = Job::load(folder.path(), &[], None).expect_err("a folder");
+    assert!(matches!(error, JobError::Read { .. }), "{error}");
+}
+
+#[test]
+fn windows_line_ends_and_a_byte_order_mark_change_nothing() {
+    let crlf = MINIMAL.replace('\n', "\r\n");
+    let marked = format!("\u{feff}{crlf}");
+    let name = load_bytes(marked.as_bytes()).map(|job| job.name);
+    assert_eq!(name.unwrap_or_else(|error| panic!("{error}")), "x");
+    let bad = marked
+        .replace("name = ", "nam = ")
+        .replace("epochs = 1", "epochs = 0");
+    let error = load_bytes(bad.as_bytes()).expect_err("two mistakes");
+    let positions: Vec<_> = error.diagnostics().iter().map(|d| d.position()).collect();
+    assert_eq!(positions, [Some((8, 10)), Some((1, 1))]);
+    assert!(!error.to_string().contains(['\r', '\u{feff}']));
+}
+
+#[test]
+fn a_file_that_is_not_utf8_is_refused_with_the_place() {
+    let mut bytes = MINIMAL.as_bytes().to_vec();
+    bytes[17] = 0xe9;
+    let shown = load_bytes(&bytes).expect_err("latin-1").to_string();
+    assert!(shown.contains("not UTF-8: found the byte 0xe9"), "{shown}");
+    assert!(shown.contains("job.toml:2:7\n"), "{shown}");
+    let shown = load_bytes(&[0xff, 0xfe, b'n', 0])
+        .expect_err("UTF-16")
+        .to_string();
+    assert!(shown.contains("UTF-16"), "{shown}");
+}

@@ -1,0 +1,142 @@
+//! A job is the same job after it was written down and read again.
+
+use lockstep_job::{
+    Data, DataRef, Gang, Job, LayerSpec, Model, Normalise, Optimizer, Run, Schedule, Train,
+    Transport, Validation,
+};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use std::path::{Path, PathBuf};
+
+fn data_ref() -> impl Strategy<Value = DataRef> {
+    prop_oneof![
+        Just(DataRef::Known {
+            name: "fashion-mnist".into(),
+            split: "test".into()
+        }),
+        ("/[a-zé: ~'\"]{1,9}", option::of("/[a-z:]{1,9}")).prop_map(|(images, labels)| {
+            DataRef::Idx {
+                images: images.into(),
+                labels: labels.map(PathBuf::from),
+            }
+        }),
+    ]
+}
+
+fn layer() -> impl Strategy<Value = LayerSpec> {
+    prop_oneof![
+        (1..9999usize).prop_map(|out| LayerSpec::Linear { out: Some(out) }),
+        Just(LayerSpec::Relu),
+        (0.0..0.99).prop_map(|p| LayerSpec::Dropout { p }),
+        Just(LayerSpec::BatchNorm),
+    ]
+}
+
+fn model() -> impl Strategy<Value = Model> {
+    let hidden = vec(1..9999usize, 1..4);
+    prop_oneof![
+        (hidden, 0.0..0.99, any::<bool>()).prop_map(|(hidden, dropout, batch_norm)| Model::Mlp {
+            hidden,
+            dropout,
+            batch_norm
+        }),
+        (vec(layer(), 0..4), option::of(1..99usize)).prop_map(|(mut layers, out)| {
+            layers.push(LayerSpec::Linear { out });
+            Model::Stack { layers }
+        }),
+    ]
+}
+
+fn optimizer() -> impl Strategy<Value = Optimizer> {
+    let number = || 1e-9..0.99f64;
+    prop_oneof![
+        (number(), number(), any::<bool>(), number()).prop_map(
+            |(lr, momentum, nesterov, weight_decay)| Optimizer::Sgd {
+                lr,
+                momentum,
+                nesterov,
+                weight_decay
+            }
+        ),
+        (number(), [number(), number()], number(), number()).prop_map(
+            |(lr, betas, eps, weight_decay)| Optimizer::Adam {
+                lr,
+                betas,
+                eps,
+                weight_decay
+            }
+        ),
+        (number(), [number(), number()], number(), number()).prop_map(
+            |(lr, betas, eps, weight_decay)| Optimizer::AdamW {
+                lr,
+                betas,
+                eps,
+                weight_decay
+            }
+        ),
+    ]
+}
+
+fn schedule() -> impl Strategy<Value = Schedule> {
+    prop_oneof![
+        (0..99u64).prop_map(|warmup_steps| Schedule::Constant { warmup_steps }),
+        (1..99u32, 1e-9..2.0, 0..99u64).prop_map(|(every_epochs, gamma, warmup_steps)| {
+            Schedule::Step {
+                every_epochs,
+                gamma,
+                warmup_steps,
+            }
+        }),
+        (option::of(100..999u64), 0..99u64).prop_map(|(steps, warmup_steps)| {
+            Schedule::Cosine {
+                min_lr: 1e-9,
+                steps,
+                warmup_steps,
+            }
+        }),
+    ]
+}
+
+prop_compose! {
+    fn job()(
+        data in (data_ref(), option::of(data_ref()), 0.0..0.99, option::of(data_ref())),
+        model in model(),
+        optimizer in optimizer(),
+        schedule in schedule(),
+        clip_norm in option::of(1e-9..9.0),
+        (lanes, workers) in (1..9usize).prop_flat_map(|lanes| (Just(lanes), 1..=lanes)),
+        seed in 0..=i64::MAX as u64,
+        normalise in option::of((-9.0..9.0, 1e-9..9.0)),
+        deadline_s in 1e-9..600.0,
+        store in "/[a-zé: ]{1,9}",
+    ) -> Job {
+        let (train, val, share, test) = data;
+        let validation = val.map_or(Validation::Split(share), Validation::Set);
+        let normalise = normalise.map(|(mean, std)| Normalise {
+            mean: vec![mean],
+            std: vec![std],
+        });
+        Job {
+            name: "x".into(),
+            data: Data { train, validation, test, normalise },
+            model,
+            train: Train { epochs: 3, batch: 64, optimizer, schedule, clip_norm, workers, lanes, threads: 2, seed },
+            run: Run { store: store.into() },
+            gang: Gang { transport: Transport::Tcp, deadline_s },
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_job_survives_toml_and_json_to_the_bit(job in job()) {
+        let text = job.to_toml();
+        let again = Job::parse(Path::new("/elsewhere/job.toml"), &text, &[], None);
+        let again = again.map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?;
+        prop_assert_eq!(&again, &job);
+        let json = serde_json::to_string(&job).expect("JSON");
+        let again: Job = serde_json::from_str(&json).expect("JSON");
+        prop_assert_eq!(&again, &job);
+    }
+}
