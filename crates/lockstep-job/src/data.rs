@@ -259,3 +259,21 @@ impl Normalise {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_looks_like_a_known_name_stays_a_path() {
+        for images in ["a:b", "./a:b", "/a:b", "a"] {
+            let data = DataRef::Idx {
+                images: images.into(),
+                labels: None,
+            };
+            let json = serde_json::to_string(&data).expect("JSON");
+            let again: DataRef = serde_json::from_str(&json).expect("JSON");
+            assert_eq!(again, data, "{json}");
+        }
+    }
+}

@@ -179,7 +179,9 @@ impl<'a> Field<'a> {
         if text.is_empty() || text.contains('\0') {
             return self.reject("must be a path", "this names no file");
         }
-        if let Some((scheme, _)) = text.split_once("://") {
+        if let Some((scheme, _)) = text.split_once("://")
+            && !scheme.contains('/')
+        {
             return self.reject(
                 format!("cannot be a `{scheme}://` URL"),
                 "only paths on this machine are supported",

@@ -15,7 +15,7 @@ fn data_ref() -> impl Strategy<Value = DataRef> {
             name: "fashion-mnist".into(),
             split: "test".into()
         }),
-        ("/[a-zé: ~'\"]{1,9}", option::of("/[a-z:]{1,9}")).prop_map(|(images, labels)| {
+        ("/[a-zé:/ ~'\"]{1,9}", option::of("/[a-z:]{1,9}")).prop_map(|(images, labels)| {
             DataRef::Idx {
                 images: images.into(),
                 labels: labels.map(PathBuf::from),
