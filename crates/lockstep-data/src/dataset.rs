@@ -1,8 +1,10 @@
 //! A data set as the trainer sees it: samples of one shape, a label each.
 
 use crate::decoded::{self, Decoded};
+use crate::hex::hex;
 use crate::{DataError, Source};
 use lockstep_store::CacheDir;
+use sha2::{Digest, Sha256};
 
 /// How samples are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,6 +111,28 @@ impl Dataset {
         &self.name
     }
 
+    /// SHA-256 of all that training sees of the set, in hexadecimal: by it a run that is resumed knows
+    /// that it goes on with the same data. Reads the whole set.
+    pub fn sha256(&self) -> String {
+        let layout = &self.decoded.layout;
+        let [channels, height, width] = layout.shape;
+        let mut hash = Sha256::new();
+        for number in [
+            layout.count,
+            channels,
+            height,
+            width,
+            layout.element as usize,
+            self.classes(),
+        ] {
+            hash.update((number as u64).to_le_bytes());
+        }
+        for part in [&layout.labels, &layout.samples] {
+            hash.update(&self.decoded.map.bytes()[part.clone()]);
+        }
+        hex(&hash.finalize())
+    }
+
     /// All samples, one after the other, if they are stored as bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.decoded.map.bytes()[self.decoded.layout.samples.clone()]
@@ -157,7 +181,7 @@ impl Dataset {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Folder;
+    use crate::testing::{Folder, gzipped, idx_bytes};
 
     #[test]
     fn classes_are_counted_from_the_labels_unless_they_are_named() {
@@ -184,6 +208,25 @@ mod tests {
         assert!(
             error.to_string().starts_with(labels.to_str().unwrap()),
             "{error}"
+        );
+    }
+
+    #[test]
+    fn the_hash_is_that_of_the_content_not_of_the_files() {
+        let folder = Folder::new();
+        let content = idx_bytes(8, &[2, 2], &[1, 2, 3, 4]);
+        let hash = |images: &[u8], labels| {
+            folder
+                .dataset(&folder.file(images), &folder.labels(labels))
+                .sha256()
+        };
+        let plain = hash(&content, &[0, 1]);
+        assert_eq!(hash(&gzipped(&content), &[0, 1]), plain);
+        assert_ne!(hash(&content, &[1, 0]), plain);
+        assert_ne!(hash(&idx_bytes(8, &[2, 2], &[1, 2, 3, 5]), &[0, 1]), plain);
+        assert_ne!(
+            hash(&idx_bytes(8, &[2, 2, 1], &[1, 2, 3, 4]), &[0, 1]),
+            plain
         );
     }
 

@@ -3,110 +3,22 @@
 //! A known file is recognised by what it decodes to, not by its bytes: distributions compress the
 //! same content anew. Files enter the cache only once they are verified, each in one step.
 
+mod catalogue;
+mod fetch;
+mod subprocess;
+
+pub use catalogue::{KNOWN, KnownSet, Split};
+
 use crate::DataError;
-use crate::fetch::{WAYS, Way};
+use crate::hex::hex;
 use crate::unpacked::Unpacked;
+use catalogue::KnownFile;
+use fetch::{WAYS, Way};
 use lockstep_store::{AtomicFile, CacheDir, write_atomic};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-
-/// A data set with a public place.
-#[derive(Debug)]
-pub struct KnownSet {
-    /// Its name in job files.
-    pub name: &'static str,
-    /// Its parts.
-    pub splits: &'static [Split],
-    /// The names of its classes.
-    pub class_names: &'static [&'static str],
-    pub(crate) files: &'static [KnownFile],
-    pub(crate) debian: Debian,
-    /// The web folder that holds its files.
-    pub(crate) address: &'static str,
-}
-
-/// A part of a data set.
-#[derive(Debug)]
-pub struct Split {
-    /// Its name in job files.
-    pub name: &'static str,
-    pub(crate) images: &'static str,
-    pub(crate) labels: &'static str,
-}
-
-/// A file and what it decodes to.
-#[derive(Debug)]
-pub(crate) struct KnownFile {
-    pub(crate) name: &'static str,
-    pub(crate) decoded_bytes: u64,
-    pub(crate) decoded_sha256: &'static str,
-}
-
-/// The Debian package that holds a set.
-#[derive(Debug)]
-pub(crate) struct Debian {
-    pub(crate) package: &'static str,
-    /// Where the package puts the files, from the root.
-    pub(crate) folder: &'static str,
-}
-
-/// Every data set that is known.
-pub const KNOWN: &[KnownSet] = &[KnownSet {
-    name: "fashion-mnist",
-    splits: &[
-        Split {
-            name: "train",
-            images: "train-images-idx3-ubyte.gz",
-            labels: "train-labels-idx1-ubyte.gz",
-        },
-        Split {
-            name: "test",
-            images: "t10k-images-idx3-ubyte.gz",
-            labels: "t10k-labels-idx1-ubyte.gz",
-        },
-    ],
-    class_names: &[
-        "T-shirt/top",
-        "Trouser",
-        "Pullover",
-        "Dress",
-        "Coat",
-        "Sandal",
-        "Shirt",
-        "Sneaker",
-        "Bag",
-        "Ankle boot",
-    ],
-    files: &[
-        KnownFile {
-            name: "train-images-idx3-ubyte.gz",
-            decoded_bytes: 47_040_016,
-            decoded_sha256: "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
-        },
-        KnownFile {
-            name: "train-labels-idx1-ubyte.gz",
-            decoded_bytes: 60_008,
-            decoded_sha256: "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
-        },
-        KnownFile {
-            name: "t10k-images-idx3-ubyte.gz",
-            decoded_bytes: 7_840_016,
-            decoded_sha256: "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
-        },
-        KnownFile {
-            name: "t10k-labels-idx1-ubyte.gz",
-            decoded_bytes: 10_008,
-            decoded_sha256: "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
-        },
-    ],
-    debian: Debian {
-        package: "dataset-fashion-mnist",
-        folder: "usr/share/datasets/fashion-mnist",
-    },
-    address: "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
-}];
 
 /// The set called `name`.
 ///
@@ -183,7 +95,6 @@ fn get_by(
         }
     }
     for way in ways {
-        progress(&format!("looking for {} in {}", set.name, way.name));
         match set.bring_by(way, &folder, progress) {
             Ok(()) => return Ok(folder),
             Err(reason) => attempts.push(format!("{}: {reason}", way.name)),
@@ -274,11 +185,7 @@ impl KnownFile {
             left -= part.len() as u64;
         }
         content.finish()?;
-        let found: String = hash
-            .finalize()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let found = hex(&hash.finalize());
         if found == self.decoded_sha256 {
             return Ok(());
         }
@@ -293,6 +200,7 @@ impl KnownFile {
 
 #[cfg(test)]
 mod tests {
+    use super::catalogue::Debian;
     use super::*;
     use crate::testing::{Folder, gzipped};
 

@@ -11,15 +11,14 @@ mod convert;
 mod dataset;
 mod decoded;
 mod error;
-mod fetch;
 mod gather;
+mod hex;
 pub mod idx;
 pub mod known;
 mod mapped;
 mod order;
 mod prefetch;
 mod source;
-mod subprocess;
 #[cfg(test)]
 mod testing;
 mod unpacked;

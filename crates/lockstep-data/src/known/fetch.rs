@@ -1,8 +1,8 @@
 //! The ways to a known data set. Each brings its files to a folder; whether they are the right ones
 //! is for the caller to check.
 
-use crate::known::KnownSet;
-use crate::subprocess::run;
+use super::catalogue::KnownSet;
+use super::subprocess::run;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
@@ -39,11 +39,11 @@ pub(crate) const WAYS: &[Way] = &[
         bring: from_installed_package,
     },
     Way {
-        name: "the Debian package, downloaded",
+        name: "the Debian package, unpacked without root",
         bring: from_downloaded_package,
     },
     Way {
-        name: "the public address",
+        name: "its public address",
         bring: from_web,
     },
 ];
@@ -51,14 +51,14 @@ pub(crate) const WAYS: &[Way] = &[
 fn from_installed_package(
     set: &KnownSet,
     _scratch: &Path,
-    _progress: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(&str),
 ) -> Result<PathBuf, String> {
     let folder = Path::new("/").join(set.debian.folder);
-    if folder.is_dir() {
-        Ok(folder)
-    } else {
-        Err(format!("{} is not installed", set.debian.package))
+    if !folder.is_dir() {
+        return Err(format!("{} is not installed", set.debian.package));
     }
+    progress(&format!("copying {} from {}", set.name, folder.display()));
+    Ok(folder)
 }
 
 /// Downloads and unpacks the package, neither of which needs root: with the system's package lists,
@@ -69,6 +69,7 @@ fn from_downloaded_package(
     progress: &mut dyn FnMut(&str),
 ) -> Result<PathBuf, String> {
     let package = set.debian.package;
+    progress(&format!("downloading the Debian package {package}"));
     let download = |settings: &[OsString]| {
         let mut command = apt_get(settings, scratch);
         run(command.args(["download", package]), DOWNLOAD_LIMIT)
@@ -77,7 +78,7 @@ fn from_downloaded_package(
         if !first.could_start {
             return Err(first.to_string());
         }
-        progress("the package lists do not lead to it: reading fresh ones");
+        progress("the package lists here do not have it: reading fresh ones");
         let own = own_apt_folders(scratch).map_err(|error| error.to_string())?;
         run(apt_get(&own, scratch).arg("update"), UPDATE_LIMIT)
             .map_err(|error| error.to_string())?;
@@ -151,7 +152,7 @@ fn from_web(
         .into();
     for file in set.files {
         let address = format!("{}/{}", set.address, file.name);
-        progress(&format!("reading {address}"));
+        progress(&format!("downloading {address}"));
         let failed = |error: &dyn std::fmt::Display| format!("{address}: {error}");
         let mut response = agent.get(&address).call().map_err(|error| failed(&error))?;
         // Compressed, no file is larger than what it decodes to.
