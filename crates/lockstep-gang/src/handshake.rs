@@ -254,10 +254,10 @@ impl Acceptor {
         else {
             return Ok(());
         };
-        if self.pending.len() >= MAX_PENDING {
-            if let Some((_, oldest)) = self.pending.pop_front() {
-                let _ = oldest.shutdown(Shutdown::Both);
-            }
+        if self.pending.len() >= MAX_PENDING
+            && let Some((_, oldest)) = self.pending.pop_front()
+        {
+            let _ = oldest.shutdown(Shutdown::Both);
         }
         let number = self.next;
         self.next += 1;

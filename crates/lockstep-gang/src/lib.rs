@@ -10,7 +10,7 @@
 //! |---|---|
 //! | [`tree`] | which lanes a worker owns, and the one tree in which lanes are summed |
 //! | [`Plan`] | the chunks of the vector, who owns each, which partial sums travel |
-//! | [`Collective`] | the exchange itself; [`Solo`] is the implementation for one worker |
+//! | [`Collective`] | the exchange itself: [`Solo`], [`ShmCollective`] and [`TcpCollective`] |
 //! | [`Segment`] | the memory that workers of one host share, and how a child process inherits it |
 //! | [`Rendezvous`], [`Link`] | how workers find the coordinator, and what they then talk over |
 //!
@@ -19,10 +19,13 @@
 
 mod collective;
 mod error;
+mod frame;
 mod handshake;
 mod layout;
 mod link;
+mod mesh;
 mod plan;
+mod receiver;
 mod reduce;
 mod region;
 mod rendezvous;
@@ -30,6 +33,7 @@ mod secret;
 mod segment;
 mod shm;
 mod solo;
+mod tcp;
 pub mod tree;
 mod wait;
 
@@ -43,3 +47,4 @@ pub use secret::Secret;
 pub use segment::Segment;
 pub use shm::{ShmCollective, ShmControl};
 pub use solo::Solo;
+pub use tcp::TcpCollective;

@@ -195,7 +195,7 @@ mod tests {
         assert!(Plan::new(vec![0..4, 5..8], 2, 2).is_err());
         assert!(Plan::new(vec![4..8, 0..4], 2, 2).is_err());
         assert!(Plan::new(vec![0..4, 4..4], 2, 2).is_err());
-        assert!(Plan::new(vec![1..4], 2, 2).is_err());
+        assert!(Plan::new(vec![1..4, 4..8], 2, 2).is_err());
         assert!(Plan::new(vec![0..4, 4..8], 2, 2).is_ok());
     }
 

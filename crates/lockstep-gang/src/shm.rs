@@ -189,7 +189,7 @@ impl ShmCollective {
                 let left = this.region.word(this.layout.left(peer)).load(Acquire);
                 // It may have done its part just before it left.
                 if left >= stamp(this.generation, 1) && !this.is_at(offset, sequence) {
-                    let reason = format!("it left before it did {}", what());
+                    let reason = format!("it left and did not {}", what());
                     return Err(GangError::PeerLost { rank: peer, reason });
                 }
                 if waited > this.deadline.0 {

@@ -36,11 +36,12 @@ pub fn maximal_subtrees(lanes: Range<usize>, total: usize) -> Vec<Range<usize>> 
             if !node.is_empty() {
                 found.push(node);
             }
-        } else if node.start < lanes.end && lanes.start < node.end {
-            if let Some(mid) = split(&node) {
-                visit(node.start..mid, lanes, found);
-                visit(mid..node.end, lanes, found);
-            }
+        } else if node.start < lanes.end
+            && lanes.start < node.end
+            && let Some(mid) = split(&node)
+        {
+            visit(node.start..mid, lanes, found);
+            visit(mid..node.end, lanes, found);
         }
     }
     let mut found = Vec::new();
@@ -79,6 +80,7 @@ pub fn merges_after(node: Range<usize>, lane: usize) -> usize {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::slice;
 
     #[test]
     fn the_tree_splits_at_the_largest_power_of_two_below_its_length() {
@@ -90,10 +92,10 @@ mod tests {
 
     #[test]
     fn a_worker_sums_whole_subtrees_only() {
-        assert_eq!(maximal_subtrees(0..8, 8), [0..8]);
+        assert_eq!(maximal_subtrees(0..8, 8), slice::from_ref(&(0..8)));
         assert_eq!(maximal_subtrees(2..5, 8), [2..4, 4..5]);
         assert_eq!(maximal_subtrees(1..7, 8), [1..2, 2..4, 4..6, 6..7]);
-        assert_eq!(maximal_subtrees(4..6, 6), [4..6]);
+        assert_eq!(maximal_subtrees(4..6, 6), slice::from_ref(&(4..6)));
     }
 
     /// A lane's sum as a formula: two sums have the same bits if they are the same formula.
@@ -127,7 +129,7 @@ mod tests {
             let covered: Vec<usize> = found.iter().cloned().flatten().collect();
             prop_assert_eq!(covered, (lo..hi).collect::<Vec<_>>());
             // Every node of the tree, by its halves: no two found nodes may be one node's halves.
-            let mut nodes = vec![0..total];
+            let mut nodes: Vec<_> = std::iter::once(0..total).collect();
             while let Some(node) = nodes.pop() {
                 if let Some(mid) = split(&node) {
                     let (left, right) = (node.start..mid, mid..node.end);

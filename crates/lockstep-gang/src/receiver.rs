@@ -1,0 +1,359 @@
+//! The receiving end of one TCP connection: a thread that turns a peer's bytes into buffers.
+//!
+//! Every buffer is made at the start and has one home here. The receiver fills it, hands it over to
+//! the rank's own thread through a channel of fixed size, and gets it back when it was used. So a
+//! step allocates nothing, and no two threads ever see the same buffer.
+//!
+//! A peer may be anything: each header is checked against the plan and the frames before it, before
+//! one byte that follows is read. What does not fit ends the connection with an error.
+
+use crate::Plan;
+use crate::frame::{HEADER, Header, Kind};
+use crate::layout::GATHER;
+use std::io::Read;
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver as Channel, SyncSender, sync_channel};
+
+/// What a rank learns from one of its peers.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// Partial sums of an own chunk, or new values of the peer's.
+    Chunk(usize, Vec<f32>),
+    /// Its numbers in the next round of gathering.
+    Gathered(Vec<f64>),
+    /// Its vote on the next step.
+    Vote(u64),
+    /// It left on its own account.
+    Left,
+    /// The connection is gone.
+    Lost(String),
+    /// It sent what it may not.
+    Broken(String),
+}
+
+/// A buffer on its way home.
+#[derive(Debug)]
+pub(crate) enum Used {
+    Chunk(usize, Vec<f32>),
+    Gathered(Vec<f64>),
+}
+
+/// Events that one peer can have under way: each of its buffers, two votes, and its end.
+pub(crate) fn events_of_a_peer(plan: &Plan) -> usize {
+    plan.chunks() + 6
+}
+
+/// One peer's receiver.
+pub(crate) struct Receiver {
+    stream: TcpStream,
+    peer: usize,
+    generation: u16,
+    /// What the peer may send of each chunk.
+    chunks: Vec<Slot>,
+    gathered: Vec<Vec<f64>>,
+    gathers: u64,
+    votes: u64,
+    used: Channel<Used>,
+    events: SyncSender<(usize, Event)>,
+}
+
+/// What a peer may send of a chunk: frames of one kind and one length, each once the one before was
+/// used.
+struct Slot {
+    kind: Option<Kind>,
+    sequence: u64,
+    home: Option<Vec<f32>>,
+}
+
+/// Why a receiver stops: the last event that it sends.
+type End = Event;
+
+impl Receiver {
+    /// A receiver of what `peer` sends to `rank` over `stream`, and the way home for its buffers.
+    pub(crate) fn new(
+        stream: TcpStream,
+        peer: usize,
+        rank: usize,
+        generation: u16,
+        plan: &Arc<Plan>,
+        events: SyncSender<(usize, Event)>,
+    ) -> (Self, SyncSender<Used>) {
+        let slot = |chunk| {
+            let len = plan.chunk(chunk).len();
+            let (kind, floats) = match plan.owner(chunk) {
+                owner if owner == rank => (Some(Kind::Post), len * plan.partials_of(peer).len()),
+                owner if owner == peer => (Some(Kind::Publish), len),
+                _ => (None, 0),
+            };
+            Slot {
+                kind,
+                sequence: 0,
+                home: Some(vec![0.0; floats]),
+            }
+        };
+        let (home, used) = sync_channel(plan.chunks() + 2);
+        let receiver = Self {
+            stream,
+            peer,
+            generation,
+            chunks: (0..plan.chunks()).map(slot).collect(),
+            gathered: (0..2).map(|_| Vec::with_capacity(GATHER)).collect(),
+            gathers: 0,
+            votes: 0,
+            used,
+            events,
+        };
+        (receiver, home)
+    }
+
+    /// Receives until the connection ends or nobody wants to hear of it any more.
+    pub(crate) fn run(mut self) {
+        loop {
+            let (event, ended) = match self.next() {
+                Ok(event) => (event, false),
+                Err(end) => (end, true),
+            };
+            if self.events.send((self.peer, event)).is_err() || ended {
+                return;
+            }
+        }
+    }
+
+    fn next(&mut self) -> Result<Event, End> {
+        let mut bytes = [0; HEADER];
+        self.read(&mut bytes)?;
+        let Some(header) = Header::decode(&bytes) else {
+            return Err(Event::Broken("it sent bytes that are no frame".to_owned()));
+        };
+        if header.generation != self.generation {
+            return Err(broken(&header, "a frame of another generation"));
+        }
+        while let Ok(used) = self.used.try_recv() {
+            match used {
+                Used::Chunk(chunk, buffer) => self.chunks[chunk].home = Some(buffer),
+                Used::Gathered(buffer) => self.gathered.push(buffer),
+            }
+        }
+        match header.kind {
+            Kind::Post | Kind::Publish => self.chunk(&header),
+            Kind::Gather => self.gather(&header),
+            Kind::Vote if header.length != 0 => Err(broken(&header, "a vote with a tail")),
+            Kind::Vote => {
+                self.votes += 1;
+                in_sequence(&header, self.votes)?;
+                Ok(Event::Vote(header.value))
+            }
+            Kind::Goodbye => Err(Event::Left),
+        }
+    }
+
+    fn chunk(&mut self, header: &Header) -> Result<Event, End> {
+        let chunk = header.chunk as usize;
+        let Some(slot) = self
+            .chunks
+            .get_mut(chunk)
+            .filter(|slot| slot.kind == Some(header.kind))
+        else {
+            return Err(broken(header, "a chunk that it has no business with"));
+        };
+        slot.sequence += 1;
+        in_sequence(header, slot.sequence)?;
+        let Some(mut buffer) = slot.home.take() else {
+            return Err(broken(header, "a chunk again before it was used"));
+        };
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut buffer);
+        if header.length as usize != bytes.len() {
+            return Err(broken(header, "a chunk of the wrong length"));
+        }
+        self.read(bytes)?;
+        Ok(Event::Chunk(chunk, buffer))
+    }
+
+    fn gather(&mut self, header: &Header) -> Result<Event, End> {
+        self.gathers += 1;
+        in_sequence(header, self.gathers)?;
+        let length = header.length as usize;
+        if !length.is_multiple_of(8) || length > GATHER * 8 {
+            return Err(broken(header, "a gathering of the wrong length"));
+        }
+        let Some(mut buffer) = self.gathered.pop() else {
+            return Err(broken(header, "a gathering again before the last was used"));
+        };
+        buffer.resize(length / 8, 0.0);
+        self.read(bytemuck::cast_slice_mut(&mut buffer))?;
+        Ok(Event::Gathered(buffer))
+    }
+
+    fn read(&mut self, bytes: &mut [u8]) -> Result<(), End> {
+        self.stream
+            .read_exact(bytes)
+            .map_err(|error| Event::Lost(format!("its connection ended: {error}")))
+    }
+}
+
+fn in_sequence(header: &Header, expected: u64) -> Result<(), End> {
+    match header.sequence == expected {
+        true => Ok(()),
+        false => Err(broken(
+            header,
+            &format!("number {} instead of {expected}", header.sequence),
+        )),
+    }
+}
+
+fn broken(header: &Header, what: &str) -> End {
+    Event::Broken(format!(
+        "it sent {what} ({:?}, chunk {})",
+        header.kind, header.chunk
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::Write;
+    use std::net::{Shutdown, TcpListener};
+    use std::time::Duration;
+
+    const GENERATION: u16 = 3;
+
+    /// Rank 0 of three hears from rank 1, which owns chunk 1; chunk 2 is rank 0's, chunk 0 rank 2's.
+    fn plan() -> Arc<Plan> {
+        let plan = Plan::new(vec![0..4, 4..8, 8..12], 3, 3).unwrap();
+        assert_eq!([plan.owner(0), plan.owner(1), plan.owner(2)], [2, 1, 0]);
+        Arc::new(plan)
+    }
+
+    /// Everything that rank 0 learns from these bytes, none of whose buffers it ever gives back.
+    fn learn(bytes: &[u8]) -> Vec<Event> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
+        let (sender, events) = sync_channel(1000);
+        let (receiver, _home) = Receiver::new(stream, 1, 0, GENERATION, &plan(), sender);
+        peer.write_all(bytes).unwrap();
+        peer.shutdown(Shutdown::Write).unwrap();
+        receiver.run();
+        events.into_iter().map(|(_, event)| event).collect()
+    }
+
+    fn header(kind: Kind, chunk: u32, length: u32, sequence: u64) -> Header {
+        Header {
+            generation: GENERATION,
+            kind,
+            chunk,
+            length,
+            sequence,
+            value: 9,
+        }
+    }
+
+    fn frame(header: Header) -> Vec<u8> {
+        let mut bytes = header.encode().to_vec();
+        bytes.resize(HEADER + header.length.min(1 << 16) as usize, 0);
+        bytes
+    }
+
+    #[test]
+    fn frames_that_fit_the_plan_come_through_in_order() {
+        let frames = [
+            header(Kind::Post, 2, 16, 1),
+            header(Kind::Publish, 1, 16, 1),
+            header(Kind::Vote, 0, 0, 1),
+            header(Kind::Gather, 0, 24, 1),
+            header(Kind::Gather, 0, 0, 2),
+            header(Kind::Goodbye, 0, 0, 0),
+        ];
+        let events = learn(&frames.map(frame).concat());
+        assert!(
+            matches!(
+                &events[..],
+                [
+                    Event::Chunk(2, _),
+                    Event::Chunk(1, _),
+                    Event::Vote(9),
+                    Event::Gathered(three),
+                    Event::Gathered(none),
+                    Event::Left,
+                ] if three.len() == 3 && none.is_empty()
+            ),
+            "{events:?}"
+        );
+    }
+
+    #[test]
+    fn a_frame_that_does_not_fit_ends_the_connection() {
+        let bad = [
+            (
+                "another generation",
+                Header {
+                    generation: 2,
+                    ..header(Kind::Vote, 0, 0, 1)
+                },
+            ),
+            ("no business", header(Kind::Post, 1, 16, 1)),
+            ("no business", header(Kind::Publish, 2, 16, 1)),
+            ("no business", header(Kind::Publish, 0, 16, 1)),
+            ("no business", header(Kind::Post, 3, 16, 1)),
+            ("no business", header(Kind::Post, u32::MAX, 16, 1)),
+            ("wrong length", header(Kind::Post, 2, 12, 1)),
+            ("wrong length", header(Kind::Post, 2, u32::MAX, 1)),
+            ("instead of 1", header(Kind::Post, 2, 16, 2)),
+            ("instead of 1", header(Kind::Vote, 0, 0, 0)),
+            ("tail", header(Kind::Vote, 0, 8, 1)),
+            ("wrong length", header(Kind::Gather, 0, 12, 1)),
+            ("wrong length", header(Kind::Gather, 0, u32::MAX - 7, 1)),
+        ];
+        for (reason, header) in bad {
+            let events = learn(&frame(header));
+            let [Event::Broken(what)] = &events[..] else {
+                panic!("{header:?}: {events:?}")
+            };
+            assert!(what.contains(reason), "{header:?}: {what}");
+        }
+    }
+
+    #[test]
+    fn a_chunk_that_was_not_used_yet_is_never_overwritten() {
+        let events = learn(
+            &[
+                frame(header(Kind::Post, 2, 16, 1)),
+                frame(header(Kind::Post, 2, 16, 2)),
+            ]
+            .concat(),
+        );
+        let [Event::Chunk(2, _), Event::Broken(what)] = &events[..] else {
+            panic!("{events:?}")
+        };
+        assert!(what.contains("before it was used"), "{what}");
+    }
+
+    #[test]
+    fn a_frame_that_breaks_off_is_a_lost_peer() {
+        let whole = frame(header(Kind::Post, 2, 16, 1));
+        for end in [0, 5, HEADER, whole.len() - 1] {
+            let events = learn(&whole[..end]);
+            assert!(matches!(&events[..], [Event::Lost(_)]), "{end}: {events:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_end_in_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200), at in 0usize..40) {
+            // Garbage alone, and a good frame with garbage in it.
+            let mut garbled = frame(header(Kind::Post, 2, 16, 1));
+            let at = at.min(garbled.len());
+            garbled.splice(at..at, bytes.iter().copied());
+            for bytes in [&bytes, &garbled] {
+                let events = learn(bytes);
+                let last = events.last();
+                prop_assert!(matches!(last, Some(Event::Broken(_) | Event::Lost(_))), "{last:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,521 @@
+//! The exchange among workers of several hosts, over TCP.
+//!
+//! Every two ranks have a connection of their own, and each rank a thread for each peer that takes
+//! in what comes, always. So a rank that sends never waits for one that is itself sending, and two
+//! ranks cannot block each other. A connection that ends without a goodbye is a peer that died, and
+//! an error at once, whoever this rank is waiting for.
+
+use crate::frame::{HEADER, Header, Kind};
+use crate::layout::GATHER;
+use crate::receiver::{Event, Receiver, Used, events_of_a_peer};
+use crate::{Abort, Collective, Deadline, GangError, Plan, Secret, mesh};
+use std::collections::VecDeque;
+use std::io::{ErrorKind, IoSlice, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver as Channel, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How often a rank that waits looks whether it was called off.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// One rank's end of the exchange over TCP.
+#[derive(Debug)]
+pub struct TcpCollective {
+    plan: Arc<Plan>,
+    rank: usize,
+    generation: u16,
+    deadline: Deadline,
+    abort: Abort,
+    /// By rank; `None` for this one.
+    peers: Vec<Option<Peer>>,
+    events: Channel<(usize, Event)>,
+    /// Why the exchange cannot go on, once that is so.
+    failure: Option<Failure>,
+    /// For each chunk: its partial sums one after the other if another rank owns it, else empty.
+    outboxes: Vec<Vec<f32>>,
+    /// How often each chunk was posted or published by this rank.
+    sent: Vec<u64>,
+    votes: u64,
+    /// This rank's vote on the step, once cast.
+    vote: Option<u64>,
+    gathers: u64,
+}
+
+/// What this rank knows of a peer.
+#[derive(Debug)]
+struct Peer {
+    stream: TcpStream,
+    receiver: Option<JoinHandle<()>>,
+    /// The way home for used buffers.
+    home: SyncSender<Used>,
+    /// What has arrived of each chunk and waits to be used.
+    chunks: Vec<Option<Vec<f32>>>,
+    votes: VecDeque<u64>,
+    gathered: VecDeque<Vec<f64>>,
+    left: bool,
+}
+
+#[derive(Debug)]
+enum Failure {
+    Lost(usize, String),
+    Broken(usize, String),
+}
+
+impl TcpCollective {
+    /// Joins the gang as `rank`: connects to every peer, whose listeners are at `addresses`, by
+    /// rank. `listener` is this rank's own.
+    ///
+    /// # Errors
+    /// [`GangError::PeerTimeout`] when a peer does not come within the deadline,
+    /// [`GangError::Handshake`], [`GangError::Mismatch`] or [`GangError::Replaced`] when it is not
+    /// of this run, plan or generation.
+    ///
+    /// # Panics
+    /// If the plan has no such rank, or there is not one address for each.
+    pub fn join(
+        listener: TcpListener,
+        addresses: &[SocketAddr],
+        secret: &Secret,
+        plan: Plan,
+        rank: usize,
+        generation: u16,
+        deadline: Deadline,
+    ) -> Result<Self, GangError> {
+        assert_eq!(
+            addresses.len(),
+            plan.workers(),
+            "an address for each worker"
+        );
+        assert!(
+            rank < plan.workers(),
+            "a gang of {} has no rank {rank}",
+            plan.workers()
+        );
+        for chunk in 0..plan.chunks() {
+            let partials = (0..plan.workers())
+                .map(|rank| plan.partials_of(rank).len())
+                .max();
+            let bytes = plan
+                .chunk(chunk)
+                .len()
+                .saturating_mul(4 * partials.unwrap_or(1));
+            if u32::try_from(bytes).is_err() {
+                let reason = format!("chunk {chunk} has {bytes} bytes; a frame holds 4 GiB");
+                return Err(GangError::BadPlan { reason });
+            }
+        }
+        let streams = mesh::connect(
+            listener, addresses, secret, &plan, rank, generation, deadline,
+        )?;
+
+        let plan = Arc::new(plan);
+        let (sender, events) = sync_channel(plan.workers() * events_of_a_peer(&plan));
+        let mut peers = Vec::with_capacity(streams.len());
+        for (peer, stream) in streams.into_iter().enumerate() {
+            peers.push(match stream {
+                Some(stream) => Some(Peer::start(stream, peer, rank, generation, &plan, &sender)?),
+                None => None,
+            });
+        }
+        let outbox = |chunk| match plan.owner(chunk) == rank {
+            true => Vec::new(),
+            false => vec![0.0; plan.chunk(chunk).len() * plan.partials_of(rank).len()],
+        };
+        Ok(Self {
+            outboxes: (0..plan.chunks()).map(outbox).collect(),
+            sent: vec![0; plan.chunks()],
+            plan,
+            rank,
+            generation,
+            deadline,
+            abort: Abort::default(),
+            peers,
+            events,
+            failure: None,
+            votes: 0,
+            vote: None,
+            gathers: 0,
+        })
+    }
+
+    /// Takes note of everything that has come, without waiting.
+    fn take_in(&mut self) {
+        while let Ok((peer, event)) = self.events.try_recv() {
+            self.note(peer, event);
+        }
+    }
+
+    fn note(&mut self, rank: usize, event: Event) {
+        let Some(peer) = &mut self.peers[rank] else {
+            return;
+        };
+        match event {
+            Event::Chunk(chunk, buffer) => peer.chunks[chunk] = Some(buffer),
+            Event::Gathered(buffer) => peer.gathered.push_back(buffer),
+            Event::Vote(vote) if peer.votes.len() < 2 => peer.votes.push_back(vote),
+            Event::Vote(_) => {
+                let what = "it voted two steps ahead".to_owned();
+                self.failure.get_or_insert(Failure::Broken(rank, what));
+            }
+            Event::Left => peer.left = true,
+            Event::Lost(reason) => {
+                self.failure.get_or_insert(Failure::Lost(rank, reason));
+            }
+            Event::Broken(what) => {
+                self.failure.get_or_insert(Failure::Broken(rank, what));
+            }
+        }
+    }
+
+    /// Why waiting for anything makes no sense any more, if so.
+    fn check(&self) -> Result<(), GangError> {
+        if self.abort.is_aborted() {
+            return Err(GangError::Aborted);
+        }
+        match &self.failure {
+            None => Ok(()),
+            Some(Failure::Lost(rank, reason)) => Err(GangError::PeerLost {
+                rank: *rank,
+                reason: reason.clone(),
+            }),
+            Some(Failure::Broken(rank, what)) => Err(GangError::Protocol {
+                rank: *rank,
+                what: what.clone(),
+            }),
+        }
+    }
+
+    fn peer(&mut self, rank: usize) -> &mut Peer {
+        self.peers[rank]
+            .as_mut()
+            .expect("a rank is not its own peer")
+    }
+
+    /// Waits until `take` gets what it wants from what `rank` has sent.
+    fn wait_for<T>(
+        &mut self,
+        rank: usize,
+        what: impl Fn() -> String,
+        mut take: impl FnMut(&mut Peer) -> Option<T>,
+    ) -> Result<T, GangError> {
+        let begin = Instant::now();
+        loop {
+            self.take_in();
+            if let Some(taken) = take(self.peer(rank)) {
+                return Ok(taken);
+            }
+            self.check()?;
+            if self.peer(rank).left {
+                let reason = format!("it left and did not {}", what());
+                return Err(GangError::PeerLost { rank, reason });
+            }
+            let left = self.deadline.0.saturating_sub(begin.elapsed());
+            if left.is_zero() {
+                let seconds = self.deadline.0.as_secs_f64();
+                return Err(GangError::PeerTimeout {
+                    rank,
+                    what: what(),
+                    seconds,
+                });
+            }
+            if let Ok((peer, event)) = self.events.recv_timeout(left.min(LOOK)) {
+                self.note(peer, event);
+            }
+        }
+    }
+
+    fn header(&self, kind: Kind, chunk: usize, length: usize, sequence: u64) -> Header {
+        Header {
+            generation: self.generation,
+            kind,
+            chunk: chunk as u32,
+            length: length as u32,
+            sequence,
+            value: 0,
+        }
+    }
+
+    /// Sends a frame to `rank`, waiting for room in the connection if need be.
+    fn send(&mut self, rank: usize, header: &Header, numbers: &[u8]) -> Result<(), GangError> {
+        let begin = Instant::now();
+        let header = header.encode();
+        let mut sent = 0;
+        while sent < HEADER + numbers.len() {
+            let parts = [
+                IoSlice::new(&header[sent.min(HEADER)..]),
+                IoSlice::new(&numbers[sent.saturating_sub(HEADER)..]),
+            ];
+            let error = match self.peer(rank).stream.write_vectored(&parts) {
+                Ok(0) => ErrorKind::WriteZero.into(),
+                Ok(more) => {
+                    sent += more;
+                    continue;
+                }
+                Err(error) => error,
+            };
+            self.take_in();
+            self.check()?;
+            match error.kind() {
+                ErrorKind::Interrupted => {}
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+                    if begin.elapsed() > self.deadline.0 {
+                        let what = "take in what it was sent".to_owned();
+                        let seconds = self.deadline.0.as_secs_f64();
+                        return Err(GangError::PeerTimeout {
+                            rank,
+                            what,
+                            seconds,
+                        });
+                    }
+                }
+                _ => {
+                    let reason = format!("its connection ended: {error}");
+                    return Err(GangError::PeerLost { rank, reason });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn send_to_all(&mut self, header: &Header, numbers: &[u8]) -> Result<(), GangError> {
+        for rank in self.others() {
+            self.send(rank, header, numbers)?;
+        }
+        Ok(())
+    }
+
+    fn others(&self) -> impl Iterator<Item = usize> + use<> {
+        let rank = self.rank;
+        (0..self.plan.workers()).filter(move |peer| *peer != rank)
+    }
+
+    fn require_owner(&self, chunk: usize, own: bool) {
+        let owner = self.plan.owner(chunk);
+        assert_eq!(
+            owner == self.rank,
+            own,
+            "chunk {chunk} is owned by rank {owner}"
+        );
+    }
+}
+
+impl Collective for TcpCollective {
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn abort_handle(&self) -> Abort {
+        self.abort.clone()
+    }
+
+    fn outbox(&mut self, chunk: usize, partial: usize) -> &mut [f32] {
+        self.require_owner(chunk, false);
+        let len = self.plan.chunk(chunk).len();
+        &mut self.outboxes[chunk][partial * len..(partial + 1) * len]
+    }
+
+    fn post(&mut self, chunk: usize) -> Result<(), GangError> {
+        self.require_owner(chunk, false);
+        self.sent[chunk] += 1;
+        let owner = self.plan.owner(chunk);
+        // The buffer steps aside for the time of the call: sending also takes in what comes.
+        let outbox = std::mem::take(&mut self.outboxes[chunk]);
+        let numbers = bytemuck::cast_slice(&outbox);
+        let header = self.header(Kind::Post, chunk, numbers.len(), self.sent[chunk]);
+        let sent = self.send(owner, &header, numbers);
+        self.outboxes[chunk] = outbox;
+        sent
+    }
+
+    fn arrived(&mut self, chunk: usize) -> Result<bool, GangError> {
+        self.require_owner(chunk, true);
+        self.take_in();
+        let arrived = self
+            .peers
+            .iter()
+            .flatten()
+            .all(|peer| peer.chunks[chunk].is_some());
+        if !arrived {
+            self.check()?;
+        }
+        Ok(arrived)
+    }
+
+    fn wait_arrived(&mut self, chunk: usize) -> Result<(), GangError> {
+        self.require_owner(chunk, true);
+        for rank in self.others() {
+            self.wait_for(
+                rank,
+                || format!("post chunk {chunk}"),
+                |peer| peer.chunks[chunk].is_some().then_some(()),
+            )?;
+        }
+        Ok(())
+    }
+
+    fn inbox(&self, chunk: usize, from: usize, partial: usize) -> &[f32] {
+        self.require_owner(chunk, true);
+        let peer = self.peers[from]
+            .as_ref()
+            .expect("a rank does not send to itself");
+        let all = peer.chunks[chunk].as_ref().expect("the chunk has arrived");
+        let len = self.plan.chunk(chunk).len();
+        &all[partial * len..(partial + 1) * len]
+    }
+
+    fn publish(&mut self, chunk: usize, values: &[f32]) -> Result<(), GangError> {
+        self.require_owner(chunk, true);
+        assert_eq!(
+            values.len(),
+            self.plan.chunk(chunk).len(),
+            "chunk {chunk} has another length"
+        );
+        // Home first: a peer may post again as soon as it has these values.
+        for peer in self.peers.iter_mut().flatten() {
+            if let Some(buffer) = peer.chunks[chunk].take() {
+                peer.give_back(Used::Chunk(chunk, buffer));
+            }
+        }
+        self.sent[chunk] += 1;
+        let numbers = bytemuck::cast_slice(values);
+        let header = self.header(Kind::Publish, chunk, numbers.len(), self.sent[chunk]);
+        self.send_to_all(&header, numbers)
+    }
+
+    fn published(&mut self, chunk: usize) -> Result<bool, GangError> {
+        self.require_owner(chunk, false);
+        self.take_in();
+        let owner = self.plan.owner(chunk);
+        let published = self.peer(owner).chunks[chunk].is_some();
+        if !published {
+            self.check()?;
+        }
+        Ok(published)
+    }
+
+    fn fetch(&mut self, chunk: usize, into: &mut [f32]) -> Result<(), GangError> {
+        self.require_owner(chunk, false);
+        let owner = self.plan.owner(chunk);
+        let what = || format!("publish chunk {chunk}");
+        let buffer = self.wait_for(owner, what, |peer| peer.chunks[chunk].take())?;
+        into.copy_from_slice(&buffer);
+        self.peer(owner).give_back(Used::Chunk(chunk, buffer));
+        Ok(())
+    }
+
+    fn cast(&mut self, vote: u64) -> Result<(), GangError> {
+        assert!(self.vote.is_none(), "a rank votes once a step");
+        self.vote = Some(vote);
+        self.votes += 1;
+        let header = Header {
+            value: vote,
+            ..self.header(Kind::Vote, 0, 0, self.votes)
+        };
+        self.send_to_all(&header, &[])
+    }
+
+    fn end_step(&mut self) -> Result<u64, GangError> {
+        let mut largest = self.vote.expect("a rank votes before it ends a step");
+        for rank in self.others() {
+            let what = || "end the step".to_owned();
+            largest = largest.max(self.wait_for(rank, what, |peer| peer.votes.pop_front())?);
+        }
+        self.vote = None;
+        Ok(largest)
+    }
+
+    fn all_gather(&mut self, mine: &[f64], all: &mut [f64]) -> Result<(), GangError> {
+        let len = mine.len();
+        assert_eq!(
+            all.len(),
+            self.plan.workers() * len,
+            "room for every rank's {len} numbers"
+        );
+        // At least one round, so that gathering nothing is a barrier.
+        for begin in (0..len.max(1)).step_by(GATHER) {
+            let piece = begin..len.min(begin + GATHER);
+            self.gathers += 1;
+            let numbers = bytemuck::cast_slice(&mine[piece.clone()]);
+            let header = self.header(Kind::Gather, 0, numbers.len(), self.gathers);
+            self.send_to_all(&header, numbers)?;
+            all[self.rank * len..][piece.clone()].copy_from_slice(&mine[piece.clone()]);
+            for rank in self.others() {
+                let what = || "take part in a gathering".to_owned();
+                let buffer = self.wait_for(rank, what, |peer| peer.gathered.pop_front())?;
+                if buffer.len() != piece.len() {
+                    let what = format!("it gathers {} numbers, not {}", buffer.len(), piece.len());
+                    return Err(GangError::Protocol { rank, what });
+                }
+                all[rank * len..][piece.clone()].copy_from_slice(&buffer);
+                self.peer(rank).give_back(Used::Gathered(buffer));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Peer {
+    fn start(
+        stream: TcpStream,
+        peer: usize,
+        rank: usize,
+        generation: u16,
+        plan: &Arc<Plan>,
+        events: &SyncSender<(usize, Event)>,
+    ) -> Result<Self, GangError> {
+        let set_up = || {
+            stream.set_nodelay(true)?;
+            stream.set_read_timeout(None)?;
+            stream.set_write_timeout(Some(LOOK))?;
+            stream.try_clone()
+        };
+        let reading =
+            set_up().map_err(GangError::io(format!("set up rank {peer}'s connection")))?;
+        let (receiver, home) = Receiver::new(reading, peer, rank, generation, plan, events.clone());
+        let receiver = std::thread::Builder::new()
+            .name(format!("from-rank-{peer}"))
+            .spawn(move || receiver.run())
+            .map_err(GangError::io("start a thread to receive"))?;
+        Ok(Self {
+            stream,
+            receiver: Some(receiver),
+            home,
+            chunks: vec![None; plan.chunks()],
+            votes: VecDeque::with_capacity(2),
+            gathered: VecDeque::with_capacity(2),
+            left: false,
+        })
+    }
+
+    fn give_back(&self, used: Used) {
+        // There is room for every buffer. A receiver that is gone does not need its buffers.
+        let _ = self.home.try_send(used);
+    }
+}
+
+impl Drop for TcpCollective {
+    fn drop(&mut self) {
+        let goodbye = self.header(Kind::Goodbye, 0, 0, 0).encode();
+        for peer in self.peers.iter_mut().flatten() {
+            // A worker that panics did not mean to leave: its peers see a connection that ended.
+            if !std::thread::panicking() {
+                let _ = peer.stream.write_all(&goodbye);
+            }
+            let _ = peer.stream.shutdown(Shutdown::Both);
+        }
+        // A receiver that waits for room among the events must find that nobody takes them.
+        let (_, nobody) = sync_channel(0);
+        drop(std::mem::replace(&mut self.events, nobody));
+        for peer in self.peers.iter_mut().flatten() {
+            if let Some(receiver) = peer.receiver.take() {
+                let _ = receiver.join();
+            }
+        }
+    }
+}
