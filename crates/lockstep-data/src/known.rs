@@ -45,14 +45,15 @@ pub fn find_split(
 }
 
 fn unknown(name: String) -> DataError {
-    let of_set = |set: &KnownSet| {
-        let parts: Vec<_> = set.splits.iter().map(|part| part.name).collect();
-        parts
-            .iter()
-            .map(|part| format!("{}:{part}", set.name))
-            .collect::<Vec<_>>()
-    };
-    let known = KNOWN.iter().flat_map(of_set).collect::<Vec<_>>().join(", ");
+    let mut known = Vec::new();
+    for set in KNOWN {
+        known.extend(
+            set.splits
+                .iter()
+                .map(|part| format!("{}:{}", set.name, part.name)),
+        );
+    }
+    let known = known.join(", ");
     DataError::Unknown { name, known }
 }
 
