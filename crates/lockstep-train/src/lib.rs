@@ -1,3 +1,25 @@
 //! The training loop: data, model and gang brought together.
+//!
+//! [`prepare`](prepare()) checks a job before any worker exists; [`worker::run`] is what each worker does. Everything
+//! that decides the result is computed alike on every rank or exchanged through the gang's collectives;
+//! the control link only carries news.
+
+mod batches;
 pub mod control;
+mod error;
+mod evaluate;
 pub mod event;
+mod lanes;
+mod numerics;
+mod prepare;
+mod replica;
+mod reporter;
+mod sets;
+mod snapshot;
+mod spec;
+mod trainer;
+mod weights;
+pub mod worker;
+
+pub use error::TrainError;
+pub use prepare::{MemoryEstimate, Prepared, prepare};

@@ -1,0 +1,81 @@
+//! The batches of an epoch, made ready one step ahead.
+
+use crate::lanes::LaneProgram;
+use crate::sets::Sets;
+use lockstep_data::EpochOrder;
+use lockstep_nn::Batch;
+
+/// This rank's rows of the next batch.
+pub(crate) struct Batches {
+    order: EpochOrder,
+    seed: u64,
+    /// Samples of a full batch.
+    batch: usize,
+    sample_len: usize,
+    inputs: Vec<f32>,
+    labels: Vec<u32>,
+    samples: Vec<u32>,
+    /// Where each of the program's lanes lies in the buffers, in rows.
+    lanes: Vec<std::ops::Range<usize>>,
+}
+
+impl Batches {
+    pub(crate) fn new(sets: &Sets, seed: u64, batch: usize) -> Self {
+        let sample_len = sets.train.sample_len();
+        Self {
+            order: EpochOrder::of_subset(seed, 1, sets.train_indices.clone()),
+            seed,
+            batch,
+            sample_len,
+            inputs: vec![0.0; batch * sample_len],
+            labels: vec![0; batch],
+            samples: vec![0; batch],
+            lanes: Vec::with_capacity(batch),
+        }
+    }
+
+    /// Samples in an epoch.
+    pub(crate) fn len(&self) -> usize {
+        self.order.indices().len()
+    }
+
+    /// Draws the order of an epoch, counted from 1.
+    pub(crate) fn begin(&mut self, epoch: u32) {
+        self.order.fill(self.seed, epoch);
+    }
+
+    /// Makes the rows of all of the program's lanes ready, for step `step` of the epoch.
+    pub(crate) fn prepare(&mut self, sets: &Sets, program: &LaneProgram, step: u64) {
+        let first = step as usize * self.batch;
+        let batch = &self.order.indices()[first..first + program.batch];
+        self.lanes.clear();
+        let mut row = 0;
+        for work in &program.work {
+            let rows = row..row + work.rows.len();
+            let samples = &batch[work.rows.clone()];
+            self.samples[rows.clone()].copy_from_slice(samples);
+            let inputs = &mut self.inputs[rows.start * self.sample_len..rows.end * self.sample_len];
+            sets.train.gather(
+                samples,
+                &sets.normaliser,
+                inputs,
+                &mut self.labels[rows.clone()],
+            );
+            row = rows.end;
+            self.lanes.push(rows);
+        }
+    }
+
+    /// The rows of the program's `i`-th lane, and which samples they are.
+    pub(crate) fn lane(&self, i: usize) -> (Batch<'_>, &[u32]) {
+        let rows = self.lanes[i].clone();
+        let inputs = &self.inputs[rows.start * self.sample_len..rows.end * self.sample_len];
+        (
+            Batch {
+                inputs,
+                labels: &self.labels[rows.clone()],
+            },
+            &self.samples[rows],
+        )
+    }
+}

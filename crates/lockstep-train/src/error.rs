@@ -1,0 +1,90 @@
+//! Everything that can stop a worker, or a job before it has any.
+
+use lockstep_data::DataError;
+use lockstep_gang::GangError;
+use lockstep_nn::NnError;
+use lockstep_store::StoreError;
+use std::path::PathBuf;
+
+/// Why a job cannot be prepared or trained.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TrainError {
+    /// The data cannot be used.
+    #[error(transparent)]
+    Data(#[from] DataError),
+
+    /// The model cannot be built.
+    #[error("[model]: {0}")]
+    Model(#[from] NnError),
+
+    /// The gang fell apart.
+    #[error(transparent)]
+    Gang(#[from] GangError),
+
+    /// A file or folder of the run or the cache cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+
+    /// The job does not fit its data.
+    #[error("{key}: {reason}")]
+    Misfit {
+        /// The key of the job file.
+        key: &'static str,
+        /// What was found, and what would be right.
+        reason: String,
+    },
+
+    /// A state that a run left cannot be gone on from.
+    #[error("cannot go on from {path}: {reason}")]
+    Resume {
+        /// The state's file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+
+    /// The loss is no number any more.
+    #[error(
+        "the loss became {loss} at step {step} (epoch {epoch}): training diverged; a smaller \
+         train.optimizer.lr or train.clip_norm may help"
+    )]
+    Diverged {
+        /// What it became.
+        loss: f64,
+        /// The step, counted from 1.
+        step: u64,
+        /// The epoch, counted from 1.
+        epoch: u32,
+    },
+
+    /// The weights cannot be put into a file.
+    #[error("cannot write {path}: {reason}")]
+    Weights {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+
+    /// Two workers compute different bits.
+    #[error(
+        "rank {rank} computes other bits than rank 0 (numerics {found:016x}, not {expected:016x}): \
+         all workers must run the same version of this program"
+    )]
+    Numerics {
+        /// The rank that differs.
+        rank: usize,
+        /// Its fingerprint.
+        found: u64,
+        /// Rank 0's.
+        expected: u64,
+    },
+}
+
+impl TrainError {
+    /// Whether this is only the consequence of another worker's failure.
+    pub fn is_peer_lost(&self) -> bool {
+        matches!(self, Self::Gang(error) if error.is_peer_lost())
+    }
+}

@@ -1,0 +1,157 @@
+//! Which lanes a worker computes in a step, and in which order their gradients are added.
+//!
+//! A worker computes its lanes one after the other and may add up whole subtrees of the lanes' tree
+//! only. What is added to what depends on which lanes have rows, and so on the batch's size alone: it is
+//! worked out once for a full batch and once for the short last one, and a step just follows it.
+
+use lockstep_data::lane_rows;
+use lockstep_gang::{Plan, tree};
+use std::ops::Range;
+
+/// One lane's part of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LaneWork {
+    /// The lane.
+    pub(crate) lane: usize,
+    /// Its rows within the batch.
+    pub(crate) rows: Range<usize>,
+    /// Which of this worker's partial sums it belongs to.
+    pub(crate) partial: usize,
+    /// Which buffer its gradient goes to: 0 is the partial sum itself, the others are kept aside.
+    pub(crate) buffer: usize,
+    /// Sums to form then, each `(into, from)` by buffers.
+    pub(crate) sums: Vec<(usize, usize)>,
+}
+
+/// One worker's part of a step on a batch of one size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LaneProgram {
+    /// Samples in the batch.
+    pub(crate) batch: usize,
+    /// The lanes that have rows, in order.
+    pub(crate) work: Vec<LaneWork>,
+    /// For every rank's every partial sum whether any of its lanes has rows.
+    pub(crate) present: Vec<Vec<bool>>,
+    /// How many buffers are kept aside.
+    pub(crate) aside: usize,
+}
+
+impl LaneProgram {
+    /// The program of `rank` for a batch of `batch` samples.
+    pub(crate) fn new(plan: &Plan, rank: usize, batch: usize) -> Self {
+        let rows = |lane| lane_rows(lane, plan.lanes(), batch);
+        let has_rows = |lanes: &Range<usize>| lanes.clone().any(|lane| !rows(lane).is_empty());
+        let mut work = Vec::new();
+        let mut aside = 0;
+        for (partial, node) in plan.partials_of(rank).iter().enumerate() {
+            // Sums that wait for their other half, each by its buffer; absent ones have none.
+            let mut stack: Vec<Option<usize>> = Vec::new();
+            let mut free = Vec::new();
+            let mut buffers = 0;
+            for lane in node.clone() {
+                let present = !rows(lane).is_empty();
+                let buffer = present.then(|| {
+                    free.pop().unwrap_or_else(|| {
+                        buffers += 1;
+                        buffers - 1
+                    })
+                });
+                stack.push(buffer);
+                let mut sums = Vec::new();
+                for _ in 0..tree::merges_after(node.clone(), lane) {
+                    let (right, left) = (stack.pop().flatten(), stack.pop().flatten());
+                    if let (Some(left), Some(right)) = (left, right) {
+                        sums.push((left, right));
+                        free.push(right);
+                    }
+                    stack.push(left.or(right));
+                }
+                if let Some(buffer) = buffer {
+                    work.push(LaneWork {
+                        lane,
+                        rows: rows(lane),
+                        partial,
+                        buffer,
+                        sums,
+                    });
+                }
+            }
+            aside = aside.max(buffers.max(1) - 1);
+        }
+        Self {
+            batch,
+            work,
+            present: (0..plan.workers())
+                .map(|rank| plan.partials_of(rank).iter().map(has_rows).collect())
+                .collect(),
+            aside,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(lanes: usize, workers: usize, rank: usize, batch: usize) -> LaneProgram {
+        let plan = Plan::new(vec![0..8], lanes, workers).unwrap();
+        LaneProgram::new(&plan, rank, batch)
+    }
+
+    /// Follows a program with the lanes' expressions as values.
+    fn expressions(program: &LaneProgram) -> Vec<String> {
+        let partials = program
+            .work
+            .iter()
+            .map(|work| work.partial)
+            .max()
+            .map_or(0, |p| p + 1);
+        let mut buffers = vec![vec![String::new(); program.aside + 1]; partials];
+        for work in &program.work {
+            let buffers = &mut buffers[work.partial];
+            buffers[work.buffer] = work.lane.to_string();
+            for &(into, from) in &work.sums {
+                buffers[into] = format!("({}+{})", buffers[into], buffers[from]);
+            }
+        }
+        buffers
+            .into_iter()
+            .map(|buffers| buffers[0].clone())
+            .collect()
+    }
+
+    #[test]
+    fn lanes_are_added_in_the_trees_order_into_the_first_buffer() {
+        assert_eq!(
+            expressions(&program(6, 1, 0, 32)),
+            ["(((0+1)+(2+3))+(4+5))"]
+        );
+        assert_eq!(
+            expressions(&program(7, 1, 0, 32)),
+            ["(((0+1)+(2+3))+((4+5)+6))"]
+        );
+        assert_eq!(expressions(&program(6, 2, 0, 32)), ["(0+1)", "2"]);
+        assert_eq!(expressions(&program(6, 2, 1, 32)), ["3", "(4+5)"]);
+    }
+
+    #[test]
+    fn lanes_without_rows_are_left_out() {
+        // 3 rows on 6 lanes: lanes 1, 3 and 5 have one each.
+        let program = program(6, 1, 0, 3);
+        assert_eq!(expressions(&program), ["((1+3)+5)"]);
+        assert_eq!(program.present, [[true]]);
+    }
+
+    #[test]
+    fn a_worker_may_have_nothing_to_do() {
+        let program = program(8, 4, 0, 2);
+        assert!(program.work.is_empty());
+        assert_eq!(program.present.iter().flatten().filter(|&&p| p).count(), 2);
+    }
+
+    #[test]
+    fn a_single_lane_keeps_nothing_aside() {
+        assert_eq!(program(2, 2, 1, 32).aside, 0);
+        assert_eq!(program(2, 1, 0, 32).aside, 1);
+    }
+}

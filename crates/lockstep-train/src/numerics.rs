@@ -1,0 +1,58 @@
+//! A fingerprint of how this process computes: two processes with the same give the same bits.
+
+use crate::TrainError;
+use crate::weights;
+use lockstep_gang::Collective;
+use lockstep_nn::{Batch, Collect, LayerSpec, Model, Step};
+
+/// Computes the gradient of a small model that uses everything, and hashes it.
+fn fingerprint() -> Result<u64, TrainError> {
+    let layers = [
+        LayerSpec::Linear { out: 37 },
+        LayerSpec::BatchNorm,
+        LayerSpec::Relu,
+        LayerSpec::Dropout { p: 0.3 },
+        LayerSpec::Linear { out: 10 },
+    ];
+    let (rows, inputs) = (7, 600);
+    let mut model = Model::new(&layers, inputs, rows)?;
+    let state = model.initial_state(1);
+    let x: Vec<f32> = (0..rows * inputs)
+        .map(|i| (i * 7919 % 1009) as f32 / 1009.0)
+        .collect();
+    let labels: Vec<u32> = (0..rows as u32).collect();
+    let layout = model.layout().clone();
+    let mut collect = Collect::new(&state, &layout);
+    let batch = Batch {
+        inputs: &x,
+        labels: &labels,
+    };
+    model.gradient(
+        &mut collect,
+        batch,
+        Step {
+            seed: 3,
+            number: 5,
+            samples: &labels,
+            batch: 9,
+        },
+    );
+    let hash = weights::sha256(&collect.gradient);
+    Ok(u64::from_str_radix(&hash[..13], 16).unwrap_or_default())
+}
+
+/// Refuses a gang whose members would compute different bits.
+pub(crate) fn agree(collective: &mut dyn Collective) -> Result<(), TrainError> {
+    // 52 bits travel exactly in an f64.
+    let mine = fingerprint()? as f64;
+    let mut all = vec![0.0; collective.plan().workers()];
+    collective.all_gather(&[mine], &mut all)?;
+    match all.iter().position(|&other| other != all[0]) {
+        None => Ok(()),
+        Some(rank) => Err(TrainError::Numerics {
+            rank,
+            found: all[rank] as u64,
+            expected: all[0] as u64,
+        }),
+    }
+}

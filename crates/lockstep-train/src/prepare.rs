@@ -1,0 +1,162 @@
+//! Everything about a job that can be known before a worker exists: the data is opened and checked, the
+//! model laid out, the exchange planned.
+
+use crate::TrainError;
+use crate::evaluate::BLOCK;
+use crate::sets::Sets;
+use crate::spec;
+use lockstep_data::lane_rows;
+use lockstep_gang::{Plan, ShmCollective};
+use lockstep_job::Job;
+use lockstep_nn::{LayerSummary, Model};
+use lockstep_store::CacheDir;
+
+/// A job that can be trained.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    /// Training samples in an epoch.
+    pub train_samples: usize,
+    /// Validation samples; 0 without.
+    pub val_samples: usize,
+    /// Test samples; 0 without.
+    pub test_samples: usize,
+    /// Parameters of the model.
+    pub parameters: usize,
+    /// Numbers in the state vector: parameters and running statistics.
+    pub state_len: usize,
+    /// Optimizer steps in an epoch.
+    pub steps_per_epoch: u64,
+    /// Who exchanges what with whom.
+    pub plan: Plan,
+    /// What training will take.
+    pub memory: MemoryEstimate,
+    /// The model's layers.
+    pub layers: Vec<LayerSummary>,
+    /// Shape of a sample: channels, height, width.
+    pub input_shape: [usize; 3],
+    /// Names of the classes.
+    pub classes: Vec<String>,
+}
+
+/// Memory that training will take, beside the data's pages, which the workers share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryEstimate {
+    /// In each worker.
+    pub per_worker_bytes: usize,
+    /// Shared by all workers.
+    pub shared_bytes: usize,
+}
+
+/// Opens and checks all that the job names. Says through `progress` what may take a while.
+///
+/// # Errors
+/// When the data is missing, damaged or does not fit the job, or the model cannot be built.
+pub fn prepare(
+    job: &Job,
+    cache: &CacheDir,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Prepared, TrainError> {
+    let sets = Sets::open(job, cache, progress)?;
+    let model = model_for(job, &sets, 1)?;
+    check(job, &sets, &model)?;
+    let layout = model.layout();
+    let plan = Plan::new(layout.chunks.clone(), job.train.lanes, job.train.workers)?;
+    let optimizer = spec::optimizer(job);
+    let partials = (0..plan.workers())
+        .map(|rank| plan.partials_of(rank).len())
+        .max()
+        .unwrap_or(1);
+    // Replica, optimizer planes, best weights, and gradients: partial sums and lanes kept aside.
+    let depth = usize::BITS as usize - plan.lanes_of(0).len().leading_zeros() as usize;
+    let vectors = 2 + optimizer.planes() + partials + depth;
+    let rows = largest_lane(job).max(BLOCK);
+    let workspace = model.workspace_bytes() * rows;
+    let solo = plan.workers() == 1;
+    Ok(Prepared {
+        train_samples: sets.train_indices.len(),
+        val_samples: sets.val_indices.len(),
+        test_samples: sets.test.as_ref().map_or(0, |set| set.len()),
+        parameters: layout.parameters,
+        state_len: layout.len(),
+        steps_per_epoch: steps_per_epoch(job, &sets),
+        memory: MemoryEstimate {
+            per_worker_bytes: vectors * layout.len() * 4 + workspace,
+            shared_bytes: if solo {
+                0
+            } else {
+                ShmCollective::bytes_needed(&plan)
+            },
+        },
+        plan,
+        layers: model.summary().to_vec(),
+        input_shape: sets.train.shape(),
+        classes: sets.train.class_names().to_vec(),
+    })
+}
+
+/// The job's model for lanes and evaluation blocks of at most `rows`.
+pub(crate) fn model_for(job: &Job, sets: &Sets, rows: usize) -> Result<Model, TrainError> {
+    let layers = spec::layers(job, sets.train.classes());
+    Ok(Model::new(&layers, sets.train.sample_len(), rows)?)
+}
+
+/// Rows of the largest lane of a full batch.
+pub(crate) fn largest_lane(job: &Job) -> usize {
+    job.train.batch.div_ceil(job.train.lanes)
+}
+
+pub(crate) fn steps_per_epoch(job: &Job, sets: &Sets) -> u64 {
+    sets.train_indices.len().div_ceil(job.train.batch) as u64
+}
+
+fn check(job: &Job, sets: &Sets, model: &Model) -> Result<(), TrainError> {
+    let samples = sets.train_indices.len();
+    let misfit = |key, reason| Err(TrainError::Misfit { key, reason });
+    if job.train.workers > samples {
+        return misfit(
+            "train.workers",
+            format!(
+                "{} workers for {samples} training samples; use at most one worker a sample",
+                job.train.workers
+            ),
+        );
+    }
+    if samples == 0 {
+        return misfit(
+            "data.val_split",
+            "no training samples are left; set a smaller share aside".to_owned(),
+        );
+    }
+    if model.classes() < sets.train.classes() {
+        return misfit(
+            "model.layers",
+            format!(
+                "the last layer has {} outputs, but the data has {} classes; leave its `out` away",
+                model.classes(),
+                sets.train.classes()
+            ),
+        );
+    }
+    if model.has_batch_norm() {
+        let last = samples % job.train.batch;
+        for batch in [
+            job.train.batch.min(samples),
+            if last == 0 { job.train.batch } else { last },
+        ] {
+            let lanes = job.train.lanes;
+            let single = (0..lanes).find(|&lane| lane_rows(lane, lanes, batch).len() == 1);
+            if let Some(lane) = single {
+                return misfit(
+                    "train.batch",
+                    format!(
+                        "a batch of {batch} leaves lane {lane} of {lanes} with one row, and batch-norm needs \
+                         two: {samples} samples are cut into batches of {}; use another batch size or \
+                         fewer train.lanes",
+                        job.train.batch
+                    ),
+                );
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! The data sets of a job, opened and checked against each other and against the job.
+
+use crate::TrainError;
+use crate::spec;
+use lockstep_data::{Dataset, Normaliser, split};
+use lockstep_job::{DataRef, Job, Validation};
+use lockstep_store::CacheDir;
+
+/// The sets a job trains and is measured on.
+pub(crate) struct Sets {
+    pub(crate) train: Dataset,
+    /// The training samples, in the order of the set.
+    pub(crate) train_indices: Vec<u32>,
+    /// The validation samples of [`Sets::val_set`]; empty without validation.
+    pub(crate) val_indices: Vec<u32>,
+    /// The set that the validation samples are of, if it is one of its own.
+    val: Option<Dataset>,
+    pub(crate) test: Option<Dataset>,
+    pub(crate) normaliser: Normaliser,
+}
+
+impl Sets {
+    pub(crate) fn open(
+        job: &Job,
+        cache: &CacheDir,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Self, TrainError> {
+        let mut open = |reference: &DataRef| {
+            let source = spec::source(reference);
+            source.ensure(cache, progress)?;
+            Dataset::open(&source, cache)
+        };
+        let train = open(&job.data.train)?;
+        let (val, share) = match &job.data.validation {
+            Validation::Set(reference) => (Some(open(reference)?), 0.0),
+            Validation::Split(share) => (None, *share),
+        };
+        let test = job.data.test.as_ref().map(open).transpose()?;
+        for set in [&val, &test].into_iter().flatten() {
+            set.check_against(&train)?;
+        }
+        let (train_indices, split_indices) = split(train.len(), share, job.train.seed);
+        let val_indices = match &val {
+            Some(set) => all_indices(set),
+            None => split_indices,
+        };
+        let channels = train.shape()[0];
+        let normaliser = match &job.data.normalise {
+            Some(normalise) => Normaliser::new(&normalise.mean, &normalise.std, channels)?,
+            None => Normaliser::identity(channels),
+        };
+        Ok(Self {
+            train,
+            train_indices,
+            val_indices,
+            val,
+            test,
+            normaliser,
+        })
+    }
+
+    /// The set that the validation samples are of.
+    pub(crate) fn val_set(&self) -> &Dataset {
+        self.val.as_ref().unwrap_or(&self.train)
+    }
+}
+
+/// Every sample of a set.
+pub(crate) fn all_indices(set: &Dataset) -> Vec<u32> {
+    (0..set.len() as u32).collect()
+}

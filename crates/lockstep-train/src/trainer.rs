@@ -1,0 +1,400 @@
+//! The loop: batches in, steps, epochs, evaluation, and the weights that are kept.
+//!
+//! Everything that decides the result is the same on every rank: the order of samples, the sums, the
+//! metrics, which epoch is the best. So no rank asks another what to do; a stop alone is agreed on, by
+//! a vote in the step.
+
+use crate::batches::Batches;
+use crate::control::{Assignment, Finished, FromWorker};
+use crate::evaluate::{BLOCK, Evaluator};
+use crate::event::{EpochResult, Metrics};
+use crate::lanes::LaneProgram;
+use crate::prepare::{largest_lane, model_for, steps_per_epoch};
+use crate::replica::{GangReplica, StepPlan};
+use crate::reporter::Reporter;
+use crate::sets::{Sets, all_indices};
+use crate::snapshot::{Best, Position, Snapshot};
+use crate::{TrainError, numerics, spec, weights};
+use lockstep_gang::{Abort, Collective, Plan};
+use lockstep_job::Job;
+use lockstep_nn::{LossSum, Model, Optimizer, Schedule, Step};
+use lockstep_store::{CacheDir, RunDir};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// One rank's training of one job.
+pub(crate) struct Trainer {
+    job: Job,
+    run: RunDir,
+    rank: usize,
+    sets: Sets,
+    test_indices: Vec<u32>,
+    model: Model,
+    optimizer: Optimizer,
+    schedule: Schedule,
+    steps_per_epoch: u64,
+    replica: GangReplica,
+    batches: Batches,
+    evaluator: Evaluator,
+    /// For full batches, and for the last one of an epoch.
+    programs: [LaneProgram; 2],
+    position: Position,
+    best: Option<Best>,
+    test: Option<Metrics>,
+    clock: Clock,
+}
+
+/// How long things took.
+#[derive(Default)]
+struct Clock {
+    /// When the first step of this process began.
+    began: Option<Instant>,
+    /// Time spent in steps alone.
+    stepping: Duration,
+    samples: u64,
+}
+
+impl Trainer {
+    /// Opens the data, builds the model, and joins the gang through `join`.
+    pub(crate) fn new(
+        assignment: &Assignment,
+        cache: &CacheDir,
+        join: impl FnOnce(Plan) -> Result<Box<dyn Collective>, TrainError>,
+    ) -> Result<Self, TrainError> {
+        let job = assignment.job.clone();
+        let sets = Sets::open(&job, cache, &mut |_| {})?;
+        let model = model_for(&job, &sets, largest_lane(&job).max(BLOCK))?;
+        let layout = model.layout();
+        let plan = Plan::new(layout.chunks.clone(), job.train.lanes, assignment.workers)?;
+        let samples = sets.train_indices.len();
+        let last = match samples % job.train.batch {
+            0 => job.train.batch,
+            rest => rest,
+        };
+        let programs =
+            [job.train.batch, last].map(|batch| LaneProgram::new(&plan, assignment.rank, batch));
+        let optimizer = spec::optimizer(&job);
+        let steps_per_epoch = steps_per_epoch(&job, &sets);
+        let snapshot = match &assignment.resume {
+            Some(path) => Some(Snapshot::read(
+                path,
+                &job,
+                layout.len(),
+                optimizer.planes(),
+            )?),
+            None => None,
+        };
+        let state = match &snapshot {
+            Some(snapshot) => snapshot.state.clone(),
+            None => model.initial_state(job.train.seed),
+        };
+        let lanes = plan.lanes();
+        let mut collective = join(plan)?;
+        numerics::agree(&mut *collective)?;
+        let clip = job.train.clip_norm;
+        let mut replica = GangReplica::new(
+            collective,
+            layout,
+            state,
+            &optimizer,
+            clip,
+            [&programs[0], &programs[1]],
+        );
+        let mut position = Position {
+            lane_sums: vec![LossSum::default(); lanes],
+            ..Position::default()
+        };
+        let mut best = None;
+        if let Some(snapshot) = snapshot {
+            replica.planes = snapshot.planes;
+            position = snapshot.position;
+            best = snapshot.best;
+        }
+        Ok(Self {
+            run: RunDir::open(&assignment.run_dir)?,
+            rank: assignment.rank,
+            test_indices: sets.test.as_ref().map(all_indices).unwrap_or_default(),
+            schedule: spec::schedule(&job, steps_per_epoch),
+            batches: Batches::new(&sets, job.train.seed, job.train.batch),
+            evaluator: Evaluator::new(sets.train.sample_len()),
+            test: None,
+            clock: Clock::default(),
+            steps_per_epoch,
+            optimizer,
+            programs,
+            position,
+            best,
+            replica,
+            model,
+            sets,
+            job,
+        })
+    }
+
+    /// Calls off this rank's waits when used.
+    pub(crate) fn abort_handle(&self) -> Abort {
+        self.replica.collective.abort_handle()
+    }
+
+    /// Trains to the end, or until `stop` is set on any rank.
+    pub(crate) fn train(
+        &mut self,
+        stop: &AtomicBool,
+        reporter: &mut Reporter,
+    ) -> Result<Finished, TrainError> {
+        while self.position.epochs < self.job.train.epochs {
+            if !self.epoch(stop, reporter)? {
+                return self.interrupted();
+            }
+        }
+        self.finished()
+    }
+
+    /// Trains the rest of one epoch; false when it was interrupted.
+    fn epoch(&mut self, stop: &AtomicBool, reporter: &mut Reporter) -> Result<bool, TrainError> {
+        let began = Instant::now();
+        let stepping_before = self.clock.stepping;
+        let epoch = self.position.epochs + 1;
+        self.batches.begin(epoch);
+        self.prepare(self.position.step_in_epoch);
+        reporter.resume();
+        while self.position.step_in_epoch < self.steps_per_epoch {
+            let interrupted = self.step(stop, reporter)?;
+            if interrupted && self.position.step_in_epoch < self.steps_per_epoch {
+                self.clock.stepping += began.elapsed();
+                return Ok(false);
+            }
+        }
+        self.clock.stepping += began.elapsed();
+        let stepping = (self.clock.stepping - stepping_before).as_secs_f64();
+        let total = self.epoch_sum()?;
+        let val = self.validate()?;
+        self.test = self.measure_test(None)?;
+        let best = match val {
+            None => true,
+            Some(val) => self.keep_if_best(epoch, val.loss),
+        };
+        let trained = self.batches.len();
+        self.position.epochs = epoch;
+        self.position.step_in_epoch = 0;
+        self.position.lane_sums.fill(LossSum::default());
+        if self.rank == 0 {
+            reporter.send(&FromWorker::Epoch(EpochResult {
+                epoch,
+                step: self.position.step,
+                train_loss: total.loss / total.rows as f64,
+                train_accuracy: total.correct as f64 / total.rows as f64,
+                val,
+                test: self.test,
+                seconds: began.elapsed().as_secs_f64(),
+                total_s: self
+                    .clock
+                    .began
+                    .map_or(0.0, |began| began.elapsed().as_secs_f64()),
+                samples_per_s: trained as f64 / stepping,
+                best,
+            }))?;
+        }
+        Ok(true)
+    }
+
+    /// One optimizer step; true when any rank wants to stop.
+    fn step(&mut self, stop: &AtomicBool, reporter: &mut Reporter) -> Result<bool, TrainError> {
+        let first = self.clock.began.is_none();
+        self.clock.began.get_or_insert_with(Instant::now);
+        let in_epoch = self.position.step_in_epoch;
+        let is_last = in_epoch + 1 == self.steps_per_epoch;
+        let number = self.position.step;
+        let program = &self.programs[usize::from(is_last)];
+        let update = self.optimizer.at(number, self.schedule.rate(number));
+        let plan = StepPlan { program, update };
+        let mut sum = LossSum::default();
+        for (i, work) in program.work.iter().enumerate() {
+            let (batch, samples) = self.batches.lane(i);
+            let step = Step {
+                seed: self.job.train.seed,
+                number,
+                samples,
+                batch: program.batch,
+            };
+            let lane = self
+                .model
+                .gradient(&mut self.replica.lane(&plan, i), batch, step);
+            if !lane.loss.is_finite() {
+                let (loss, step) = (lane.loss, number + 1);
+                return Err(TrainError::Diverged {
+                    loss,
+                    step,
+                    epoch: self.position.epochs + 1,
+                });
+            }
+            self.position.lane_sums[work.lane] += lane;
+            sum += self.position.lane_sums[work.lane];
+        }
+        self.replica
+            .cast(&plan, u64::from(stop.load(Ordering::Relaxed)))?;
+        // The next batch is made ready while the peers' parts are on their way.
+        if !is_last {
+            let program = &self.programs[usize::from(in_epoch + 2 == self.steps_per_epoch)];
+            self.batches.prepare(&self.sets, program, in_epoch + 1);
+        }
+        let vote = self.replica.finish(&plan)?;
+        self.position.step += 1;
+        self.position.step_in_epoch += 1;
+        self.clock.samples += program.batch as u64;
+        let batch = program.batch;
+        if first {
+            reporter.send(&FromWorker::FirstStep)?;
+        }
+        let place = (self.position.epochs + 1, in_epoch + 1, self.steps_per_epoch);
+        reporter.step(place, &sum, batch)?;
+        Ok(vote > 0)
+    }
+
+    fn prepare(&mut self, step: u64) {
+        let program = &self.programs[usize::from(step + 1 == self.steps_per_epoch)];
+        self.batches.prepare(&self.sets, program, step);
+    }
+
+    /// The sum over all lanes of the epoch so far, in the order of the lanes, the same on every rank.
+    fn epoch_sum(&mut self) -> Result<LossSum, TrainError> {
+        self.share_lane_sums()?;
+        let mut total = LossSum::default();
+        for &sum in &self.position.lane_sums {
+            total += sum;
+        }
+        Ok(total)
+    }
+
+    /// Brings every lane's sum to every rank.
+    fn share_lane_sums(&mut self) -> Result<(), TrainError> {
+        let collective = &mut *self.replica.collective;
+        let (lanes, workers) = (collective.plan().lanes(), collective.plan().workers());
+        let sums = self.position.lane_sums.iter();
+        let mine: Vec<f64> = sums
+            .flat_map(|sum| [sum.loss, sum.correct as f64, sum.rows as f64])
+            .collect();
+        let mut all = vec![0.0; mine.len() * workers];
+        collective.all_gather(&mine, &mut all)?;
+        for rank in 0..workers {
+            for lane in collective.plan().lanes_of(rank) {
+                let at = 3 * (rank * lanes + lane);
+                self.position.lane_sums[lane] = LossSum {
+                    loss: all[at],
+                    correct: all[at + 1] as u64,
+                    rows: all[at + 2] as u64,
+                };
+            }
+        }
+        Ok(())
+    }
+
+    fn validate(&mut self) -> Result<Option<Metrics>, TrainError> {
+        if self.sets.val_indices.is_empty() {
+            return Ok(None);
+        }
+        let samples = (self.sets.val_set(), &self.sets.val_indices[..]);
+        let (state, collective) = (&self.replica.state, &mut *self.replica.collective);
+        let normaliser = &self.sets.normaliser;
+        self.evaluator
+            .run(&mut self.model, state, samples, normaliser, collective)
+            .map(Some)
+    }
+
+    /// The metrics on the test set of the given weights, or of the present ones.
+    fn measure_test(&mut self, state: Option<&[f32]>) -> Result<Option<Metrics>, TrainError> {
+        let Some(set) = &self.sets.test else {
+            return Ok(None);
+        };
+        let state = state.unwrap_or(&self.replica.state);
+        let (samples, collective) = ((set, &self.test_indices[..]), &mut *self.replica.collective);
+        let normaliser = &self.sets.normaliser;
+        self.evaluator
+            .run(&mut self.model, state, samples, normaliser, collective)
+            .map(Some)
+    }
+
+    fn keep_if_best(&mut self, epoch: u32, loss: f64) -> bool {
+        let better = self.best.as_ref().is_none_or(|best| loss < best.loss);
+        if better {
+            let state = self.replica.state.clone();
+            self.best = Some(Best { epoch, loss, state });
+        }
+        better
+    }
+
+    fn finished(&mut self) -> Result<Finished, TrainError> {
+        let best = self.best.take();
+        let (metrics, epoch) = match &best {
+            Some(best) => (self.measure_test(Some(&best.state))?, best.epoch),
+            None if self.test.is_none() => (self.measure_test(None)?, self.position.epochs),
+            None => (self.test, self.position.epochs),
+        };
+        let state = best
+            .as_ref()
+            .map_or(&self.replica.state, |best| &best.state);
+        let sha256 = weights::sha256(state);
+        if self.rank == 0 {
+            weights::write_model(
+                &self.run,
+                &self.job,
+                &self.sets,
+                &self.model,
+                state,
+                &sha256,
+            )?;
+            remove_stale(&self.run.state());
+        }
+        // Nobody says that it is finished before the weights are there.
+        self.replica.collective.barrier()?;
+        Ok(self.report(false, metrics, Some(epoch), sha256))
+    }
+
+    fn interrupted(&mut self) -> Result<Finished, TrainError> {
+        self.share_lane_sums()?;
+        self.replica.gather_planes()?;
+        let sha256 = weights::sha256(&self.replica.state);
+        if self.rank == 0 {
+            let snapshot = Snapshot {
+                position: self.position.clone(),
+                state: self.replica.state.clone(),
+                planes: self.replica.planes.clone(),
+                best: self.best.clone(),
+            };
+            snapshot.write(&self.run.state(), &self.job)?;
+            let (sets, state) = (&self.sets, &self.replica.state);
+            weights::write_model(&self.run, &self.job, sets, &self.model, state, &sha256)?;
+        }
+        self.replica.collective.barrier()?;
+        let epoch = self.best.as_ref().map(|best| best.epoch);
+        Ok(self.report(true, self.test, epoch, sha256))
+    }
+
+    fn report(
+        &self,
+        interrupted: bool,
+        metrics: Option<Metrics>,
+        best: Option<u32>,
+        sha256: String,
+    ) -> Finished {
+        Finished {
+            interrupted,
+            epochs: self.position.epochs,
+            metrics,
+            best_epoch: best,
+            weights_sha256: sha256,
+            step_s: self.clock.stepping.as_secs_f64(),
+            train_s: self
+                .clock
+                .began
+                .map_or(0.0, |began| began.elapsed().as_secs_f64()),
+            samples: self.clock.samples,
+        }
+    }
+}
+
+/// A run that reached its end has no state to go on from any more.
+fn remove_stale(state: &std::path::Path) {
+    // It is not there unless the run was interrupted before.
+    let _ = std::fs::remove_file(state);
+}

@@ -1,0 +1,119 @@
+//! Trained weights as files that other programs read: safetensors under the names and in the layout of a
+//! PyTorch `state_dict`, and beside them what one must know to use them.
+
+use crate::TrainError;
+use crate::sets::Sets;
+use lockstep_job::Job;
+use lockstep_nn::{Model, Order, Tensor};
+use lockstep_store::{RunDir, write_atomic};
+use safetensors::tensor::{Dtype, TensorView};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// What the weights are of; `model.json`.
+#[derive(Debug, Serialize)]
+struct Card<'a> {
+    /// Format of this file.
+    version: u32,
+    /// Channels, height, width.
+    input_shape: [usize; 3],
+    /// How bytes become inputs; null if they are only scaled to 0..1.
+    normalise: &'a Option<lockstep_job::Normalise>,
+    /// Class names by number: the label map.
+    classes: &'a [String],
+    /// The layers in order, as in the job file.
+    layers: Vec<lockstep_job::LayerSpec>,
+    /// SHA-256 of the state vector, little-endian, in layout order.
+    weights_sha256: &'a str,
+}
+
+/// SHA-256 of the parameters, then the running statistics, little-endian, in layout order.
+pub(crate) fn sha256(state: &[f32]) -> String {
+    let mut hash = Sha256::new();
+    let mut bytes = [0; 4096];
+    for piece in state.chunks(bytes.len() / 4) {
+        for (to, x) in bytes.chunks_exact_mut(4).zip(piece) {
+            to.copy_from_slice(&x.to_le_bytes());
+        }
+        hash.update(&bytes[..4 * piece.len()]);
+    }
+    hash.finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// Writes the model's folder of a run.
+pub(crate) fn write_model(
+    run: &RunDir,
+    job: &Job,
+    sets: &Sets,
+    model: &Model,
+    state: &[f32],
+    sha256: &str,
+) -> Result<(), TrainError> {
+    let tensors = model.layout().tensors.iter();
+    let tensors = tensors.map(|tensor| {
+        (
+            tensor.name.clone(),
+            tensor.shape.clone(),
+            torch_order(tensor, state),
+        )
+    });
+    write_safetensors(&run.weights(), tensors.collect(), None)?;
+    let card = Card {
+        version: 1,
+        input_shape: sets.train.shape(),
+        normalise: &job.data.normalise,
+        classes: sets.train.class_names(),
+        layers: job.model.layers(),
+        weights_sha256: sha256,
+    };
+    let path = run.model();
+    let text = serde_json::to_string_pretty(&card).map_err(|error| TrainError::Weights {
+        path: path.clone(),
+        reason: error.to_string(),
+    })?;
+    Ok(write_atomic(&path, format!("{text}\n").as_bytes())?)
+}
+
+/// Writes named tensors atomically, with a line of metadata.
+pub(crate) fn write_safetensors(
+    path: &Path,
+    tensors: Vec<(String, Vec<usize>, Vec<f32>)>,
+    metadata: Option<(&str, String)>,
+) -> Result<(), TrainError> {
+    let wrong = |error: &dyn std::fmt::Display| TrainError::Weights {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    };
+    let bytes: Vec<Vec<u8>> = tensors
+        .iter()
+        .map(|(_, _, x)| x.iter().flat_map(|x| x.to_le_bytes()).collect())
+        .collect();
+    let views = tensors.iter().zip(&bytes).map(|((name, shape, _), bytes)| {
+        TensorView::new(Dtype::F32, shape.clone(), bytes).map(|view| (name.as_str(), view))
+    });
+    let views = views
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| wrong(&error))?;
+    let metadata = metadata.map(|(key, value)| HashMap::from([(key.to_owned(), value)]));
+    let file = safetensors::serialize(views, metadata).map_err(|error| wrong(&error))?;
+    Ok(write_atomic(path, &file)?)
+}
+
+/// A tensor's numbers in the order that PyTorch has them.
+fn torch_order(tensor: &Tensor, state: &[f32]) -> Vec<f32> {
+    let ours = &state[tensor.range.clone()];
+    match tensor.order {
+        Order::AsIs => ours.to_vec(),
+        Order::Transposed => {
+            let [rows, columns] = [tensor.shape[0], tensor.shape[1]];
+            (0..rows * columns)
+                .map(|at| ours[at % columns * rows + at / columns])
+                .collect()
+        }
+    }
+}
