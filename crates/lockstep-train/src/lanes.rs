@@ -94,7 +94,8 @@ mod tests {
     use super::*;
 
     fn program(lanes: usize, workers: usize, rank: usize, batch: usize) -> LaneProgram {
-        let plan = Plan::new(vec![0..8], lanes, workers).unwrap();
+        let whole = std::iter::once(0..8).collect();
+        let plan = Plan::new(whole, lanes, workers).unwrap();
         LaneProgram::new(&plan, rank, batch)
     }
 

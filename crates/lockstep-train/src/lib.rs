@@ -22,4 +22,4 @@ mod weights;
 pub mod worker;
 
 pub use error::TrainError;
-pub use prepare::{MemoryEstimate, Prepared, prepare};
+pub use prepare::{LayerLine, MemoryEstimate, Prepared, prepare};

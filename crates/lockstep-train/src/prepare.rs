@@ -10,6 +10,7 @@ use lockstep_gang::{Plan, ShmCollective};
 use lockstep_job::Job;
 use lockstep_nn::{LayerSummary, Model};
 use lockstep_store::CacheDir;
+use serde::Serialize;
 
 /// A job that can be trained.
 #[derive(Debug, Clone)]
@@ -31,11 +32,35 @@ pub struct Prepared {
     /// What training will take.
     pub memory: MemoryEstimate,
     /// The model's layers.
-    pub layers: Vec<LayerSummary>,
+    pub layers: Vec<LayerLine>,
     /// Shape of a sample: channels, height, width.
     pub input_shape: [usize; 3],
     /// Names of the classes.
     pub classes: Vec<String>,
+}
+
+/// One layer of the model, for people to read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LayerLine {
+    /// Its name: the prefix of its tensors' names.
+    pub name: String,
+    /// What it is, as the job file calls it.
+    pub kind: String,
+    /// The shape of its output for one sample.
+    pub output: String,
+    /// Its parameters.
+    pub parameters: usize,
+}
+
+impl From<&LayerSummary> for LayerLine {
+    fn from(layer: &LayerSummary) -> Self {
+        Self {
+            name: layer.name.clone(),
+            kind: layer.kind.to_owned(),
+            output: layer.outputs.to_string(),
+            parameters: layer.parameters,
+        }
+    }
 }
 
 /// Memory that training will take, beside the data's pages, which the workers share.
@@ -88,7 +113,7 @@ pub fn prepare(
             },
         },
         plan,
-        layers: model.summary().to_vec(),
+        layers: model.summary().iter().map(LayerLine::from).collect(),
         input_shape: sets.train.shape(),
         classes: sets.train.class_names().to_vec(),
     })
