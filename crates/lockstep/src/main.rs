@@ -1,1 +1,44 @@
-fn main() {}
+//! Lockstep's command line: arguments in, words and pictures out.
+//!
+//! Exit codes: 0 when all went well, 1 for a failure, 2 for wrong usage or a wrong job file, 130 when
+//! interrupted, 141 when the reader of the output went away.
+
+mod args;
+mod command;
+mod signals;
+mod view;
+
+use args::{Cli, Command};
+use clap::Parser;
+use lockstep_job::JobError;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// The exit code for wrong usage, the same that clap uses.
+const USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let started_at = Instant::now();
+    let done = match Cli::parse().command {
+        Command::Run(args) => command::run::run(&args, started_at),
+        Command::Job(job) => command::job::run(&job),
+        Command::Init(args) => command::init::run(&args),
+        Command::Data(data) => command::data::run(&data),
+        Command::Completions { shell } => command::completions::run(shell),
+        Command::Worker => command::worker::run(),
+    };
+    done.unwrap_or_else(|error| report(&error))
+}
+
+/// Prints an error with its causes, and finds the exit code for it.
+fn report(error: &anyhow::Error) -> ExitCode {
+    if command::is_broken_pipe(error) {
+        return ExitCode::from(command::BROKEN_PIPE);
+    }
+    let word = console::style("error:").for_stderr().red().bold();
+    eprintln!("{word} {}", lockstep_engine::describe(error.as_ref()));
+    match error.downcast_ref::<JobError>() {
+        Some(_) => ExitCode::from(USAGE),
+        None => ExitCode::FAILURE,
+    }
+}

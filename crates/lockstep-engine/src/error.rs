@@ -1,0 +1,114 @@
+//! Why a run could not begin, or not be recorded.
+
+use lockstep_gang::GangError;
+use lockstep_store::StoreError;
+use lockstep_train::TrainError;
+use std::error::Error;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a run could not begin, or not be recorded.
+///
+/// What goes wrong once workers train is not an error of the engine but the run's result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The job does not fit its data, or the data cannot be read.
+    #[error(transparent)]
+    Prepare(#[from] TrainError),
+    /// The run's folder or a file in it cannot be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The rendezvous or the shared memory could not be made.
+    #[error(transparent)]
+    Gang(#[from] GangError),
+    /// A worker could not be started.
+    #[error("cannot start worker {rank} as `{} worker`: {source}", exe.display())]
+    Spawn {
+        /// The worker's rank.
+        rank: usize,
+        /// What was to be executed.
+        exe: PathBuf,
+        /// Why it could not be.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// A worker failed before any had trained.
+    #[error("{0}")]
+    Start(String),
+    /// A worker did not join the gang in time.
+    #[error(
+        "worker {rank} (pid {pid}) did not join within {seconds} s; \
+         is the machine overloaded, or loopback TCP blocked?"
+    )]
+    StartDeadline {
+        /// The first worker that is missing.
+        rank: usize,
+        /// Its process id.
+        pid: u32,
+        /// How long it was waited for.
+        seconds: u64,
+    },
+    /// There is nothing to go on from.
+    #[error(
+        "{} cannot be resumed: it has no state.safetensors, which only an interrupted run leaves",
+        path.display()
+    )]
+    NotResumable {
+        /// The run's folder.
+        path: PathBuf,
+    },
+    /// A file of the run's folder cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system refused something that supervision needs.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// An error and its causes in one line. A cause that a message includes already is not repeated.
+pub fn describe(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !text.contains(&said) {
+            text += &format!(": {said}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_told_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("{text}")]
+        struct Told {
+            text: &'static str,
+            source: io::Error,
+        }
+        let told = |text| {
+            let source = io::Error::other("disk full");
+            describe(&Told { text, source })
+        };
+        assert_eq!(told("cannot write a"), "cannot write a: disk full");
+        assert_eq!(
+            told("cannot write a (disk full)"),
+            "cannot write a (disk full)"
+        );
+    }
+}

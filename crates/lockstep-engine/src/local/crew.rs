@@ -1,0 +1,238 @@
+//! The worker processes: started, listened to, and never left behind.
+//!
+//! A worker ends for any of three independent reasons: the [`Crew`] is dropped (on return, on error
+//! and on panic alike), its standard input closes because this process is gone, or the kernel kills
+//! it because its parent died. The last holds also against `kill -9` of this process.
+
+use super::lines::each_line;
+use super::notice::Notice;
+use lockstep_gang::{GangError, Segment};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+use std::io::{self, PipeReader, Write};
+use std::os::fd::RawFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::SyncSender;
+use std::thread;
+
+/// All worker processes of a gang, by rank.
+///
+/// Workers die with the thread that spawned them, not only with its process: spawn from the thread
+/// that owns the crew.
+#[derive(Default)]
+pub(super) struct Crew {
+    children: Vec<Child>,
+}
+
+impl Crew {
+    /// Starts the worker of the next rank: `exe worker`, with `invitation` as the first line of its
+    /// standard input.
+    ///
+    /// The worker gets a process group of its own, so that Ctrl-C in the terminal reaches only the
+    /// coordinator. What it writes and its end arrive at `notices`. Returns the number of the
+    /// descriptor under which it inherits `segment`, if there is one.
+    ///
+    /// # Errors
+    /// When the process, a pipe or a thread cannot be made. Workers that run already keep running.
+    pub(super) fn spawn(
+        &mut self,
+        exe: &Path,
+        invitation: &str,
+        segment: Option<&Segment>,
+        notices: &SyncSender<Notice>,
+    ) -> Result<Option<RawFd>, SpawnError> {
+        let rank = self.children.len();
+        // One pipe for both streams keeps the order in which the worker wrote to them.
+        let (output, input) = io::pipe()?;
+        let mut command = Command::new(exe);
+        command
+            .arg("worker")
+            .stdin(Stdio::piped())
+            .stdout(input.try_clone()?)
+            .stderr(input)
+            .process_group(0);
+        die_with_parent(&mut command);
+        let inherited = segment
+            .map(|segment| segment.give_to(&mut command))
+            .transpose()?;
+        let mut child = command.spawn()?;
+        // The command holds the pipe's other end: as long as it lives, the output has no end.
+        drop(command);
+        let pid = Pid::from_child(&child);
+        if let Some(stdin) = &mut child.stdin {
+            // A worker that died before it could read is reported by its exit.
+            let _ = writeln!(stdin, "{invitation}");
+        }
+        self.children.push(child);
+        let (lines, exits) = (notices.clone(), notices.clone());
+        thread::Builder::new()
+            .name(format!("output-{rank}"))
+            .spawn(move || report_output(rank, output, &lines))?;
+        thread::Builder::new()
+            .name(format!("exit-{rank}"))
+            .spawn(move || report_exit(rank, pid, &exits))?;
+        Ok(inherited)
+    }
+
+    /// The worker's process id.
+    pub(super) fn pid(&self, rank: usize) -> u32 {
+        self.children[rank].id()
+    }
+
+    /// How the worker ended; waits until it has.
+    pub(super) fn reap(&mut self, rank: usize) -> io::Result<ExitStatus> {
+        self.children[rank].wait()
+    }
+
+    /// Ends all workers at once and waits until they are gone.
+    pub(super) fn kill(&mut self) {
+        for child in &mut self.children {
+            // Fails only for a worker that was reaped already.
+            let _ = child.kill();
+        }
+        for child in &mut self.children {
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Why a worker could not be started.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub(super) enum SpawnError {
+    /// The shared memory could not be handed to it.
+    Gang(#[from] GangError),
+    /// The system refused.
+    Io(#[from] io::Error),
+}
+
+fn report_output(rank: usize, output: PipeReader, notices: &SyncSender<Notice>) {
+    let read = each_line(output, |line| {
+        notices.send(Notice::Line { rank, line }).is_ok()
+    });
+    if let Err(error) = read {
+        let line = format!("(the output of this worker can no longer be read: {error})");
+        let _ = notices.send(Notice::Line { rank, line });
+    }
+    let _ = notices.send(Notice::OutputEnded { rank });
+}
+
+/// Waits for the process's end without reaping it: as long as it is not reaped, its id is its own,
+/// and the crew can signal it safely.
+fn report_exit(rank: usize, pid: Pid, notices: &SyncSender<Notice>) {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    while let Err(rustix::io::Errno::INTR) = rustix::process::waitid(WaitId::Pid(pid), options) {}
+    let _ = notices.send(Notice::Exited { rank });
+}
+
+/// Has the kernel kill the child as soon as the thread that spawns it ends.
+fn die_with_parent(command: &mut Command) {
+    let parent = rustix::process::getpid();
+    let arrange = move || {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        // The parent may have died before the arrangement was made.
+        if rustix::process::getppid() != Some(parent) {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec only async-signal-safe calls are allowed. The closure makes two
+    // plain system calls, allocates nothing, takes no lock, and its error holds no allocation.
+    unsafe { command.pre_exec(arrange) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
+    use std::sync::mpsc::{Receiver, sync_channel};
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+    use std::time::Duration;
+
+    /// A script cannot be executed while any process has it open for writing, and a fork in another
+    /// test would inherit that: these tests take turns.
+    fn turn() -> MutexGuard<'static, ()> {
+        static TURN: Mutex<()> = Mutex::new(());
+        TURN.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An executable that stands for a worker and does what the script says.
+    fn script(folder: &tempfile::TempDir, body: &str) -> PathBuf {
+        let path = folder.path().join("worker.sh");
+        std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    fn next(notices: &Receiver<Notice>) -> Notice {
+        notices.recv_timeout(Duration::from_secs(10)).unwrap()
+    }
+
+    fn is_alive(pid: u32) -> bool {
+        Path::new(&format!("/proc/{pid}")).exists()
+    }
+
+    #[test]
+    fn a_worker_gets_its_invitation_and_both_its_streams_arrive_in_order() {
+        let (_turn, folder) = (turn(), tempfile::tempdir().unwrap());
+        let exe = script(
+            &folder,
+            "read line; echo \"$1 $line\"; echo two >&2; echo three",
+        );
+        let (sender, notices) = sync_channel(16);
+        let mut crew = Crew::default();
+        crew.spawn(&exe, "hello", None, &sender).unwrap();
+        let mut lines = Vec::new();
+        loop {
+            match next(&notices) {
+                Notice::Line { rank: 0, line } => lines.push(line),
+                Notice::OutputEnded { rank: 0 } => break,
+                Notice::Exited { rank: 0 } => (),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(lines, ["worker hello", "two", "three"]);
+        assert!(crew.reap(0).unwrap().success());
+    }
+
+    #[test]
+    fn a_dropped_crew_leaves_no_process() {
+        let (_turn, folder) = (turn(), tempfile::tempdir().unwrap());
+        let exe = script(&folder, "exec sleep 1000");
+        let (sender, _notices) = sync_channel(16);
+        let mut crew = Crew::default();
+        crew.spawn(&exe, "", None, &sender).unwrap();
+        crew.spawn(&exe, "", None, &sender).unwrap();
+        let pids = [crew.pid(0), crew.pid(1)];
+        assert!(pids.iter().all(|pid| is_alive(*pid)));
+        drop(crew);
+        assert!(!pids.iter().any(|pid| is_alive(*pid)));
+    }
+
+    #[test]
+    fn a_worker_dies_with_the_thread_that_spawned_it() {
+        let (_turn, folder) = (turn(), tempfile::tempdir().unwrap());
+        let exe = script(&folder, "exec sleep 1000");
+        let (sender, notices) = sync_channel(16);
+        let spawned = thread::spawn(move || {
+            let mut crew = Crew::default();
+            crew.spawn(&exe, "", None, &sender).unwrap();
+            crew
+        });
+        let mut crew = spawned.join().unwrap();
+        while !matches!(next(&notices), Notice::Exited { rank: 0 }) {}
+        let status = crew.reap(0).unwrap();
+        assert_eq!(
+            super::super::blame::describe_exit(status),
+            "killed by signal 9 (SIGKILL)"
+        );
+    }
+}

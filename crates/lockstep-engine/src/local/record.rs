@@ -1,0 +1,126 @@
+//! What the coordinator writes into the run's folder while the run goes on: logs and metrics.
+
+use crate::EngineError;
+use lockstep_store::{RunDir, write_atomic};
+use lockstep_train::event::{EpochResult, RunResult};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The open files of a run's folder.
+pub(super) struct Record {
+    run: RunDir,
+    logs: Vec<File>,
+}
+
+impl Record {
+    /// Opens a log for each of `workers`. What an earlier part of the run wrote is kept.
+    pub(super) fn open(run: RunDir, workers: usize) -> Result<Self, EngineError> {
+        let logs = (0..workers)
+            .map(|rank| append(&run.worker_log(rank)))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { run, logs })
+    }
+
+    /// Writes one line of a worker's output.
+    pub(super) fn log(&mut self, rank: usize, line: &str) -> Result<(), EngineError> {
+        let written = self.logs[rank].write_all(format!("{line}\n").as_bytes());
+        written.map_err(failed(self.run.worker_log(rank)))
+    }
+
+    /// Writes what an epoch came to.
+    ///
+    /// A resumed run may train an epoch again that was recorded after its state was written: the
+    /// earlier record of it, and of those after it, gives way.
+    pub(super) fn epoch(&mut self, epoch: &EpochResult) -> Result<(), EngineError> {
+        let path = self.run.metrics();
+        let recorded = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            recorded => recorded.map_err(failed(path.clone()))?,
+        };
+        let earlier = |line: &&str| {
+            let line = serde_json::from_str::<EpochResult>(line);
+            line.is_ok_and(|line| line.epoch < epoch.epoch)
+        };
+        let kept: Vec<&str> = recorded.lines().filter(earlier).collect();
+        if kept.len() < recorded.lines().count() {
+            let kept: String = kept.iter().map(|line| format!("{line}\n")).collect();
+            write_atomic(&path, kept.as_bytes())?;
+        }
+        let line = as_json(epoch) + "\n";
+        append(&path)?
+            .write_all(line.as_bytes())
+            .map_err(failed(path))
+    }
+
+    /// Writes how the run ended.
+    pub(super) fn result(&self, result: &RunResult) -> Result<(), EngineError> {
+        let text = as_json(result) + "\n";
+        Ok(write_atomic(&self.run.result(), text.as_bytes())?)
+    }
+}
+
+fn append(path: &Path) -> Result<File, EngineError> {
+    let file = File::options().append(true).create(true).open(path);
+    file.map_err(failed(path.to_owned()))
+}
+
+fn failed(path: PathBuf) -> impl FnOnce(io::Error) -> EngineError {
+    move |source| EngineError::Record { path, source }
+}
+
+fn as_json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("plain structs of numbers and strings have a JSON form")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn epoch(epoch: u32, train_loss: f64) -> EpochResult {
+        EpochResult {
+            epoch,
+            step: 10,
+            train_loss,
+            train_accuracy: 0.5,
+            val: None,
+            test: None,
+            seconds: 1.0,
+            total_s: 1.0,
+            samples_per_s: 1.0,
+            best: true,
+        }
+    }
+
+    fn losses(run: &RunDir) -> Vec<(u32, f64)> {
+        let text = fs::read_to_string(run.metrics()).unwrap();
+        text.lines()
+            .map(|line| serde_json::from_str::<EpochResult>(line).unwrap())
+            .map(|line| (line.epoch, line.train_loss))
+            .collect()
+    }
+
+    #[test]
+    fn an_epoch_that_is_trained_again_replaces_its_earlier_record() {
+        let store = tempfile::tempdir().unwrap();
+        let run = RunDir::create(store.path(), "job").unwrap();
+        let mut record = Record::open(run.clone(), 1).unwrap();
+        for number in 1..=3 {
+            record.epoch(&epoch(number, 1.0)).unwrap();
+        }
+        record.epoch(&epoch(2, 2.0)).unwrap();
+        assert_eq!(losses(&run), [(1, 1.0), (2, 2.0)]);
+    }
+
+    #[test]
+    fn each_worker_has_a_log_of_its_own_which_a_resumed_run_continues() {
+        let store = tempfile::tempdir().unwrap();
+        let run = RunDir::create(store.path(), "job").unwrap();
+        for line in ["first", "second"] {
+            let mut record = Record::open(run.clone(), 2).unwrap();
+            record.log(1, line).unwrap();
+        }
+        let log = |rank| fs::read_to_string(run.worker_log(rank)).unwrap();
+        assert_eq!((log(0).as_str(), log(1).as_str()), ("", "first\nsecond\n"));
+    }
+}

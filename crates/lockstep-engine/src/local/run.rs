@@ -1,0 +1,293 @@
+//! From a job to a result: prepares, starts the gang, and says how it ended.
+
+use super::blame::Blame;
+use super::crew::Crew;
+use super::fold::Folder;
+use super::member::Member;
+use super::notice::{Doorkeeper, WAITING};
+use super::record::Record;
+use super::supervisor::{Outcome, Supervisor};
+use crate::invitation::Invitation;
+use crate::{EngineError, Stop, StopFlag, describe};
+use lockstep_gang::{Rendezvous, Secret, Segment, ShmCollective, ShmControl};
+use lockstep_job::Job;
+use lockstep_store::{CacheDir, RunDir, write_atomic};
+use lockstep_train::Prepared;
+use lockstep_train::control::{Assignment, Finished, Transport};
+use lockstep_train::event::{Event, RunResult, Started, Status, Timing};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::mpsc::sync_channel;
+use std::time::Instant;
+
+/// The generation of a gang whose workers were never replaced.
+const GENERATION: u16 = 1;
+
+/// What to run.
+#[derive(Debug)]
+pub struct RunRequest {
+    /// The job, checked and complete.
+    pub job: Job,
+    /// When the command started: what the time to the first step counts from.
+    pub started_at: Instant,
+    /// The folder of an interrupted run to go on with, instead of beginning a new one.
+    pub resume: Option<PathBuf>,
+    /// Raised by whoever wants the run to end early.
+    pub stop: StopFlag,
+    /// The program whose `worker` command is a worker; usually this process's own.
+    pub worker_exe: PathBuf,
+}
+
+/// Runs a job on child processes of this one and returns how it ended.
+///
+/// # Guarantees
+/// The last event is [`Event::Result`], on errors too. No worker is left when this returns or
+/// panics, and none outlives the calling thread. A run that could not begin leaves no folder behind;
+/// one whose workers trained keeps its folder, with logs and `result.json`, however it ended.
+///
+/// # Errors
+/// When the run could not begin or not be recorded. A run whose workers failed later is a
+/// [`RunResult`] with [`Status::Failed`].
+pub fn run(request: RunRequest, events: &mut dyn FnMut(Event)) -> Result<RunResult, EngineError> {
+    let result = try_run(&request, events);
+    let last = match &result {
+        Ok(result) => result.clone(),
+        Err(error) => RunResult {
+            error: Some(describe(error)),
+            ..unstarted(&request, Status::Failed)
+        },
+    };
+    events(Event::Result(last));
+    result
+}
+
+fn try_run(request: &RunRequest, events: &mut dyn FnMut(Event)) -> Result<RunResult, EngineError> {
+    let job = &request.job;
+    let resumed = request.resume.as_deref().map(resumable).transpose()?;
+    let cache = CacheDir::locate()?;
+    let mut progress = |message: &str| {
+        let message = message.to_owned();
+        events(Event::Preparing { message });
+    };
+    let prepared = lockstep_train::prepare(job, &cache, &mut progress)?;
+    if request.stop.get() != Stop::No {
+        return Ok(unstarted(request, Status::Interrupted));
+    }
+    let run = match &resumed {
+        Some(run) => run.clone(),
+        None => RunDir::create(&job.run.store, &job.name)?,
+    };
+    let folder = Folderkeeper {
+        run: resumed.is_none().then(|| run.clone()),
+    };
+    run_gang(request, &prepared, run, folder, events)
+}
+
+fn run_gang(
+    request: &RunRequest,
+    prepared: &Prepared,
+    run: RunDir,
+    mut folder: Folderkeeper,
+    events: &mut dyn FnMut(Event),
+) -> Result<RunResult, EngineError> {
+    let job = &request.job;
+    let workers = job.train.workers;
+    let secret = Secret::random()?;
+    let door = Rendezvous::bind((Ipv4Addr::LOCALHOST, 0), &secret)?;
+    let shared = shared_memory(job, prepared)?;
+    let tcp = kind_of_transport(job) == "tcp";
+    let invitation = |rank| Invitation {
+        address: door.address(),
+        secret: secret.to_hex(),
+        rank,
+        generation: GENERATION,
+        listen: tcp,
+    };
+
+    let record = Record::open(run.clone(), workers)?;
+    events(Event::Started(started(job, prepared, &run)));
+    let (sender, notices) = sync_channel(WAITING);
+    let mut crew = Crew::default();
+    let mut descriptors = Vec::new();
+    for rank in 0..workers {
+        let line = serde_json::to_string(&invitation(rank)).expect("an invitation is plain data");
+        let exe = &request.worker_exe;
+        let spawned = crew.spawn(exe, &line, shared.as_ref(), &sender);
+        descriptors.push(spawned.map_err(|source| EngineError::Spawn {
+            rank,
+            exe: exe.clone(),
+            source: source.into(),
+        })?);
+    }
+    let _door = Doorkeeper::spawn(door, sender.clone()).map_err(|source| EngineError::System {
+        what: "wait for workers",
+        source,
+    })?;
+    // Written while the workers start, since it waits for the disk.
+    if !run.job().exists() {
+        write_atomic(&run.job(), job.to_toml().as_bytes())?;
+    }
+
+    let resume = request.resume.is_some().then(|| run.state());
+    let assign = |rank: usize, peers: Vec<SocketAddr>| Assignment {
+        job: job.clone(),
+        run_dir: run.path.clone(),
+        rank,
+        workers,
+        generation: GENERATION,
+        transport: match descriptors[rank] {
+            Some(fd) => Transport::Shm { fd },
+            None if tcp => Transport::Tcp { peers },
+            None => Transport::Solo,
+        },
+        resume: resume.clone(),
+    };
+    let mut supervisor = Supervisor {
+        crew,
+        members: (0..workers).map(|_| Member::default()).collect(),
+        notices,
+        sender,
+        record,
+        stop: request.stop.clone(),
+        started_at: request.started_at,
+        generation: GENERATION,
+        assign: &assign,
+        events,
+        folder: Folder::new(workers),
+        blame: Blame::default(),
+        first_step_s: None,
+        epochs: 0,
+    };
+    let outcome = supervisor.watch()?;
+    let trained = supervisor.members.iter().any(|member| member.first_step);
+    let mut result = conclude(request, &run, outcome);
+    result.timing.start_to_first_step_s = supervisor.first_step_s.unwrap_or(0.0);
+    result.epochs = result.epochs.max(supervisor.epochs);
+    if trained || request.resume.is_some() {
+        supervisor.record.result(&result)?;
+        folder.keep();
+        return Ok(result);
+    }
+    // No worker has trained: there is nothing that a folder could hold.
+    match result.status {
+        Status::Failed => Err(EngineError::Start(result.error.unwrap_or_default())),
+        _ => Ok(unstarted(request, result.status)),
+    }
+}
+
+/// Removes the folder of a run that did not begin.
+struct Folderkeeper {
+    run: Option<RunDir>,
+}
+
+impl Folderkeeper {
+    fn keep(&mut self) {
+        self.run = None;
+    }
+}
+
+impl Drop for Folderkeeper {
+    fn drop(&mut self) {
+        if let Some(run) = self.run.take() {
+            // The error that brought us here is the one to report.
+            let _ = run.discard();
+        }
+    }
+}
+
+/// The run in the folder `path`, if it left a state to go on from.
+fn resumable(path: &std::path::Path) -> Result<RunDir, EngineError> {
+    let run = RunDir::open(path)?;
+    match run.state().is_file() {
+        true => Ok(run),
+        false => Err(EngineError::NotResumable {
+            path: path.to_owned(),
+        }),
+    }
+}
+
+/// What carries the exchange, in the words of [`Started`].
+fn kind_of_transport(job: &Job) -> &'static str {
+    match job.gang.transport {
+        _ if job.train.workers == 1 => "solo",
+        lockstep_job::Transport::Auto | lockstep_job::Transport::Shm => "shm",
+        lockstep_job::Transport::Tcp => "tcp",
+    }
+}
+
+fn shared_memory(job: &Job, prepared: &Prepared) -> Result<Option<Segment>, EngineError> {
+    if kind_of_transport(job) != "shm" {
+        return Ok(None);
+    }
+    let segment = Segment::create(ShmCollective::bytes_needed(&prepared.plan))?;
+    ShmControl::new(&segment, &prepared.plan, GENERATION)?;
+    Ok(Some(segment))
+}
+
+fn started(job: &Job, prepared: &Prepared, run: &RunDir) -> Started {
+    Started {
+        run: run.name.clone(),
+        run_dir: run.path.clone(),
+        workers: job.train.workers,
+        lanes: job.train.lanes,
+        transport: kind_of_transport(job).to_owned(),
+        train_samples: prepared.train_samples,
+        val_samples: prepared.val_samples,
+        test_samples: prepared.test_samples,
+        parameters: prepared.parameters,
+        steps_per_epoch: prepared.steps_per_epoch,
+        epochs: job.train.epochs,
+        config: job.rows(),
+    }
+}
+
+/// The result of a run that has no folder, because it never began.
+fn unstarted(request: &RunRequest, status: Status) -> RunResult {
+    RunResult {
+        status,
+        run: None,
+        workers: request.job.train.workers,
+        lanes: request.job.train.lanes,
+        epochs: 0,
+        metrics: None,
+        best_epoch: None,
+        timing: Timing {
+            total_s: request.started_at.elapsed().as_secs_f64(),
+            ..Timing::default()
+        },
+        weights_sha256: None,
+        run_dir: None,
+        error: None,
+    }
+}
+
+fn conclude(request: &RunRequest, run: &RunDir, outcome: Outcome) -> RunResult {
+    let mut result = unstarted(request, Status::Interrupted);
+    result.run = Some(run.name.clone());
+    result.run_dir = Some(run.path.clone());
+    match outcome {
+        Outcome::Killed => {
+            result.error = Some("ended at once, as asked; the state was not written".to_owned());
+        }
+        Outcome::Failed(error) => {
+            result.status = Status::Failed;
+            result.error = Some(error);
+        }
+        Outcome::Finished(finished) => finish(&mut result, finished),
+    }
+    result
+}
+
+fn finish(result: &mut RunResult, finished: Finished) {
+    if !finished.interrupted {
+        result.status = Status::Succeeded;
+    }
+    result.epochs = finished.epochs;
+    result.metrics = finished.metrics;
+    result.best_epoch = finished.best_epoch;
+    result.weights_sha256 = Some(finished.weights_sha256);
+    result.timing.train_s = finished.train_s;
+    if finished.step_s > 0.0 {
+        result.timing.samples_per_s = finished.samples as f64 / finished.step_s;
+    }
+}

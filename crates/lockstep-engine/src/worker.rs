@@ -1,0 +1,143 @@
+//! The other side of the local engine: what happens in a worker's process.
+//!
+//! A worker reads its invitation from standard input, joins the coordinator, and trains. It watches
+//! standard input all the while: its end means that the coordinator is gone, and then so is this
+//! worker, whatever it is doing.
+
+use crate::invitation::Invitation;
+use lockstep_gang::{GangError, Hello, Link, Secret};
+use lockstep_train::TrainError;
+use lockstep_train::control::ToWorker;
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::io::{self, BufRead, Read};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::Duration;
+
+/// How long reaching the coordinator may take.
+const JOIN_DEADLINE: Duration = Duration::from_secs(10);
+/// How long the others may take to join, after which the coordinator has given up anyway.
+const BEGIN_DEADLINE: Duration = Duration::from_secs(60);
+/// The exit code after a panic, as Rust has it.
+const PANICKED: i32 = 101;
+
+/// Why a worker could not do its work.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkerError {
+    /// Standard input did not hold an invitation.
+    #[error(
+        "a worker is started by `lockstep run`, which tells it through standard input what to do; \
+         there was {0}"
+    )]
+    Uninvited(String),
+    /// The system refused something.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The coordinator could not be reached.
+    #[error(transparent)]
+    Gang(#[from] GangError),
+    /// The coordinator said something else than what to do, or nothing.
+    #[error("the coordinator did not say what to do")]
+    NoAssignment,
+    /// Training failed. The coordinator knows already.
+    #[error(transparent)]
+    Train(#[from] TrainError),
+}
+
+/// Does a worker's work in this process: joins, trains, and returns when it is done.
+///
+/// Ends the process when standard input ends, and on a panic of any thread, whose message goes to
+/// standard error in one line.
+///
+/// # Errors
+/// When this process was not started as a worker, the coordinator cannot be reached, or training
+/// fails.
+pub fn run() -> Result<(), WorkerError> {
+    let mut line = String::new();
+    let read = io::stdin().lock().read_line(&mut line);
+    read.map_err(system("read standard input"))?;
+    let invitation: Invitation = serde_json::from_str(&line).map_err(|_| {
+        WorkerError::Uninvited(match line.trim() {
+            "" => "nothing".to_string(),
+            _ => "something else".to_string(),
+        })
+    })?;
+    report_panics(invitation.rank);
+    ignore_interrupts().map_err(system("ignore Ctrl-C"))?;
+    die_with_coordinator().map_err(system("watch standard input"))?;
+
+    let listener = match invitation.listen {
+        true => Some(TcpListener::bind("127.0.0.1:0").map_err(system("listen for peers"))?),
+        false => None,
+    };
+    let peer_address = listener.as_ref().map(TcpListener::local_addr).transpose();
+    let hello = Hello {
+        rank: invitation.rank,
+        pid: std::process::id(),
+        generation: invitation.generation,
+        listener: peer_address.map_err(system("listen for peers"))?,
+    };
+    let secret: Secret = invitation.secret.parse()?;
+    let mut link = Link::connect(invitation.address, &secret, &hello, JOIN_DEADLINE)?;
+    match link.recv(BEGIN_DEADLINE)? {
+        Some(ToWorker::Begin(assignment)) => Ok(lockstep_train::worker::run(
+            *assignment,
+            link,
+            &secret,
+            listener,
+        )?),
+        Some(ToWorker::Stop) => Ok(()),
+        None => Err(WorkerError::NoAssignment),
+    }
+}
+
+/// Ends this process as soon as standard input ends.
+fn die_with_coordinator() -> io::Result<()> {
+    let watch = || {
+        let mut ignored = [0; 64];
+        loop {
+            match io::stdin().lock().read(&mut ignored) {
+                Ok(1..) => (),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
+                Ok(0) | Err(_) => std::process::exit(1),
+            }
+        }
+    };
+    thread::Builder::new().name("stdin".into()).spawn(watch)?;
+    Ok(())
+}
+
+/// Ctrl-C is for the coordinator, which then tells the workers what to do.
+fn ignore_interrupts() -> io::Result<()> {
+    let nobody_looks = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGINT, nobody_looks)?;
+    Ok(())
+}
+
+/// A panic in any thread ends the worker, and its message, in one line, is the last that it writes.
+fn report_panics(rank: usize) {
+    std::panic::set_hook(Box::new(move |panic| {
+        let backtrace = Backtrace::capture();
+        if backtrace.status() == BacktraceStatus::Captured {
+            eprintln!("{backtrace}");
+        }
+        let message = panic.payload_as_str().unwrap_or("no message");
+        let place = panic
+            .location()
+            .map_or_else(String::new, |at| format!(" at {at}"));
+        eprintln!("worker {rank} panicked{place}: {message}");
+        std::process::exit(PANICKED);
+    }));
+}
+
+fn system(what: &'static str) -> impl FnOnce(io::Error) -> WorkerError {
+    move |source| WorkerError::System { what, source }
+}

@@ -1,0 +1,213 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand, ValueHint};
+use lockstep_job::Override;
+use std::path::PathBuf;
+
+/// Data-parallel training in one binary: the same weights, to the bit, on any number of workers.
+#[derive(Debug, Parser)]
+#[command(
+    name = "lockstep",
+    version,
+    arg_required_else_help = true,
+    infer_subcommands = true,
+    after_help = "\
+Begin with:
+  lockstep init job.toml         write a job file with every key explained
+  lockstep run job.toml          train it; Ctrl-C stops in good order, once more at once
+
+Exit codes: 0 success, 1 failure, 2 wrong usage or job file, 130 interrupted."
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Train a job and show how it goes
+    Run(RunArgs),
+    /// Look at a job file: what it comes to, whether it is right, what can be in it
+    #[command(subcommand)]
+    Job(JobCommand),
+    /// Write a commented job file to start from
+    Init(InitArgs),
+    /// Bring or list the data sets that are known by name
+    #[command(subcommand)]
+    Data(DataCommand),
+    /// Print a completion script for a shell
+    #[command(after_help = "\
+Examples:
+  lockstep completions bash > ~/.local/share/bash-completion/completions/lockstep
+  lockstep completions zsh > ~/.zfunc/_lockstep
+  lockstep completions fish > ~/.config/fish/completions/lockstep.fish")]
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Be a worker of a gang; started by `run`, never by hand
+    #[command(hide = true)]
+    Worker,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstep run job.toml
+  lockstep run job.toml --workers 4 --epochs 3
+  lockstep run job.toml --set train.optimizer.lr=0.01 --set 'model.hidden=[256, 256]'
+  lockstep run job.toml --dry-run
+  lockstep run job.toml --json | jq 'select(.event == \"epoch\")'
+  lockstep run job.toml --resume runs/NAME
+
+The number of workers never changes the result: that depends on train.lanes alone.")]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) job: JobArgs,
+    /// Check everything and print the plan, the memory and the size of the model; train nothing
+    #[arg(long, conflicts_with = "resume")]
+    pub(crate) dry_run: bool,
+    /// Go on with an interrupted run: its folder, or its name in the job's store
+    #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath)]
+    pub(crate) resume: Option<PathBuf>,
+    /// Print events as JSON, one object a line; the last is the result
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print only the result, and errors
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Show every worker's progress
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+}
+
+/// A job file and what is changed in it.
+#[derive(Debug, Args)]
+pub(crate) struct JobArgs {
+    /// The job file
+    #[arg(value_name = "JOB", value_hint = ValueHint::FilePath)]
+    pub(crate) path: PathBuf,
+    /// Worker processes; at most train.lanes, which stay as they are
+    #[arg(short, long, value_name = "N")]
+    pub(crate) workers: Option<usize>,
+    /// Set a key of the job file to a TOML value; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Passes over the training set, the same as --set train.epochs=N
+    #[arg(long, value_name = "N")]
+    pub(crate) epochs: Option<u32>,
+    /// Name of the job, the same as --set name=NAME
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum JobCommand {
+    /// Print the job as it would run, with every default written out
+    Show(JobArgs),
+    /// Check a job file without touching its data
+    Check(JobArgs),
+    /// Print the JSON Schema of job files, for editors
+    Schema,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstep init                  writes job.toml
+  lockstep init digits.toml      a job named `digits`")]
+pub(crate) struct InitArgs {
+    /// Where to write it; the job is named after the file
+    #[arg(default_value = "job.toml", value_hint = ValueHint::FilePath)]
+    pub(crate) path: PathBuf,
+    /// Replace a file that exists
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DataCommand {
+    /// Bring a data set into the cache, verified by size and hash
+    Get {
+        /// Its name, as `lockstep data list` prints it
+        name: String,
+    },
+    /// List the data sets that are known by name
+    List,
+}
+
+impl JobArgs {
+    /// All changes to the job file, in the order in which they count.
+    pub(crate) fn overrides(&self) -> Result<Vec<Override>, lockstep_job::JobError> {
+        let mut overrides = Vec::new();
+        for set in &self.set {
+            overrides.push(set.parse()?);
+        }
+        if let Some(epochs) = self.epochs {
+            overrides.push(Override::integer("--epochs", "train.epochs", epochs.into()));
+        }
+        if let Some(name) = &self.name {
+            overrides.push(Override::text("--name", "name", name));
+        }
+        Ok(overrides)
+    }
+
+    /// The job that the file and the changes come to.
+    pub(crate) fn load(&self) -> Result<lockstep_job::Job, lockstep_job::JobError> {
+        lockstep_job::Job::load(&self.path, &self.overrides()?, self.workers)
+    }
+
+    /// The words of a command that means the same job.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let mut words = vec![self.path.display().to_string()];
+        let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
+        if let Some(workers) = self.workers {
+            option("--workers", workers.to_string());
+        }
+        for set in &self.set {
+            option("--set", set.clone());
+        }
+        if let Some(epochs) = self.epochs {
+            option("--epochs", epochs.to_string());
+        }
+        if let Some(name) = &self.name {
+            option("--name", name.clone());
+        }
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_job_survives_the_way_through_its_words() {
+        let given = [
+            "lockstep",
+            "run",
+            "a b.toml",
+            "--workers",
+            "2",
+            "--set",
+            "x=[1, 2]",
+            "--epochs",
+            "3",
+            "--name",
+            "n",
+        ];
+        let words = |given: &[String]| match Cli::try_parse_from(given).unwrap().command {
+            Command::Run(run) => run.job.words(),
+            other => panic!("{other:?}"),
+        };
+        let given: Vec<String> = given.iter().map(ToString::to_string).collect();
+        let once = words(&given);
+        assert_eq!(once, given[2..]);
+    }
+}

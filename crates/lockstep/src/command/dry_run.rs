@@ -1,0 +1,131 @@
+//! `lockstep run --dry-run`: checks everything that a run would, and prints its plan.
+
+use crate::view::{Column, Frame, Table, bytes, count, plural};
+use lockstep_gang::tree;
+use lockstep_job::Job;
+use lockstep_store::CacheDir;
+use lockstep_train::{LayerLine, Prepared};
+use serde_json::json;
+use std::process::ExitCode;
+
+pub(crate) fn run(job: &Job, as_json: bool) -> anyhow::Result<ExitCode> {
+    let cache = CacheDir::locate()?;
+    let prepared = lockstep_train::prepare(job, &cache, &mut |message| eprintln!("{message}"))?;
+    let text = if as_json {
+        format!("{}\n", json_plan(job, &prepared))
+    } else {
+        words_plan(job, &prepared)
+    };
+    super::print(text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn words_plan(job: &Job, prepared: &Prepared) -> String {
+    let frame = Frame::Rounded;
+    let layers = layers(prepared, frame);
+    let pairs = facts(job, prepared);
+    let facts = Table::for_pairs(&pairs, frame, 100).pairs(&pairs);
+    let mut text = layers.join("\n") + "\n\n" + &facts.join("\n") + "\n";
+    text += "\nnothing was started; without --dry-run this would train\n";
+    text
+}
+
+fn layers(prepared: &Prepared, frame: Frame) -> Vec<String> {
+    let widest = |cell: fn(&LayerLine) -> &str| {
+        let widths = prepared
+            .layers
+            .iter()
+            .map(|layer| cell(layer).chars().count());
+        widths.max().unwrap_or(0)
+    };
+    let columns = vec![
+        Column::left("layer", widest(|layer| &layer.name)),
+        Column::left("kind", widest(|layer| &layer.kind)),
+        Column::right("output", widest(|layer| &layer.output)),
+        Column::right("parameters", 12),
+    ];
+    let table = Table::new(columns, frame);
+    let mut lines: Vec<String> = table.top().into_iter().collect();
+    lines.extend(table.head(|title| title));
+    for layer in &prepared.layers {
+        lines.push(table.row(&[
+            layer.name.clone(),
+            layer.kind.clone(),
+            layer.output.clone(),
+            count(layer.parameters as u64),
+        ]));
+    }
+    lines.extend(table.foot());
+    lines
+}
+
+fn facts(job: &Job, prepared: &Prepared) -> Vec<(String, String)> {
+    let train = &job.train;
+    let samples = format!(
+        "{} to train on, {} to validate, {} to test",
+        count(prepared.train_samples as u64),
+        count(prepared.val_samples as u64),
+        count(prepared.test_samples as u64)
+    );
+    let steps = format!(
+        "{} an epoch, {} in {}",
+        count(prepared.steps_per_epoch),
+        count(prepared.steps_per_epoch * u64::from(train.epochs)),
+        plural(train.epochs as usize, "epoch")
+    );
+    let lanes: Vec<String> = (0..train.workers)
+        .map(|rank| {
+            tree::lanes_of(rank, train.workers, train.lanes)
+                .len()
+                .to_string()
+        })
+        .collect();
+    let lanes = format!(
+        "{} on {}: {}",
+        plural(train.lanes, "lane"),
+        plural(train.workers, "worker"),
+        lanes.join(" + ")
+    );
+    let model = format!(
+        "{} parameters, {}",
+        count(prepared.parameters as u64),
+        bytes(4 * prepared.state_len as u64)
+    );
+    let memory = format!(
+        "about {} a worker and {} shared",
+        bytes(prepared.memory.per_worker_bytes as u64),
+        bytes(prepared.memory.shared_bytes as u64)
+    );
+    let pairs = [
+        ("samples", samples),
+        ("steps", steps),
+        ("lanes", lanes),
+        ("model", model),
+        ("memory", memory),
+        ("store", job.run.store.display().to_string()),
+    ];
+    pairs.map(|(name, value)| (name.to_owned(), value)).into()
+}
+
+fn json_plan(job: &Job, prepared: &Prepared) -> serde_json::Value {
+    let train = &job.train;
+    let lanes: Vec<usize> = (0..train.workers)
+        .map(|rank| tree::lanes_of(rank, train.workers, train.lanes).len())
+        .collect();
+    json!({
+        "event": "plan",
+        "train_samples": prepared.train_samples,
+        "val_samples": prepared.val_samples,
+        "test_samples": prepared.test_samples,
+        "parameters": prepared.parameters,
+        "model_bytes": 4 * prepared.state_len,
+        "steps_per_epoch": prepared.steps_per_epoch,
+        "epochs": train.epochs,
+        "lanes_of_workers": lanes,
+        "memory": {
+            "per_worker_bytes": prepared.memory.per_worker_bytes,
+            "shared_bytes": prepared.memory.shared_bytes,
+        },
+        "layers": prepared.layers,
+    })
+}

@@ -1,0 +1,27 @@
+//! One file a command.
+
+pub(crate) mod completions;
+pub(crate) mod data;
+mod dry_run;
+pub(crate) mod init;
+pub(crate) mod job;
+pub(crate) mod run;
+pub(crate) mod worker;
+
+use std::io::{self, Write};
+
+/// The exit code when the reader of standard output went away, as if SIGPIPE had ended us.
+pub(crate) const BROKEN_PIPE: u8 = 141;
+
+/// Whether an error only means that nobody reads the output any more, as in `lockstep … | head -1`.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+    error.downcast_ref::<io::Error>().is_some_and(broken)
+}
+
+/// Writes text to standard output, without panicking when nobody reads it.
+fn print(text: impl AsRef<str>) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_ref().as_bytes())?;
+    out.flush()
+}

@@ -1,0 +1,113 @@
+//! The last words of a run: what came out, how long it took, where it lies, how to go on.
+
+use super::epochs::accuracy;
+use super::{Options, words};
+use lockstep_store::RunDir;
+use lockstep_train::event::{RunResult, Status};
+use std::path::Path;
+
+/// The one line that says it all.
+pub(crate) fn headline(result: &RunResult) -> String {
+    let took = words::seconds(result.timing.total_s);
+    let epochs = words::plural(result.epochs as usize, "epoch");
+    let mut line = match result.status {
+        Status::Succeeded => format!("{epochs} in {took}"),
+        Status::Interrupted => format!("interrupted after {epochs} and {took}"),
+        Status::Failed => format!("failed after {took}"),
+    };
+    if let Some(metrics) = result.metrics {
+        line += &format!(
+            ": accuracy {}, loss {}",
+            accuracy(metrics.accuracy),
+            words::loss(metrics.loss)
+        );
+        if let (Status::Succeeded, Some(best)) = (result.status, result.best_epoch)
+            && best != result.epochs
+        {
+            line += &format!(" (best epoch {best})");
+        }
+    }
+    line
+}
+
+/// What else there is to know, as `(name, value)` pairs.
+pub(crate) fn details(result: &RunResult, options: &Options) -> Vec<(String, String)> {
+    let mut details = Vec::new();
+    let mut tell = |name: &str, value: String| details.push((name.to_owned(), value));
+    let timing = &result.timing;
+    if timing.start_to_first_step_s > 0.0 {
+        let first = words::seconds(timing.start_to_first_step_s);
+        tell("first step", format!("{first} after the start"));
+    }
+    if timing.train_s > 0.0 {
+        let train = words::seconds(timing.train_s);
+        let rate = words::rate(timing.samples_per_s);
+        tell("training", format!("{train}, {rate} samples/s"));
+    }
+    if let Some(hash) = &result.weights_sha256 {
+        tell("weights", format!("sha256 {hash}"));
+    }
+    let Some(path) = &result.run_dir else {
+        return details;
+    };
+    let run = RunDir {
+        name: result.run.clone().unwrap_or_default(),
+        path: path.clone(),
+    };
+    let mut tell_file = |name: &str, file: &Path| {
+        if file.exists() {
+            tell(name, from_here(file));
+        }
+    };
+    tell_file("model", &run.weights());
+    tell_file("metrics", &run.metrics());
+    tell_file("logs", &run.logs());
+    if result.status == Status::Interrupted && run.state().exists() {
+        let run = words::shell(&from_here(path));
+        tell("go on with", format!("{} {run}", options.resume_command));
+    }
+    details
+}
+
+/// A path as one would type it in the current folder.
+fn from_here(path: &Path) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    let path = path.strip_prefix(here).unwrap_or(path);
+    path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{options, result};
+    use super::*;
+
+    #[test]
+    fn the_headline_says_how_it_ended_and_what_came_out() {
+        assert_eq!(
+            headline(&result(Status::Succeeded)),
+            "10 epochs in 13.0 s: accuracy 0.8123, loss 0.4000"
+        );
+        let best = RunResult {
+            best_epoch: Some(7),
+            ..result(Status::Succeeded)
+        };
+        assert!(headline(&best).ends_with("(best epoch 7)"));
+        assert!(headline(&result(Status::Interrupted)).starts_with("interrupted after"));
+    }
+
+    #[test]
+    fn an_interrupted_run_says_how_to_go_on_only_if_its_state_was_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let interrupted = RunResult {
+            run_dir: Some(folder.path().to_owned()),
+            ..result(Status::Interrupted)
+        };
+        let says_how = || {
+            let details = details(&interrupted, &options());
+            details.iter().any(|(name, _)| name == "go on with")
+        };
+        assert!(!says_how());
+        std::fs::write(folder.path().join("state.safetensors"), "").unwrap();
+        assert!(says_how());
+    }
+}

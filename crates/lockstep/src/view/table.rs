@@ -1,0 +1,204 @@
+//! Tables whose rows are printed as they come.
+//!
+//! A training run fills its table over minutes, so the widths are fixed before the first row is
+//! known. Cells may carry colours; their visible width is what counts. A frame of rounded lines for
+//! terminals, bare aligned columns for files.
+
+use console::{measure_text_width, truncate_str};
+
+/// On which side a column's cells are flush.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Align {
+    /// For words.
+    Left,
+    /// For numbers.
+    Right,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone)]
+pub(crate) struct Column {
+    /// What the head says.
+    pub(crate) title: &'static str,
+    /// Visible width of its cells; longer ones are cut with an ellipsis.
+    pub(crate) width: usize,
+    /// Where its cells are flush.
+    pub(crate) align: Align,
+}
+
+impl Column {
+    /// A column of words.
+    pub(crate) fn left(title: &'static str, width: usize) -> Self {
+        Self::new(title, width, Align::Left)
+    }
+
+    /// A column of numbers.
+    pub(crate) fn right(title: &'static str, width: usize) -> Self {
+        Self::new(title, width, Align::Right)
+    }
+
+    fn new(title: &'static str, width: usize, align: Align) -> Self {
+        let width = width.max(measure_text_width(title));
+        Self {
+            title,
+            width,
+            align,
+        }
+    }
+}
+
+/// What surrounds the cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Frame {
+    /// Thin lines with round corners.
+    Rounded,
+    /// Nothing but space.
+    Bare,
+}
+
+/// The shape of a table.
+#[derive(Debug, Clone)]
+pub(crate) struct Table {
+    columns: Vec<Column>,
+    frame: Frame,
+}
+
+impl Table {
+    /// A table of these columns.
+    pub(crate) fn new(columns: Vec<Column>, frame: Frame) -> Self {
+        Self { columns, frame }
+    }
+
+    /// Columns that fit a table of two into `width`: the first as wide as its widest cell, the
+    /// second with what is left, both no wider than need be.
+    pub(crate) fn for_pairs(pairs: &[(String, String)], frame: Frame, width: usize) -> Self {
+        let widest = |cells: &mut dyn Iterator<Item = &String>| {
+            cells
+                .map(|cell| measure_text_width(cell))
+                .max()
+                .unwrap_or(0)
+        };
+        let key = widest(&mut pairs.iter().map(|(key, _)| key));
+        let value = widest(&mut pairs.iter().map(|(_, value)| value));
+        let room = width.saturating_sub(key + 7).max(8);
+        let columns = vec![Column::left("", key), Column::left("", value.min(room))];
+        Self::new(columns, frame)
+    }
+
+    /// The line above everything, if the frame has one.
+    pub(crate) fn top(&self) -> Option<String> {
+        self.rule('╭', '┬', '╮')
+    }
+
+    /// The titles and the line below them.
+    pub(crate) fn head(&self, style: impl Fn(String) -> String) -> Vec<String> {
+        let titles: Vec<String> = self
+            .columns
+            .iter()
+            .map(|column| style(column.title.to_owned()))
+            .collect();
+        let rule = self.rule('├', '┼', '┤');
+        std::iter::once(self.row(&titles)).chain(rule).collect()
+    }
+
+    /// One row. Missing cells are empty.
+    pub(crate) fn row(&self, cells: &[String]) -> String {
+        let cell = |(index, column): (usize, &Column)| {
+            let text = cells.get(index).map_or("", String::as_str);
+            let text = truncate_str(text, column.width, "…");
+            let space = " ".repeat(column.width - measure_text_width(&text));
+            match column.align {
+                Align::Left => format!("{text}{space}"),
+                Align::Right => format!("{space}{text}"),
+            }
+        };
+        let cells: Vec<String> = self.columns.iter().enumerate().map(cell).collect();
+        match self.frame {
+            Frame::Rounded => format!("│ {} │", cells.join(" │ ")),
+            Frame::Bare => cells.join("  ").trim_end().to_owned(),
+        }
+    }
+
+    /// The line below everything, if the frame has one.
+    pub(crate) fn foot(&self) -> Option<String> {
+        self.rule('╰', '┴', '╯')
+    }
+
+    /// All lines of a table without a head whose rows are known.
+    pub(crate) fn pairs(&self, pairs: &[(String, String)]) -> Vec<String> {
+        let rows = pairs
+            .iter()
+            .map(|(key, value)| self.row(&[key.clone(), value.clone()]));
+        self.top()
+            .into_iter()
+            .chain(rows)
+            .chain(self.foot())
+            .collect()
+    }
+
+    /// How wide the table is.
+    pub(crate) fn width(&self) -> usize {
+        let cells: usize = self.columns.iter().map(|column| column.width).sum();
+        match self.frame {
+            Frame::Rounded => cells + 3 * self.columns.len() + 1,
+            Frame::Bare => cells + 2 * self.columns.len().saturating_sub(1),
+        }
+    }
+
+    fn rule(&self, left: char, middle: char, right: char) -> Option<String> {
+        if self.frame == Frame::Bare {
+            return None;
+        }
+        let lines: Vec<String> = self
+            .columns
+            .iter()
+            .map(|column| "─".repeat(column.width + 2))
+            .collect();
+        let lines = lines.join(&middle.to_string());
+        Some(format!("{left}{lines}{right}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(frame: Frame) -> Table {
+        Table::new(vec![Column::left("name", 4), Column::right("n", 5)], frame)
+    }
+
+    fn cells(cells: &[&str]) -> Vec<String> {
+        cells.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn every_line_of_a_framed_table_has_the_same_width() {
+        let table = table(Frame::Rounded);
+        let mut lines: Vec<String> = table.top().into_iter().collect();
+        lines.extend(table.head(|title| title));
+        lines.push(table.row(&cells(&["ab", "12"])));
+        lines.push(table.row(&cells(&["a long name", "\u{1b}[1m7\u{1b}[0m"])));
+        lines.extend(table.foot());
+        for line in &lines {
+            assert_eq!(measure_text_width(line), table.width(), "{line}");
+        }
+        assert_eq!(lines[3], "│ ab   │    12 │");
+        assert!(lines[4].contains("a l…"), "{}", lines[4]);
+    }
+
+    #[test]
+    fn a_bare_table_is_text_alone() {
+        let table = table(Frame::Bare);
+        assert_eq!(table.top(), None);
+        assert_eq!(table.head(|title| title), ["name      n"]);
+        assert_eq!(table.row(&cells(&["ab", "12"])), "ab       12");
+    }
+
+    #[test]
+    fn pairs_fit_the_width_they_are_given() {
+        let pairs = [("key".to_owned(), "v".repeat(200))];
+        for line in Table::for_pairs(&pairs, Frame::Rounded, 40).pairs(&pairs) {
+            assert_eq!(measure_text_width(&line), 40, "{line}");
+        }
+    }
+}
