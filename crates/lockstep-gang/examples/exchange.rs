@@ -4,8 +4,12 @@
 //! does and nothing else: write and post every partial sum, add, update and publish the own chunks,
 //! fetch the others'. Each figure is the median, and the best, of many short series.
 
-use lockstep_gang::{Collective, Deadline, Plan, Segment, ShmCollective, ShmControl, TreeSum};
+use lockstep_gang::{
+    Collective, Deadline, GangError, Plan, Secret, Segment, ShmCollective, ShmControl,
+    TcpCollective, TreeSum,
+};
 use std::error::Error;
+use std::net::TcpListener;
 use std::time::Instant;
 
 const LENGTH: usize = 669_706;
@@ -26,20 +30,43 @@ fn main() -> Result<(), Box<dyn Error>> {
     let chunks = (0..LENGTH.div_ceil(CHUNK)).map(|i| i * CHUNK..LENGTH.min((i + 1) * CHUNK));
     let plan = Plan::new(chunks.collect(), WORKERS, WORKERS)?;
 
-    let segment = Segment::create(ShmCollective::bytes_needed(&plan))?;
-    let _control = ShmControl::new(&segment, &plan, 1)?;
-    let mut gang = Vec::new();
-    for rank in 0..WORKERS {
-        gang.push(ShmCollective::join(
-            &segment,
-            plan.clone(),
-            rank,
-            1,
-            Deadline::default(),
-        )?);
-    }
-    report("shm", &measure(gang)?);
+    report("shm", &measure(shm_gang(&plan)?)?);
+    report("tcp", &measure(tcp_gang(&plan)?)?);
     Ok(())
+}
+
+fn shm_gang(plan: &Plan) -> Result<Vec<ShmCollective>, GangError> {
+    let segment = Segment::create(ShmCollective::bytes_needed(plan))?;
+    ShmControl::new(&segment, plan, 1)?;
+    let join = |rank| ShmCollective::join(&segment, plan.clone(), rank, 1, Deadline::default());
+    (0..WORKERS).map(join).collect()
+}
+
+fn tcp_gang(plan: &Plan) -> Result<Vec<TcpCollective>, Box<dyn Error>> {
+    let secret = Secret::random()?;
+    let mut listeners = Vec::new();
+    let mut addresses = Vec::new();
+    for _ in 0..WORKERS {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        addresses.push(listener.local_addr()?);
+        listeners.push(listener);
+    }
+    // Joining waits for the others to join.
+    std::thread::scope(|scope| {
+        let mut joining = Vec::new();
+        for (rank, listener) in listeners.into_iter().enumerate() {
+            let (addresses, secret, plan) = (&addresses, &secret, plan.clone());
+            let deadline = Deadline::default();
+            joining.push(scope.spawn(move || {
+                TcpCollective::join(listener, addresses, secret, plan, rank, 1, deadline)
+            }));
+        }
+        let mut gang = Vec::new();
+        for rank in joining {
+            gang.push(rank.join().map_err(|_| "a worker panicked")??);
+        }
+        Ok(gang)
+    })
 }
 
 fn report(name: &str, series: &[f64]) {
@@ -70,7 +97,7 @@ fn measure<C: Collective>(gang: Vec<C>) -> Result<Vec<f64>, Box<dyn Error>> {
     })
 }
 
-fn run(mut gang: impl Collective) -> Result<Vec<f64>, lockstep_gang::GangError> {
+fn run(mut gang: impl Collective) -> Result<Vec<f64>, GangError> {
     let longest = gang.plan().longest_chunk();
     let mut private = Private {
         params: vec![0.0; gang.plan().len()],
@@ -90,7 +117,7 @@ fn run(mut gang: impl Collective) -> Result<Vec<f64>, lockstep_gang::GangError> 
     Ok(series)
 }
 
-fn step(gang: &mut impl Collective, private: &mut Private) -> Result<(), lockstep_gang::GangError> {
+fn step(gang: &mut impl Collective, private: &mut Private) -> Result<(), GangError> {
     let (rank, chunks) = (gang.rank(), gang.plan().chunks());
     let mut own = Vec::with_capacity(chunks);
     let mut done = 0;
@@ -126,7 +153,7 @@ fn update(
     gang: &mut impl Collective,
     private: &mut Private,
     chunk: usize,
-) -> Result<(), lockstep_gang::GangError> {
+) -> Result<(), GangError> {
     let range = gang.plan().chunk(chunk);
     let rank = gang.rank();
     let Private {

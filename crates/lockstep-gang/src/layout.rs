@@ -15,7 +15,8 @@
 //! earlier generation stamped never looks like news. Whatever different ranks write lies on
 //! different lines of 128 bytes, since processors fetch cache lines in pairs.
 
-use crate::Plan;
+use crate::region::Region;
+use crate::{GangError, Plan, Segment};
 
 /// Bytes that may move between cores together.
 const LINE: usize = 128;
@@ -111,6 +112,18 @@ impl Layout {
     /// Bytes in all.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Maps a segment that has room for this self.
+    pub(crate) fn map(&self, segment: &Segment) -> Result<Region, GangError> {
+        if segment.bytes() < self.bytes() {
+            return Err(GangError::Mismatch {
+                what: "the size of shared memory",
+                found: format!("at least {} bytes", self.bytes()),
+                expected: format!("{} bytes", segment.bytes()),
+            });
+        }
+        Region::map(segment, self.words())
     }
 
     /// Bytes of words; the floats follow.

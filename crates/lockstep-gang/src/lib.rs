@@ -10,20 +10,22 @@
 //! |---|---|
 //! | [`tree`] | which lanes a worker owns, and the one tree in which lanes are summed |
 //! | [`Plan`] | the chunks of the vector, who owns each, which partial sums travel |
-//! | [`Collective`] | the exchange itself: [`Solo`], [`ShmCollective`] and [`TcpCollective`] |
+//! | [`Collective`] | the exchange, [step by step](collective): [`Solo`], [`ShmCollective`] and [`TcpCollective`] |
 //! | [`Segment`] | the memory that workers of one host share, and how a child process inherits it |
 //! | [`Rendezvous`], [`Link`] | how workers find the coordinator, and what they then talk over |
 //!
 //! Every wait has a [`Deadline`]: a peer that is dead or stuck is an error that names its rank,
 //! never a hang.
 
-mod collective;
+pub mod collective;
+mod control;
 mod error;
 mod frame;
 mod handshake;
 mod layout;
 mod link;
 mod mesh;
+mod peer;
 mod plan;
 mod receiver;
 mod reduce;
@@ -38,6 +40,7 @@ pub mod tree;
 mod wait;
 
 pub use collective::{Abort, Collective, Deadline};
+pub use control::ShmControl;
 pub use error::GangError;
 pub use link::{Hello, Link, LinkReader, LinkWriter, MAX_MESSAGE};
 pub use plan::{Partial, Plan};
@@ -45,6 +48,6 @@ pub use reduce::TreeSum;
 pub use rendezvous::Rendezvous;
 pub use secret::Secret;
 pub use segment::Segment;
-pub use shm::{ShmCollective, ShmControl};
+pub use shm::ShmCollective;
 pub use solo::Solo;
 pub use tcp::TcpCollective;

@@ -18,7 +18,7 @@ pub struct Partial {
     pub lanes: Range<usize>,
 }
 
-/// Who sends what to whom in a step. See the [module's idea](self).
+/// Who sends what to whom in a step. A function of its three inputs alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     chunks: Vec<Range<usize>>,

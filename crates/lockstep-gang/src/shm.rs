@@ -6,17 +6,14 @@
 //! stamps, one for each chunk, so that everything overlaps.
 //!
 //! Nobody can tell from shared memory alone that a process has died. The coordinator can, and says
-//! so through [`ShmControl`]; until it does, there is the deadline.
+//! so through [`ShmControl`](crate::ShmControl); until it does, there is the deadline.
 
+use crate::control::{CALLED_OFF, LOST};
 use crate::layout::{GATHER, Layout, MAGIC, stamp, unstamp};
 use crate::region::Region;
 use crate::wait::wait_until;
 use crate::{Abort, Collective, Deadline, GangError, Plan, Segment};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-
-/// What the abort word says besides its generation: called off, or `LOST` + a rank that died.
-const CALLED_OFF: u64 = 1;
-const LOST: u64 = 2;
 
 /// One rank's end of the exchange through shared memory.
 #[derive(Debug)]
@@ -54,7 +51,7 @@ impl ShmCollective {
         Layout::new(plan).bytes()
     }
 
-    /// Joins the gang as `rank`, in a segment that [`ShmControl::new`] has prepared.
+    /// Joins the gang as `rank`, once in a generation, in a segment that [`ShmControl::new`](crate::ShmControl::new) has prepared.
     ///
     /// # Errors
     /// [`GangError::Mismatch`] when the segment is not prepared for this plan,
@@ -75,7 +72,7 @@ impl ShmCollective {
             plan.workers()
         );
         let layout = Layout::new(&plan);
-        let region = map(segment, &layout)?;
+        let region = layout.map(segment)?;
         let expect = |what, offset, expected: u64| match region.word(offset).load(Acquire) {
             found if found == expected => Ok(()),
             found => Err(GangError::Mismatch {
@@ -140,9 +137,10 @@ impl ShmCollective {
     }
 
     fn set(&self, offset: usize, sequence: u64) {
+        // The largest wins, so that a latecomer of an earlier generation undoes nothing.
         self.region
             .word(offset)
-            .store(stamp(self.generation, sequence), Release);
+            .fetch_max(stamp(self.generation, sequence), Release);
     }
 
     /// Why waiting for anything makes no sense any more, if so.
@@ -425,85 +423,4 @@ impl Drop for ShmCollective {
     fn drop(&mut self) {
         self.set(self.layout.left(self.rank), 1);
     }
-}
-
-/// The coordinator's hold on a gang's shared memory.
-#[derive(Debug)]
-pub struct ShmControl {
-    region: Region,
-    layout: Layout,
-    workers: usize,
-}
-
-impl ShmControl {
-    /// Prepares `segment` for a gang that follows `plan`, before the first worker joins. Preparing it
-    /// again with a later generation shuts out all workers of the generations before.
-    ///
-    /// # Errors
-    /// [`GangError::Mismatch`] when the segment is too small for the plan, [`GangError::Replaced`]
-    /// when it was prepared for a later generation.
-    pub fn new(segment: &Segment, plan: &Plan, generation: u16) -> Result<Self, GangError> {
-        let layout = Layout::new(plan);
-        let region = map(segment, &layout)?;
-        let current = region.word(Layout::GENERATION).load(Acquire) as u16;
-        if current > generation {
-            return Err(GangError::Replaced {
-                mine: generation,
-                current,
-            });
-        }
-        region
-            .word(Layout::GENERATION)
-            .store(u64::from(generation), Release);
-        region
-            .word(Layout::FINGERPRINT)
-            .store(plan.fingerprint(), Release);
-        region.word(Layout::MAGIC).store(MAGIC, Release);
-        Ok(Self {
-            region,
-            layout,
-            workers: plan.workers(),
-        })
-    }
-
-    /// Makes every worker's wait fail with [`GangError::Aborted`].
-    pub fn abort(&self) {
-        self.set_abort(CALLED_OFF);
-    }
-
-    /// Tells all workers that `rank` died: their waits fail with [`GangError::PeerLost`].
-    pub fn lost(&self, rank: usize) {
-        self.set_abort(LOST + rank as u64);
-    }
-
-    /// How often `rank` has shown that it lives. Also a rank that waits for others shows it.
-    ///
-    /// # Panics
-    /// If there is no such rank.
-    pub fn heartbeat(&self, rank: usize) -> u64 {
-        assert!(
-            rank < self.workers,
-            "a gang of {} has no rank {rank}",
-            self.workers
-        );
-        self.region.word(self.layout.heartbeat(rank)).load(Relaxed)
-    }
-
-    fn set_abort(&self, word: u64) {
-        let generation = self.region.word(Layout::GENERATION).load(Acquire) as u16;
-        self.region
-            .word(Layout::ABORT)
-            .store(stamp(generation, word), Release);
-    }
-}
-
-fn map(segment: &Segment, layout: &Layout) -> Result<Region, GangError> {
-    if segment.bytes() < layout.bytes() {
-        return Err(GangError::Mismatch {
-            what: "the size of shared memory",
-            found: format!("at least {} bytes", layout.bytes()),
-            expected: format!("{} bytes", segment.bytes()),
-        });
-    }
-    Region::map(segment, layout.words())
 }

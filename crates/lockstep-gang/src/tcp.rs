@@ -7,18 +7,14 @@
 
 use crate::frame::{HEADER, Header, Kind};
 use crate::layout::GATHER;
-use crate::receiver::{Event, Receiver, Used, events_of_a_peer};
+use crate::peer::{LOOK, Peer};
+use crate::receiver::{Event, Used, events_of_a_peer};
 use crate::{Abort, Collective, Deadline, GangError, Plan, Secret, mesh};
-use std::collections::VecDeque;
 use std::io::{ErrorKind, IoSlice, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver as Channel, SyncSender, sync_channel};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
-
-/// How often a rank that waits looks whether it was called off.
-const LOOK: Duration = Duration::from_millis(10);
+use std::sync::mpsc::{Receiver as Channel, sync_channel};
+use std::time::Instant;
 
 /// One rank's end of the exchange over TCP.
 #[derive(Debug)]
@@ -41,20 +37,6 @@ pub struct TcpCollective {
     /// This rank's vote on the step, once cast.
     vote: Option<u64>,
     gathers: u64,
-}
-
-/// What this rank knows of a peer.
-#[derive(Debug)]
-struct Peer {
-    stream: TcpStream,
-    receiver: Option<JoinHandle<()>>,
-    /// The way home for used buffers.
-    home: SyncSender<Used>,
-    /// What has arrived of each chunk and waits to be used.
-    chunks: Vec<Option<Vec<f32>>>,
-    votes: VecDeque<u64>,
-    gathered: VecDeque<Vec<f64>>,
-    left: bool,
 }
 
 #[derive(Debug)]
@@ -460,45 +442,6 @@ impl Collective for TcpCollective {
     }
 }
 
-impl Peer {
-    fn start(
-        stream: TcpStream,
-        peer: usize,
-        rank: usize,
-        generation: u16,
-        plan: &Arc<Plan>,
-        events: &SyncSender<(usize, Event)>,
-    ) -> Result<Self, GangError> {
-        let set_up = || {
-            stream.set_nodelay(true)?;
-            stream.set_read_timeout(None)?;
-            stream.set_write_timeout(Some(LOOK))?;
-            stream.try_clone()
-        };
-        let reading =
-            set_up().map_err(GangError::io(format!("set up rank {peer}'s connection")))?;
-        let (receiver, home) = Receiver::new(reading, peer, rank, generation, plan, events.clone());
-        let receiver = std::thread::Builder::new()
-            .name(format!("from-rank-{peer}"))
-            .spawn(move || receiver.run())
-            .map_err(GangError::io("start a thread to receive"))?;
-        Ok(Self {
-            stream,
-            receiver: Some(receiver),
-            home,
-            chunks: vec![None; plan.chunks()],
-            votes: VecDeque::with_capacity(2),
-            gathered: VecDeque::with_capacity(2),
-            left: false,
-        })
-    }
-
-    fn give_back(&self, used: Used) {
-        // There is room for every buffer. A receiver that is gone does not need its buffers.
-        let _ = self.home.try_send(used);
-    }
-}
-
 impl Drop for TcpCollective {
     fn drop(&mut self) {
         let goodbye = self.header(Kind::Goodbye, 0, 0, 0).encode();
@@ -512,10 +455,6 @@ impl Drop for TcpCollective {
         // A receiver that waits for room among the events must find that nobody takes them.
         let (_, nobody) = sync_channel(0);
         drop(std::mem::replace(&mut self.events, nobody));
-        for peer in self.peers.iter_mut().flatten() {
-            if let Some(receiver) = peer.receiver.take() {
-                let _ = receiver.join();
-            }
-        }
+        self.peers.iter_mut().flatten().for_each(Peer::join);
     }
 }

@@ -7,8 +7,11 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Looks at the word before the first yield, about ten microseconds' worth.
-const SPINS: u32 = 256;
+/// How long to spin before the first yield: more than workers usually differ by within a step, far
+/// less than what the scheduler gives a process at a time.
+const SPIN_TIME: Duration = Duration::from_micros(50);
+/// Looks at the word between two looks at the clock.
+const SPINS: u32 = 16;
 /// How long to yield before sleeping.
 const YIELD_TIME: Duration = Duration::from_millis(1);
 /// How long to sleep at a time: short against a training step, long against a look at a word.
@@ -16,14 +19,16 @@ const SLEEP: Duration = Duration::from_micros(50);
 
 /// Waits until `ready` says so.
 ///
-/// `check` is asked every few microseconds whether to go on, and told how long it has been; its
-/// error ends the wait.
+/// `spin` is whether every worker can have a core to itself. `check` is asked again and again, once
+/// the wait is more than a moment, whether to go on, and told how long it has been; its error ends
+/// the wait.
 pub(crate) fn wait_until<E>(
     spin: bool,
     mut ready: impl FnMut() -> bool,
     mut check: impl FnMut(Duration) -> Result<(), E>,
 ) -> Result<(), E> {
-    if spin {
+    let begin = Instant::now();
+    while spin && begin.elapsed() < SPIN_TIME {
         for _ in 0..SPINS {
             if ready() {
                 return Ok(());
@@ -31,7 +36,6 @@ pub(crate) fn wait_until<E>(
             std::hint::spin_loop();
         }
     }
-    let begin = Instant::now();
     loop {
         if ready() {
             return Ok(());
@@ -43,5 +47,47 @@ pub(crate) fn wait_until<E>(
         } else {
             thread::sleep(SLEEP);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    fn a_wait_ends_with_what_it_waits_for() {
+        for (spin, delay) in [(true, 0), (false, 0), (true, 5), (false, 5)] {
+            let flag = AtomicBool::new(false);
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    thread::sleep(Duration::from_millis(delay));
+                    flag.store(true, Ordering::Release);
+                });
+                wait_until(spin, || flag.load(Ordering::Acquire), |_| Ok::<_, ()>(())).unwrap();
+            });
+        }
+    }
+
+    #[test]
+    fn a_long_wait_sleeps_instead_of_burning_its_core() {
+        let mut looks = 0;
+        let result = wait_until(
+            true,
+            || {
+                looks += 1;
+                false
+            },
+            |waited| {
+                if waited < Duration::from_millis(200) {
+                    Ok(())
+                } else {
+                    Err("over")
+                }
+            },
+        );
+        assert_eq!(result, Err("over"));
+        // 200 ms of spinning would be millions of looks; of sleeping, a few thousand.
+        assert!(looks < 100_000, "{looks}");
     }
 }
