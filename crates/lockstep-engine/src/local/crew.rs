@@ -11,7 +11,6 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use std::io::{self, PipeReader, Write};
 use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::SyncSender;
 use std::thread;
@@ -26,7 +25,7 @@ pub(super) struct Crew {
 }
 
 impl Crew {
-    /// Starts the worker of the next rank: `exe worker`, with `invitation` as the first line of its
+    /// Starts `command` as the worker of the next rank, with `invitation` as the first line of its
     /// standard input.
     ///
     /// The worker gets a process group of its own, so that Ctrl-C in the terminal reaches only the
@@ -37,7 +36,7 @@ impl Crew {
     /// When the process, a pipe or a thread cannot be made. Workers that run already keep running.
     pub(super) fn spawn(
         &mut self,
-        exe: &Path,
+        mut command: Command,
         invitation: &str,
         segment: Option<&Segment>,
         notices: &SyncSender<Notice>,
@@ -45,9 +44,7 @@ impl Crew {
         let rank = self.children.len();
         // One pipe for both streams keeps the order in which the worker wrote to them.
         let (output, input) = io::pipe()?;
-        let mut command = Command::new(exe);
         command
-            .arg("worker")
             .stdin(Stdio::piped())
             .stdout(input.try_clone()?)
             .stderr(input)
@@ -152,7 +149,7 @@ fn die_with_parent(command: &mut Command) {
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
-    use std::path::PathBuf;
+    use std::path::Path;
     use std::sync::mpsc::{Receiver, sync_channel};
     use std::sync::{Mutex, MutexGuard, PoisonError};
     use std::time::Duration;
@@ -165,11 +162,11 @@ mod tests {
     }
 
     /// An executable that stands for a worker and does what the script says.
-    fn script(folder: &tempfile::TempDir, body: &str) -> PathBuf {
+    fn script(folder: &tempfile::TempDir, body: &str) -> Command {
         let path = folder.path().join("worker.sh");
         std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        path
+        Command::new(path)
     }
 
     fn next(notices: &Receiver<Notice>) -> Notice {
@@ -185,11 +182,11 @@ mod tests {
         let (_turn, folder) = (turn(), tempfile::tempdir().unwrap());
         let exe = script(
             &folder,
-            "read line; echo \"$1 $line\"; echo two >&2; echo three",
+            "read line; echo \"got $line\"; echo two >&2; echo three",
         );
         let (sender, notices) = sync_channel(16);
         let mut crew = Crew::default();
-        crew.spawn(&exe, "hello", None, &sender).unwrap();
+        crew.spawn(exe, "hello", None, &sender).unwrap();
         let mut lines = Vec::new();
         loop {
             match next(&notices) {
@@ -199,18 +196,19 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         }
-        assert_eq!(lines, ["worker hello", "two", "three"]);
+        assert_eq!(lines, ["got hello", "two", "three"]);
         assert!(crew.reap(0).unwrap().success());
     }
 
     #[test]
     fn a_dropped_crew_leaves_no_process() {
         let (_turn, folder) = (turn(), tempfile::tempdir().unwrap());
-        let exe = script(&folder, "exec sleep 1000");
         let (sender, _notices) = sync_channel(16);
         let mut crew = Crew::default();
-        crew.spawn(&exe, "", None, &sender).unwrap();
-        crew.spawn(&exe, "", None, &sender).unwrap();
+        for _ in 0..2 {
+            let exe = script(&folder, "exec sleep 1000");
+            crew.spawn(exe, "", None, &sender).unwrap();
+        }
         let pids = [crew.pid(0), crew.pid(1)];
         assert!(pids.iter().all(|pid| is_alive(*pid)));
         drop(crew);
@@ -224,7 +222,7 @@ mod tests {
         let (sender, notices) = sync_channel(16);
         let spawned = thread::spawn(move || {
             let mut crew = Crew::default();
-            crew.spawn(&exe, "", None, &sender).unwrap();
+            crew.spawn(exe, "", None, &sender).unwrap();
             crew
         });
         let mut crew = spawned.join().unwrap();

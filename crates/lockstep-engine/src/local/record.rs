@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 pub(super) struct Record {
     run: RunDir,
     logs: Vec<File>,
+    /// The metrics, once an epoch ended in this part of the run.
+    metrics: Option<File>,
 }
 
 impl Record {
@@ -19,7 +21,11 @@ impl Record {
         let logs = (0..workers)
             .map(|rank| append(&run.worker_log(rank)))
             .collect::<Result<_, _>>()?;
-        Ok(Self { run, logs })
+        Ok(Self {
+            run,
+            logs,
+            metrics: None,
+        })
     }
 
     /// Writes one line of a worker's output.
@@ -34,23 +40,15 @@ impl Record {
     /// earlier record of it, and of those after it, gives way.
     pub(super) fn epoch(&mut self, epoch: &EpochResult) -> Result<(), EngineError> {
         let path = self.run.metrics();
-        let recorded = match fs::read_to_string(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            recorded => recorded.map_err(failed(path.clone()))?,
+        let file = match &mut self.metrics {
+            Some(file) => file,
+            none => {
+                keep_before(epoch.epoch, &path)?;
+                none.insert(append(&path)?)
+            }
         };
-        let earlier = |line: &&str| {
-            let line = serde_json::from_str::<EpochResult>(line);
-            line.is_ok_and(|line| line.epoch < epoch.epoch)
-        };
-        let kept: Vec<&str> = recorded.lines().filter(earlier).collect();
-        if kept.len() < recorded.lines().count() {
-            let kept: String = kept.iter().map(|line| format!("{line}\n")).collect();
-            write_atomic(&path, kept.as_bytes())?;
-        }
         let line = as_json(epoch) + "\n";
-        append(&path)?
-            .write_all(line.as_bytes())
-            .map_err(failed(path))
+        file.write_all(line.as_bytes()).map_err(failed(path))
     }
 
     /// Writes how the run ended.
@@ -58,6 +56,25 @@ impl Record {
         let text = as_json(result) + "\n";
         Ok(write_atomic(&self.run.result(), text.as_bytes())?)
     }
+}
+
+/// Removes the records of `epoch` and of those after it, and lines that a crash cut short.
+fn keep_before(epoch: u32, path: &Path) -> Result<(), EngineError> {
+    let recorded = match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        recorded => recorded.map_err(failed(path.to_owned()))?,
+    };
+    let kept: String = recorded
+        .split_inclusive('\n')
+        .filter(|line| {
+            let line = serde_json::from_str::<EpochResult>(line);
+            line.is_ok_and(|line| line.epoch < epoch)
+        })
+        .collect();
+    if kept.len() < recorded.len() {
+        write_atomic(path, kept.as_bytes())?;
+    }
+    Ok(())
 }
 
 fn append(path: &Path) -> Result<File, EngineError> {
@@ -108,6 +125,7 @@ mod tests {
         for number in 1..=3 {
             record.epoch(&epoch(number, 1.0)).unwrap();
         }
+        let mut record = Record::open(run.clone(), 1).unwrap();
         record.epoch(&epoch(2, 2.0)).unwrap();
         assert_eq!(losses(&run), [(1, 1.0), (2, 2.0)]);
     }

@@ -17,6 +17,7 @@ use lockstep_train::control::{Assignment, Finished, Transport};
 use lockstep_train::event::{Event, RunResult, Started, Status, Timing};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
@@ -34,6 +35,8 @@ pub struct RunRequest {
     pub resume: Option<PathBuf>,
     /// Raised by whoever wants the run to end early.
     pub stop: StopFlag,
+    /// Where decoded data is kept; the workers use the same.
+    pub cache: CacheDir,
     /// The program whose `worker` command is a worker; usually this process's own.
     pub worker_exe: PathBuf,
 }
@@ -64,12 +67,11 @@ pub fn run(request: RunRequest, events: &mut dyn FnMut(Event)) -> Result<RunResu
 fn try_run(request: &RunRequest, events: &mut dyn FnMut(Event)) -> Result<RunResult, EngineError> {
     let job = &request.job;
     let resumed = request.resume.as_deref().map(resumable).transpose()?;
-    let cache = CacheDir::locate()?;
     let mut progress = |message: &str| {
         let message = message.to_owned();
         events(Event::Preparing { message });
     };
-    let prepared = lockstep_train::prepare(job, &cache, &mut progress)?;
+    let prepared = lockstep_train::prepare(job, &request.cache, &mut progress)?;
     if request.stop.get() != Stop::No {
         return Ok(unstarted(request, Status::Interrupted));
     }
@@ -112,7 +114,11 @@ fn run_gang(
     for rank in 0..workers {
         let line = serde_json::to_string(&invitation(rank)).expect("an invitation is plain data");
         let exe = &request.worker_exe;
-        let spawned = crew.spawn(exe, &line, shared.as_ref(), &sender);
+        let mut command = Command::new(exe);
+        command
+            .arg("worker")
+            .env("LOCKSTEP_CACHE", request.cache.path());
+        let spawned = crew.spawn(command, &line, shared.as_ref(), &sender);
         descriptors.push(spawned.map_err(|source| EngineError::Spawn {
             rank,
             exe: exe.clone(),

@@ -8,6 +8,7 @@ use anyhow::Context;
 use lockstep_engine::local::{self, RunRequest};
 use lockstep_engine::{Stop, StopFlag};
 use lockstep_job::Job;
+use lockstep_store::CacheDir;
 use lockstep_train::event::Status;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ pub(crate) fn run(args: &RunArgs, started_at: Instant) -> anyhow::Result<ExitCod
         job,
         started_at,
         stop: stop.clone(),
+        cache: CacheDir::locate()?,
         worker_exe: std::env::current_exe().context("cannot find this program's own file")?,
     };
 
@@ -81,6 +83,6 @@ fn find_run(run: &Path, job: &Job) -> PathBuf {
     if !run.exists() && in_store.exists() {
         in_store
     } else {
-        run.to_owned()
+        std::path::absolute(run).unwrap_or_else(|_| run.to_owned())
     }
 }

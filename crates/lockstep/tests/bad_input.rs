@@ -1,0 +1,191 @@
+//! Whatever is wrong with the input is said with its place, and leaves nothing behind.
+
+mod common;
+
+use common::{Place, Ran, idx};
+use std::fs;
+
+/// Fails unless training ends with this code and a message that has all these parts, and leaves
+/// neither a run nor a process.
+fn assert_refused(place: &Place, args: &[&str], code: i32, parts: &[&str]) -> Ran {
+    let ran = place.run(&[&["run", "job.toml"], args].concat());
+    assert_eq!(ran.code, Some(code), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stderr.starts_with("error: "), "{}", ran.stderr);
+    for part in parts {
+        assert!(
+            ran.stderr.contains(part),
+            "{part} is missing in\n{}",
+            ran.stderr
+        );
+    }
+    assert_eq!(place.runs(), Vec::<std::path::PathBuf>::new());
+    place.assert_no_process_is_left();
+    ran
+}
+
+#[test]
+fn a_missing_data_file_is_named() {
+    let place = Place::new();
+    fs::remove_file(place.path("train-images")).unwrap();
+    assert_refused(&place, &[], 1, &["train-images", "does not exist"]);
+}
+
+#[test]
+fn a_truncated_data_file_is_named_with_what_it_lacks() {
+    let place = Place::new();
+    let bytes = fs::read(place.path("train-images")).unwrap();
+    fs::write(place.path("train-images"), &bytes[..bytes.len() - 10]).unwrap();
+    assert_refused(&place, &[], 1, &["train-images", "truncated"]);
+}
+
+#[test]
+fn a_corrupt_data_file_is_named() {
+    let place = Place::new();
+    fs::write(place.path("test-images"), b"this is no IDX file").unwrap();
+    assert_refused(&place, &[], 1, &["test-images", "not an IDX file"]);
+    fs::write(
+        place.path("test-images"),
+        b"\x1f\x8b\x08\0garbage in a gzip file",
+    )
+    .unwrap();
+    assert_refused(&place, &[], 1, &["test-images", "gzip"]);
+}
+
+#[test]
+fn a_label_out_of_range_is_named_with_its_sample() {
+    let place = Place::new();
+    let mut labels = fs::read(place.path("test-labels")).unwrap();
+    labels[8 + 17] = 200;
+    fs::write(place.path("test-labels"), labels).unwrap();
+    assert_refused(&place, &[], 1, &["test-images", "sample 17", "200"]);
+}
+
+#[test]
+fn nan_in_the_data_is_named_with_its_sample() {
+    let place = Place::new();
+    let mut values = vec![0.5f32; 1003 * 64];
+    values[3 * 64 + 5] = f32::NAN;
+    let bytes: Vec<u8> = values
+        .iter()
+        .flat_map(|value| value.to_be_bytes())
+        .collect();
+    fs::write(
+        place.path("train-images"),
+        idx::file(0x0d, &[1003, 8, 8], &bytes),
+    )
+    .unwrap();
+    assert_refused(&place, &[], 1, &["train-images", "sample 3", "NaN"]);
+}
+
+#[test]
+fn more_workers_than_samples_is_refused_with_the_key() {
+    let place = Place::new();
+    idx::write_set(
+        &place.path("train-images"),
+        &place.path("train-labels"),
+        3,
+        1,
+    );
+    let args = ["--set", "train.lanes=4", "--workers", "4"];
+    assert_refused(&place, &args, 1, &["train.workers", "3"]);
+}
+
+#[test]
+fn a_batch_smaller_than_the_lanes_is_refused_with_the_key() {
+    let place = Place::new();
+    let args = ["--set", "train.batch=3", "--set", "train.lanes=4"];
+    assert_refused(&place, &args, 2, &["train.batch", "train.lanes"]);
+}
+
+#[test]
+fn more_workers_than_lanes_is_refused_with_the_key() {
+    let place = Place::new();
+    assert_refused(
+        &place,
+        &["--workers", "3"],
+        2,
+        &["train.lanes", "--workers 3"],
+    );
+}
+
+#[test]
+fn a_store_that_cannot_be_written_is_named_with_its_key() {
+    let place = Place::new();
+    fs::write(place.path("file"), "").unwrap();
+    let args = ["--set", "run.store=file/runs"];
+    assert_refused(&place, &args, 1, &["run.store", "file/runs"]);
+}
+
+#[test]
+fn an_unknown_key_is_shown_with_its_line_and_the_nearest_right_one() {
+    let place = Place::new();
+    place.edit_job("epochs = 2", "epoch = 2");
+    assert_refused(&place, &[], 2, &["job.toml:", "epoch = 2", "`epochs`"]);
+    place.write_job(common::JOB);
+    assert_refused(
+        &place,
+        &["--set", "train.epoch=2"],
+        2,
+        &["train.epoch=2", "`epochs`"],
+    );
+}
+
+#[test]
+fn a_type_error_is_shown_with_its_line() {
+    let place = Place::new();
+    place.edit_job("epochs = 2", "epochs = \"two\"");
+    assert_refused(&place, &[], 2, &["job.toml:", "\"two\"", "integer"]);
+}
+
+#[test]
+fn a_job_file_that_is_not_there_is_named() {
+    let place = Place::new();
+    let ran = place.run(&["run", "none.toml"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("none.toml"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_failure_in_json_ends_with_a_result_that_says_why() {
+    let place = Place::new();
+    fs::remove_file(place.path("train-images")).unwrap();
+    let ran = assert_refused(&place, &["--json"], 1, &["train-images"]);
+    let result = ran.result();
+    assert_eq!(result["status"], "failed");
+    assert_eq!(result["run_dir"], serde_json::Value::Null);
+    assert!(result["error"].as_str().unwrap().contains("train-images"));
+}
+
+#[test]
+fn a_run_that_was_not_interrupted_cannot_be_resumed() {
+    let place = Place::new();
+    let result = place.train(&["--epochs", "1"]);
+    let run = result["run"].as_str().unwrap();
+    let ran = place.run(&["run", "job.toml", "--resume", run]);
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.stderr.contains(run) && ran.stderr.contains("resume"),
+        "{}",
+        ran.stderr
+    );
+    let ran = place.run(&["run", "job.toml", "--resume", "nowhere"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("nowhere"), "{}", ran.stderr);
+}
+
+#[test]
+fn training_that_diverges_fails_with_the_step() {
+    let place = Place::new();
+    let args = [
+        "run",
+        "job.toml",
+        "--json",
+        "--set",
+        "train.optimizer.lr=1e30",
+    ];
+    let ran = place.run(&args);
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(ran.stderr.contains("step"), "{}", ran.stderr);
+    assert_eq!(ran.result()["status"], "failed");
+    place.assert_no_process_is_left();
+}

@@ -1,0 +1,68 @@
+//! The promise of the name: the same weights, to the bit, however the work is spread.
+
+mod common;
+
+use common::Place;
+
+/// Trains with each set of arguments and fails unless all end with the same weights.
+fn assert_same_weights(place: &Place, always: &[&str], variants: &[&[&str]]) {
+    let train = |variant: &[&str]| place.weights(&[always, variant].concat());
+    let first = train(variants[0]);
+    for variant in &variants[1..] {
+        assert_eq!(
+            train(variant),
+            first,
+            "{variant:?} against {:?}",
+            variants[0]
+        );
+    }
+}
+
+const ONE: &[&str] = &["--workers", "1"];
+const TWO: &[&str] = &["--workers", "2"];
+const THREE: &[&str] = &["--workers", "3"];
+const TCP_TWO: &[&str] = &["--workers", "2", "--set", "gang.transport=tcp"];
+const TCP_THREE: &[&str] = &["--workers", "3", "--set", "gang.transport=tcp"];
+
+#[test]
+fn two_lanes_give_the_same_weights_on_one_and_two_workers_and_again() {
+    assert_same_weights(&Place::new(), &[], &[ONE, TWO, TWO, TCP_TWO]);
+}
+
+#[test]
+fn six_lanes_give_the_same_weights_on_one_two_and_three_workers() {
+    let lanes = ["--set", "train.lanes=6"];
+    assert_same_weights(&Place::new(), &lanes, &[ONE, TWO, THREE, TCP_THREE]);
+}
+
+#[test]
+fn three_lanes_and_a_short_last_batch_give_the_same_weights() {
+    // 1,003 samples at batch 32 leave 11 for the last.
+    let lanes = ["--set", "train.lanes=3"];
+    assert_same_weights(&Place::new(), &lanes, &[ONE, TWO, THREE, TCP_TWO]);
+}
+
+#[test]
+fn batch_norm_adam_clipping_and_a_schedule_give_the_same_weights() {
+    let always = [
+        "--set",
+        "train.lanes=3",
+        "--set",
+        "model.batch_norm=true",
+        "--set",
+        "train.optimizer={ kind = \"adamw\", lr = 0.01 }",
+        "--set",
+        "train.clip_norm=0.5",
+        "--set",
+        "train.schedule={ kind = \"cosine\", warmup_steps = 5 }",
+    ];
+    assert_same_weights(&Place::new(), &always, &[ONE, THREE, TCP_TWO]);
+}
+
+#[test]
+fn another_seed_and_another_number_of_lanes_give_other_weights() {
+    let place = Place::new();
+    let weights = place.weights(&[]);
+    assert_ne!(place.weights(&["--set", "train.seed=1"]), weights);
+    assert_ne!(place.weights(&["--set", "train.lanes=3"]), weights);
+}

@@ -1,0 +1,266 @@
+//! A place to run the real binary in: small data that can be learned, a job file, a cache and a store
+//! of its own.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+pub(crate) mod idx;
+
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long anything in these tests may take.
+pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+
+/// The variable that marks all processes of one place, its value the place's folder.
+const MARK: &str = "LOCKSTEP_TEST_PLACE";
+
+/// The job that most tests run: a short last batch, dropout, two workers.
+pub(crate) const JOB: &str = r#"
+name = "small"
+
+[data]
+train = { images = "train-images", labels = "train-labels" }
+test = { images = "test-images", labels = "test-labels" }
+
+[model]
+kind = "mlp"
+hidden = [24, 16]
+dropout = 0.25
+
+[train]
+epochs = 2
+batch = 32
+optimizer = { kind = "sgd", lr = 0.05, momentum = 0.9 }
+workers = 2
+lanes = 2
+
+[run]
+store = "runs"
+"#;
+
+/// A folder with data and a job file.
+pub(crate) struct Place {
+    folder: TempDir,
+}
+
+/// What came of a command.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Place {
+    /// With 1,003 training and 203 test samples, and [`JOB`] as `job.toml`.
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Self { folder };
+        idx::write_set(
+            &place.path("train-images"),
+            &place.path("train-labels"),
+            1003,
+            1,
+        );
+        idx::write_set(
+            &place.path("test-images"),
+            &place.path("test-labels"),
+            203,
+            2,
+        );
+        place.write_job(JOB);
+        place
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn write_job(&self, text: &str) {
+        fs::write(self.path("job.toml"), text).unwrap();
+    }
+
+    /// Writes [`JOB`] with one piece replaced, which must be there.
+    pub(crate) fn edit_job(&self, from: &str, to: &str) {
+        assert!(JOB.contains(from), "{from}");
+        self.write_job(&JOB.replace(from, to));
+    }
+
+    /// The binary, to be run in this place.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lockstep"));
+        command
+            .args(args)
+            .current_dir(self.folder.path())
+            .env("LOCKSTEP_CACHE", self.path("cache"))
+            .env(MARK, self.folder.path())
+            .env_remove("RUST_BACKTRACE")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command to its end.
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
+        let output = self.command(args).output().unwrap();
+        Ran {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Trains `job.toml` with these further arguments and returns the result, which must be a success.
+    pub(crate) fn train(&self, args: &[&str]) -> Value {
+        let ran = self.run(&[&["run", "job.toml", "--json"], args].concat());
+        assert_eq!(ran.code, Some(0), "{args:?}: {}", ran.stderr);
+        ran.result()
+    }
+
+    /// The hash of the weights that training with these further arguments ends with.
+    pub(crate) fn weights(&self, args: &[&str]) -> String {
+        let result = self.train(args);
+        result["weights_sha256"].as_str().unwrap().to_owned()
+    }
+
+    /// Starts training `job.toml` for a time that no test waits for.
+    pub(crate) fn start_long_run(&self, args: &[&str]) -> Running {
+        let epochs = ["run", "job.toml", "--json", "--epochs", "1000000"];
+        let mut command = self.command(&[&epochs, args].concat());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let events = BufReader::new(child.stdout.take().unwrap());
+        Running {
+            child,
+            events,
+            last: Value::Null,
+        }
+    }
+
+    /// The run folders in the store.
+    pub(crate) fn runs(&self) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(self.path("runs")) else {
+            return Vec::new();
+        };
+        entries.map(|entry| entry.unwrap().path()).collect()
+    }
+
+    /// Fails if a process of this place is still there after a moment.
+    pub(crate) fn assert_no_process_is_left(&self) {
+        let begin = Instant::now();
+        loop {
+            let left = self.processes();
+            if left.is_empty() {
+                return;
+            }
+            assert!(
+                begin.elapsed() < Duration::from_secs(3),
+                "left behind: {left:?}"
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The processes that were started in this place, by themselves or by their parents.
+    fn processes(&self) -> Vec<u32> {
+        let mark = format!("{MARK}={}", self.folder.path().display());
+        let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| {
+            let name = entry.ok()?.file_name();
+            name.to_str()?.parse::<u32>().ok()
+        });
+        pids.filter(|pid| {
+            let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environ
+                .split(|byte| *byte == 0)
+                .any(|entry| entry == mark.as_bytes())
+        })
+        .collect()
+    }
+}
+
+/// A run in progress.
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    events: BufReader<ChildStdout>,
+    last: Value,
+}
+
+impl Running {
+    /// Reads events until one of this kind comes, and returns it.
+    pub(crate) fn wait_for(&mut self, kind: &str) -> Value {
+        loop {
+            let event = self
+                .next()
+                .unwrap_or_else(|| panic!("ended before a {kind} event"));
+            if event["event"] == kind {
+                return event;
+            }
+        }
+    }
+
+    /// Reads events until the worker of this rank joins, and returns its process id.
+    pub(crate) fn wait_for_worker(&mut self, rank: u64) -> i32 {
+        loop {
+            let worker = self.wait_for("worker");
+            if worker["rank"] == rank {
+                return i32::try_from(worker["pid"].as_i64().unwrap()).unwrap();
+            }
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        send(i32::try_from(self.child.id()).unwrap(), signal);
+    }
+
+    /// Reads all remaining events and waits for the end.
+    pub(crate) fn finish(mut self) -> (Option<i32>, Value, String) {
+        while self.next().is_some() {}
+        let output = self.child.wait_with_output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), self.last, stderr)
+    }
+
+    /// Closes the reading end of the run's output, and waits for the end.
+    pub(crate) fn hang_up(mut self) -> Option<i32> {
+        drop(self.events);
+        self.child.wait().unwrap().code()
+    }
+
+    fn next(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        match self.events.read_line(&mut line).unwrap() {
+            0 => None,
+            _ => {
+                self.last = serde_json::from_str(&line).unwrap();
+                Some(self.last.clone())
+            }
+        }
+    }
+}
+
+impl Ran {
+    /// The events on standard output, each line of which must be one.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        let parse = |line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
+        self.stdout.lines().map(parse).collect()
+    }
+
+    /// The last event.
+    pub(crate) fn result(&self) -> Value {
+        let last = self.events().pop().expect("at least one event");
+        assert_eq!(last["event"], "result", "{last}");
+        last
+    }
+}
+
+pub(crate) fn send(pid: i32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+pub(crate) fn read_json(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}

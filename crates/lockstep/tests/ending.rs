@@ -1,0 +1,162 @@
+//! However a run ends, it says why, and no process is left.
+
+mod common;
+
+use common::{Place, read_json, send};
+use rustix::process::Signal;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+#[test]
+fn ctrl_c_finishes_the_step_writes_the_state_and_exits_with_130() {
+    let place = Place::new();
+    let mut run = place.start_long_run(&[]);
+    run.wait_for("epoch");
+    run.signal(Signal::INT);
+    run.wait_for("stopping");
+    let (code, result, stderr) = run.finish();
+    assert_eq!(code, Some(130), "{stderr}");
+    assert_eq!(result["status"], "interrupted");
+    let folder = Path::new(result["run_dir"].as_str().unwrap());
+    assert!(folder.join("state.safetensors").is_file());
+    assert_eq!(
+        read_json(&folder.join("result.json"))["status"],
+        "interrupted"
+    );
+    place.assert_no_process_is_left();
+}
+
+#[test]
+fn an_interrupted_run_says_how_to_go_on_and_does_to_the_same_weights() {
+    let place = Place::new();
+    let args = [
+        "run",
+        "job.toml",
+        "--epochs",
+        "150",
+        "--set",
+        "model.hidden=[128, 128]",
+    ];
+    let whole = place.weights(&args[2..]);
+    let child = place
+        .command(&args)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let begin = Instant::now();
+    while place.runs().len() < 2 || !metrics_begun(&place) {
+        assert!(begin.elapsed() < common::LIMIT);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    send(i32::try_from(child.id()).unwrap(), Signal::TERM);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let line = stdout
+        .lines()
+        .find(|line| line.contains("go on with"))
+        .expect(&stdout);
+    let resume = line.split("--resume ").nth(1).unwrap();
+    assert!(line.contains("lockstep run job.toml --set 'model.hidden=[128, 128]' --epochs 150"));
+
+    // On another number of workers, which changes nothing.
+    let on_one = [&args[2..], &["--workers", "1", "--resume", resume]].concat();
+    let result = place.train(&on_one);
+    assert_eq!(result["weights_sha256"], whole);
+    assert_eq!(result["epochs"], 150);
+    let metrics = Path::new(result["run_dir"].as_str().unwrap()).join("metrics.jsonl");
+    let recorded = fs::read_to_string(metrics).unwrap();
+    let epochs: Vec<u64> = recorded
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .map(|line| line["epoch"].as_u64().unwrap())
+        .collect();
+    assert_eq!(epochs, (1..=150).collect::<Vec<_>>());
+}
+
+/// Whether a run that has no result yet recorded an epoch.
+fn metrics_begun(place: &Place) -> bool {
+    let begun =
+        |run: &Path| run.join("metrics.jsonl").exists() && !run.join("result.json").exists();
+    place.runs().iter().any(|run| begun(run))
+}
+
+#[test]
+fn a_second_ctrl_c_ends_at_once() {
+    let place = Place::new();
+    let mut run = place.start_long_run(&[]);
+    // A stopped worker cannot finish its step, so only the second one helps.
+    let worker = run.wait_for_worker(1);
+    run.wait_for("first_step");
+    send(worker, Signal::STOP);
+    run.signal(Signal::INT);
+    run.wait_for("stopping");
+    let begin = Instant::now();
+    run.signal(Signal::INT);
+    let (code, result, _) = run.finish();
+    assert_eq!(code, Some(130));
+    assert_eq!(result["status"], "interrupted");
+    assert!(
+        begin.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        begin.elapsed()
+    );
+    place.assert_no_process_is_left();
+}
+
+#[test]
+fn kill_9_of_the_coordinator_leaves_no_worker() {
+    let place = Place::new();
+    let mut run = place.start_long_run(&[]);
+    run.wait_for("first_step");
+    run.signal(Signal::KILL);
+    run.child.wait().unwrap();
+    place.assert_no_process_is_left();
+}
+
+#[test]
+fn kill_9_of_a_worker_fails_the_run_and_names_the_worker_and_the_signal() {
+    for transport in ["gang.transport=shm", "gang.transport=tcp"] {
+        let place = Place::new();
+        let args = [
+            "--set",
+            "train.lanes=3",
+            "--workers",
+            "3",
+            "--set",
+            transport,
+        ];
+        let mut run = place.start_long_run(&args);
+        let worker = run.wait_for_worker(1);
+        run.wait_for("first_step");
+        send(worker, Signal::KILL);
+        let begin = Instant::now();
+        let (code, result, stderr) = run.finish();
+        assert!(
+            begin.elapsed() < Duration::from_secs(3),
+            "{:?}",
+            begin.elapsed()
+        );
+        assert_eq!(code, Some(1));
+        let blame = format!("worker 1 (pid {worker}) failed first: killed by signal 9 (SIGKILL)");
+        assert_eq!(result["error"], blame.as_str());
+        assert!(stderr.contains(&blame), "{stderr}");
+        assert_eq!(result["status"], "failed");
+        let folder = Path::new(result["run_dir"].as_str().unwrap());
+        assert_eq!(
+            read_json(&folder.join("result.json"))["error"],
+            blame.as_str()
+        );
+        place.assert_no_process_is_left();
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_run_without_a_panic() {
+    let place = Place::new();
+    let mut run = place.start_long_run(&[]);
+    run.wait_for("started");
+    assert_eq!(run.hang_up(), Some(141));
+    place.assert_no_process_is_left();
+}
