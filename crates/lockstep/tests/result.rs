@@ -39,7 +39,7 @@ fn a_runs_folder_holds_the_job_metrics_model_logs_and_result() {
     let place = Place::new();
     let result = place.train(&["--epochs", "3", "--name", "other"]);
     let folder = std::path::PathBuf::from(result["run_dir"].as_str().unwrap());
-    assert_eq!(place.runs(), [folder.clone()]);
+    assert_eq!(place.runs(), std::slice::from_ref(&folder));
     assert!(result["run"].as_str().unwrap().starts_with("other-"));
 
     let job = fs::read_to_string(folder.join("job.toml")).unwrap();

@@ -32,12 +32,12 @@ impl Epochs {
             fields.push(field(0, Column::right("val loss", 9), |e| {
                 e.val.map_or(String::new(), |m| words::loss(m.loss))
             }));
-            fields.push(field(1, Column::right("val acc", 7), |e| {
+            fields.push(field(3, Column::right("val acc", 7), |e| {
                 e.val.map_or(String::new(), |m| accuracy(m.accuracy))
             }));
         }
         if test {
-            fields.push(field(2, Column::right("test loss", 9), |e| {
+            fields.push(field(4, Column::right("test loss", 9), |e| {
                 e.test.map_or(String::new(), |m| words::loss(m.loss))
             }));
             fields.push(field(0, Column::right("accuracy", 8), |e| {
@@ -49,13 +49,13 @@ impl Epochs {
                 accuracy(e.train_accuracy)
             }));
         }
-        fields.push(field(4, Column::right("samples/s", 9), |e| {
+        fields.push(field(5, Column::right("samples/s", 9), |e| {
             words::rate(e.samples_per_s)
         }));
-        fields.push(field(3, Column::right("time", 8), |e| {
+        fields.push(field(1, Column::right("time", 8), |e| {
             words::clock(e.seconds)
         }));
-        fields.push(field(5, Column::right("total", 8), |e| {
+        fields.push(field(2, Column::right("total", 8), |e| {
             words::clock(e.total_s)
         }));
         if val {

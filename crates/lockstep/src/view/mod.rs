@@ -4,6 +4,7 @@
 //! write to standard output and report when that fails; what then happens to the run is not theirs
 //! to decide.
 
+mod config;
 mod epochs;
 mod json;
 mod plain;

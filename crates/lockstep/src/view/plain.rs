@@ -41,7 +41,7 @@ impl<W: Write> Plain<W> {
         for line in table.pairs(&started.config) {
             writeln!(self.out, "  {line}")?;
         }
-        writeln!(self.out, "{}", scale(started))?;
+        writeln!(self.out, "{}", scale(started).join(", "))?;
         self.epochs = Some(Epochs::new(started, Frame::Bare, WIDTH));
         Ok(())
     }
@@ -118,22 +118,24 @@ impl<W: Write> View for Plain<W> {
 pub(super) const STOPPING: &str =
     "stopping: finishing the step and writing the state; press Ctrl-C again to end at once";
 
-/// How large the run is, in one line.
-pub(super) fn scale(started: &Started) -> String {
+/// How large the run is, piece by piece.
+pub(super) fn scale(started: &Started) -> Vec<String> {
     let link = match started.transport.as_str() {
         "shm" => " over shared memory",
         "tcp" => " over TCP",
         _ => "",
     };
-    format!(
-        "{}, {} parameters, {} samples in {} steps an epoch; {}, {}{link}",
-        words::plural(started.epochs as usize, "epoch"),
-        words::count(started.parameters as u64),
-        words::count(started.train_samples as u64),
-        words::count(started.steps_per_epoch),
-        words::plural(started.workers, "worker"),
-        words::plural(started.lanes, "lane"),
-    )
+    let count = |number: usize| words::count(number as u64);
+    vec![
+        format!("{} parameters", count(started.parameters)),
+        format!("{} samples", count(started.train_samples)),
+        format!("{} steps an epoch", words::count(started.steps_per_epoch)),
+        format!(
+            "{} on {}{link}",
+            words::plural(started.lanes, "lane"),
+            words::plural(started.workers, "worker")
+        ),
+    ]
 }
 
 #[cfg(test)]
@@ -166,7 +168,7 @@ mod tests {
             "run job-1",
             "train.epochs",
             "669,706 parameters",
-            "2 workers, 2 lanes over shared memory",
+            "2 lanes on 2 workers over shared memory",
             "first step after 132 ms",
             "warning: something odd",
             "accuracy",

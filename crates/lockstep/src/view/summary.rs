@@ -45,7 +45,7 @@ pub(crate) fn details(result: &RunResult, options: &Options) -> Vec<(String, Str
         tell("training", format!("{train}, {rate} samples/s"));
     }
     if let Some(hash) = &result.weights_sha256 {
-        tell("weights", format!("sha256 {hash}"));
+        tell("sha256", hash.clone());
     }
     let Some(path) = &result.run_dir else {
         return details;

@@ -4,9 +4,9 @@
 //! leaves them out where `NO_COLOR` asks for it.
 
 use super::epochs::Epochs;
-use super::plain::{STOPPING, scale};
-use super::table::{Frame, Table};
-use super::{Options, View, harmless, log_prefix, summary, words};
+use super::plain::STOPPING;
+use super::table::Frame;
+use super::{Options, View, config, harmless, log_prefix, summary, words};
 use console::{Term, style};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lockstep_train::event::{Event, Progress, RunResult, Started, Status};
@@ -76,16 +76,9 @@ impl Terminal {
 
     fn begin(&mut self, started: &Started) -> io::Result<()> {
         self.stop_spinning();
-        let mut pairs = vec![("run".to_owned(), started.run.clone())];
-        pairs.extend(started.config.iter().cloned());
-        let table = Table::for_pairs(&pairs, Frame::Rounded, self.width);
-        for (key, _) in &mut pairs {
-            *key = style(&key).cyan().to_string();
-        }
-        for line in table.pairs(&pairs) {
+        for line in config::lines(started, self.width) {
             self.say(line)?;
         }
-        self.say(style(scale(started)).dim().to_string())?;
         self.epochs = Some(Epochs::new(started, Frame::Rounded, self.width));
         self.started = Some(started.clone());
         self.spin(format!(
@@ -125,7 +118,7 @@ impl Terminal {
         let bar = &self.ranks[progress.rank];
         let prefix = if self.options.verbose {
             format!(
-                "epoch {}/{} worker {}",
+                "epoch {}/{} w{}",
                 progress.epoch, started.epochs, progress.rank
             )
         } else {
