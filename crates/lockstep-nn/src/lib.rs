@@ -21,6 +21,7 @@ pub mod optimizer;
 mod replica;
 mod schedule;
 pub mod simd;
+pub mod threads;
 
 pub use layers::Step;
 pub use layers::batch_norm::MOMENTUM as STATISTICS_SHARE;

@@ -8,6 +8,7 @@ use lockstep_gang::{
     Abort, Collective, Deadline, GangError, Link, LinkReader, Plan, Secret, Segment,
 };
 use lockstep_gang::{ShmCollective, Solo, TcpCollective};
+use lockstep_nn::threads::set_threads;
 use lockstep_store::CacheDir;
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -47,6 +48,10 @@ fn train(
     secret: &Secret,
     listener: Option<TcpListener>,
 ) -> Result<(), TrainError> {
+    set_threads(assignment.job.train.threads).map_err(|error| TrainError::Misfit {
+        key: "train.threads",
+        reason: error.to_string(),
+    })?;
     let cache = CacheDir::locate()?;
     let stop = Arc::new(AtomicBool::new(false));
     let join = |plan: Plan| join(assignment, plan, secret, listener);

@@ -12,6 +12,7 @@ mod tile;
 mod vector;
 
 use crate::simd::Isa;
+use crate::threads;
 use tile::{Product, Registers16, Registers32};
 
 /// The left operand: any strides.
@@ -54,6 +55,9 @@ pub enum Into {
     Add,
 }
 
+/// Rows below which a product is not cut for another thread.
+const ROWS_PER_THREAD: usize = 16;
+
 /// C (`m` x `n`) = A (`m` x `k`) B (`k` x `n`), or C += A B. B's rows are `b_stride` apart, C's rows
 /// `c_stride`.
 ///
@@ -80,6 +84,61 @@ pub fn gemm(
         }
         return;
     }
+    if let Some(pool) = threads::pool_for(m * n * k) {
+        let rows = m.div_ceil(pool.current_num_threads()).max(ROWS_PER_THREAD);
+        return pool.install(|| shared((m, n, k), a, b, b_stride, c, c_stride, into, rows));
+    }
+    on_this_thread((m, n, k), a, b, b_stride, c, c_stride, into);
+}
+
+/// The product cut into halves until each has at most `rows` rows, each half where a thread is free.
+#[allow(clippy::too_many_arguments)]
+fn shared(
+    (m, n, k): (usize, usize, usize),
+    a: Left<'_>,
+    b: &[f32],
+    b_stride: usize,
+    c: &mut [f32],
+    c_stride: usize,
+    into: Into,
+    rows: usize,
+) {
+    if m <= rows {
+        return on_this_thread((m, n, k), a, b, b_stride, c, c_stride, into);
+    }
+    let top = (m / 2).div_ceil(rows) * rows;
+    let (c_top, c_bottom) = c.split_at_mut(top * c_stride);
+    let below = Left {
+        data: &a.data[top * a.row..],
+        ..a
+    };
+    rayon::join(
+        || shared((top, n, k), a, b, b_stride, c_top, c_stride, into, rows),
+        || {
+            shared(
+                (m - top, n, k),
+                below,
+                b,
+                b_stride,
+                c_bottom,
+                c_stride,
+                into,
+                rows,
+            )
+        },
+    );
+}
+
+/// The product, its operands' lengths checked.
+fn on_this_thread(
+    (m, n, k): (usize, usize, usize),
+    a: Left<'_>,
+    b: &[f32],
+    b_stride: usize,
+    c: &mut [f32],
+    c_stride: usize,
+    into: Into,
+) {
     assert!(
         (m - 1) * a.row + (k - 1) * a.column < a.data.len(),
         "A is too short"
@@ -236,6 +295,18 @@ mod tests {
         ) {
             check(m, n, k, t, extra, if add { Into::Add } else { Into::Replace });
         }
+    }
+
+    #[test]
+    fn cutting_a_product_for_threads_does_not_change_its_bits() {
+        let (m, n, k) = (133, 70, 90);
+        let (a, b) = (numbers(1, m * k), numbers(2, k * n));
+        let mut whole = numbers(3, m * n);
+        let mut cut = whole.clone();
+        let a = Left::rows(&a, k);
+        on_this_thread((m, n, k), a, &b, n, &mut whole, n, Into::Add);
+        shared((m, n, k), a, &b, n, &mut cut, n, Into::Add, 16);
+        assert_eq!(whole, cut);
     }
 
     #[test]

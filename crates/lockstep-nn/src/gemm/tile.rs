@@ -6,7 +6,7 @@ use super::vector::Vector;
 const PANEL: usize = 6 * 1024;
 
 /// At so many row tiles it pays to copy a panel of B together before it is used.
-const PACK_FROM_TILES: usize = 4;
+const PACK_FROM_TILES: usize = 8;
 
 /// A product as the kernels see it: raw pointers and strides, checked by the caller.
 #[derive(Clone, Copy)]
@@ -77,13 +77,10 @@ pub(super) unsafe fn product<V: Vector, S: Shape>(p: Product) {
                     accumulate: p.accumulate || k0 > 0,
                     ..p
                 };
-                if p.m >= PACK_FROM_TILES * rows {
-                    for i in 0..depth {
-                        let (from, to) = (part.b.add(i * p.b_stride), packed.add(i * width));
-                        std::ptr::copy_nonoverlapping(from, to, width);
-                    }
+                if p.m >= PACK_FROM_TILES * rows && p.b_stride > width {
+                    pack::<V>(part, packed);
                     part.b = packed;
-                    part.b_stride = width;
+                    part.b_stride = vectors * V::LANES;
                 }
                 match (vectors, width % V::LANES == 0) {
                     (1, true) => column::<V, S, 1, false>(part),
@@ -97,6 +94,27 @@ pub(super) unsafe fn product<V: Vector, S: Shape>(p: Product) {
             j += width;
         }
         k0 += depth;
+    }
+}
+
+/// Copies a panel of B together, each row filled up to whole vectors.
+///
+/// # Safety
+/// `p.k` rows of `p.n` numbers are readable, and so many whole vectors are writable at `to`.
+#[inline(always)]
+unsafe fn pack<V: Vector>(p: Product, to: *mut f32) {
+    let vectors = p.n.div_ceil(V::LANES);
+    let tail = p.n - (vectors - 1) * V::LANES;
+    for k in 0..p.k {
+        // SAFETY: row k of the panel, whole vectors but for the last, which has `tail` numbers.
+        unsafe {
+            let (from, to) = (p.b.add(k * p.b_stride), to.add(k * vectors * V::LANES));
+            for v in 0..vectors - 1 {
+                V::load(from.add(v * V::LANES)).store(to.add(v * V::LANES));
+            }
+            let last = (vectors - 1) * V::LANES;
+            V::load_first(from.add(last), tail).store(to.add(last));
+        }
     }
 }
 

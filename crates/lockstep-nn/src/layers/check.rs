@@ -12,6 +12,9 @@ pub(crate) enum Reference<'a> {
 
 const DELTA: f64 = 1e-5;
 
+/// A layer's output as a function of its state and its input.
+pub(crate) type Definition<'a> = dyn Fn(&[f64], &[f64]) -> Vec<f64> + 'a;
+
 /// Numbers in -1..1 away from 0, where a kink would spoil a difference.
 fn numbers(seed: u64, len: usize) -> Vec<f32> {
     let mut stream = lockstep_random::Stream::new(seed, 1);
@@ -56,7 +59,7 @@ pub(crate) fn check_layer(
     rows: usize,
     inputs: usize,
     outputs: usize,
-    definition: &dyn Fn(&[f64], &[f64]) -> Vec<f64>,
+    definition: &Definition<'_>,
 ) {
     let (x, state) = (numbers(1, rows * inputs), numbers(2, layout.len()));
     let weights = numbers(3, rows * outputs);

@@ -1,0 +1,115 @@
+//! A step allocates nothing: every buffer is planned when a model is built.
+
+use lockstep_nn::{Batch, Collect, LayerSpec, Model, Optimizer, Step, optimizer};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+thread_local! {
+    /// Allocations of this thread: the test runner's own threads are not of interest.
+    static COUNT: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The system's allocator, which also counts.
+struct Counting;
+
+// SAFETY: every call is passed on to the system's allocator as it came. Counting neither allocates nor
+// unwinds: the counter is a constant at first and needs no destructor.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.set(COUNT.get() + 1);
+        // SAFETY: the caller keeps the promises that the system's allocator asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        COUNT.set(COUNT.get() + 1);
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        COUNT.set(COUNT.get() + 1);
+        // SAFETY: as above.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// How often `work` allocates.
+fn allocations(work: impl FnOnce()) -> usize {
+    let before = COUNT.get();
+    work();
+    COUNT.get() - before
+}
+
+#[test]
+fn allocations_are_counted() {
+    assert_eq!(allocations(|| drop(std::hint::black_box(Box::new(1)))), 1);
+}
+
+#[test]
+fn a_step_and_an_evaluation_allocate_nothing() {
+    const INPUTS: usize = 100;
+    const ROWS: usize = 24;
+    use LayerSpec::{BatchNorm, Dropout, Linear, Relu};
+    // The first weights are more than one chunk.
+    let layers = [
+        Linear { out: 300 },
+        BatchNorm,
+        Relu,
+        Dropout { p: 0.25 },
+        Linear { out: 70 },
+        Relu,
+        Dropout { p: 0.25 },
+        Linear { out: 10 },
+    ];
+    let mut model = Model::new(&layers, INPUTS, ROWS).unwrap();
+    let layout = model.layout().clone();
+    let state = model.initial_state(0);
+    let mut collect = Collect::new(&state, &layout);
+    let inputs: Vec<f32> = (0..ROWS * INPUTS).map(|i| (i % 17) as f32 - 8.0).collect();
+    let labels: Vec<u32> = (0..ROWS as u32).map(|i| i % 10).collect();
+    let samples: Vec<u32> = (0..ROWS as u32).collect();
+    let adam = Optimizer::Adam {
+        betas: [0.9, 0.999],
+        epsilon: 1e-8,
+        weight_decay: 0.01,
+        decoupled: true,
+    };
+    let mut trained = state.clone();
+    let mut planes = [vec![0.0; layout.parameters], vec![0.0; layout.parameters]];
+
+    let mut step = |number: u64, rows: usize| {
+        let batch = Batch {
+            inputs: &inputs[..rows * INPUTS],
+            labels: &labels[..rows],
+        };
+        let step = Step {
+            seed: 0,
+            number,
+            samples: &samples[..rows],
+            batch: rows,
+        };
+        let sum = model.gradient(&mut collect, batch, step);
+        assert_eq!(sum.rows, rows as u64);
+        let (parameters, statistics) = trained.split_at_mut(layout.parameters);
+        let (gradient, observed) = collect.gradient.split_at(layout.parameters);
+        let [first, second] = &mut planes;
+        adam.at(number, 1e-3)
+            .apply(parameters, gradient, [first, second]);
+        optimizer::blend(statistics, observed, 0.1);
+        assert!(model.evaluate(&trained, batch).loss.is_finite());
+    };
+    step(0, ROWS);
+    // A full batch and a short one.
+    for (number, rows) in [(1, ROWS), (2, 7)] {
+        assert_eq!(allocations(|| step(number, rows)), 0, "with {rows} rows");
+    }
+}
