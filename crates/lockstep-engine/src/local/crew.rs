@@ -7,7 +7,7 @@
 use super::lines::each_line;
 use super::notice::Notice;
 use lockstep_gang::{GangError, Segment};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+use rustix::process::{Pid, WaitId, WaitIdOptions};
 use std::io::{self, PipeReader, Write};
 use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
@@ -130,10 +130,11 @@ fn report_exit(rank: usize, pid: Pid, notices: &SyncSender<Notice>) {
 }
 
 /// Has the kernel kill the child as soon as the thread that spawns it ends.
+#[cfg(target_os = "linux")]
 fn die_with_parent(command: &mut Command) {
     let parent = rustix::process::getpid();
     let arrange = move || {
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
         // The parent may have died before the arrangement was made.
         if rustix::process::getppid() != Some(parent) {
             return Err(io::ErrorKind::BrokenPipe.into());
@@ -145,27 +146,30 @@ fn die_with_parent(command: &mut Command) {
     unsafe { command.pre_exec(arrange) };
 }
 
+/// Elsewhere a worker notices by its standard input and its control link that its parent died.
+#[cfg(not(target_os = "linux"))]
+fn die_with_parent(_command: &mut Command) {}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
     use std::sync::mpsc::{Receiver, sync_channel};
-    use std::sync::{Mutex, MutexGuard, PoisonError};
     use std::time::Duration;
 
-    /// A script cannot be executed while any process has it open for writing, and a fork in another
-    /// test would inherit that: these tests take turns.
-    fn turn() -> MutexGuard<'static, ()> {
-        static TURN: Mutex<()> = Mutex::new(());
-        TURN.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// An executable that stands for a worker and does what the script says.
+    ///
+    /// A script cannot be executed while any process has it open for writing, which a fork in
+    /// another test would inherit from this one: so a shell writes it.
     fn script(folder: &tempfile::TempDir, body: &str) -> Command {
         let path = folder.path().join("worker.sh");
-        std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let mut shell = Command::new("sh");
+        shell.args([
+            "-c",
+            r#"printf '#!/bin/sh\n%s\n' "$1" > "$2" && chmod +x "$2""#,
+        ]);
+        let written = shell.args(["sh", body]).arg(&path).status().unwrap();
+        assert!(written.success());
         Command::new(path)
     }
 
@@ -179,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_worker_gets_its_invitation_and_both_its_streams_arrive_in_order() {
-        let (_turn, folder) = (turn(), tempfile::tempdir().unwrap());
+        let folder = tempfile::tempdir().unwrap();
         let exe = script(
             &folder,
             "read line; echo \"got $line\"; echo two >&2; echo three",
@@ -202,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_dropped_crew_leaves_no_process() {
-        let (_turn, folder) = (turn(), tempfile::tempdir().unwrap());
+        let folder = tempfile::tempdir().unwrap();
         let (sender, _notices) = sync_channel(16);
         let mut crew = Crew::default();
         for _ in 0..2 {
@@ -217,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_worker_dies_with_the_thread_that_spawned_it() {
-        let (_turn, folder) = (turn(), tempfile::tempdir().unwrap());
+        let folder = tempfile::tempdir().unwrap();
         let exe = script(&folder, "exec sleep 1000");
         let (sender, notices) = sync_channel(16);
         let spawned = thread::spawn(move || {

@@ -47,6 +47,9 @@ pub(crate) fn details(result: &RunResult, options: &Options) -> Vec<(String, Str
     if let Some(hash) = &result.weights_sha256 {
         tell("sha256", hash.clone());
     }
+    if let (Status::Interrupted, Some(note)) = (result.status, &result.error) {
+        tell("note", note.clone());
+    }
     let Some(path) = &result.run_dir else {
         return details;
     };

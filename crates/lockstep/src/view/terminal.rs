@@ -22,6 +22,8 @@ const REFRESH: u8 = 15;
 /// The view for people.
 pub(crate) struct Terminal {
     bars: MultiProgress,
+    /// For what stays.
+    lines: Term,
     width: usize,
     options: Options,
     /// A bar a worker; rank 0's stands for the gang and is the only one unless verbose.
@@ -35,14 +37,12 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Writes to this process's standard output.
     pub(crate) fn new(options: Options) -> Self {
-        Self::on(Term::buffered_stdout(), options)
-    }
-
-    fn on(term: Term, options: Options) -> Self {
-        let width = usize::from(term.size().1).min(WIDEST);
-        let target = ProgressDrawTarget::term(term, REFRESH);
+        let lines = Term::stdout();
+        let width = usize::from(lines.size().1).min(WIDEST);
+        let target = ProgressDrawTarget::term(Term::buffered_stdout(), REFRESH);
         Self {
             bars: MultiProgress::with_draw_target(target),
+            lines,
             width,
             options,
             ranks: Vec::new(),
@@ -53,9 +53,7 @@ impl Terminal {
     }
 
     fn say(&self, line: impl AsRef<str>) -> io::Result<()> {
-        // An empty line would be swallowed.
-        let line = line.as_ref();
-        self.bars.println(if line.is_empty() { " " } else { line })
+        self.bars.suspend(|| self.lines.write_line(line.as_ref()))
     }
 
     fn spin(&mut self, message: String) {
