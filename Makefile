@@ -1,0 +1,53 @@
+# `make` alone says what there is. Everything a target brings lies in target/ and .cache/.
+
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+LOCKSTEP := $(TARGET)/release/lockstep
+export LOCKSTEP_CACHE ?= $(CURDIR)/.cache
+
+.PHONY: help demo test test-fast bench-train clean release cargo components
+
+help: ## Say what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+
+demo: release ## Build, bring Fashion-MNIST, and train it on two workers
+	@$(LOCKSTEP) data get fashion-mnist
+	@$(LOCKSTEP) run examples/fashion-mnist.toml --workers 2 --epochs 10
+
+test: components ## Run every check: format, clippy, docs, unit and end-to-end tests
+	@echo "== format"
+	@cargo fmt --all --check
+	@echo "== clippy"
+	@cargo clippy --quiet --workspace --all-targets -- -D warnings
+	@echo "== docs"
+	@RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --workspace --no-deps
+	@echo "== tests"
+	@cargo test --workspace --no-fail-fast
+
+test-fast: cargo ## Run the unit tests only
+	@cargo test --workspace --lib --bins
+
+bench-train: release ## Compare with PyTorch, side by side (BENCH_ARGS="--rounds 5 --write-docs")
+	@command -v python3 > /dev/null || { echo "python3 is missing: the benchmark is written in it" >&2; exit 1; }
+	@$(LOCKSTEP) data get fashion-mnist
+	@python3 bench/train.py --lockstep $(LOCKSTEP) $(BENCH_ARGS)
+
+clean: ## Remove what was built and brought
+	@rm -rf target .cache bench/results
+
+release: cargo
+	@cargo build --release --package lockstep
+
+cargo:
+	@command -v cargo > /dev/null || { \
+		echo "cargo is missing: install Rust from https://rustup.rs, then run this again" >&2; exit 1; }
+	@command -v cc > /dev/null || { \
+		echo "cc is missing: Rust links with it; install a C compiler (Debian: apt install gcc)" >&2; exit 1; }
+
+# The formatter and the linter are parts of the toolchain that a minimal install leaves out.
+components: cargo
+	@for part in fmt:rustfmt clippy:clippy; do \
+		cargo "$${part%%:*}" --version > /dev/null 2>&1 && continue; \
+		command -v rustup > /dev/null || { \
+			echo "cargo $${part%%:*} is missing, and so is rustup, which would bring it" >&2; exit 1; }; \
+		rustup component add "$${part#*:}" || exit 1; \
+	done
