@@ -1,9 +1,12 @@
-//! Matrix products whose every output is one chain of fused multiply-adds in the order of `k`.
+//! Matrix products whose every output is one chain of fused multiply-adds in the order of the depth.
 //!
 //! That order is the whole of the numerics: it depends neither on the machine's vector width, nor on
 //! the tiling, nor on how many rows are computed in one call, so the same inputs give the same bits on
 //! every machine. Vectors run across the columns of C; A's elements are broadcast from wherever they
 //! lie, so A may be transposed for nothing. B's and C's rows are contiguous.
+//!
+//! Rows and depth may each be two nested loops with strides of their own ([`Span`], [`Walk`]): that is
+//! what a convolution over an image is, without a copy of its patches.
 //!
 //! Measured against the `gemm` crate on the shapes of a dense layer in
 //! `docs/decisions/0001-own-matrix-product.md`.
@@ -15,15 +18,56 @@ use crate::simd::Isa;
 use crate::threads;
 use tile::{Product, Registers16, Registers32};
 
+/// A dimension that is walked as two nested loops: its length is `outer * inner`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Turns of the outer loop.
+    pub outer: usize,
+    /// Turns of the inner loop.
+    pub inner: usize,
+}
+
+impl Span {
+    /// A dimension of one loop.
+    pub fn flat(inner: usize) -> Self {
+        Self { outer: 1, inner }
+    }
+
+    fn is_empty(self) -> bool {
+        self.outer == 0 || self.inner == 0
+    }
+}
+
+/// How far apart the elements of such a dimension lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Walk {
+    /// From one turn of the outer loop to the next.
+    pub outer: usize,
+    /// From one turn of the inner loop to the next.
+    pub inner: usize,
+}
+
+impl Walk {
+    /// A dimension of one loop.
+    pub fn flat(inner: usize) -> Self {
+        Self { outer: 0, inner }
+    }
+
+    /// Distance from the first element to the last.
+    fn reach(self, span: Span) -> usize {
+        (span.outer - 1) * self.outer + (span.inner - 1) * self.inner
+    }
+}
+
 /// The left operand: any strides.
 #[derive(Debug, Clone, Copy)]
 pub struct Left<'a> {
     /// The elements.
     pub data: &'a [f32],
-    /// Distance from a row to the next.
-    pub row: usize,
-    /// Distance from a column to the next.
-    pub column: usize,
+    /// How its rows lie.
+    pub rows: Walk,
+    /// How its columns lie.
+    pub depth: Walk,
 }
 
 impl<'a> Left<'a> {
@@ -31,8 +75,8 @@ impl<'a> Left<'a> {
     pub fn rows(data: &'a [f32], width: usize) -> Self {
         Self {
             data,
-            row: width,
-            column: 1,
+            rows: Walk::flat(width),
+            depth: Walk::flat(1),
         }
     }
 
@@ -40,8 +84,8 @@ impl<'a> Left<'a> {
     pub fn transposed(data: &'a [f32], width: usize) -> Self {
         Self {
             data,
-            row: 1,
-            column: width,
+            rows: Walk::flat(1),
+            depth: Walk::flat(width),
         }
     }
 }
@@ -55,6 +99,17 @@ pub enum Into {
     Add,
 }
 
+/// The shape of a product: rows of A and C, columns of B and C, and what is summed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Rows of A and C.
+    pub rows: Span,
+    /// Columns of B and C.
+    pub columns: usize,
+    /// Columns of A, rows of B.
+    pub depth: Span,
+}
+
 /// Rows below which a product is not cut for another thread.
 const ROWS_PER_THREAD: usize = 16;
 
@@ -63,7 +118,6 @@ const ROWS_PER_THREAD: usize = 16;
 ///
 /// # Panics
 /// When an operand is too short for its shape.
-#[allow(clippy::too_many_arguments)]
 pub fn gemm(
     (m, n, k): (usize, usize, usize),
     a: Left<'_>,
@@ -73,95 +127,116 @@ pub fn gemm(
     c_stride: usize,
     into: Into,
 ) {
-    if m == 0 || n == 0 {
+    let shape = Shape {
+        rows: Span::flat(m),
+        columns: n,
+        depth: Span::flat(k),
+    };
+    let walk = Walk::flat(c_stride);
+    if let Some(pool) = threads::pool_for(m * n * k) {
+        let rows = m.div_ceil(pool.current_num_threads()).max(ROWS_PER_THREAD);
+        return pool.install(|| shared(shape, a, (b, b_stride), c, walk, into, rows));
+    }
+    nested(shape, a, (b, b_stride), c, walk, into);
+}
+
+/// The product cut into halves until each has at most `rows` rows, each half where a thread is free.
+fn shared(
+    shape: Shape,
+    a: Left<'_>,
+    b: (&[f32], usize),
+    c: &mut [f32],
+    walk: Walk,
+    into: Into,
+    rows: usize,
+) {
+    let all = shape.rows.inner;
+    if all <= rows {
+        return nested(shape, a, b, c, walk, into);
+    }
+    let top = (all / 2).div_ceil(rows) * rows;
+    let (c_top, c_bottom) = c.split_at_mut(top * walk.inner);
+    let below = Left {
+        data: &a.data[top * a.rows.inner..],
+        ..a
+    };
+    let part = |rows| Shape {
+        rows: Span::flat(rows),
+        ..shape
+    };
+    rayon::join(
+        || shared(part(top), a, b, c_top, walk, into, rows),
+        || shared(part(all - top), below, b, c_bottom, walk, into, rows),
+    );
+}
+
+/// The product over nested loops, on this thread. `b` comes with the distance between its rows, which
+/// follow each other in the order of the depth.
+///
+/// # Panics
+/// When an operand is too short for its shape.
+pub fn nested(
+    shape: Shape,
+    a: Left<'_>,
+    (b, b_stride): (&[f32], usize),
+    c: &mut [f32],
+    c_rows: Walk,
+    into: Into,
+) {
+    let Shape {
+        rows,
+        columns,
+        depth,
+    } = shape;
+    if rows.is_empty() || columns == 0 {
         return;
     }
-    if k == 0 {
+    if depth.is_empty() {
         if into == Into::Replace {
-            for row in c.chunks_mut(c_stride).take(m) {
-                row[..n].fill(0.0);
+            for row in 0..rows.outer * rows.inner {
+                let at = row / rows.inner * c_rows.outer + row % rows.inner * c_rows.inner;
+                c[at..at + columns].fill(0.0);
             }
         }
         return;
     }
-    if let Some(pool) = threads::pool_for(m * n * k) {
-        let rows = m.div_ceil(pool.current_num_threads()).max(ROWS_PER_THREAD);
-        return pool.install(|| shared((m, n, k), a, b, b_stride, c, c_stride, into, rows));
-    }
-    on_this_thread((m, n, k), a, b, b_stride, c, c_stride, into);
-}
-
-/// The product cut into halves until each has at most `rows` rows, each half where a thread is free.
-#[allow(clippy::too_many_arguments)]
-fn shared(
-    (m, n, k): (usize, usize, usize),
-    a: Left<'_>,
-    b: &[f32],
-    b_stride: usize,
-    c: &mut [f32],
-    c_stride: usize,
-    into: Into,
-    rows: usize,
-) {
-    if m <= rows {
-        return on_this_thread((m, n, k), a, b, b_stride, c, c_stride, into);
-    }
-    let top = (m / 2).div_ceil(rows) * rows;
-    let (c_top, c_bottom) = c.split_at_mut(top * c_stride);
-    let below = Left {
-        data: &a.data[top * a.row..],
-        ..a
-    };
-    rayon::join(
-        || shared((top, n, k), a, b, b_stride, c_top, c_stride, into, rows),
-        || {
-            shared(
-                (m - top, n, k),
-                below,
-                b,
-                b_stride,
-                c_bottom,
-                c_stride,
-                into,
-                rows,
-            )
-        },
-    );
-}
-
-/// The product, its operands' lengths checked.
-fn on_this_thread(
-    (m, n, k): (usize, usize, usize),
-    a: Left<'_>,
-    b: &[f32],
-    b_stride: usize,
-    c: &mut [f32],
-    c_stride: usize,
-    into: Into,
-) {
     assert!(
-        (m - 1) * a.row + (k - 1) * a.column < a.data.len(),
+        a.rows.reach(rows) + a.depth.reach(depth) < a.data.len(),
         "A is too short"
     );
-    assert!((k - 1) * b_stride + n <= b.len(), "B is too short");
-    assert!((m - 1) * c_stride + n <= c.len(), "C is too short");
+    let b_rows = depth.outer * depth.inner;
+    assert!(
+        (b_rows - 1) * b_stride + columns <= b.len(),
+        "B is too short"
+    );
+    assert!(c_rows.reach(rows) + columns <= c.len(), "C is too short");
     let product = Product {
-        m,
-        n,
-        k,
+        rows,
+        columns,
+        depth,
         a: a.data.as_ptr(),
-        a_strides: (a.row, a.column),
+        a_rows: a.rows,
+        a_depth: a.depth,
         b: b.as_ptr(),
         b_stride,
         c: c.as_mut_ptr(),
-        c_stride,
+        c_rows,
         accumulate: into == Into::Add,
     };
     // SAFETY: the asserts above put the last element of each operand, and with it every other, inside
     // its slice; `c` is borrowed mutably, so it overlaps neither of the others; each kernel runs only
     // at a level that the machine was detected to have.
+    unsafe { run(Isa::current(), product) }
+}
+
+/// Computes a product at a level.
+///
+/// # Safety
+/// All elements are accessible, C overlaps neither A nor B, and the machine has the level.
+unsafe fn run(level: Isa, product: Product) {
+    // SAFETY: by this function's contract.
     unsafe {
-        match Isa::current() {
+        match level {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => avx512(product),
             #[cfg(target_arch = "x86_64")]
@@ -174,19 +249,19 @@ fn on_this_thread(
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
 unsafe fn avx512(p: Product) {
-    // SAFETY: by `gemm`'s checks.
+    // SAFETY: by `run`'s contract.
     unsafe { tile::product::<vector::x86::Wide, Registers32>(p) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn avx2(p: Product) {
-    // SAFETY: by `gemm`'s checks.
+    // SAFETY: by `run`'s contract.
     unsafe { tile::product::<vector::x86::Half, Registers16>(p) }
 }
 
 unsafe fn portable(p: Product) {
-    // SAFETY: by `gemm`'s checks.
+    // SAFETY: by `run`'s contract.
     unsafe { tile::product::<vector::Plain, Registers16>(p) }
 }
 
@@ -197,23 +272,23 @@ mod tests {
 
     /// The definition: one chain a number.
     fn reference(
-        (m, n, k): (usize, usize, usize),
+        shape: Shape,
         a: Left<'_>,
-        b: &[f32],
-        b_stride: usize,
+        (b, b_stride): (&[f32], usize),
         c: &mut [f32],
-        c_stride: usize,
+        c_rows: Walk,
         into: Into,
     ) {
-        for i in 0..m {
-            for j in 0..n {
-                let start = if into == Into::Add {
-                    c[i * c_stride + j]
-                } else {
-                    0.0
-                };
-                c[i * c_stride + j] = (0..k).fold(start, |sum, p| {
-                    a.data[i * a.row + p * a.column].mul_add(b[p * b_stride + j], sum)
+        let place = |walk: Walk, span: Span, at: usize| {
+            at / span.inner * walk.outer + at % span.inner * walk.inner
+        };
+        for i in 0..shape.rows.outer * shape.rows.inner {
+            for j in 0..shape.columns {
+                let to = place(c_rows, shape.rows, i) + j;
+                let start = if into == Into::Add { c[to] } else { 0.0 };
+                c[to] = (0..shape.depth.outer * shape.depth.inner).fold(start, |sum, k| {
+                    let from = place(a.rows, shape.rows, i) + place(a.depth, shape.depth, k);
+                    a.data[from].mul_add(b[k * b_stride + j], sum)
                 });
             }
         }
@@ -224,66 +299,72 @@ mod tests {
         (0..len).map(|_| stream.unit_f32() - 0.5).collect()
     }
 
-    fn check(m: usize, n: usize, k: usize, transposed: bool, extra: usize, into: Into) {
-        let a = numbers(1, m * k);
-        let a = if transposed {
-            Left::transposed(&a, m)
-        } else {
-            Left::rows(&a, k)
+    /// Compares every level with the definition, to the bit.
+    fn check(shape: Shape, a_walks: (Walk, Walk), extra: usize, c_rows: Walk, into: Into) {
+        let (rows, depth) = a_walks;
+        let a = numbers(1, rows.reach(shape.rows) + depth.reach(shape.depth) + 1);
+        let a = Left {
+            data: &a,
+            rows,
+            depth,
         };
-        let b = numbers(2, k * (n + extra));
-        let mut expected = numbers(3, m * (n + extra));
-        let shape = (m, n, k);
-        let mut results = vec![expected.clone(); 3];
-        let mut levels = vec![Isa::Portable];
-        levels.extend(
-            [Isa::Avx2, Isa::Avx512]
-                .into_iter()
-                .filter(|&l| l <= Isa::detect()),
-        );
-        reference(shape, a, &b, n + extra, &mut expected, n + extra, into);
-        for (level, c) in levels.into_iter().zip(&mut results) {
-            let p = Product {
-                m,
-                n,
-                k,
+        let b_stride = shape.columns + extra;
+        let b = numbers(2, shape.depth.outer * shape.depth.inner * b_stride);
+        let start = numbers(3, c_rows.reach(shape.rows) + b_stride);
+        let mut expected = start.clone();
+        reference(shape, a, (&b, b_stride), &mut expected, c_rows, into);
+        for level in [Isa::Portable, Isa::Avx2, Isa::Avx512] {
+            if level > Isa::detect() {
+                continue;
+            }
+            let mut c = start.clone();
+            let product = Product {
+                rows: shape.rows,
+                columns: shape.columns,
+                depth: shape.depth,
                 a: a.data.as_ptr(),
-                a_strides: (a.row, a.column),
+                a_rows: rows,
+                a_depth: depth,
                 b: b.as_ptr(),
-                b_stride: n + extra,
+                b_stride,
                 c: c.as_mut_ptr(),
-                c_stride: n + extra,
+                c_rows,
                 accumulate: into == Into::Add,
             };
             // SAFETY: the operands were made for this shape, and the level is there.
-            unsafe {
-                match level {
-                    #[cfg(target_arch = "x86_64")]
-                    Isa::Avx512 => avx512(p),
-                    #[cfg(target_arch = "x86_64")]
-                    Isa::Avx2 => avx2(p),
-                    _ => portable(p),
-                }
-            }
-            let same = c
-                .iter()
-                .zip(&expected)
-                .all(|(x, y)| x.to_bits() == y.to_bits());
-            assert!(same, "{level:?} differs at {m}x{n}x{k}");
+            unsafe { run(level, product) };
+            let same = c.iter().zip(&expected);
+            assert!(
+                same.clone().all(|(x, y)| x.to_bits() == y.to_bits()),
+                "{level:?} differs at {shape:?}"
+            );
         }
+    }
+
+    fn check_flat((m, n, k): (usize, usize, usize), transposed: bool, extra: usize, into: Into) {
+        let shape = Shape {
+            rows: Span::flat(m),
+            columns: n,
+            depth: Span::flat(k),
+        };
+        let walks = match transposed {
+            true => (Walk::flat(1), Walk::flat(m)),
+            false => (Walk::flat(k), Walk::flat(1)),
+        };
+        check(shape, walks, extra, Walk::flat(n + extra), into);
     }
 
     #[test]
     fn every_level_gives_the_bits_of_the_definition() {
-        for (m, n, k) in [
+        for shape in [
             (1, 1, 1),
             (16, 512, 784),
             (3, 10, 512),
             (33, 47, 300),
             (64, 96, 16),
         ] {
-            check(m, n, k, false, 0, Into::Replace);
-            check(m, n, k, true, 5, Into::Add);
+            check_flat(shape, false, 0, Into::Replace);
+            check_flat(shape, true, 5, Into::Add);
         }
     }
 
@@ -293,7 +374,24 @@ mod tests {
         fn odd_shapes_give_the_bits_of_the_definition(
             m in 1usize..70, n in 1usize..110, k in 1usize..280, t: bool, extra in 0usize..9, add: bool,
         ) {
-            check(m, n, k, t, extra, if add { Into::Add } else { Into::Replace });
+            check_flat((m, n, k), t, extra, if add { Into::Add } else { Into::Replace });
+        }
+
+        #[test]
+        fn nested_loops_give_the_bits_of_the_definition(
+            rows in (1usize..6, 1usize..20), depth in (1usize..6, 1usize..150), n in 1usize..70,
+            strides in (1usize..40, 1usize..5, 1usize..200, 1usize..3), gap in 0usize..20, add: bool,
+        ) {
+            let shape = Shape {
+                rows: Span { outer: rows.0, inner: rows.1 },
+                columns: n,
+                depth: Span { outer: depth.0, inner: depth.1 },
+            };
+            let a_rows = Walk { outer: strides.0, inner: strides.1 };
+            let a_depth = Walk { outer: strides.2, inner: strides.3 };
+            let c_rows = Walk { outer: rows.1 * (n + 3) + gap, inner: n + 3 };
+            let into = if add { Into::Add } else { Into::Replace };
+            check(shape, (a_rows, a_depth), 3, c_rows, into);
         }
     }
 
@@ -303,9 +401,14 @@ mod tests {
         let (a, b) = (numbers(1, m * k), numbers(2, k * n));
         let mut whole = numbers(3, m * n);
         let mut cut = whole.clone();
-        let a = Left::rows(&a, k);
-        on_this_thread((m, n, k), a, &b, n, &mut whole, n, Into::Add);
-        shared((m, n, k), a, &b, n, &mut cut, n, Into::Add, 16);
+        let shape = Shape {
+            rows: Span::flat(m),
+            columns: n,
+            depth: Span::flat(k),
+        };
+        let (a, b, walk) = (Left::rows(&a, k), (&b[..], n), Walk::flat(n));
+        nested(shape, a, b, &mut whole, walk, Into::Add);
+        shared(shape, a, b, &mut cut, walk, Into::Add, 16);
         assert_eq!(whole, cut);
     }
 
@@ -329,14 +432,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "B is too short")]
     fn an_operand_that_is_too_short_is_refused() {
-        gemm(
-            (2, 2, 2),
-            Left::rows(&[0.0; 4], 2),
-            &[0.0; 3],
-            2,
-            &mut [0.0; 4],
-            2,
-            Into::Replace,
-        );
+        let a = Left::rows(&[0.0; 4], 2);
+        gemm((2, 2, 2), a, &[0.0; 3], 2, &mut [0.0; 4], 2, Into::Replace);
     }
 }

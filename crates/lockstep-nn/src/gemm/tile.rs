@@ -1,6 +1,7 @@
-//! The innermost loops: one tile of the output lives in registers while `k` runs.
+//! The innermost loops: one tile of the output lives in registers while the depth runs.
 
 use super::vector::Vector;
+use super::{Span, Walk};
 
 /// Numbers of a packed panel of B: it must fit the first-level cache beside a few rows of A.
 const PANEL: usize = 6 * 1024;
@@ -11,24 +12,23 @@ const PACK_FROM_TILES: usize = 8;
 /// A product as the kernels see it: raw pointers and strides, checked by the caller.
 #[derive(Clone, Copy)]
 pub(super) struct Product {
-    pub(super) m: usize,
-    pub(super) n: usize,
-    pub(super) k: usize,
+    pub(super) rows: Span,
+    pub(super) columns: usize,
+    pub(super) depth: Span,
     pub(super) a: *const f32,
-    /// Distance between A's rows and between its columns.
-    pub(super) a_strides: (usize, usize),
+    pub(super) a_rows: Walk,
+    pub(super) a_depth: Walk,
     pub(super) b: *const f32,
     /// Distance between B's rows; its columns are adjacent.
     pub(super) b_stride: usize,
     pub(super) c: *mut f32,
-    /// Distance between C's rows; its columns are adjacent.
-    pub(super) c_stride: usize,
+    /// How C's rows lie; its columns are adjacent.
+    pub(super) c_rows: Walk,
     /// Whether the product is added to what C holds.
     pub(super) accumulate: bool,
 }
 
-/// Rows of a register tile for 1, 2 and 3 vectors across; each number is a sum of powers of two below
-/// it, so that the remainders need few kernels.
+/// The most rows of a register tile for 1, 2 and 3 vectors across.
 pub(super) trait Shape {
     const ROWS: [usize; 3];
 }
@@ -46,117 +46,159 @@ impl Shape for Registers16 {
 }
 
 /// Computes the whole product. Every element of C is one chain of fused multiply-adds in the order of
-/// k, whatever the tiling: blocks of k go through memory exactly.
+/// the depth, whatever the tiling: parts of the depth go through memory exactly.
 ///
 /// # Safety
 /// All elements that `p` describes are accessible, and C overlaps neither A nor B.
 #[inline(always)]
 pub(super) unsafe fn product<V: Vector, S: Shape>(p: Product) {
-    let panel_width = 3 * V::LANES;
-    let block = PANEL / panel_width;
+    let block = PANEL / (3 * V::LANES);
+    // Either a part of one inner loop, or several whole inner loops.
+    let inner = p.depth.inner.min(block);
+    let outer = (block / p.depth.inner).max(1);
+    let mut o = 0;
+    while o < p.depth.outer {
+        let mut i = 0;
+        while i < p.depth.inner {
+            let depth = Span {
+                outer: outer.min(p.depth.outer - o),
+                inner: inner.min(p.depth.inner - i),
+            };
+            // SAFETY: the part lies inside the operands' depth.
+            unsafe {
+                panels::<V, S>(Product {
+                    depth,
+                    a: p.a.add(o * p.a_depth.outer + i * p.a_depth.inner),
+                    b: p.b.add((o * p.depth.inner + i) * p.b_stride),
+                    accumulate: p.accumulate || o + i > 0,
+                    ..p
+                });
+            }
+            i += inner;
+        }
+        o += outer;
+    }
+}
+
+/// A product whose depth is one block: its columns, panel by panel.
+///
+/// # Safety
+/// As for [`product`]; `depth x 3` vectors fit a packed panel.
+#[inline(always)]
+unsafe fn panels<V: Vector, S: Shape>(p: Product) {
     let mut packed = [std::mem::MaybeUninit::<f32>::uninit(); PANEL];
     let packed = packed.as_mut_ptr().cast::<f32>();
-
-    let mut k0 = 0;
-    while k0 < p.k {
-        let depth = block.min(p.k - k0);
-        let mut j = 0;
-        while j < p.n {
-            let width = panel_width.min(p.n - j);
-            let vectors = width.div_ceil(V::LANES);
-            let rows = S::ROWS[vectors - 1];
-            // SAFETY: rows k0..k0+depth and columns j..j+width lie inside the operands, and a panel of
-            // depth x panel_width fits the packing buffer by the choice of `block`.
-            unsafe {
-                let mut part = Product {
-                    k: depth,
-                    n: width,
-                    a: p.a.add(k0 * p.a_strides.1),
-                    b: p.b.add(k0 * p.b_stride + j),
-                    c: p.c.add(j),
-                    accumulate: p.accumulate || k0 > 0,
-                    ..p
-                };
-                if p.m >= PACK_FROM_TILES * rows && p.b_stride > width {
-                    pack::<V>(part, packed);
-                    part.b = packed;
-                    part.b_stride = vectors * V::LANES;
-                }
-                match (vectors, width % V::LANES == 0) {
-                    (1, true) => column::<V, S, 1, false>(part),
-                    (1, false) => column::<V, S, 1, true>(part),
-                    (2, true) => column::<V, S, 2, false>(part),
-                    (2, false) => column::<V, S, 2, true>(part),
-                    (_, true) => column::<V, S, 3, false>(part),
-                    (_, false) => column::<V, S, 3, true>(part),
-                }
+    let mut j = 0;
+    while j < p.columns {
+        // Four vectors are two and two: a single one would leave registers unused.
+        let vectors = match (p.columns - j).div_ceil(V::LANES) {
+            4 => 2,
+            left => left.min(3),
+        };
+        let width = (vectors * V::LANES).min(p.columns - j);
+        let tiles = p.rows.outer * p.rows.inner.div_ceil(S::ROWS[vectors - 1]);
+        // SAFETY: columns j..j+width lie inside B and C, and the panel fits the packing buffer.
+        unsafe {
+            let mut part = Product {
+                columns: width,
+                b: p.b.add(j),
+                c: p.c.add(j),
+                ..p
+            };
+            if tiles >= PACK_FROM_TILES && p.b_stride > width {
+                pack::<V>(part, packed);
+                part.b = packed;
+                part.b_stride = vectors * V::LANES;
             }
-            j += width;
+            match (vectors, width.is_multiple_of(V::LANES)) {
+                (1, true) => panel::<V, S, 1, false>(part),
+                (1, false) => panel::<V, S, 1, true>(part),
+                (2, true) => panel::<V, S, 2, false>(part),
+                (2, false) => panel::<V, S, 2, true>(part),
+                (_, true) => panel::<V, S, 3, false>(part),
+                (_, false) => panel::<V, S, 3, true>(part),
+            }
         }
-        k0 += depth;
+        j += width;
     }
 }
 
 /// Copies a panel of B together, each row filled up to whole vectors.
 ///
 /// # Safety
-/// `p.k` rows of `p.n` numbers are readable, and so many whole vectors are writable at `to`.
+/// The panel is readable, and so many whole vectors are writable at `to`.
 #[inline(always)]
 unsafe fn pack<V: Vector>(p: Product, to: *mut f32) {
-    let vectors = p.n.div_ceil(V::LANES);
-    let tail = p.n - (vectors - 1) * V::LANES;
-    for k in 0..p.k {
-        // SAFETY: row k of the panel, whole vectors but for the last, which has `tail` numbers.
+    let vectors = p.columns.div_ceil(V::LANES);
+    let last = (vectors - 1) * V::LANES;
+    for k in 0..p.depth.outer * p.depth.inner {
+        // SAFETY: row k of the panel, whole vectors but for the last, which may be cut.
         unsafe {
             let (from, to) = (p.b.add(k * p.b_stride), to.add(k * vectors * V::LANES));
             for v in 0..vectors - 1 {
                 V::load(from.add(v * V::LANES)).store(to.add(v * V::LANES));
             }
-            let last = (vectors - 1) * V::LANES;
-            V::load_first(from.add(last), tail).store(to.add(last));
+            V::load_first(from.add(last), p.columns - last).store(to.add(last));
         }
     }
 }
 
-/// One column of tiles, `NV` vectors wide, from the first row to the last.
+/// One panel, `NV` vectors wide, from the first row to the last.
 ///
 /// # Safety
 /// As for [`product`].
 #[inline(always)]
-unsafe fn column<V: Vector, S: Shape, const NV: usize, const TAIL: bool>(p: Product) {
-    let mut i = 0;
-    while i < p.m {
-        let left = p.m - i;
-        // SAFETY: the tile's rows i..i+rows lie inside A and C.
-        unsafe {
-            let part = Product {
-                a: p.a.add(i * p.a_strides.0),
-                c: p.c.add(i * p.c_stride),
-                ..p
-            };
-            let best = S::ROWS[NV - 1];
-            i += match left.min(best) {
-                16.. => tile::<V, 16, NV, TAIL>(part),
-                12.. if best == 12 => tile::<V, 12, NV, TAIL>(part),
-                8.. => tile::<V, 8, NV, TAIL>(part),
-                6.. if best == 6 => tile::<V, 6, NV, TAIL>(part),
-                4.. => tile::<V, 4, NV, TAIL>(part),
-                2.. => tile::<V, 2, NV, TAIL>(part),
-                _ => tile::<V, 1, NV, TAIL>(part),
-            };
+unsafe fn panel<V: Vector, S: Shape, const NV: usize, const TAIL: bool>(p: Product) {
+    for outer in 0..p.rows.outer {
+        let mut i = 0;
+        while i < p.rows.inner {
+            // SAFETY: the tile's rows lie inside A and C.
+            unsafe {
+                let part = Product {
+                    a: p.a.add(outer * p.a_rows.outer + i * p.a_rows.inner),
+                    c: p.c.add(outer * p.c_rows.outer + i * p.c_rows.inner),
+                    ..p
+                };
+                i += match tile_rows(p.rows.inner - i, S::ROWS[NV - 1]) {
+                    16 => tile::<V, 16, NV, TAIL>(part),
+                    12 => tile::<V, 12, NV, TAIL>(part),
+                    8 => tile::<V, 8, NV, TAIL>(part),
+                    7 => tile::<V, 7, NV, TAIL>(part),
+                    6 => tile::<V, 6, NV, TAIL>(part),
+                    5 => tile::<V, 5, NV, TAIL>(part),
+                    4 => tile::<V, 4, NV, TAIL>(part),
+                    3 => tile::<V, 3, NV, TAIL>(part),
+                    2 => tile::<V, 2, NV, TAIL>(part),
+                    _ => tile::<V, 1, NV, TAIL>(part),
+                };
+            }
         }
+    }
+}
+
+/// How many rows the next tile takes of those that are left: the most that fit the registers, but
+/// rather two middling tiles than a full one and a sliver.
+#[inline(always)]
+fn tile_rows(left: usize, most: usize) -> usize {
+    if left > most && left - most < 4 && left < 16 {
+        return left.div_ceil(2);
+    }
+    match left.min(most) {
+        9..=11 if most != 12 => 8,
+        9..=11 => left.div_ceil(2),
+        13..=15 => 8,
+        rows => rows,
     }
 }
 
 /// A tile of `MR` rows and `NV` vectors; with `TAIL` the last vector is only partly inside.
 ///
 /// # Safety
-/// As for [`product`], with at least `MR` rows and `p.n` columns.
+/// As for [`product`], with at least `MR` inner rows.
 #[inline(always)]
 unsafe fn tile<V: Vector, const MR: usize, const NV: usize, const TAIL: bool>(p: Product) -> usize {
-    let tail = p.n - (NV - 1) * V::LANES;
-    let (a_row, a_column) = p.a_strides;
-    // SAFETY: every access is to a row below MR, a column below p.n and a k below p.k.
+    let tail = p.columns - (NV - 1) * V::LANES;
+    // SAFETY: every access is to a row below MR, a column below p.columns and a depth inside p.depth.
     unsafe {
         let load = |base: *const f32, v: usize| {
             let at = base.add(v * V::LANES);
@@ -170,23 +212,27 @@ unsafe fn tile<V: Vector, const MR: usize, const NV: usize, const TAIL: bool>(p:
         if p.accumulate {
             for (i, row) in sums.iter_mut().enumerate() {
                 for (v, sum) in row.iter_mut().enumerate() {
-                    *sum = load(p.c.add(i * p.c_stride), v);
+                    *sum = load(p.c.add(i * p.c_rows.inner), v);
                 }
             }
         }
-        for k in 0..p.k {
-            let b_row = p.b.add(k * p.b_stride);
-            let b: [V; NV] = std::array::from_fn(|v| load(b_row, v));
-            let a_k = p.a.add(k * a_column);
-            for (i, row) in sums.iter_mut().enumerate() {
-                let a = V::splat(*a_k.add(i * a_row));
-                for (sum, &b) in row.iter_mut().zip(&b) {
-                    *sum = sum.fma(a, b);
+        let mut b_row = p.b;
+        for outer in 0..p.depth.outer {
+            let mut a_k = p.a.add(outer * p.a_depth.outer);
+            for _ in 0..p.depth.inner {
+                let b: [V; NV] = std::array::from_fn(|v| load(b_row, v));
+                for (i, row) in sums.iter_mut().enumerate() {
+                    let a = V::splat(*a_k.add(i * p.a_rows.inner));
+                    for (sum, &b) in row.iter_mut().zip(&b) {
+                        *sum = sum.fma(a, b);
+                    }
                 }
+                a_k = a_k.wrapping_add(p.a_depth.inner);
+                b_row = b_row.wrapping_add(p.b_stride);
             }
         }
         for (i, row) in sums.iter().enumerate() {
-            let c_row = p.c.add(i * p.c_stride);
+            let c_row = p.c.add(i * p.c_rows.inner);
             for (v, &sum) in row.iter().enumerate() {
                 let at = c_row.add(v * V::LANES);
                 if TAIL && v == NV - 1 {
@@ -198,4 +244,25 @@ unsafe fn tile<V: Vector, const MR: usize, const NV: usize, const TAIL: bool>(p:
         }
     }
     MR
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tile_rows;
+
+    #[test]
+    fn tiles_cover_any_number_of_rows_with_sizes_that_exist() {
+        for most in [4, 6, 8, 12, 16] {
+            for rows in 1..100 {
+                let mut left = rows;
+                while left > 0 {
+                    let tile = tile_rows(left, most);
+                    assert!(tile <= left.min(most), "{tile} of {left} at most {most}");
+                    assert!(tile <= 8 || tile == 12 || tile == 16, "{tile}");
+                    left -= tile;
+                }
+            }
+        }
+        assert_eq!((tile_rows(14, 12), tile_rows(7, 7)), (7, 7));
+    }
 }
