@@ -17,7 +17,7 @@ from itertools import groupby
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-COLUMNS, ROWS = 106, 80
+COLUMNS, ROWS = 100, 80
 CELL_W, CELL_H, MARGIN, BAR = 8.4, 19, 22, 34
 BACKGROUND, TITLE_BAR, FRAME, TEXT = "#14171f", "#1d212b", "#4a5264", "#d6dae3"
 COLOURS = {30: "#5c6370", 31: "#f07178", 32: "#8fd694", 33: "#f2c674",
