@@ -22,6 +22,15 @@
 //! - *Votes and gathered sums* have two buffers each, used in turn: a rank can be one round ahead of
 //!   a slow peer, never two, since each round needs everyone's part of the round before.
 //!
+//! # Shares
+//! A plan may have *shares*: pieces that a rank publishes for each of its lanes in every step and that
+//! all others fetch, such as the factors that a gradient can be computed from. They use the same
+//! [`publish`](Collective::publish) and [`fetch`](Collective::fetch). A chunk whose new values follow
+//! from shares is not posted: its owner publishes it once it has fetched every other lane's share of
+//! some kind in this step, also of lanes that have no rows. All ranks fetch all shares of a step
+//! before they cast their vote, and publish them again only in the next: so one buffer is enough here
+//! too.
+//!
 //! # Other vectors of the same length
 //! Publishing without posting, as for the optimizer's state, lacks the first argument above.
 //! [`Collective::exchange_owned`] is the legal way: it fences the round with a barrier on each side.

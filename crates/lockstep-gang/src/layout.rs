@@ -5,8 +5,8 @@
 //!          state            generation, abort
 //!          each rank        heartbeat and departure; two votes; two rooms of gathered numbers
 //!          posted           a stamp for each rank and chunk, written by that rank
-//!          published        a stamp for each chunk, written by its owner
-//! floats   board            each chunk's new values, written by its owner
+//!          published        a stamp for each chunk and share, written by its owner
+//! floats   board            each chunk's new values, and the shares, written by their owners
 //!          outboxes         each rank's partial sums of each chunk that others own
 //! ```
 //!
@@ -76,7 +76,7 @@ impl Layout {
         let ranks = Self::RANKS;
         let posted = ranks + workers * RANK_BYTES;
         let published = posted + workers * chunks * LINE;
-        let words = published + chunks * LINE;
+        let words = published + plan.pieces() * LINE;
 
         let mut end = words;
         let mut take = |floats: usize| {
@@ -84,7 +84,7 @@ impl Layout {
             end = (begin + floats * 4).next_multiple_of(LINE);
             begin
         };
-        let board = (0..chunks)
+        let board = (0..plan.pieces())
             .map(|chunk| take(plan.chunk(chunk).len()))
             .collect();
         let mut outboxes = Vec::with_capacity(workers * chunks);
@@ -200,7 +200,7 @@ mod tests {
         ) {
             let mut end = 0;
             let chunks = lengths.iter().map(|len| { end += len; end - len..end }).collect();
-            let plan = Plan::new(chunks, workers + extra, workers).unwrap();
+            let plan = Plan::new(chunks, workers + extra, workers).unwrap().with_shares(&[9, 40]);
             let layout = Layout::new(&plan);
             let mut parts: Vec<Range<usize>> = vec![0..16, Layout::GENERATION..Layout::ABORT + 8];
             for rank in 0..workers {
@@ -210,16 +210,21 @@ mod tests {
                     parts.push(layout.gather(rank, round)..layout.gathered(rank, round, GATHER));
                 }
             }
+            for piece in 0..plan.pieces() {
+                parts.push(layout.published(piece)..layout.published(piece) + 8);
+            }
             for chunk in 0..plan.chunks() {
-                parts.push(layout.published(chunk)..layout.published(chunk) + 8);
                 for rank in 0..workers {
                     parts.push(layout.posted(rank, chunk)..layout.posted(rank, chunk) + 8);
                 }
             }
             prop_assert!(parts.iter().all(|part| part.end <= layout.words()));
+            for piece in 0..plan.pieces() {
+                let bytes = plan.chunk(piece).len() * 4;
+                parts.push(layout.board(piece)..layout.board(piece) + bytes);
+            }
             for chunk in 0..plan.chunks() {
                 let bytes = plan.chunk(chunk).len() * 4;
-                parts.push(layout.board(chunk)..layout.board(chunk) + bytes);
                 for rank in (0..workers).filter(|rank| *rank != plan.owner(chunk)) {
                     let begin = layout.outbox(rank, chunk);
                     parts.push(begin..begin + plan.partials_of(rank).len() * bytes);

@@ -53,7 +53,7 @@ impl Peer {
             stream,
             receiver: Some(receiver),
             home,
-            chunks: vec![None; plan.chunks()],
+            chunks: vec![None; plan.pieces()],
             votes: VecDeque::with_capacity(2),
             gathered: VecDeque::with_capacity(2),
             left: false,

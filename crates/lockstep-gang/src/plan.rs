@@ -30,6 +30,8 @@ pub struct Plan {
     partials_of: Vec<Vec<Range<usize>>>,
     /// All ranks' partial sums in lane order.
     partials: Vec<Partial>,
+    /// What each lane shares beside the chunks, lane by lane for each kind.
+    shares: Vec<Range<usize>>,
 }
 
 impl Plan {
@@ -84,7 +86,35 @@ impl Plan {
             owners,
             partials_of,
             partials,
+            shares: Vec::new(),
         })
+    }
+
+    /// The same plan with *shares*: vectors that each lane's rank publishes to all others in every
+    /// step, beside the chunks. There is one of each of these lengths for every lane.
+    ///
+    /// A share is a piece like a chunk, owned by the rank of its lane: see [`Plan::share`].
+    pub fn with_shares(mut self, lengths: &[usize]) -> Self {
+        let mut end = self.len();
+        for &length in lengths {
+            for lane in 0..self.lanes {
+                self.shares.push(end..end + length);
+                self.owners
+                    .push(tree::rank_of(lane, self.workers, self.lanes));
+                end += length;
+            }
+        }
+        self
+    }
+
+    /// The piece that is `lane`'s share of the given kind, by its place among the lengths.
+    pub fn share(&self, kind: usize, lane: usize) -> usize {
+        self.chunks.len() + kind * self.lanes + lane
+    }
+
+    /// Number of chunks and shares together. Shares come after the chunks.
+    pub fn pieces(&self) -> usize {
+        self.chunks.len() + self.shares.len()
     }
 
     /// Numbers in the vector.
@@ -98,9 +128,12 @@ impl Plan {
         self.chunks.len()
     }
 
-    /// Where chunk `chunk` lies in the vector.
+    /// Where chunk `chunk` lies in the vector. Shares lie, in thought, behind its end.
     pub fn chunk(&self, chunk: usize) -> Range<usize> {
-        self.chunks[chunk].clone()
+        match self.chunks.get(chunk) {
+            Some(range) => range.clone(),
+            None => self.shares[chunk - self.chunks.len()].clone(),
+        }
     }
 
     /// Numbers in the longest chunk.
@@ -108,7 +141,7 @@ impl Plan {
         self.chunks.iter().map(Range::len).max().unwrap_or(0)
     }
 
-    /// The rank that reduces, updates and publishes chunk `chunk`.
+    /// The rank that reduces, updates and publishes chunk `chunk`, or whose share it is.
     pub fn owner(&self, chunk: usize) -> usize {
         self.owners[chunk]
     }
@@ -145,7 +178,7 @@ impl Plan {
         for number in [self.workers, self.lanes, self.chunks.len()] {
             hash.update((number as u64).to_le_bytes());
         }
-        for chunk in &self.chunks {
+        for chunk in self.chunks.iter().chain(&self.shares) {
             hash.update((chunk.end as u64).to_le_bytes());
         }
         let digest = hash.finalize();
@@ -212,6 +245,7 @@ mod tests {
         let base = plan(&[4, 4], 4, 2);
         assert_eq!(base.fingerprint(), plan(&[4, 4], 4, 2).fingerprint());
         for other in [
+            base.clone().with_shares(&[3]),
             plan(&[4, 5], 4, 2),
             plan(&[8], 4, 2),
             plan(&[4, 4], 5, 2),
@@ -226,6 +260,21 @@ mod tests {
         let plan = Plan::new(chunks(&[4, 4, 4, 4, 4]), 2, 2).unwrap();
         let owners: Vec<_> = (0..5).map(|chunk| plan.owner(chunk)).collect();
         assert_eq!(owners, [0, 1, 0, 1, 0]);
+    }
+
+    #[test]
+    fn every_lane_has_a_share_of_each_kind_and_its_rank_owns_it() {
+        let plan = Plan::new(chunks(&[4, 4]), 3, 2)
+            .unwrap()
+            .with_shares(&[5, 7]);
+        assert_eq!((plan.len(), plan.chunks(), plan.pieces()), (8, 2, 8));
+        for (kind, length) in [5, 7].into_iter().enumerate() {
+            for lane in 0..3 {
+                let share = plan.share(kind, lane);
+                assert_eq!(plan.chunk(share).len(), length);
+                assert!(plan.lanes_of(plan.owner(share)).contains(&lane));
+            }
+        }
     }
 
     proptest! {

@@ -41,7 +41,7 @@ pub(crate) enum Used {
 
 /// Events that one peer can have under way: each of its buffers, two votes, and its end.
 pub(crate) fn events_of_a_peer(plan: &Plan) -> usize {
-    plan.chunks() + 6
+    plan.pieces() + 6
 }
 
 /// One peer's receiver.
@@ -82,7 +82,9 @@ impl Receiver {
         let slot = |chunk| {
             let len = plan.chunk(chunk).len();
             let (kind, floats) = match plan.owner(chunk) {
-                owner if owner == rank => (Some(Kind::Post), len * plan.partials_of(peer).len()),
+                owner if owner == rank && chunk < plan.chunks() => {
+                    (Some(Kind::Post), len * plan.partials_of(peer).len())
+                }
                 owner if owner == peer => (Some(Kind::Publish), len),
                 _ => (None, 0),
             };
@@ -92,12 +94,12 @@ impl Receiver {
                 home: Some(vec![0.0; floats]),
             }
         };
-        let (home, used) = sync_channel(plan.chunks() + 2);
+        let (home, used) = sync_channel(plan.pieces() + 2);
         let receiver = Self {
             stream,
             peer,
             generation,
-            chunks: (0..plan.chunks()).map(slot).collect(),
+            chunks: (0..plan.pieces()).map(slot).collect(),
             gathered: (0..2).map(|_| Vec::with_capacity(GATHER)).collect(),
             gathers: 0,
             votes: 0,

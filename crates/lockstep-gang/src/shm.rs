@@ -35,8 +35,10 @@ pub struct ShmCollective {
     posted: Vec<bool>,
     /// How often each chunk was published by this rank, or fetched by it.
     rounds: Vec<u64>,
-    /// How many rounds of gathering there had been when each own chunk was last published.
+    /// What [`Self::together`] was when each own chunk was last published.
     published_after: Vec<u64>,
+    /// How many shares of each rank were fetched.
+    heard: Vec<u64>,
     /// Votes cast, and steps ended.
     casts: u64,
     steps: u64,
@@ -92,8 +94,9 @@ impl ShmCollective {
             posts: vec![0; plan.chunks()],
             arrived: vec![false; plan.chunks()],
             posted: vec![false; plan.chunks()],
-            rounds: vec![0; plan.chunks()],
-            published_after: vec![0; plan.chunks()],
+            rounds: vec![0; plan.pieces()],
+            published_after: vec![0; plan.pieces()],
+            heard: vec![0; plan.workers()],
             spin: plan.workers() <= cores,
             region,
             layout,
@@ -205,6 +208,12 @@ impl ShmCollective {
         waited
     }
 
+    /// Grows only when every peer has come past all that it had to fetch before.
+    fn together(&self) -> u64 {
+        let heard = self.peers().map(|peer| self.heard[peer]).min();
+        self.gathers + heard.unwrap_or(0)
+    }
+
     fn peers(&self) -> impl Iterator<Item = usize> + use<> {
         let rank = self.rank;
         (0..self.plan.workers()).filter(move |peer| *peer != rank)
@@ -310,21 +319,25 @@ impl Collective for ShmCollective {
     fn publish(&mut self, chunk: usize, values: &[f32]) -> Result<(), GangError> {
         self.require_owner(chunk, true);
         self.check_generation()?;
+        let together = self.together();
         assert!(
-            self.arrived[chunk] || self.gathers > self.published_after[chunk],
-            "chunk {chunk} may still be read: neither has it arrived nor was there a barrier"
+            chunk >= self.plan.chunks()
+                || self.arrived.get(chunk) == Some(&true)
+                || together > self.published_after[chunk],
+            "chunk {chunk} may still be read: it has not arrived, and the peers have not been heard"
         );
         // SAFETY: only the owner writes a chunk of the board. Peers have fetched the round before,
-        // since they do so before they post the chunk again and before they come to a barrier.
+        // since they do so before they post the chunk again, share anything of the next step or come
+        // to a barrier. A share was fetched by all before they voted on the step it was for.
         let board = unsafe {
             self.region
                 .floats_mut(self.layout.board(chunk), self.plan.chunk(chunk).len())
         };
         board.copy_from_slice(values);
-        if std::mem::take(&mut self.arrived[chunk]) {
+        if self.arrived.get_mut(chunk).is_some_and(std::mem::take) {
             self.posts[chunk] += 1;
         }
-        self.published_after[chunk] = self.gathers;
+        self.published_after[chunk] = together;
         self.rounds[chunk] += 1;
         self.set(self.layout.published(chunk), self.rounds[chunk]);
         self.beat();
@@ -353,7 +366,10 @@ impl Collective for ShmCollective {
         };
         into.copy_from_slice(board);
         self.rounds[chunk] = next;
-        self.posted[chunk] = false;
+        match self.posted.get_mut(chunk) {
+            Some(posted) => *posted = false,
+            None => self.heard[owner] += 1,
+        }
         Ok(())
     }
 

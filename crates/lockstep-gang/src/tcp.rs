@@ -75,7 +75,7 @@ impl TcpCollective {
             "a gang of {} has no rank {rank}",
             plan.workers()
         );
-        for chunk in 0..plan.chunks() {
+        for chunk in 0..plan.pieces() {
             let partials = (0..plan.workers())
                 .map(|rank| plan.partials_of(rank).len())
                 .max();
@@ -107,7 +107,7 @@ impl TcpCollective {
         };
         Ok(Self {
             outboxes: (0..plan.chunks()).map(outbox).collect(),
-            sent: vec![0; plan.chunks()],
+            sent: vec![0; plan.pieces()],
             plan,
             rank,
             generation,

@@ -19,6 +19,12 @@ pub fn lanes_of(rank: usize, workers: usize, lanes: usize) -> Range<usize> {
     rank * lanes / workers..(rank + 1) * lanes / workers
 }
 
+/// The rank that computes `lane`: the inverse of [`lanes_of`].
+pub fn rank_of(lane: usize, workers: usize, lanes: usize) -> usize {
+    // The last rank whose lanes begin at or before this one.
+    ((lane + 1) * workers - 1) / lanes
+}
+
 /// Where the tree splits the node `lo..hi`; a node of one lane is a leaf and has no split.
 pub fn split(node: &Range<usize>) -> Option<usize> {
     match node.len() {
@@ -79,6 +85,21 @@ pub fn merges_after(node: Range<usize>, lane: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_lane_is_of_the_rank_that_computes_it() {
+        for lanes in 1..30 {
+            for workers in 1..=lanes {
+                for lane in 0..lanes {
+                    let rank = rank_of(lane, workers, lanes);
+                    assert!(
+                        lanes_of(rank, workers, lanes).contains(&lane),
+                        "{lane} {workers} {lanes}"
+                    );
+                }
+            }
+        }
+    }
     use proptest::prelude::*;
     use std::slice;
 

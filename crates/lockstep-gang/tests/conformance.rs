@@ -72,6 +72,67 @@ fn steps_gatherings_and_exchanges_can_follow_each_other_in_any_order() {
     }
 }
 
+/// A step whose chunks follow from shares: each lane shares one number and its chunk's values are
+/// sums over all lanes' numbers.
+fn shared_step(gang: &mut dyn Collective, step: u64) -> Result<Vec<f32>, GangError> {
+    let (rank, plan) = (gang.rank(), gang.plan().clone());
+    let number = |kind: usize, lane: usize| (step * 100 + kind as u64 * 10 + lane as u64) as f32;
+    let mut sums = [0.0; 2];
+    for (kind, len) in [3, 200].into_iter().enumerate() {
+        for lane in plan.lanes_of(rank) {
+            gang.publish(plan.share(kind, lane), &vec![number(kind, lane); len])?;
+        }
+    }
+    for (kind, sum) in sums.iter_mut().enumerate() {
+        for lane in 0..plan.lanes() {
+            let share = plan.share(kind, lane);
+            let mut values = vec![number(kind, lane); plan.chunk(share).len()];
+            if plan.owner(share) != rank {
+                values.fill(f32::NAN);
+                gang.fetch(share, &mut values)?;
+            }
+            assert!(values.iter().all(|value| *value == number(kind, lane)));
+            *sum += values[0];
+        }
+    }
+    gang.cast(0)?;
+    let mut vector = vec![0.0; plan.len()];
+    for own in [true, false] {
+        for chunk in (0..plan.chunks()).rev() {
+            let range = plan.chunk(chunk);
+            if plan.owner(chunk) == rank && own {
+                vector[range.clone()].fill(sums[chunk % 2]);
+                gang.publish(chunk, &vector[range])?;
+            } else if plan.owner(chunk) != rank && !own {
+                gang.fetch(chunk, &mut vector[range])?;
+            }
+        }
+    }
+    gang.end_step()?;
+    Ok(vector)
+}
+
+#[test]
+fn chunks_that_follow_from_shares_reach_everyone_in_every_step() {
+    for transport in TRANSPORTS {
+        for workers in [2, 3, 5] {
+            let plan = plan(workers).with_shares(&[3, 200]);
+            all_ranks(gang(transport, &plan, PATIENCE), |mut rank| {
+                for step in 0..50 {
+                    let vector = shared_step(rank.as_mut(), step).unwrap();
+                    for chunk in 0..plan.chunks() {
+                        let lanes = 0..plan.lanes() as u64;
+                        let first = step * 100 + (chunk as u64 % 2) * 10;
+                        let expected: u64 = lanes.map(|lane| first + lane).sum();
+                        let values = &vector[plan.chunk(chunk)];
+                        assert!(values.iter().all(|value| *value == expected as f32));
+                    }
+                }
+            });
+        }
+    }
+}
+
 /// Each rank knows its own chunks only, and all know all afterwards.
 fn check_exchange(gang: &mut dyn Collective, salt: f32) {
     let value = |at: usize| at as f32 + salt;

@@ -4,6 +4,7 @@
 //! handed out, exchanged and updated in: each belongs to one layer, and a layer's backward pass can
 //! finish it at once.
 
+use crate::factors::Factored;
 use std::ops::Range;
 
 /// About how many numbers a chunk has: 64 KiB stay in the second-level cache from the moment they are
@@ -52,6 +53,8 @@ pub struct Layout {
     pub chunks: Vec<Range<usize>>,
     /// How many of the vector's numbers are parameters; the statistics follow.
     pub parameters: usize,
+    /// The runs of chunks whose gradients are products of small factors, in the order of the vector.
+    pub factored: Vec<Factored>,
 }
 
 impl Layout {

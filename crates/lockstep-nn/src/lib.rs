@@ -10,6 +10,7 @@
 //! vector width. Sums run in a fixed order, elementary functions are our own ([`math`]), and random draws
 //! are functions of (seed, step, sample).
 
+mod factors;
 pub mod gemm;
 mod init;
 mod layers;
@@ -23,6 +24,7 @@ mod schedule;
 pub mod simd;
 pub mod threads;
 
+pub use factors::Factored;
 pub use layers::Step;
 pub use layers::batch_norm::MOMENTUM as STATISTICS_SHARE;
 pub use layout::{CHUNK, Layout, Order, Role, Tensor};

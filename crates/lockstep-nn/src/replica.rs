@@ -13,6 +13,13 @@ pub trait Replica {
     /// Takes the gradient of one chunk. `fill` writes all of its numbers to the slice it is given, which
     /// is as long as the chunk and holds nothing of meaning before.
     fn gradient(&mut self, chunk: usize, fill: &mut dyn FnMut(&mut [f32]));
+
+    /// Offers the factors of all chunks of the layout's `number`-th [`Factored`](crate::Factored)
+    /// layer. Who takes them, by returning true, forms the chunks' gradients from them, and
+    /// [`Replica::gradient`] is not called for those chunks.
+    fn factors(&mut self, _number: usize, _x: &[f32], _dy: &[f32]) -> bool {
+        false
+    }
 }
 
 /// A replica that only collects the gradient, for tests and tools.

@@ -32,6 +32,8 @@ pub(crate) struct LaneProgram {
     pub(crate) work: Vec<LaneWork>,
     /// For every rank's every partial sum whether any of its lanes has rows.
     pub(crate) present: Vec<Vec<bool>>,
+    /// For every lane whether it has rows.
+    pub(crate) lane_present: Vec<bool>,
     /// How many buffers are kept aside.
     pub(crate) aside: usize,
 }
@@ -83,6 +85,9 @@ impl LaneProgram {
             work,
             present: (0..plan.workers())
                 .map(|rank| plan.partials_of(rank).iter().map(has_rows).collect())
+                .collect(),
+            lane_present: (0..plan.lanes())
+                .map(|lane| !rows(lane).is_empty())
                 .collect(),
             aside,
         }

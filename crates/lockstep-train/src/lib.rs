@@ -9,6 +9,7 @@ pub mod control;
 mod error;
 mod evaluate;
 pub mod event;
+mod factors;
 mod lanes;
 mod numerics;
 mod prepare;

@@ -3,12 +3,13 @@
 
 use crate::TrainError;
 use crate::evaluate::BLOCK;
+use crate::factors::{share_lengths, worth_factoring};
 use crate::sets::Sets;
 use crate::spec;
 use lockstep_data::lane_rows;
 use lockstep_gang::{Plan, ShmCollective};
 use lockstep_job::Job;
-use lockstep_nn::{LayerSummary, Model};
+use lockstep_nn::{LayerSummary, Layout, Model};
 use lockstep_store::CacheDir;
 use serde::Serialize;
 
@@ -85,7 +86,10 @@ pub fn prepare(
     let model = model_for(job, &sets, 1)?;
     check(job, &sets, &model)?;
     let layout = model.layout();
-    let plan = Plan::new(layout.chunks.clone(), job.train.lanes, job.train.workers)?;
+    let (plan, _) = exchange_plan(job, layout)?;
+    let shares: usize = (plan.chunks()..plan.pieces())
+        .map(|piece| plan.chunk(piece).len())
+        .sum();
     let optimizer = spec::optimizer(job);
     let partials = (0..plan.workers())
         .map(|rank| plan.partials_of(rank).len())
@@ -105,7 +109,7 @@ pub fn prepare(
         state_len: layout.len(),
         steps_per_epoch: steps_per_epoch(job, &sets),
         memory: MemoryEstimate {
-            per_worker_bytes: vectors * layout.len() * 4 + workspace,
+            per_worker_bytes: (vectors * layout.len() + shares) * 4 + workspace,
             shared_bytes: if solo {
                 0
             } else {
@@ -123,6 +127,15 @@ pub fn prepare(
 pub(crate) fn model_for(job: &Job, sets: &Sets, rows: usize) -> Result<Model, TrainError> {
     let layers = spec::layers(job, sets.train.classes());
     Ok(Model::new(&layers, sets.train.sample_len(), rows)?)
+}
+
+/// Who exchanges what with whom, and the layers whose factors are exchanged instead of their gradient.
+pub(crate) fn exchange_plan(job: &Job, layout: &Layout) -> Result<(Plan, Vec<usize>), TrainError> {
+    let train = &job.train;
+    let factored = worth_factoring(layout, train.lanes, train.batch, train.clip_norm.is_some());
+    let lengths = share_lengths(layout, &factored, largest_lane(job));
+    let plan = Plan::new(layout.chunks.clone(), train.lanes, train.workers)?;
+    Ok((plan.with_shares(&lengths), factored))
 }
 
 /// Rows of the largest lane of a full batch.

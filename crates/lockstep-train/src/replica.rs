@@ -2,16 +2,19 @@
 //! backward pass hands it out until everyone has the new values.
 //!
 //! The backward pass finishes chunks from the back of the network to the front. A chunk that another
-//! rank owns is written straight into the outbox for it and posted. An own chunk is added to what the
-//! peers posted, updated and published as soon as their parts are there, usually while it is still in
-//! cache and always while the backward pass goes on; only what is left over is waited for at the end.
+//! rank owns is written straight into the outbox for it and posted; a layer whose factors are smaller
+//! than its gradient is shared as those ([`crate::factors`]). An own chunk is added up, updated and
+//! published as soon as the peers' parts are there, usually while it is still in cache and always while
+//! the backward pass goes on; only what is left over is waited for at the end.
 
 use crate::TrainError;
+use crate::factors::{LayerFactors, other_lanes};
 use crate::lanes::LaneProgram;
-use lockstep_gang::{Collective, GangError, Partial, TreeSum};
+use lockstep_gang::{Collective, GangError, Partial, Plan, TreeSum};
 use lockstep_nn::optimizer::{blend, square_sum};
 use lockstep_nn::{Layout, Optimizer, Replica, STATISTICS_SHARE, Update};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// Numbers that are summed and updated at a time, so that the sum stays in the first-level cache.
 const BLOCK: usize = 2048;
@@ -25,21 +28,31 @@ pub(crate) struct GangReplica {
     pub(crate) planes: [Vec<f32>; 2],
     parameters: usize,
     clip_norm: Option<f64>,
+    /// Adds up all ranks' partial sums.
     tree: TreeSum,
+    /// Adds up single lanes.
+    lane_tree: TreeSum,
     /// This rank's partial sums of own chunks, one vector each.
     own: Vec<Vec<f32>>,
     /// Lanes' gradients that wait to be added.
     aside: Vec<Vec<f32>>,
+    /// The layers whose factors are exchanged, and by each chunk which of them it belongs to.
+    factors: Vec<LayerFactors>,
+    factors_of: Vec<Option<usize>>,
+    /// By the layout's factored layers, which of `factors` each is.
+    taken: Vec<Option<usize>>,
+    /// Each lane's gradient of one chunk, formed from factors.
+    formed: Vec<Vec<f32>>,
     /// Room for one block of a summed gradient.
     block: Vec<f32>,
     /// Own chunks that wait for the peers' parts.
     pending: VecDeque<usize>,
-    /// Others' chunks that were posted and not fetched yet.
+    /// Others' chunks that were handed over and not fetched yet.
     awaited: VecDeque<usize>,
     /// Sums of squares by chunk, this rank's and all ranks'; for clipping only.
     squares: Vec<f64>,
     all_squares: Vec<f64>,
-    /// With one worker and one lane, a chunk's gradient is used up at once: one small buffer, always in
+    /// With one lane and no clipping, a chunk's gradient is used up at once: one small buffer, always in
     /// cache, does for all.
     immediate: bool,
     /// The first error of the step; the backward pass cannot return it.
@@ -60,30 +73,42 @@ pub(crate) struct LaneReplica<'a> {
 }
 
 impl GangReplica {
+    /// `factored` are the layers whose factors are exchanged, in the order of the plan's shares.
     pub(crate) fn new(
         collective: Box<dyn Collective>,
         layout: &Layout,
         state: Vec<f32>,
         optimizer: &Optimizer,
         clip_norm: Option<f64>,
-        programs: [&LaneProgram; 2],
+        factored: &[usize],
+        aside: usize,
     ) -> Self {
         let plan = collective.plan();
-        let (rank, chunks) = (collective.rank(), plan.chunks());
-        let len = layout.len();
-        let aside = programs
-            .iter()
-            .map(|program| program.aside)
-            .max()
-            .unwrap_or(0);
+        let (rank, chunks, len) = (collective.rank(), plan.chunks(), layout.len());
         let immediate = plan.lanes() == 1 && clip_norm.is_none();
         let own = if immediate { plan.longest_chunk() } else { len };
         let plane = |index| vec![0.0; if optimizer.planes() > index { len } else { 0 }];
         let clip_chunks = if clip_norm.is_some() { chunks } else { 0 };
+        let mut factors_of = vec![None; chunks];
+        let mut taken = vec![None; layout.factored.len()];
+        let mut factors = Vec::new();
+        for (kind, &number) in factored.iter().enumerate() {
+            let layer = &layout.factored[number];
+            factors_of[layer.chunks.clone()].fill(Some(kind));
+            taken[number] = Some(kind);
+            factors.push(LayerFactors::new(layer, kind, plan));
+        }
+        let formed = if factored.is_empty() {
+            0
+        } else {
+            plan.longest_chunk()
+        };
         Self {
             tree: TreeSum::new(plan),
+            lane_tree: TreeSum::new(&lane_plan(plan)),
             own: vec![vec![0.0; own]; plan.partials_of(rank).len()],
             aside: vec![vec![0.0; len]; aside],
+            formed: vec![vec![0.0; formed]; plan.lanes()],
             block: vec![0.0; BLOCK],
             pending: VecDeque::with_capacity(chunks),
             awaited: VecDeque::with_capacity(chunks),
@@ -91,11 +116,23 @@ impl GangReplica {
             all_squares: vec![0.0; clip_chunks * plan.workers()],
             planes: [plane(0), plane(1)],
             parameters: layout.parameters,
+            factors,
+            factors_of,
+            taken,
             clip_norm,
             immediate,
             failed: None,
             state,
             collective,
+        }
+    }
+
+    /// Begins a step.
+    pub(crate) fn begin(&mut self) {
+        let plan = self.collective.plan();
+        let own = plan.lanes_of(self.collective.rank());
+        for factors in &mut self.factors {
+            factors.begin(other_lanes(own.clone(), plan.lanes()));
         }
     }
 
@@ -108,22 +145,39 @@ impl GangReplica {
         }
     }
 
-    /// Announces this rank's vote once all of its chunks are posted.
-    pub(crate) fn cast(&mut self, step: &StepPlan<'_>, vote: u64) -> Result<(), TrainError> {
+    /// Called when all lanes of this rank are computed: what lanes without rows owe is handed over too,
+    /// since the owners count on every rank's word.
+    pub(crate) fn computed(&mut self, step: &StepPlan<'_>) -> Result<(), TrainError> {
+        let own = self.collective.plan().lanes_of(self.collective.rank());
+        for lane in own {
+            if !step.program.work.iter().any(|work| work.lane == lane) {
+                for factors in self.factors.iter_mut().rev() {
+                    factors.share(lane, (&[], &[]), &mut *self.collective)?;
+                }
+            }
+        }
         if step.program.work.is_empty() {
-            // No lane of this rank has rows: its parts are absent, but the owners count on its word.
             for chunk in (0..self.collective.plan().chunks()).rev() {
                 self.hand_over(step, chunk);
             }
         }
-        if let Some(error) = self.failed.take() {
-            return Err(error.into());
+        match self.failed.take() {
+            None => Ok(()),
+            Some(error) => Err(error.into()),
         }
-        Ok(self.collective.cast(vote)?)
     }
 
-    /// Updates what is left, fetches what others updated, and ends the step. Returns the largest vote.
-    pub(crate) fn finish(&mut self, step: &StepPlan<'_>) -> Result<u64, TrainError> {
+    /// Updates what is left, fetches what others updated, votes, and ends the step. Returns the largest
+    /// vote.
+    pub(crate) fn finish(&mut self, step: &StepPlan<'_>, vote: u64) -> Result<u64, TrainError> {
+        // A vote says that this rank has all factors of the step, so that they may be overwritten.
+        for layer in (0..self.factors.len()).rev() {
+            while !self.factors[layer].is_complete() {
+                self.factors[layer].wait(&mut *self.collective)?;
+                self.advance(step)?;
+            }
+        }
+        self.collective.cast(vote)?;
         if let Some(norm) = self.clip_norm {
             self.clip_and_update(step, norm)?;
         }
@@ -155,24 +209,32 @@ impl GangReplica {
         if self.failed.is_some() {
             return;
         }
-        let outcome = if self.collective.plan().owner(chunk) == self.collective.rank() {
+        let mut outcome = Ok(());
+        if self.collective.plan().owner(chunk) == self.collective.rank() {
             self.pending.push_back(chunk);
-            Ok(())
         } else {
             self.awaited.push_back(chunk);
-            self.collective.post(chunk)
-        };
-        let outcome = match (outcome, self.clip_norm) {
-            (Ok(()), None) => self.advance(step),
-            (other, _) => other,
-        };
+            if self.factors_of[chunk].is_none() {
+                outcome = self.collective.post(chunk);
+            }
+        }
+        if outcome.is_ok() && self.clip_norm.is_none() {
+            outcome = self.advance(step);
+        }
         self.failed = outcome.err();
     }
 
     /// Does whatever can be done without waiting.
     fn advance(&mut self, step: &StepPlan<'_>) -> Result<(), GangError> {
         while let Some(&chunk) = self.pending.front() {
-            if !self.collective.arrived(chunk)? {
+            let ready = match self.factors_of[chunk] {
+                None => self.collective.arrived(chunk)?,
+                Some(layer) => {
+                    self.factors[layer].collect(&mut *self.collective)?;
+                    self.factors[layer].is_complete()
+                }
+            };
+            if !ready {
                 break;
             }
             self.pending.pop_front();
@@ -192,10 +254,13 @@ impl GangReplica {
 
     fn publish(&mut self, chunk: usize) -> Result<(), GangError> {
         let range = self.collective.plan().chunk(chunk);
-        self.collective.publish(chunk, &self.state[range])
+        match self.collective.plan().workers() {
+            1 => Ok(()),
+            _ => self.collective.publish(chunk, &self.state[range]),
+        }
     }
 
-    /// Adds all ranks' parts of an own chunk, and updates it, block by block.
+    /// Adds all lanes' parts of an own chunk, and updates it, block by block.
     fn reduce_and_update(&mut self, step: &StepPlan<'_>, chunk: usize) {
         let range = self.collective.plan().chunk(chunk);
         if self.immediate {
@@ -210,27 +275,55 @@ impl GangReplica {
             );
             return;
         }
-        for start in range.clone().step_by(BLOCK) {
-            let block = start..(start + BLOCK).min(range.end);
-            let out = &mut self.block[..block.len()];
-            sum_parts(
-                &mut self.tree,
-                &*self.collective,
-                &self.own,
-                step.program,
-                chunk,
-                block.clone(),
-                out,
-            );
+        if let Some(layer) = self.factors_of[chunk] {
+            self.form(step, layer, chunk);
+        }
+        for block in blocks(&range) {
+            self.sum_block(step, chunk, &block);
+            let gradient = &self.block[..block.len()];
             apply(
                 &step.update,
                 self.parameters,
                 block,
-                out,
+                gradient,
                 &mut self.state,
                 &mut self.planes,
             );
         }
+    }
+
+    /// Forms every lane's gradient of a chunk from the factors.
+    fn form(&mut self, step: &StepPlan<'_>, layer: usize, chunk: usize) {
+        let len = self.collective.plan().chunk(chunk).len();
+        for (lane, formed) in self.formed.iter_mut().enumerate() {
+            if step.program.lane_present[lane] {
+                self.factors[layer].gradient(chunk, (lane, step.program.batch), &mut formed[..len]);
+            }
+        }
+    }
+
+    /// Adds the parts of one block of an own chunk in the lanes' tree, into `self.block`.
+    fn sum_block(&mut self, step: &StepPlan<'_>, chunk: usize, block: &Range<usize>) {
+        let out = &mut self.block[..block.len()];
+        let (plan, rank) = (self.collective.plan(), self.collective.rank());
+        let start = plan.chunk(chunk).start;
+        let within = block.start - start..block.end - start;
+        let (own, formed, collective) = (&self.own, &self.formed, &*self.collective);
+        if self.factors_of[chunk].is_some() {
+            // In the tree of single lanes, lane l is the only partial sum of rank l.
+            let present = &step.program.lane_present;
+            let part =
+                |lane: &Partial| present[lane.rank].then(|| &formed[lane.rank][within.clone()]);
+            self.lane_tree.sum(part, out);
+            return;
+        }
+        let part = |partial: &Partial| {
+            step.program.present[partial.rank][partial.index].then(|| match partial.rank == rank {
+                true => &own[partial.index][block.clone()],
+                false => &collective.inbox(chunk, partial.rank, partial.index)[within.clone()],
+            })
+        };
+        self.tree.sum(part, out);
     }
 
     /// Clipping needs the whole gradient's norm before any number of it is used.
@@ -239,21 +332,10 @@ impl GangReplica {
         for i in 0..self.pending.len() {
             let chunk = self.pending[i];
             self.collective.wait_arrived(chunk)?;
-            let range = self.collective.plan().chunk(chunk);
-            for start in range.clone().step_by(BLOCK) {
-                let block = start..(start + BLOCK).min(range.end);
-                let out = &mut self.block[..block.len()];
-                sum_parts(
-                    &mut self.tree,
-                    &*self.collective,
-                    &self.own,
-                    step.program,
-                    chunk,
-                    block.clone(),
-                    out,
-                );
+            for block in blocks(&self.collective.plan().chunk(chunk)) {
+                self.sum_block(step, chunk, &block);
                 if block.start < self.parameters {
-                    self.squares[chunk] += square_sum(out);
+                    self.squares[chunk] += square_sum(&self.block[..block.len()]);
                 }
             }
         }
@@ -270,9 +352,10 @@ impl GangReplica {
         } else {
             1.0
         };
+        let update = step.update.scaled(scale);
         let scaled = StepPlan {
             program: step.program,
-            update: step.update.scaled(scale),
+            update,
         };
         while let Some(chunk) = self.pending.pop_front() {
             self.reduce_and_update(&scaled, chunk);
@@ -282,37 +365,26 @@ impl GangReplica {
     }
 }
 
-/// Adds the parts of one block of an own chunk in the lanes' tree.
-fn sum_parts(
-    tree: &mut TreeSum,
-    collective: &dyn Collective,
-    own: &[Vec<f32>],
-    program: &LaneProgram,
-    chunk: usize,
-    block: std::ops::Range<usize>,
-    out: &mut [f32],
-) {
-    let plan = collective.plan();
-    let start = plan.chunk(chunk).start;
-    let within = block.start - start..block.end - start;
-    let rank = collective.rank();
-    let part = |partial: &Partial| {
-        program.present[partial.rank][partial.index].then(|| {
-            if partial.rank == rank {
-                &own[partial.index][block.clone()]
-            } else {
-                &collective.inbox(chunk, partial.rank, partial.index)[within.clone()]
-            }
-        })
-    };
-    tree.sum(part, out);
+/// The plan in which every lane is a rank of its own.
+fn lane_plan(plan: &Plan) -> Plan {
+    let whole = std::iter::once(0..plan.len().max(1)).collect();
+    Plan::new(whole, plan.lanes(), plan.lanes()).expect("as many workers as lanes is always a plan")
+}
+
+/// A range in pieces of [`BLOCK`].
+fn blocks(range: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
+    let end = range.end;
+    range
+        .clone()
+        .step_by(BLOCK)
+        .map(move |start| start..(start + BLOCK).min(end))
 }
 
 /// Updates one range: parameters by the optimizer, running statistics by blending.
 fn apply(
     update: &Update,
     parameters: usize,
-    range: std::ops::Range<usize>,
+    range: Range<usize>,
     gradient: &[f32],
     state: &mut [f32],
     planes: &mut [Vec<f32>; 2],
@@ -325,6 +397,12 @@ fn apply(
     let [first, second] = planes;
     let planes = [first, second].map(|plane| plane.get_mut(range.clone()).unwrap_or_default());
     update.apply(values, gradient, planes);
+}
+
+impl LaneReplica<'_> {
+    fn is_last_lane(&self) -> bool {
+        self.work + 1 == self.step.program.work.len()
+    }
 }
 
 impl Replica for LaneReplica<'_> {
@@ -351,27 +429,44 @@ impl Replica for LaneReplica<'_> {
             fill(replica.collective.outbox(chunk, work.partial));
         }
         for &(into, from) in &work.sums {
+            let from = from - 1;
             if into > 0 {
-                let (left, right) = replica.aside.split_at_mut(into.max(from) - 1);
-                let (into, from) = if into < from {
-                    (&mut left[into - 1], &mut right[0])
-                } else {
-                    (&mut right[0], &mut left[from - 1])
-                };
+                let [into, from] = replica
+                    .aside
+                    .get_disjoint_mut([into - 1, from])
+                    .expect("two buffers");
                 add(&mut into[range.clone()], &from[range.clone()]);
             } else if owned {
                 add(
                     &mut replica.own[work.partial][range.clone()],
-                    &replica.aside[from - 1][range.clone()],
+                    &replica.aside[from][range.clone()],
                 );
             } else {
                 let into = replica.collective.outbox(chunk, work.partial);
-                add(into, &replica.aside[from - 1][range.clone()]);
+                add(into, &replica.aside[from][range.clone()]);
             }
         }
-        if self.work + 1 == self.step.program.work.len() {
-            replica.hand_over(self.step, chunk);
+        if self.is_last_lane() {
+            self.replica.hand_over(self.step, chunk);
         }
+    }
+
+    fn factors(&mut self, number: usize, x: &[f32], dy: &[f32]) -> bool {
+        let Some(layer) = self.replica.taken[number] else {
+            return false;
+        };
+        let replica = &mut *self.replica;
+        let lane = self.step.program.work[self.work].lane;
+        if replica.failed.is_none() {
+            let shared = replica.factors[layer].share(lane, (x, dy), &mut *replica.collective);
+            replica.failed = shared.err();
+        }
+        if self.is_last_lane() {
+            for chunk in self.replica.factors[layer].layer.chunks.clone().rev() {
+                self.replica.hand_over(self.step, chunk);
+            }
+        }
+        true
     }
 }
 

@@ -9,7 +9,7 @@ use crate::control::{Assignment, Finished, FromWorker};
 use crate::evaluate::{BLOCK, Evaluator};
 use crate::event::{EpochResult, Metrics};
 use crate::lanes::LaneProgram;
-use crate::prepare::{largest_lane, model_for, steps_per_epoch};
+use crate::prepare::{exchange_plan, largest_lane, model_for, steps_per_epoch};
 use crate::replica::{GangReplica, StepPlan};
 use crate::reporter::Reporter;
 use crate::sets::{Sets, all_indices};
@@ -65,7 +65,7 @@ impl Trainer {
         let sets = Sets::open(&job, cache, &mut |_| {})?;
         let model = model_for(&job, &sets, largest_lane(&job).max(BLOCK))?;
         let layout = model.layout();
-        let plan = Plan::new(layout.chunks.clone(), job.train.lanes, assignment.workers)?;
+        let (plan, factored) = exchange_plan(&job, layout)?;
         let samples = sets.train_indices.len();
         let last = match samples % job.train.batch {
             0 => job.train.batch,
@@ -92,13 +92,9 @@ impl Trainer {
         let mut collective = join(plan)?;
         numerics::agree(&mut *collective)?;
         let clip = job.train.clip_norm;
+        let aside = programs[0].aside.max(programs[1].aside);
         let mut replica = GangReplica::new(
-            collective,
-            layout,
-            state,
-            &optimizer,
-            clip,
-            [&programs[0], &programs[1]],
+            collective, layout, state, &optimizer, clip, &factored, aside,
         );
         let mut position = Position {
             lane_sums: vec![LossSum::default(); lanes],
@@ -208,6 +204,7 @@ impl Trainer {
         let program = &self.programs[usize::from(is_last)];
         let update = self.optimizer.at(number, self.schedule.rate(number));
         let plan = StepPlan { program, update };
+        self.replica.begin();
         let mut sum = LossSum::default();
         for (i, work) in program.work.iter().enumerate() {
             let (batch, samples) = self.batches.lane(i);
@@ -231,14 +228,14 @@ impl Trainer {
             self.position.lane_sums[work.lane] += lane;
             sum += self.position.lane_sums[work.lane];
         }
-        self.replica
-            .cast(&plan, u64::from(stop.load(Ordering::Relaxed)))?;
+        self.replica.computed(&plan)?;
         // The next batch is made ready while the peers' parts are on their way.
         if !is_last {
             let program = &self.programs[usize::from(in_epoch + 2 == self.steps_per_epoch)];
             self.batches.prepare(&self.sets, program, in_epoch + 1);
         }
-        let vote = self.replica.finish(&plan)?;
+        let vote = u64::from(stop.load(Ordering::Relaxed));
+        let vote = self.replica.finish(&plan, vote)?;
         self.position.step += 1;
         self.position.step_in_epoch += 1;
         self.clock.samples += program.batch as u64;

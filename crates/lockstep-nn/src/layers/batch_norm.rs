@@ -5,8 +5,8 @@
 //! handed out as the "gradient" of the running statistics, weighted by its share of the batch: summed
 //! over the lanes that is the batch's observation, whatever the number of workers.
 
-use super::linear::sum_rows;
 use super::{Layer, Pass, Step};
+use crate::factors::sum_rows;
 use crate::init::Initial;
 use crate::layout::{Layout, Order, Role};
 use crate::replica::Replica;

@@ -5,6 +5,7 @@
 //! and W is read in place instead of being packed (3 times faster than a packing product at 16 rows).
 
 use super::{Layer, Pass};
+use crate::factors::Factored;
 use crate::gemm::{Into, Left, gemm};
 use crate::layout::{CHUNK, Layout, Order, Role};
 use crate::replica::Replica;
@@ -17,9 +18,9 @@ pub(crate) struct Linear {
     outputs: usize,
     weight: Range<usize>,
     bias: Range<usize>,
-    chunks: Range<usize>,
-    /// Rows of W in each chunk but perhaps the last, which has the bias too.
-    rows_per_chunk: usize,
+    factored: Factored,
+    /// The place of `factored` in the layout.
+    number: usize,
 }
 
 impl Linear {
@@ -44,13 +45,20 @@ impl Linear {
             let rows = rows_per_chunk.min(inputs - i * rows_per_chunk);
             rows * outputs + if i + 1 == count { outputs } else { 0 }
         }));
+        let factored = Factored {
+            chunks,
+            inputs,
+            outputs,
+            rows_per_chunk,
+        };
+        layout.factored.push(factored.clone());
         Self {
             inputs,
             outputs,
             weight,
             bias,
-            chunks,
-            rows_per_chunk,
+            factored,
+            number: layout.factored.len() - 1,
         }
     }
 }
@@ -105,40 +113,18 @@ impl Layer for Linear {
             );
             transpose(dx_t, rows, dx);
         }
-        for (i, chunk) in self.chunks.clone().enumerate().rev() {
-            let first = i * self.rows_per_chunk;
-            let count = self.rows_per_chunk.min(inputs - first);
+        if replica.factors(self.number, x, dy) {
+            return;
+        }
+        for chunk in self.factored.chunks.clone().rev() {
             replica.gradient(chunk, &mut |gradient| {
-                let (weight, bias) = gradient.split_at_mut(count * outputs);
-                let columns = Left::transposed(&x[first..], inputs);
-                gemm(
-                    (count, outputs, rows),
-                    columns,
-                    dy,
-                    outputs,
-                    weight,
-                    outputs,
-                    Into::Replace,
-                );
-                if !bias.is_empty() {
-                    sum_rows(dy, bias);
-                }
+                self.factored.gradient(chunk, x, dy, gradient);
             });
         }
     }
 }
 
 for_each_isa! {
-    /// Adds up the rows of `x`, first to last.
-    pub(super) fn sum_rows(x: &[f32], sum: &mut [f32]) {
-        sum.fill(0.0);
-        for row in x.chunks_exact(sum.len()) {
-            for (sum, &x) in sum.iter_mut().zip(row) {
-                *sum += x;
-            }
-        }
-    }
-
     /// Writes the transpose of `from`, whose rows have `width` numbers.
     fn transpose(from: &[f32], width: usize, to: &mut [f32]) {
         const BLOCK: usize = 16;
