@@ -42,6 +42,51 @@ fn three_lanes_and_a_short_last_batch_give_the_same_weights() {
     assert_same_weights(&Place::new(), &lanes, &[ONE, TWO, THREE, TCP_TWO]);
 }
 
+/// Layers wide enough, and a batch small enough, that gradients are exchanged as their factors.
+const WIDE: [&str; 6] = [
+    "--set",
+    "model.hidden=[200, 150]",
+    "--set",
+    "train.batch=12",
+    "--set",
+    "train.lanes=6",
+];
+
+#[test]
+fn gradients_exchanged_as_factors_give_the_same_weights() {
+    // 1,003 samples at batch 12 leave 7 for the last: one lane of six has two rows.
+    let slower = ["--workers", "6"];
+    assert_same_weights(&Place::new(), &WIDE, &[ONE, TWO, THREE, TCP_THREE, &slower]);
+}
+
+#[test]
+fn a_last_batch_with_fewer_rows_than_lanes_gives_the_same_weights() {
+    // 1,003 samples at batch 10 leave 3 for the last: three lanes of six have none.
+    let always = [&WIDE[..], &["--set", "train.batch=10"]].concat();
+    let six = ["--workers", "6"];
+    assert_same_weights(&Place::new(), &always, &[ONE, TWO, &six, TCP_THREE]);
+}
+
+#[test]
+fn factors_and_whole_gradients_give_the_same_weights() {
+    // A bound that is never reached changes nothing, but clipping needs the whole gradients.
+    let unclipped = ["--workers", "2"];
+    let clipped = ["--workers", "2", "--set", "train.clip_norm=1e30"];
+    assert_same_weights(&Place::new(), &WIDE, &[&unclipped, &clipped]);
+}
+
+#[test]
+fn several_threads_in_a_worker_give_the_same_weights() {
+    let always = [
+        "--set",
+        "model.hidden=[300, 300]",
+        "--set",
+        "train.batch=128",
+    ];
+    let threads = ["--set", "train.threads=3"];
+    assert_same_weights(&Place::new(), &always, &[&[], &threads]);
+}
+
 #[test]
 fn batch_norm_adam_clipping_and_a_schedule_give_the_same_weights() {
     let always = [
