@@ -10,6 +10,7 @@
 //! vector width. Sums run in a fixed order, elementary functions are our own ([`math`]), and random draws
 //! are functions of (seed, step, sample).
 
+mod buffer;
 mod factors;
 pub mod gemm;
 mod init;
@@ -24,6 +25,7 @@ mod schedule;
 pub mod simd;
 pub mod threads;
 
+pub use buffer::Buffer;
 pub use factors::Factored;
 pub use layers::Step;
 pub use layers::batch_norm::MOMENTUM as STATISTICS_SHARE;

@@ -4,6 +4,7 @@
 //! allocates. The model owns no parameters: it reads them from, and hands gradients to, a [`Replica`].
 
 use crate::NnError;
+use crate::buffer::Buffer;
 use crate::init::Initial;
 use crate::layers::batch_norm::BatchNorm;
 use crate::layers::copy::Copy;
@@ -74,10 +75,10 @@ pub struct Model {
     /// Features of each activation; the first is the input, which is not kept here.
     widths: Vec<usize>,
     /// The output of every layer that makes a new one.
-    activations: Vec<Vec<f32>>,
+    activations: Vec<Buffer>,
     /// The gradient by the newest activation, and room for the one before it.
-    deltas: [Vec<f32>; 2],
-    scratch: Vec<f32>,
+    deltas: [Buffer; 2],
+    scratch: Buffer,
 }
 
 impl Model {
@@ -172,10 +173,10 @@ impl Model {
             rows,
             activations: widths[1..]
                 .iter()
-                .map(|width| vec![0.0; width * rows])
+                .map(|width| Buffer::zeros(width * rows))
                 .collect(),
-            deltas: [vec![0.0; widest * rows], vec![0.0; widest * rows]],
-            scratch: vec![0.0; scratch],
+            deltas: [Buffer::zeros(widest * rows), Buffer::zeros(widest * rows)],
+            scratch: Buffer::zeros(scratch),
             widths,
             layout,
         })
@@ -203,7 +204,7 @@ impl Model {
 
     /// Bytes of the buffers this model works in.
     pub fn workspace_bytes(&self) -> usize {
-        let activations: usize = self.activations.iter().map(Vec::len).sum();
+        let activations: usize = self.activations.iter().map(|x| x.len()).sum();
         4 * (activations + self.deltas[0].len() + self.deltas[1].len() + self.scratch.len())
     }
 

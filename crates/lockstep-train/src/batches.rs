@@ -3,7 +3,7 @@
 use crate::lanes::LaneProgram;
 use crate::sets::Sets;
 use lockstep_data::EpochOrder;
-use lockstep_nn::Batch;
+use lockstep_nn::{Batch, Buffer};
 
 /// This rank's rows of the next batch.
 pub(crate) struct Batches {
@@ -12,7 +12,7 @@ pub(crate) struct Batches {
     /// Samples of a full batch.
     batch: usize,
     sample_len: usize,
-    inputs: Vec<f32>,
+    inputs: Buffer,
     labels: Vec<u32>,
     samples: Vec<u32>,
     /// Where each of the program's lanes lies in the buffers, in rows.
@@ -27,7 +27,7 @@ impl Batches {
             seed,
             batch,
             sample_len,
-            inputs: vec![0.0; batch * sample_len],
+            inputs: Buffer::zeros(batch * sample_len),
             labels: vec![0; batch],
             samples: vec![0; batch],
             lanes: Vec::with_capacity(batch),

@@ -8,21 +8,21 @@ use crate::TrainError;
 use crate::event::Metrics;
 use lockstep_data::{Dataset, Normaliser};
 use lockstep_gang::Collective;
-use lockstep_nn::{Batch, LossSum, Model};
+use lockstep_nn::{Batch, Buffer, LossSum, Model};
 
 /// Samples in a block.
 pub(crate) const BLOCK: usize = 256;
 
 /// Buffers for one block.
 pub(crate) struct Evaluator {
-    inputs: Vec<f32>,
+    inputs: Buffer,
     labels: Vec<u32>,
 }
 
 impl Evaluator {
     pub(crate) fn new(sample_len: usize) -> Self {
         Self {
-            inputs: vec![0.0; BLOCK * sample_len],
+            inputs: Buffer::zeros(BLOCK * sample_len),
             labels: vec![0; BLOCK],
         }
     }

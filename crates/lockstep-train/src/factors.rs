@@ -7,7 +7,7 @@
 
 use lockstep_data::lane_rows;
 use lockstep_gang::{Collective, GangError, Plan};
-use lockstep_nn::{Factored, Layout};
+use lockstep_nn::{Buffer, Factored, Layout};
 use std::ops::Range;
 
 /// The layers of a model whose gradients are cheaper to exchange as factors.
@@ -43,7 +43,7 @@ pub(crate) struct LayerFactors {
     /// The layer's kind of share.
     kind: usize,
     /// By lane: `x`, then `dy`.
-    lanes: Vec<Vec<f32>>,
+    lanes: Vec<Buffer>,
     /// Others' lanes whose factors have not come yet in this step.
     missing: Vec<usize>,
 }
@@ -54,7 +54,7 @@ impl LayerFactors {
         Self {
             layer: layer.clone(),
             kind,
-            lanes: vec![vec![0.0; length]; plan.lanes()],
+            lanes: vec![Buffer::zeros(length); plan.lanes()],
             missing: Vec::with_capacity(plan.lanes()),
         }
     }

@@ -12,7 +12,7 @@ use crate::factors::{LayerFactors, other_lanes};
 use crate::lanes::LaneProgram;
 use lockstep_gang::{Collective, GangError, Partial, Plan, TreeSum};
 use lockstep_nn::optimizer::{blend, square_sum};
-use lockstep_nn::{Layout, Optimizer, Replica, STATISTICS_SHARE, Update};
+use lockstep_nn::{Buffer, Layout, Optimizer, Replica, STATISTICS_SHARE, Update};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -23,9 +23,9 @@ const BLOCK: usize = 2048;
 pub(crate) struct GangReplica {
     pub(crate) collective: Box<dyn Collective>,
     /// Parameters, then running statistics; the same on all ranks between steps.
-    pub(crate) state: Vec<f32>,
+    pub(crate) state: Buffer,
     /// The optimizer's vectors; only own chunks are kept up.
-    pub(crate) planes: [Vec<f32>; 2],
+    pub(crate) planes: [Buffer; 2],
     parameters: usize,
     clip_norm: Option<f64>,
     /// Adds up all ranks' partial sums.
@@ -33,18 +33,18 @@ pub(crate) struct GangReplica {
     /// Adds up single lanes.
     lane_tree: TreeSum,
     /// This rank's partial sums of own chunks, one vector each.
-    own: Vec<Vec<f32>>,
+    own: Vec<Buffer>,
     /// Lanes' gradients that wait to be added.
-    aside: Vec<Vec<f32>>,
+    aside: Vec<Buffer>,
     /// The layers whose factors are exchanged, and by each chunk which of them it belongs to.
     factors: Vec<LayerFactors>,
     factors_of: Vec<Option<usize>>,
     /// By the layout's factored layers, which of `factors` each is.
     taken: Vec<Option<usize>>,
     /// Each lane's gradient of one chunk, formed from factors.
-    formed: Vec<Vec<f32>>,
+    formed: Vec<Buffer>,
     /// Room for one block of a summed gradient.
-    block: Vec<f32>,
+    block: Buffer,
     /// Own chunks that wait for the peers' parts.
     pending: VecDeque<usize>,
     /// Others' chunks that were handed over and not fetched yet.
@@ -77,7 +77,7 @@ impl GangReplica {
     pub(crate) fn new(
         collective: Box<dyn Collective>,
         layout: &Layout,
-        state: Vec<f32>,
+        state: Buffer,
         optimizer: &Optimizer,
         clip_norm: Option<f64>,
         factored: &[usize],
@@ -87,7 +87,7 @@ impl GangReplica {
         let (rank, chunks, len) = (collective.rank(), plan.chunks(), layout.len());
         let immediate = plan.lanes() == 1 && clip_norm.is_none();
         let own = if immediate { plan.longest_chunk() } else { len };
-        let plane = |index| vec![0.0; if optimizer.planes() > index { len } else { 0 }];
+        let plane = |index| Buffer::zeros(if optimizer.planes() > index { len } else { 0 });
         let clip_chunks = if clip_norm.is_some() { chunks } else { 0 };
         let mut factors_of = vec![None; chunks];
         let mut taken = vec![None; layout.factored.len()];
@@ -106,10 +106,10 @@ impl GangReplica {
         Self {
             tree: TreeSum::new(plan),
             lane_tree: TreeSum::new(&lane_plan(plan)),
-            own: vec![vec![0.0; own]; plan.partials_of(rank).len()],
-            aside: vec![vec![0.0; len]; aside],
-            formed: vec![vec![0.0; formed]; plan.lanes()],
-            block: vec![0.0; BLOCK],
+            own: vec![Buffer::zeros(own); plan.partials_of(rank).len()],
+            aside: vec![Buffer::zeros(len); aside],
+            formed: vec![Buffer::zeros(formed); plan.lanes()],
+            block: Buffer::zeros(BLOCK),
             pending: VecDeque::with_capacity(chunks),
             awaited: VecDeque::with_capacity(chunks),
             squares: vec![0.0; clip_chunks],
@@ -387,7 +387,7 @@ fn apply(
     range: Range<usize>,
     gradient: &[f32],
     state: &mut [f32],
-    planes: &mut [Vec<f32>; 2],
+    planes: &mut [Buffer; 2],
 ) {
     let values = &mut state[range.clone()];
     if range.start >= parameters {

@@ -94,7 +94,13 @@ impl Trainer {
         let clip = job.train.clip_norm;
         let aside = programs[0].aside.max(programs[1].aside);
         let mut replica = GangReplica::new(
-            collective, layout, state, &optimizer, clip, &factored, aside,
+            collective,
+            layout,
+            (&state[..]).into(),
+            &optimizer,
+            clip,
+            &factored,
+            aside,
         );
         let mut position = Position {
             lane_sums: vec![LossSum::default(); lanes],
@@ -102,7 +108,7 @@ impl Trainer {
         };
         let mut best = None;
         if let Some(snapshot) = snapshot {
-            replica.planes = snapshot.planes;
+            replica.planes = snapshot.planes.map(|plane| (&plane[..]).into());
             position = snapshot.position;
             best = snapshot.best;
         }
@@ -314,7 +320,7 @@ impl Trainer {
     fn keep_if_best(&mut self, epoch: u32, loss: f64) -> bool {
         let better = self.best.as_ref().is_none_or(|best| loss < best.loss);
         if better {
-            let state = self.replica.state.clone();
+            let state = self.replica.state.to_vec();
             self.best = Some(Best { epoch, loss, state });
         }
         better
@@ -329,7 +335,7 @@ impl Trainer {
         };
         let state = best
             .as_ref()
-            .map_or(&self.replica.state, |best| &best.state);
+            .map_or(&self.replica.state[..], |best| &best.state[..]);
         let sha256 = weights::sha256(state);
         if self.rank == 0 {
             weights::write_model(
@@ -354,8 +360,8 @@ impl Trainer {
         if self.rank == 0 {
             let snapshot = Snapshot {
                 position: self.position.clone(),
-                state: self.replica.state.clone(),
-                planes: self.replica.planes.clone(),
+                state: self.replica.state.to_vec(),
+                planes: self.replica.planes.each_ref().map(|plane| plane.to_vec()),
                 best: self.best.clone(),
             };
             snapshot.write(&self.run.state(), &self.job)?;

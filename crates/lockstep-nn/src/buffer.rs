@@ -1,0 +1,70 @@
+//! Numbers that begin on a cache line.
+//!
+//! A vector register is as wide as a cache line. Where rows do not begin on one, every access touches
+//! two lines; the allocator alone gives 16 bytes.
+
+use std::ops::{Deref, DerefMut};
+
+/// Numbers of a cache line.
+const LINE: usize = 16;
+
+#[repr(C, align(64))]
+#[derive(Debug, Clone, Copy)]
+struct Line([f32; LINE]);
+
+/// A vector of fixed length whose first number begins a cache line.
+#[derive(Debug, Clone, Default)]
+pub struct Buffer {
+    lines: Vec<Line>,
+    len: usize,
+}
+
+impl Buffer {
+    /// So many zeros.
+    pub fn zeros(len: usize) -> Self {
+        Self {
+            lines: vec![Line([0.0; LINE]); len.div_ceil(LINE)],
+            len,
+        }
+    }
+}
+
+impl From<&[f32]> for Buffer {
+    fn from(numbers: &[f32]) -> Self {
+        let mut buffer = Self::zeros(numbers.len());
+        buffer.copy_from_slice(numbers);
+        buffer
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        // SAFETY: a line is exactly its numbers, without padding, and `len` of them are allocated and
+        // initialised.
+        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.len) }
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [f32] {
+        // SAFETY: as in `deref`; the lines are borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.len) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_begins_on_a_line_and_keeps_its_numbers() {
+        for len in [0, 1, 15, 16, 17, 1000] {
+            let numbers: Vec<f32> = (0..len).map(|i| i as f32).collect();
+            let buffer = Buffer::from(&numbers[..]);
+            assert_eq!(*buffer, *numbers);
+            assert!(buffer.as_ptr().addr().is_multiple_of(64));
+        }
+    }
+}
