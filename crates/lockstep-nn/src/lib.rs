@@ -26,7 +26,7 @@ pub mod simd;
 pub mod threads;
 
 pub use buffer::Buffer;
-pub use factors::Factored;
+pub use factors::{Factored, add};
 pub use layers::Step;
 pub use layers::batch_norm::MOMENTUM as STATISTICS_SHARE;
 pub use layout::{CHUNK, Layout, Order, Role, Tensor};

@@ -108,12 +108,12 @@ impl LayerFactors {
         }
     }
 
-    /// One lane's gradient of a chunk, in a batch of `batch` samples.
-    pub(crate) fn gradient(&self, chunk: usize, (lane, batch): (usize, usize), out: &mut [f32]) {
+    /// One lane's factors, `x` and `dy`, in a batch of `batch` samples.
+    pub(crate) fn of_lane(&self, lane: usize, batch: usize) -> (&[f32], &[f32]) {
         let rows = lane_rows(lane, self.lanes.len(), batch).len();
         let (inputs, outputs) = (rows * self.layer.inputs, rows * self.layer.outputs);
         let (x, dy) = self.lanes[lane].split_at(inputs);
-        self.layer.gradient(chunk, x, &dy[..outputs], out);
+        (x, &dy[..outputs])
     }
 }
 

@@ -32,8 +32,9 @@ pub(crate) struct LaneProgram {
     pub(crate) work: Vec<LaneWork>,
     /// For every rank's every partial sum whether any of its lanes has rows.
     pub(crate) present: Vec<Vec<bool>>,
-    /// For every lane whether it has rows.
-    pub(crate) lane_present: Vec<bool>,
+    /// All lanes that have rows, as one worker would compute them: the order in which an owner adds up
+    /// gradients that it forms from all lanes' factors.
+    pub(crate) forming: Vec<LaneWork>,
     /// How many buffers are kept aside.
     pub(crate) aside: usize,
 }
@@ -43,55 +44,58 @@ impl LaneProgram {
     pub(crate) fn new(plan: &Plan, rank: usize, batch: usize) -> Self {
         let rows = |lane| lane_rows(lane, plan.lanes(), batch);
         let has_rows = |lanes: &Range<usize>| lanes.clone().any(|lane| !rows(lane).is_empty());
-        let mut work = Vec::new();
-        let mut aside = 0;
-        for (partial, node) in plan.partials_of(rank).iter().enumerate() {
-            // Sums that wait for their other half, each by its buffer; absent ones have none.
-            let mut stack: Vec<Option<usize>> = Vec::new();
-            let mut free = Vec::new();
-            let mut buffers = 0;
-            for lane in node.clone() {
-                let present = !rows(lane).is_empty();
-                let buffer = present.then(|| {
-                    free.pop().unwrap_or_else(|| {
-                        buffers += 1;
-                        buffers - 1
-                    })
-                });
-                stack.push(buffer);
-                let mut sums = Vec::new();
-                for _ in 0..tree::merges_after(node.clone(), lane) {
-                    let (right, left) = (stack.pop().flatten(), stack.pop().flatten());
-                    if let (Some(left), Some(right)) = (left, right) {
-                        sums.push((left, right));
-                        free.push(right);
-                    }
-                    stack.push(left.or(right));
-                }
-                if let Some(buffer) = buffer {
-                    work.push(LaneWork {
-                        lane,
-                        rows: rows(lane),
-                        partial,
-                        buffer,
-                        sums,
-                    });
-                }
-            }
-            aside = aside.max(buffers.max(1) - 1);
-        }
+        let work = program(plan.partials_of(rank), rows);
+        let forming = program(std::slice::from_ref(&(0..plan.lanes())), rows);
+        let aside = work.iter().map(|work| work.buffer).max().unwrap_or(0);
         Self {
             batch,
             work,
             present: (0..plan.workers())
                 .map(|rank| plan.partials_of(rank).iter().map(has_rows).collect())
                 .collect(),
-            lane_present: (0..plan.lanes())
-                .map(|lane| !rows(lane).is_empty())
-                .collect(),
+            forming,
             aside,
         }
     }
+}
+
+/// The lanes of some nodes of the tree that have rows, each node summed into its buffer 0.
+fn program(nodes: &[Range<usize>], rows: impl Fn(usize) -> Range<usize>) -> Vec<LaneWork> {
+    let mut program = Vec::new();
+    for (partial, node) in nodes.iter().enumerate() {
+        // Sums that wait for their other half, each by its buffer; absent ones have none.
+        let mut stack: Vec<Option<usize>> = Vec::new();
+        let mut free = Vec::new();
+        let mut buffers = 0;
+        for lane in node.clone() {
+            let buffer = (!rows(lane).is_empty()).then(|| {
+                free.pop().unwrap_or_else(|| {
+                    buffers += 1;
+                    buffers - 1
+                })
+            });
+            stack.push(buffer);
+            let mut sums = Vec::new();
+            for _ in 0..tree::merges_after(node.clone(), lane) {
+                let (right, left) = (stack.pop().flatten(), stack.pop().flatten());
+                if let (Some(left), Some(right)) = (left, right) {
+                    sums.push((left, right));
+                    free.push(right);
+                }
+                stack.push(left.or(right));
+            }
+            if let Some(buffer) = buffer {
+                program.push(LaneWork {
+                    lane,
+                    rows: rows(lane),
+                    partial,
+                    buffer,
+                    sums,
+                });
+            }
+        }
+    }
+    program
 }
 
 #[cfg(test)]
@@ -153,6 +157,11 @@ mod tests {
         let program = program(8, 4, 0, 2);
         assert!(program.work.is_empty());
         assert_eq!(program.present.iter().flatten().filter(|&&p| p).count(), 2);
+    }
+
+    #[test]
+    fn what_is_formed_from_factors_is_added_like_one_workers_lanes() {
+        assert_eq!(program(6, 3, 2, 32).forming, program(6, 1, 0, 32).work);
     }
 
     #[test]

@@ -10,9 +10,9 @@
 use crate::TrainError;
 use crate::factors::{LayerFactors, other_lanes};
 use crate::lanes::LaneProgram;
-use lockstep_gang::{Collective, GangError, Partial, Plan, TreeSum};
+use lockstep_gang::{Collective, GangError, Partial, TreeSum};
 use lockstep_nn::optimizer::{blend, square_sum};
-use lockstep_nn::{Buffer, Layout, Optimizer, Replica, STATISTICS_SHARE, Update};
+use lockstep_nn::{Buffer, Layout, Optimizer, Replica, STATISTICS_SHARE, Update, add};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -30,8 +30,6 @@ pub(crate) struct GangReplica {
     clip_norm: Option<f64>,
     /// Adds up all ranks' partial sums.
     tree: TreeSum,
-    /// Adds up single lanes.
-    lane_tree: TreeSum,
     /// This rank's partial sums of own chunks, one vector each.
     own: Vec<Buffer>,
     /// Lanes' gradients that wait to be added.
@@ -41,7 +39,7 @@ pub(crate) struct GangReplica {
     factors_of: Vec<Option<usize>>,
     /// By the layout's factored layers, which of `factors` each is.
     taken: Vec<Option<usize>>,
-    /// Each lane's gradient of one chunk, formed from factors.
+    /// Gradients of one chunk, formed from factors; the first becomes the sum, the last is spare.
     formed: Vec<Buffer>,
     /// Room for one block of a summed gradient.
     block: Buffer,
@@ -98,17 +96,17 @@ impl GangReplica {
             taken[number] = Some(kind);
             factors.push(LayerFactors::new(layer, kind, plan));
         }
-        let formed = if factored.is_empty() {
-            0
-        } else {
-            plan.longest_chunk()
+        // A sum and what waits on each level of the tree, and one to spare.
+        let levels = plan.lanes().next_power_of_two().ilog2() as usize + 2;
+        let formed = match factored.is_empty() {
+            true => Vec::new(),
+            false => vec![Buffer::zeros(plan.longest_chunk()); levels],
         };
         Self {
             tree: TreeSum::new(plan),
-            lane_tree: TreeSum::new(&lane_plan(plan)),
             own: vec![Buffer::zeros(own); plan.partials_of(rank).len()],
             aside: vec![Buffer::zeros(len); aside],
-            formed: vec![Buffer::zeros(formed); plan.lanes()],
+            formed,
             block: Buffer::zeros(BLOCK),
             pending: VecDeque::with_capacity(chunks),
             awaited: VecDeque::with_capacity(chunks),
@@ -277,6 +275,16 @@ impl GangReplica {
         }
         if let Some(layer) = self.factors_of[chunk] {
             self.form(step, layer, chunk);
+            let gradient = &self.formed[0][..range.len()];
+            apply(
+                &step.update,
+                self.parameters,
+                range,
+                gradient,
+                &mut self.state,
+                &mut self.planes,
+            );
+            return;
         }
         for block in blocks(&range) {
             self.sum_block(step, chunk, &block);
@@ -292,12 +300,29 @@ impl GangReplica {
         }
     }
 
-    /// Forms every lane's gradient of a chunk from the factors.
+    /// Forms the gradient of a chunk from all lanes' factors, added in the lanes' tree, in the first of
+    /// the buffers.
     fn form(&mut self, step: &StepPlan<'_>, layer: usize, chunk: usize) {
         let len = self.collective.plan().chunk(chunk).len();
-        for (lane, formed) in self.formed.iter_mut().enumerate() {
-            if step.program.lane_present[lane] {
-                self.factors[layer].gradient(chunk, (lane, step.program.batch), &mut formed[..len]);
+        let factors = &self.factors[layer];
+        let Some((spare, formed)) = self.formed.split_last_mut() else {
+            return;
+        };
+        for work in &step.program.forming {
+            let of_lane = factors.of_lane(work.lane, step.program.batch);
+            let mut sums = &work.sums[..];
+            // A lane that is added to its left neighbour at once needs no buffer of its own.
+            if let [(into, _), rest @ ..] = sums {
+                sums = rest;
+                let into = &mut formed[*into][..len];
+                factors.layer.add_gradient(chunk, of_lane, into, spare);
+            } else {
+                let into = &mut formed[work.buffer][..len];
+                factors.layer.gradient(chunk, of_lane, into);
+            }
+            for &(into, from) in sums {
+                let [into, from] = formed.get_disjoint_mut([into, from]).expect("two buffers");
+                add(&mut into[..len], &from[..len]);
             }
         }
     }
@@ -308,15 +333,7 @@ impl GangReplica {
         let (plan, rank) = (self.collective.plan(), self.collective.rank());
         let start = plan.chunk(chunk).start;
         let within = block.start - start..block.end - start;
-        let (own, formed, collective) = (&self.own, &self.formed, &*self.collective);
-        if self.factors_of[chunk].is_some() {
-            // In the tree of single lanes, lane l is the only partial sum of rank l.
-            let present = &step.program.lane_present;
-            let part =
-                |lane: &Partial| present[lane.rank].then(|| &formed[lane.rank][within.clone()]);
-            self.lane_tree.sum(part, out);
-            return;
-        }
+        let (own, collective) = (&self.own, &*self.collective);
         let part = |partial: &Partial| {
             step.program.present[partial.rank][partial.index].then(|| match partial.rank == rank {
                 true => &own[partial.index][block.clone()],
@@ -363,12 +380,6 @@ impl GangReplica {
         }
         Ok(())
     }
-}
-
-/// The plan in which every lane is a rank of its own.
-fn lane_plan(plan: &Plan) -> Plan {
-    let whole = std::iter::once(0..plan.len().max(1)).collect();
-    Plan::new(whole, plan.lanes(), plan.lanes()).expect("as many workers as lanes is always a plan")
 }
 
 /// A range in pieces of [`BLOCK`].
@@ -467,11 +478,5 @@ impl Replica for LaneReplica<'_> {
             }
         }
         true
-    }
-}
-
-fn add(into: &mut [f32], from: &[f32]) {
-    for (into, &from) in into.iter_mut().zip(from) {
-        *into += from;
     }
 }

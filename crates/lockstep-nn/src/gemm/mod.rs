@@ -97,7 +97,13 @@ pub enum Into {
     Replace,
     /// The product is added to them: each chain begins with the old value.
     Add,
+    /// The product is added to them as a whole: each chain begins at zero, and its end is added to the
+    /// old value. For a depth of at most [`WHOLE_DEPTH`].
+    AddWhole,
 }
+
+/// The largest depth of a product that is added as a whole: as much as stays in registers.
+pub const WHOLE_DEPTH: usize = tile::PANEL / (3 * 16);
 
 /// The shape of a product: rows of A and C, columns of B and C, and what is summed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -210,6 +216,10 @@ pub fn nested(
         "B is too short"
     );
     assert!(c_rows.reach(rows) + columns <= c.len(), "C is too short");
+    assert!(
+        into != Into::AddWhole || b_rows <= WHOLE_DEPTH,
+        "a product of depth {b_rows} cannot be added as a whole"
+    );
     let product = Product {
         rows,
         columns,
@@ -222,6 +232,7 @@ pub fn nested(
         c: c.as_mut_ptr(),
         c_rows,
         accumulate: into == Into::Add,
+        add_whole: into == Into::AddWhole,
     };
     // SAFETY: the asserts above put the last element of each operand, and with it every other, inside
     // its slice; `c` is borrowed mutably, so it overlaps neither of the others; each kernel runs only
@@ -286,10 +297,15 @@ mod tests {
             for j in 0..shape.columns {
                 let to = place(c_rows, shape.rows, i) + j;
                 let start = if into == Into::Add { c[to] } else { 0.0 };
-                c[to] = (0..shape.depth.outer * shape.depth.inner).fold(start, |sum, k| {
+                let chain = (0..shape.depth.outer * shape.depth.inner).fold(start, |sum, k| {
                     let from = place(a.rows, shape.rows, i) + place(a.depth, shape.depth, k);
                     a.data[from].mul_add(b[k * b_stride + j], sum)
                 });
+                c[to] = if into == Into::AddWhole {
+                    c[to] + chain
+                } else {
+                    chain
+                };
             }
         }
     }
@@ -330,6 +346,7 @@ mod tests {
                 c: c.as_mut_ptr(),
                 c_rows,
                 accumulate: into == Into::Add,
+                add_whole: into == Into::AddWhole,
             };
             // SAFETY: the operands were made for this shape, and the level is there.
             unsafe { run(level, product) };
@@ -375,6 +392,7 @@ mod tests {
             m in 1usize..70, n in 1usize..110, k in 1usize..280, t: bool, extra in 0usize..9, add: bool,
         ) {
             check_flat((m, n, k), t, extra, if add { Into::Add } else { Into::Replace });
+            check_flat((m, n, k.min(WHOLE_DEPTH)), t, extra, Into::AddWhole);
         }
 
         #[test]

@@ -4,7 +4,7 @@ use super::vector::Vector;
 use super::{Span, Walk};
 
 /// Numbers of a packed panel of B: it must fit the first-level cache beside a few rows of A.
-const PANEL: usize = 6 * 1024;
+pub(super) const PANEL: usize = 6 * 1024;
 
 /// At so many row tiles it pays to copy a panel of B together before it is used.
 const PACK_FROM_TILES: usize = 8;
@@ -24,8 +24,10 @@ pub(super) struct Product {
     pub(super) c: *mut f32,
     /// How C's rows lie; its columns are adjacent.
     pub(super) c_rows: Walk,
-    /// Whether the product is added to what C holds.
+    /// Whether the chains begin with what C holds.
     pub(super) accumulate: bool,
+    /// Whether what C holds is added to the finished chains.
+    pub(super) add_whole: bool,
 }
 
 /// The most rows of a register tile for 1, 2 and 3 vectors across.
@@ -235,6 +237,11 @@ unsafe fn tile<V: Vector, const MR: usize, const NV: usize, const TAIL: bool>(p:
             let c_row = p.c.add(i * p.c_rows.inner);
             for (v, &sum) in row.iter().enumerate() {
                 let at = c_row.add(v * V::LANES);
+                let sum = if p.add_whole {
+                    load(c_row, v).add(sum)
+                } else {
+                    sum
+                };
                 if TAIL && v == NV - 1 {
                     sum.store_first(at, tail);
                 } else {

@@ -37,6 +37,9 @@ pub(super) trait Vector: Copy {
 
     /// `a * b + self`, rounded once.
     fn fma(self, a: Self, b: Self) -> Self;
+
+    /// `self + other`.
+    fn add(self, other: Self) -> Self;
 }
 
 /// Eight lanes in plain Rust, for any machine.
@@ -85,6 +88,11 @@ impl Vector for Plain {
     #[inline(always)]
     fn fma(self, a: Self, b: Self) -> Self {
         Self(std::array::from_fn(|i| a.0[i].mul_add(b.0[i], self.0[i])))
+    }
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        Self(std::array::from_fn(|i| self.0[i] + other.0[i]))
     }
 }
 
@@ -163,6 +171,12 @@ pub(super) mod x86 {
             // SAFETY: see the impl.
             Self(unsafe { _mm512_fmadd_ps(a.0, b.0, self.0) })
         }
+
+        #[inline(always)]
+        fn add(self, other: Self) -> Self {
+            // SAFETY: see the impl.
+            Self(unsafe { _mm512_add_ps(self.0, other.0) })
+        }
     }
 
     impl Vector for Half {
@@ -208,6 +222,12 @@ pub(super) mod x86 {
         fn fma(self, a: Self, b: Self) -> Self {
             // SAFETY: see the impl of `Wide`.
             Self(unsafe { _mm256_fmadd_ps(a.0, b.0, self.0) })
+        }
+
+        #[inline(always)]
+        fn add(self, other: Self) -> Self {
+            // SAFETY: see the impl of `Wide`.
+            Self(unsafe { _mm256_add_ps(self.0, other.0) })
         }
     }
 }

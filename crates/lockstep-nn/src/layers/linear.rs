@@ -118,7 +118,7 @@ impl Layer for Linear {
         }
         for chunk in self.factored.chunks.clone().rev() {
             replica.gradient(chunk, &mut |gradient| {
-                self.factored.gradient(chunk, x, dy, gradient);
+                self.factored.gradient(chunk, (x, dy), gradient);
             });
         }
     }
