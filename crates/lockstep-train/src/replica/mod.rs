@@ -7,14 +7,16 @@
 //! published as soon as the peers' parts are there, usually while it is still in cache and always while
 //! the backward pass goes on; only what is left over is waited for at the end.
 
+mod lane;
+mod update;
+
 use crate::TrainError;
 use crate::factors::{LayerFactors, other_lanes};
 use crate::lanes::LaneProgram;
-use lockstep_gang::{Collective, GangError, Partial, TreeSum};
-use lockstep_nn::optimizer::{blend, square_sum};
-use lockstep_nn::{Buffer, Layout, Optimizer, Replica, STATISTICS_SHARE, Update, add};
+use lane::LaneReplica;
+use lockstep_gang::{Collective, GangError, TreeSum};
+use lockstep_nn::{Buffer, Layout, Optimizer, Update};
 use std::collections::VecDeque;
-use std::ops::Range;
 
 /// Numbers that are summed and updated at a time, so that the sum stays in the first-level cache.
 const BLOCK: usize = 2048;
@@ -41,7 +43,7 @@ pub(crate) struct GangReplica {
     taken: Vec<Option<usize>>,
     /// Gradients of one chunk, formed from factors; the first becomes the sum, the last is spare.
     formed: Vec<Buffer>,
-    /// Room for one block of a summed gradient.
+    /// A piece of a summed gradient on its way to the optimizer.
     block: Buffer,
     /// Own chunks that wait for the peers' parts.
     pending: VecDeque<usize>,
@@ -50,8 +52,8 @@ pub(crate) struct GangReplica {
     /// Sums of squares by chunk, this rank's and all ranks'; for clipping only.
     squares: Vec<f64>,
     all_squares: Vec<f64>,
-    /// With one lane and no clipping, a chunk's gradient is used up at once: one small buffer, always in
-    /// cache, does for all.
+    /// With one lane and no clipping there is nothing to add: a gradient is written to `block`, and used
+    /// from there at once.
     immediate: bool,
     /// The first error of the step; the backward pass cannot return it.
     failed: Option<GangError>,
@@ -61,13 +63,6 @@ pub(crate) struct GangReplica {
 pub(crate) struct StepPlan<'a> {
     pub(crate) program: &'a LaneProgram,
     pub(crate) update: Update,
-}
-
-/// The replica as one lane's backward pass sees it.
-pub(crate) struct LaneReplica<'a> {
-    replica: &'a mut GangReplica,
-    step: &'a StepPlan<'a>,
-    work: usize,
 }
 
 impl GangReplica {
@@ -84,7 +79,12 @@ impl GangReplica {
         let plan = collective.plan();
         let (rank, chunks, len) = (collective.rank(), plan.chunks(), layout.len());
         let immediate = plan.lanes() == 1 && clip_norm.is_none();
-        let own = if immediate { plan.longest_chunk() } else { len };
+        let own = if immediate { 0 } else { len };
+        let block = if immediate {
+            plan.longest_chunk()
+        } else {
+            BLOCK
+        };
         let plane = |index| Buffer::zeros(if optimizer.planes() > index { len } else { 0 });
         let clip_chunks = if clip_norm.is_some() { chunks } else { 0 };
         let mut factors_of = vec![None; chunks];
@@ -107,7 +107,7 @@ impl GangReplica {
             own: vec![Buffer::zeros(own); plan.partials_of(rank).len()],
             aside: vec![Buffer::zeros(len); aside],
             formed,
-            block: Buffer::zeros(BLOCK),
+            block: Buffer::zeros(block),
             pending: VecDeque::with_capacity(chunks),
             awaited: VecDeque::with_capacity(chunks),
             squares: vec![0.0; clip_chunks],
@@ -256,227 +256,5 @@ impl GangReplica {
             1 => Ok(()),
             _ => self.collective.publish(chunk, &self.state[range]),
         }
-    }
-
-    /// Adds all lanes' parts of an own chunk, and updates it, block by block.
-    fn reduce_and_update(&mut self, step: &StepPlan<'_>, chunk: usize) {
-        let range = self.collective.plan().chunk(chunk);
-        if self.immediate {
-            let gradient = &self.own[0][..range.len()];
-            apply(
-                &step.update,
-                self.parameters,
-                range,
-                gradient,
-                &mut self.state,
-                &mut self.planes,
-            );
-            return;
-        }
-        if let Some(layer) = self.factors_of[chunk] {
-            self.form(step, layer, chunk);
-            let gradient = &self.formed[0][..range.len()];
-            apply(
-                &step.update,
-                self.parameters,
-                range,
-                gradient,
-                &mut self.state,
-                &mut self.planes,
-            );
-            return;
-        }
-        for block in blocks(&range) {
-            self.sum_block(step, chunk, &block);
-            let gradient = &self.block[..block.len()];
-            apply(
-                &step.update,
-                self.parameters,
-                block,
-                gradient,
-                &mut self.state,
-                &mut self.planes,
-            );
-        }
-    }
-
-    /// Forms the gradient of a chunk from all lanes' factors, added in the lanes' tree, in the first of
-    /// the buffers.
-    fn form(&mut self, step: &StepPlan<'_>, layer: usize, chunk: usize) {
-        let len = self.collective.plan().chunk(chunk).len();
-        let factors = &self.factors[layer];
-        let Some((spare, formed)) = self.formed.split_last_mut() else {
-            return;
-        };
-        for work in &step.program.forming {
-            let of_lane = factors.of_lane(work.lane, step.program.batch);
-            let mut sums = &work.sums[..];
-            // A lane that is added to its left neighbour at once needs no buffer of its own.
-            if let [(into, _), rest @ ..] = sums {
-                sums = rest;
-                let into = &mut formed[*into][..len];
-                factors.layer.add_gradient(chunk, of_lane, into, spare);
-            } else {
-                let into = &mut formed[work.buffer][..len];
-                factors.layer.gradient(chunk, of_lane, into);
-            }
-            for &(into, from) in sums {
-                let [into, from] = formed.get_disjoint_mut([into, from]).expect("two buffers");
-                add(&mut into[..len], &from[..len]);
-            }
-        }
-    }
-
-    /// Adds the parts of one block of an own chunk in the lanes' tree, into `self.block`.
-    fn sum_block(&mut self, step: &StepPlan<'_>, chunk: usize, block: &Range<usize>) {
-        let out = &mut self.block[..block.len()];
-        let (plan, rank) = (self.collective.plan(), self.collective.rank());
-        let start = plan.chunk(chunk).start;
-        let within = block.start - start..block.end - start;
-        let (own, collective) = (&self.own, &*self.collective);
-        let part = |partial: &Partial| {
-            step.program.present[partial.rank][partial.index].then(|| match partial.rank == rank {
-                true => &own[partial.index][block.clone()],
-                false => &collective.inbox(chunk, partial.rank, partial.index)[within.clone()],
-            })
-        };
-        self.tree.sum(part, out);
-    }
-
-    /// Clipping needs the whole gradient's norm before any number of it is used.
-    fn clip_and_update(&mut self, step: &StepPlan<'_>, norm: f64) -> Result<(), GangError> {
-        self.squares.fill(0.0);
-        for i in 0..self.pending.len() {
-            let chunk = self.pending[i];
-            self.collective.wait_arrived(chunk)?;
-            for block in blocks(&self.collective.plan().chunk(chunk)) {
-                self.sum_block(step, chunk, &block);
-                if block.start < self.parameters {
-                    self.squares[chunk] += square_sum(&self.block[..block.len()]);
-                }
-            }
-        }
-        self.collective
-            .all_gather(&self.squares, &mut self.all_squares)?;
-        let chunks = self.squares.len();
-        let plan = self.collective.plan();
-        let total: f64 = (0..chunks)
-            .map(|chunk| self.all_squares[plan.owner(chunk) * chunks + chunk])
-            .sum();
-        let length = total.sqrt();
-        let scale = if length > norm {
-            (norm / length) as f32
-        } else {
-            1.0
-        };
-        let update = step.update.scaled(scale);
-        let scaled = StepPlan {
-            program: step.program,
-            update,
-        };
-        while let Some(chunk) = self.pending.pop_front() {
-            self.reduce_and_update(&scaled, chunk);
-            self.publish(chunk)?;
-        }
-        Ok(())
-    }
-}
-
-/// A range in pieces of [`BLOCK`].
-fn blocks(range: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
-    let end = range.end;
-    range
-        .clone()
-        .step_by(BLOCK)
-        .map(move |start| start..(start + BLOCK).min(end))
-}
-
-/// Updates one range: parameters by the optimizer, running statistics by blending.
-fn apply(
-    update: &Update,
-    parameters: usize,
-    range: Range<usize>,
-    gradient: &[f32],
-    state: &mut [f32],
-    planes: &mut [Buffer; 2],
-) {
-    let values = &mut state[range.clone()];
-    if range.start >= parameters {
-        blend(values, gradient, STATISTICS_SHARE);
-        return;
-    }
-    let [first, second] = planes;
-    let planes = [first, second].map(|plane| plane.get_mut(range.clone()).unwrap_or_default());
-    update.apply(values, gradient, planes);
-}
-
-impl LaneReplica<'_> {
-    fn is_last_lane(&self) -> bool {
-        self.work + 1 == self.step.program.work.len()
-    }
-}
-
-impl Replica for LaneReplica<'_> {
-    fn state(&self) -> &[f32] {
-        &self.replica.state
-    }
-
-    fn gradient(&mut self, chunk: usize, fill: &mut dyn FnMut(&mut [f32])) {
-        let replica = &mut *self.replica;
-        let work = &self.step.program.work[self.work];
-        let plan = replica.collective.plan();
-        let range = plan.chunk(chunk);
-        let owned = plan.owner(chunk) == replica.collective.rank();
-        if work.buffer > 0 {
-            fill(&mut replica.aside[work.buffer - 1][range.clone()]);
-        } else if owned {
-            let place = if replica.immediate {
-                0..range.len()
-            } else {
-                range.clone()
-            };
-            fill(&mut replica.own[work.partial][place]);
-        } else {
-            fill(replica.collective.outbox(chunk, work.partial));
-        }
-        for &(into, from) in &work.sums {
-            let from = from - 1;
-            if into > 0 {
-                let [into, from] = replica
-                    .aside
-                    .get_disjoint_mut([into - 1, from])
-                    .expect("two buffers");
-                add(&mut into[range.clone()], &from[range.clone()]);
-            } else if owned {
-                add(
-                    &mut replica.own[work.partial][range.clone()],
-                    &replica.aside[from][range.clone()],
-                );
-            } else {
-                let into = replica.collective.outbox(chunk, work.partial);
-                add(into, &replica.aside[from][range.clone()]);
-            }
-        }
-        if self.is_last_lane() {
-            self.replica.hand_over(self.step, chunk);
-        }
-    }
-
-    fn factors(&mut self, number: usize, x: &[f32], dy: &[f32]) -> bool {
-        let Some(layer) = self.replica.taken[number] else {
-            return false;
-        };
-        let replica = &mut *self.replica;
-        let lane = self.step.program.work[self.work].lane;
-        if replica.failed.is_none() {
-            let shared = replica.factors[layer].share(lane, (x, dy), &mut *replica.collective);
-            replica.failed = shared.err();
-        }
-        if self.is_last_lane() {
-            for chunk in self.replica.factors[layer].layer.chunks.clone().rev() {
-                self.replica.hand_over(self.step, chunk);
-            }
-        }
-        true
     }
 }
