@@ -222,32 +222,50 @@ impl GangReplica {
         self.failed = outcome.err();
     }
 
-    /// Does whatever can be done without waiting.
+    /// Does whatever can be done without waiting: own chunks and others' in turns, so that what a peer
+    /// has just published is still in its cache.
     fn advance(&mut self, step: &StepPlan<'_>) -> Result<(), GangError> {
-        while let Some(&chunk) = self.pending.front() {
-            let ready = match self.factors_of[chunk] {
-                None => self.collective.arrived(chunk)?,
-                Some(layer) => {
-                    self.factors[layer].collect(&mut *self.collective)?;
-                    self.factors[layer].is_complete()
-                }
-            };
-            if !ready {
-                break;
+        loop {
+            let updated = self.update_next(step)?;
+            let fetched = self.fetch_next()?;
+            if !updated && !fetched {
+                return Ok(());
             }
+        }
+    }
+
+    /// Updates and publishes the next own chunk, if all that it needs is there.
+    fn update_next(&mut self, step: &StepPlan<'_>) -> Result<bool, GangError> {
+        let Some(&chunk) = self.pending.front() else {
+            return Ok(false);
+        };
+        let ready = match self.factors_of[chunk] {
+            None => self.collective.arrived(chunk)?,
+            Some(layer) => {
+                self.factors[layer].collect(&mut *self.collective)?;
+                self.factors[layer].is_complete()
+            }
+        };
+        if ready {
             self.pending.pop_front();
             self.reduce_and_update(step, chunk);
             self.publish(chunk)?;
         }
-        while let Some(&chunk) = self.awaited.front() {
-            if !self.collective.published(chunk)? {
-                break;
-            }
+        Ok(ready)
+    }
+
+    /// Fetches the next of others' chunks, if it is there.
+    fn fetch_next(&mut self) -> Result<bool, GangError> {
+        let Some(&chunk) = self.awaited.front() else {
+            return Ok(false);
+        };
+        let published = self.collective.published(chunk)?;
+        if published {
             self.awaited.pop_front();
             let range = self.collective.plan().chunk(chunk);
             self.collective.fetch(chunk, &mut self.state[range])?;
         }
-        Ok(())
+        Ok(published)
     }
 
     fn publish(&mut self, chunk: usize) -> Result<(), GangError> {
