@@ -21,6 +21,7 @@ pub(crate) struct Batches {
 
 impl Batches {
     pub(crate) fn new(sets: &Sets, seed: u64, batch: usize) -> Self {
+        let batch = batch.min(sets.train_indices.len());
         let sample_len = sets.train.sample_len();
         Self {
             order: EpochOrder::of_subset(seed, 1, sets.train_indices.clone()),
@@ -32,11 +33,6 @@ impl Batches {
             samples: vec![0; batch],
             lanes: Vec::with_capacity(batch),
         }
-    }
-
-    /// Samples in an epoch.
-    pub(crate) fn len(&self) -> usize {
-        self.order.indices().len()
     }
 
     /// Draws the order of an epoch, counted from 1.

@@ -74,6 +74,9 @@ pub enum FromWorker {
         error: String,
         /// Whether this is only the consequence of another worker's failure (a peer was lost).
         peer_lost: bool,
+        /// The rank that this worker waited for in vain.
+        #[serde(default)]
+        waiting_for: Option<usize>,
     },
 }
 

@@ -83,6 +83,14 @@ pub enum TrainError {
 }
 
 impl TrainError {
+    /// The rank that was waited for in vain, if that is what went wrong.
+    pub fn waiting_for(&self) -> Option<usize> {
+        match self {
+            Self::Gang(GangError::PeerTimeout { rank, .. }) => Some(*rank),
+            _ => None,
+        }
+    }
+
     /// Whether this is only the consequence of another worker's failure.
     pub fn is_peer_lost(&self) -> bool {
         matches!(self, Self::Gang(error) if error.is_peer_lost())

@@ -63,6 +63,7 @@ impl LaneProgram {
 fn program(nodes: &[Range<usize>], rows: impl Fn(usize) -> Range<usize>) -> Vec<LaneWork> {
     let mut program = Vec::new();
     for (partial, node) in nodes.iter().enumerate() {
+        let first = program.len();
         // Sums that wait for their other half, each by its buffer; absent ones have none.
         let mut stack: Vec<Option<usize>> = Vec::new();
         let mut free = Vec::new();
@@ -75,23 +76,25 @@ fn program(nodes: &[Range<usize>], rows: impl Fn(usize) -> Range<usize>) -> Vec<
                 })
             });
             stack.push(buffer);
-            let mut sums = Vec::new();
-            for _ in 0..tree::merges_after(node.clone(), lane) {
-                let (right, left) = (stack.pop().flatten(), stack.pop().flatten());
-                if let (Some(left), Some(right)) = (left, right) {
-                    sums.push((left, right));
-                    free.push(right);
-                }
-                stack.push(left.or(right));
-            }
             if let Some(buffer) = buffer {
                 program.push(LaneWork {
                     lane,
                     rows: rows(lane),
                     partial,
                     buffer,
-                    sums,
+                    sums: Vec::new(),
                 });
+            }
+            for _ in 0..tree::merges_after(node.clone(), lane) {
+                let (right, left) = (stack.pop().flatten(), stack.pop().flatten());
+                if let (Some(left), Some(right)) = (left, right) {
+                    free.push(right);
+                    // A lane without rows may complete sums: they are formed with the last that has some.
+                    if let Some(work) = program[first..].last_mut() {
+                        work.sums.push((left, right));
+                    }
+                }
+                stack.push(left.or(right));
             }
         }
     }
@@ -102,9 +105,13 @@ fn program(nodes: &[Range<usize>], rows: impl Fn(usize) -> Range<usize>) -> Vec<
 mod tests {
     use super::*;
 
+    /// One chunk.
+    fn whole() -> Vec<Range<usize>> {
+        std::iter::once(0..8).collect()
+    }
+
     fn program(lanes: usize, workers: usize, rank: usize, batch: usize) -> LaneProgram {
-        let whole = std::iter::once(0..8).collect();
-        let plan = Plan::new(whole, lanes, workers).unwrap();
+        let plan = Plan::new(whole(), lanes, workers).unwrap();
         LaneProgram::new(&plan, rank, batch)
     }
 
@@ -116,7 +123,13 @@ mod tests {
             .map(|work| work.partial)
             .max()
             .map_or(0, |p| p + 1);
-        let mut buffers = vec![vec![String::new(); program.aside + 1]; partials];
+        let most = program
+            .work
+            .iter()
+            .map(|work| work.buffer + 1)
+            .max()
+            .unwrap_or(1);
+        let mut buffers = vec![vec![String::new(); most]; partials];
         for work in &program.work {
             let buffers = &mut buffers[work.partial];
             buffers[work.buffer] = work.lane.to_string();
@@ -150,6 +163,54 @@ mod tests {
         let program = program(6, 1, 0, 3);
         assert_eq!(expressions(&program), ["((1+3)+5)"]);
         assert_eq!(program.present, [[true]]);
+    }
+
+    /// The tree's sum of the lanes that have rows, as an expression.
+    fn by_definition(node: Range<usize>, lanes: usize, batch: usize) -> Option<String> {
+        let Some(mid) = tree::split(&node) else {
+            return (!lane_rows(node.start, lanes, batch).is_empty())
+                .then(|| node.start.to_string());
+        };
+        let left = by_definition(node.start..mid, lanes, batch);
+        let right = by_definition(mid..node.end, lanes, batch);
+        match (left, right) {
+            (Some(left), Some(right)) => Some(format!("({left}+{right})")),
+            (left, right) => left.or(right),
+        }
+    }
+
+    #[test]
+    fn whatever_lanes_are_without_rows_the_sums_are_the_trees() {
+        for lanes in 1..=20 {
+            for batch in 1..=2 * lanes {
+                let expected = by_definition(0..lanes, lanes, batch);
+                for workers in [1, 2, lanes.div_ceil(2), lanes] {
+                    for rank in 0..workers.min(lanes) {
+                        let plan = Plan::new(whole(), lanes, workers.min(lanes)).unwrap();
+                        let program = LaneProgram::new(&plan, rank, batch);
+                        let formed = LaneProgram {
+                            work: program.forming.clone(),
+                            ..program.clone()
+                        };
+                        assert_eq!(
+                            expressions(&formed).first(),
+                            expected.as_ref(),
+                            "{lanes} {batch}"
+                        );
+                        let nodes = plan.partials_of(rank).iter().enumerate();
+                        for (partial, node) in nodes {
+                            let expected =
+                                by_definition(node.clone(), lanes, batch).unwrap_or_default();
+                            let found = expressions(&program)
+                                .get(partial)
+                                .cloned()
+                                .unwrap_or_default();
+                            assert_eq!(found, expected, "{lanes} lanes, batch {batch}, {node:?}");
+                        }
+                    }
+                }
+            }
+        }
     }
 
     #[test]

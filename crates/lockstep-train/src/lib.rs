@@ -23,4 +23,4 @@ mod weights;
 pub mod worker;
 
 pub use error::TrainError;
-pub use prepare::{LayerLine, MemoryEstimate, Prepared, prepare};
+pub use prepare::{LayerLine, MemoryEstimate, Prepared, check_resume, prepare};

@@ -5,6 +5,7 @@ use crate::TrainError;
 use crate::evaluate::BLOCK;
 use crate::factors::{share_lengths, worth_factoring};
 use crate::sets::Sets;
+use crate::snapshot::Snapshot;
 use crate::spec;
 use lockstep_data::lane_rows;
 use lockstep_gang::{Plan, ShmCollective};
@@ -12,6 +13,7 @@ use lockstep_job::Job;
 use lockstep_nn::{LayerSummary, Layout, Model};
 use lockstep_store::CacheDir;
 use serde::Serialize;
+use std::path::Path;
 
 /// A job that can be trained.
 #[derive(Debug, Clone)]
@@ -86,7 +88,7 @@ pub fn prepare(
     let model = model_for(job, &sets, 1)?;
     check(job, &sets, &model)?;
     let layout = model.layout();
-    let (plan, _) = exchange_plan(job, layout)?;
+    let (plan, _) = exchange_plan(job, &sets, layout)?;
     let shares: usize = (plan.chunks()..plan.pieces())
         .map(|piece| plan.chunk(piece).len())
         .sum();
@@ -98,8 +100,9 @@ pub fn prepare(
     // Replica, optimizer planes, best weights, and gradients: partial sums and lanes kept aside.
     let depth = usize::BITS as usize - plan.lanes_of(0).len().leading_zeros() as usize;
     let vectors = 2 + optimizer.planes() + partials + depth;
-    let rows = largest_lane(job).max(BLOCK);
+    let rows = largest_lane(job, &sets).max(BLOCK);
     let workspace = model.workspace_bytes() * rows;
+    let inputs = (full_batch(job, &sets) + BLOCK) * sets.train.sample_len();
     let solo = plan.workers() == 1;
     Ok(Prepared {
         train_samples: sets.train_indices.len(),
@@ -109,7 +112,7 @@ pub fn prepare(
         state_len: layout.len(),
         steps_per_epoch: steps_per_epoch(job, &sets),
         memory: MemoryEstimate {
-            per_worker_bytes: (vectors * layout.len() + shares) * 4 + workspace,
+            per_worker_bytes: (vectors * layout.len() + shares + inputs) * 4 + workspace,
             shared_bytes: if solo {
                 0
             } else {
@@ -123,6 +126,16 @@ pub fn prepare(
     })
 }
 
+/// Checks that `job` can go on from the state that an interrupted run left.
+///
+/// # Errors
+/// When the state is missing or damaged, or the job has changed what would change the result.
+pub fn check_resume(job: &Job, state: &Path, cache: &CacheDir) -> Result<(), TrainError> {
+    let sets = Sets::open(job, cache, &mut |_| {})?;
+    let len = model_for(job, &sets, 1)?.layout().len();
+    Snapshot::read(state, job, &sets, len).map(drop)
+}
+
 /// The job's model for lanes and evaluation blocks of at most `rows`.
 pub(crate) fn model_for(job: &Job, sets: &Sets, rows: usize) -> Result<Model, TrainError> {
     let layers = spec::layers(job, sets.train.classes());
@@ -130,17 +143,31 @@ pub(crate) fn model_for(job: &Job, sets: &Sets, rows: usize) -> Result<Model, Tr
 }
 
 /// Who exchanges what with whom, and the layers whose factors are exchanged instead of their gradient.
-pub(crate) fn exchange_plan(job: &Job, layout: &Layout) -> Result<(Plan, Vec<usize>), TrainError> {
+pub(crate) fn exchange_plan(
+    job: &Job,
+    sets: &Sets,
+    layout: &Layout,
+) -> Result<(Plan, Vec<usize>), TrainError> {
     let train = &job.train;
-    let factored = worth_factoring(layout, train.lanes, train.batch, train.clip_norm.is_some());
-    let lengths = share_lengths(layout, &factored, largest_lane(job));
+    let factored = worth_factoring(
+        layout,
+        train.lanes,
+        full_batch(job, sets),
+        train.clip_norm.is_some(),
+    );
+    let lengths = share_lengths(layout, &factored, largest_lane(job, sets));
     let plan = Plan::new(layout.chunks.clone(), train.lanes, train.workers)?;
     Ok((plan.with_shares(&lengths), factored))
 }
 
+/// Samples of a full batch: not more than there are.
+pub(crate) fn full_batch(job: &Job, sets: &Sets) -> usize {
+    job.train.batch.min(sets.train_indices.len())
+}
+
 /// Rows of the largest lane of a full batch.
-pub(crate) fn largest_lane(job: &Job) -> usize {
-    job.train.batch.div_ceil(job.train.lanes)
+pub(crate) fn largest_lane(job: &Job, sets: &Sets) -> usize {
+    full_batch(job, sets).div_ceil(job.train.lanes)
 }
 
 pub(crate) fn steps_per_epoch(job: &Job, sets: &Sets) -> u64 {
@@ -150,6 +177,12 @@ pub(crate) fn steps_per_epoch(job: &Job, sets: &Sets) -> u64 {
 fn check(job: &Job, sets: &Sets, model: &Model) -> Result<(), TrainError> {
     let samples = sets.train_indices.len();
     let misfit = |key, reason| Err(TrainError::Misfit { key, reason });
+    if samples == 0 {
+        return misfit(
+            "data.val_split",
+            "no training samples are left; set a smaller share aside".to_owned(),
+        );
+    }
     if job.train.workers > samples {
         return misfit(
             "train.workers",
@@ -157,12 +190,6 @@ fn check(job: &Job, sets: &Sets, model: &Model) -> Result<(), TrainError> {
                 "{} workers for {samples} training samples; use at most one worker a sample",
                 job.train.workers
             ),
-        );
-    }
-    if samples == 0 {
-        return misfit(
-            "data.val_split",
-            "no training samples are left; set a smaller share aside".to_owned(),
         );
     }
     if model.classes() < sets.train.classes() {

@@ -59,6 +59,12 @@ impl Sets {
         })
     }
 
+    /// A hash of the samples that are trained on and chosen by.
+    pub(crate) fn sha256(&self) -> Vec<String> {
+        let val = self.val.as_ref().map(Dataset::sha256);
+        std::iter::once(self.train.sha256()).chain(val).collect()
+    }
+
     /// The set that the validation samples are of.
     pub(crate) fn val_set(&self) -> &Dataset {
         self.val.as_ref().unwrap_or(&self.train)

@@ -4,7 +4,9 @@
 //! the sums of the epoch in progress: a run that loads this gives the bits of one never interrupted.
 
 use crate::TrainError;
-use crate::weights::write_safetensors;
+use crate::sets::Sets;
+use crate::spec;
+use crate::weights::{self, write_safetensors};
 use lockstep_job::Job;
 use lockstep_nn::LossSum;
 use safetensors::SafeTensors;
@@ -26,6 +28,8 @@ pub(crate) struct Position {
     pub(crate) step_in_epoch: u64,
     /// What each lane has summed up in the epoch in progress.
     pub(crate) lane_sums: Vec<LossSum>,
+    /// Seconds that were trained before this process.
+    pub(crate) seconds_before: f64,
 }
 
 /// The weights that will be kept.
@@ -59,13 +63,22 @@ struct Header {
     lane_rows: Vec<u64>,
     best_epoch: Option<u32>,
     best_loss_bits: u64,
+    seconds: f64,
+    /// SHA-256 of all vectors, in the order of their names here: state, planes, best.
+    sha256: Vec<String>,
     /// What must not change between the parts of a run.
     contract: Value,
 }
 
 impl Snapshot {
+    fn sha256(&self) -> Vec<String> {
+        let best = self.best.as_ref().map(|best| &best.state);
+        let vectors = std::iter::once(&self.state).chain(&self.planes).chain(best);
+        vectors.map(|vector| weights::sha256(vector)).collect()
+    }
+
     /// Writes the snapshot atomically.
-    pub(crate) fn write(&self, path: &Path, job: &Job) -> Result<(), TrainError> {
+    pub(crate) fn write(&self, path: &Path, job: &Job, sets: &Sets) -> Result<(), TrainError> {
         let sums = &self.position.lane_sums;
         let header = Header {
             version: VERSION,
@@ -77,7 +90,9 @@ impl Snapshot {
             lane_rows: sums.iter().map(|sum| sum.rows).collect(),
             best_epoch: self.best.as_ref().map(|best| best.epoch),
             best_loss_bits: self.best.as_ref().map_or(0, |best| best.loss.to_bits()),
-            contract: contract(job),
+            seconds: self.position.seconds_before,
+            sha256: self.sha256(),
+            contract: contract(job, sets),
         };
         let header = serde_json::to_string(&header).map_err(|error| TrainError::Weights {
             path: path.to_owned(),
@@ -101,9 +116,10 @@ impl Snapshot {
     pub(crate) fn read(
         path: &Path,
         job: &Job,
+        sets: &Sets,
         len: usize,
-        planes: usize,
     ) -> Result<Self, TrainError> {
+        let planes = spec::optimizer(job).planes();
         let refused = |reason: String| TrainError::Resume {
             path: path.to_owned(),
             reason,
@@ -123,11 +139,17 @@ impl Snapshot {
                 "its format is {found}, and this program reads {VERSION}"
             )));
         }
-        let differences = differences("", &header.contract, &contract(job));
+        let differences = differences("", &header.contract, &contract(job, sets));
         if !differences.is_empty() {
             let list = differences.join("; ");
             return Err(refused(format!(
                 "the job has changed what would change the result: {list}"
+            )));
+        }
+        if header.epochs >= job.train.epochs {
+            return Err(refused(format!(
+                "the run has trained {} epochs already, and the job asks for {}; ask for more",
+                header.epochs, job.train.epochs
             )));
         }
         let file = SafeTensors::deserialize(&bytes).map_err(|error| damaged(&error))?;
@@ -179,27 +201,35 @@ impl Snapshot {
                 state: vector("best")?,
             }),
         };
-        Ok(Self {
+        let snapshot = Self {
             position: Position {
                 step: header.step,
                 epochs: header.epochs,
                 step_in_epoch: header.step_in_epoch,
                 lane_sums,
+                seconds_before: header.seconds,
             },
             state: vector("state")?,
             planes: [plane(0)?, plane(1)?],
             best,
-        })
+        };
+        if snapshot.sha256() != header.sha256 {
+            return Err(refused(
+                "it is damaged: its hash is not that of its content".to_owned(),
+            ));
+        }
+        Ok(snapshot)
     }
 }
 
 /// What decides the result's bits: data, model and training, without what may change between the parts
 /// of a run.
-fn contract(job: &Job) -> Value {
+fn contract(job: &Job, sets: &Sets) -> Value {
     let mut value = serde_json::json!({
         "data": job.data,
         "model": job.model,
         "train": job.train,
+        "samples": sets.sha256(),
     });
     let depends_on_total = matches!(
         job.train.schedule,

@@ -9,7 +9,7 @@ use crate::control::{Assignment, Finished, FromWorker};
 use crate::evaluate::{BLOCK, Evaluator};
 use crate::event::{EpochResult, Metrics};
 use crate::lanes::LaneProgram;
-use crate::prepare::{exchange_plan, largest_lane, model_for, steps_per_epoch};
+use crate::prepare::{exchange_plan, full_batch, largest_lane, model_for, steps_per_epoch};
 use crate::replica::{GangReplica, StepPlan};
 use crate::reporter::Reporter;
 use crate::sets::{Sets, all_indices};
@@ -63,25 +63,20 @@ impl Trainer {
     ) -> Result<Self, TrainError> {
         let job = assignment.job.clone();
         let sets = Sets::open(&job, cache, &mut |_| {})?;
-        let model = model_for(&job, &sets, largest_lane(&job).max(BLOCK))?;
+        let model = model_for(&job, &sets, largest_lane(&job, &sets).max(BLOCK))?;
         let layout = model.layout();
-        let (plan, factored) = exchange_plan(&job, layout)?;
+        let (plan, factored) = exchange_plan(&job, &sets, layout)?;
         let samples = sets.train_indices.len();
-        let last = match samples % job.train.batch {
-            0 => job.train.batch,
+        let full = full_batch(&job, &sets);
+        let last = match samples % full {
+            0 => full,
             rest => rest,
         };
-        let programs =
-            [job.train.batch, last].map(|batch| LaneProgram::new(&plan, assignment.rank, batch));
+        let programs = [full, last].map(|batch| LaneProgram::new(&plan, assignment.rank, batch));
         let optimizer = spec::optimizer(&job);
         let steps_per_epoch = steps_per_epoch(&job, &sets);
         let snapshot = match &assignment.resume {
-            Some(path) => Some(Snapshot::read(
-                path,
-                &job,
-                layout.len(),
-                optimizer.planes(),
-            )?),
+            Some(path) => Some(Snapshot::read(path, &job, &sets, layout.len())?),
             None => None,
         };
         let state = match &snapshot {
@@ -145,26 +140,28 @@ impl Trainer {
         reporter: &mut Reporter,
     ) -> Result<Finished, TrainError> {
         while self.position.epochs < self.job.train.epochs {
-            if !self.epoch(stop, reporter)? {
+            let interrupted = self.epoch(stop, reporter)?;
+            if interrupted && self.position.epochs < self.job.train.epochs {
                 return self.interrupted();
             }
         }
         self.finished()
     }
 
-    /// Trains the rest of one epoch; false when it was interrupted.
+    /// Trains the rest of one epoch, or a part of it; true when a stop was asked for.
     fn epoch(&mut self, stop: &AtomicBool, reporter: &mut Reporter) -> Result<bool, TrainError> {
         let began = Instant::now();
-        let stepping_before = self.clock.stepping;
+        let (stepping_before, samples_before) = (self.clock.stepping, self.clock.samples);
+        let mut interrupted = false;
         let epoch = self.position.epochs + 1;
         self.batches.begin(epoch);
         self.prepare(self.position.step_in_epoch);
         reporter.resume();
         while self.position.step_in_epoch < self.steps_per_epoch {
-            let interrupted = self.step(stop, reporter)?;
+            interrupted = self.step(stop, reporter)?;
             if interrupted && self.position.step_in_epoch < self.steps_per_epoch {
                 self.clock.stepping += began.elapsed();
-                return Ok(false);
+                return Ok(true);
             }
         }
         self.clock.stepping += began.elapsed();
@@ -176,7 +173,7 @@ impl Trainer {
             None => true,
             Some(val) => self.keep_if_best(epoch, val.loss),
         };
-        let trained = self.batches.len();
+        let trained = self.clock.samples - samples_before;
         self.position.epochs = epoch;
         self.position.step_in_epoch = 0;
         self.position.lane_sums.fill(LossSum::default());
@@ -189,15 +186,12 @@ impl Trainer {
                 val,
                 test: self.test,
                 seconds: began.elapsed().as_secs_f64(),
-                total_s: self
-                    .clock
-                    .began
-                    .map_or(0.0, |began| began.elapsed().as_secs_f64()),
+                total_s: self.seconds(),
                 samples_per_s: trained as f64 / stepping,
                 best,
             }))?;
         }
-        Ok(true)
+        Ok(interrupted)
     }
 
     /// One optimizer step; true when any rank wants to stop.
@@ -254,6 +248,27 @@ impl Trainer {
         Ok(vote > 0)
     }
 
+    /// Seconds since the first step of the run, those before an interruption included.
+    fn seconds(&self) -> f64 {
+        let now = self
+            .clock
+            .began
+            .map_or(0.0, |began| began.elapsed().as_secs_f64());
+        self.position.seconds_before + now
+    }
+
+    /// Metrics that are numbers; others mean that the weights are lost.
+    fn finite(&self, metrics: Metrics) -> Result<Metrics, TrainError> {
+        match metrics.loss.is_finite() {
+            true => Ok(metrics),
+            false => Err(TrainError::Diverged {
+                loss: metrics.loss,
+                step: self.position.step,
+                epoch: self.position.epochs + 1,
+            }),
+        }
+    }
+
     fn prepare(&mut self, step: u64) {
         let program = &self.programs[usize::from(step + 1 == self.steps_per_epoch)];
         self.batches.prepare(&self.sets, program, step);
@@ -299,9 +314,10 @@ impl Trainer {
         let samples = (self.sets.val_set(), &self.sets.val_indices[..]);
         let (state, collective) = (&self.replica.state, &mut *self.replica.collective);
         let normaliser = &self.sets.normaliser;
-        self.evaluator
-            .run(&mut self.model, state, samples, normaliser, collective)
-            .map(Some)
+        let metrics =
+            self.evaluator
+                .run(&mut self.model, state, samples, normaliser, collective)?;
+        self.finite(metrics).map(Some)
     }
 
     /// The metrics on the test set of the given weights, or of the present ones.
@@ -312,9 +328,10 @@ impl Trainer {
         let state = state.unwrap_or(&self.replica.state);
         let (samples, collective) = ((set, &self.test_indices[..]), &mut *self.replica.collective);
         let normaliser = &self.sets.normaliser;
-        self.evaluator
-            .run(&mut self.model, state, samples, normaliser, collective)
-            .map(Some)
+        let metrics =
+            self.evaluator
+                .run(&mut self.model, state, samples, normaliser, collective)?;
+        self.finite(metrics).map(Some)
     }
 
     fn keep_if_best(&mut self, epoch: u32, loss: f64) -> bool {
@@ -358,19 +375,23 @@ impl Trainer {
         self.replica.gather_planes()?;
         let sha256 = weights::sha256(&self.replica.state);
         if self.rank == 0 {
+            let position = Position {
+                seconds_before: self.seconds(),
+                ..self.position.clone()
+            };
             let snapshot = Snapshot {
-                position: self.position.clone(),
+                position,
                 state: self.replica.state.to_vec(),
                 planes: self.replica.planes.each_ref().map(|plane| plane.to_vec()),
                 best: self.best.clone(),
             };
-            snapshot.write(&self.run.state(), &self.job)?;
+            snapshot.write(&self.run.state(), &self.job, &self.sets)?;
             let (sets, state) = (&self.sets, &self.replica.state);
             weights::write_model(&self.run, &self.job, sets, &self.model, state, &sha256)?;
         }
         self.replica.collective.barrier()?;
-        let epoch = self.best.as_ref().map(|best| best.epoch);
-        Ok(self.report(true, self.test, epoch, sha256))
+        // The weights are of the middle of an epoch: no metrics are of them, and no epoch is theirs.
+        Ok(self.report(true, None, None, sha256))
     }
 
     fn report(
@@ -387,10 +408,7 @@ impl Trainer {
             best_epoch: best,
             weights_sha256: sha256,
             step_s: self.clock.stepping.as_secs_f64(),
-            train_s: self
-                .clock
-                .began
-                .map_or(0.0, |began| began.elapsed().as_secs_f64()),
+            train_s: self.seconds(),
             samples: self.clock.samples,
         }
     }

@@ -36,6 +36,7 @@ pub fn run(
         let _ = reporter.send(&FromWorker::Failed {
             error: error.to_string(),
             peer_lost: error.is_peer_lost(),
+            waiting_for: error.waiting_for(),
         });
     }
     outcome

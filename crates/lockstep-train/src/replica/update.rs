@@ -56,7 +56,9 @@ impl GangReplica {
             let of_lane = factors.of_lane(work.lane, step.program.batch);
             let mut sums = &work.sums[..];
             // A lane that is added to its left neighbour at once needs no buffer of its own.
-            if let [(into, _), rest @ ..] = sums {
+            if let [(into, from), rest @ ..] = sums
+                && *from == work.buffer
+            {
                 sums = rest;
                 let into = &mut formed[*into][..len];
                 factors.layer.add_gradient(chunk, of_lane, into, spare);
