@@ -52,7 +52,7 @@ impl Diagnostic {
         Diagnostic {
             message: printable(message.as_ref()),
             label: printable(label.as_ref()),
-            found: Found::In(path.display().to_string()),
+            found: Found::In(printable(&path.display().to_string())),
         }
     }
 
@@ -84,7 +84,7 @@ impl fmt::Display for Diagnostic {
         };
         let number = place.line.map_or(String::new(), |line| line.to_string());
         let pad = number.len().max(1);
-        write!(f, "{:pad$}--> {}", "", place.name)?;
+        write!(f, "{:pad$}--> {}", "", printable(&place.name))?;
         if let Some(line) = place.line {
             write!(f, ":{line}:{}", place.column)?;
         }
@@ -116,7 +116,7 @@ fn window(place: &Place) -> (String, usize, usize) {
 }
 
 /// The text with one plain character for each that would move the cursor or command the terminal.
-fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     text.chars()
         .map(|c| match c {
             '\t' => ' ',
@@ -163,6 +163,9 @@ mod tests {
     #[test]
     fn a_diagnostic_never_commands_the_terminal() {
         assert!(!shown("a = \u{1b}[2J", 4..5).contains('\u{1b}'));
+        let path = Path::new("a\u{1b}[2J/job.toml");
+        let of_file = Diagnostic::of_file(path, "bad", "better").to_string();
+        assert!(!of_file.contains('\u{1b}'), "{of_file:?}");
     }
 
     #[test]

@@ -16,6 +16,14 @@ pub enum JobError {
         /// The file that was asked for.
         path: PathBuf,
     },
+    /// What is there is not a file that can be read from its beginning to its end.
+    #[error("the job file {path:?} is {kind}, not a regular file")]
+    NotAFile {
+        /// The file that was asked for.
+        path: PathBuf,
+        /// What it is, such as `a folder`.
+        kind: &'static str,
+    },
     /// The file, or the folder it lies in, cannot be read.
     #[error("cannot read the job file {path:?}")]
     Read {

@@ -104,6 +104,11 @@ impl<'a> Field<'a> {
         )
     }
 
+    /// Whether the command line, not the file, says so.
+    pub(crate) fn is_override(&self) -> bool {
+        self.node.spot.is_argument()
+    }
+
     pub(crate) fn is_text(&self) -> bool {
         matches!(self.node.value, Value::Text(_))
     }
@@ -157,11 +162,22 @@ impl<'a> Field<'a> {
             Value::Integer(value) => value as f64,
             _ => return self.wrong_type("a number"),
         };
-        let holds = |x: f64| x.is_finite() && (rule.holds)(x);
-        let wanted = match (holds(value), holds(f64::from(value as f32))) {
-            (true, true) => return Some(value),
-            (true, false) => format!("must be {} as a 32-bit float", rule.words),
-            (false, _) => format!("must be {}", rule.words),
+        let single = f64::from(value as f32);
+        let wanted = if !(rule.holds)(value) {
+            format!("must be {}", rule.words)
+        } else if !value.is_finite() {
+            "must be a finite number".to_owned()
+        } else if !single.is_finite() {
+            let (side, limit) = if value > 0.0 {
+                ("at most", f32::MAX)
+            } else {
+                ("at least", f32::MIN)
+            };
+            format!("must be {side} {limit:e}, the limit of a 32-bit float")
+        } else if !(rule.holds)(single) {
+            format!("must be {} as a 32-bit float", rule.words)
+        } else {
+            return Some(value);
         };
         self.reject(format!("{wanted}, found {value:?}"), wanted)
     }

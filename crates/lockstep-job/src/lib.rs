@@ -44,7 +44,7 @@ mod train;
 mod tree;
 
 pub use data::{Data, DataRef, KNOWN_DATASETS, Normalise, Validation};
-pub use diagnostic::Diagnostic;
+pub use diagnostic::{Diagnostic, printable};
 pub use error::JobError;
 pub use gang::{Gang, Transport};
 pub use job::Job;

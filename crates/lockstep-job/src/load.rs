@@ -6,6 +6,7 @@ use crate::tree::Node;
 use crate::{Diagnostic, Job, JobError, Override};
 use std::fs;
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -28,14 +29,7 @@ impl Job {
         overrides: &[Override],
         workers: Option<usize>,
     ) -> Result<Job, JobError> {
-        let bytes = fs::read(path).map_err(|source| match source.kind() {
-            io::ErrorKind::NotFound => JobError::Missing { path: path.into() },
-            _ => JobError::Read {
-                path: path.into(),
-                source,
-            },
-        })?;
-        let text = decode(path, bytes)?;
+        let text = decode(path, read(path)?)?;
         Job::parse(path, &text, overrides, workers)
     }
 
@@ -80,6 +74,38 @@ impl Job {
             (Some(job), found) if found.is_empty() => Ok(job),
             (_, found) => Err(JobError::Invalid(found)),
         }
+    }
+}
+
+/// The file's bytes. What it is comes first: merely opening a FIFO would wait for its writer.
+fn read(path: &Path) -> Result<Vec<u8>, JobError> {
+    let failed = |source: io::Error| match source.kind() {
+        io::ErrorKind::NotFound => JobError::Missing { path: path.into() },
+        _ => JobError::Read {
+            path: path.into(),
+            source,
+        },
+    };
+    let file_type = fs::metadata(path).map_err(failed)?.file_type();
+    if !file_type.is_file() {
+        return Err(JobError::NotAFile {
+            path: path.into(),
+            kind: kind_of(file_type),
+        });
+    }
+    fs::read(path).map_err(failed)
+}
+
+/// What a file that is not a regular one is.
+fn kind_of(file_type: fs::FileType) -> &'static str {
+    if file_type.is_dir() {
+        "a folder"
+    } else if file_type.is_fifo() {
+        "a FIFO"
+    } else if file_type.is_socket() {
+        "a socket"
+    } else {
+        "a device"
     }
 }
 

@@ -45,6 +45,11 @@ impl Spot {
         }
     }
 
+    /// Whether it is on the command line.
+    pub(crate) fn is_argument(&self) -> bool {
+        matches!(*self.source, Source::Argument(_))
+    }
+
     /// Where the spot is, in words and columns.
     pub(crate) fn place(&self) -> Place {
         let text = self.source.text();

@@ -87,12 +87,12 @@ impl Train {
         let count = |field: &Field<'_>| field.integer(1..=MAX_WORKERS);
         let in_file = section.get("workers");
         let in_file_count = in_file.as_ref().map_or(Some(one()), count);
-        let lanes = match section.get("lanes") {
-            Some(field) => count(&field),
-            None => in_file_count,
-        };
+        let lanes_field = section.get("lanes");
+        let lanes = lanes_field.as_ref().map_or(in_file_count, count);
         let workers = match workers.as_ref().or(in_file.as_ref()) {
-            Some(field) => count(field).and_then(|n| fits_lanes(n, lanes, field)),
+            Some(field) => {
+                count(field).and_then(|n| fits_lanes(n, lanes, field, lanes_field.as_ref()))
+            }
             None => Some(one()),
         };
         let threads = section.or("threads", one(), |field| field.integer(1..=MAX_THREADS));
@@ -100,7 +100,8 @@ impl Train {
         section.finish();
 
         let (batch, lanes) = (batch?, lanes?);
-        check_rows(batch, lanes, uses_batch_norm, &batch_field?)?;
+        let rows = if uses_batch_norm { 2 } else { 1 };
+        check_rows(rows, batch, lanes, &batch_field?, lanes_field.as_ref())?;
         Some(Train {
             epochs: epochs?,
             batch,
@@ -115,33 +116,71 @@ impl Train {
     }
 }
 
-/// Lanes decide the result's bits, so they are never raised silently to fit the workers.
-fn fits_lanes(workers: usize, lanes: Option<usize>, field: &Field<'_>) -> Option<usize> {
-    match lanes {
-        Some(lanes) if workers > lanes => field.reject(
-            format!("is {workers}, but `train.lanes` is {lanes}"),
-            format!(
-                "must be at most {lanes}, unless `train.lanes` is set to {workers} or more \
-                 (which changes the weights)"
-            ),
-        ),
-        _ => Some(workers),
-    }
+/// Of two values that do not fit each other, the lanes are to blame where the command line sets them
+/// against a value of the file, which was right before.
+fn blamed<'a, 'b>(other: &Field<'_>, lanes: Option<&'a Field<'b>>) -> Option<&'a Field<'b>> {
+    lanes.filter(|lanes| lanes.is_override() && !other.is_override())
 }
 
-/// Every lane of a full batch has a row, or two where they are batch-normalised.
-fn check_rows(batch: usize, lanes: usize, uses_batch_norm: bool, field: &Field<'_>) -> Option<()> {
+/// Lanes decide the result's bits, so they are never raised silently to fit the workers.
+fn fits_lanes(
+    workers: usize,
+    lanes: Option<usize>,
+    field: &Field<'_>,
+    lanes_field: Option<&Field<'_>>,
+) -> Option<usize> {
+    let Some(lanes) = lanes.filter(|&lanes| workers > lanes) else {
+        return Some(workers);
+    };
+    if let Some(lanes_field) = blamed(field, lanes_field) {
+        return lanes_field.reject(
+            format!("is {lanes}, but `train.workers` is {workers}"),
+            format!("must be at least {workers}, unless there are fewer workers"),
+        );
+    }
+    field.reject(
+        format!("is {workers}, but `train.lanes` is {lanes}"),
+        format!(
+            "must be at most {lanes}, unless `train.lanes` is set to {workers} or more \
+             (which changes the weights)"
+        ),
+    )
+}
+
+/// Every lane of a full batch has `rows` rows: one, or two where they are batch-normalised.
+fn check_rows(
+    rows: usize,
+    batch: usize,
+    lanes: usize,
+    field: &Field<'_>,
+    lanes_field: Option<&Field<'_>>,
+) -> Option<()> {
+    if batch / lanes >= rows {
+        return Some(());
+    }
+    // No number of lanes is right for a batch that is too small for one.
+    if let Some(lanes_field) = blamed(field, lanes_field).filter(|_| batch >= rows) {
+        return if batch < lanes {
+            lanes_field.reject(
+                format!("must be at most `train.batch` ({batch}), found {lanes}"),
+                "every lane needs a sample of the batch",
+            )
+        } else {
+            lanes_field.reject(
+                format!("is too large for batch-norm on batches of {batch}, found {lanes}"),
+                format!("must be at most {}: two samples a lane", batch / rows),
+            )
+        };
+    }
     if batch < lanes {
-        return field.reject(
+        field.reject(
             format!("must be at least `train.lanes` ({lanes}), found {batch}"),
             "every lane needs a sample of the batch",
-        );
-    }
-    if uses_batch_norm && batch / lanes < 2 {
-        return field.reject(
+        )
+    } else {
+        field.reject(
             format!("is too small for batch-norm on {lanes} lanes, found {batch}"),
-            format!("must be at least {}: two samples a lane", 2 * lanes),
-        );
+            format!("must be at least {}: two samples a lane", rows * lanes),
+        )
     }
-    Some(())
 }

@@ -149,7 +149,9 @@ fn every_mistake_is_named_at_its_place_with_what_would_be_right() {
         ("lr = 1e-3", "lr = 0.0", "10:34", "greater than 0", ""),
         ("lr = 1e-3", "lr = nan", "10:34", "greater than 0, found NaN", ""),
         ("lr = 1e-3", "lr = 1e-60", "10:34", "as a 32-bit float, found 1e-60", ""),
-        ("lr = 1e-3", "lr = 1e999", "10:34", "found inf", ""),
+        ("lr = 1e-3", "lr = 1e999", "10:34", "must be a finite number, found inf", ""),
+        ("lr = 1e-3", "lr = -inf", "10:34", "greater than 0, found -inf", ""),
+        ("lr = 1e-3", "lr = 1e300", "10:34", "at most 3.4028235e38, the limit of a 32-bit float, found 1e300", ""),
         ("lr = 1e-3", "momentum = 1.5", "10:40", "less than 1", ""),
         ("lr = 1e-3", "nesterov = true", "10:40", "needs momentum", ""),
         ("lr = 1e-3", "weight_decay = -1", "10:44", "0 or greater", ""),
@@ -186,6 +188,46 @@ fn every_mistake_is_named_at_its_place_with_what_would_be_right() {
             mark.contains('^') && mark.contains(label),
             "{wrong} should suggest {label}:\n{shown}"
         );
+    }
+}
+
+#[test]
+fn an_override_that_does_not_fit_the_file_is_the_one_to_blame() {
+    let shown = set_refusal(&["train.lanes=1000"]);
+    assert!(shown.contains("--set train.lanes=1000\n"), "{shown}");
+    assert!(
+        shown.contains("`train.lanes` must be at most `train.batch` (32), found 1000"),
+        "{shown}"
+    );
+    let shown = set_refusal(&["train.lanes=20", "model.batch_norm=true"]);
+    assert!(shown.contains("--set train.lanes=20\n"), "{shown}");
+    assert!(shown.contains("must be at most 16"), "{shown}");
+    let both = set_refusal(&["train.batch=4", "train.lanes=8"]);
+    assert!(both.contains("--set train.batch=4\n"), "{both}");
+    let file = GOOD.replace("batch = 32", "batch = 32\nworkers = 4");
+    let shown = parse(&file, &["train.lanes=2"], None)
+        .expect_err("2 < 4")
+        .to_string();
+    assert!(
+        shown.contains("`train.lanes` is 2, but `train.workers` is 4"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn what_is_not_a_regular_file_is_refused_without_waiting_for_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let fifo = folder.path().join("fifo");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.expect("mkfifo").success());
+    for (path, kind) in [
+        (fifo.as_path(), "is a FIFO, not a regular file"),
+        (folder.path(), "is a folder, not a regular file"),
+        (Path::new("/dev/null"), "is a device, not a regular file"),
+    ] {
+        let shown = Job::load(path, &[], None).expect_err(kind).to_string();
+        assert!(shown.contains(kind), "{shown}");
+        assert!(shown.contains(&format!("{path:?}")), "{shown}");
     }
 }
 

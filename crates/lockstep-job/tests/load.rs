@@ -266,7 +266,7 @@ fn a_missing_file_is_named_with_what_to_do() {
     );
     let folder = tempfile::tempdir().expect("a temporary folder");
     let error = Job::load(folder.path(), &[], None).expect_err("a folder");
-    assert!(matches!(error, JobError::Read { .. }), "{error}");
+    assert!(matches!(error, JobError::NotAFile { .. }), "{error}");
 }
 
 #[test]
