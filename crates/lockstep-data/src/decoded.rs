@@ -9,12 +9,12 @@
 use crate::DataError;
 use crate::convert::{Converter, MOST_CLASSES};
 use crate::dataset::Element;
+use crate::file::regular;
 use crate::hex::hex;
 use crate::idx::{IdxReader, IdxType};
 use crate::mapped::Mapped;
 use lockstep_store::{AtomicFile, CacheDir};
 use sha2::{Digest, Sha256};
-use std::fs;
 use std::io::Write;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
@@ -143,7 +143,7 @@ fn place(images: &Path, labels: &Path, cache: &CacheDir) -> Result<PathBuf, Data
 /// What changes when one of the files does: their sizes and times of modification.
 fn identity(images: &Path, labels: &Path) -> Result<[u64; 4], DataError> {
     let of = |path: &Path| {
-        let metadata = fs::metadata(path).map_err(DataError::io("open", path))?;
+        let metadata = regular(path)?;
         let modified = metadata.modified().map_err(DataError::io("open", path))?;
         let nanoseconds = match modified.duration_since(UNIX_EPOCH) {
             Ok(after) => after.as_nanos() as u64,
@@ -189,21 +189,21 @@ fn layout_of(images: &IdxReader, labels: &IdxReader) -> Result<Layout, DataError
     let unfit = |reader: &IdxReader, role, reason: &str| DataError::Unfit {
         path: reader.path().to_owned(),
         role,
-        reason: format!(
-            "it has {} dimensions of {:?}; {reason}",
-            reader.header().dims.len(),
-            reader.header().element
-        ),
+        reason: match reader.header().dims.len() {
+            1 => format!("it has 1 dimension; {reason}"),
+            dims => format!("it has {dims} dimensions; {reason}"),
+        },
     };
     let (count, labels_count) = (images.header().count(), labels.header().count());
-    if labels.header().dims.len() != 1
-        || matches!(labels.header().element, IdxType::F32 | IdxType::F64)
-    {
-        return Err(unfit(
-            labels,
-            "labels",
-            "labels have 1 dimension of integers",
-        ));
+    if labels.header().dims.len() != 1 {
+        return Err(unfit(labels, "labels", "labels have 1, one label a sample"));
+    }
+    if let float @ (IdxType::F32 | IdxType::F64) = labels.header().element {
+        return Err(DataError::Unfit {
+            path: labels.path().to_owned(),
+            role: "labels",
+            reason: format!("labels must be integers, found {float:?}"),
+        });
     }
     let shape = match images.header().dims[1..] {
         [] => [1, 1, 1],
@@ -246,6 +246,7 @@ fn layout_of(images: &IdxReader, labels: &IdxReader) -> Result<Layout, DataError
 mod tests {
     use super::*;
     use crate::testing::{Folder, gzipped, idx_bytes};
+    use std::fs;
     use std::time::{Duration, SystemTime};
 
     /// The one file in the decoded cache.
@@ -373,7 +374,7 @@ mod tests {
         );
         let floats = refusal(&images, &folder.idx(0x0d, &[2], &[0; 8]));
         assert!(
-            floats.contains("F32") && floats.contains("integers"),
+            floats.ends_with("labels must be integers, found F32"),
             "{floats}"
         );
         let deep = refusal(&folder.idx(8, &[2, 1, 1, 1, 1], &[0; 2]), &labels);

@@ -1,5 +1,6 @@
 //! What can be wrong with data, with the file and the sample where it is.
 
+use crate::file::shown;
 use lockstep_store::StoreError;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,13 +11,21 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum DataError {
     /// There is no such file.
-    #[error("{} does not exist", path.display())]
+    #[error("{} does not exist", shown(path))]
     Missing {
         /// The file.
         path: PathBuf,
     },
+    /// What is there is not a file that can be read from its beginning to its end.
+    #[error("{} is {kind}, not a regular file", shown(path))]
+    NotAFile {
+        /// What was given as a file.
+        path: PathBuf,
+        /// What it is, such as `a folder`.
+        kind: &'static str,
+    },
     /// The file system failed.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}", shown(path))]
     Io {
         /// What was tried, as a verb.
         action: &'static str,
@@ -29,7 +38,7 @@ pub enum DataError {
     #[error(
         "{} is not an IDX file: it begins with {found:02x?}, where an IDX file has two zeros, its \
          element type (8, 9, b, c, d or e) and its number of dimensions (1 or more)",
-        path.display()
+        shown(path)
     )]
     NotIdx {
         /// The file.
@@ -40,7 +49,8 @@ pub enum DataError {
     /// The header promises more than the file can hold, however well it is compressed.
     #[error(
         "{} is damaged: its header declares {} elements, more than its {stored} bytes can hold",
-        path.display(), times(dims)
+        shown(path),
+        times(dims)
     )]
     TooLarge {
         /// The file.
@@ -51,7 +61,10 @@ pub enum DataError {
         stored: u64,
     },
     /// The data end before they should.
-    #[error("{} is truncated: expected {expected} bytes, found {found}", path.display())]
+    #[error(
+        "{} is truncated: expected {expected} bytes, found {found}",
+        shown(path)
+    )]
     Truncated {
         /// The file.
         path: PathBuf,
@@ -61,7 +74,10 @@ pub enum DataError {
         found: u64,
     },
     /// The data go on after their end.
-    #[error("{} is damaged: more bytes follow the {expected} that it should have", path.display())]
+    #[error(
+        "{} is damaged: more bytes follow the {expected} that it should have",
+        shown(path)
+    )]
     Trailing {
         /// The file.
         path: PathBuf,
@@ -69,7 +85,10 @@ pub enum DataError {
         expected: u64,
     },
     /// The compressed data are damaged.
-    #[error("{} is damaged: corrupt gzip data after {decoded} decoded bytes: {reason}", path.display())]
+    #[error(
+        "{} is damaged: corrupt gzip data after {decoded} decoded bytes: {reason}",
+        shown(path)
+    )]
     Gzip {
         /// The file.
         path: PathBuf,
@@ -79,7 +98,7 @@ pub enum DataError {
         reason: String,
     },
     /// The file is a sound IDX file, but not one of images or labels.
-    #[error("{} cannot be used as {role}: {reason}", path.display())]
+    #[error("{} cannot be used as {role}: {reason}", shown(path))]
     Unfit {
         /// The file.
         path: PathBuf,
@@ -89,7 +108,10 @@ pub enum DataError {
         reason: String,
     },
     /// A value is NaN or infinite.
-    #[error("{}: sample {sample} holds {value}; every value must be a finite number", path.display())]
+    #[error(
+        "{}: sample {sample} holds {value}; every value must be a finite number",
+        shown(path)
+    )]
     NotFinite {
         /// The file.
         path: PathBuf,
@@ -99,7 +121,10 @@ pub enum DataError {
         value: f64,
     },
     /// A label names no class.
-    #[error("{}: the label of sample {sample} is {label}; labels must be in 0..{classes}", path.display())]
+    #[error(
+        "{}: the label of sample {sample} is {label}; labels must be in 0..{classes}",
+        shown(path)
+    )]
     Label {
         /// The file.
         path: PathBuf,
@@ -113,7 +138,8 @@ pub enum DataError {
     /// The two files of a set are not of the same set.
     #[error(
         "{} has {images_count} images, but {} has {labels_count} labels: there must be one for each",
-        images.display(), labels.display()
+        shown(images),
+        shown(labels)
     )]
     CountMismatch {
         /// The file of images.
@@ -126,7 +152,10 @@ pub enum DataError {
         labels_count: usize,
     },
     /// No file of labels was given, and none lies where it is looked for.
-    #[error("no labels are given for {}, and {reason}; give both files: {{ images = …, labels = … }}", images.display())]
+    #[error(
+        "no labels are given for {}, and {reason}; give both files: {{ images = …, labels = … }}",
+        shown(images)
+    )]
     NoLabels {
         /// The file of images.
         images: PathBuf,
@@ -158,7 +187,10 @@ pub enum DataError {
         known: String,
     },
     /// The file has the right form, but it is not the known file.
-    #[error("{} is not the published file: its decoded content has the SHA-256 {found} instead of {expected}", path.display())]
+    #[error(
+        "{} is not the published file: its decoded content has the SHA-256 {found} instead of {expected}",
+        shown(path)
+    )]
     Hash {
         /// The file.
         path: PathBuf,
@@ -170,7 +202,9 @@ pub enum DataError {
     /// No way led to a known data set.
     #[error(
         "cannot bring the data set {name}; put its files into {} by hand, or mend one of the ways \
-         that were tried:{}", folder.display(), listed(attempts)
+         that were tried:{}",
+        shown(folder),
+        listed(attempts)
     )]
     Fetch {
         /// The data set.

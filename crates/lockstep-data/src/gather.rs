@@ -68,7 +68,10 @@ fn check(
 ) -> Result<(), DataError> {
     let reason = if values.len() != 1 && values.len() != channels {
         let found = values.len();
-        format!("{key} has {found} numbers for {channels} channels; give 1 or {channels}")
+        match channels {
+            1 => format!("{key} has {found} numbers for 1 channel; give 1"),
+            _ => format!("{key} has {found} numbers for {channels} channels; give 1 or {channels}"),
+        }
     } else if let Some(wrong) = values.iter().find(|value| {
         let value = **value as f32;
         !((255.0 * value).is_finite() && fits(value))
@@ -223,6 +226,9 @@ mod tests {
         let reason =
             |mean: &[f64], std: &[f64]| Normaliser::new(mean, std, 3).unwrap_err().to_string();
         assert!(reason(&[0.0, 0.0], &[1.0]).contains("mean has 2 numbers for 3 channels"));
+        let single = Normaliser::new(&[0.0, 0.0], &[1.0], 1).unwrap_err();
+        let expected = "mean has 2 numbers for 1 channel; give 1";
+        assert!(single.to_string().ends_with(expected), "{single}");
         assert!(reason(&[f64::NAN], &[1.0]).contains("mean holds NaN"));
         for wrong in [0.0, -1.0, 1e-50, f64::NAN, f64::INFINITY] {
             let reason = reason(&[0.0], &[1.0, 1.0, wrong]);

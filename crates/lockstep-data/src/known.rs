@@ -10,6 +10,7 @@ mod subprocess;
 pub use catalogue::{KNOWN, KnownSet, Split};
 
 use crate::DataError;
+use crate::file::shown;
 use crate::hex::hex;
 use crate::unpacked::Unpacked;
 use catalogue::KnownFile;
@@ -86,7 +87,7 @@ fn get_by(
     }
     let mut attempts = Vec::new();
     if set.sizes_in(&folder).is_some() {
-        progress(&format!("checking the files in {}", folder.display()));
+        progress(&format!("checking the files in {}", shown(&folder)));
         match set
             .verify_in(&folder)
             .and_then(|()| set.mark_verified(&folder))

@@ -11,6 +11,7 @@ mod convert;
 mod dataset;
 mod decoded;
 mod error;
+mod file;
 mod gather;
 mod hex;
 pub mod idx;

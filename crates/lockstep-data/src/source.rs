@@ -1,5 +1,6 @@
 //! Where a data set comes from.
 
+use crate::file::{regular, shown};
 use crate::{DataError, known};
 use lockstep_store::CacheDir;
 use std::path::{Path, PathBuf};
@@ -62,12 +63,16 @@ impl Source {
                 images,
                 labels,
                 class_names,
-            } => Ok(Files {
-                name: images.display().to_string(),
-                images: images.clone(),
-                labels: labels.clone().map_or_else(|| labels_beside(images), Ok)?,
-                class_names: class_names.clone(),
-            }),
+            } => {
+                // The images come first: labels are only looked for beside images that are there.
+                regular(images)?;
+                Ok(Files {
+                    name: shown(images).to_string(),
+                    images: images.clone(),
+                    labels: labels.clone().map_or_else(|| labels_beside(images), Ok)?,
+                    class_names: class_names.clone(),
+                })
+            }
             Source::Known { name, split } => {
                 let (set, part) = known::find_split(name, split)?;
                 let folder = known::get(name, cache, progress)?;
@@ -99,9 +104,8 @@ fn labels_beside(images: &Path) -> Result<PathBuf, DataError> {
         ));
     }
     let labels = images.with_file_name(labels);
-    // Of two missing files the images are the ones to name: the labels are only our guess.
-    if images.exists() && !labels.exists() {
-        return Err(missing(format!("{} does not exist", labels.display())));
+    if !labels.exists() {
+        return Err(missing(format!("{} does not exist", shown(&labels))));
     }
     Ok(labels)
 }
@@ -156,8 +160,21 @@ mod tests {
 
     #[test]
     fn of_two_missing_files_the_one_that_was_given_is_named() {
-        let error = open(&Folder::new(), "x-images-idx3").unwrap_err();
-        assert!(matches!(error, DataError::Missing { path } if path.ends_with("x-images-idx3")));
+        for name in ["x-images-idx3", "nope"] {
+            let error = open(&Folder::new(), name).unwrap_err();
+            assert!(matches!(error, DataError::Missing { path } if path.ends_with(name)));
+        }
+    }
+
+    #[test]
+    fn a_folder_for_images_is_called_a_folder() {
+        let folder = Folder::new();
+        fs::create_dir(folder.path().join("pictures")).unwrap();
+        let error = open(&folder, "pictures").unwrap_err().to_string();
+        assert!(
+            error.ends_with("pictures is a folder, not a regular file"),
+            "{error}"
+        );
     }
 
     #[test]

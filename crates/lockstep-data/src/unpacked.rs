@@ -4,6 +4,7 @@
 //! reader's own buffers, so a small file that would unpack into a huge one costs no memory.
 
 use crate::DataError;
+use crate::file::regular;
 use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -36,6 +37,7 @@ enum Input<R> {
 impl Unpacked<File> {
     /// Opens the file `path`.
     pub(crate) fn open(path: &Path) -> Result<Self, DataError> {
+        regular(path)?;
         let file = File::open(path).map_err(DataError::io("open", path))?;
         let stored = file.metadata().map_err(DataError::io("open", path))?.len();
         Unpacked::new(path, file, stored)

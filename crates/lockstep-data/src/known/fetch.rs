@@ -3,6 +3,7 @@
 
 use super::catalogue::KnownSet;
 use super::subprocess::run;
+use crate::file::shown;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
@@ -57,7 +58,7 @@ fn from_installed_package(
     if !folder.is_dir() {
         return Err(format!("{} is not installed", set.debian.package));
     }
-    progress(&format!("copying {} from {}", set.name, folder.display()));
+    progress(&format!("copying {} from {}", set.name, shown(&folder)));
     Ok(folder)
 }
 
