@@ -13,6 +13,7 @@ use crate::file::regular;
 use crate::hex::hex;
 use crate::idx::{IdxReader, IdxType};
 use crate::mapped::Mapped;
+use crate::sweep::sweep;
 use lockstep_store::{AtomicFile, CacheDir};
 use sha2::{Digest, Sha256};
 use std::io::Write;
@@ -112,6 +113,7 @@ pub(crate) fn open(images: &Path, labels: &Path, cache: &CacheDir) -> Result<Dec
     if let Some(decoded) = try_open(&path, identity) {
         return Ok(decoded);
     }
+    path.parent().into_iter().for_each(sweep);
     decode(images, labels, &path, identity)?;
     try_open(&path, identity).ok_or_else(|| DataError::Io {
         action: "read back the decoded data",

@@ -12,6 +12,7 @@ pub use catalogue::{KNOWN, KnownSet, Split};
 use crate::DataError;
 use crate::file::shown;
 use crate::hex::hex;
+use crate::sweep::{FETCH_PREFIX, sweep};
 use crate::unpacked::Unpacked;
 use catalogue::KnownFile;
 use fetch::{WAYS, Way};
@@ -144,8 +145,9 @@ impl KnownSet {
         folder: &Path,
         progress: &mut dyn FnMut(&str),
     ) -> Result<(), String> {
+        sweep(folder);
         let scratch = tempfile::Builder::new()
-            .prefix(".fetch-")
+            .prefix(FETCH_PREFIX)
             .tempdir_in(folder);
         let scratch = scratch.map_err(|error| error.to_string())?;
         let from = (way.bring)(self, scratch.path(), progress)?;

@@ -20,6 +20,7 @@ mod mapped;
 mod order;
 mod prefetch;
 mod source;
+mod sweep;
 #[cfg(test)]
 mod testing;
 mod unpacked;
