@@ -8,6 +8,7 @@ use crate::StoreError;
 use crate::name::random_letters;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// Replaces the content of `path` by `bytes`, durably and in one step.
@@ -34,11 +35,14 @@ pub struct AtomicFile {
 }
 
 impl AtomicFile {
-    /// Opens a temporary file beside `target`, whose folder must exist.
+    /// Opens a temporary file beside `target`, whose folder must exist. Of a symbolic link, what it
+    /// points at is the target.
     ///
     /// # Errors
-    /// When the folder of `target` is missing or cannot be written.
+    /// When the folder of `target` is missing or cannot be written, or `target` is something else
+    /// than a file, such as a device.
     pub fn create(target: &Path) -> Result<AtomicFile, StoreError> {
+        let target = &replaceable(target)?;
         let stem = target.file_name().unwrap_or_default().to_string_lossy();
         let unique = format!(
             ".{stem}.{}-{}.tmp",
@@ -106,6 +110,35 @@ impl Drop for AtomicFile {
     }
 }
 
+/// The path that a new file may take in place of `path`: the end of its links, and nothing or a file.
+fn replaceable(path: &Path) -> Result<PathBuf, StoreError> {
+    let end = match fs::canonicalize(path) {
+        Ok(end) if path.is_symlink() => end,
+        Err(_) if path.is_symlink() => {
+            return Err(StoreError::NotAFile {
+                path: path.to_owned(),
+                found: "a symbolic link to nothing",
+            });
+        }
+        _ => path.to_owned(),
+    };
+    let Ok(metadata) = fs::metadata(&end) else {
+        return Ok(end);
+    };
+    let found = metadata.file_type();
+    let found = match found {
+        _ if found.is_file() => return Ok(end),
+        _ if found.is_dir() => "a folder",
+        _ if found.is_fifo() => "a pipe",
+        _ if found.is_socket() => "a socket",
+        _ => "a device",
+    };
+    Err(StoreError::NotAFile {
+        path: path.to_owned(),
+        found,
+    })
+}
+
 /// The folder that holds `path`; a bare name lies in the current one.
 fn folder_of(path: &Path) -> &Path {
     match path.parent() {
@@ -163,6 +196,30 @@ mod tests {
         file.write_all(b"half").unwrap();
         drop(file);
         assert!(names(folder.path()).is_empty());
+    }
+
+    #[test]
+    fn what_is_not_a_file_is_refused_and_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = |path: &Path| write_atomic(path, b"x").unwrap_err().to_string();
+        let device = error(Path::new("/dev/null"));
+        assert!(device.contains("/dev/null is not a file but a device"));
+        assert!(error(folder.path()).contains("a folder"));
+        let dangling = folder.path().join("link");
+        std::os::unix::fs::symlink("nothing", &dangling).unwrap();
+        assert!(error(&dangling).contains("a symbolic link to nothing"));
+        assert_eq!(names(folder.path()), ["link"]);
+    }
+
+    #[test]
+    fn a_symbolic_link_stays_and_what_it_points_at_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        write_atomic(&file, b"old").unwrap();
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        write_atomic(&link, b"new").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(fs::read(&file).unwrap(), b"new");
     }
 
     #[test]

@@ -51,6 +51,20 @@ pub enum StoreError {
         /// The folder as given.
         path: PathBuf,
     },
+    /// Another process trains this run.
+    #[error("the run {name} is in use by another `lockstep run`: wait for it to end, or stop it")]
+    InUse {
+        /// The run's name.
+        name: String,
+    },
+    /// The path leads to something that a write would destroy.
+    #[error("{} is not a file but {found}: nothing was written", path.display())]
+    NotAFile {
+        /// What was to be written.
+        path: PathBuf,
+        /// What is there.
+        found: &'static str,
+    },
     /// The system's source of randomness failed.
     #[error("the system gives no random numbers: {0}")]
     Random(getrandom::Error),

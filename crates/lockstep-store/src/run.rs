@@ -4,8 +4,8 @@
 //! random letters. The folder is made exclusively, so two runs never share a name, whatever their
 //! clocks and their random numbers say.
 
-use crate::StoreError;
 use crate::name::{check_job_name, is_run_suffix, random_letters, timestamp};
+use crate::{AtomicFile, StoreError};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -52,6 +52,24 @@ impl RunDir {
             }
         }
         Err(unwritable(taken))
+    }
+
+    /// Checks that runs could be made in the folder `store`, without making it.
+    ///
+    /// # Errors
+    /// When neither the store nor, while it is not there, the folder that would hold it can be
+    /// written.
+    pub fn check_store(store: &Path) -> Result<(), StoreError> {
+        let folder = store.ancestors().find(|folder| folder.exists());
+        // Only the file system itself knows whether it lets a file be made; this one is removed at once.
+        let probed = AtomicFile::create(&folder.unwrap_or(Path::new(".")).join("run"));
+        match probed {
+            Err(StoreError::Io { source, .. }) => Err(StoreError::Unwritable {
+                path: store.to_owned(),
+                source,
+            }),
+            other => other.map(drop),
+        }
     }
 
     /// Makes the folders within a new run's folder; a run that cannot have them is removed again.
@@ -239,6 +257,17 @@ mod tests {
             error.contains(store.to_str().unwrap()) && error.contains("run.store"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_store_is_checked_without_being_made() {
+        let folder = tempfile::tempdir().unwrap();
+        RunDir::check_store(&folder.path().join("a/b")).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        let file = folder.path().join("file");
+        fs::write(&file, "").unwrap();
+        let error = RunDir::check_store(&file.join("runs")).unwrap_err();
+        assert!(matches!(error, StoreError::Unwritable { .. }), "{error}");
     }
 
     #[test]
