@@ -57,6 +57,9 @@ pub enum EngineError {
         /// The run's folder.
         path: PathBuf,
     },
+    /// The state to go on from is not one of this job.
+    #[error(transparent)]
+    Resume(TrainError),
     /// A file of the run's folder cannot be written.
     #[error("cannot write {}: {source}", path.display())]
     Record {

@@ -17,8 +17,13 @@ pub(super) enum Sign {
     Reported(String),
     /// The process ended before its work was done.
     Exited(ExitStatus),
-    /// The worker said that it cannot go on because another one is gone.
-    PeerLost(String),
+    /// The worker said that it cannot go on because another one is gone, or silent.
+    PeerLost {
+        /// What it said.
+        error: String,
+        /// The rank that it waited for in vain.
+        waiting_for: Option<usize>,
+    },
     /// The control link closed or carried something that is not a message.
     LinkLost(String),
 }
@@ -46,11 +51,39 @@ impl Blame {
             .or_else(|| self.first(|rank, sign| self.is_own_exit(rank, sign)))
     }
 
-    /// The rank of the worker to blame: the first cause or, while none is known, the first symptom.
+    /// The rank of the worker to blame: the first cause or, while none is known, the one that others
+    /// wait for and that gives no sign itself, or else the first symptom.
     pub(super) fn culprit(&self) -> Option<usize> {
         self.cause()
-            .or_else(|| self.first(|_, sign| matches!(sign, Sign::LinkLost(_))))
+            .or_else(|| {
+                // The link of one that gave up for lack of a peer closes too.
+                let is_own = |rank| !self.lost_a_peer(rank);
+                self.first(|rank, sign| matches!(sign, Sign::LinkLost(_)) && is_own(rank))
+            })
+            .or_else(|| self.silent())
             .or_else(|| self.first(|_, _| true))
+    }
+
+    /// The first worker that another one waited for in vain, and that gave no sign: a stopped or a
+    /// stuck process cannot.
+    fn silent(&self) -> Option<usize> {
+        self.signs
+            .iter()
+            .filter_map(|(_, sign)| match sign {
+                Sign::PeerLost { waiting_for, .. } => *waiting_for,
+                _ => None,
+            })
+            .find(|rank| self.signs.iter().all(|(of, _)| of != rank))
+    }
+
+    /// What the first that waited for `rank` said about it.
+    fn complaint(&self, rank: usize) -> Option<String> {
+        self.signs.iter().find_map(|(by, sign)| match sign {
+            Sign::PeerLost { error, waiting_for } if *waiting_for == Some(rank) => {
+                Some(format!("it is silent; worker {by} says: {error}"))
+            }
+            _ => None,
+        })
     }
 
     /// Why `rank` failed, in words: its own report if there is one, else what its end looked like.
@@ -58,7 +91,7 @@ impl Blame {
         let rank_of = |sign: &Sign| match sign {
             Sign::Reported(_) => 0,
             Sign::Exited(_) if !self.lost_a_peer(rank) => 1,
-            Sign::PeerLost(_) => 2,
+            Sign::PeerLost { .. } => 2,
             Sign::LinkLost(_) => 3,
             Sign::Exited(_) => 4,
         };
@@ -69,10 +102,12 @@ impl Blame {
             .map(|(_, sign)| sign)
             .min_by_key(|sign| rank_of(sign));
         match telling {
-            Some(Sign::Reported(error) | Sign::PeerLost(error)) => error.clone(),
+            Some(Sign::Reported(error) | Sign::PeerLost { error, .. }) => error.clone(),
             Some(Sign::Exited(status)) => describe_exit(*status),
             Some(Sign::LinkLost(error)) => format!("its control link was lost: {error}"),
-            None => "no sign of a failure".to_string(),
+            None => self
+                .complaint(rank)
+                .unwrap_or_else(|| "no sign of a failure".to_string()),
         }
     }
 
@@ -80,7 +115,7 @@ impl Blame {
     /// not report.
     pub(super) fn has_last_words(&self, rank: usize) -> bool {
         let own = || self.signs.iter().filter(|(of, _)| *of == rank);
-        let reported = |sign: &Sign| matches!(sign, Sign::Reported(_) | Sign::PeerLost(_));
+        let reported = |sign: &Sign| matches!(sign, Sign::Reported(_) | Sign::PeerLost { .. });
         let ended_by_itself = |sign: &Sign| match sign {
             Sign::Exited(status) => matches!(status.signal(), None | Some(SIGABRT)),
             _ => false,
@@ -93,7 +128,7 @@ impl Blame {
             Sign::Reported(_) => true,
             // A worker does not kill itself because a peer is gone; something else did.
             Sign::Exited(status) => status.signal().is_some(),
-            Sign::PeerLost(_) | Sign::LinkLost(_) => false,
+            Sign::PeerLost { .. } | Sign::LinkLost(_) => false,
         }
     }
 
@@ -105,7 +140,7 @@ impl Blame {
     fn lost_a_peer(&self, rank: usize) -> bool {
         self.signs
             .iter()
-            .any(|(of, sign)| *of == rank && matches!(sign, Sign::PeerLost(_)))
+            .any(|(of, sign)| *of == rank && matches!(sign, Sign::PeerLost { .. }))
     }
 
     fn first(&self, is: impl Fn(usize, &Sign) -> bool) -> Option<usize> {
@@ -141,6 +176,11 @@ mod tests {
         Sign::Exited(ExitStatus::from_raw(code << 8))
     }
 
+    fn lost(error: &str, waiting_for: Option<usize>) -> Sign {
+        let error = error.into();
+        Sign::PeerLost { error, waiting_for }
+    }
+
     fn blame(signs: &[(usize, Sign)]) -> Blame {
         let mut blame = Blame::default();
         for (rank, sign) in signs {
@@ -152,7 +192,7 @@ mod tests {
     #[test]
     fn a_killed_worker_is_blamed_although_its_peer_complained_first() {
         let blame = blame(&[
-            (0, Sign::PeerLost("peer 1 is gone".into())),
+            (0, lost("peer 1 is gone", Some(1))),
             (0, exited(1)),
             (1, Sign::LinkLost("closed".into())),
             (1, signalled(9)),
@@ -182,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_lost_peer_is_only_blamed_on_when_nothing_else_is_known() {
-        let mut blame = blame(&[(0, Sign::PeerLost("peer 1 did not answer".into()))]);
+        let mut blame = blame(&[(0, lost("peer is gone", None))]);
         assert_eq!(blame.cause(), None);
         assert_eq!(blame.culprit(), Some(0));
         blame.note(1, Sign::LinkLost("closed".into()));
@@ -191,6 +231,21 @@ mod tests {
         assert_eq!(blame.cause(), Some(1));
         assert_eq!(blame.reason(1), "exited with code 101");
         assert!(blame.has_last_words(1));
+    }
+
+    #[test]
+    fn a_silent_worker_is_blamed_by_those_that_wait_for_it_and_for_each_other() {
+        let blame = blame(&[
+            (0, lost("rank 2 did not publish", Some(2))),
+            (0, Sign::LinkLost("closed".into())),
+            (0, exited(1)),
+            (2, lost("rank 1 did not publish", Some(1))),
+        ]);
+        assert_eq!((blame.cause(), blame.culprit()), (None, Some(1)));
+        assert_eq!(
+            blame.reason(1),
+            "it is silent; worker 2 says: rank 1 did not publish"
+        );
     }
 
     #[test]

@@ -6,17 +6,17 @@ use super::fold::Folder;
 use super::member::Member;
 use super::notice::{Doorkeeper, WAITING};
 use super::record::Record;
-use super::supervisor::{Outcome, Supervisor};
+use super::supervisor::{Outcome, Supervisor, in_turn};
 use crate::invitation::Invitation;
 use crate::{EngineError, Stop, StopFlag, describe};
 use lockstep_gang::{Rendezvous, Secret, Segment, ShmCollective, ShmControl};
 use lockstep_job::Job;
-use lockstep_store::{CacheDir, RunDir, write_atomic};
+use lockstep_store::{CacheDir, RunDir, RunLock, write_atomic};
 use lockstep_train::Prepared;
 use lockstep_train::control::{Assignment, Finished, Transport};
 use lockstep_train::event::{Event, RunResult, Started, Status, Timing};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::sync_channel;
 use std::time::Instant;
@@ -49,7 +49,7 @@ pub struct RunRequest {
 /// one whose workers trained keeps its folder, with logs and `result.json`, however it ended.
 ///
 /// # Errors
-/// When the run could not begin or not be recorded. A run whose workers failed later is a
+/// When the run could not begin. A run that failed later, or whose end could not be recorded, is a
 /// [`RunResult`] with [`Status::Failed`].
 pub fn run(request: RunRequest, events: &mut dyn FnMut(Event)) -> Result<RunResult, EngineError> {
     let result = try_run(&request, events);
@@ -72,15 +72,23 @@ fn try_run(request: &RunRequest, events: &mut dyn FnMut(Event)) -> Result<RunRes
         events(Event::Preparing { message });
     };
     let prepared = lockstep_train::prepare(job, &request.cache, &mut progress)?;
+    if let Some((run, _)) = &resumed {
+        lockstep_train::check_resume(job, &run.state(), &request.cache)
+            .map_err(EngineError::Resume)?;
+    }
     if request.stop.get() != Stop::No {
         return Ok(unstarted(request, Status::Interrupted));
     }
-    let run = match &resumed {
-        Some(run) => run.clone(),
-        None => RunDir::create(&job.run.store, &job.name)?,
-    };
-    let folder = Folderkeeper {
-        run: resumed.is_none().then(|| run.clone()),
+    let (run, folder, _lock) = match resumed {
+        Some((run, lock)) => (run, Folderkeeper { run: None }, lock),
+        None => {
+            let run = RunDir::create(&job.run.store, &job.name)?;
+            let folder = Folderkeeper {
+                run: Some(run.clone()),
+            };
+            let lock = run.lock()?;
+            (run, folder, lock)
+        }
     };
     run_gang(request, &prepared, run, folder, events)
 }
@@ -96,7 +104,7 @@ fn run_gang(
     let workers = job.train.workers;
     let secret = Secret::random()?;
     let door = Rendezvous::bind((Ipv4Addr::LOCALHOST, 0), &secret)?;
-    let shared = shared_memory(job, prepared)?;
+    let (shared, control) = shared_memory(job, prepared)?.unzip();
     let tcp = kind_of_transport(job) == "tcp";
     let invitation = |rank| Invitation {
         address: door.address(),
@@ -150,6 +158,7 @@ fn run_gang(
     };
     let mut supervisor = Supervisor {
         crew,
+        control,
         members: (0..workers).map(|_| Member::default()).collect(),
         notices,
         sender,
@@ -164,20 +173,42 @@ fn run_gang(
         first_step_s: None,
         epochs: 0,
     };
-    let outcome = supervisor.watch()?;
+    let watched = supervisor.watch();
     let trained = supervisor.members.iter().any(|member| member.first_step);
+    if trained {
+        // Whatever fails from here on, what was trained stays.
+        folder.keep();
+    }
+    let outcome = match watched {
+        Err(error) if trained => Outcome::Failed(describe(&error)),
+        watched => watched?,
+    };
+    let finished = matches!(outcome, Outcome::Finished(_));
     let mut result = conclude(request, &run, outcome);
     result.timing.start_to_first_step_s = supervisor.first_step_s.unwrap_or(0.0);
     result.epochs = result.epochs.max(supervisor.epochs);
-    if trained || request.resume.is_some() {
-        supervisor.record.result(&result)?;
-        folder.keep();
-        return Ok(result);
+    if !trained && request.resume.is_none() {
+        // There is nothing that a folder could hold.
+        return match result.status {
+            Status::Failed => Err(EngineError::Start(result.error.unwrap_or_default())),
+            _ => Ok(unstarted(request, result.status)),
+        };
     }
-    // No worker has trained: there is nothing that a folder could hold.
-    match result.status {
-        Status::Failed => Err(EngineError::Start(result.error.unwrap_or_default())),
-        _ => Ok(unstarted(request, result.status)),
+    // A resumed run that did not get to train is as it was, and so is the record of it.
+    if trained || finished {
+        record_result(&supervisor.record, &mut result);
+    }
+    Ok(result)
+}
+
+/// Writes how the run ended. A run that cannot say so has failed, but its first failure comes first.
+fn record_result(record: &Record, result: &mut RunResult) {
+    if let Err(error) = record.result(result) {
+        result.status = Status::Failed;
+        result.error = Some(match result.error.take() {
+            Some(first) => in_turn(&first, &error),
+            None => describe(&error),
+        });
     }
 }
 
@@ -201,11 +232,13 @@ impl Drop for Folderkeeper {
     }
 }
 
-/// The run in the folder `path`, if it left a state to go on from.
-fn resumable(path: &std::path::Path) -> Result<RunDir, EngineError> {
+/// The run in the folder `path`, if it left a state to go on from and nobody else does.
+fn resumable(path: &Path) -> Result<(RunDir, RunLock), EngineError> {
     let run = RunDir::open(path)?;
+    // Locked before the state is looked for: one who went on with it has removed it by then.
+    let lock = run.lock()?;
     match run.state().is_file() {
-        true => Ok(run),
+        true => Ok((run, lock)),
         false => Err(EngineError::NotResumable {
             path: path.to_owned(),
         }),
@@ -221,13 +254,17 @@ fn kind_of_transport(job: &Job) -> &'static str {
     }
 }
 
-fn shared_memory(job: &Job, prepared: &Prepared) -> Result<Option<Segment>, EngineError> {
+/// The memory that the workers share, and the coordinator's hold on it.
+fn shared_memory(
+    job: &Job,
+    prepared: &Prepared,
+) -> Result<Option<(Segment, ShmControl)>, EngineError> {
     if kind_of_transport(job) != "shm" {
         return Ok(None);
     }
     let segment = Segment::create(ShmCollective::bytes_needed(&prepared.plan))?;
-    ShmControl::new(&segment, &prepared.plan, GENERATION)?;
-    Ok(Some(segment))
+    let control = ShmControl::new(&segment, &prepared.plan, GENERATION)?;
+    Ok(Some((segment, control)))
 }
 
 fn started(job: &Job, prepared: &Prepared, run: &RunDir) -> Started {

@@ -9,8 +9,8 @@ use super::fold::Folder;
 use super::member::Member;
 use super::notice::{Notice, listen};
 use super::record::Record;
-use crate::{EngineError, Stop, StopFlag};
-use lockstep_gang::{Hello, Link};
+use crate::{EngineError, Stop, StopFlag, describe};
+use lockstep_gang::{Hello, Link, ShmControl};
 use lockstep_train::control::{Assignment, Finished, FromWorker, ToWorker};
 use lockstep_train::event::Event;
 use std::net::SocketAddr;
@@ -41,9 +41,16 @@ pub(super) enum Outcome {
     Failed(String),
 }
 
+/// A failure and one that came after it, in one sentence.
+pub(super) fn in_turn(first: &str, second: &EngineError) -> String {
+    format!("{first}; after that: {}", describe(second))
+}
+
 /// One gang under supervision.
 pub(super) struct Supervisor<'a> {
     pub(super) crew: Crew,
+    /// Tells those who wait in shared memory that a worker died.
+    pub(super) control: Option<ShmControl>,
     pub(super) members: Vec<Member>,
     pub(super) notices: Receiver<Notice>,
     /// For the threads that listen to links.
@@ -67,11 +74,21 @@ pub(super) struct Supervisor<'a> {
 impl Supervisor<'_> {
     /// Watches over the gang until it ended. No worker is left when this returns.
     pub(super) fn watch(&mut self) -> Result<Outcome, EngineError> {
-        let outcome = self.watch_until_decided();
+        let outcome = match self.watch_until_decided() {
+            // The workers' trouble came first, so it comes first.
+            Err(error) if !self.blame.is_empty() => {
+                Ok(Outcome::Failed(in_turn(&self.verdict(), &error)))
+            }
+            outcome => outcome,
+        };
         self.crew.kill();
-        let rest = self.drain();
-        let outcome = outcome?;
-        rest.map(|()| outcome)
+        match (outcome, self.drain()) {
+            (Ok(Outcome::Failed(first)), Err(second)) => {
+                Ok(Outcome::Failed(in_turn(&first, &second)))
+            }
+            (Ok(_), Err(error)) => Err(error),
+            (outcome, _) => outcome,
+        }
     }
 
     fn watch_until_decided(&mut self) -> Result<Outcome, EngineError> {
@@ -86,11 +103,7 @@ impl Supervisor<'_> {
             self.emit_logs(false);
             if !self.blame.is_empty() {
                 let since = *trouble.get_or_insert_with(Instant::now);
-                let known = self
-                    .blame
-                    .cause()
-                    .is_some_and(|rank| self.members[rank].is_gone());
-                if known || since.elapsed() > CAUSE_DEADLINE {
+                if self.is_settled() || since.elapsed() > CAUSE_DEADLINE {
                     return Ok(Outcome::Failed(self.verdict()));
                 }
             } else if self.members.iter().all(|member| member.finished.is_some()) {
@@ -119,6 +132,15 @@ impl Supervisor<'_> {
                 }
             }
         }
+    }
+
+    /// Whether the worker that failed is known, and the others had their chance to end by themselves:
+    /// those in a gang hear of it, those that still wait for theirs do not.
+    fn is_settled(&self) -> bool {
+        let is_gone = |rank: usize| self.members[rank].is_gone();
+        let begun = self.members.iter().all(Member::has_joined);
+        self.blame.cause().is_some_and(is_gone)
+            && (!begun || self.members.iter().all(Member::is_gone))
     }
 
     fn take(&mut self, notice: Notice) -> Result<(), EngineError> {
@@ -161,6 +183,10 @@ impl Supervisor<'_> {
         }
         if member.finished.is_none() {
             self.blame.note(rank, Sign::Exited(status));
+            // Over TCP the others see its connections close.
+            if let Some(control) = &self.control {
+                control.lost(rank);
+            }
         } else if !status.success() {
             let end = describe_exit(status);
             let message = format!("worker {rank} finished its work, but was then {end}");
@@ -219,13 +245,20 @@ impl Supervisor<'_> {
                 (self.events)(Event::Epoch(epoch));
             }
             FromWorker::Finished(finished) => self.members[rank].finished = Some(finished),
-            FromWorker::Failed { error, peer_lost } => {
-                let sign = if peer_lost {
-                    Sign::PeerLost(error)
+            FromWorker::Failed {
+                error,
+                peer_lost,
+                waiting_for,
+            } => {
+                // A worker says this only here, so that nobody reads it twice; its log has it too.
+                let logged = self.record.log(rank, &format!("error: {error}"));
+                let sign = if peer_lost || waiting_for.is_some() {
+                    Sign::PeerLost { error, waiting_for }
                 } else {
                     Sign::Reported(error)
                 };
                 self.blame.note(rank, sign);
+                logged?;
             }
         }
         Ok(())
