@@ -3,6 +3,7 @@
 use clap::{Args, Parser, Subcommand, ValueHint};
 use lockstep_job::Override;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Data-parallel training in one binary: the same weights, to the bit, on any number of workers.
 #[derive(Debug, Parser)]
@@ -58,6 +59,7 @@ Examples:
   lockstep run job.toml --set train.optimizer.lr=0.01 --set 'model.hidden=[256, 256]'
   lockstep run job.toml --dry-run
   lockstep run job.toml --json | jq 'select(.event == \"epoch\")'
+  lockstep run job.toml --resume             the job's newest run
   lockstep run job.toml --resume runs/NAME
 
 The number of workers never changes the result: that depends on train.lanes alone.")]
@@ -67,9 +69,10 @@ pub(crate) struct RunArgs {
     /// Check everything and print the plan, the memory and the size of the model; train nothing
     #[arg(long, conflicts_with = "resume")]
     pub(crate) dry_run: bool,
-    /// Go on with an interrupted run: its folder, or its name in the job's store
+    /// Go on with an interrupted run: its folder, its name in the job's store, or by default the
+    /// job's newest
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath)]
-    pub(crate) resume: Option<PathBuf>,
+    pub(crate) resume: Option<Option<PathBuf>>,
     /// Print events as JSON, one object a line; the last is the result
     #[arg(long)]
     pub(crate) json: bool,
@@ -88,13 +91,13 @@ pub(crate) struct JobArgs {
     #[arg(value_name = "JOB", value_hint = ValueHint::FilePath)]
     pub(crate) path: PathBuf,
     /// Worker processes; at most train.lanes, which stay as they are
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = number::<usize>)]
     pub(crate) workers: Option<usize>,
     /// Set a key of the job file to a TOML value; may be repeated
-    #[arg(long = "set", value_name = "KEY=VALUE")]
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) set: Vec<String>,
     /// Passes over the training set, the same as --set train.epochs=N
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::<u32>)]
     pub(crate) epochs: Option<u32>,
     /// Name of the job, the same as --set name=NAME
     #[arg(long, value_name = "NAME")]
@@ -129,11 +132,25 @@ pub(crate) struct InitArgs {
 pub(crate) enum DataCommand {
     /// Bring a data set into the cache, verified by size and hash
     Get {
-        /// Its name, as `lockstep data list` prints it
+        /// Its name, as `lockstep data list` prints it; all its splits come together
         name: String,
     },
     /// List the data sets that are known by name
     List,
+}
+
+/// A number that counts something.
+fn number<T: FromStr>(given: &str) -> Result<T, String> {
+    let wrong = |_| "it must be a whole number, such as 2".to_owned();
+    given.parse().map_err(wrong)
+}
+
+/// A key and its value, which are looked at together with the job file.
+fn key_value(given: &str) -> Result<String, String> {
+    match given.contains('=') {
+        true => Ok(given.to_owned()),
+        false => Err(format!("it has no `=`; write {given}=VALUE")),
+    }
 }
 
 impl JobArgs {

@@ -10,6 +10,7 @@ mod view;
 
 use args::{Cli, Command};
 use clap::Parser;
+use lockstep_engine::EngineError;
 use lockstep_job::JobError;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -37,8 +38,10 @@ fn report(error: &anyhow::Error) -> ExitCode {
     }
     let word = console::style("error:").for_stderr().red().bold();
     eprintln!("{word} {}", lockstep_engine::describe(error.as_ref()));
-    match error.downcast_ref::<JobError>() {
-        Some(_) => ExitCode::from(USAGE),
-        None => ExitCode::FAILURE,
+    let refused = matches!(error.downcast_ref(), Some(EngineError::Resume(_)));
+    if refused || error.is::<JobError>() {
+        ExitCode::from(USAGE)
+    } else {
+        ExitCode::FAILURE
     }
 }

@@ -157,6 +157,28 @@ fn a_failure_in_json_ends_with_a_result_that_says_why() {
 }
 
 #[test]
+fn in_json_there_is_a_result_however_early_it_fails() {
+    let place = Place::new();
+    fs::write(place.path("file"), "").unwrap();
+    for args in [
+        &["--set", "train.epochs=0"][..],
+        &["--dry-run", "--set", "run.store=file/runs"],
+        &["--resume"],
+    ] {
+        let ran = place.run(&[&["run", "job.toml", "--json"], args].concat());
+        let result = ran.result();
+        assert_eq!(result["status"], "failed", "{args:?}");
+        assert_eq!(result["run"], serde_json::Value::Null);
+        let error = result["error"].as_str().unwrap();
+        assert!(ran.stderr.contains(error), "{args:?}: {}", ran.stderr);
+    }
+    let mut command = place.command(&["run", "job.toml", "--json"]);
+    let output = command.env("LOCKSTEP_CACHE", place.path("file/cache"));
+    let stdout = String::from_utf8(output.output().unwrap().stdout).unwrap();
+    assert!(stdout.contains("LOCKSTEP_CACHE"), "{stdout}");
+}
+
+#[test]
 fn a_run_that_was_not_interrupted_cannot_be_resumed() {
     let place = Place::new();
     let result = place.train(&["--epochs", "1"]);
@@ -186,6 +208,8 @@ fn training_that_diverges_fails_with_the_step() {
     let ran = place.run(&args);
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     assert!(ran.stderr.contains("step"), "{}", ran.stderr);
+    // The worker's message is the error, and no log line besides.
+    assert!(ran.events().iter().all(|event| event["event"] != "log"));
     assert_eq!(ran.result()["status"], "failed");
     place.assert_no_process_is_left();
 }

@@ -23,6 +23,8 @@ fn init_writes_a_job_that_is_right_and_never_overwrites_one() {
         "mine"
     );
     assert_eq!(place.run(&["init", "digits.toml", "--force"]).code, Some(0));
+    let ran = place.run(&["init", "/dev/null", "--force"]);
+    assert!(ran.stderr.contains("/dev/null is not a file"));
     assert_eq!(
         fs::read_to_string(place.path("digits.toml")).unwrap(),
         written
@@ -74,6 +76,7 @@ fn completions_are_for_this_program() {
         let ran = Place::new().run(&["completions", shell]);
         assert_eq!(ran.code, Some(0));
         assert!(ran.stdout.contains("lockstep"), "{shell}");
+        assert!(!ran.stdout.contains("worker)"), "{shell}");
     }
 }
 
@@ -91,6 +94,8 @@ fn wrong_usage_exits_with_2_and_a_worker_is_not_started_by_hand() {
             .code,
         Some(2)
     );
+    let ran = place.run(&["run", "job.toml", "--set", "data.train"]);
+    assert!(ran.stderr.contains("data.train=VALUE"), "{}", ran.stderr);
     let ran = place.run(&["worker"]);
     assert_eq!(ran.code, Some(1));
     assert!(ran.stderr.contains("lockstep run"), "{}", ran.stderr);

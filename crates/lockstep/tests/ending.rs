@@ -153,6 +153,81 @@ fn kill_9_of_a_worker_fails_the_run_and_names_the_worker_and_the_signal() {
 }
 
 #[test]
+fn a_result_that_cannot_be_written_hides_neither_the_first_failure_nor_what_was_trained() {
+    let place = Place::new();
+    let mut run = place.start_long_run(&[]);
+    let folder = run.wait_for("started")["run_dir"].clone();
+    let folder = Path::new(folder.as_str().unwrap());
+    let worker = run.wait_for_worker(1);
+    run.wait_for("epoch");
+    fs::create_dir(folder.join("result.json")).unwrap();
+    send(worker, Signal::KILL);
+    let (code, result, stderr) = run.finish();
+    assert_eq!(code, Some(1), "{stderr}");
+    let error = result["error"].as_str().unwrap();
+    assert!(error.starts_with("worker 1 "), "{error}");
+    assert!(error.contains("; after that: ") && error.contains("result.json"));
+    assert!(folder.join("metrics.jsonl").is_file());
+}
+
+#[test]
+fn a_stopped_worker_is_blamed_and_not_the_one_that_waits_for_it() {
+    for transport in ["gang.transport=shm", "gang.transport=tcp"] {
+        let place = Place::new();
+        let args = ["--set", "gang.deadline_s=1", "--set", transport];
+        let mut run = place.start_long_run(&args);
+        let worker = run.wait_for_worker(1);
+        run.wait_for("first_step");
+        send(worker, Signal::STOP);
+        let (code, result, _) = run.finish();
+        assert_eq!(code, Some(1));
+        let error = result["error"].as_str().unwrap();
+        let blame = format!("worker 1 (pid {worker}) failed first: it is silent");
+        assert!(error.starts_with(&blame), "{transport}: {error}");
+        place.assert_no_process_is_left();
+    }
+}
+
+#[test]
+fn a_run_is_trained_by_one_command_at_a_time() {
+    let place = Place::new();
+    let mut run = place.start_long_run(&[]);
+    let name = run.wait_for("started")["run"].clone();
+    run.wait_for("first_step");
+    let ran = place.run(&["run", "job.toml", "--resume", name.as_str().unwrap()]);
+    assert_eq!(ran.code, Some(1));
+    let stderr = ran.stderr;
+    assert!(stderr.contains("in use") && stderr.contains(name.as_str().unwrap()));
+    run.signal(Signal::INT);
+    assert_eq!(run.finish().0, Some(130));
+}
+
+#[test]
+fn a_refused_resume_leaves_the_run_as_it_was() {
+    let place = Place::new();
+    let mut run = place.start_long_run(&[]);
+    run.wait_for("epoch");
+    run.signal(Signal::INT);
+    let (_, result, _) = run.finish();
+    let folder = Path::new(result["run_dir"].as_str().unwrap());
+    let before = fs::read(folder.join("result.json")).unwrap();
+    let changed = [
+        "run",
+        "job.toml",
+        "--epochs",
+        "1000000",
+        "--set",
+        "train.batch=16",
+    ];
+    // Without a name, the job's newest run is meant.
+    let ran = place.run(&[&changed[..], &["--resume"]].concat());
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(ran.stderr.contains("train.batch"), "{}", ran.stderr);
+    assert_eq!(fs::read(folder.join("result.json")).unwrap(), before);
+    assert!(folder.join("state.safetensors").is_file());
+}
+
+#[test]
 fn a_reader_that_goes_away_ends_the_run_without_a_panic() {
     let place = Place::new();
     let mut run = place.start_long_run(&[]);

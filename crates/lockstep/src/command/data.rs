@@ -9,7 +9,7 @@ pub(crate) fn run(command: &DataCommand) -> anyhow::Result<ExitCode> {
     match command {
         DataCommand::Get { name } => {
             let cache = CacheDir::locate()?;
-            let folder = known::get(name, &cache, &mut |message| eprintln!("{message}"))?;
+            let folder = known::get(set_of(name), &cache, &mut |message| eprintln!("{message}"))?;
             super::print(format!("{}\n", folder.display()))?;
         }
         DataCommand::List => {
@@ -23,4 +23,26 @@ pub(crate) fn run(command: &DataCommand) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The set that a name stands for: its own, or that of one of its splits.
+fn set_of(name: &str) -> &str {
+    let has_split = |set: &&known::KnownSet| {
+        let names = |split: &str| name == format!("{}:{split}", set.name);
+        set.splits.iter().any(|split| names(split.name))
+    };
+    let set = known::KNOWN.iter().find(has_split);
+    set.map_or(name, |set| set.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_is_listed_can_be_asked_for() {
+        assert_eq!(set_of("fashion-mnist:train"), "fashion-mnist");
+        assert_eq!(set_of("fashion-mnist"), "fashion-mnist");
+        assert_eq!(set_of("fashion-mnist:none"), "fashion-mnist:none");
+    }
 }

@@ -3,7 +3,7 @@
 use crate::view::{Column, Frame, Table, bytes, count, plural};
 use lockstep_gang::tree;
 use lockstep_job::Job;
-use lockstep_store::CacheDir;
+use lockstep_store::{CacheDir, RunDir};
 use lockstep_train::{LayerLine, Prepared};
 use serde_json::json;
 use std::process::ExitCode;
@@ -11,6 +11,7 @@ use std::process::ExitCode;
 pub(crate) fn run(job: &Job, as_json: bool) -> anyhow::Result<ExitCode> {
     let cache = CacheDir::locate()?;
     let prepared = lockstep_train::prepare(job, &cache, &mut |message| eprintln!("{message}"))?;
+    RunDir::check_store(&job.run.store)?;
     let text = if as_json {
         format!("{}\n", json_plan(job, &prepared))
     } else {
@@ -31,30 +32,29 @@ fn words_plan(job: &Job, prepared: &Prepared) -> String {
 }
 
 fn layers(prepared: &Prepared, frame: Frame) -> Vec<String> {
-    let widest = |cell: fn(&LayerLine) -> &str| {
-        let widths = prepared
-            .layers
-            .iter()
-            .map(|layer| cell(layer).chars().count());
-        widths.max().unwrap_or(0)
-    };
-    let columns = vec![
-        Column::left("layer", widest(|layer| &layer.name)),
-        Column::left("kind", widest(|layer| &layer.kind)),
-        Column::right("output", widest(|layer| &layer.output)),
-        Column::right("parameters", 12),
-    ];
-    let table = Table::new(columns, frame);
-    let mut lines: Vec<String> = table.top().into_iter().collect();
-    lines.extend(table.head(|title| title));
-    for layer in &prepared.layers {
-        lines.push(table.row(&[
+    let cells = |layer: &LayerLine| {
+        [
             layer.name.clone(),
             layer.kind.clone(),
             layer.output.clone(),
             count(layer.parameters as u64),
-        ]));
-    }
+        ]
+    };
+    let rows: Vec<[String; 4]> = prepared.layers.iter().map(cells).collect();
+    let widest = |column: usize| {
+        let widths = rows.iter().map(|row| row[column].chars().count());
+        widths.max().unwrap_or(0)
+    };
+    let columns = vec![
+        Column::left("layer", widest(0)),
+        Column::left("kind", widest(1)),
+        Column::right("output", widest(2)),
+        Column::right("parameters", widest(3)),
+    ];
+    let table = Table::new(columns, frame);
+    let mut lines: Vec<String> = table.top().into_iter().collect();
+    lines.extend(table.head(|title| title));
+    lines.extend(rows.iter().map(|row| table.row(row)));
     lines.extend(table.foot());
     lines
 }

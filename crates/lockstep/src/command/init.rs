@@ -3,7 +3,7 @@
 use crate::args::InitArgs;
 use crate::view::shell;
 use anyhow::{Context, bail};
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -23,7 +23,11 @@ pub(crate) fn run(args: &InitArgs) -> anyhow::Result<ExitCode> {
                 bail!("{} exists; --force replaces it", path.display());
             }
             file => file
-                .and_then(|mut file| file.write_all(text.as_bytes()))
+                .and_then(|mut file| {
+                    let written = file.write_all(text.as_bytes());
+                    // Half a job file is worse than none.
+                    written.inspect_err(|_| drop(fs::remove_file(path)))
+                })
                 .with_context(|| format!("cannot write {}", path.display()))?,
         }
     }

@@ -1,6 +1,6 @@
 //! `lockstep run`: trains a job.
 
-use super::{BROKEN_PIPE, dry_run};
+use super::{BROKEN_PIPE, dry_run, is_broken_pipe};
 use crate::args::RunArgs;
 use crate::signals::{self, INTERRUPTED};
 use crate::view::{Json, Options, Plain, Terminal, View, shell};
@@ -8,29 +8,20 @@ use anyhow::Context;
 use lockstep_engine::local::{self, RunRequest};
 use lockstep_engine::{Stop, StopFlag};
 use lockstep_job::Job;
-use lockstep_store::CacheDir;
-use lockstep_train::event::Status;
+use lockstep_store::{CacheDir, RunDir};
+use lockstep_train::event::{Event, RunResult, Status, Timing};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
 pub(crate) fn run(args: &RunArgs, started_at: Instant) -> anyhow::Result<ExitCode> {
-    let job = args.job.load()?;
     if args.dry_run {
-        return dry_run::run(&job, args.json);
+        let plan = || dry_run::run(&args.job.load()?, args.json);
+        return ending_with_a_result(args, started_at, plan());
     }
-    let stop = StopFlag::new();
-    signals::obey(stop.clone())?;
-    let request = RunRequest {
-        resume: args.resume.as_deref().map(|run| find_run(run, &job)),
-        job,
-        started_at,
-        stop: stop.clone(),
-        cache: CacheDir::locate()?,
-        worker_exe: std::env::current_exe().context("cannot find this program's own file")?,
-    };
-
+    let request = ending_with_a_result(args, started_at, request(args, started_at))?;
+    let stop = request.stop.clone();
     let mut view = view(args);
     let mut unseen = None;
     let result = local::run(request, &mut |event| {
@@ -58,6 +49,58 @@ pub(crate) fn run(args: &RunArgs, started_at: Instant) -> anyhow::Result<ExitCod
     }
 }
 
+/// What the engine is asked to do.
+fn request(args: &RunArgs, started_at: Instant) -> anyhow::Result<RunRequest> {
+    let job = args.job.load()?;
+    let stop = StopFlag::new();
+    signals::obey(stop.clone())?;
+    let resume = match &args.resume {
+        None => None,
+        Some(Some(run)) => Some(find_run(run, &job)),
+        Some(None) => Some(newest_run(&job)?),
+    };
+    Ok(RunRequest {
+        resume,
+        job,
+        started_at,
+        stop,
+        cache: CacheDir::locate()?,
+        worker_exe: std::env::current_exe().context("cannot find this program's own file")?,
+    })
+}
+
+/// Passes on what was done before the engine takes over. A program that reads events gets a result
+/// also when that failed.
+fn ending_with_a_result<T>(
+    args: &RunArgs,
+    started_at: Instant,
+    done: anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    if let Err(error) = &done
+        && args.json
+        && !is_broken_pipe(error)
+    {
+        let failed = RunResult {
+            status: Status::Failed,
+            run: None,
+            workers: 0,
+            lanes: 0,
+            epochs: 0,
+            metrics: None,
+            best_epoch: None,
+            timing: Timing {
+                total_s: started_at.elapsed().as_secs_f64(),
+                ..Timing::default()
+            },
+            weights_sha256: None,
+            run_dir: None,
+            error: Some(lockstep_engine::describe(error.as_ref())),
+        };
+        view(args).show(&Event::Result(failed))?;
+    }
+    done
+}
+
 /// The view that suits the flags and where standard output goes.
 fn view(args: &RunArgs) -> Box<dyn View> {
     let mut words = vec!["lockstep".to_owned(), "run".to_owned()];
@@ -75,6 +118,14 @@ fn view(args: &RunArgs) -> Box<dyn View> {
     } else {
         Box::new(Plain::new(io::stdout(), options))
     }
+}
+
+/// The folder of the job's newest run.
+fn newest_run(job: &Job) -> anyhow::Result<PathBuf> {
+    let store = &job.run.store;
+    let newest = RunDir::newest(store, &job.name)?;
+    let none = || format!("there is no run of `{}` in {}", job.name, store.display());
+    Ok(newest.with_context(none)?.path)
 }
 
 /// The folder of a run that is given as a path or as its name in the job's store.

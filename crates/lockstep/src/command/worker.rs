@@ -1,8 +1,13 @@
 //! `lockstep worker`: a worker's process.
 
+use lockstep_engine::worker::{self, WorkerError};
 use std::process::ExitCode;
 
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
-    lockstep_engine::worker::run()?;
-    Ok(ExitCode::SUCCESS)
+    match worker::run() {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        // The coordinator was told, and says it.
+        Err(WorkerError::Train(_)) => Ok(ExitCode::FAILURE),
+        Err(error) => Err(error.into()),
+    }
 }

@@ -64,9 +64,6 @@ impl<W: Write> Plain<W> {
 
     fn result(&mut self, result: &RunResult) -> io::Result<()> {
         writeln!(self.out, "{}", summary::headline(result))?;
-        if self.options.quiet {
-            return Ok(());
-        }
         let details = summary::details(result, &self.options);
         let table = Table::for_pairs(&details, Frame::Bare, usize::MAX);
         for line in table.pairs(&details) {

@@ -6,6 +6,9 @@ use lockstep_store::RunDir;
 use lockstep_train::event::{RunResult, Status};
 use std::path::Path;
 
+/// What comes before the command that goes on with the run.
+const GO_ON: &str = "go on with";
+
 /// The one line that says it all.
 pub(crate) fn headline(result: &RunResult) -> String {
     let took = words::seconds(result.timing.total_s);
@@ -30,8 +33,17 @@ pub(crate) fn headline(result: &RunResult) -> String {
     line
 }
 
-/// What else there is to know, as `(name, value)` pairs.
+/// What else there is to know, as `(name, value)` pairs. Who wants it quiet still has to learn how to
+/// go on.
 pub(crate) fn details(result: &RunResult, options: &Options) -> Vec<(String, String)> {
+    let mut details = all_details(result, options);
+    if options.quiet {
+        details.retain(|(name, _)| name == GO_ON);
+    }
+    details
+}
+
+fn all_details(result: &RunResult, options: &Options) -> Vec<(String, String)> {
     let mut details = Vec::new();
     let mut tell = |name: &str, value: String| details.push((name.to_owned(), value));
     let timing = &result.timing;
@@ -67,7 +79,7 @@ pub(crate) fn details(result: &RunResult, options: &Options) -> Vec<(String, Str
     tell_file("logs", &run.logs());
     if result.status == Status::Interrupted && run.state().exists() {
         let run = words::shell(&from_here(path));
-        tell("go on with", format!("{} {run}", options.resume_command));
+        tell(GO_ON, format!("{} {run}", options.resume_command));
     }
     details
 }
@@ -112,5 +124,10 @@ mod tests {
         assert!(!says_how());
         std::fs::write(folder.path().join("state.safetensors"), "").unwrap();
         assert!(says_how());
+        let quiet = Options {
+            quiet: true,
+            ..options()
+        };
+        assert_eq!(details(&interrupted, &quiet).len(), 1);
     }
 }

@@ -163,9 +163,6 @@ impl Terminal {
             Status::Failed => style("✘").red(),
         };
         self.say(format!("{} {}", mark.bold(), style(headline).bold()))?;
-        if self.options.quiet {
-            return Ok(());
-        }
         for (name, value) in summary::details(result, &self.options) {
             self.say(format!("  {} {value}", style(format!("{name:<10}")).cyan()))?;
         }
