@@ -68,6 +68,16 @@ fn a_last_batch_with_fewer_rows_than_lanes_gives_the_same_weights() {
 }
 
 #[test]
+fn a_lane_without_rows_that_completes_a_sum_loses_nothing() {
+    // 1,003 samples at batch 111 leave 4 for the last: of six lanes, 0 and 3 have no row.
+    let always = ["--set", "train.lanes=6", "--set", "train.batch=111"];
+    assert_same_weights(&Place::new(), &always, &[ONE, TWO, THREE, TCP_THREE]);
+    let wide = [&WIDE[..], &["--set", "train.batch=111"]].concat();
+    let whole = ["--workers", "3", "--set", "train.clip_norm=1e30"];
+    assert_same_weights(&Place::new(), &wide, &[ONE, TWO, &whole]);
+}
+
+#[test]
 fn factors_and_whole_gradients_give_the_same_weights() {
     // A bound that is never reached changes nothing, but clipping needs the whole gradients.
     let unclipped = ["--workers", "2"];
