@@ -28,6 +28,48 @@ fn ctrl_c_finishes_the_step_writes_the_state_and_exits_with_130() {
 }
 
 #[test]
+fn a_stop_is_heard_when_every_epoch_is_a_single_step() {
+    let place = Place::new();
+    let mut run = place.start_long_run(&["--set", "train.batch=2000"]);
+    run.wait_for("epoch");
+    run.signal(Signal::INT);
+    let (code, result, stderr) = run.finish();
+    assert_eq!(code, Some(130), "{stderr}");
+    assert_eq!(result["status"], "interrupted");
+}
+
+#[test]
+fn a_damaged_state_and_changed_data_are_refused() {
+    let place = Place::new();
+    let mut run = place.start_long_run(&[]);
+    run.wait_for("epoch");
+    run.signal(Signal::INT);
+    let (_, result, _) = run.finish();
+    let folder = result["run_dir"].as_str().unwrap();
+    let resume = ["run", "job.toml", "--epochs", "1000000", "--resume", folder];
+    let state = Path::new(folder).join("state.safetensors");
+    let whole = fs::read(&state).unwrap();
+
+    let mut damaged = whole.clone();
+    *damaged.last_mut().unwrap() ^= 1;
+    fs::write(&state, damaged).unwrap();
+    let refused = place.run(&resume);
+    assert!(refused.stderr.contains("damaged"), "{}", refused.stderr);
+    assert_ne!(refused.code, Some(0));
+
+    fs::write(&state, whole).unwrap();
+    common::idx::write_set(
+        &place.path("train-images"),
+        &place.path("train-labels"),
+        1003,
+        9,
+    );
+    let refused = place.run(&resume);
+    assert!(refused.stderr.contains("samples"), "{}", refused.stderr);
+    assert_ne!(refused.code, Some(0));
+}
+
+#[test]
 fn an_interrupted_run_says_how_to_go_on_and_does_to_the_same_weights() {
     let place = Place::new();
     let args = [
