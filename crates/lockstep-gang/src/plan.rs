@@ -146,6 +146,17 @@ impl Plan {
         self.owners[chunk]
     }
 
+    /// Panics unless `rank` owns `chunk`, or unless it does not: whichever the protocol asks for.
+    pub(crate) fn require_owner(&self, chunk: usize, rank: usize, own: bool) {
+        let owner = self.owner(chunk);
+        assert_eq!(owner == rank, own, "chunk {chunk} is owned by rank {owner}");
+    }
+
+    /// All ranks but `rank`.
+    pub(crate) fn others(&self, rank: usize) -> impl Iterator<Item = usize> + use<> {
+        (0..self.workers).filter(move |other| *other != rank)
+    }
+
     /// Number of lanes.
     pub fn lanes(&self) -> usize {
         self.lanes

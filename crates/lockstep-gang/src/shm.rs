@@ -210,22 +210,12 @@ impl ShmCollective {
 
     /// Grows only when every peer has come past all that it had to fetch before.
     fn together(&self) -> u64 {
-        let heard = self.peers().map(|peer| self.heard[peer]).min();
+        let heard = self
+            .plan
+            .others(self.rank)
+            .map(|peer| self.heard[peer])
+            .min();
         self.gathers + heard.unwrap_or(0)
-    }
-
-    fn peers(&self) -> impl Iterator<Item = usize> + use<> {
-        let rank = self.rank;
-        (0..self.plan.workers()).filter(move |peer| *peer != rank)
-    }
-
-    fn require_owner(&self, chunk: usize, own: bool) {
-        let owner = self.plan.owner(chunk);
-        assert_eq!(
-            owner == self.rank,
-            own,
-            "chunk {chunk} is owned by rank {owner}"
-        );
     }
 }
 
@@ -243,7 +233,7 @@ impl Collective for ShmCollective {
     }
 
     fn outbox(&mut self, chunk: usize, partial: usize) -> &mut [f32] {
-        self.require_owner(chunk, false);
+        self.plan.require_owner(chunk, self.rank, false);
         assert!(
             !self.posted[chunk],
             "chunk {chunk} was posted and not yet fetched"
@@ -261,7 +251,7 @@ impl Collective for ShmCollective {
     }
 
     fn post(&mut self, chunk: usize) -> Result<(), GangError> {
-        self.require_owner(chunk, false);
+        self.plan.require_owner(chunk, self.rank, false);
         self.check_generation()?;
         assert!(
             !self.posted[chunk],
@@ -275,11 +265,12 @@ impl Collective for ShmCollective {
     }
 
     fn arrived(&mut self, chunk: usize) -> Result<bool, GangError> {
-        self.require_owner(chunk, true);
+        self.plan.require_owner(chunk, self.rank, true);
         let next = self.posts[chunk] + 1;
         let arrived = self.arrived[chunk]
             || self
-                .peers()
+                .plan
+                .others(self.rank)
                 .all(|peer| self.is_at(self.layout.posted(peer, chunk), next));
         self.arrived[chunk] = arrived;
         if !arrived {
@@ -289,10 +280,10 @@ impl Collective for ShmCollective {
     }
 
     fn wait_arrived(&mut self, chunk: usize) -> Result<(), GangError> {
-        self.require_owner(chunk, true);
+        self.plan.require_owner(chunk, self.rank, true);
         if !self.arrived[chunk] {
             let next = self.posts[chunk] + 1;
-            for peer in self.peers() {
+            for peer in self.plan.others(self.rank) {
                 let offset = self.layout.posted(peer, chunk);
                 self.wait_for(peer, offset, next, || format!("post chunk {chunk}"))?;
             }
@@ -302,7 +293,7 @@ impl Collective for ShmCollective {
     }
 
     fn inbox(&self, chunk: usize, from: usize, partial: usize) -> &[f32] {
-        self.require_owner(chunk, true);
+        self.plan.require_owner(chunk, self.rank, true);
         assert!(self.arrived[chunk], "chunk {chunk} has not arrived");
         assert!(from != self.rank, "a rank does not send to itself");
         assert!(
@@ -317,7 +308,7 @@ impl Collective for ShmCollective {
     }
 
     fn publish(&mut self, chunk: usize, values: &[f32]) -> Result<(), GangError> {
-        self.require_owner(chunk, true);
+        self.plan.require_owner(chunk, self.rank, true);
         self.check_generation()?;
         let together = self.together();
         assert!(
@@ -345,7 +336,7 @@ impl Collective for ShmCollective {
     }
 
     fn published(&mut self, chunk: usize) -> Result<bool, GangError> {
-        self.require_owner(chunk, false);
+        self.plan.require_owner(chunk, self.rank, false);
         let published = self.is_at(self.layout.published(chunk), self.rounds[chunk] + 1);
         if !published {
             self.check_abort()?;
@@ -354,7 +345,7 @@ impl Collective for ShmCollective {
     }
 
     fn fetch(&mut self, chunk: usize, into: &mut [f32]) -> Result<(), GangError> {
-        self.require_owner(chunk, false);
+        self.plan.require_owner(chunk, self.rank, false);
         let (owner, next) = (self.plan.owner(chunk), self.rounds[chunk] + 1);
         let offset = self.layout.published(chunk);
         self.wait_for(owner, offset, next, || format!("publish chunk {chunk}"))?;

@@ -262,24 +262,10 @@ impl TcpCollective {
     }
 
     fn send_to_all(&mut self, header: &Header, numbers: &[u8]) -> Result<(), GangError> {
-        for rank in self.others() {
+        for rank in self.plan.others(self.rank) {
             self.send(rank, header, numbers)?;
         }
         Ok(())
-    }
-
-    fn others(&self) -> impl Iterator<Item = usize> + use<> {
-        let rank = self.rank;
-        (0..self.plan.workers()).filter(move |peer| *peer != rank)
-    }
-
-    fn require_owner(&self, chunk: usize, own: bool) {
-        let owner = self.plan.owner(chunk);
-        assert_eq!(
-            owner == self.rank,
-            own,
-            "chunk {chunk} is owned by rank {owner}"
-        );
     }
 }
 
@@ -297,13 +283,13 @@ impl Collective for TcpCollective {
     }
 
     fn outbox(&mut self, chunk: usize, partial: usize) -> &mut [f32] {
-        self.require_owner(chunk, false);
+        self.plan.require_owner(chunk, self.rank, false);
         let len = self.plan.chunk(chunk).len();
         &mut self.outboxes[chunk][partial * len..(partial + 1) * len]
     }
 
     fn post(&mut self, chunk: usize) -> Result<(), GangError> {
-        self.require_owner(chunk, false);
+        self.plan.require_owner(chunk, self.rank, false);
         self.sent[chunk] += 1;
         let owner = self.plan.owner(chunk);
         // The buffer steps aside for the time of the call: sending also takes in what comes.
@@ -316,7 +302,7 @@ impl Collective for TcpCollective {
     }
 
     fn arrived(&mut self, chunk: usize) -> Result<bool, GangError> {
-        self.require_owner(chunk, true);
+        self.plan.require_owner(chunk, self.rank, true);
         self.take_in();
         let arrived = self
             .peers
@@ -330,8 +316,8 @@ impl Collective for TcpCollective {
     }
 
     fn wait_arrived(&mut self, chunk: usize) -> Result<(), GangError> {
-        self.require_owner(chunk, true);
-        for rank in self.others() {
+        self.plan.require_owner(chunk, self.rank, true);
+        for rank in self.plan.others(self.rank) {
             self.wait_for(
                 rank,
                 || format!("post chunk {chunk}"),
@@ -342,7 +328,7 @@ impl Collective for TcpCollective {
     }
 
     fn inbox(&self, chunk: usize, from: usize, partial: usize) -> &[f32] {
-        self.require_owner(chunk, true);
+        self.plan.require_owner(chunk, self.rank, true);
         let peer = self.peers[from]
             .as_ref()
             .expect("a rank does not send to itself");
@@ -352,7 +338,7 @@ impl Collective for TcpCollective {
     }
 
     fn publish(&mut self, chunk: usize, values: &[f32]) -> Result<(), GangError> {
-        self.require_owner(chunk, true);
+        self.plan.require_owner(chunk, self.rank, true);
         assert_eq!(
             values.len(),
             self.plan.chunk(chunk).len(),
@@ -371,7 +357,7 @@ impl Collective for TcpCollective {
     }
 
     fn published(&mut self, chunk: usize) -> Result<bool, GangError> {
-        self.require_owner(chunk, false);
+        self.plan.require_owner(chunk, self.rank, false);
         self.take_in();
         let owner = self.plan.owner(chunk);
         let published = self.peer(owner).chunks[chunk].is_some();
@@ -382,7 +368,7 @@ impl Collective for TcpCollective {
     }
 
     fn fetch(&mut self, chunk: usize, into: &mut [f32]) -> Result<(), GangError> {
-        self.require_owner(chunk, false);
+        self.plan.require_owner(chunk, self.rank, false);
         let owner = self.plan.owner(chunk);
         let what = || format!("publish chunk {chunk}");
         let buffer = self.wait_for(owner, what, |peer| peer.chunks[chunk].take())?;
@@ -404,7 +390,7 @@ impl Collective for TcpCollective {
 
     fn end_step(&mut self) -> Result<u64, GangError> {
         let mut largest = self.vote.expect("a rank votes before it ends a step");
-        for rank in self.others() {
+        for rank in self.plan.others(self.rank) {
             let what = || "end the step".to_owned();
             largest = largest.max(self.wait_for(rank, what, |peer| peer.votes.pop_front())?);
         }
@@ -427,7 +413,7 @@ impl Collective for TcpCollective {
             let header = self.header(Kind::Gather, 0, numbers.len(), self.gathers);
             self.send_to_all(&header, numbers)?;
             all[self.rank * len..][piece.clone()].copy_from_slice(&mine[piece.clone()]);
-            for rank in self.others() {
+            for rank in self.plan.others(self.rank) {
                 let what = || "take part in a gathering".to_owned();
                 let buffer = self.wait_for(rank, what, |peer| peer.gathered.pop_front())?;
                 if buffer.len() != piece.len() {
