@@ -1,9 +1,9 @@
 //! Files that people name: what they are, and how they are called in messages.
 
 use crate::DataError;
+use lockstep_store::file_kind;
 use std::fmt::{self, Write};
-use std::fs::{self, FileType, Metadata};
-use std::os::unix::fs::FileTypeExt;
+use std::fs::{self, Metadata};
 use std::path::Path;
 
 /// The metadata of `path`, which must be a regular file or a link to one.
@@ -16,21 +16,8 @@ pub(crate) fn regular(path: &Path) -> Result<Metadata, DataError> {
     }
     Err(DataError::NotAFile {
         path: path.to_owned(),
-        kind: kind_of(metadata.file_type()),
+        kind: file_kind(metadata.file_type()),
     })
-}
-
-/// What a file that is not a regular one is.
-fn kind_of(file_type: FileType) -> &'static str {
-    if file_type.is_dir() {
-        "a folder"
-    } else if file_type.is_fifo() {
-        "a FIFO"
-    } else if file_type.is_socket() {
-        "a socket"
-    } else {
-        "a device"
-    }
 }
 
 /// The path for a message: a name may hold what would command a terminal, so that is escaped.

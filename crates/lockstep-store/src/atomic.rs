@@ -5,10 +5,10 @@
 //! target as it was.
 
 use crate::StoreError;
+use crate::kind::file_kind;
 use crate::name::random_letters;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// Replaces the content of `path` by `bytes`, durably and in one step.
@@ -125,17 +125,12 @@ fn replaceable(path: &Path) -> Result<PathBuf, StoreError> {
     let Ok(metadata) = fs::metadata(&end) else {
         return Ok(end);
     };
-    let found = metadata.file_type();
-    let found = match found {
-        _ if found.is_file() => return Ok(end),
-        _ if found.is_dir() => "a folder",
-        _ if found.is_fifo() => "a pipe",
-        _ if found.is_socket() => "a socket",
-        _ => "a device",
-    };
+    if metadata.is_file() {
+        return Ok(end);
+    }
     Err(StoreError::NotAFile {
         path: path.to_owned(),
-        found,
+        found: file_kind(metadata.file_type()),
     })
 }
 

@@ -7,6 +7,7 @@
 mod atomic;
 mod cache;
 mod error;
+mod kind;
 mod lock;
 mod name;
 mod run;
@@ -14,5 +15,6 @@ mod run;
 pub use atomic::{AtomicFile, write_atomic};
 pub use cache::CacheDir;
 pub use error::StoreError;
+pub use kind::file_kind;
 pub use lock::RunLock;
 pub use run::RunDir;
