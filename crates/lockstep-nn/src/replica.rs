@@ -1,5 +1,7 @@
 //! The other side of a backward pass: where parameters are read and finished gradients go.
 
+use std::ops::Range;
+
 /// A worker's view of the state vector while a step is computed.
 ///
 /// A backward pass calls [`Replica::gradient`] once for every chunk of the layout, the last chunk
@@ -7,8 +9,11 @@
 /// are in cache: a layer has finished reading its parameters before it hands out their gradient, and no
 /// earlier layer reads them.
 pub trait Replica {
-    /// The state vector as it is now.
+    /// The state vector as it is between steps: for the forward pass, before any gradient is handed out.
     fn state(&self) -> &[f32];
+
+    /// A layer's own part of the state vector, until that layer hands out its gradient.
+    fn values(&self, range: Range<usize>) -> &[f32];
 
     /// Takes the gradient of one chunk. `fill` writes all of its numbers to the slice it is given, which
     /// is as long as the chunk and holds nothing of meaning before.
@@ -26,7 +31,7 @@ pub trait Replica {
 #[derive(Debug, Clone)]
 pub struct Collect<'a> {
     state: &'a [f32],
-    chunks: &'a [std::ops::Range<usize>],
+    chunks: &'a [Range<usize>],
     /// The gradient, as long as the state vector.
     pub gradient: Vec<f32>,
 }
@@ -45,6 +50,10 @@ impl<'a> Collect<'a> {
 impl Replica for Collect<'_> {
     fn state(&self) -> &[f32] {
         self.state
+    }
+
+    fn values(&self, range: Range<usize>) -> &[f32] {
+        &self.state[range]
     }
 
     fn gradient(&mut self, chunk: usize, fill: &mut dyn FnMut(&mut [f32])) {

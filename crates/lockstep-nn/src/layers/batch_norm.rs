@@ -122,7 +122,7 @@ impl Layer for BatchNorm {
         sum_rows(dy, d_shift);
         sum_products(dy, x, &self.mean, &self.inverse_deviation, d_scale);
         if let Some(dx) = dx {
-            let scale = &replica.state()[self.scale.clone()];
+            let scale = replica.values(self.scale.clone());
             input_gradient(
                 dy,
                 x,

@@ -97,7 +97,7 @@ impl Layer for Linear {
         let (inputs, outputs) = (self.inputs, self.outputs);
         let rows = dy.len() / outputs;
         if let Some(dx) = dx {
-            let weight = &replica.state()[self.weight.clone()];
+            let weight = replica.values(self.weight.clone());
             let (dy_t, dx_t) = scratch.split_at_mut(rows * outputs);
             let dx_t = &mut dx_t[..rows * inputs];
             transpose(dy, outputs, dy_t);

@@ -2,6 +2,7 @@
 
 use super::{GangReplica, StepPlan};
 use lockstep_nn::{Replica, add};
+use std::ops::Range;
 
 /// Takes what one lane's backward pass hands out.
 pub(crate) struct LaneReplica<'a> {
@@ -20,6 +21,10 @@ impl LaneReplica<'_> {
 impl Replica for LaneReplica<'_> {
     fn state(&self) -> &[f32] {
         &self.replica.state
+    }
+
+    fn values(&self, range: Range<usize>) -> &[f32] {
+        &self.replica.state[range]
     }
 
     fn gradient(&mut self, chunk: usize, fill: &mut dyn FnMut(&mut [f32])) {
