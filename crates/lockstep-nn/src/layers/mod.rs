@@ -8,6 +8,7 @@ pub(crate) mod batch_norm;
 pub(crate) mod check;
 pub(crate) mod copy;
 pub(crate) mod dropout;
+pub(crate) mod gelu;
 pub(crate) mod linear;
 pub(crate) mod relu;
 
