@@ -6,7 +6,7 @@
 use std::ops::{Deref, DerefMut};
 
 /// Numbers of a cache line.
-const LINE: usize = 16;
+pub(crate) const LINE: usize = 16;
 
 #[repr(C, align(64))]
 #[derive(Debug, Clone, Copy)]

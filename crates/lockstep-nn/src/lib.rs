@@ -11,6 +11,9 @@
 //! are functions of (seed, step, sample).
 
 mod buffer;
+mod build;
+mod chain;
+mod dims;
 mod factors;
 pub mod gemm;
 mod init;
@@ -23,42 +26,63 @@ pub mod optimizer;
 mod replica;
 mod schedule;
 pub mod simd;
+mod spec;
 pub mod threads;
 
 pub use buffer::Buffer;
+pub use dims::Dims;
 pub use factors::{Factored, add};
 pub use layers::Step;
 pub use layers::batch_norm::MOMENTUM as STATISTICS_SHARE;
 pub use layout::{CHUNK, Layout, Order, Role, Tensor};
 pub use loss::LossSum;
-pub use model::{Batch, LayerSpec, LayerSummary, Model};
+pub use model::{Batch, Model};
 pub use optimizer::{Optimizer, Update};
 pub use replica::{Collect, Replica};
 pub use schedule::{Decay, Schedule};
+pub use spec::{LayerSpec, LayerSummary, NamedLayer};
 
 /// Why a model cannot be built.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NnError {
-    /// A dense layer without outputs.
-    #[error("layer {layer} is linear with 0 outputs; it needs at least 1")]
+    /// A layer without outputs.
+    #[error("layer {layer} has 0 outputs; it needs at least 1")]
     NoOutputs {
-        /// Which layer, counted from 0.
-        layer: usize,
+        /// Which layer.
+        layer: String,
     },
     /// A dropout share that is none.
     #[error("layer {layer} drops with probability {found}; it must be at least 0 and below 1")]
     Probability {
-        /// Which layer, counted from 0.
-        layer: usize,
+        /// Which layer.
+        layer: String,
         /// The probability asked for.
         found: f32,
     },
     /// More layers than dropout can tell apart.
-    #[error("the model has {found} layers; at most 256 are supported")]
+    #[error("layer {layer} drops units after more than 255 other layers; put it before them")]
     TooManyLayers {
-        /// How many there are.
-        found: usize,
+        /// Which layer.
+        layer: String,
+    },
+    /// A residual layer without a body.
+    #[error("layer {layer} is residual without layers in its body; it needs at least 1")]
+    EmptyBody {
+        /// Which layer.
+        layer: String,
+    },
+    /// Two paths whose outputs cannot be added.
+    #[error(
+        "layer {layer} adds its body's {body} to its shortcut's {shortcut}; they must be the same shape"
+    )]
+    Paths {
+        /// Which layer.
+        layer: String,
+        /// The shape of the body's output.
+        body: Dims,
+        /// The shape of the shortcut's.
+        shortcut: Dims,
     },
     /// A stack that does not end in logits.
     #[error("the last layer must be linear: its outputs are the classes' scores")]

@@ -1,6 +1,6 @@
 //! A step allocates nothing: every buffer is planned when a model is built.
 
-use lockstep_nn::{Batch, Collect, LayerSpec, Model, Optimizer, Step, optimizer};
+use lockstep_nn::{Batch, Collect, Dims, LayerSpec, Model, NamedLayer, Optimizer, Step, optimizer};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -70,7 +70,7 @@ fn a_step_and_an_evaluation_allocate_nothing() {
         Dropout { p: 0.25 },
         Linear { out: 10 },
     ];
-    let mut model = Model::new(&layers, INPUTS, ROWS).unwrap();
+    let mut model = Model::new(&NamedLayer::stack(layers), Dims::vector(INPUTS), ROWS).unwrap();
     let layout = model.layout().clone();
     let state = model.initial_state(0);
     let mut collect = Collect::new(&state, &layout);

@@ -12,7 +12,8 @@ mod reference;
 
 use lockstep_nn::simd::{ISA_VARIABLE, Isa};
 use lockstep_nn::{
-    Batch, Collect, LayerSpec, LossSum, Model, Role, STATISTICS_SHARE, Step, optimizer,
+    Batch, Collect, Dims, LayerSpec, LossSum, Model, NamedLayer, Role, STATISTICS_SHARE, Step,
+    optimizer,
 };
 use reference::{Reference, TOLERANCE, assert_agree};
 use std::collections::BTreeSet;
@@ -47,7 +48,7 @@ fn models_agree_with_pytorch() {
     for case in Reference::load().models {
         let rows = case.labels.len();
         let inputs = case.inputs.len() / rows;
-        let mut model = Model::new(&case.layers(), inputs, rows).unwrap();
+        let mut model = Model::new(&case.layers(), Dims::vector(inputs), rows).unwrap();
         let layout = model.layout().clone();
         let state = case.state(&layout);
         let batch = Batch {
@@ -176,7 +177,12 @@ fn gradients_under_dropout_agree_with_differences_of_the_loss() {
     };
     let mut bits = Bits::default();
     for layers in stacks {
-        let mut model = Model::new(&layers, INPUTS, samples.len()).unwrap();
+        let mut model = Model::new(
+            &NamedLayer::stack(layers.clone()),
+            Dims::vector(INPUTS),
+            samples.len(),
+        )
+        .unwrap();
         let layout = model.layout().clone();
         let mut state = model.initial_state(1);
         if let Some(norm) = layers.iter().position(|layer| *layer == BatchNorm) {

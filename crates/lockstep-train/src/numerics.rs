@@ -3,7 +3,7 @@
 use crate::TrainError;
 use crate::weights;
 use lockstep_gang::Collective;
-use lockstep_nn::{Batch, Collect, LayerSpec, Model, Step};
+use lockstep_nn::{Batch, Collect, Dims, LayerSpec, Model, NamedLayer, Step};
 
 /// Computes the gradient of a small model that uses everything, and hashes it.
 fn fingerprint() -> Result<u64, TrainError> {
@@ -15,7 +15,7 @@ fn fingerprint() -> Result<u64, TrainError> {
         LayerSpec::Linear { out: 10 },
     ];
     let (rows, inputs) = (7, 600);
-    let mut model = Model::new(&layers, inputs, rows)?;
+    let mut model = Model::new(&NamedLayer::stack(layers), Dims::vector(inputs), rows)?;
     let state = model.initial_state(1);
     let x: Vec<f32> = (0..rows * inputs)
         .map(|i| (i * 7919 % 1009) as f32 / 1009.0)

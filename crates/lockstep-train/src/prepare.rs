@@ -10,7 +10,7 @@ use crate::spec;
 use lockstep_data::lane_rows;
 use lockstep_gang::{Plan, ShmCollective};
 use lockstep_job::Job;
-use lockstep_nn::{LayerSummary, Layout, Model};
+use lockstep_nn::{Dims, LayerSummary, Layout, Model};
 use lockstep_store::CacheDir;
 use serde::Serialize;
 use std::path::Path;
@@ -60,7 +60,7 @@ impl From<&LayerSummary> for LayerLine {
         Self {
             name: layer.name.clone(),
             kind: layer.kind.to_owned(),
-            output: layer.outputs.to_string(),
+            output: layer.output.to_string(),
             parameters: layer.parameters,
         }
     }
@@ -138,8 +138,14 @@ pub fn check_resume(job: &Job, state: &Path, cache: &CacheDir) -> Result<(), Tra
 
 /// The job's model for lanes and evaluation blocks of at most `rows`.
 pub(crate) fn model_for(job: &Job, sets: &Sets, rows: usize) -> Result<Model, TrainError> {
-    let layers = spec::layers(job, sets.train.classes());
-    Ok(Model::new(&layers, sets.train.sample_len(), rows)?)
+    let layers = spec::layers(job, sets.train.classes())?;
+    let [channels, height, width] = sets.train.shape();
+    let input = Dims {
+        height,
+        width,
+        channels,
+    };
+    Ok(Model::new(&layers, input, rows)?)
 }
 
 /// Who exchanges what with whom, and the layers whose factors are exchanged instead of their gradient.
@@ -202,7 +208,7 @@ fn check(job: &Job, sets: &Sets, model: &Model) -> Result<(), TrainError> {
             ),
         );
     }
-    if model.has_batch_norm() {
+    if model.normalises_vectors() {
         let last = samples % job.train.batch;
         for batch in [
             job.train.batch.min(samples),

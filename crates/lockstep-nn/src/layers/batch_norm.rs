@@ -68,7 +68,7 @@ impl Layer for BatchNorm {
         2 * self.features
     }
 
-    fn forward(&mut self, pass: Pass<'_>, state: &[f32], x: &[f32], y: &mut [f32]) {
+    fn forward(&mut self, pass: Pass<'_>, state: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
         self.rows = x.len() / self.features;
         match pass {
             Pass::Train(_) => observe(x, &mut self.mean, &mut self.variance),
@@ -250,7 +250,7 @@ mod tests {
             batch: 8,
         };
         let mut y = [0.0; 2];
-        layer.forward(Pass::Train(step), &state, &[1.0, 3.0], &mut y);
+        layer.forward(Pass::Train(step), &state, &[1.0, 3.0], &mut y, &mut []);
         let mut collect = Collect::new(&state, &layout);
         layer.statistics(step, &mut collect);
         // mean 2 and unbiased variance 2, a quarter of the batch each

@@ -71,7 +71,8 @@ pub(crate) fn check_layer(
         batch: rows,
     };
     let mut y = vec![f32::NAN; rows * outputs];
-    layer.forward(Pass::Train(step), &state, &x, &mut y);
+    let mut scratch = vec![f32::NAN; layer.scratch(rows)];
+    layer.forward(Pass::Train(step), &state, &x, &mut y, &mut scratch);
     let (wide_state, wide_x) = (widen(&state), widen(&x));
     for (i, theirs) in definition(&wide_state, &wide_x).into_iter().enumerate() {
         assert_close("y", i, y[i], theirs);
@@ -79,7 +80,7 @@ pub(crate) fn check_layer(
 
     let mut collect = Collect::new(&state, layout);
     let mut dx = vec![f32::NAN; x.len()];
-    let mut scratch = vec![f32::NAN; layer.scratch(rows)];
+    scratch.fill(f32::NAN);
     layer.backward(
         &mut collect,
         &x,

@@ -11,7 +11,7 @@ impl Layer for Copy {
         0
     }
 
-    fn forward(&mut self, _: Pass<'_>, _: &[f32], x: &[f32], y: &mut [f32]) {
+    fn forward(&mut self, _: Pass<'_>, _: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
         y.copy_from_slice(x);
     }
 

@@ -17,7 +17,7 @@ impl Layer for Gelu {
         0
     }
 
-    fn forward(&mut self, _: Pass<'_>, _: &[f32], x: &[f32], y: &mut [f32]) {
+    fn forward(&mut self, _: Pass<'_>, _: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
         gelu(x, y);
     }
 

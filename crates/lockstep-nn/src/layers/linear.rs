@@ -68,7 +68,7 @@ impl Layer for Linear {
         rows * (self.inputs + self.outputs)
     }
 
-    fn forward(&mut self, _: Pass<'_>, state: &[f32], x: &[f32], y: &mut [f32]) {
+    fn forward(&mut self, _: Pass<'_>, state: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
         let bias = &state[self.bias.clone()];
         for row in y.chunks_exact_mut(self.outputs) {
             row.copy_from_slice(bias);

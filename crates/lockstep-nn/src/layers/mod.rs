@@ -1,7 +1,8 @@
 //! A layer is one file: forward and backward beside each other, its tests at the foot.
 //!
 //! Layers that make a new activation implement [`Layer`]; those that only change one where it lies
-//! implement [`Pointwise`] and cost no memory. Activations are `rows x features`, row by row.
+//! implement [`Pointwise`] and cost no memory. Activations lie row by row, each row an image with its
+//! channels innermost: `rows x height x width x channels`. A vector is an image of one pixel.
 
 pub(crate) mod batch_norm;
 #[cfg(test)]
@@ -11,7 +12,9 @@ pub(crate) mod dropout;
 pub(crate) mod gelu;
 pub(crate) mod linear;
 pub(crate) mod relu;
+pub(crate) mod residual;
 
+use crate::buffer::LINE;
 use crate::init::Initial;
 use crate::layout::Layout;
 use crate::replica::Replica;
@@ -40,11 +43,23 @@ pub struct Step<'a> {
 
 /// A layer whose output is a new activation.
 pub(crate) trait Layer: Send {
-    /// Numbers of scratch memory it wants for so many rows.
+    /// Numbers of scratch memory that a pass of so many rows wants, forward or backward.
     fn scratch(&self, rows: usize) -> usize;
 
-    /// Computes `y` from `x`.
-    fn forward(&mut self, pass: Pass<'_>, state: &[f32], x: &[f32], y: &mut [f32]);
+    /// Bytes of the activations that it keeps inside.
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    /// Computes `y` from `x`. Neither `y` nor `scratch` hold anything of meaning before.
+    fn forward(
+        &mut self,
+        pass: Pass<'_>,
+        state: &[f32],
+        x: &[f32],
+        y: &mut [f32],
+        scratch: &mut [f32],
+    );
 
     /// Appends its running statistics to the layout, and how they begin, once all parameters are there.
     fn place_statistics(&mut self, _layout: &mut Layout, _initial: &mut Vec<Initial>) {}
@@ -72,4 +87,15 @@ pub(crate) trait Pointwise: Send {
     /// Changes `dy`; `y` is the activation as the forward pass, this layer and any pointwise ones after
     /// it, left it.
     fn backward(&mut self, y: &[f32], dy: &mut [f32]);
+}
+
+/// Cuts the first `len` numbers off scratch memory, so that what is left begins a cache line if it did.
+pub(crate) fn carve(scratch: &mut [f32], len: usize) -> (&mut [f32], &mut [f32]) {
+    let (part, rest) = scratch.split_at_mut(carved(len));
+    (&mut part[..len], rest)
+}
+
+/// Numbers that [`carve`] takes for a part of this length.
+pub(crate) fn carved(len: usize) -> usize {
+    len.next_multiple_of(LINE)
 }

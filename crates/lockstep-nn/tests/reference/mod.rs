@@ -1,6 +1,8 @@
 //! `reference.json` as types, and what it means to agree with it.
 
-use lockstep_nn::{Decay, LayerSpec, Layout, LossSum, Optimizer, Order, Role, Schedule, Tensor};
+use lockstep_nn::{
+    Decay, LayerSpec, Layout, LossSum, NamedLayer, Optimizer, Order, Role, Schedule, Tensor,
+};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -41,7 +43,7 @@ pub(crate) struct ModelCase {
 }
 
 impl ModelCase {
-    pub(crate) fn layers(&self) -> Vec<LayerSpec> {
+    pub(crate) fn layers(&self) -> Vec<NamedLayer> {
         let layer = |text: &String| match text.split_once(' ') {
             Some(("linear", out)) => LayerSpec::Linear {
                 out: out.parse().expect("a number of outputs"),
@@ -50,7 +52,7 @@ impl ModelCase {
             None if text == "batch-norm" => LayerSpec::BatchNorm,
             _ => panic!("no layer is called {text}"),
         };
-        self.layers.iter().map(layer).collect()
+        NamedLayer::stack(self.layers.iter().map(layer))
     }
 
     /// The state vector that PyTorch had before the step.

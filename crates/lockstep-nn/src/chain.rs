@@ -1,0 +1,190 @@
+//! Layers in a row and the activations between them.
+//!
+//! A chain keeps what its layers need again on the way back: the output of every layer but the last,
+//! which belongs to whoever runs the chain. Gradients between its layers go back and forth between two
+//! buffers of the scratch memory, each as large as the widest activation.
+
+use crate::buffer::Buffer;
+use crate::dims::Dims;
+use crate::init::Initial;
+use crate::layers::copy::Copy;
+use crate::layers::{Layer, Pass, Pointwise, Step, carve, carved};
+use crate::layout::Layout;
+use crate::replica::Replica;
+
+/// One layer of a chain.
+pub(crate) enum Node {
+    /// Reads one activation, writes the next.
+    Layer(Box<dyn Layer>),
+    /// Changes the newest activation in place.
+    Pointwise(Box<dyn Pointwise>),
+}
+
+/// Layers in a row. The first and the last are not [`Node::Pointwise`].
+pub(crate) struct Chain {
+    nodes: Vec<Node>,
+    /// The shape of each activation; the first is the input's.
+    dims: Vec<Dims>,
+    /// The output of every layer that makes a new one, but for the last.
+    activations: Vec<Buffer>,
+}
+
+impl Chain {
+    /// A chain without layers.
+    pub(crate) fn new(input: Dims) -> Self {
+        Self {
+            nodes: Vec::new(),
+            dims: vec![input],
+            activations: Vec::new(),
+        }
+    }
+
+    /// Appends a layer whose output has these dimensions.
+    pub(crate) fn push(&mut self, layer: Box<dyn Layer>, output: Dims) {
+        self.nodes.push(Node::Layer(layer));
+        self.dims.push(output);
+    }
+
+    /// Appends a layer that changes the newest activation in place, or a copy of the input, which is
+    /// not the chain's to change.
+    pub(crate) fn push_in_place(&mut self, layer: Box<dyn Pointwise>) {
+        if self.nodes.is_empty() {
+            self.push(Box::new(Copy), self.output());
+        }
+        self.nodes.push(Node::Pointwise(layer));
+    }
+
+    /// The shape of a row of the input.
+    pub(crate) fn input(&self) -> Dims {
+        self.dims[0]
+    }
+
+    /// The shape of a row of the output.
+    pub(crate) fn output(&self) -> Dims {
+        self.dims[self.dims.len() - 1]
+    }
+
+    /// Plans the activations for at most so many rows, after the last layer was appended.
+    pub(crate) fn plan(&mut self, rows: usize) {
+        if matches!(self.nodes.last(), Some(Node::Pointwise(_))) {
+            // What it left will be needed on the way back, and the chain's output is not kept.
+            self.push(Box::new(Copy), self.output());
+        }
+        let kept = &self.dims[1..self.dims.len() - 1];
+        let kept = kept.iter().map(|dims| Buffer::zeros(dims.len() * rows));
+        self.activations = kept.collect();
+    }
+
+    /// Bytes of the activations that are kept.
+    pub(crate) fn bytes(&self) -> usize {
+        let own: usize = self.activations.iter().map(|x| 4 * x.len()).sum();
+        let parts = self.nodes.iter().map(|node| match node {
+            Node::Layer(layer) => layer.bytes(),
+            Node::Pointwise(_) => 0,
+        });
+        own + parts.sum::<usize>()
+    }
+
+    /// Numbers of scratch memory that a pass of so many rows wants.
+    pub(crate) fn scratch(&self, rows: usize) -> usize {
+        let layers = self.nodes.iter().map(|node| match node {
+            Node::Layer(layer) => layer.scratch(rows),
+            Node::Pointwise(_) => 0,
+        });
+        2 * carved(rows * self.widest()) + layers.max().unwrap_or(0)
+    }
+
+    /// Numbers a row of the widest activation, the input not counted.
+    fn widest(&self) -> usize {
+        let widths = self.dims[1..].iter().map(|dims| dims.len());
+        widths.max().unwrap_or(0)
+    }
+
+    /// Computes `y` from `x`.
+    pub(crate) fn forward(
+        &mut self,
+        pass: Pass<'_>,
+        state: &[f32],
+        x: &[f32],
+        y: &mut [f32],
+        scratch: &mut [f32],
+    ) {
+        let rows = x.len() / self.dims[0].len();
+        // Number of activations that are made.
+        let mut made = 0;
+        for node in &mut self.nodes {
+            let width = rows * self.dims[made].len();
+            match node {
+                Node::Pointwise(layer) => {
+                    layer.forward(pass, &mut self.activations[made - 1][..width]);
+                }
+                Node::Layer(layer) => {
+                    let (before, after) = self.activations.split_at_mut(made);
+                    let x = before.last().map_or(x, |x| &x[..width]);
+                    let y = match after.first_mut() {
+                        Some(y) => &mut y[..rows * self.dims[made + 1].len()],
+                        None => &mut *y,
+                    };
+                    layer.forward(pass, state, x, y, scratch);
+                    made += 1;
+                }
+            }
+        }
+    }
+
+    /// Appends the layers' running statistics to the layout.
+    pub(crate) fn place_statistics(&mut self, layout: &mut Layout, initial: &mut Vec<Initial>) {
+        for node in &mut self.nodes {
+            if let Node::Layer(layer) = node {
+                layer.place_statistics(layout, initial);
+            }
+        }
+    }
+
+    /// Hands out what the layers observed in the forward pass, last chunk first.
+    pub(crate) fn statistics(&mut self, step: Step<'_>, replica: &mut dyn Replica) {
+        for node in self.nodes.iter_mut().rev() {
+            if let Node::Layer(layer) = node {
+                layer.statistics(step, replica);
+            }
+        }
+    }
+
+    /// Computes `dx` from `dy` if it is wanted, and hands out the gradients of all parameters, last
+    /// chunk first. `x` is what the forward pass had.
+    pub(crate) fn backward(
+        &mut self,
+        replica: &mut dyn Replica,
+        x: &[f32],
+        dy: &[f32],
+        mut dx: Option<&mut [f32]>,
+        scratch: &mut [f32],
+    ) {
+        let rows = x.len() / self.dims[0].len();
+        let widest = rows * self.widest();
+        let (newest, scratch) = carve(scratch, widest);
+        let (below, scratch) = carve(scratch, widest);
+        let (mut newest, mut below) = (newest, below);
+        newest[..dy.len()].copy_from_slice(dy);
+        // The activation that `newest` is the gradient by.
+        let mut at = self.dims.len() - 1;
+        for node in self.nodes.iter_mut().rev() {
+            let dy = &mut newest[..rows * self.dims[at].len()];
+            match node {
+                Node::Pointwise(layer) => {
+                    layer.backward(&self.activations[at - 1][..dy.len()], dy);
+                }
+                Node::Layer(layer) if at == 1 => {
+                    layer.backward(replica, x, dy, dx.take(), scratch);
+                }
+                Node::Layer(layer) => {
+                    let width = rows * self.dims[at - 1].len();
+                    let x = &self.activations[at - 2][..width];
+                    layer.backward(replica, x, dy, Some(&mut below[..width]), scratch);
+                    std::mem::swap(&mut newest, &mut below);
+                    at -= 1;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Layers as they are asked for, and as they were built.
+
+use crate::dims::Dims;
+
+/// One layer as asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LayerSpec {
+    /// A dense layer with so many outputs. An image is flattened before it.
+    Linear {
+        /// Number of outputs.
+        out: usize,
+    },
+    /// `max(x, 0)`.
+    Relu,
+    /// `x` times the share of a standard normal distribution below `x`.
+    Gelu,
+    /// Zeroes this share while training.
+    Dropout {
+        /// The share, in `0..1`.
+        p: f32,
+    },
+    /// Batch normalisation of every channel.
+    BatchNorm,
+    /// Two paths from the same input, added: `body(x) + shortcut(x)`.
+    Residual {
+        /// The one path; at least one layer.
+        body: Vec<NamedLayer>,
+        /// The other; the input as it is when there are no layers.
+        shortcut: Vec<NamedLayer>,
+    },
+}
+
+/// A layer and what it is called.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedLayer {
+    /// The prefix of its tensors' names.
+    pub name: String,
+    /// What it is.
+    pub spec: LayerSpec,
+}
+
+impl NamedLayer {
+    /// A layer of this name.
+    pub fn new(name: impl Into<String>, spec: LayerSpec) -> Self {
+        Self {
+            name: name.into(),
+            spec,
+        }
+    }
+
+    /// Layers in a row, called `layers.0`, `layers.1` and so on, as in a PyTorch `Sequential`.
+    pub fn stack(specs: impl IntoIterator<Item = LayerSpec>) -> Vec<Self> {
+        let named = |(i, spec)| Self::new(format!("layers.{i}"), spec);
+        specs.into_iter().enumerate().map(named).collect()
+    }
+}
+
+/// One layer as it was built, for people to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LayerSummary {
+    /// Its name, the prefix of its tensors' names.
+    pub name: String,
+    /// What it is.
+    pub kind: &'static str,
+    /// The shape of a row of its output.
+    pub output: Dims,
+    /// Parameters, running statistics not counted.
+    pub parameters: usize,
+}
