@@ -113,6 +113,10 @@ impl<'a> Field<'a> {
         matches!(self.node.value, Value::Text(_))
     }
 
+    pub(crate) fn is_array(&self) -> bool {
+        matches!(self.node.value, Value::Array(_))
+    }
+
     pub(crate) fn boolean(&self) -> Option<bool> {
         match self.node.value {
             Value::Boolean(value) => Some(value),

@@ -20,7 +20,7 @@ pub struct Job {
     pub name: String,
     /// What to learn from.
     pub data: Data,
-    /// The network.
+    /// The network and the weights it begins with.
     pub model: Model,
     /// How to train it.
     pub train: Train,
@@ -66,7 +66,9 @@ impl Job {
         let model = root
             .need("model", "add a [model] section with a `kind` or `layers`")
             .and_then(|field| Model::read(field.section()?));
-        let uses_batch_norm = model.as_ref().is_some_and(Model::uses_batch_norm);
+        let uses_batch_norm = model
+            .as_ref()
+            .is_some_and(|model| model.network.uses_batch_norm());
         let train = root
             .need(
                 "train",

@@ -48,7 +48,7 @@ pub use diagnostic::{Diagnostic, printable};
 pub use error::JobError;
 pub use gang::{Gang, Transport};
 pub use job::Job;
-pub use model::{LayerSpec, Model};
+pub use model::{LayerSpec, Model, Network, Pair};
 pub use optimizer::Optimizer;
 pub use overrides::Override;
 pub use run::Run;

@@ -125,7 +125,22 @@ mod tests {
              [train]\nepochs = 1\nbatch = 2\nclip_norm = 1.5\nlanes = 1\n\
              optimizer = { kind = 'adamw', betas = [0.5, 0.6] }\n\
              schedule = { kind = 'cosine', steps = 7 }\n[gang]\ntransport = 'tcp'\n";
-        for text in [example, &template, stack] {
+        let model = |words: &str| {
+            let lines = stack.lines().map(|line| match line.starts_with("layers") {
+                true => words,
+                false => line,
+            });
+            lines.collect::<Vec<_>>().join("\n")
+        };
+        let cnn = model("kind = 'cnn'");
+        let resnet = model("kind = 'resnet18'\nsmall_stem = true\nweights = 'w'");
+        let images = model(
+            "layers = [{ kind = 'conv2d', out = 3, kernel = [3, 5], padding = 1 }, { kind = 'gelu' }, \
+             { kind = 'residual', body = [{ kind = 'max-pool', kernel = 2 }], \
+             shortcut = [{ kind = 'avg-pool', kernel = 2, stride = 2 }] }, \
+             { kind = 'global-pool' }, { kind = 'flatten' }, { kind = 'linear' }]",
+        );
+        for text in [example, &template, stack, &cnn, &resnet, &images] {
             assert_eq!(check(text), Vec::<String>::new());
             let job = Job::parse(Path::new("/x/job.toml"), text, &[], None);
             let job = job.unwrap_or_else(|error| panic!("{error}"));
@@ -143,6 +158,7 @@ mod tests {
             ("epochs = 10", ""),
             ("momentum = 0.9", "betas = [0.9, 0.9]"),
             ("kind = \"mlp\"", "kind = \"cnn\""),
+            ("kind = \"mlp\"", "kind = \"mlp\"\nweights = 3"),
             ("dropout = 0.25", "dropout = 0.25\nlayers = []"),
             ("val_split = 0.0", "val_spit = 0.0"),
         ] {

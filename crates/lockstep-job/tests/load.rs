@@ -1,8 +1,8 @@
 //! From a file on disk, and what the command line says, to a job.
 
 use lockstep_job::{
-    DataRef, Job, JobError, LayerSpec, Model, Optimizer, Override, Schedule, Train, Transport,
-    Validation, template,
+    DataRef, Job, JobError, LayerSpec, Network, Optimizer, Override, Pair, Schedule, Train,
+    Transport, Validation, template,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -108,8 +108,8 @@ fn the_example_loads_and_is_the_tutorials_network() {
     let job = Job::load(path, &[], None).unwrap_or_else(|error| panic!("{error}"));
     let hidden = vec![512, 512];
     assert_eq!(
-        job.model,
-        Model::Mlp {
+        job.model.network,
+        Network::Mlp {
             hidden,
             dropout: 0.25,
             batch_norm: false
@@ -200,7 +200,7 @@ fn an_mlp_is_a_stack_with_a_last_linear_layer() {
         "model.dropout=0.5",
         "model.batch_norm=true",
     ];
-    let model = parse(MINIMAL, &sets, None).model;
+    let layers_of = |sets: &[&str]| parse(MINIMAL, sets, None).model.network.layers();
     let hidden = |out| {
         [
             LayerSpec::Linear { out: Some(out) },
@@ -211,9 +211,91 @@ fn an_mlp_is_a_stack_with_a_last_linear_layer() {
     };
     let mut layers = [hidden(3), hidden(4)].concat();
     layers.push(LayerSpec::Linear { out: None });
-    assert_eq!(model.layers(), layers);
-    let plain = parse(MINIMAL, &[], None).model.layers();
+    assert_eq!(layers_of(&sets), Some(layers));
+    let plain = layers_of(&[]).expect("an MLP's layers");
     assert_eq!(plain.len(), 3, "no dropout, no batch-norm: {plain:?}");
+}
+
+#[test]
+fn a_cnn_gets_the_exercises_defaults_and_shows_them() {
+    let rows = |sets: &[&str]| {
+        let job = parse(MINIMAL, sets, None);
+        let rows = job.rows().into_iter();
+        let rows = rows.filter(|(key, _)| key.starts_with("model."));
+        rows.map(|(key, value)| format!("{key}: {value}"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        rows(&["model={ kind = \"cnn\" }"]),
+        [
+            "model.kind: cnn",
+            "model.channels: [32, 64, 128]",
+            "model.dropout: [0.2, 0.3, 0.4]",
+            "model.dense: 128",
+            "model.dense_dropout: 0.5",
+        ]
+    );
+    let deeper = rows(&["model={ kind = \"cnn\", channels = [1, 2, 3, 4, 5] }"]);
+    assert_eq!(deeper[2], "model.dropout: [0.2, 0.3, 0.4, 0.5, 0.5]");
+    assert_eq!(
+        rows(&["model={ kind = \"resnet18\", weights = \"r.safetensors\" }"]),
+        [
+            "model.kind: resnet18",
+            "model.small_stem: false",
+            "model.weights: /jobs/r.safetensors",
+        ]
+    );
+}
+
+#[test]
+fn a_cnn_is_blocks_of_two_convolutions_a_dense_layer_and_a_last_one() {
+    let set = "model={ kind = \"cnn\", channels = [3, 5], dropout = [0.0, 0.5], dense = 7 }";
+    let network = parse(MINIMAL, &[set], None).model.network;
+    assert!(network.uses_batch_norm());
+    let convolution = |out| {
+        let (kernel, stride, padding) = (Pair::both(3), Pair::both(1), Pair::both(1));
+        let convolution = LayerSpec::Conv2d {
+            out,
+            kernel,
+            stride,
+            padding,
+            bias: true,
+        };
+        [convolution, LayerSpec::BatchNorm, LayerSpec::Relu]
+    };
+    let pool = LayerSpec::MaxPool {
+        kernel: Pair::both(2),
+        stride: Pair::both(2),
+        padding: Pair::both(0),
+    };
+    let half = LayerSpec::Dropout { p: 0.5 };
+    let mut layers = [convolution(3), convolution(3)].concat();
+    layers.push(pool.clone());
+    layers.extend([convolution(5), convolution(5)].concat());
+    layers.extend([pool, half.clone(), LayerSpec::Flatten]);
+    layers.extend([LayerSpec::Linear { out: Some(7) }, LayerSpec::Relu, half]);
+    layers.push(LayerSpec::Linear { out: None });
+    assert_eq!(network.layers(), Some(layers));
+}
+
+#[test]
+fn layers_of_a_stack_get_pytorchs_defaults() {
+    let stack = "model={ layers = [{ kind = \"conv2d\", out = 8, kernel = 3 }, \
+         { kind = \"max-pool\", kernel = [2, 3] }, { kind = \"avg-pool\", kernel = 3, padding = 1 }, \
+         { kind = \"residual\", body = [{ kind = \"batch-norm\" }] }, { kind = \"linear\" }] }";
+    let job = parse(MINIMAL, &[stack], None);
+    assert!(job.model.network.uses_batch_norm(), "inside the residual");
+    let shown: Vec<String> = job.rows().into_iter().map(|(_, value)| value).collect();
+    assert_eq!(
+        shown[4..9],
+        [
+            "{ kind = \"conv2d\", out = 8, kernel = 3, stride = 1, padding = 0, bias = true }",
+            "{ kind = \"max-pool\", kernel = [2, 3], stride = [2, 3], padding = 0 }",
+            "{ kind = \"avg-pool\", kernel = 3, stride = 3, padding = 1 }",
+            "{ kind = \"residual\", body = [{ kind = \"batch-norm\" }], shortcut = [] }",
+            "{ kind = \"linear\" }",
+        ]
+    );
 }
 
 #[test]

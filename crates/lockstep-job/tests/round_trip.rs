@@ -1,8 +1,8 @@
 //! A job is the same job after it was written down and read again.
 
 use lockstep_job::{
-    Data, DataRef, Gang, Job, LayerSpec, Model, Normalise, Optimizer, Run, Schedule, Train,
-    Transport, Validation,
+    Data, DataRef, Gang, Job, LayerSpec, Model, Network, Normalise, Optimizer, Pair, Run, Schedule,
+    Train, Transport, Validation,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -24,28 +24,87 @@ fn data_ref() -> impl Strategy<Value = DataRef> {
     ]
 }
 
+fn pair(range: std::ops::Range<usize>) -> impl Strategy<Value = Pair> {
+    (range.clone(), range).prop_map(|(height, width)| Pair { height, width })
+}
+
 fn layer() -> impl Strategy<Value = LayerSpec> {
-    prop_oneof![
+    let flat = prop_oneof![
         (1..9999usize).prop_map(|out| LayerSpec::Linear { out: Some(out) }),
-        Just(LayerSpec::Relu),
-        (0.0..0.99).prop_map(|p| LayerSpec::Dropout { p }),
+        (
+            1..9999usize,
+            pair(1..9),
+            pair(1..9),
+            pair(0..9),
+            any::<bool>()
+        )
+            .prop_map(|(out, kernel, stride, padding, bias)| LayerSpec::Conv2d {
+                out,
+                kernel,
+                stride,
+                padding,
+                bias
+            }),
         Just(LayerSpec::BatchNorm),
+        Just(LayerSpec::Relu),
+        Just(LayerSpec::Gelu),
+        (pair(2..9), pair(1..9), pair(0..2)).prop_map(|(kernel, stride, padding)| {
+            LayerSpec::MaxPool {
+                kernel,
+                stride,
+                padding,
+            }
+        }),
+        (pair(2..9), pair(1..9), pair(0..2)).prop_map(|(kernel, stride, padding)| {
+            LayerSpec::AvgPool {
+                kernel,
+                stride,
+                padding,
+            }
+        }),
+        Just(LayerSpec::GlobalPool),
+        (0.0..0.99).prop_map(|p| LayerSpec::Dropout { p }),
+        Just(LayerSpec::Flatten),
+    ];
+    flat.prop_recursive(2, 9, 3, |layer| {
+        (vec(layer.clone(), 1..3), vec(layer, 0..3))
+            .prop_map(|(body, shortcut)| LayerSpec::Residual { body, shortcut })
+    })
+}
+
+fn network() -> impl Strategy<Value = Network> {
+    let hidden = vec(1..9999usize, 1..4);
+    let blocks = vec((1..9999usize, 0.0..0.99), 1..4);
+    prop_oneof![
+        (hidden, 0.0..0.99, any::<bool>()).prop_map(|(hidden, dropout, batch_norm)| {
+            Network::Mlp {
+                hidden,
+                dropout,
+                batch_norm,
+            }
+        }),
+        (blocks, 1..9999usize, 0.0..0.99).prop_map(|(blocks, dense, dense_dropout)| {
+            let (channels, dropout) = blocks.into_iter().unzip();
+            Network::Cnn {
+                channels,
+                dropout,
+                dense,
+                dense_dropout,
+            }
+        }),
+        any::<bool>().prop_map(|small_stem| Network::ResNet18 { small_stem }),
+        (vec(layer(), 0..4), option::of(1..99usize)).prop_map(|(mut layers, out)| {
+            layers.push(LayerSpec::Linear { out });
+            Network::Stack { layers }
+        }),
     ]
 }
 
 fn model() -> impl Strategy<Value = Model> {
-    let hidden = vec(1..9999usize, 1..4);
-    prop_oneof![
-        (hidden, 0.0..0.99, any::<bool>()).prop_map(|(hidden, dropout, batch_norm)| Model::Mlp {
-            hidden,
-            dropout,
-            batch_norm
-        }),
-        (vec(layer(), 0..4), option::of(1..99usize)).prop_map(|(mut layers, out)| {
-            layers.push(LayerSpec::Linear { out });
-            Model::Stack { layers }
-        }),
-    ]
+    (network(), option::of("/[a-zé:/ ~'\"]{1,9}")).prop_map(|(network, weights)| Model {
+        network,
+        weights: weights.map(PathBuf::from),
+    })
 }
 
 fn optimizer() -> impl Strategy<Value = Optimizer> {

@@ -23,8 +23,11 @@ struct Card<'a> {
     normalise: &'a Option<lockstep_job::Normalise>,
     /// Class names by number: the label map.
     classes: &'a [String],
-    /// The layers in order, as in the job file.
-    layers: Vec<lockstep_job::LayerSpec>,
+    /// The network, as in the job file.
+    network: &'a lockstep_job::Network,
+    /// Its layers in order, as in the job file; absent for a network known by its name alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    layers: Option<Vec<lockstep_job::LayerSpec>>,
     /// SHA-256 of the state vector, little-endian, in layout order.
     weights_sha256: &'a str,
 }
@@ -68,7 +71,8 @@ pub(crate) fn write_model(
         input_shape: sets.train.shape(),
         normalise: &job.data.normalise,
         classes: sets.train.class_names(),
-        layers: job.model.layers(),
+        network: &job.model.network,
+        layers: job.model.network.layers(),
         weights_sha256: sha256,
     };
     let path = run.model();
