@@ -78,7 +78,7 @@ impl Builder {
                 "linear"
             }
             LayerSpec::BatchNorm => {
-                let norm = BatchNorm::new(name, input.channels, &mut self.layout);
+                let norm = BatchNorm::new(name, input.channels, false, &mut self.layout);
                 let begin = [Initial::Constant(1.0), Initial::Constant(0.0)];
                 self.initial.extend(begin);
                 self.normalises_vectors |= input.pixels() == 1;

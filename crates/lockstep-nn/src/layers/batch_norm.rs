@@ -1,12 +1,17 @@
-//! Batch normalisation of vectors: every feature is brought to mean 0 and variance 1 over the lane's
-//! rows, then scaled and shifted.
+//! Batch normalisation: every feature is brought to mean 0 and variance 1 over the lane's rows, then
+//! scaled and shifted. Of images every pixel is a row, and the features are the channels. A ReLU that
+//! follows is part of the layer: neither pass visits memory for it.
 //!
 //! A lane normalises with its own statistics, as a worker of PyTorch's DDP does. What it observed is
 //! handed out as the "gradient" of the running statistics, weighted by its share of the batch: summed
 //! over the lanes that is the batch's observation, whatever the number of workers.
+//!
+//! Images have hundreds of thousands of rows, more than single precision can add up in a row. So blocks
+//! of [`BLOCK`] rows are summed in `f32`, in registers, and the blocks in `f64`. Both passes read memory
+//! twice and write it once.
 
+use super::columns::{for_columns, group, group_mut};
 use super::{Layer, Pass, Step};
-use crate::factors::sum_rows;
 use crate::init::Initial;
 use crate::layout::{Layout, Order, Role};
 use crate::replica::Replica;
@@ -19,10 +24,15 @@ const EPSILON: f32 = 1e-5;
 /// How much of a running statistic one batch replaces, as in PyTorch.
 pub const MOMENTUM: f32 = 0.1;
 
+/// Rows that are added up in single precision.
+const BLOCK: usize = 64;
+
 /// Batch normalisation over `features` columns.
 pub(crate) struct BatchNorm {
     name: String,
     features: usize,
+    /// Whether a ReLU follows.
+    relu: bool,
     scale: Range<usize>,
     shift: Range<usize>,
     chunk: Range<usize>,
@@ -32,12 +42,16 @@ pub(crate) struct BatchNorm {
     mean: Vec<f32>,
     variance: Vec<f32>,
     inverse_deviation: Vec<f32>,
+    /// The inverse deviation times the scale.
+    factor: Vec<f32>,
+    /// Two sums a feature, of whichever pass is going on.
+    sums: [Vec<f64>; 2],
     rows: usize,
 }
 
 impl BatchNorm {
-    /// Appends the layer's parameters to the layout.
-    pub(crate) fn new(name: &str, features: usize, layout: &mut Layout) -> Self {
+    /// Appends the layer's parameters to the layout. With `relu`, what is below 0 becomes 0.
+    pub(crate) fn new(name: &str, features: usize, relu: bool, layout: &mut Layout) -> Self {
         let shape = vec![features];
         let scale = layout.push(
             format!("{name}.weight"),
@@ -49,6 +63,7 @@ impl BatchNorm {
         Self {
             name: name.to_owned(),
             features,
+            relu,
             scale,
             shift,
             chunk: layout.cut([2 * features]),
@@ -58,6 +73,8 @@ impl BatchNorm {
             mean: vec![0.0; features],
             variance: vec![0.0; features],
             inverse_deviation: vec![0.0; features],
+            factor: vec![0.0; features],
+            sums: [vec![0.0; features], vec![0.0; features]],
             rows: 0,
         }
     }
@@ -71,18 +88,26 @@ impl Layer for BatchNorm {
     fn forward(&mut self, pass: Pass<'_>, state: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
         self.rows = x.len() / self.features;
         match pass {
-            Pass::Train(_) => observe(x, &mut self.mean, &mut self.variance),
+            Pass::Train(_) => {
+                observe(x, &mut self.sums, &mut self.mean, &mut self.variance);
+            }
             Pass::Evaluate => {
                 self.mean.copy_from_slice(&state[self.running_mean.clone()]);
                 self.variance
                     .copy_from_slice(&state[self.running_variance.clone()]);
             }
         }
-        for (inverse, &variance) in self.inverse_deviation.iter_mut().zip(&self.variance) {
-            *inverse = 1.0 / (variance + EPSILON).sqrt();
+        let scale = &state[self.scale.clone()];
+        for j in 0..self.features {
+            self.inverse_deviation[j] = 1.0 / (self.variance[j] + EPSILON).sqrt();
+            self.factor[j] = self.inverse_deviation[j] * scale[j];
         }
-        let (scale, shift) = (&state[self.scale.clone()], &state[self.shift.clone()]);
-        normalise(x, &self.mean, &self.inverse_deviation, scale, shift, y);
+        let line = Line {
+            mean: &self.mean,
+            factor: &self.factor,
+            shift: &state[self.shift.clone()],
+        };
+        normalise(x, line, self.relu, y);
     }
 
     fn place_statistics(&mut self, layout: &mut Layout, initial: &mut Vec<Initial>) {
@@ -97,7 +122,7 @@ impl Layer for BatchNorm {
 
     fn statistics(&mut self, step: Step<'_>, replica: &mut dyn Replica) {
         let rows = self.rows as f32;
-        let share = rows / step.batch as f32;
+        let share = step.samples.len() as f32 / step.batch as f32;
         let unbiased = rows / (rows - 1.0) * share;
         replica.gradient(self.statistics_chunk.start, &mut |observed| {
             let (mean, variance) = observed.split_at_mut(self.features);
@@ -118,85 +143,161 @@ impl Layer for BatchNorm {
         dx: Option<&mut [f32]>,
         scratch: &mut [f32],
     ) {
-        let (d_scale, d_shift) = scratch[..2 * self.features].split_at_mut(self.features);
-        sum_rows(dy, d_shift);
-        sum_products(dy, x, &self.mean, &self.inverse_deviation, d_scale);
+        let line = Line {
+            mean: &self.mean,
+            factor: &self.factor,
+            shift: replica.values(self.shift.clone()),
+        };
+        sum_gradients(x, dy, line, self.relu, &mut self.sums);
+        let [d_shift, d_scale] = &mut self.sums;
+        for (sum, &inverse) in d_scale.iter_mut().zip(&self.inverse_deviation) {
+            *sum *= f64::from(inverse);
+        }
         if let Some(dx) = dx {
-            let scale = replica.values(self.scale.clone());
-            input_gradient(
-                dy,
-                x,
-                &self.mean,
-                &self.inverse_deviation,
-                scale,
-                d_scale,
-                d_shift,
-                dx,
-            );
+            let (offset, slope) = scratch[..2 * self.features].split_at_mut(self.features);
+            let share = 1.0 / self.rows as f64;
+            for j in 0..self.features {
+                offset[j] = (d_shift[j] * share) as f32;
+                slope[j] = (d_scale[j] * share * f64::from(self.inverse_deviation[j])) as f32;
+            }
+            input_gradient(x, dy, line, self.relu, offset, slope, dx);
         }
         replica.gradient(self.chunk.start, &mut |gradient| {
-            let (scale, shift) = gradient.split_at_mut(self.features);
-            scale.copy_from_slice(d_scale);
-            shift.copy_from_slice(d_shift);
+            let sums = d_scale.iter().chain(d_shift.iter());
+            for (out, &sum) in gradient.iter_mut().zip(sums) {
+                *out = sum as f32;
+            }
         });
     }
 }
 
+/// What the forward pass makes of every column: `(x - mean) * factor + shift`. The backward pass computes
+/// it again, to the same bits, to see what the ReLU let through.
+#[derive(Clone, Copy)]
+struct Line<'a> {
+    mean: &'a [f32],
+    factor: &'a [f32],
+    shift: &'a [f32],
+}
+
+impl<'a> Line<'a> {
+    /// Mean, factor and shift of a group of columns.
+    #[inline(always)]
+    fn group<const W: usize>(self, at: usize) -> [&'a [f32; W]; 3] {
+        [self.mean, self.factor, self.shift].map(|row| group(row, at))
+    }
+}
+
 for_each_isa! {
-    /// Mean and (biased) variance of every column.
-    fn observe(x: &[f32], mean: &mut [f32], variance: &mut [f32]) {
-        let features = mean.len();
-        let share = 1.0 / (x.len() / features) as f32;
-        sum_rows(x, mean);
-        for mean in mean.iter_mut() {
-            *mean *= share;
-        }
-        variance.fill(0.0);
-        for row in x.chunks_exact(features) {
-            for ((variance, &x), &mean) in variance.iter_mut().zip(row).zip(&*mean) {
-                *variance += (x - mean) * (x - mean);
-            }
-        }
-        for variance in variance.iter_mut() {
-            *variance *= share;
-        }
-    }
-
-    fn normalise(x: &[f32], mean: &[f32], inverse: &[f32], scale: &[f32], shift: &[f32], y: &mut [f32]) {
+    /// Mean and (biased) variance of every column. `sums` is room to work in.
+    fn observe(x: &[f32], sums: &mut [Vec<f64>; 2], mean: &mut [f32], variance: &mut [f32]) {
         let n = mean.len();
-        let (inverse, scale, shift) = (&inverse[..n], &scale[..n], &shift[..n]);
-        for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)) {
-            for j in 0..n {
-                y[j] = (x[j] - mean[j]) * inverse[j] * scale[j] + shift[j];
-            }
+        let [means, squares] = sums;
+        means.fill(0.0);
+        squares.fill(0.0);
+        for block in x.chunks(BLOCK * n) {
+            let rows = (block.len() / n) as f64;
+            let share = 1.0 / rows as f32;
+            for_columns!(n, |at, W| {
+                let mut sum = [0.0; W];
+                for row in block.chunks_exact(n) {
+                    let x = group::<W>(row, at);
+                    for j in 0..W {
+                        sum[j] += x[j];
+                    }
+                }
+                let mean = sum.map(|sum| sum * share);
+                // The block's mean need only be near: squares are small about it, and lose nothing.
+                let mut square = [0.0; W];
+                for row in block.chunks_exact(n) {
+                    let x = group::<W>(row, at);
+                    for j in 0..W {
+                        square[j] += (x[j] - mean[j]) * (x[j] - mean[j]);
+                    }
+                }
+                for j in 0..W {
+                    let mean = f64::from(mean[j]);
+                    means[at + j] += rows * mean;
+                    squares[at + j] += f64::from(square[j]) + rows * (mean * mean);
+                }
+            });
+        }
+        let share = 1.0 / (x.len() / n) as f64;
+        for j in 0..n {
+            let middle = means[j] * share;
+            let square = squares[j] * share - middle * middle;
+            mean[j] = middle as f32;
+            variance[j] = if square < 0.0 { 0.0 } else { square as f32 };
         }
     }
 
-    /// For every column the sum of dy times the normalised x.
-    fn sum_products(dy: &[f32], x: &[f32], mean: &[f32], inverse: &[f32], sum: &mut [f32]) {
-        let n = sum.len();
-        let (mean, inverse) = (&mean[..n], &inverse[..n]);
-        sum.fill(0.0);
-        for (dy, x) in dy.chunks_exact(n).zip(x.chunks_exact(n)) {
-            for j in 0..n {
-                sum[j] += dy[j] * ((x[j] - mean[j]) * inverse[j]);
-            }
+    fn normalise(x: &[f32], line: Line<'_>, relu: bool, y: &mut [f32]) {
+        let n = line.mean.len();
+        for (x, y) in x.chunks(BLOCK * n).zip(y.chunks_mut(BLOCK * n)) {
+            for_columns!(n, |at, W| {
+                let [mean, factor, shift] = line.group::<W>(at);
+                for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)) {
+                    let (x, y) = (group::<W>(x, at), group_mut::<W>(y, at));
+                    for j in 0..W {
+                        let value = (x[j] - mean[j]) * factor[j] + shift[j];
+                        // NaN stays NaN, so that a diverged run shows.
+                        y[j] = if relu && value < 0.0 { 0.0 } else { value };
+                    }
+                }
+            });
         }
     }
 
+    /// For every column the sums of dy and of dy times the distance of x from its mean.
+    fn sum_gradients(x: &[f32], dy: &[f32], line: Line<'_>, relu: bool, sums: &mut [Vec<f64>; 2]) {
+        let n = line.mean.len();
+        let [plain, by_distance] = sums;
+        plain.fill(0.0);
+        by_distance.fill(0.0);
+        for (x, dy) in x.chunks(BLOCK * n).zip(dy.chunks(BLOCK * n)) {
+            for_columns!(n, |at, W| {
+                let [mean, factor, shift] = line.group::<W>(at);
+                let mut sums = [[0.0; W]; 2];
+                for (x, dy) in x.chunks_exact(n).zip(dy.chunks_exact(n)) {
+                    let (x, dy) = (group::<W>(x, at), group::<W>(dy, at));
+                    for j in 0..W {
+                        let distance = x[j] - mean[j];
+                        let stopped = relu && distance * factor[j] + shift[j] <= 0.0;
+                        let dy = if stopped { 0.0 } else { dy[j] };
+                        sums[0][j] += dy;
+                        sums[1][j] += dy * distance;
+                    }
+                }
+                for j in 0..W {
+                    plain[at + j] += f64::from(sums[0][j]);
+                    by_distance[at + j] += f64::from(sums[1][j]);
+                }
+            });
+        }
+    }
+
+    /// `factor * (dy - offset - slope * (x - mean))`, where the ReLU stopped nothing.
     fn input_gradient(
-        dy: &[f32], x: &[f32], mean: &[f32], inverse: &[f32], scale: &[f32],
-        d_scale: &[f32], d_shift: &[f32], dx: &mut [f32],
+        x: &[f32], dy: &[f32], line: Line<'_>, relu: bool, offset: &[f32], slope: &[f32], dx: &mut [f32],
     ) {
-        let n = mean.len();
-        let (inverse, scale, d_scale, d_shift) = (&inverse[..n], &scale[..n], &d_scale[..n], &d_shift[..n]);
-        let share = 1.0 / (x.len() / n) as f32;
-        for ((dy, x), dx) in dy.chunks_exact(n).zip(x.chunks_exact(n)).zip(dx.chunks_exact_mut(n)) {
-            for j in 0..n {
-                let normalised = (x[j] - mean[j]) * inverse[j];
-                let centred = dy[j] - (d_shift[j] + normalised * d_scale[j]) * share;
-                dx[j] = centred * inverse[j] * scale[j];
-            }
+        let n = line.mean.len();
+        let rows = BLOCK * n;
+        for ((x, dy), dx) in x.chunks(rows).zip(dy.chunks(rows)).zip(dx.chunks_mut(rows)) {
+            for_columns!(n, |at, W| {
+                let [mean, factor, shift] = line.group::<W>(at);
+                let (offset, slope) = (group::<W>(offset, at), group::<W>(slope, at));
+                let whole = x.chunks_exact(n).zip(dy.chunks_exact(n)).zip(dx.chunks_exact_mut(n));
+                for ((x, dy), dx) in whole {
+                    let (x, dy) = (group::<W>(x, at), group::<W>(dy, at));
+                    let dx = group_mut::<W>(dx, at);
+                    for j in 0..W {
+                        let distance = x[j] - mean[j];
+                        let stopped = relu && distance * factor[j] + shift[j] <= 0.0;
+                        let dy = if stopped { 0.0 } else { dy[j] };
+                        dx[j] = factor[j] * (dy - offset[j] - slope[j] * distance);
+                    }
+                }
+            });
         }
     }
 }
@@ -207,39 +308,45 @@ mod tests {
     use super::*;
     use crate::replica::Collect;
 
+    fn definition(features: usize, relu: bool, state: &[f64], x: &[f64]) -> Vec<f64> {
+        let column = |j: usize| x.iter().skip(j).step_by(features);
+        let n = (x.len() / features) as f64;
+        let one = |at: usize| {
+            let j = at % features;
+            let mean = column(j).sum::<f64>() / n;
+            let variance = column(j).map(|x| (x - mean).powi(2)).sum::<f64>() / n;
+            let normalised = (x[at] - mean) / (variance + f64::from(EPSILON)).sqrt();
+            let y = normalised * state[j] + state[features + j];
+            if relu { y.max(0.0) } else { y }
+        };
+        (0..x.len()).map(one).collect()
+    }
+
     #[test]
     fn it_agrees_with_finite_differences() {
-        for (rows, features) in [(2, 1), (5, 6), (16, 33)] {
-            let mut layout = Layout::default();
-            let mut layer = BatchNorm::new("bn", features, &mut layout);
-            check_layer(
-                &mut layer,
-                &layout,
-                rows,
-                features,
-                features,
-                &|state, x| {
-                    let column = |j: usize| x.iter().skip(j).step_by(features);
-                    let n = rows as f64;
-                    (0..x.len())
-                        .map(|at| {
-                            let j = at % features;
-                            let mean = column(j).sum::<f64>() / n;
-                            let variance = column(j).map(|x| (x - mean).powi(2)).sum::<f64>() / n;
-                            let normalised =
-                                (x[at] - mean) / (variance + f64::from(EPSILON)).sqrt();
-                            normalised * state[j] + state[features + j]
-                        })
-                        .collect()
-                },
-            );
+        for (rows, features) in [(2, 1), (5, 6), (16, 33), (3, 47)] {
+            for relu in [false, true] {
+                let mut layout = Layout::default();
+                let mut layer = BatchNorm::new("bn", features, relu, &mut layout);
+                let definition = |state: &[f64], x: &[f64]| definition(features, relu, state, x);
+                check_layer(&mut layer, &layout, rows, features, features, &definition);
+            }
         }
+    }
+
+    #[test]
+    fn images_are_normalised_over_all_their_pixels() {
+        // Batch 1 of 9 x 15 pixels: more than two blocks of rows.
+        let mut layout = Layout::default();
+        let mut layer = BatchNorm::new("bn", 3, true, &mut layout);
+        let definition = |state: &[f64], x: &[f64]| definition(3, true, state, x);
+        check_layer(&mut layer, &layout, 1, 9 * 15 * 3, 9 * 15 * 3, &definition);
     }
 
     #[test]
     fn lanes_hand_out_their_share_of_the_batchs_statistics() {
         let mut layout = Layout::default();
-        let mut layer = BatchNorm::new("bn", 1, &mut layout);
+        let mut layer = BatchNorm::new("bn", 1, false, &mut layout);
         layer.place_statistics(&mut layout, &mut Vec::new());
         let state = vec![1.0, 0.0, 0.0, 1.0];
         let samples = [0, 1];
@@ -249,12 +356,53 @@ mod tests {
             samples: &samples,
             batch: 8,
         };
-        let mut y = [0.0; 2];
-        layer.forward(Pass::Train(step), &state, &[1.0, 3.0], &mut y, &mut []);
-        let mut collect = Collect::new(&state, &layout);
-        layer.statistics(step, &mut collect);
-        // mean 2 and unbiased variance 2, a quarter of the batch each
-        assert_eq!(collect.gradient[2..], [0.5, 0.5]);
+        // Vectors of one number, and images of two pixels: a share is one of samples, not of rows.
+        for x in [&[1.0f32, 3.0][..], &[2.0, 2.0, 0.5, 3.5]] {
+            let mut y = vec![0.0; x.len()];
+            layer.forward(Pass::Train(step), &state, x, &mut y, &mut []);
+            let mut collect = Collect::new(&state, &layout);
+            layer.statistics(step, &mut collect);
+            // mean 2 and unbiased variance 2 or 1.5, a quarter of the batch each
+            let variance = if x.len() == 2 { 2.0 } else { 1.5 };
+            assert_eq!(collect.gradient[2..], [0.5, variance / 4.0]);
+        }
         assert_eq!(layout.parameters, 2);
+    }
+
+    #[test]
+    fn many_rows_far_from_0_lose_no_precision() {
+        // Single precision would add up 200,000 rows of about 1,000 to 4 digits.
+        let rows = 200_001;
+        let x: Vec<f32> = (0..rows).map(|i| 1000.0 + (i % 3) as f32).collect();
+        let (mut mean, mut variance) = ([0.0], [0.0]);
+        observe(&x, &mut [vec![0.0], vec![0.0]], &mut mean, &mut variance);
+        assert_eq!(mean, [1001.0]);
+        assert!((variance[0] - 2.0 / 3.0).abs() < 1e-6, "{variance:?}");
+    }
+
+    #[test]
+    fn a_constant_column_has_no_variance_and_a_nan_is_not_hidden() {
+        let mut layout = Layout::default();
+        let mut layer = BatchNorm::new("bn", 2, true, &mut layout);
+        let samples = [0, 1, 2];
+        let step = Step {
+            seed: 0,
+            number: 0,
+            samples: &samples,
+            batch: 3,
+        };
+        let x = [0.1, 1.0, 0.1, f32::NAN, 0.1, 2.0];
+        let mut y = [0.0; 6];
+        layer.forward(
+            Pass::Train(step),
+            &[1.0, 1.0, 0.5, 0.0],
+            &x,
+            &mut y,
+            &mut [],
+        );
+        for row in y.chunks(2) {
+            assert!((row[0] - 0.5).abs() < 1e-4, "{y:?}");
+            assert!(row[1].is_nan());
+        }
     }
 }

@@ -126,7 +126,7 @@ impl Layer for Linear {
 
 for_each_isa! {
     /// Writes the transpose of `from`, whose rows have `width` numbers.
-    fn transpose(from: &[f32], width: usize, to: &mut [f32]) {
+    pub(crate) fn transpose(from: &[f32], width: usize, to: &mut [f32]) {
         const BLOCK: usize = 16;
         let height = from.len() / width;
         for top in (0..height).step_by(BLOCK) {

@@ -4,15 +4,21 @@
 //! implement [`Pointwise`] and cost no memory. Activations lie row by row, each row an image with its
 //! channels innermost: `rows x height x width x channels`. A vector is an image of one pixel.
 
+pub(crate) mod avg_pool;
 pub(crate) mod batch_norm;
 #[cfg(test)]
 pub(crate) mod check;
+pub(crate) mod columns;
 pub(crate) mod copy;
 pub(crate) mod dropout;
+pub(crate) mod flatten;
 pub(crate) mod gelu;
+pub(crate) mod global_pool;
 pub(crate) mod linear;
+pub(crate) mod max_pool;
 pub(crate) mod relu;
 pub(crate) mod residual;
+pub(crate) mod window;
 
 use crate::buffer::LINE;
 use crate::init::Initial;

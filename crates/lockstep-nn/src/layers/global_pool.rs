@@ -1,0 +1,116 @@
+//! The average of each channel over all pixels: an image becomes a vector.
+
+use super::columns::{for_columns, group, group_mut};
+use super::{Layer, Pass};
+use crate::dims::Dims;
+use crate::replica::Replica;
+use crate::simd::for_each_isa;
+
+/// Average-pooling over whole images.
+pub(crate) struct GlobalPool {
+    input: Dims,
+}
+
+impl GlobalPool {
+    /// Of images of this shape.
+    pub(crate) fn new(input: Dims) -> Self {
+        Self { input }
+    }
+}
+
+impl Layer for GlobalPool {
+    fn scratch(&self, _rows: usize) -> usize {
+        0
+    }
+
+    fn forward(&mut self, _: Pass<'_>, _: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
+        pool(self.input, x, y);
+    }
+
+    fn backward(
+        &mut self,
+        _: &mut dyn Replica,
+        _: &[f32],
+        dy: &mut [f32],
+        dx: Option<&mut [f32]>,
+        _: &mut [f32],
+    ) {
+        if let Some(dx) = dx {
+            input_gradient(self.input, dy, dx);
+        }
+    }
+}
+
+for_each_isa! {
+    fn pool(input: Dims, x: &[f32], y: &mut [f32]) {
+        let channels = input.channels;
+        let share = 1.0 / input.pixels() as f32;
+        for (x, y) in x.chunks_exact(input.len()).zip(y.chunks_exact_mut(channels)) {
+            for_columns!(channels, |at, W| {
+                let mut sum = [0.0; W];
+                // Line by line: single precision does not add up a large image in a row.
+                for line in x.chunks_exact(input.width * channels) {
+                    let mut part = [0.0; W];
+                    for pixel in line.chunks_exact(channels) {
+                        let x = group::<W>(pixel, at);
+                        for k in 0..W {
+                            part[k] += x[k];
+                        }
+                    }
+                    for k in 0..W {
+                        sum[k] += part[k];
+                    }
+                }
+                *group_mut(y, at) = sum.map(|sum| sum * share);
+            });
+        }
+    }
+
+    fn input_gradient(input: Dims, dy: &[f32], dx: &mut [f32]) {
+        let channels = input.channels;
+        let share = 1.0 / input.pixels() as f32;
+        for (dy, dx) in dy.chunks_exact(channels).zip(dx.chunks_exact_mut(input.len())) {
+            for pixel in dx.chunks_exact_mut(channels) {
+                for (dx, &dy) in pixel.iter_mut().zip(dy) {
+                    *dx = dy * share;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::check_layer;
+    use super::*;
+    use crate::layout::Layout;
+
+    #[test]
+    fn it_agrees_with_finite_differences() {
+        for (rows, height, width, channels) in [(1, 1, 1, 1), (3, 1, 1, 7), (2, 5, 3, 41)] {
+            let input = Dims {
+                height,
+                width,
+                channels,
+            };
+            let definition = |_: &[f64], x: &[f64]| {
+                let mut y = vec![0.0; rows * channels];
+                for (at, x) in x.iter().enumerate() {
+                    let row = at / input.len();
+                    y[row * channels + at % channels] += x / input.pixels() as f64;
+                }
+                y
+            };
+            let mut layer = GlobalPool::new(input);
+            let from = input.len();
+            check_layer(
+                &mut layer,
+                &Layout::default(),
+                rows,
+                from,
+                channels,
+                &definition,
+            );
+        }
+    }
+}
