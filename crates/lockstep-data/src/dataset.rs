@@ -45,7 +45,7 @@ impl Dataset {
     /// the sample where there is one.
     pub fn open(source: &Source, cache: &CacheDir) -> Result<Dataset, DataError> {
         let files = source.files(cache, &mut |_| {})?;
-        let decoded = decoded::open(&files.images, &files.labels, cache)?;
+        let decoded = decoded::open(&*files.recipe, cache)?;
         let labels = decoded.map.words(decoded.layout.labels.clone());
         let largest = labels.iter().copied().max().unwrap_or(0);
         let class_names = files
@@ -57,7 +57,7 @@ impl Dataset {
                 .position(|&label| label as usize >= class_names.len());
             let sample = sample.unwrap_or_default();
             return Err(DataError::Label {
-                path: files.labels,
+                path: files.recipe.labels_file().to_owned(),
                 sample: sample as u64,
                 label: i64::from(labels[sample]),
                 classes: class_names.len() as u64,
@@ -76,7 +76,8 @@ impl Dataset {
         self.decoded.layout.count
     }
 
-    /// The shape of a sample: channels, height, width.
+    /// The shape of a sample: channels, height, width. In a row of a batch the channels of a pixel lie
+    /// beside each other, pixel by pixel, line by line.
     pub fn shape(&self) -> [usize; 3] {
         self.decoded.layout.shape
     }
@@ -106,7 +107,7 @@ impl Dataset {
         &self.class_names
     }
 
-    /// What a person calls the set: `fashion-mnist:train`, or the path of its images.
+    /// What a person calls the set: `fashion-mnist:train`, or the path of its files.
     pub fn name(&self) -> &str {
         &self.name
     }

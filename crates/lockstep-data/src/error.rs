@@ -73,6 +73,21 @@ pub enum DataError {
         /// Bytes that it has, decoded.
         found: u64,
     },
+    /// The last record of a file is not whole.
+    #[error(
+        "{} is truncated: its record {record} has {found} of {size} bytes",
+        shown(path)
+    )]
+    CutRecord {
+        /// The file.
+        path: PathBuf,
+        /// The record's index, counted from 0.
+        record: u64,
+        /// Bytes that are there of it.
+        found: usize,
+        /// Bytes of a record.
+        size: usize,
+    },
     /// The data go on after their end.
     #[error(
         "{} is damaged: more bytes follow the {expected} that it should have",
@@ -97,12 +112,12 @@ pub enum DataError {
         /// What the decoder says.
         reason: String,
     },
-    /// The file is a sound IDX file, but not one of images or labels.
+    /// The file can be read, but not as what it is named for.
     #[error("{} cannot be used as {role}: {reason}", shown(path))]
     Unfit {
         /// The file.
         path: PathBuf,
-        /// What it was to be: `images` or `labels`.
+        /// What it was to be, such as `labels`.
         role: &'static str,
         /// What it has, and what would be right.
         reason: String,
@@ -162,6 +177,26 @@ pub enum DataError {
         /// Where they were looked for.
         reason: String,
     },
+    /// The folder is none of those that CIFAR's archives unpack to.
+    #[error(
+        "{} is no folder of CIFAR-10's or CIFAR-100's binary files: {reason}",
+        shown(folder)
+    )]
+    NotCifar {
+        /// What was given as such a folder.
+        folder: PathBuf,
+        /// What it is instead, or lacks.
+        reason: &'static str,
+    },
+    /// A folder of CIFAR's was given where a part of it was to be.
+    #[error(
+        "{} is a folder of CIFAR's binary files: say which part of it, as in {{ cifar = …, split = \"train\" }}",
+        shown(folder)
+    )]
+    SplitNeeded {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// A set cannot be used together with the training set.
     #[error("{set} does not fit the training set {train}: {reason}")]
     Misfit {
@@ -175,6 +210,12 @@ pub enum DataError {
     /// The normalisation of the job does not fit the data.
     #[error("the normalisation cannot be used: {reason}")]
     Normalise {
+        /// What was found, and what would be right.
+        reason: String,
+    },
+    /// The augmentation of the job does not fit the data.
+    #[error("the augmentation cannot be used: {reason}")]
+    Augment {
         /// What was found, and what would be right.
         reason: String,
     },
@@ -201,14 +242,16 @@ pub enum DataError {
     },
     /// No way led to a known data set.
     #[error(
-        "cannot bring the data set {name}; put its files into {} by hand, or mend one of the ways \
-         that were tried:{}",
+        "cannot bring the data set {name}; put its files ({files}) into {} by hand, or mend one of \
+         the ways that were tried:{}",
         shown(folder),
         listed(attempts)
     )]
     Fetch {
         /// The data set.
         name: String,
+        /// The names of its files.
+        files: String,
         /// Where its files belong.
         folder: PathBuf,
         /// Each way with its failure.

@@ -1,10 +1,12 @@
 //! Batches: rows of normalised numbers, gathered from samples anywhere in a set.
 //!
-//! The bits of a row are the same on every machine: each number is one subtraction and one division
-//! of single precision, which IEEE 754 defines to the last bit, whatever the vector unit.
+//! Every row is written once, from the mapped samples straight to where the model reads it, augmented
+//! on the way if that is asked for. Its bits are the same on every machine, and those of an augmented
+//! row do not depend on the rows beside it.
 
 use crate::prefetch::prefetch;
-use crate::{DataError, Dataset, Element};
+use crate::scale::Scale;
+use crate::{Augmenter, DataError, Dataset, Element};
 
 /// How many rows ahead of the one being written samples are asked for: enough to cover the way to
 /// main memory, few enough to stay within what a core can have under way.
@@ -41,6 +43,14 @@ impl Normaliser {
         };
         Ok(Normaliser {
             channels: (0..channels).map(channel).collect(),
+        })
+    }
+
+    /// For samples in which 1 is stored as `one`.
+    fn scale(&self, one: f64) -> Scale {
+        Scale::new(self.channels.len(), |channel| {
+            let Channel { mean, std } = self.channels[channel];
+            ((one * mean) as f32, (one * std) as f32)
         })
     }
 
@@ -98,6 +108,37 @@ impl Dataset {
         out: &mut [f32],
         labels: &mut [u32],
     ) {
+        self.gather_seen(indices, normaliser, None, out, labels);
+    }
+
+    /// Like [`gather`](Dataset::gather), but each sample as `augmenter` shows it in step `step`.
+    ///
+    /// # Panics
+    /// As [`gather`](Dataset::gather), and when `augmenter` is for samples of another shape.
+    pub fn gather_augmented(
+        &self,
+        indices: &[u32],
+        normaliser: &Normaliser,
+        (augmenter, step): (&Augmenter, u64),
+        out: &mut [f32],
+        labels: &mut [u32],
+    ) {
+        assert_eq!(
+            augmenter.shape(),
+            self.shape(),
+            "an augmenter for other samples"
+        );
+        self.gather_seen(indices, normaliser, Some((augmenter, step)), out, labels);
+    }
+
+    fn gather_seen(
+        &self,
+        indices: &[u32],
+        normaliser: &Normaliser,
+        augmented: Option<(&Augmenter, u64)>,
+        out: &mut [f32],
+        labels: &mut [u32],
+    ) {
         let channels = &normaliser.channels;
         assert_eq!(
             channels.len(),
@@ -115,26 +156,31 @@ impl Dataset {
             *label = all_labels[index as usize];
         }
         match self.element() {
-            Element::U8 => gather_rows(self.bytes(), indices, channels, 255.0, out),
-            Element::F32 => gather_rows(self.floats(), indices, channels, 1.0, out),
+            Element::U8 => {
+                let scale = normaliser.scale(255.0);
+                gather_rows(self.bytes(), indices, &scale, augmented, out);
+            }
+            Element::F32 => {
+                let scale = normaliser.scale(1.0);
+                gather_rows(self.floats(), indices, &scale, augmented, out);
+            }
         }
     }
 }
 
-/// Normalises the samples `indices` of `samples`, in which 1 is stored as `one`.
+/// Writes the samples `indices` of `samples` to the rows of `out`.
 #[inline(always)]
-fn gather_rows<T: Copy + Into<f32>>(
+fn gather_rows<T: Copy + Default + Into<f32>>(
     samples: &[T],
     indices: &[u32],
-    channels: &[Channel],
-    one: f64,
+    scale: &Scale,
+    augmented: Option<(&Augmenter, u64)>,
     out: &mut [f32],
 ) {
     if indices.is_empty() {
         return;
     }
     let sample_len = out.len() / indices.len();
-    let plane = sample_len / channels.len();
     let sample = |index: u32| &samples[index as usize * sample_len..][..sample_len];
     indices
         .iter()
@@ -147,13 +193,11 @@ fn gather_rows<T: Copy + Into<f32>>(
         if let Some(&ahead) = indices.get(i + ROWS_AHEAD) {
             prefetch(sample(ahead));
         }
-        let planes = row
-            .chunks_exact_mut(plane)
-            .zip(sample(index).chunks_exact(plane));
-        for ((row, values), channel) in planes.zip(channels) {
-            let (shift, scale) = ((one * channel.mean) as f32, (one * channel.std) as f32);
-            for (number, &value) in row.iter_mut().zip(values) {
-                *number = (value.into() - shift) / scale;
+        match augmented {
+            None => scale.forward(sample(index), row),
+            Some((augmenter, step)) => {
+                let view = augmenter.view(step, index);
+                augmenter.write(view, sample(index), scale, row);
             }
         }
     }
@@ -162,7 +206,9 @@ fn gather_rows<T: Copy + Into<f32>>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Augment;
     use crate::testing::Folder;
+    use proptest::prelude::*;
 
     #[test]
     fn bytes_are_scaled_and_normalised_to_the_last_bit() {
@@ -214,11 +260,76 @@ mod tests {
         let values = [1.0f32, 2.0, 3.0, 4.0].map(f32::to_be_bytes);
         let images = folder.idx(0x0d, &[1, 2, 1, 2], values.as_flattened());
         let set = folder.dataset(&images, &folder.labels(&[0]));
-        assert_eq!((set.shape(), set.element()), ([2, 1, 2], Element::F32));
+        assert_eq!((set.shape(), set.element()), ([2, 2, 1], Element::F32));
         let normaliser = Normaliser::new(&[1.0, 2.0], &[0.5, 4.0], 2).unwrap();
         let mut out = [0.0; 4];
         set.gather(&[0], &normaliser, &mut out, &mut [0]);
-        assert_eq!(out, [0.0, 2.0, 0.25, 0.5]);
+        assert_eq!(out, [0.0, 0.0, 4.0, 0.5]);
+    }
+
+    proptest! {
+        #[test]
+        fn an_augmented_row_does_not_depend_on_the_batch_around_it(
+            indices in prop::collection::vec(0u32..20, 1..12),
+            step: u64,
+            seed: u64,
+        ) {
+            let set = small_images();
+            let augment = Augment { crop_padding: 2, flip: true };
+            let augmenter = Augmenter::new(augment, set.shape(), seed).unwrap();
+            let normaliser = Normaliser::new(&[0.1, 0.2, 0.3], &[0.4], 3).unwrap();
+            let len = set.sample_len();
+            let (mut together, mut labels) = (vec![0.0; indices.len() * len], vec![0; indices.len()]);
+            set.gather_augmented(&indices, &normaliser, (&augmenter, step), &mut together, &mut labels);
+            for (i, (&index, row)) in indices.iter().zip(together.chunks(len)).enumerate() {
+                let (mut alone, mut label) = (vec![0.0; len], [0]);
+                set.gather_augmented(&[index], &normaliser, (&augmenter, step), &mut alone, &mut label);
+                prop_assert_eq!(row, &alone);
+                prop_assert_eq!(labels[i], label[0]);
+            }
+        }
+    }
+
+    /// 20 images of 6 x 5 pixels in three colours.
+    fn small_images() -> Dataset {
+        let folder = Folder::new();
+        let pixels: Vec<u8> = (0..20 * 90u32).map(|i| ((i * i) >> 3) as u8).collect();
+        let labels: Vec<u8> = (0..20).collect();
+        folder.dataset(
+            &folder.idx(8, &[20, 6, 5, 3], &pixels),
+            &folder.labels(&labels),
+        )
+    }
+
+    #[test]
+    fn an_augmentation_that_changes_nothing_gives_the_same_bits() {
+        let set = small_images();
+        let normaliser = Normaliser::new(&[0.1, 0.2, 0.3], &[0.4], 3).unwrap();
+        let augmenter = Augmenter::new(Augment::default(), set.shape(), 5).unwrap();
+        let indices: Vec<u32> = (0..20).collect();
+        let (mut plain, mut augmented) = (vec![0.0; 1800], vec![1.0; 1800]);
+        set.gather(&indices, &normaliser, &mut plain, &mut [0; 20]);
+        set.gather_augmented(
+            &indices,
+            &normaliser,
+            (&augmenter, 9),
+            &mut augmented,
+            &mut [0; 20],
+        );
+        assert_eq!(plain, augmented);
+        let mirrored = Augment {
+            flip: true,
+            ..Augment::default()
+        };
+        let augmenter = Augmenter::new(mirrored, set.shape(), 5).unwrap();
+        set.gather_augmented(
+            &indices,
+            &normaliser,
+            (&augmenter, 9),
+            &mut augmented,
+            &mut [0; 20],
+        );
+        assert_ne!(plain, augmented);
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod catalogue;
 mod fetch;
 mod subprocess;
 
+pub(crate) use catalogue::Content;
 pub use catalogue::{KNOWN, KnownSet, Split};
 
 use crate::DataError;
@@ -61,8 +62,8 @@ fn unknown(name: String) -> DataError {
 
 /// Brings the data set `name` into the cache, if it is not there, and returns its folder.
 ///
-/// The ways, in this order: the Debian package, if it is installed; the same package, downloaded and
-/// unpacked without root; the public address. `progress` hears what is being done, one sentence at a
+/// The ways, in this order: the Debian package if there is one, installed; the same package, downloaded
+/// and unpacked without root; the public address. `progress` hears what is being done, one sentence at a
 /// time.
 ///
 /// # Errors
@@ -97,7 +98,7 @@ fn get_by(
             Err(error) => attempts.push(format!("the files that are there: {error}")),
         }
     }
-    for way in ways {
+    for way in ways.iter().filter(|way| (way.leads_to)(set)) {
         match set.bring_by(way, &folder, progress) {
             Ok(()) => return Ok(folder),
             Err(reason) => attempts.push(format!("{}: {reason}", way.name)),
@@ -105,6 +106,12 @@ fn get_by(
     }
     Err(DataError::Fetch {
         name: set.name.to_owned(),
+        files: set
+            .files
+            .iter()
+            .map(|file| file.name)
+            .collect::<Vec<_>>()
+            .join(", "),
         folder,
         attempts,
     })
@@ -204,7 +211,7 @@ impl KnownFile {
 
 #[cfg(test)]
 mod tests {
-    use super::catalogue::Debian;
+    use super::catalogue::Address;
     use super::*;
     use crate::testing::{Folder, gzipped};
 
@@ -217,27 +224,28 @@ mod tests {
             decoded_bytes: 5,
             decoded_sha256: "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824",
         }],
-        debian: Debian {
-            package: "",
-            folder: "",
-        },
-        address: "",
+        debian: None,
+        address: Address::Folder(""),
     };
 
     const NOWHERE: Way = Way {
         name: "nowhere",
+        leads_to: |_| true,
         bring: |_, _, _| Err("nothing there".into()),
     };
     const WRONG: Way = Way {
         name: "a wrong file",
+        leads_to: |_| true,
         bring: |set, to, _| bring(set, to, b"hullo"),
     };
     const SHORT: Way = Way {
         name: "a short file",
+        leads_to: |_| true,
         bring: |set, to, _| bring(set, to, b"hell"),
     };
     const RIGHT: Way = Way {
         name: "the right file",
+        leads_to: |_| true,
         bring: |set, to, _| bring(set, to, b"hello"),
     };
 
@@ -312,14 +320,32 @@ mod tests {
     }
 
     #[test]
+    fn a_way_that_does_not_lead_to_a_set_is_not_tried() {
+        let elsewhere = Way {
+            leads_to: |_| false,
+            ..RIGHT
+        };
+        let cache = Folder::new().cache();
+        let error = get_by(&[elsewhere, NOWHERE], &TINY, &cache, &mut |_| {}).unwrap_err();
+        let message = error.to_string();
+        assert!(
+            message.contains("put its files (hello.gz) into"),
+            "{message}"
+        );
+        assert!(
+            message.ends_with(":\n  - nowhere: nothing there"),
+            "{message}"
+        );
+    }
+
+    #[test]
     fn every_split_has_its_files() {
         for set in KNOWN {
             let known = |name| set.files.iter().any(|file| file.name == name);
-            assert!(
-                set.splits
-                    .iter()
-                    .all(|split| known(split.images) && known(split.labels))
-            );
+            assert!(set.splits.iter().all(|split| match split.content {
+                Content::Idx { images, labels } => known(images) && known(labels),
+                Content::Cifar10 { files } => files.iter().all(|name| known(name)),
+            }));
         }
     }
 }

@@ -1,7 +1,12 @@
 //! Where a data set comes from.
 
+use crate::DataError;
+use crate::cifar::{Cifar, Kind};
+use crate::cifar_folder::{self, CifarSplit};
+use crate::decoded::Recipe;
 use crate::file::{regular, shown};
-use crate::{DataError, known};
+use crate::idx_pair::IdxPair;
+use crate::known::{self, Content};
 use lockstep_store::CacheDir;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +15,8 @@ use std::path::{Path, PathBuf};
 pub enum Source {
     /// A pair of IDX files, plain or gzipped.
     Idx {
-        /// The samples: any element type, as `[n]`, `[n, length]`, `[n, h, w]` or `[n, c, h, w]`.
+        /// The samples: any element type, as `[n]`, `[n, length]`, `[n, height, width]` or
+        /// `[n, height, width, channels]` with 1 to 4 channels.
         images: PathBuf,
         /// The labels: integers as `[n]`. If absent, the file beside the images whose name has
         /// `labels` for `images` and `idx1` for `idx3`.
@@ -18,6 +24,19 @@ pub enum Source {
         /// The names of the classes. If absent, there are as many as the largest label says, named
         /// by their numbers.
         class_names: Option<Vec<String>>,
+    },
+    /// The folder that the archive of CIFAR-10's or CIFAR-100's binary files unpacks to. The classes
+    /// are named by its `batches.meta.txt` or `fine_label_names.txt` if that is there.
+    CifarFolder {
+        /// The folder.
+        folder: PathBuf,
+        /// Which part of it.
+        split: CifarSplit,
+    },
+    /// Files in the binary format of CIFAR-10, plain or gzipped, which make one set in their order.
+    CifarFiles {
+        /// The files.
+        files: Vec<PathBuf>,
     },
     /// A data set that is brought from its public place when it is missing.
     Known {
@@ -32,8 +51,7 @@ pub enum Source {
 pub(crate) struct Files {
     /// What a person calls the set.
     pub(crate) name: String,
-    pub(crate) images: PathBuf,
-    pub(crate) labels: PathBuf,
+    pub(crate) recipe: Box<dyn Recipe>,
     pub(crate) class_names: Option<Vec<String>>,
 }
 
@@ -65,12 +83,35 @@ impl Source {
                 class_names,
             } => {
                 // The images come first: labels are only looked for beside images that are there.
-                regular(images)?;
+                images_file(images)?;
+                let labels = labels.clone().map_or_else(|| labels_beside(images), Ok)?;
+                let images = images.clone();
                 Ok(Files {
-                    name: shown(images).to_string(),
-                    images: images.clone(),
-                    labels: labels.clone().map_or_else(|| labels_beside(images), Ok)?,
+                    name: shown(&images).to_string(),
+                    recipe: Box::new(IdxPair { images, labels }),
                     class_names: class_names.clone(),
+                })
+            }
+            Source::CifarFolder { folder, split } => {
+                let (cifar, names) = cifar_folder::find(folder, *split)?;
+                let part = match split {
+                    CifarSplit::Train => "train",
+                    CifarSplit::Test => "test",
+                };
+                Ok(Files {
+                    name: format!("{} ({part})", shown(folder)),
+                    class_names: Some(names.unwrap_or_else(|| numbered(cifar.kind))),
+                    recipe: Box::new(cifar),
+                })
+            }
+            Source::CifarFiles { files } => {
+                each_once(files)?;
+                let (kind, files) = (Kind::Cifar10, files.clone());
+                let names: Vec<_> = files.iter().map(|file| shown(file).to_string()).collect();
+                Ok(Files {
+                    name: names.join(", "),
+                    recipe: Box::new(Cifar { kind, files }),
+                    class_names: Some(numbered(kind)),
                 })
             }
             Source::Known { name, split } => {
@@ -78,13 +119,58 @@ impl Source {
                 let folder = known::get(name, cache, progress)?;
                 Ok(Files {
                     name: format!("{name}:{split}"),
-                    images: folder.join(part.images),
-                    labels: folder.join(part.labels),
+                    recipe: match part.content {
+                        Content::Idx { images, labels } => Box::new(IdxPair {
+                            images: folder.join(images),
+                            labels: folder.join(labels),
+                        }),
+                        Content::Cifar10 { files } => Box::new(Cifar {
+                            kind: Kind::Cifar10,
+                            files: files.iter().map(|file| folder.join(file)).collect(),
+                        }),
+                    },
                     class_names: Some(set.class_names.iter().map(|&name| name.into()).collect()),
                 })
             }
         }
     }
+}
+
+/// The classes of a set that does not name them.
+fn numbered(kind: Kind) -> Vec<String> {
+    (0..kind.classes()).map(|class| class.to_string()).collect()
+}
+
+/// Checks that `images` is a file. A folder of CIFAR's is a mistake that is easily made.
+fn images_file(images: &Path) -> Result<(), DataError> {
+    match regular(images) {
+        Err(DataError::NotAFile { path, .. }) if cifar_folder::is_cifar(images) => {
+            Err(DataError::SplitNeeded { folder: path })
+        }
+        result => result.map(drop),
+    }
+}
+
+/// Checks that there are files and that none is named twice: its samples would be seen twice.
+fn each_once(files: &[PathBuf]) -> Result<(), DataError> {
+    let unfit = |path: &Path, reason: &str| DataError::Unfit {
+        path: path.to_owned(),
+        role: "images of CIFAR-10",
+        reason: reason.to_owned(),
+    };
+    let mut seen = Vec::new();
+    for path in files {
+        regular(path)?;
+        let whole = path.canonicalize().map_err(DataError::io("open", path))?;
+        if seen.contains(&whole) {
+            return Err(unfit(path, "it is named twice"));
+        }
+        seen.push(whole);
+    }
+    if seen.is_empty() {
+        return Err(unfit(Path::new("[]"), "no file is named"));
+    }
+    Ok(())
 }
 
 /// The file of labels that belongs to a file of images by its name.
@@ -175,6 +261,30 @@ mod tests {
             error.ends_with("pictures is a folder, not a regular file"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_folder_of_cifars_for_images_is_told_how_to_say_which_part() {
+        let folder = Folder::new();
+        fs::write(folder.path().join("test_batch.bin"), "").unwrap();
+        let error = open(&folder, "").unwrap_err().to_string();
+        assert!(error.contains("{ cifar = "), "{error}");
+        assert!(error.contains("split = \"train\""), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_is_named_twice_is_refused() {
+        let folder = Folder::new();
+        let file = folder.file(&[0; 3073]);
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let open = |files| Dataset::open(&Source::CifarFiles { files }, &folder.cache());
+        let error = open(vec![file, link]).unwrap_err().to_string();
+        assert!(
+            error.ends_with("link cannot be used as images of CIFAR-10: it is named twice"),
+            "{error}"
+        );
+        assert!(open(vec![]).is_err());
     }
 
     #[test]

@@ -10,9 +10,8 @@ pub struct KnownSet {
     /// The names of its classes.
     pub class_names: &'static [&'static str],
     pub(crate) files: &'static [KnownFile],
-    pub(crate) debian: Debian,
-    /// The web folder that holds its files.
-    pub(crate) address: &'static str,
+    pub(crate) debian: Option<Debian>,
+    pub(crate) address: Address,
 }
 
 /// A part of a data set.
@@ -20,8 +19,19 @@ pub struct KnownSet {
 pub struct Split {
     /// Its name in job files.
     pub name: &'static str,
-    pub(crate) images: &'static str,
-    pub(crate) labels: &'static str,
+    pub(crate) content: Content,
+}
+
+/// Which files make a part, and how they are read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Content {
+    /// A pair of IDX files.
+    Idx {
+        images: &'static str,
+        labels: &'static str,
+    },
+    /// Files in the binary format of CIFAR-10.
+    Cifar10 { files: &'static [&'static str] },
 }
 
 /// A file and what it decodes to.
@@ -40,19 +50,44 @@ pub(crate) struct Debian {
     pub(crate) folder: &'static str,
 }
 
+/// Where a set's files can be had from the web.
+#[derive(Debug)]
+pub(crate) enum Address {
+    /// A folder that holds them.
+    Folder(&'static str),
+    /// A gzipped tar archive of them.
+    Archive(Archive),
+}
+
+/// A gzipped tar archive.
+#[derive(Debug)]
+pub(crate) struct Archive {
+    pub(crate) address: &'static str,
+    pub(crate) bytes: u64,
+    pub(crate) sha256: &'static str,
+    /// The folder in the archive that holds the files.
+    pub(crate) folder: &'static str,
+}
+
 /// Every data set that is known.
-pub const KNOWN: &[KnownSet] = &[KnownSet {
+pub const KNOWN: &[KnownSet] = &[FASHION_MNIST, CIFAR_10];
+
+const FASHION_MNIST: KnownSet = KnownSet {
     name: "fashion-mnist",
     splits: &[
         Split {
             name: "train",
-            images: "train-images-idx3-ubyte.gz",
-            labels: "train-labels-idx1-ubyte.gz",
+            content: Content::Idx {
+                images: "train-images-idx3-ubyte.gz",
+                labels: "train-labels-idx1-ubyte.gz",
+            },
         },
         Split {
             name: "test",
-            images: "t10k-images-idx3-ubyte.gz",
-            labels: "t10k-labels-idx1-ubyte.gz",
+            content: Content::Idx {
+                images: "t10k-images-idx3-ubyte.gz",
+                labels: "t10k-labels-idx1-ubyte.gz",
+            },
         },
     ],
     class_names: &[
@@ -89,9 +124,87 @@ pub const KNOWN: &[KnownSet] = &[KnownSet {
             decoded_sha256: "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
         },
     ],
-    debian: Debian {
+    debian: Some(Debian {
         package: "dataset-fashion-mnist",
         folder: "usr/share/datasets/fashion-mnist",
-    },
-    address: "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
-}];
+    }),
+    address: Address::Folder("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"),
+};
+
+const CIFAR_10: KnownSet = KnownSet {
+    name: "cifar-10",
+    splits: &[
+        Split {
+            name: "train",
+            content: Content::Cifar10 {
+                files: &[
+                    "data_batch_1.bin",
+                    "data_batch_2.bin",
+                    "data_batch_3.bin",
+                    "data_batch_4.bin",
+                    "data_batch_5.bin",
+                ],
+            },
+        },
+        Split {
+            name: "test",
+            content: Content::Cifar10 {
+                files: &["test_batch.bin"],
+            },
+        },
+    ],
+    class_names: &[
+        "airplane",
+        "automobile",
+        "bird",
+        "cat",
+        "deer",
+        "dog",
+        "frog",
+        "horse",
+        "ship",
+        "truck",
+    ],
+    files: &[
+        cifar_10_file(
+            "data_batch_1.bin",
+            "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
+        ),
+        cifar_10_file(
+            "data_batch_2.bin",
+            "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
+        ),
+        cifar_10_file(
+            "data_batch_3.bin",
+            "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
+        ),
+        cifar_10_file(
+            "data_batch_4.bin",
+            "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
+        ),
+        cifar_10_file(
+            "data_batch_5.bin",
+            "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
+        ),
+        cifar_10_file(
+            "test_batch.bin",
+            "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
+        ),
+    ],
+    debian: None,
+    address: Address::Archive(Archive {
+        address: "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+        bytes: 170_052_171,
+        sha256: "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+        folder: "cifar-10-batches-bin",
+    }),
+};
+
+/// A file of 10,000 records.
+const fn cifar_10_file(name: &'static str, decoded_sha256: &'static str) -> KnownFile {
+    KnownFile {
+        name,
+        decoded_bytes: 30_730_000,
+        decoded_sha256,
+    }
+}

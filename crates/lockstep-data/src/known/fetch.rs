@@ -1,12 +1,14 @@
 //! The ways to a known data set. Each brings its files to a folder; whether they are the right ones
 //! is for the caller to check.
 
-use super::catalogue::KnownSet;
+use super::catalogue::{Address, Archive, Debian, KnownSet};
 use super::subprocess::run;
 use crate::file::shown;
+use crate::hex::hex;
+use sha2::{Digest, Sha256};
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -21,11 +23,15 @@ const UNPACK_LIMIT: Duration = Duration::from_secs(60);
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// How long a file may take from a web server.
 const TRANSFER_LIMIT: Duration = Duration::from_secs(300);
+/// How long an archive may take from a web server, as long as something of it comes.
+const ARCHIVE_LIMIT: Duration = Duration::from_secs(3600);
 
 /// A way to a known data set.
 pub(crate) struct Way {
     /// What it is, for people.
     pub(crate) name: &'static str,
+    /// Whether the set has such a place.
+    pub(crate) leads_to: fn(&KnownSet) -> bool,
     pub(crate) bring: Bring,
 }
 
@@ -37,14 +43,17 @@ type Bring = fn(&KnownSet, &Path, &mut dyn FnMut(&str)) -> Result<PathBuf, Strin
 pub(crate) const WAYS: &[Way] = &[
     Way {
         name: "the installed Debian package",
+        leads_to: |set| set.debian.is_some(),
         bring: from_installed_package,
     },
     Way {
         name: "the Debian package, unpacked without root",
+        leads_to: |set| set.debian.is_some(),
         bring: from_downloaded_package,
     },
     Way {
         name: "its public address",
+        leads_to: |_| true,
         bring: from_web,
     },
 ];
@@ -54,12 +63,18 @@ fn from_installed_package(
     _scratch: &Path,
     progress: &mut dyn FnMut(&str),
 ) -> Result<PathBuf, String> {
-    let folder = Path::new("/").join(set.debian.folder);
+    let debian = package_of(set)?;
+    let folder = Path::new("/").join(debian.folder);
     if !folder.is_dir() {
-        return Err(format!("{} is not installed", set.debian.package));
+        return Err(format!("{} is not installed", debian.package));
     }
     progress(&format!("copying {} from {}", set.name, shown(&folder)));
     Ok(folder)
+}
+
+fn package_of(set: &KnownSet) -> Result<&Debian, String> {
+    let none = || format!("there is no package of {}", set.name);
+    set.debian.as_ref().ok_or_else(none)
 }
 
 /// Downloads and unpacks the package, neither of which needs root: with the system's package lists,
@@ -69,7 +84,8 @@ fn from_downloaded_package(
     scratch: &Path,
     progress: &mut dyn FnMut(&str),
 ) -> Result<PathBuf, String> {
-    let package = set.debian.package;
+    let debian = package_of(set)?;
+    let package = debian.package;
     progress(&format!("downloading the Debian package {package}"));
     let download = |settings: &[OsString]| {
         let mut command = apt_get(settings, scratch);
@@ -94,7 +110,7 @@ fn from_downloaded_package(
         UNPACK_LIMIT,
     )
     .map_err(|error| error.to_string())?;
-    Ok(unpacked.join(set.debian.folder))
+    Ok(unpacked.join(debian.folder))
 }
 
 /// `apt-get` in the folder `folder`, impatient with servers that do not answer.
@@ -146,13 +162,25 @@ fn from_web(
     scratch: &Path,
     progress: &mut dyn FnMut(&str),
 ) -> Result<PathBuf, String> {
+    match &set.address {
+        Address::Folder(folder) => from_web_folder(set, folder, scratch, progress),
+        Address::Archive(archive) => from_web_archive(archive, scratch, progress),
+    }
+}
+
+fn from_web_folder(
+    set: &KnownSet,
+    folder: &str,
+    scratch: &Path,
+    progress: &mut dyn FnMut(&str),
+) -> Result<PathBuf, String> {
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .timeout_connect(Some(CONNECT_LIMIT))
         .timeout_global(Some(TRANSFER_LIMIT))
         .build()
         .into();
     for file in set.files {
-        let address = format!("{}/{}", set.address, file.name);
+        let address = format!("{folder}/{}", file.name);
         progress(&format!("downloading {address}"));
         let failed = |error: &dyn std::fmt::Display| format!("{address}: {error}");
         let mut response = agent.get(&address).call().map_err(|error| failed(&error))?;
@@ -162,4 +190,80 @@ fn from_web(
         io::copy(&mut limited.reader(), &mut target).map_err(|error| failed(&error))?;
     }
     Ok(scratch.to_owned())
+}
+
+/// Downloads an archive, and unpacks it if it is the published one.
+fn from_web_archive(
+    archive: &Archive,
+    scratch: &Path,
+    progress: &mut dyn FnMut(&str),
+) -> Result<PathBuf, String> {
+    let megabytes = archive.bytes / 1_000_000;
+    progress(&format!("downloading {} ({megabytes} MB)", archive.address));
+    let packed = scratch.join("archive.tar.gz");
+    run(&mut curl(archive, &packed), ARCHIVE_LIMIT)
+        .map_err(|error| format!("{}: {error}", archive.address))?;
+    let found = sha256_of(&packed).map_err(|error| error.to_string())?;
+    if found != archive.sha256 {
+        return Err(format!(
+            "{} gave another file than the published one: its SHA-256 is {found} instead of {}",
+            archive.address, archive.sha256
+        ));
+    }
+    let mut unpack = Command::new("tar");
+    unpack.arg("-xzf").arg(&packed).arg("-C").arg(scratch);
+    run(&mut unpack, UNPACK_LIMIT).map_err(|error| error.to_string())?;
+    Ok(scratch.join(archive.folder))
+}
+
+/// `curl` for an encrypted address: a system has it with the certificates it trusts, and what comes is
+/// checked by its hash anyway.
+fn curl(archive: &Archive, target: &Path) -> Command {
+    let mut command = Command::new("curl");
+    command.args(["--fail", "--silent", "--show-error", "--location"]);
+    command.args(["--proto", "=https", "--connect-timeout"]);
+    command.arg(CONNECT_LIMIT.as_secs().to_string());
+    // Ends when less than so many bytes a second came for so many seconds.
+    command.args(["--speed-limit", "1000", "--speed-time", "30"]);
+    command.args(["--max-filesize", &archive.bytes.to_string()]);
+    command.arg("--output").arg(target).arg(archive.address);
+    command
+}
+
+fn sha256_of(path: &Path) -> io::Result<String> {
+    let mut reader = BufReader::new(File::open(path)?);
+    let mut hash = Sha256::new();
+    loop {
+        let block = reader.fill_buf()?;
+        if block.is_empty() {
+            return Ok(hex(&hash.finalize()));
+        }
+        hash.update(block);
+        let read = block.len();
+        reader.consume(read);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_archive_that_cannot_be_had_is_named_by_its_address_with_the_reason() {
+        let archive = Archive {
+            address: "https://127.0.0.1:1/set.tar.gz",
+            bytes: 10,
+            sha256: "",
+            folder: "",
+        };
+        let scratch = tempfile::tempdir().unwrap();
+        let mut heard = Vec::new();
+        let mut progress = |message: &str| heard.push(message.to_owned());
+        let error = from_web_archive(&archive, scratch.path(), &mut progress).unwrap_err();
+        assert!(
+            error.starts_with("https://127.0.0.1:1/set.tar.gz: curl"),
+            "{error}"
+        );
+        assert_eq!(heard, ["downloading https://127.0.0.1:1/set.tar.gz (0 MB)"]);
+    }
 }
