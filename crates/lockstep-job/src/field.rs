@@ -221,8 +221,13 @@ impl<'a> Field<'a> {
 
     /// The elements of an array.
     pub(crate) fn items(&self) -> Option<Vec<Field<'a>>> {
+        self.items_or("an array")
+    }
+
+    /// The elements of an array, where `expected` says what else the value may be.
+    pub(crate) fn items_or(&self, expected: &str) -> Option<Vec<Field<'a>>> {
         let Value::Array(items) = &self.node.value else {
-            return self.wrong_type("an array");
+            return self.wrong_type(expected);
         };
         let field = |(i, node)| Field::new(node, format!("{}[{i}]", self.path), self.report);
         Some(items.iter().enumerate().map(field).collect())

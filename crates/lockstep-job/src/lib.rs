@@ -43,7 +43,7 @@ mod template;
 mod train;
 mod tree;
 
-pub use data::{Data, DataRef, KNOWN_DATASETS, Normalise, Validation};
+pub use data::{Augment, Data, DataRef, KNOWN_DATASETS, Normalise, Split, Validation};
 pub use diagnostic::{Diagnostic, printable};
 pub use error::JobError;
 pub use gang::{Gang, Transport};

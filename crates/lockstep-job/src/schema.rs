@@ -140,7 +140,14 @@ mod tests {
              shortcut = [{ kind = 'avg-pool', kernel = 2, stride = 2 }] }, \
              { kind = 'global-pool' }, { kind = 'flatten' }, { kind = 'linear' }]",
         );
-        for text in [example, &template, stack, &cnn, &resnet, &images] {
+        let cifar = stack.replace("{ images = 'a' }", "{ cifar = 'a', split = 'train' }");
+        let files = stack.replace(
+            "{ images = 'a' }",
+            "{ cifar = ['a', 'b'] }\naugment = { flip = true }",
+        );
+        for text in [
+            example, &template, stack, &cnn, &resnet, &images, &cifar, &files,
+        ] {
             assert_eq!(check(text), Vec::<String>::new());
             let job = Job::parse(Path::new("/x/job.toml"), text, &[], None);
             let job = job.unwrap_or_else(|error| panic!("{error}"));
@@ -161,6 +168,11 @@ mod tests {
             ("kind = \"mlp\"", "kind = \"mlp\"\nweights = 3"),
             ("dropout = 0.25", "dropout = 0.25\nlayers = []"),
             ("val_split = 0.0", "val_spit = 0.0"),
+            ("val_split = 0.0", "val = { cifar = 'x' }"),
+            ("val_split = 0.0", "val = { cifar = ['x'], split = 'test' }"),
+            ("val_split = 0.0", "val = { cifar = 'x', split = 'val' }"),
+            ("val_split = 0.0", "augment = { crop = 4 }"),
+            ("val_split = 0.0", "augment = { crop_padding = -4 }"),
         ] {
             let text = example.replace(right, wrong);
             assert_ne!(text, example, "{right}");

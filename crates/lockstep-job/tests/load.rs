@@ -1,8 +1,8 @@
 //! From a file on disk, and what the command line says, to a job.
 
 use lockstep_job::{
-    DataRef, Job, JobError, LayerSpec, Network, Optimizer, Override, Pair, Schedule, Train,
-    Transport, Validation, template,
+    Augment, DataRef, Job, JobError, LayerSpec, Network, Optimizer, Override, Pair, Schedule,
+    Split, Train, Transport, Validation, template,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,6 +52,14 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
     );
     assert_eq!(job.data.validation, Validation::Split(0.0));
     assert_eq!((job.data.test, job.data.normalise), (None, None));
+    assert_eq!(job.data.augment, None);
+    let augment = |text: &str| parse(MINIMAL, &[text], None).data.augment;
+    let flip = Augment {
+        crop_padding: 0,
+        flip: true,
+    };
+    assert_eq!(augment("data.augment.flip=true"), Some(flip));
+    assert_eq!(augment("data.augment={}"), Some(Augment::default()));
     assert_eq!(job.run.store, Path::new("/jobs/runs"));
     assert_eq!(
         (job.gang.transport, job.gang.deadline_s),
@@ -188,6 +196,15 @@ fn relative_paths_are_taken_from_the_jobs_folder_and_known_names_are_not_paths()
     );
     assert_eq!(job.data.test, Some(idx("/jobs/a:b", None)));
     assert_eq!(job.run.store, Path::new("/jobs/../out"));
+    let sets = [
+        "data.train={ cifar = \"batches\", split = \"train\" }",
+        "data.test={ cifar = [\"a.bin\", \"/b.bin\"] }",
+    ];
+    let job = parse(MINIMAL, &sets, None);
+    let (folder, split) = ("/jobs/batches".into(), Split::Train);
+    assert_eq!(job.data.train, DataRef::CifarFolder { folder, split });
+    let files = vec!["/jobs/a.bin".into(), "/b.bin".into()];
+    assert_eq!(job.data.test, Some(DataRef::CifarFiles { files }));
     let known = parse(MINIMAL, &[], None).data.train;
     let (name, split) = ("fashion-mnist".into(), "train".into());
     assert_eq!(known, DataRef::Known { name, split });
@@ -301,12 +318,18 @@ fn layers_of_a_stack_get_pytorchs_defaults() {
 #[test]
 fn rows_are_in_the_files_order_with_paths_that_can_be_set() {
     let stack = "model={ layers = [{ kind = \"relu\" }, { kind = \"linear\", out = 2 }] }";
-    let rows = parse(MINIMAL, &[stack], None).rows();
+    let test = "data.test={ cifar = \"/c\", split = \"test\" }";
+    let sets = [stack, test, "data.augment={ crop_padding = 4 }"];
+    let rows = parse(MINIMAL, &sets, None).rows();
     let shown: Vec<String> = rows.iter().map(|(k, v)| format!("{k}: {v}")).collect();
     let expected = [
         "name: x",
         "data.train: fashion-mnist:train",
         "data.val_split: 0.0",
+        "data.test.cifar: /c",
+        "data.test.split: test",
+        "data.augment.crop_padding: 4",
+        "data.augment.flip: false",
         "model.kind: stack",
         "model.layers[0]: { kind = \"relu\" }",
         "model.layers[1]: { kind = \"linear\", out = 2 }",

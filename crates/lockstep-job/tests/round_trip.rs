@@ -1,8 +1,8 @@
 //! A job is the same job after it was written down and read again.
 
 use lockstep_job::{
-    Data, DataRef, Gang, Job, LayerSpec, Model, Network, Normalise, Optimizer, Pair, Run, Schedule,
-    Train, Transport, Validation,
+    Augment, Data, DataRef, Gang, Job, LayerSpec, Model, Network, Normalise, Optimizer, Pair, Run,
+    Schedule, Split, Train, Transport, Validation,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -20,6 +20,13 @@ fn data_ref() -> impl Strategy<Value = DataRef> {
                 images: images.into(),
                 labels: labels.map(PathBuf::from),
             }
+        }),
+        ("/[a-zé:/ ~'\"]{1,9}", any::<bool>()).prop_map(|(folder, train)| DataRef::CifarFolder {
+            folder: folder.into(),
+            split: if train { Split::Train } else { Split::Test },
+        }),
+        vec("/[a-zé:/ ~'\"]{1,9}", 1..4).prop_map(|files| DataRef::CifarFiles {
+            files: files.into_iter().map(PathBuf::from).collect(),
         }),
     ]
 }
@@ -167,6 +174,7 @@ prop_compose! {
         (lanes, workers) in (1..9usize).prop_flat_map(|lanes| (Just(lanes), 1..=lanes)),
         seed in 0..=i64::MAX as u64,
         normalise in option::of((-9.0..9.0, 1e-9..9.0)),
+        augment in option::of((0..9usize, any::<bool>())),
         deadline_s in 1e-9..600.0,
         store in "/[a-zé: ]{1,9}",
     ) -> Job {
@@ -176,9 +184,10 @@ prop_compose! {
             mean: vec![mean],
             std: vec![std],
         });
+        let augment = augment.map(|(crop_padding, flip)| Augment { crop_padding, flip });
         Job {
             name: "x".into(),
-            data: Data { train, validation, test, normalise },
+            data: Data { train, validation, test, normalise, augment },
             model,
             train: Train { epochs: 3, batch: 64, optimizer, schedule, clip_norm, workers, lanes, threads: 2, seed },
             run: Run { store: store.into() },

@@ -9,6 +9,8 @@ use lockstep_nn::{Batch, Buffer};
 pub(crate) struct Batches {
     order: EpochOrder,
     seed: u64,
+    /// The run's step that the epoch begins with.
+    first_step: u64,
     /// Samples of a full batch.
     batch: usize,
     sample_len: usize,
@@ -26,6 +28,7 @@ impl Batches {
         Self {
             order: EpochOrder::of_subset(seed, 1, sets.train_indices.clone()),
             seed,
+            first_step: 0,
             batch,
             sample_len,
             inputs: Buffer::zeros(batch * sample_len),
@@ -38,6 +41,8 @@ impl Batches {
     /// Draws the order of an epoch, counted from 1.
     pub(crate) fn begin(&mut self, epoch: u32) {
         self.order.fill(self.seed, epoch);
+        let steps = self.order.indices().len().div_ceil(self.batch) as u64;
+        self.first_step = u64::from(epoch - 1) * steps;
     }
 
     /// Makes the rows of all of the program's lanes ready, for step `step` of the epoch.
@@ -51,12 +56,17 @@ impl Batches {
             let samples = &batch[work.rows.clone()];
             self.samples[rows.clone()].copy_from_slice(samples);
             let inputs = &mut self.inputs[rows.start * self.sample_len..rows.end * self.sample_len];
-            sets.train.gather(
-                samples,
-                &sets.normaliser,
-                inputs,
-                &mut self.labels[rows.clone()],
-            );
+            let labels = &mut self.labels[rows.clone()];
+            match &sets.augmenter {
+                None => sets.train.gather(samples, &sets.normaliser, inputs, labels),
+                Some(augmenter) => sets.train.gather_augmented(
+                    samples,
+                    &sets.normaliser,
+                    (augmenter, self.first_step + step),
+                    inputs,
+                    labels,
+                ),
+            }
             row = rows.end;
             self.lanes.push(rows);
         }

@@ -2,7 +2,7 @@
 
 use crate::TrainError;
 use crate::spec;
-use lockstep_data::{Dataset, Normaliser, split};
+use lockstep_data::{Augment, Augmenter, Dataset, Normaliser, split};
 use lockstep_job::{DataRef, Job, Validation};
 use lockstep_store::CacheDir;
 
@@ -17,6 +17,8 @@ pub(crate) struct Sets {
     val: Option<Dataset>,
     pub(crate) test: Option<Dataset>,
     pub(crate) normaliser: Normaliser,
+    /// Varies the images that are trained on, and those alone.
+    pub(crate) augmenter: Option<Augmenter>,
 }
 
 impl Sets {
@@ -49,6 +51,13 @@ impl Sets {
             Some(normalise) => Normaliser::new(&normalise.mean, &normalise.std, channels)?,
             None => Normaliser::identity(channels),
         };
+        let augmenter = job.data.augment.as_ref().map(|augment| {
+            let augment = Augment {
+                crop_padding: augment.crop_padding,
+                flip: augment.flip,
+            };
+            Augmenter::new(augment, train.shape(), job.train.seed)
+        });
         Ok(Self {
             train,
             train_indices,
@@ -56,6 +65,7 @@ impl Sets {
             val,
             test,
             normaliser,
+            augmenter: augmenter.transpose()?,
         })
     }
 

@@ -1,9 +1,9 @@
 //! The job file's words in the terms of the model: layers, optimizer, schedule, sources of data.
 
 use crate::TrainError;
-use lockstep_data::Source;
+use lockstep_data::{CifarSplit, Source};
 use lockstep_job::{
-    DataRef, Job, LayerSpec as JobLayer, Optimizer as JobOptimizer, Schedule as JobSchedule,
+    DataRef, Job, LayerSpec as JobLayer, Optimizer as JobOptimizer, Schedule as JobSchedule, Split,
 };
 use lockstep_nn::{Decay, LayerSpec, NamedLayer, Optimizer, Schedule};
 
@@ -99,6 +99,16 @@ pub(crate) fn source(reference: &DataRef) -> Source {
             images: images.clone(),
             labels: labels.clone(),
             class_names: None,
+        },
+        DataRef::CifarFolder { folder, split } => Source::CifarFolder {
+            folder: folder.clone(),
+            split: match split {
+                Split::Train => CifarSplit::Train,
+                Split::Test => CifarSplit::Test,
+            },
+        },
+        DataRef::CifarFiles { files } => Source::CifarFiles {
+            files: files.clone(),
         },
     }
 }
