@@ -129,14 +129,15 @@ impl Model {
         sum
     }
 
-    /// The loss over some rows with the running statistics and without dropout.
+    /// Adds to `sum` the loss over some rows with the running statistics and without dropout. Rows are
+    /// added one by one: the sum over a set does not depend on how many are handed in at a time.
     ///
     /// # Panics
     /// As [`Model::gradient`].
-    pub fn evaluate(&mut self, state: &[f32], batch: Batch<'_>) -> LossSum {
+    pub fn evaluate(&mut self, state: &[f32], batch: Batch<'_>, sum: &mut LossSum) {
         let rows = batch.labels.len();
         self.forward(Pass::Evaluate, state, batch.inputs, rows);
-        loss::evaluate(&self.logits[..rows * self.classes()], batch.labels)
+        loss::evaluate(&self.logits[..rows * self.classes()], batch.labels, sum);
     }
 
     fn forward(&mut self, pass: Pass<'_>, state: &[f32], inputs: &[f32], rows: usize) {

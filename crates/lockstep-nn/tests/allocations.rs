@@ -1,6 +1,8 @@
 //! A step allocates nothing: every buffer is planned when a model is built.
 
-use lockstep_nn::{Batch, Collect, Dims, LayerSpec, Model, NamedLayer, Optimizer, Step, optimizer};
+use lockstep_nn::{
+    Batch, Collect, Dims, LayerSpec, LossSum, Model, NamedLayer, Optimizer, Step, optimizer,
+};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -105,7 +107,9 @@ fn a_step_and_an_evaluation_allocate_nothing() {
         adam.at(number, 1e-3)
             .apply(parameters, gradient, [first, second]);
         optimizer::blend(statistics, observed, 0.1);
-        assert!(model.evaluate(&trained, batch).loss.is_finite());
+        let mut sum = LossSum::default();
+        model.evaluate(&trained, batch, &mut sum);
+        assert!(sum.loss.is_finite());
     };
     step(0, ROWS);
     // A full batch and a short one.

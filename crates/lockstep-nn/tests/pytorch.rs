@@ -56,7 +56,8 @@ fn models_agree_with_pytorch() {
             labels: &case.labels,
         };
 
-        let evaluated = model.evaluate(&state, batch);
+        let mut evaluated = LossSum::default();
+        model.evaluate(&state, batch, &mut evaluated);
         let what = format!("{}, evaluated", case.name);
         case.evaluated.assert_agrees(&what, evaluated);
 

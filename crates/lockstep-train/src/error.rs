@@ -15,8 +15,13 @@ pub enum TrainError {
     Data(#[from] DataError),
 
     /// The model cannot be built.
-    #[error("[model]: {0}")]
-    Model(#[from] NnError),
+    #[error("{key}: {source}")]
+    Model {
+        /// The key of the job file.
+        key: String,
+        /// What cannot be built, and why.
+        source: NnError,
+    },
 
     /// The gang fell apart.
     #[error(transparent)]
@@ -31,6 +36,15 @@ pub enum TrainError {
     Misfit {
         /// The key of the job file.
         key: &'static str,
+        /// What was found, and what would be right.
+        reason: String,
+    },
+
+    /// The weights to begin with cannot be used.
+    #[error("model.weights: cannot begin with {path}: {reason}")]
+    Pretrained {
+        /// The file.
+        path: PathBuf,
         /// What was found, and what would be right.
         reason: String,
     },

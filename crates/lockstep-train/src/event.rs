@@ -37,6 +37,11 @@ pub enum Event {
     Epoch(EpochResult),
     /// One line that a worker wrote to its standard output or error.
     Log(LogLine),
+    /// Something that is as it should be, but that a person may not expect.
+    Note {
+        /// What it is, as a sentence.
+        message: String,
+    },
     /// Something that a person should know but that does not end the run.
     Warning {
         /// What it is, as a sentence.

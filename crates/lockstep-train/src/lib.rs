@@ -11,8 +11,10 @@ mod evaluate;
 pub mod event;
 mod factors;
 mod lanes;
+mod network;
 mod numerics;
 mod prepare;
+mod pretrained;
 mod replica;
 mod reporter;
 mod sets;
@@ -23,4 +25,4 @@ mod weights;
 pub mod worker;
 
 pub use error::TrainError;
-pub use prepare::{LayerLine, MemoryEstimate, Prepared, check_resume, prepare};
+pub use prepare::{LayerLine, MemoryEstimate, Prepared, check_resume, check_start, prepare};

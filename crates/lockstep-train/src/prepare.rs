@@ -2,8 +2,10 @@
 //! model laid out, the exchange planned.
 
 use crate::TrainError;
-use crate::evaluate::BLOCK;
+use crate::evaluate::rows_at_once;
 use crate::factors::{share_lengths, worth_factoring};
+use crate::network;
+use crate::pretrained;
 use crate::sets::Sets;
 use crate::snapshot::Snapshot;
 use crate::spec;
@@ -85,7 +87,7 @@ pub fn prepare(
     progress: &mut dyn FnMut(&str),
 ) -> Result<Prepared, TrainError> {
     let sets = Sets::open(job, cache, progress)?;
-    let model = model_for(job, &sets, 1)?;
+    let (model, workspace) = smallest_model(job, &sets)?;
     check(job, &sets, &model)?;
     let layout = model.layout();
     let (plan, _) = exchange_plan(job, &sets, layout)?;
@@ -100,9 +102,10 @@ pub fn prepare(
     // Replica, optimizer planes, best weights, and gradients: partial sums and lanes kept aside.
     let depth = usize::BITS as usize - plan.lanes_of(0).len().leading_zeros() as usize;
     let vectors = 2 + optimizer.planes() + partials + depth;
-    let rows = largest_lane(job, &sets).max(BLOCK);
-    let workspace = model.workspace_bytes() * rows;
-    let inputs = (full_batch(job, &sets) + BLOCK) * sets.train.sample_len();
+    let lane = largest_lane(job, &sets);
+    let evaluation = rows_at_once(lane, workspace.row);
+    let workspace = workspace.bytes(lane.max(evaluation));
+    let inputs = (full_batch(job, &sets) + evaluation) * sets.train.sample_len();
     let solo = plan.workers() == 1;
     Ok(Prepared {
         train_samples: sets.train_indices.len(),
@@ -126,6 +129,21 @@ pub fn prepare(
     })
 }
 
+/// Checks that `job` can begin with the weights that it names, and returns what a person should know about
+/// that.
+///
+/// # Errors
+/// When they are missing, damaged or do not fit the model.
+pub fn check_start(job: &Job, cache: &CacheDir) -> Result<Vec<String>, TrainError> {
+    let Some(path) = &job.model.weights else {
+        return Ok(Vec::new());
+    };
+    let sets = Sets::open(job, cache, &mut |_| {})?;
+    let model = model_for(job, &sets, 1)?;
+    let begin = pretrained::read(path, &model, job.train.seed)?;
+    Ok(begin.note.into_iter().collect())
+}
+
 /// Checks that `job` can go on from the state that an interrupted run left.
 ///
 /// # Errors
@@ -136,16 +154,48 @@ pub fn check_resume(job: &Job, state: &Path, cache: &CacheDir) -> Result<(), Tra
     Snapshot::read(state, job, &sets, len).map(drop)
 }
 
-/// The job's model for lanes and evaluation blocks of at most `rows`.
-pub(crate) fn model_for(job: &Job, sets: &Sets, rows: usize) -> Result<Model, TrainError> {
-    let layers = spec::layers(job, sets.train.classes())?;
+/// The job's model for its lanes and for evaluation, and how many rows that may compute at a time.
+pub(crate) fn working_model(job: &Job, sets: &Sets) -> Result<(Model, usize), TrainError> {
+    let (_, workspace) = smallest_model(job, sets)?;
+    let lane = largest_lane(job, sets);
+    let evaluation = rows_at_once(lane, workspace.row);
+    Ok((model_for(job, sets, lane.max(evaluation))?, evaluation))
+}
+
+/// Bytes that a model works in.
+struct Workspace {
+    /// With one row.
+    first: usize,
+    /// More with every further one.
+    row: usize,
+}
+
+impl Workspace {
+    fn bytes(&self, rows: usize) -> usize {
+        self.first + rows.saturating_sub(1) * self.row
+    }
+}
+
+/// The job's model for one row, and what more rows would take.
+fn smallest_model(job: &Job, sets: &Sets) -> Result<(Model, Workspace), TrainError> {
+    let model = model_for(job, sets, 1)?;
+    let first = model.workspace_bytes();
+    let row = model_for(job, sets, 2)?
+        .workspace_bytes()
+        .saturating_sub(first);
+    Ok((model, Workspace { first, row }))
+}
+
+/// The job's model for at most so many rows at a time.
+fn model_for(job: &Job, sets: &Sets, rows: usize) -> Result<Model, TrainError> {
+    let layers = network::layers(&job.model.network, sets.train.classes());
     let [channels, height, width] = sets.train.shape();
     let input = Dims {
         height,
         width,
         channels,
     };
-    Ok(Model::new(&layers, input, rows)?)
+    Model::new(&layers, input, rows).map_err(|error| network::refusal(&job.model.network, error))
 }
 
 /// Who exchanges what with whom, and the layers whose factors are exchanged instead of their gradient.

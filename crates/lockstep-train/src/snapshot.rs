@@ -4,6 +4,7 @@
 //! the sums of the epoch in progress: a run that loads this gives the bits of one never interrupted.
 
 use crate::TrainError;
+use crate::pretrained;
 use crate::sets::Sets;
 use crate::spec;
 use crate::weights::{self, write_safetensors};
@@ -11,7 +12,7 @@ use lockstep_job::Job;
 use lockstep_nn::LossSum;
 use safetensors::SafeTensors;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::Path;
 
 const VERSION: u32 = 1;
@@ -49,6 +50,8 @@ pub(crate) struct Snapshot {
     pub(crate) state: Vec<f32>,
     pub(crate) planes: [Vec<f32>; 2],
     pub(crate) best: Option<Best>,
+    /// SHA-256 of the file of weights that the run began with.
+    pub(crate) pretrained: Option<String>,
 }
 
 /// The part of a snapshot that is not tensors. Floats travel as bits: JSON would round them.
@@ -92,7 +95,7 @@ impl Snapshot {
             best_loss_bits: self.best.as_ref().map_or(0, |best| best.loss.to_bits()),
             seconds: self.position.seconds_before,
             sha256: self.sha256(),
-            contract: contract(job, sets),
+            contract: contract(job, sets, json!(self.pretrained)),
         };
         let header = serde_json::to_string(&header).map_err(|error| TrainError::Weights {
             path: path.to_owned(),
@@ -139,7 +142,9 @@ impl Snapshot {
                 "its format is {found}, and this program reads {VERSION}"
             )));
         }
-        let differences = differences("", &header.contract, &contract(job, sets));
+        let pretrained = &header.contract["model"]["weights"];
+        let same = contract(job, sets, pretrained_now(job, pretrained));
+        let differences = differences("", &header.contract, &same);
         if !differences.is_empty() {
             let list = differences.join("; ");
             return Err(refused(format!(
@@ -212,6 +217,7 @@ impl Snapshot {
             state: vector("state")?,
             planes: [plane(0)?, plane(1)?],
             best,
+            pretrained: pretrained.as_str().map(str::to_owned),
         };
         if snapshot.sha256() != header.sha256 {
             return Err(refused(
@@ -223,9 +229,9 @@ impl Snapshot {
 }
 
 /// What decides the result's bits: data, model and training, without what may change between the parts
-/// of a run.
-fn contract(job: &Job, sets: &Sets) -> Value {
-    let mut value = serde_json::json!({
+/// of a run. Of the weights that it began with only the contents matter, not where they lie.
+fn contract(job: &Job, sets: &Sets, pretrained: Value) -> Value {
+    let mut value = json!({
         "data": job.data,
         "model": job.model,
         "train": job.train,
@@ -235,6 +241,7 @@ fn contract(job: &Job, sets: &Sets) -> Value {
         job.train.schedule,
         lockstep_job::Schedule::Cosine { steps: None, .. }
     );
+    value["model"]["weights"] = pretrained;
     if let Some(train) = value["train"].as_object_mut() {
         train.remove("workers");
         train.remove("threads");
@@ -243,6 +250,19 @@ fn contract(job: &Job, sets: &Sets) -> Value {
         }
     }
     value
+}
+
+/// The weights that the job begins with now, as [`contract`] holds them. A run that went on from them
+/// does not need them any more: the file may be gone.
+fn pretrained_now(job: &Job, before: &Value) -> Value {
+    match &job.model.weights {
+        None => Value::Null,
+        Some(path) => match pretrained::sha256_of(path) {
+            Some(sha256) => json!(sha256),
+            None if before.is_string() => before.clone(),
+            None => json!(path),
+        },
+    }
 }
 
 /// The keys in which two values differ, with both values.

@@ -6,15 +6,15 @@
 
 use crate::batches::Batches;
 use crate::control::{Assignment, Finished, FromWorker};
-use crate::evaluate::{BLOCK, Evaluator};
+use crate::evaluate::Evaluator;
 use crate::event::{EpochResult, Metrics};
 use crate::lanes::LaneProgram;
-use crate::prepare::{exchange_plan, full_batch, largest_lane, model_for, steps_per_epoch};
+use crate::prepare::{exchange_plan, full_batch, steps_per_epoch, working_model};
 use crate::replica::{GangReplica, StepPlan};
 use crate::reporter::Reporter;
 use crate::sets::{Sets, all_indices};
 use crate::snapshot::{Best, Position, Snapshot};
-use crate::{TrainError, numerics, spec, weights};
+use crate::{TrainError, numerics, pretrained, spec, weights};
 use lockstep_gang::{Abort, Collective, Plan};
 use lockstep_job::Job;
 use lockstep_nn::{LossSum, Model, Optimizer, Schedule, Step};
@@ -40,6 +40,8 @@ pub(crate) struct Trainer {
     programs: [LaneProgram; 2],
     position: Position,
     best: Option<Best>,
+    /// SHA-256 of the file of weights that the run began with.
+    pretrained: Option<String>,
     test: Option<Metrics>,
     clock: Clock,
 }
@@ -63,7 +65,7 @@ impl Trainer {
     ) -> Result<Self, TrainError> {
         let job = assignment.job.clone();
         let sets = Sets::open(&job, cache, &mut |_| {})?;
-        let model = model_for(&job, &sets, largest_lane(&job, &sets).max(BLOCK))?;
+        let (model, evaluation_rows) = working_model(&job, &sets)?;
         let layout = model.layout();
         let (plan, factored) = exchange_plan(&job, &sets, layout)?;
         let samples = sets.train_indices.len();
@@ -79,13 +81,20 @@ impl Trainer {
             Some(path) => Some(Snapshot::read(path, &job, &sets, layout.len())?),
             None => None,
         };
-        let state = match &snapshot {
-            Some(snapshot) => snapshot.state.clone(),
-            None => model.initial_state(job.train.seed),
+        let (state, pretrained) = match (&snapshot, &job.model.weights) {
+            (Some(snapshot), _) => (snapshot.state.clone(), snapshot.pretrained.clone()),
+            (None, Some(path)) => {
+                let begin = pretrained::read(path, &model, job.train.seed)?;
+                (begin.state, Some(begin.sha256))
+            }
+            (None, None) => (model.initial_state(job.train.seed), None),
         };
         let lanes = plan.lanes();
         let mut collective = join(plan)?;
         numerics::agree(&mut *collective)?;
+        if let (Some(path), Some(sha256)) = (&job.model.weights, &pretrained) {
+            pretrained::agree(&mut *collective, path, sha256)?;
+        }
         let clip = job.train.clip_norm;
         let aside = programs[0].aside.max(programs[1].aside);
         let mut replica = GangReplica::new(
@@ -113,7 +122,7 @@ impl Trainer {
             test_indices: sets.test.as_ref().map(all_indices).unwrap_or_default(),
             schedule: spec::schedule(&job, steps_per_epoch),
             batches: Batches::new(&sets, job.train.seed, job.train.batch),
-            evaluator: Evaluator::new(sets.train.sample_len()),
+            evaluator: Evaluator::new(sets.train.sample_len(), evaluation_rows),
             test: None,
             clock: Clock::default(),
             steps_per_epoch,
@@ -121,6 +130,7 @@ impl Trainer {
             programs,
             position,
             best,
+            pretrained,
             replica,
             model,
             sets,
@@ -384,6 +394,7 @@ impl Trainer {
                 state: self.replica.state.to_vec(),
                 planes: self.replica.planes.each_ref().map(|plane| plane.to_vec()),
                 best: self.best.clone(),
+                pretrained: self.pretrained.clone(),
             };
             snapshot.write(&self.run.state(), &self.job, &self.sets)?;
             let (sets, state) = (&self.sets, &self.replica.state);

@@ -4,7 +4,7 @@
 use crate::TrainError;
 use crate::sets::Sets;
 use lockstep_job::Job;
-use lockstep_nn::{Model, Order, Tensor};
+use lockstep_nn::Model;
 use lockstep_store::{RunDir, write_atomic};
 use safetensors::tensor::{Dtype, TensorView};
 use serde::Serialize;
@@ -42,10 +42,13 @@ pub(crate) fn sha256(state: &[f32]) -> String {
         }
         hash.update(&bytes[..4 * piece.len()]);
     }
-    hash.finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hex(hash.finalize())
+}
+
+/// A hash as people write it.
+pub(crate) fn hex(hash: impl AsRef<[u8]>) -> String {
+    let bytes = hash.as_ref().iter();
+    bytes.map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Writes the model's folder of a run.
@@ -62,7 +65,7 @@ pub(crate) fn write_model(
         (
             tensor.name.clone(),
             tensor.shape.clone(),
-            torch_order(tensor, state),
+            tensor.to_torch(&state[tensor.range.clone()]),
         )
     });
     write_safetensors(&run.weights(), tensors.collect(), None)?;
@@ -106,18 +109,4 @@ pub(crate) fn write_safetensors(
     let metadata = metadata.map(|(key, value)| HashMap::from([(key.to_owned(), value)]));
     let file = safetensors::serialize(views, metadata).map_err(|error| wrong(&error))?;
     Ok(write_atomic(path, &file)?)
-}
-
-/// A tensor's numbers in the order that PyTorch has them.
-fn torch_order(tensor: &Tensor, state: &[f32]) -> Vec<f32> {
-    let ours = &state[tensor.range.clone()];
-    match tensor.order {
-        Order::AsIs => ours.to_vec(),
-        Order::Transposed => {
-            let [rows, columns] = [tensor.shape[0], tensor.shape[1]];
-            (0..rows * columns)
-                .map(|at| ours[at % columns * rows + at / columns])
-                .collect()
-        }
-    }
 }

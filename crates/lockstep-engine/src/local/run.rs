@@ -72,9 +72,14 @@ fn try_run(request: &RunRequest, events: &mut dyn FnMut(Event)) -> Result<RunRes
         events(Event::Preparing { message });
     };
     let prepared = lockstep_train::prepare(job, &request.cache, &mut progress)?;
-    if let Some((run, _)) = &resumed {
-        lockstep_train::check_resume(job, &run.state(), &request.cache)
-            .map_err(EngineError::Resume)?;
+    match &resumed {
+        Some((run, _)) => lockstep_train::check_resume(job, &run.state(), &request.cache)
+            .map_err(EngineError::Resume)?,
+        None => {
+            for message in lockstep_train::check_start(job, &request.cache)? {
+                events(Event::Note { message });
+            }
+        }
     }
     if request.stop.get() != Stop::No {
         return Ok(unstarted(request, Status::Interrupted));

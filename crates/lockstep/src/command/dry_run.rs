@@ -11,22 +11,26 @@ use std::process::ExitCode;
 pub(crate) fn run(job: &Job, as_json: bool) -> anyhow::Result<ExitCode> {
     let cache = CacheDir::locate()?;
     let prepared = lockstep_train::prepare(job, &cache, &mut |message| eprintln!("{message}"))?;
+    let notes = lockstep_train::check_start(job, &cache)?;
     RunDir::check_store(&job.run.store)?;
     let text = if as_json {
-        format!("{}\n", json_plan(job, &prepared))
+        format!("{}\n", json_plan(job, &prepared, &notes))
     } else {
-        words_plan(job, &prepared)
+        words_plan(job, &prepared, &notes)
     };
     super::print(text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn words_plan(job: &Job, prepared: &Prepared) -> String {
+fn words_plan(job: &Job, prepared: &Prepared, notes: &[String]) -> String {
     let frame = Frame::Rounded;
     let layers = layers(prepared, frame);
     let pairs = facts(job, prepared);
     let facts = Table::for_pairs(&pairs, frame, 100).pairs(&pairs);
     let mut text = layers.join("\n") + "\n\n" + &facts.join("\n") + "\n";
+    for note in notes {
+        text += &format!("\n{note}\n");
+    }
     text += "\nnothing was started; without --dry-run this would train\n";
     text
 }
@@ -107,7 +111,7 @@ fn facts(job: &Job, prepared: &Prepared) -> Vec<(String, String)> {
     pairs.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
-fn json_plan(job: &Job, prepared: &Prepared) -> serde_json::Value {
+fn json_plan(job: &Job, prepared: &Prepared, notes: &[String]) -> serde_json::Value {
     let train = &job.train;
     let lanes: Vec<usize> = (0..train.workers)
         .map(|rank| tree::lanes_of(rank, train.workers, train.lanes).len())
@@ -127,5 +131,6 @@ fn json_plan(job: &Job, prepared: &Prepared) -> serde_json::Value {
             "shared_bytes": prepared.memory.shared_bytes,
         },
         "layers": prepared.layers,
+        "notes": notes,
     })
 }

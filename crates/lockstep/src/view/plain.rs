@@ -79,7 +79,9 @@ impl<W: Write> View for Plain<W> {
             return Ok(());
         }
         match event {
-            Event::Preparing { message } => writeln!(self.out, "{message}")?,
+            Event::Preparing { message } | Event::Note { message } => {
+                writeln!(self.out, "{message}")?;
+            }
             Event::Started(started) => self.started(started)?,
             Event::Worker { rank, pid } if self.options.verbose => {
                 writeln!(self.out, "worker {rank} joined, pid {pid}")?;

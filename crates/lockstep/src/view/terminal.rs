@@ -177,6 +177,7 @@ impl View for Terminal {
         }
         match event {
             Event::Preparing { message } => self.spin(message.clone()),
+            Event::Note { message } => self.say(message.clone())?,
             Event::Started(started) => self.begin(started)?,
             Event::Worker { rank, pid } if self.options.verbose => {
                 self.say(

@@ -1,0 +1,365 @@
+//! Weights that a run begins with: a safetensors file under the names and in the layout of a PyTorch
+//! `state_dict`, such as [`write_model`](crate::weights::write_model) and PyTorch write.
+//!
+//! Every tensor of the model must be in the file, in its shape, and nothing else; what PyTorch counts in
+//! `num_batches_tracked` nobody needs. One exception makes fine-tuning easy: a last layer for another
+//! number of classes is left as it was drawn.
+
+use crate::TrainError;
+use crate::weights::hex;
+use lockstep_gang::Collective;
+use lockstep_nn::{Model, Tensor};
+use safetensors::tensor::{Dtype, TensorView};
+use safetensors::{SafeTensorError, SafeTensors};
+use sha2::{Digest, Sha256};
+use std::path::Path;
+
+/// What a run begins with.
+pub(crate) struct Pretrained {
+    /// The state vector.
+    pub(crate) state: Vec<f32>,
+    /// SHA-256 of the file.
+    pub(crate) sha256: String,
+    /// What a person should know about how the file was used.
+    pub(crate) note: Option<String>,
+}
+
+/// Reads the file at `path` for a model whose other weights are drawn from `seed`.
+pub(crate) fn read(path: &Path, model: &Model, seed: u64) -> Result<Pretrained, TrainError> {
+    let refused = |reason: String| TrainError::Pretrained {
+        path: path.to_owned(),
+        reason,
+    };
+    let bytes = contents(path).map_err(&refused)?;
+    let file =
+        SafeTensors::deserialize(&bytes).map_err(|error| refused(unreadable(&bytes, error)))?;
+    let tensors = &model.layout().tensors;
+    check_names(&file, tensors).map_err(&refused)?;
+    let head = model.summary().last().map_or("", |layer| &layer.name);
+    let other_classes = classes_of_other_head(&file, tensors, head);
+    let mut state = model.initial_state(seed);
+    for tensor in tensors {
+        if other_classes.is_some() && belongs_to(tensor, head) {
+            continue;
+        }
+        let of_tensor = |reason: String| refused(format!("`{}` {reason}", tensor.name));
+        let view = file.tensor(&tensor.name);
+        let view = view.map_err(|error| of_tensor(format!("cannot be read: {error}")))?;
+        if view.shape() != tensor.shape {
+            let (found, expected) = (view.shape(), &tensor.shape);
+            return Err(of_tensor(format!(
+                "has the shape {found:?}, and the model's has {expected:?}"
+            )));
+        }
+        let numbers = numbers(&view).map_err(of_tensor)?;
+        state[tensor.range.clone()].copy_from_slice(&tensor.from_torch(&numbers));
+    }
+    let note = other_classes.map(|classes| {
+        format!(
+            "{} is of {classes} classes, this model of {}: its last layer, `{head}`, begins anew",
+            path.display(),
+            model.classes()
+        )
+    });
+    Ok(Pretrained {
+        state,
+        sha256: sha256(&bytes),
+        note,
+    })
+}
+
+/// SHA-256 of the file at `path`, if it is there.
+pub(crate) fn sha256_of(path: &Path) -> Option<String> {
+    contents(path).ok().map(|bytes| sha256(&bytes))
+}
+
+/// Refuses a gang whose members read different files under the same name.
+pub(crate) fn agree(
+    collective: &mut dyn Collective,
+    path: &Path,
+    sha256: &str,
+) -> Result<(), TrainError> {
+    // 52 bits travel exactly in an f64.
+    let mine = u64::from_str_radix(&sha256[..13], 16).unwrap_or_default() as f64;
+    let mut all = vec![0.0; collective.plan().workers()];
+    collective.all_gather(&[mine], &mut all)?;
+    match all.iter().position(|&other| other != all[0]) {
+        None => Ok(()),
+        Some(rank) => Err(TrainError::Pretrained {
+            path: path.to_owned(),
+            reason: format!(
+                "rank {rank} read other contents than rank 0; it was changed meanwhile"
+            ),
+        }),
+    }
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    hex(Sha256::digest(bytes))
+}
+
+/// The file's bytes. What it is comes first: merely opening a FIFO would wait for its writer.
+fn contents(path: &Path) -> Result<Vec<u8>, String> {
+    let found = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    if !found.is_file() {
+        return Err("it is not a regular file".to_owned());
+    }
+    std::fs::read(path).map_err(|error| error.to_string())
+}
+
+/// Why the bytes are no safetensors file, and how to make one of them where that is known.
+fn unreadable(bytes: &[u8], error: SafeTensorError) -> String {
+    // PyTorch's own files are zip archives.
+    if bytes.starts_with(b"PK\x03\x04") {
+        return "it is a PyTorch checkpoint; write its state_dict with safetensors.torch.save_file"
+            .to_owned();
+    }
+    format!("it is no safetensors file: {error}")
+}
+
+/// Both must have the same tensors, except for what nobody needs.
+fn check_names(file: &SafeTensors<'_>, tensors: &[Tensor]) -> Result<(), String> {
+    let found = file.names();
+    let missing = tensors.iter().map(|tensor| tensor.name.as_str());
+    let missing: Vec<&str> = missing.filter(|name| !found.contains(name)).collect();
+    if let Some(first) = missing.first() {
+        let more = and_more(&missing);
+        return Err(format!(
+            "there is no tensor `{first}`{more} in it, which the model has"
+        ));
+    }
+    let known = |name: &str| tensors.iter().any(|tensor| tensor.name == name);
+    let mut unknown = found;
+    unknown.retain(|name| !known(name) && !name.ends_with("num_batches_tracked"));
+    unknown.sort_unstable();
+    match unknown.first() {
+        None => Ok(()),
+        Some(first) => {
+            let more = and_more(&unknown);
+            Err(format!(
+                "there is a tensor `{first}`{more} in it, which the model has not"
+            ))
+        }
+    }
+}
+
+fn and_more(names: &[&str]) -> String {
+    match names.len() {
+        0 | 1 => String::new(),
+        n => format!(" (and {} more)", n - 1),
+    }
+}
+
+/// The number of classes that the file's last layer is for, if it is another one and nothing else differs.
+fn classes_of_other_head(file: &SafeTensors<'_>, tensors: &[Tensor], head: &str) -> Option<usize> {
+    let mut classes = None;
+    for tensor in tensors.iter().filter(|tensor| belongs_to(tensor, head)) {
+        let view = file.tensor(&tensor.name).ok()?;
+        let (found, expected) = (view.shape(), &tensor.shape[..]);
+        let (count, rest) = found.split_first()?;
+        if *count == expected[0] || *rest != expected[1..] {
+            return None;
+        }
+        if classes.is_some_and(|classes| classes != *count) {
+            return None;
+        }
+        classes = Some(*count);
+    }
+    classes
+}
+
+fn belongs_to(tensor: &Tensor, layer: &str) -> bool {
+    let rest = tensor.name.strip_prefix(layer);
+    rest.is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// A tensor's numbers.
+fn numbers(view: &TensorView<'_>) -> Result<Vec<f32>, String> {
+    let data = view.data();
+    let halves = data.as_chunks::<2>().0.iter();
+    let halves = halves.map(|bytes| u16::from_le_bytes(*bytes));
+    match view.dtype() {
+        Dtype::F32 => {
+            let words = data.as_chunks::<4>().0.iter();
+            Ok(words.map(|bytes| f32::from_le_bytes(*bytes)).collect())
+        }
+        Dtype::F16 => Ok(halves.map(from_f16).collect()),
+        // The upper half of an `f32`.
+        Dtype::BF16 => Ok(halves
+            .map(|half| f32::from_bits(u32::from(half) << 16))
+            .collect()),
+        other => Err(format!("is of {other:?}; F32, F16 and BF16 can be read")),
+    }
+}
+
+/// A half-precision number as a single one, exactly.
+fn from_f16(half: u16) -> f32 {
+    let sign = u32::from(half >> 15) << 31;
+    let exponent = u32::from(half >> 10) & 0x1f;
+    let fraction = u32::from(half) & 0x3ff;
+    let magnitude = match exponent {
+        // Below the smallest normal number: so many 2^-24.
+        0 => fraction as f32 / 16_777_216.0,
+        0x1f => f32::from_bits(0xff << 23 | fraction << 13),
+        _ => f32::from_bits((exponent + 112) << 23 | fraction << 13),
+    };
+    f32::from_bits(magnitude.to_bits() | sign)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockstep_nn::{Dims, LayerSpec, NamedLayer};
+    use std::collections::HashMap;
+    use std::path::PathBuf;
+    use tempfile::TempDir;
+
+    type Named = (String, Dtype, Vec<usize>, Vec<u8>);
+
+    fn model(classes: usize) -> Model {
+        let layers = [
+            LayerSpec::Linear { out: 3 },
+            LayerSpec::BatchNorm,
+            LayerSpec::Relu,
+            LayerSpec::Linear { out: classes },
+        ];
+        Model::new(&NamedLayer::stack(layers), Dims::vector(2), 1).unwrap()
+    }
+
+    /// A model's tensors, whose numbers are drawn from a seed, and what PyTorch adds to them.
+    fn tensors(model: &Model, seed: u64) -> Vec<Named> {
+        let state = model.initial_state(seed);
+        let mut tensors: Vec<Named> = model
+            .layout()
+            .tensors
+            .iter()
+            .map(|tensor| {
+                let numbers = tensor.to_torch(&state[tensor.range.clone()]);
+                let bytes = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
+                (tensor.name.clone(), Dtype::F32, tensor.shape.clone(), bytes)
+            })
+            .collect();
+        let counter = "layers.1.num_batches_tracked".to_owned();
+        tensors.push((counter, Dtype::I64, vec![], vec![7; 8]));
+        tensors
+    }
+
+    fn write(folder: &TempDir, tensors: &[Named]) -> PathBuf {
+        let views = tensors.iter().map(|(name, dtype, shape, bytes)| {
+            let view = TensorView::new(*dtype, shape.clone(), bytes).unwrap();
+            (name.as_str(), view)
+        });
+        let bytes = safetensors::serialize(views, None::<HashMap<_, _>>).unwrap();
+        let path = folder.path().join("weights.safetensors");
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    fn refusal(change: impl FnOnce(&mut Vec<Named>)) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let mut tensors = tensors(&model(4), 1);
+        change(&mut tensors);
+        let path = write(&folder, &tensors);
+        match read(&path, &model(4), 0) {
+            Ok(_) => panic!("this was accepted"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn every_number_is_taken_from_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let model = model(4);
+        let begin = read(&write(&folder, &tensors(&model, 1)), &model, 0).unwrap();
+        assert_eq!(begin.state, model.initial_state(1));
+        assert_eq!(begin.note, None);
+        assert_eq!(begin.sha256.len(), 64);
+    }
+
+    #[test]
+    fn a_last_layer_for_other_classes_begins_anew_and_that_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = write(&folder, &tensors(&model(7), 1));
+        let model = model(4);
+        let begin = read(&path, &model, 2).unwrap();
+        let (before, drawn) = (self::model(7).initial_state(1), model.initial_state(2));
+        let head = 3 * 2 + 3 + 3 + 3..3 * 2 + 3 + 3 + 3 + 4 * 3 + 4;
+        assert_eq!(begin.state[..head.start], before[..head.start]);
+        assert_eq!(begin.state[head.clone()], drawn[head]);
+        let note = begin.note.unwrap();
+        assert!(note.contains("of 7 classes, this model of 4"), "{note}");
+        assert!(note.contains("`layers.3`"), "{note}");
+    }
+
+    #[test]
+    fn every_other_difference_is_refused_with_the_tensors_name() {
+        let missing = refusal(|tensors| tensors.retain(|(name, ..)| !name.ends_with("bias")));
+        assert!(
+            missing.contains("no tensor `layers.0.bias` (and 2 more)"),
+            "{missing}"
+        );
+        let unknown = refusal(|tensors| {
+            tensors.push(("layers.9.weight".into(), Dtype::F32, vec![1], vec![0; 4]));
+        });
+        assert!(
+            unknown.contains("a tensor `layers.9.weight` in it"),
+            "{unknown}"
+        );
+        let shape = refusal(|tensors| tensors[0].2 = vec![2, 3]);
+        assert!(
+            shape.contains("`layers.0.weight` has the shape [2, 3], and the model's has [3, 2]"),
+            "{shape}"
+        );
+        let half_a_head = refusal(|tensors| {
+            let bias = tensors
+                .iter_mut()
+                .find(|tensor| tensor.0 == "layers.3.bias");
+            let bias = bias.unwrap();
+            (bias.2, bias.3) = (vec![7], vec![0; 28]);
+        });
+        assert!(
+            half_a_head.contains("`layers.3.bias` has the shape [7]"),
+            "{half_a_head}"
+        );
+        let dtype = refusal(|tensors| tensors[0].1 = Dtype::I32);
+        assert!(dtype.contains("`layers.0.weight` is of I32"), "{dtype}");
+    }
+
+    #[test]
+    fn what_is_no_safetensors_file_is_refused_with_its_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("w");
+        let shown = |path: &Path| read(path, &model(4), 0).err().unwrap().to_string();
+        assert!(shown(&path).contains("No such file"), "{}", shown(&path));
+        std::fs::write(&path, b"PK\x03\x04rest of a zip archive").unwrap();
+        assert!(shown(&path).contains("safetensors.torch.save_file"));
+        std::fs::write(&path, b"anything else").unwrap();
+        let other = shown(&path);
+        assert!(other.contains("no safetensors file"), "{other}");
+        assert!(other.contains(&path.display().to_string()), "{other}");
+        assert!(shown(folder.path()).contains("not a regular file"));
+    }
+
+    #[test]
+    fn half_precision_is_read_exactly() {
+        let cases: [(u16, f32); 9] = [
+            (0x0000, 0.0),
+            (0x3c00, 1.0),
+            (0xc000, -2.0),
+            (0x3555, 0.333_251_95),
+            (0x7bff, 65504.0),
+            (0x0400, 6.103_515_6e-5),
+            (0x0001, 5.960_464_5e-8),
+            (0x83ff, -6.097_555e-5),
+            (0x7c00, f32::INFINITY),
+        ];
+        for (half, single) in cases {
+            assert_eq!(from_f16(half), single, "{half:04x}");
+        }
+        assert!(from_f16(0x8000).is_sign_negative());
+        assert!(from_f16(0x7e00).is_nan());
+        let bytes = [0x80, 0x3f, 0x49, 0xc0];
+        let view = TensorView::new(Dtype::BF16, vec![2], &bytes).unwrap();
+        assert_eq!(numbers(&view).unwrap(), [1.0, -3.140_625]);
+    }
+}
