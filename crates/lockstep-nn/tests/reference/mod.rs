@@ -1,8 +1,6 @@
 //! `reference.json` as types, and what it means to agree with it.
 
-use lockstep_nn::{
-    Decay, LayerSpec, Layout, LossSum, NamedLayer, Optimizer, Order, Role, Schedule, Tensor,
-};
+use lockstep_nn::{Decay, LayerSpec, Layout, LossSum, NamedLayer, Optimizer, Role, Schedule};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -60,7 +58,7 @@ impl ModelCase {
         let mut state = vec![f32::NAN; layout.len()];
         assert_eq!(self.state.len(), layout.tensors.len(), "{}", self.name);
         for tensor in &layout.tensors {
-            let theirs = in_our_order(&self.state[&tensor.name], tensor);
+            let theirs = tensor.from_torch(&self.state[&tensor.name]);
             for (ours, theirs) in state[tensor.range.clone()].iter_mut().zip(theirs) {
                 *ours = theirs as f32;
             }
@@ -77,27 +75,9 @@ impl ModelCase {
         let of_role = || layout.tensors.iter().filter(|tensor| tensor.role == role);
         assert_eq!(of_role().count(), theirs.len(), "{}", self.name);
         for tensor in of_role() {
-            let theirs = in_our_order(&theirs[&tensor.name], tensor);
+            let theirs = tensor.from_torch(&theirs[&tensor.name]);
             let what = format!("{}, {}", self.name, tensor.name);
             assert_agree(&what, &ours[tensor.range.clone()], &theirs, TOLERANCE);
-        }
-    }
-}
-
-/// A tensor's numbers as our state vector has them.
-fn in_our_order(theirs: &[f64], tensor: &Tensor) -> Vec<f64> {
-    assert_eq!(theirs.len(), tensor.range.len(), "{}", tensor.name);
-    match tensor.order {
-        Order::AsIs => theirs.to_vec(),
-        Order::Transposed => {
-            let [outputs, inputs] = tensor.shape[..] else {
-                panic!(
-                    "{} has shape {:?}, not a matrix's",
-                    tensor.name, tensor.shape
-                );
-            };
-            let at = |i: usize| theirs[i % outputs * inputs + i / outputs];
-            (0..theirs.len()).map(at).collect()
         }
     }
 }
