@@ -1,6 +1,11 @@
 //! `reference.json` as types, and what it means to agree with it.
 
-use lockstep_nn::{Decay, LayerSpec, Layout, LossSum, NamedLayer, Optimizer, Role, Schedule};
+mod curve;
+mod network;
+
+use curve::CurveCase;
+use lockstep_nn::{Decay, Dims, Layout, LossSum, NamedLayer, Optimizer, Role, Schedule};
+use network::{Layer, Shape, sequential};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -11,6 +16,7 @@ pub(crate) const TOLERANCE: f64 = 1e-4;
 #[derive(Deserialize)]
 pub(crate) struct Reference {
     pub(crate) models: Vec<ModelCase>,
+    pub(crate) curves: Vec<CurveCase>,
     pub(crate) optimizers: Vec<OptimizerCase>,
     pub(crate) schedules: Vec<ScheduleCase>,
 }
@@ -28,8 +34,10 @@ pub(crate) type Tensors = BTreeMap<String, Vec<f64>>;
 #[derive(Deserialize)]
 pub(crate) struct ModelCase {
     pub(crate) name: String,
-    layers: Vec<String>,
+    layers: Vec<Layer>,
     pub(crate) batch: usize,
+    input: Shape,
+    /// Row by row, channels innermost.
     pub(crate) inputs: Vec<f32>,
     pub(crate) labels: Vec<u32>,
     state: Tensors,
@@ -42,15 +50,11 @@ pub(crate) struct ModelCase {
 
 impl ModelCase {
     pub(crate) fn layers(&self) -> Vec<NamedLayer> {
-        let layer = |text: &String| match text.split_once(' ') {
-            Some(("linear", out)) => LayerSpec::Linear {
-                out: out.parse().expect("a number of outputs"),
-            },
-            None if text == "relu" => LayerSpec::Relu,
-            None if text == "batch-norm" => LayerSpec::BatchNorm,
-            _ => panic!("no layer is called {text}"),
-        };
-        NamedLayer::stack(self.layers.iter().map(layer))
+        sequential("layers", &self.layers)
+    }
+
+    pub(crate) fn input(&self) -> Dims {
+        self.input.into()
     }
 
     /// The state vector that PyTorch had before the step.
