@@ -1,61 +1,34 @@
 //! Whatever bytes a file holds, reading it ends in data or in an error: never in a panic, and never
 //! in more memory than a fixed bound, whatever the header promises.
 
+mod counting;
+
+use counting::peak;
 use flate2::{Compression, write::GzEncoder};
-use lockstep_data::DataError;
 use lockstep_data::idx::{IdxHeader, IdxReader};
+use lockstep_data::{DataError, Dataset, Source};
+use lockstep_store::CacheDir;
 use proptest::prelude::*;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+use std::fs;
 use std::io::Write;
 use std::path::Path;
 
 /// What reading a file may take: its buffers and the state of the decoder.
 const MOST_BYTES: usize = 1 << 20;
 
-thread_local! {
-    static LIVE: Cell<usize> = const { Cell::new(0) };
-    static PEAK: Cell<usize> = const { Cell::new(0) };
-}
-
-/// Counts the bytes that each thread holds.
-struct Counting;
-
-// SAFETY: every call is passed on to the system's allocator as it is.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        LIVE.set(LIVE.get().wrapping_add(layout.size()));
-        PEAK.set(PEAK.get().max(LIVE.get()));
-        // SAFETY: the caller keeps the promises that `System` asks for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        LIVE.set(LIVE.get().wrapping_sub(layout.size()));
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
 /// Reads `bytes` as a file; returns what it was, how many bytes of elements it held, and the most
 /// memory that this took.
 fn read(bytes: &[u8]) -> (Result<(IdxHeader, u64), DataError>, usize) {
-    // Counted from zero; what other code of this thread frees meanwhile is its own.
-    LIVE.set(0);
-    PEAK.set(0);
-    let mut length = 0;
-    let result = IdxReader::new(Path::new("file"), bytes, bytes.len() as u64).and_then(|reader| {
+    peak(|| {
+        let mut length = 0;
+        let reader = IdxReader::new(Path::new("file"), bytes, bytes.len() as u64)?;
         let header = reader.header().clone();
         reader.for_each_block(|block| {
             length += block.len() as u64;
             Ok(())
         })?;
         Ok((header, length))
-    });
-    (result, PEAK.get())
+    })
 }
 
 fn gzipped(bytes: &[u8]) -> Vec<u8> {
@@ -148,4 +121,60 @@ fn a_small_file_that_unpacks_into_a_large_one_takes_no_memory() {
         "{peak} bytes of memory for {} packed ones",
         packed.len()
     );
+}
+
+/// Opens `bytes` as a file of CIFAR-10; returns the number of samples, and the most memory that this
+/// took.
+fn open_cifar(bytes: &[u8]) -> (Result<usize, DataError>, usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file.bin");
+    fs::write(&file, bytes).unwrap();
+    let cache = CacheDir::at(&folder.path().join("cache")).unwrap();
+    let files = vec![file];
+    peak(|| Ok(Dataset::open(&Source::CifarFiles { files }, &cache)?.len()))
+}
+
+/// Records of CIFAR-10 with these labels.
+fn records(labels: &[u8], fill: u8) -> Vec<u8> {
+    let records = labels.iter().flat_map(|&label| {
+        let pixels = std::iter::repeat_n(fill, 3072);
+        std::iter::once(label).chain(pixels)
+    });
+    records.collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn records_are_read_if_and_only_if_they_are_whole_and_their_labels_are_classes(
+        labels in prop::collection::vec(0u8..12, 0..70),
+        fill: u8,
+        packed: bool,
+        cut in prop_oneof![Just(0usize), 1usize..4000],
+    ) {
+        let mut bytes = records(&labels, fill);
+        bytes.truncate(bytes.len().saturating_sub(cut));
+        let left = &labels[..bytes.len().div_ceil(3073)];
+        let right = !bytes.is_empty()
+            && bytes.len().is_multiple_of(3073)
+            && left.iter().all(|&label| label < 10);
+        let (result, peak) = open_cifar(&if packed { gzipped(&bytes) } else { bytes });
+        prop_assert!(peak <= MOST_BYTES, "{peak} bytes of memory");
+        match result {
+            Ok(samples) => prop_assert!(right && samples == left.len()),
+            Err(error) => {
+                prop_assert!(!right, "{error}");
+                prop_assert!(error.to_string().contains("file.bin"), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn many_packed_records_take_no_memory() {
+    let packed = gzipped(&records(&[7; 20_000], 0));
+    let (result, peak) = open_cifar(&packed);
+    assert_eq!(result.unwrap(), 20_000);
+    assert!(peak <= MOST_BYTES, "{peak} bytes of memory");
 }
