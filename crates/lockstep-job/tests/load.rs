@@ -129,6 +129,22 @@ fn the_example_loads_and_is_the_tutorials_network() {
 }
 
 #[test]
+fn every_example_loads() {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples"));
+    let files = fs::read_dir(folder).expect("the examples");
+    let paths = files.map(|file| file.expect("a file").path());
+    let jobs: Vec<PathBuf> = paths
+        .filter(|path| path.extension() == Some("toml".as_ref()))
+        .collect();
+    assert!(jobs.len() >= 5, "{jobs:?}");
+    for path in jobs {
+        let job = Job::load(&path, &[], None).unwrap_or_else(|error| panic!("{error}"));
+        let name = path.file_stem().expect("a name").to_string_lossy();
+        assert_eq!(job.name, name, "a job is named after its file");
+    }
+}
+
+#[test]
 fn the_number_of_workers_never_changes_the_lanes() {
     let file = format!("{MINIMAL}workers = 4\n");
     let counts = |sets: &[&str], flag| {

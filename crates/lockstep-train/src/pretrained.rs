@@ -14,11 +14,14 @@ use safetensors::{SafeTensorError, SafeTensors};
 use sha2::{Digest, Sha256};
 use std::path::Path;
 
+/// What hashes are of, where a person reads them.
+const PREFIX: &str = "sha256:";
+
 /// What a run begins with.
 pub(crate) struct Pretrained {
     /// The state vector.
     pub(crate) state: Vec<f32>,
-    /// SHA-256 of the file.
+    /// SHA-256 of the file, written as [`sha256_of`] does.
     pub(crate) sha256: String,
     /// What a person should know about how the file was used.
     pub(crate) note: Option<String>,
@@ -68,7 +71,7 @@ pub(crate) fn read(path: &Path, model: &Model, seed: u64) -> Result<Pretrained, 
     })
 }
 
-/// SHA-256 of the file at `path`, if it is there.
+/// SHA-256 of the file at `path`, as `sha256:` and digits, if it is there.
 pub(crate) fn sha256_of(path: &Path) -> Option<String> {
     contents(path).ok().map(|bytes| sha256(&bytes))
 }
@@ -80,7 +83,8 @@ pub(crate) fn agree(
     sha256: &str,
 ) -> Result<(), TrainError> {
     // 52 bits travel exactly in an f64.
-    let mine = u64::from_str_radix(&sha256[..13], 16).unwrap_or_default() as f64;
+    let digits = sha256.trim_start_matches(PREFIX);
+    let mine = u64::from_str_radix(&digits[..13], 16).unwrap_or_default() as f64;
     let mut all = vec![0.0; collective.plan().workers()];
     collective.all_gather(&[mine], &mut all)?;
     match all.iter().position(|&other| other != all[0]) {
@@ -95,7 +99,7 @@ pub(crate) fn agree(
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    hex(Sha256::digest(bytes))
+    format!("{PREFIX}{}", hex(Sha256::digest(bytes)))
 }
 
 /// The file's bytes. What it is comes first: merely opening a FIFO would wait for its writer.
@@ -273,7 +277,7 @@ mod tests {
         let begin = read(&write(&folder, &tensors(&model, 1)), &model, 0).unwrap();
         assert_eq!(begin.state, model.initial_state(1));
         assert_eq!(begin.note, None);
-        assert_eq!(begin.sha256.len(), 64);
+        assert_eq!(begin.sha256.len(), "sha256:".len() + 64);
     }
 
     #[test]

@@ -4,6 +4,8 @@
 
 pub(crate) mod cifar;
 pub(crate) mod idx;
+pub(crate) mod resnet18;
+pub(crate) mod tensors;
 
 use serde_json::Value;
 use std::fs;
