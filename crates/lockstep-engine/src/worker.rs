@@ -7,7 +7,6 @@
 use crate::invitation::Invitation;
 use lockstep_gang::{GangError, Hello, Link, Secret};
 use lockstep_train::TrainError;
-use lockstep_train::control::ToWorker;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, BufRead, Read};
 use std::net::TcpListener;
@@ -18,8 +17,6 @@ use std::time::Duration;
 
 /// How long reaching the coordinator may take.
 const JOIN_DEADLINE: Duration = Duration::from_secs(10);
-/// How long the others may take to join, after which the coordinator has given up anyway.
-const BEGIN_DEADLINE: Duration = Duration::from_secs(60);
 /// The exit code after a panic, as Rust has it.
 const PANICKED: i32 = 101;
 
@@ -44,9 +41,6 @@ pub enum WorkerError {
     /// The coordinator could not be reached.
     #[error(transparent)]
     Gang(#[from] GangError),
-    /// The coordinator said something else than what to do, or nothing.
-    #[error("the coordinator did not say what to do")]
-    NoAssignment,
     /// Training failed. The coordinator knows already.
     #[error(transparent)]
     Train(#[from] TrainError),
@@ -86,17 +80,8 @@ pub fn run() -> Result<(), WorkerError> {
         listener: peer_address.map_err(system("listen for peers"))?,
     };
     let secret: Secret = invitation.secret.parse()?;
-    let mut link = Link::connect(invitation.address, &secret, &hello, JOIN_DEADLINE)?;
-    match link.recv(BEGIN_DEADLINE)? {
-        Some(ToWorker::Begin(assignment)) => Ok(lockstep_train::worker::run(
-            *assignment,
-            link,
-            &secret,
-            listener,
-        )?),
-        Some(ToWorker::Stop) => Ok(()),
-        None => Err(WorkerError::NoAssignment),
-    }
+    let link = Link::connect(invitation.address, &secret, &hello, JOIN_DEADLINE)?;
+    Ok(lockstep_train::worker::run(link, &secret, listener)?)
 }
 
 /// Ends this process as soon as standard input ends.

@@ -58,7 +58,7 @@ fn tcp_gang(plan: &Plan) -> Result<Vec<TcpCollective>, Box<dyn Error>> {
             let (addresses, secret, plan) = (&addresses, &secret, plan.clone());
             let deadline = Deadline::default();
             joining.push(scope.spawn(move || {
-                TcpCollective::join(listener, addresses, secret, plan, rank, 1, deadline)
+                TcpCollective::join(&listener, addresses, secret, plan, rank, 1, deadline)
             }));
         }
         let mut gang = Vec::new();

@@ -78,7 +78,7 @@ impl Card {
 /// Connects `rank` with all its peers, whose listeners are at `addresses`, by rank. Returns the
 /// connections by rank, `None` for `rank` itself.
 pub(crate) fn connect(
-    listener: TcpListener,
+    listener: &TcpListener,
     addresses: &[SocketAddr],
     secret: &Secret,
     plan: &Plan,
@@ -106,6 +106,9 @@ pub(crate) fn connect(
         streams[peer] = Some(stream);
     }
 
+    let listener = listener
+        .try_clone()
+        .map_err(GangError::io("listen for peers"))?;
     let mut acceptor = Acceptor::new(listener, secret, PURPOSE, &card.encode())?;
     while let Some(missing) = (rank + 1..streams.len()).find(|peer| streams[*peer].is_none()) {
         let Some((shown, stream)) = acceptor.accept(by)? else {

@@ -107,6 +107,20 @@ impl Plan {
         self
     }
 
+    /// The same exchange among another number of workers.
+    ///
+    /// # Errors
+    /// As [`Plan::new`].
+    pub fn for_workers(&self, workers: usize) -> Result<Self, GangError> {
+        let lengths: Vec<usize> = self
+            .shares
+            .iter()
+            .step_by(self.lanes)
+            .map(Range::len)
+            .collect();
+        Ok(Self::new(self.chunks.clone(), self.lanes, workers)?.with_shares(&lengths))
+    }
+
     /// The piece that is `lane`'s share of the given kind, by its place among the lengths.
     pub fn share(&self, kind: usize, lane: usize) -> usize {
         self.chunks.len() + kind * self.lanes + lane

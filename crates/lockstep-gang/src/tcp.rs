@@ -47,7 +47,7 @@ enum Failure {
 
 impl TcpCollective {
     /// Joins the gang as `rank`: connects to every peer, whose listeners are at `addresses`, by
-    /// rank. `listener` is this rank's own.
+    /// rank. `listener` is this rank's own; it stays open, for the next generation's peers.
     ///
     /// # Errors
     /// [`GangError::PeerTimeout`] when a peer does not come within the deadline,
@@ -57,7 +57,7 @@ impl TcpCollective {
     /// # Panics
     /// If the plan has no such rank, or there is not one address for each.
     pub fn join(
-        listener: TcpListener,
+        listener: &TcpListener,
         addresses: &[SocketAddr],
         secret: &Secret,
         plan: Plan,

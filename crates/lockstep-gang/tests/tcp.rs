@@ -27,7 +27,7 @@ fn join_as(
         let addresses = &addresses;
         let first = scope.spawn(move || {
             TcpCollective::join(
-                first,
+                &first,
                 addresses,
                 secrets[0],
                 one,
@@ -37,7 +37,7 @@ fn join_as(
             )
         });
         let second = TcpCollective::join(
-            second,
+            &second,
             addresses,
             secrets[1],
             two,
@@ -100,7 +100,7 @@ fn strangers_at_the_door_do_not_keep_a_gang_from_meeting() {
         for (rank, listener) in listeners.into_iter().enumerate() {
             let (addresses, secret) = (&addresses, &secret);
             scope.spawn(move || {
-                TcpCollective::join(listener, addresses, secret, plan(3), rank, 1, PATIENCE)
+                TcpCollective::join(&listener, addresses, secret, plan(3), rank, 1, PATIENCE)
                     .unwrap()
             });
         }

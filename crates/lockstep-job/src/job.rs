@@ -7,7 +7,7 @@
 
 use crate::field::Field;
 use crate::section::Section;
-use crate::{Data, Gang, Model, Run, Train};
+use crate::{Data, Gang, Model, Recover, Run, Train};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,9 @@ pub struct Job {
     /// How the workers talk to each other.
     #[serde(default)]
     pub gang: Gang,
+    /// What happens when a worker is lost.
+    #[serde(default)]
+    pub recover: Recover,
 }
 
 /// The longest name: a run adds its number to it, and file systems stop at 255 bytes.
@@ -81,6 +84,9 @@ impl Job {
         let gang = root.or("gang", Gang::default(), |field| {
             Gang::read(field.section()?)
         });
+        let recover = root.or("recover", Recover::default(), |field| {
+            Recover::read(field.section()?)
+        });
         root.finish();
         Some(Job {
             name: name?,
@@ -89,6 +95,7 @@ impl Job {
             train: train?,
             run: run?,
             gang: gang?,
+            recover: recover?,
         })
     }
 }

@@ -212,6 +212,7 @@ fn every_mistake_is_named_at_its_place_with_what_would_be_right() {
         // Where and how.
         ("[data]", "[run]\nstore = \"s3://b/p\"\n[data]", "3:9", "`run.store` cannot be a `s3://` URL", ""),
         ("[data]", "[gang]\ntransport = \"udp\"\n[data]", "3:13", "cannot be \"udp\"", ""),
+        ("[data]", "[recover]\nmin_workers = 0\n[data]", "3:15", "min_workers", ""),
         ("[data]", "[gang]\ndeadline_s = 0\n[data]", "3:14", "greater than 0", ""),
     ];
     for (right, wrong, place, message, label) in cases {

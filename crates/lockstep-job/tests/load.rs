@@ -365,6 +365,8 @@ fn rows_are_in_the_files_order_with_paths_that_can_be_set() {
         "run.store: /jobs/runs",
         "gang.transport: auto",
         "gang.deadline_s: 30.0",
+        "recover.max_restarts: 3",
+        "recover.min_workers: 1",
     ];
     assert_eq!(shown, expected);
 }

@@ -1,8 +1,8 @@
 //! A job is the same job after it was written down and read again.
 
 use lockstep_job::{
-    Augment, Data, DataRef, Gang, Job, LayerSpec, Model, Network, Normalise, Optimizer, Pair, Run,
-    Schedule, Split, Train, Transport, Validation,
+    Augment, Data, DataRef, Gang, Job, LayerSpec, Model, Network, Normalise, Optimizer, Pair,
+    Recover, Run, Schedule, Split, Train, Transport, Validation,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -192,6 +192,7 @@ prop_compose! {
             train: Train { epochs: 3, batch: 64, optimizer, schedule, clip_norm, workers, lanes, threads: 2, seed },
             run: Run { store: store.into() },
             gang: Gang { transport: Transport::Tcp, deadline_s },
+            recover: Recover { max_restarts: 7, min_workers: 2 },
         }
     }
 }

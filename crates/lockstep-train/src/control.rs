@@ -26,6 +26,9 @@ pub struct Assignment {
     pub transport: Transport,
     /// A state to go on from: the file that an interrupted run left.
     pub resume: Option<PathBuf>,
+    /// How many steps were done when the generation before was lost: until then, work is repeated.
+    #[serde(default)]
+    pub catch_up: u64,
 }
 
 /// How the workers of a gang exchange gradients and parameters.
@@ -54,21 +57,39 @@ pub enum ToWorker {
     Begin(Box<Assignment>),
     /// Finish the step in progress, write the state, and end.
     Stop,
+    /// A worker of this generation was lost: stop waiting for it, say so, and wait to begin again.
+    CallOff {
+        /// The generation.
+        generation: u16,
+    },
 }
 
 /// From a worker to the coordinator.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "snake_case")]
 pub enum FromWorker {
-    /// The first optimizer step is done.
-    FirstStep,
+    /// This process lives, whatever else it has to say.
+    Alive,
+    /// The first optimizer step of a generation is done.
+    FirstStep {
+        /// Steps of the run that were done before it.
+        step: u64,
+    },
+    /// All that was lost with the generation before is done again. Rank 0 reports.
+    CaughtUp,
+    /// Something that people should know of, and that does not stop training.
+    Warning {
+        /// In words.
+        words: String,
+    },
     /// Where training is. Every rank reports.
     Progress(Progress),
     /// An epoch ended. Rank 0 reports.
     Epoch(EpochResult),
     /// Training ended as asked and everything is written. Every rank reports.
     Finished(Finished),
-    /// This worker cannot go on. The error names what and why.
+    /// This worker cannot go on. The error names what and why. If a peer was lost it waits to begin
+    /// again, else it ends.
     Failed {
         /// The whole error chain in one line.
         error: String,
@@ -77,6 +98,9 @@ pub enum FromWorker {
         /// The rank that this worker waited for in vain.
         #[serde(default)]
         waiting_for: Option<usize>,
+        /// Optimizer steps that were done by then.
+        #[serde(default)]
+        step: u64,
     },
 }
 

@@ -47,6 +47,8 @@ pub enum Event {
         /// What it is, as a sentence.
         message: String,
     },
+    /// A worker was lost; the gang begins again.
+    Restart(Restart),
     /// A stop was asked for: the workers finish the step in progress and write the state.
     Stopping,
     /// The run ended; always the last event.
@@ -146,6 +148,19 @@ pub struct LogLine {
     pub count: usize,
 }
 
+/// The gang begins again after a worker was lost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restart {
+    /// How often it has, this time included.
+    pub restart: u32,
+    /// Number of worker processes from here on.
+    pub workers: usize,
+    /// Which worker failed, and why.
+    pub reason: String,
+    /// The state it goes on from; none means from the beginning.
+    pub from: Option<PathBuf>,
+}
+
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -183,6 +198,15 @@ pub struct RunResult {
     pub run_dir: Option<PathBuf>,
     /// What went wrong, and which worker failed first.
     pub error: Option<String>,
+    /// How often the gang began again because a worker was lost.
+    #[serde(default)]
+    pub restarts: u32,
+    /// Optimizer steps that were done twice because of that.
+    #[serde(default)]
+    pub steps_repeated: u64,
+    /// Seconds from each failure until its steps were done again.
+    #[serde(default)]
+    pub seconds_lost: f64,
 }
 
 /// How long a run took.

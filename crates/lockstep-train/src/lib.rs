@@ -6,6 +6,7 @@
 
 mod batches;
 pub mod control;
+mod desk;
 mod error;
 mod evaluate;
 pub mod event;

@@ -3,33 +3,54 @@
 use crate::TrainError;
 use crate::control::FromWorker;
 use crate::event::Progress;
-use lockstep_gang::LinkWriter;
+use lockstep_gang::{GangError, LinkWriter};
 use lockstep_nn::LossSum;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Time between two reports of progress.
 const INTERVAL: Duration = Duration::from_millis(100);
 
+/// Time between two signs of life.
+const LIFE: Duration = Duration::from_millis(500);
+
 /// Sends messages, and progress no more often than people can read.
 pub(crate) struct Reporter {
-    link: LinkWriter,
+    link: Arc<Mutex<LinkWriter>>,
     rank: usize,
     last: Instant,
     steps_since: u64,
 }
 
 impl Reporter {
-    pub(crate) fn new(link: LinkWriter, rank: usize) -> Self {
+    pub(crate) fn new(link: LinkWriter) -> Self {
         Self {
-            link,
-            rank,
+            link: Arc::new(Mutex::new(link)),
+            rank: 0,
             last: Instant::now(),
             steps_since: 0,
         }
     }
 
+    /// Shows, from a thread of its own and until the link ends, that this process lives: one that is
+    /// stopped cannot.
+    pub(crate) fn show_life(&self) {
+        let link = self.link.clone();
+        let show = move || {
+            while send(&link, &FromWorker::Alive).is_ok() {
+                std::thread::sleep(LIFE);
+            }
+        };
+        std::thread::spawn(show);
+    }
+
+    /// From here on reports are of this rank.
+    pub(crate) fn begin(&mut self, rank: usize) {
+        self.rank = rank;
+    }
+
     pub(crate) fn send(&mut self, message: &FromWorker) -> Result<(), TrainError> {
-        Ok(self.link.send(message)?)
+        Ok(send(&self.link, message)?)
     }
 
     /// Begins to count anew, so that a pause does not look like slow training.
@@ -61,4 +82,10 @@ impl Reporter {
             rank: self.rank,
         }))
     }
+}
+
+fn send(link: &Mutex<LinkWriter>, message: &FromWorker) -> Result<(), GangError> {
+    link.lock()
+        .expect("nobody panics while sending")
+        .send(message)
 }

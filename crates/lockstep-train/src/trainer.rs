@@ -15,21 +15,41 @@ use crate::reporter::Reporter;
 use crate::sets::{Sets, all_indices};
 use crate::snapshot::{Best, Position, Snapshot};
 use crate::{TrainError, numerics, pretrained, spec, weights};
-use lockstep_gang::{Abort, Collective, Plan};
+use lockstep_gang::{Collective, Plan};
 use lockstep_job::Job;
 use lockstep_nn::{LossSum, Model, Optimizer, Schedule, Step};
 use lockstep_store::{CacheDir, RunDir};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// One rank's training of one job.
-pub(crate) struct Trainer {
+/// What a worker has of a job in any generation of its gang: the data and the model.
+pub(crate) struct Bench {
+    sets: Sets,
+    model: Model,
+    evaluation_rows: usize,
+}
+
+impl Bench {
+    /// Opens the data and builds the model.
+    pub(crate) fn open(job: &Job, cache: &CacheDir) -> Result<Self, TrainError> {
+        let sets = Sets::open(job, cache, &mut |_| {})?;
+        let (model, evaluation_rows) = working_model(job, &sets)?;
+        Ok(Self {
+            sets,
+            model,
+            evaluation_rows,
+        })
+    }
+}
+
+/// One rank's training of one job, in one generation of its gang.
+pub(crate) struct Trainer<'a> {
     job: Job,
     run: RunDir,
     rank: usize,
-    sets: Sets,
+    sets: &'a Sets,
     test_indices: Vec<u32>,
-    model: Model,
+    model: &'a mut Model,
     optimizer: Optimizer,
     schedule: Schedule,
     steps_per_epoch: u64,
@@ -39,6 +59,8 @@ pub(crate) struct Trainer {
     /// For full batches, and for the last one of an epoch.
     programs: [LaneProgram; 2],
     position: Position,
+    /// The step that the generation before was lost in.
+    catch_up: u64,
     best: Option<Best>,
     /// SHA-256 of the file of weights that the run began with.
     pretrained: Option<String>,
@@ -56,35 +78,38 @@ struct Clock {
     samples: u64,
 }
 
-impl Trainer {
-    /// Opens the data, builds the model, and joins the gang through `join`.
+impl<'a> Trainer<'a> {
+    /// Joins the gang through `join`, and begins with the state that the assignment names.
     pub(crate) fn new(
         assignment: &Assignment,
-        cache: &CacheDir,
+        bench: &'a mut Bench,
         join: impl FnOnce(Plan) -> Result<Box<dyn Collective>, TrainError>,
     ) -> Result<Self, TrainError> {
         let job = assignment.job.clone();
-        let sets = Sets::open(&job, cache, &mut |_| {})?;
-        let (model, evaluation_rows) = working_model(&job, &sets)?;
+        let Bench {
+            sets,
+            model,
+            evaluation_rows,
+        } = bench;
         let layout = model.layout();
-        let (plan, factored) = exchange_plan(&job, &sets, layout)?;
+        let (plan, factored) = exchange_plan(&job, sets, layout)?;
         let samples = sets.train_indices.len();
-        let full = full_batch(&job, &sets);
+        let full = full_batch(&job, sets);
         let last = match samples % full {
             0 => full,
             rest => rest,
         };
         let programs = [full, last].map(|batch| LaneProgram::new(&plan, assignment.rank, batch));
         let optimizer = spec::optimizer(&job);
-        let steps_per_epoch = steps_per_epoch(&job, &sets);
+        let steps_per_epoch = steps_per_epoch(&job, sets);
         let snapshot = match &assignment.resume {
-            Some(path) => Some(Snapshot::read(path, &job, &sets, layout.len())?),
+            Some(path) => Some(Snapshot::read(path, &job, sets, layout.len())?),
             None => None,
         };
         let (state, pretrained) = match (&snapshot, &job.model.weights) {
             (Some(snapshot), _) => (snapshot.state.clone(), snapshot.pretrained.clone()),
             (None, Some(path)) => {
-                let begin = pretrained::read(path, &model, job.train.seed)?;
+                let begin = pretrained::read(path, model, job.train.seed)?;
                 (begin.state, Some(begin.sha256))
             }
             (None, None) => (model.initial_state(job.train.seed), None),
@@ -121,13 +146,14 @@ impl Trainer {
             rank: assignment.rank,
             test_indices: sets.test.as_ref().map(all_indices).unwrap_or_default(),
             schedule: spec::schedule(&job, steps_per_epoch),
-            batches: Batches::new(&sets, job.train.seed, job.train.batch),
-            evaluator: Evaluator::new(sets.train.sample_len(), evaluation_rows),
+            batches: Batches::new(sets, job.train.seed, job.train.batch),
+            evaluator: Evaluator::new(sets.train.sample_len(), *evaluation_rows),
             test: None,
             clock: Clock::default(),
             steps_per_epoch,
             optimizer,
             programs,
+            catch_up: assignment.catch_up.max(position.step),
             position,
             best,
             pretrained,
@@ -138,9 +164,9 @@ impl Trainer {
         })
     }
 
-    /// Calls off this rank's waits when used.
-    pub(crate) fn abort_handle(&self) -> Abort {
-        self.replica.collective.abort_handle()
+    /// Optimizer steps that were done.
+    pub(crate) fn steps(&self) -> u64 {
+        self.position.step
     }
 
     /// Trains to the end, or until `stop` is set on any rank.
@@ -251,7 +277,10 @@ impl Trainer {
         self.clock.samples += program.batch as u64;
         let batch = program.batch;
         if first {
-            reporter.send(&FromWorker::FirstStep)?;
+            reporter.send(&FromWorker::FirstStep { step: number })?;
+        }
+        if self.rank == 0 && number == self.catch_up {
+            reporter.send(&FromWorker::CaughtUp)?;
         }
         let place = (self.position.epochs + 1, in_epoch + 1, self.steps_per_epoch);
         reporter.step(place, &sum, batch)?;

@@ -1,65 +1,102 @@
-//! A worker: joins the gang and trains until the epochs are done or a stop is asked for.
+//! A worker: trains as it is told, generation after generation, until it is dismissed.
+//!
+//! A worker whose peer was lost keeps its process, its data and its model: it says that it stopped, and
+//! waits to be told to begin again. One that fails for a reason of its own says so and ends.
 
 use crate::TrainError;
-use crate::control::{Assignment, FromWorker, ToWorker, Transport};
+use crate::control::{Assignment, Finished, FromWorker, ToWorker, Transport};
+use crate::desk::Desk;
 use crate::reporter::Reporter;
-use crate::trainer::Trainer;
+use crate::trainer::{Bench, Trainer};
 use lockstep_gang::{
-    Abort, Collective, Deadline, GangError, Link, LinkReader, Plan, Secret, Segment,
+    Collective, Deadline, Link, LinkReader, Plan, Secret, Segment, ShmCollective, Solo,
+    TcpCollective,
 };
-use lockstep_gang::{ShmCollective, Solo, TcpCollective};
 use lockstep_nn::threads::set_threads;
 use lockstep_store::CacheDir;
 use std::net::TcpListener;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 /// How often the listening thread looks whether it is still wanted.
 const LISTEN: Duration = Duration::from_secs(1);
 
-/// Trains as assigned and reports over `link`. `listener` and `secret` are for peers over TCP.
+/// Trains as the coordinator says over `link`, until it closes it. `listener` and `secret` are for
+/// peers over TCP.
 ///
 /// # Errors
 /// When training cannot begin or go on; the coordinator has been told by then.
-pub fn run(
-    assignment: Assignment,
-    link: Link,
-    secret: &Secret,
-    listener: Option<TcpListener>,
-) -> Result<(), TrainError> {
+pub fn run(link: Link, secret: &Secret, listener: Option<TcpListener>) -> Result<(), TrainError> {
     let (reader, writer) = link.split();
-    let mut reporter = Reporter::new(writer, assignment.rank);
-    let outcome = train(&assignment, reader, &mut reporter, secret, listener);
-    if let Err(error) = &outcome {
-        // The coordinator may be what was lost; then there is nobody to tell.
-        let _ = reporter.send(&FromWorker::Failed {
-            error: error.to_string(),
-            peer_lost: error.is_peer_lost(),
-            waiting_for: error.waiting_for(),
-        });
+    let mut reporter = Reporter::new(writer);
+    reporter.show_life();
+    let desk = Arc::new(Desk::default());
+    let (sender, assignments) = channel();
+    listen(reader, desk.clone(), sender);
+    let mut bench = None;
+    // Ends when the link does: the work is done, or the coordinator is gone.
+    while let Ok(assignment) = assignments.recv() {
+        reporter.begin(assignment.rank);
+        let outcome = generation(
+            &assignment,
+            &mut bench,
+            &desk,
+            &mut reporter,
+            secret,
+            listener.as_ref(),
+        );
+        match outcome {
+            Ok(finished) => reporter.send(&FromWorker::Finished(finished))?,
+            Err((error, step)) => {
+                let stopped = error.is_called_off();
+                // The coordinator may be what was lost; then there is nobody to tell.
+                let told = reporter.send(&FromWorker::Failed {
+                    error: error.to_string(),
+                    peer_lost: stopped,
+                    waiting_for: error.waiting_for(),
+                    step,
+                });
+                if !stopped || told.is_err() {
+                    return Err(error);
+                }
+            }
+        }
     }
-    outcome
+    Ok(())
 }
 
-fn train(
+/// Trains in one generation of the gang. An error comes with the number of steps that were done.
+fn generation(
     assignment: &Assignment,
-    reader: LinkReader,
+    bench: &mut Option<Bench>,
+    desk: &Desk,
     reporter: &mut Reporter,
     secret: &Secret,
-    listener: Option<TcpListener>,
-) -> Result<(), TrainError> {
+    listener: Option<&TcpListener>,
+) -> Result<Finished, (TrainError, u64)> {
+    let bench = match bench {
+        Some(bench) => bench,
+        none => none.insert(open_bench(assignment).map_err(|error| (error, 0))?),
+    };
+    let join = |plan: Plan| {
+        let joined = join(assignment, plan, secret, listener)?;
+        desk.register(assignment.generation, joined.abort_handle());
+        Ok(joined)
+    };
+    let mut trainer = Trainer::new(assignment, bench, join).map_err(|error| (error, 0))?;
+    trainer
+        .train(&desk.stop, reporter)
+        .map_err(|error| (error, trainer.steps()))
+}
+
+/// What outlives a generation.
+fn open_bench(assignment: &Assignment) -> Result<Bench, TrainError> {
     set_threads(assignment.job.train.threads).map_err(|error| TrainError::Misfit {
         key: "train.threads",
         reason: error.to_string(),
     })?;
-    let cache = CacheDir::locate()?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let join = |plan: Plan| join(assignment, plan, secret, listener);
-    let mut trainer = Trainer::new(assignment, &cache, join)?;
-    listen(reader, stop.clone(), trainer.abort_handle());
-    let finished = trainer.train(&stop, reporter)?;
-    reporter.send(&FromWorker::Finished(finished))
+    Bench::open(&assignment.job, &CacheDir::locate()?)
 }
 
 /// Enters the exchange that the assignment names.
@@ -67,7 +104,7 @@ fn join(
     assignment: &Assignment,
     plan: Plan,
     secret: &Secret,
-    listener: Option<TcpListener>,
+    listener: Option<&TcpListener>,
 ) -> Result<Box<dyn Collective>, TrainError> {
     let deadline = Deadline(Duration::from_secs_f64(assignment.job.gang.deadline_s));
     let (rank, generation) = (assignment.rank, assignment.generation);
@@ -91,17 +128,19 @@ fn join(
     })
 }
 
-/// Hears the coordinator in the background: a stop sets the flag, its end calls everything off.
-fn listen(mut reader: LinkReader, stop: Arc<AtomicBool>, abort: Abort) {
+/// Hears the coordinator in the background. Its end calls everything off.
+fn listen(mut reader: LinkReader, desk: Arc<Desk>, begin: Sender<Assignment>) {
     let hear = move || {
         loop {
             match reader.recv(LISTEN) {
-                Ok(Some(ToWorker::Stop)) => stop.store(true, Ordering::Relaxed),
-                Ok(Some(ToWorker::Begin(_)) | None) => {}
-                Err(GangError::Closed) | Err(_) => {
-                    abort.abort();
-                    return;
+                Ok(Some(ToWorker::Stop)) => desk.ask_to_stop(),
+                Ok(Some(ToWorker::CallOff { generation })) => desk.call_off(generation),
+                Ok(Some(ToWorker::Begin(assignment))) => {
+                    // The other end is gone only when this worker is about to end.
+                    let _ = begin.send(*assignment);
                 }
+                Ok(None) => {}
+                Err(_) => return desk.call_off(u16::MAX),
             }
         }
     };

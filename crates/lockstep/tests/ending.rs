@@ -168,6 +168,8 @@ fn kill_9_of_a_worker_fails_the_run_and_names_the_worker_and_the_signal() {
             "3",
             "--set",
             transport,
+            "--set",
+            "recover.max_restarts=0",
         ];
         let mut run = place.start_long_run(&args);
         let worker = run.wait_for_worker(1);
@@ -200,7 +202,7 @@ fn kill_9_of_a_worker_fails_the_run_and_names_the_worker_and_the_signal() {
 #[test]
 fn a_result_that_cannot_be_written_hides_neither_the_first_failure_nor_what_was_trained() {
     let place = Place::new();
-    let mut run = place.start_long_run(&[]);
+    let mut run = place.start_long_run(&["--set", "recover.max_restarts=0"]);
     let folder = run.wait_for("started")["run_dir"].clone();
     let folder = Path::new(folder.as_str().unwrap());
     let worker = run.wait_for_worker(1);
@@ -219,7 +221,14 @@ fn a_result_that_cannot_be_written_hides_neither_the_first_failure_nor_what_was_
 fn a_stopped_worker_is_blamed_and_not_the_one_that_waits_for_it() {
     for transport in ["gang.transport=shm", "gang.transport=tcp"] {
         let place = Place::new();
-        let args = ["--set", "gang.deadline_s=1", "--set", transport];
+        let args = [
+            "--set",
+            "gang.deadline_s=1",
+            "--set",
+            transport,
+            "--set",
+            "recover.max_restarts=0",
+        ];
         let mut run = place.start_long_run(&args);
         let worker = run.wait_for_worker(1);
         run.wait_for("first_step");

@@ -11,7 +11,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 /// A sign that a worker is in trouble.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Sign {
     /// The worker said that it cannot go on, for a reason of its own.
     Reported(String),
@@ -26,6 +26,11 @@ pub(super) enum Sign {
     },
     /// The control link closed or carried something that is not a message.
     LinkLost(String),
+    /// It gave no sign of life.
+    Silent {
+        /// For how long.
+        seconds: f64,
+    },
 }
 
 /// The signs seen so far.
@@ -76,6 +81,11 @@ impl Blame {
             .find(|rank| self.signs.iter().all(|(of, _)| of != rank))
     }
 
+    /// Whether another one waited for `rank` in vain.
+    pub(super) fn is_awaited(&self, rank: usize) -> bool {
+        self.complaint(rank).is_some()
+    }
+
     /// What the first that waited for `rank` said about it.
     fn complaint(&self, rank: usize) -> Option<String> {
         self.signs.iter().find_map(|(by, sign)| match sign {
@@ -89,7 +99,7 @@ impl Blame {
     /// Why `rank` failed, in words: its own report if there is one, else what its end looked like.
     pub(super) fn reason(&self, rank: usize) -> String {
         let rank_of = |sign: &Sign| match sign {
-            Sign::Reported(_) => 0,
+            Sign::Reported(_) | Sign::Silent { .. } => 0,
             Sign::Exited(_) if !self.lost_a_peer(rank) => 1,
             Sign::PeerLost { .. } => 2,
             Sign::LinkLost(_) => 3,
@@ -104,6 +114,10 @@ impl Blame {
         match telling {
             Some(Sign::Reported(error) | Sign::PeerLost { error, .. }) => error.clone(),
             Some(Sign::Exited(status)) => describe_exit(*status),
+            Some(Sign::Silent { seconds }) => {
+                let silent = || format!("it gave no sign of life for {seconds:.0} s");
+                self.complaint(rank).unwrap_or_else(silent)
+            }
             Some(Sign::LinkLost(error)) => format!("its control link was lost: {error}"),
             None => self
                 .complaint(rank)
@@ -125,7 +139,7 @@ impl Blame {
 
     fn is_cause(&self, sign: &Sign) -> bool {
         match sign {
-            Sign::Reported(_) => true,
+            Sign::Reported(_) | Sign::Silent { .. } => true,
             // A worker does not kill itself because a peer is gone; something else did.
             Sign::Exited(status) => status.signal().is_some(),
             Sign::PeerLost { .. } | Sign::LinkLost(_) => false,

@@ -21,12 +21,13 @@ use std::thread;
 /// that owns the crew.
 #[derive(Default)]
 pub(super) struct Crew {
+    /// Those that were not replaced, by seat.
     children: Vec<Child>,
 }
 
 impl Crew {
-    /// Starts `command` as the worker of the next rank, with `invitation` as the first line of its
-    /// standard input.
+    /// Starts `command` as the worker of a seat, with `invitation` as the first line of its standard
+    /// input. It is the next seat, or one whose process has ended and was reaped.
     ///
     /// The worker gets a process group of its own, so that Ctrl-C in the terminal reaches only the
     /// coordinator. What it writes and its end arrive at `notices`. Returns the number of the
@@ -36,12 +37,12 @@ impl Crew {
     /// When the process, a pipe or a thread cannot be made. Workers that run already keep running.
     pub(super) fn spawn(
         &mut self,
+        rank: usize,
         mut command: Command,
         invitation: &str,
         segment: Option<&Segment>,
         notices: &SyncSender<Notice>,
     ) -> Result<Option<RawFd>, SpawnError> {
-        let rank = self.children.len();
         // One pipe for both streams keeps the order in which the worker wrote to them.
         let (output, input) = io::pipe()?;
         command
@@ -61,7 +62,10 @@ impl Crew {
             // A worker that died before it could read is reported by its exit.
             let _ = writeln!(stdin, "{invitation}");
         }
-        self.children.push(child);
+        match self.children.get_mut(rank) {
+            Some(ended) => *ended = child,
+            None => self.children.push(child),
+        }
         let (lines, exits) = (notices.clone(), notices.clone());
         thread::Builder::new()
             .name(format!("output-{rank}"))
@@ -80,6 +84,12 @@ impl Crew {
     /// How the worker ended; waits until it has.
     pub(super) fn reap(&mut self, rank: usize) -> io::Result<ExitStatus> {
         self.children[rank].wait()
+    }
+
+    /// Ends one worker at once; its end is reported like any other.
+    pub(super) fn kill_one(&mut self, rank: usize) {
+        // Fails only for a worker that was reaped already.
+        let _ = self.children[rank].kill();
     }
 
     /// Ends all workers at once and waits until they are gone.
@@ -190,7 +200,7 @@ mod tests {
         );
         let (sender, notices) = sync_channel(16);
         let mut crew = Crew::default();
-        crew.spawn(exe, "hello", None, &sender).unwrap();
+        crew.spawn(0, exe, "hello", None, &sender).unwrap();
         let mut lines = Vec::new();
         loop {
             match next(&notices) {
@@ -209,9 +219,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (sender, _notices) = sync_channel(16);
         let mut crew = Crew::default();
-        for _ in 0..2 {
+        for seat in 0..2 {
             let exe = script(&folder, "exec sleep 1000");
-            crew.spawn(exe, "", None, &sender).unwrap();
+            crew.spawn(seat, exe, "", None, &sender).unwrap();
         }
         let pids = [crew.pid(0), crew.pid(1)];
         assert!(pids.iter().all(|pid| is_alive(*pid)));
@@ -226,7 +236,7 @@ mod tests {
         let (sender, notices) = sync_channel(16);
         let spawned = thread::spawn(move || {
             let mut crew = Crew::default();
-            crew.spawn(exe, "", None, &sender).unwrap();
+            crew.spawn(0, exe, "", None, &sender).unwrap();
             crew
         });
         let mut crew = spawned.join().unwrap();

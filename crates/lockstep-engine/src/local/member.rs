@@ -4,6 +4,7 @@ use lockstep_gang::LinkWriter;
 use lockstep_train::control::Finished;
 use std::net::SocketAddr;
 use std::process::ExitStatus;
+use std::time::Duration;
 
 /// How much of a worker's last line is repeated in an error.
 const LAST_LINE: usize = 300;
@@ -25,6 +26,12 @@ pub(super) struct Member {
     pub(super) output_ended: bool,
     /// How its process ended.
     pub(super) exit: Option<ExitStatus>,
+    /// Its end was judged.
+    pub(super) judged: bool,
+    /// It was ended by the coordinator.
+    pub(super) killed: bool,
+    /// How long it has said nothing.
+    pub(super) silent_for: Duration,
     /// The last line that it wrote and that says something.
     pub(super) last_line: Option<String>,
 }
@@ -39,6 +46,26 @@ impl Member {
     pub(super) fn is_gone(&self) -> bool {
         let link_ended = self.link_ended || !self.has_joined();
         self.exit.is_some() && self.output_ended && link_ended
+    }
+
+    /// Whether its process ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.exit.is_some()
+    }
+
+    /// A new process takes the place of the one that ended.
+    pub(super) fn renew(&mut self) {
+        *self = Self {
+            first_step: self.first_step,
+            ..Self::default()
+        };
+    }
+
+    /// The new process could not be started: nothing will be heard of it.
+    pub(super) fn never_started(&mut self) {
+        self.exit = Some(ExitStatus::default());
+        self.output_ended = true;
+        self.judged = true;
     }
 
     /// Remembers a line as its last.

@@ -4,7 +4,10 @@
 //! |---|---|
 //! | `crew` | the processes: started, and never left behind |
 //! | `notice` | all that happens to workers, in one channel |
-//! | `supervisor` | the loop that hears, records and ends |
+//! | `muster` | what workers are started with, and told |
+//! | `supervisor` | the loop that hears, records, replaces and ends |
+//! | `roll` | who is where, and what follows from what is heard |
+//! | `losses` | what failures cost |
 //! | `blame` | which worker failed first, and why |
 //! | `lines`, `fold` | what workers write, as lines, identical ones folded |
 //! | `record` | logs, metrics and the result in the run's folder |
@@ -13,9 +16,12 @@ mod blame;
 mod crew;
 mod fold;
 mod lines;
+mod losses;
 mod member;
+mod muster;
 mod notice;
 mod record;
+mod roll;
 mod run;
 mod supervisor;
 

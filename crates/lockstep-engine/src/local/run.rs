@@ -1,28 +1,25 @@
 //! From a job to a result: prepares, starts the gang, and says how it ended.
 
 use super::blame::Blame;
-use super::crew::Crew;
 use super::fold::Folder;
+use super::losses::Losses;
 use super::member::Member;
+use super::muster::{Muster, kind_of_transport};
 use super::notice::{Doorkeeper, WAITING};
 use super::record::Record;
+use super::roll::Roll;
 use super::supervisor::{Outcome, Supervisor, in_turn};
-use crate::invitation::Invitation;
 use crate::{EngineError, Stop, StopFlag, describe};
-use lockstep_gang::{Rendezvous, Secret, Segment, ShmCollective, ShmControl};
+use lockstep_gang::{Rendezvous, Secret};
 use lockstep_job::Job;
 use lockstep_store::{CacheDir, RunDir, RunLock, write_atomic};
 use lockstep_train::Prepared;
-use lockstep_train::control::{Assignment, Finished, Transport};
+use lockstep_train::control::Finished;
 use lockstep_train::event::{Event, RunResult, Started, Status, Timing};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::mpsc::sync_channel;
-use std::time::Instant;
-
-/// The generation of a gang whose workers were never replaced.
-const GENERATION: u16 = 1;
+use std::time::{Duration, Instant};
 
 /// What to run.
 #[derive(Debug)]
@@ -109,36 +106,24 @@ fn run_gang(
     let workers = job.train.workers;
     let secret = Secret::random()?;
     let door = Rendezvous::bind((Ipv4Addr::LOCALHOST, 0), &secret)?;
-    let (shared, control) = shared_memory(job, prepared)?.unzip();
-    let tcp = kind_of_transport(job) == "tcp";
-    let invitation = |rank| Invitation {
-        address: door.address(),
-        secret: secret.to_hex(),
-        rank,
-        generation: GENERATION,
-        listen: tcp,
-    };
-
     let record = Record::open(run.clone(), workers)?;
-    events(Event::Started(started(job, prepared, &run)));
     let (sender, notices) = sync_channel(WAITING);
-    let mut crew = Crew::default();
-    let mut descriptors = Vec::new();
-    for rank in 0..workers {
-        let line = serde_json::to_string(&invitation(rank)).expect("an invitation is plain data");
-        let exe = &request.worker_exe;
-        let mut command = Command::new(exe);
-        command
-            .arg("worker")
-            .env("LOCKSTEP_CACHE", request.cache.path());
-        let spawned = crew.spawn(command, &line, shared.as_ref(), &sender);
-        descriptors.push(spawned.map_err(|source| EngineError::Spawn {
-            rank,
-            exe: exe.clone(),
-            source: source.into(),
-        })?);
+    let mut muster = Muster::new(
+        job,
+        &run.path,
+        &request.cache,
+        &request.worker_exe,
+        &prepared.plan,
+        job.recover.min_workers,
+        door.address(),
+        &secret,
+        sender.clone(),
+    )?;
+    events(Event::Started(started(job, prepared, &run)));
+    for seat in 0..workers {
+        muster.start(seat, 0)?;
     }
-    let _door = Doorkeeper::spawn(door, sender.clone()).map_err(|source| EngineError::System {
+    let _door = Doorkeeper::spawn(door, sender).map_err(|source| EngineError::System {
         what: "wait for workers",
         source,
     })?;
@@ -147,36 +132,24 @@ fn run_gang(
         write_atomic(&run.job(), job.to_toml().as_bytes())?;
     }
 
-    let resume = request.resume.is_some().then(|| run.state());
-    let assign = |rank: usize, peers: Vec<SocketAddr>| Assignment {
-        job: job.clone(),
-        run_dir: run.path.clone(),
-        rank,
-        workers,
-        generation: GENERATION,
-        transport: match descriptors[rank] {
-            Some(fd) => Transport::Shm { fd },
-            None if tcp => Transport::Tcp { peers },
-            None => Transport::Solo,
-        },
-        resume: resume.clone(),
-    };
+    let resume_point = || request.resume.is_some().then(|| run.state());
     let mut supervisor = Supervisor {
-        crew,
-        control,
+        muster,
+        roll: Roll::new(workers, job.recover.max_restarts, job.recover.min_workers),
         members: (0..workers).map(|_| Member::default()).collect(),
         notices,
-        sender,
         record,
         stop: request.stop.clone(),
         started_at: request.started_at,
-        generation: GENERATION,
-        assign: &assign,
+        deadline: Duration::from_secs_f64(job.gang.deadline_s),
+        resume_point: &resume_point,
         events,
         folder: Folder::new(workers),
         blame: Blame::default(),
+        losses: Losses::default(),
         first_step_s: None,
         epochs: 0,
+        decided: None,
     };
     let watched = supervisor.watch();
     let trained = supervisor.members.iter().any(|member| member.first_step);
@@ -192,6 +165,10 @@ fn run_gang(
     let mut result = conclude(request, &run, outcome);
     result.timing.start_to_first_step_s = supervisor.first_step_s.unwrap_or(0.0);
     result.epochs = result.epochs.max(supervisor.epochs);
+    let (restarts, steps_repeated, seconds_lost) = supervisor.losses.account();
+    result.restarts = restarts;
+    result.steps_repeated = steps_repeated;
+    result.seconds_lost = seconds_lost;
     if !trained && request.resume.is_none() {
         // There is nothing that a folder could hold.
         return match result.status {
@@ -250,28 +227,6 @@ fn resumable(path: &Path) -> Result<(RunDir, RunLock), EngineError> {
     }
 }
 
-/// What carries the exchange, in the words of [`Started`].
-fn kind_of_transport(job: &Job) -> &'static str {
-    match job.gang.transport {
-        _ if job.train.workers == 1 => "solo",
-        lockstep_job::Transport::Auto | lockstep_job::Transport::Shm => "shm",
-        lockstep_job::Transport::Tcp => "tcp",
-    }
-}
-
-/// The memory that the workers share, and the coordinator's hold on it.
-fn shared_memory(
-    job: &Job,
-    prepared: &Prepared,
-) -> Result<Option<(Segment, ShmControl)>, EngineError> {
-    if kind_of_transport(job) != "shm" {
-        return Ok(None);
-    }
-    let segment = Segment::create(ShmCollective::bytes_needed(&prepared.plan))?;
-    let control = ShmControl::new(&segment, &prepared.plan, GENERATION)?;
-    Ok(Some((segment, control)))
-}
-
 fn started(job: &Job, prepared: &Prepared, run: &RunDir) -> Started {
     Started {
         run: run.name.clone(),
@@ -306,6 +261,9 @@ fn unstarted(request: &RunRequest, status: Status) -> RunResult {
         weights_sha256: None,
         run_dir: None,
         error: None,
+        restarts: 0,
+        steps_repeated: 0,
+        seconds_lost: 0.0,
     }
 }
 

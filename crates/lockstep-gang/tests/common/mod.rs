@@ -57,7 +57,7 @@ pub(crate) fn tcp_gang(plan: &Plan, deadline: Deadline) -> Vec<TcpCollective> {
             .map(|(rank, listener)| {
                 let (addresses, secret, plan) = (&addresses, &secret, plan.clone());
                 scope.spawn(move || {
-                    TcpCollective::join(listener, addresses, secret, plan, rank, 1, deadline)
+                    TcpCollective::join(&listener, addresses, secret, plan, rank, 1, deadline)
                 })
             })
             .collect();

@@ -95,6 +95,9 @@ fn ending_with_a_result<T>(
             weights_sha256: None,
             run_dir: None,
             error: Some(lockstep_engine::describe(error.as_ref())),
+            restarts: 0,
+            steps_repeated: 0,
+            seconds_lost: 0.0,
         };
         view(args).show(&Event::Result(failed))?;
     }

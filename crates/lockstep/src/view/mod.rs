@@ -126,6 +126,9 @@ pub(crate) mod tests {
             weights_sha256: Some("ab".repeat(32)),
             run_dir: Some("runs/job-1".into()),
             error: None,
+            restarts: 0,
+            steps_repeated: 0,
+            seconds_lost: 0.0,
         }
     }
 

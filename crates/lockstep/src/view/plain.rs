@@ -105,6 +105,7 @@ impl<W: Write> View for Plain<W> {
                 writeln!(self.out, "{} {}", log_prefix(log), harmless(&log.line))?;
             }
             Event::Warning { message } => writeln!(self.out, "warning: {message}")?,
+            Event::Restart(restart) => writeln!(self.out, "{}", summary::restarted(restart))?,
             Event::Stopping => writeln!(self.out, "{STOPPING}")?,
             Event::Result(result) => self.result(result)?,
             _ => (),

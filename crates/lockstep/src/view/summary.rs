@@ -3,7 +3,7 @@
 use super::epochs::accuracy;
 use super::{Options, words};
 use lockstep_store::RunDir;
-use lockstep_train::event::{RunResult, Status};
+use lockstep_train::event::{Restart, RunResult, Status};
 use std::path::Path;
 
 /// What comes before the command that goes on with the run.
@@ -33,6 +33,19 @@ pub(crate) fn headline(result: &RunResult) -> String {
     line
 }
 
+/// What is said when the gang begins again.
+pub(crate) fn restarted(restart: &Restart) -> String {
+    let workers = words::plural(restart.workers, "worker");
+    let from = match &restart.from {
+        Some(path) => format!("from {}", from_here(path)),
+        None => "from the beginning".to_owned(),
+    };
+    format!(
+        "restart {}: {}; going on {from} with {workers}",
+        restart.restart, restart.reason
+    )
+}
+
 /// What else there is to know, as `(name, value)` pairs. Who wants it quiet still has to learn how to
 /// go on.
 pub(crate) fn details(result: &RunResult, options: &Options) -> Vec<(String, String)> {
@@ -55,6 +68,15 @@ fn all_details(result: &RunResult, options: &Options) -> Vec<(String, String)> {
         let train = words::seconds(timing.train_s);
         let rate = words::rate(timing.samples_per_s);
         tell("training", format!("{train}, {rate} samples/s"));
+    }
+    if result.restarts > 0 {
+        let restarts = words::plural(result.restarts as usize, "restart");
+        let steps = words::plural(result.steps_repeated as usize, "step");
+        let lost = words::seconds(result.seconds_lost);
+        tell(
+            "recovered",
+            format!("{restarts}, {steps} repeated, {lost} lost"),
+        );
     }
     if let Some(hash) = &result.weights_sha256 {
         tell("sha256", hash.clone());

@@ -200,6 +200,9 @@ impl View for Terminal {
             Event::Warning { message } => {
                 self.say(format!("{} {message}", style("warning:").yellow().bold()))?;
             }
+            Event::Restart(restart) => {
+                self.say(style(summary::restarted(restart)).yellow().to_string())?;
+            }
             Event::Stopping => self.say(style(STOPPING).yellow().to_string())?,
             Event::Result(result) => self.result(result)?,
             _ => (),

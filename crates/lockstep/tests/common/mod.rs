@@ -131,8 +131,12 @@ impl Place {
 
     /// Starts training `job.toml` for a time that no test waits for.
     pub(crate) fn start_long_run(&self, args: &[&str]) -> Running {
-        let epochs = ["run", "job.toml", "--json", "--epochs", "1000000"];
-        let mut command = self.command(&[&epochs, args].concat());
+        self.start(&[&["--epochs", "1000000"], args].concat())
+    }
+
+    /// Starts training `job.toml` with these further arguments.
+    pub(crate) fn start(&self, args: &[&str]) -> Running {
+        let mut command = self.command(&[&["run", "job.toml", "--json"], args].concat());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let events = BufReader::new(child.stdout.take().unwrap());
@@ -232,7 +236,7 @@ impl Running {
         self.child.wait().unwrap().code()
     }
 
-    fn next(&mut self) -> Option<Value> {
+    pub(crate) fn next(&mut self) -> Option<Value> {
         let mut line = String::new();
         match self.events.read_line(&mut line).unwrap() {
             0 => None,

@@ -1,0 +1,63 @@
+//! What failures cost a run: how often it began again, the steps done twice, and the time.
+
+use std::time::{Duration, Instant};
+
+/// The account of a run's losses.
+#[derive(Debug, Default)]
+pub(super) struct Losses {
+    restarts: u32,
+    repeated: u64,
+    lost: Duration,
+    /// When the failure that is being made up for was seen.
+    since: Option<Instant>,
+    /// Optimizer steps that were done at most.
+    furthest: u64,
+}
+
+impl Losses {
+    /// Steps that are known to be done.
+    pub(super) fn furthest(&self) -> u64 {
+        self.furthest
+    }
+
+    /// A worker has done so many steps.
+    pub(super) fn reached(&mut self, step: u64) {
+        self.furthest = self.furthest.max(step);
+    }
+
+    /// A failure was seen.
+    pub(super) fn began(&mut self) {
+        self.since.get_or_insert_with(Instant::now);
+    }
+
+    /// The gang begins again. Returns how often it has.
+    pub(super) fn count_restart(&mut self) -> u32 {
+        self.restarts += 1;
+        self.restarts
+    }
+
+    /// The gang has done its first step again, from this one on.
+    pub(super) fn resumed(&mut self, step: u64) {
+        if self.since.is_some() {
+            self.repeated += self.furthest.saturating_sub(step);
+        }
+    }
+
+    /// All steps that were done before are done again.
+    pub(super) fn caught_up(&mut self) {
+        if let Some(since) = self.since.take() {
+            self.lost += since.elapsed();
+        }
+    }
+
+    /// The run ended, maybe before it caught up.
+    pub(super) fn end(&mut self) {
+        self.caught_up();
+    }
+
+    /// How often the gang began again, the steps that were done twice, and the seconds from failures
+    /// until their steps were done again.
+    pub(super) fn account(&self) -> (u32, u64, f64) {
+        (self.restarts, self.repeated, self.lost.as_secs_f64())
+    }
+}

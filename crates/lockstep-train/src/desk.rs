@@ -1,0 +1,71 @@
+//! Where the thread that hears the coordinator leaves word for the one that trains.
+
+use lockstep_gang::Abort;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What was asked for, and the switch that ends a wait.
+#[derive(Default)]
+pub(crate) struct Desk {
+    /// A stop was asked for: finish the step, write the state, and end.
+    pub(crate) stop: AtomicBool,
+    work: Mutex<Work>,
+}
+
+#[derive(Default)]
+struct Work {
+    /// The generation that works here, and what calls it off.
+    current: Option<(u16, Abort)>,
+    /// The last generation that was called off.
+    called_off: u16,
+}
+
+impl Work {
+    fn obey(&self) {
+        if let Some((generation, abort)) = &self.current
+            && *generation <= self.called_off
+        {
+            abort.abort();
+        }
+    }
+}
+
+impl Desk {
+    pub(crate) fn ask_to_stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// A generation begins to work. It may have been called off already.
+    pub(crate) fn register(&self, generation: u16, abort: Abort) {
+        let mut work = self.work.lock().expect("nobody panics at the desk");
+        work.current = Some((generation, abort));
+        work.obey();
+    }
+
+    /// Ends the waits of `generation` and of those before it.
+    pub(crate) fn call_off(&self, generation: u16) {
+        let mut work = self.work.lock().expect("nobody panics at the desk");
+        work.called_off = work.called_off.max(generation);
+        work.obey();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_generation_is_called_off_also_when_it_begins_later_but_the_next_is_not() {
+        let desk = Desk::default();
+        let [first, second] = [Abort::default(), Abort::default()];
+        desk.call_off(1);
+        desk.register(1, first.clone());
+        assert!(first.is_aborted());
+        desk.register(2, second.clone());
+        assert!(!second.is_aborted());
+        desk.call_off(1);
+        assert!(!second.is_aborted());
+        desk.call_off(2);
+        assert!(second.is_aborted());
+    }
+}

@@ -1,0 +1,116 @@
+//! A worker that is lost is replaced, and the weights are those of a run that nothing happened to.
+
+mod common;
+
+use common::{Place, send};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Kills a worker after so many epochs, and returns the result with the pids that each rank had.
+fn disturbed(
+    place: &Place,
+    args: &[&str],
+    victims: &[u64],
+    signal: Signal,
+) -> (Value, BTreeMap<u64, Vec<i64>>) {
+    let mut run = place.start(args);
+    let mut pids: BTreeMap<u64, Vec<i64>> = BTreeMap::new();
+    let mut victims = victims.iter();
+    while let Some(event) = run.next() {
+        if event["event"] == "worker" {
+            let rank = event["rank"].as_u64().unwrap();
+            let pid = event["pid"].as_i64().unwrap();
+            pids.entry(rank).or_default().push(pid);
+        }
+        if event["event"] == "epoch"
+            && let Some(victim) = victims.next()
+        {
+            send(*pids[victim].last().unwrap() as i32, signal);
+        }
+    }
+    let (code, result, stderr) = run.finish();
+    assert_eq!(code, Some(0), "{stderr}");
+    (result, pids)
+}
+
+#[test]
+fn a_killed_worker_is_replaced_and_the_healthy_ones_keep_their_processes() {
+    let place = Place::new();
+    for transport in ["shm", "tcp"] {
+        let transport = format!("gang.transport=\"{transport}\"");
+        let args = [
+            "--epochs",
+            "30",
+            "--workers",
+            "3",
+            "--set",
+            "train.lanes=3",
+            "--set",
+            &transport,
+        ];
+        let undisturbed = place.weights(&args);
+        let (result, pids) = disturbed(&place, &args, &[1, 0, 1], Signal::KILL);
+        assert_eq!(result["weights_sha256"], undisturbed, "{transport}");
+        assert_eq!(result["restarts"], 3, "{transport}");
+        assert_eq!(pids[&0].len(), 2);
+        assert_eq!(pids[&1].len(), 3);
+        assert_eq!(pids[&2].len(), 1);
+    }
+    place.assert_no_process_is_left();
+}
+
+#[test]
+fn a_single_worker_is_replaced_too() {
+    let place = Place::new();
+    let args = ["--epochs", "30", "--workers", "1"];
+    let undisturbed = place.weights(&args);
+    let (result, _) = disturbed(&place, &args, &[0], Signal::KILL);
+    assert_eq!(result["weights_sha256"], undisturbed);
+    assert_eq!(result["restarts"], 1);
+}
+
+#[test]
+fn a_stopped_worker_is_named_killed_and_replaced() {
+    let place = Place::new();
+    for workers in ["1", "2"] {
+        let args = [
+            "--epochs",
+            "30",
+            "--workers",
+            workers,
+            "--set",
+            "gang.deadline_s=1",
+        ];
+        let undisturbed = place.weights(&args);
+        let (result, pids) = disturbed(&place, &args, &[0], Signal::STOP);
+        assert_eq!(result["weights_sha256"], undisturbed);
+        assert_eq!(result["restarts"], 1);
+        assert_eq!(pids[&0].len(), 2);
+        place.assert_no_process_is_left();
+    }
+}
+
+#[test]
+fn a_run_gives_up_after_so_many_restarts_and_says_why() {
+    let place = Place::new();
+    let mut run = place.start_long_run(&[]);
+    let mut code = None;
+    while let Some(event) = run.next() {
+        if event["event"] == "worker" && event["rank"] == 1 {
+            let pid = event["pid"].as_i64().unwrap() as i32;
+            code = Some(pid);
+        }
+        if event["event"] == "epoch" || event["event"] == "restart" {
+            if let Some(pid) = code.take() {
+                send(pid, Signal::KILL);
+            }
+        }
+    }
+    let (code, result, _) = run.finish();
+    assert_eq!(code, Some(1));
+    assert_eq!(result["status"], "failed");
+    assert_eq!(result["restarts"], 3);
+    let error = result["error"].as_str().unwrap();
+    assert!(error.contains("SIGKILL"), "{error}");
+}
