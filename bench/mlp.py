@@ -1,0 +1,73 @@
+"""The Fashion-MNIST job, examples/fashion-mnist.toml: speed, starts and memory."""
+
+from statistics import median
+
+from bars import at_least, below
+from lockstep_runs import Lockstep
+from pytorch_runs import PyTorch
+
+BATCHES = (32, 128)
+
+
+class Mlp:
+    title = "A dense network"
+
+    def __init__(self, place, options):
+        job = place.root / "examples/fashion-mnist.toml"
+        self.lockstep = Lockstep(place.binary, job, place.cache, place.scratch)
+        self.pytorch = PyTorch(place.python, "mlp", place.cache / "datasets/fashion-mnist", place.cache)
+        self.steps, self.starts = options.steps, options.starts
+
+    def round(self):
+        """Every configuration once, each batch size's side by side."""
+        figures = {}
+        for batch in BATCHES:
+            half = batch // 2
+            figures[f"PyTorch one process, batch {batch}"] = self.pytorch.steps_per_s(batch, 1, self.steps)
+            figures[f"one worker, batch {batch}"] = self.lockstep.steps_per_s(batch, 1)
+            figures[f"two workers, batch {batch}"] = self.lockstep.steps_per_s(batch, 2)
+            figures[f"one worker, batch {half}"] = self.lockstep.steps_per_s(half, 1)
+            figures[f"two runs at once, batch {half} each"] = self.lockstep.two_at_once(half)
+            figures[f"PyTorch DDP two processes, batch {batch}"] = self.pytorch.steps_per_s(
+                batch, 2, self.steps
+            )
+        return figures
+
+    def extras(self):
+        """What is measured once, after the rounds."""
+        warm = [self.lockstep.first_step(decoded=True) for _ in range(self.starts)]
+        cold = [self.lockstep.first_step(decoded=False) for _ in range(self.starts)]
+        return {
+            "start, decoded cache (s)": median(start["reported"] for start in warm),
+            "start, decoded cache, from outside (s)": median(start["outside"] for start in warm),
+            "start, gzipped files (s)": median(start["reported"] for start in cold),
+            "start, gzipped files, from outside (s)": median(start["outside"] for start in cold),
+            "peak memory of a two-worker run (MiB)": self.lockstep.peak_pss(32, 2),
+        }
+
+    @staticmethod
+    def bars(speed, extras):
+        alone, ddp = "PyTorch one process, batch 32", "PyTorch DDP two processes, batch 32"
+
+        def ratio(what, ours, theirs, target):
+            return at_least(what, speed[ours] / speed[theirs], target)
+
+        one, two, pair = "one worker, batch", "two workers, batch", "two runs at once, batch"
+        return [
+            below("start to first step, gzipped files", extras["start, gzipped files (s)"], 0.5, "s"),
+            below("start to first step, decoded cache", extras["start, decoded cache (s)"], 0.15, "s"),
+            ratio("one worker / PyTorch, batch 32", f"{one} 32", alone, 1.8),
+            ratio("two workers / PyTorch one process, batch 32", f"{two} 32", alone, 2.2),
+            ratio("two workers / PyTorch DDP two processes, batch 32", f"{two} 32", ddp, 4),
+            ratio("two workers / no-communication limit, batch 32", f"{two} 32", f"{one} 16", 0.75),
+            ratio("two workers / no-communication limit, batch 128", f"{two} 128", f"{one} 64", 0.9),
+            ratio("two workers / two runs at once, batch 32", f"{two} 32", f"{pair} 16 each", 0.75),
+            ratio("two workers / two runs at once, batch 128", f"{two} 128", f"{pair} 64 each", 0.9),
+            below("peak memory of a two-worker run", extras["peak memory of a two-worker run (MiB)"], 300, "MiB"),
+        ]
+
+    notes = """The job is `examples/fashion-mnist.toml`: an MLP 784-512-512-10 with ReLU and dropout 0.25, SGD 1e-3 with
+momentum 0.9, on Fashion-MNIST. The no-communication limit is what two workers would do if exchanging cost
+nothing: the steps/s of one worker with half the batch. It takes for granted that two busy cores are each as
+fast as one alone; two such runs at the same time, which exchange nothing and do not wait for each other, show
+what this machine really gives. Starts are two-worker runs with a warm page cache."""
