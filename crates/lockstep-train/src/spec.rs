@@ -1,33 +1,8 @@
-//! The job file's words in the terms of the model: layers, optimizer, schedule, sources of data.
+//! The job file's words in the terms of the other crates: optimizer, schedule, sources of data.
 
-use crate::TrainError;
 use lockstep_data::{CifarSplit, Source};
-use lockstep_job::{
-    DataRef, Job, LayerSpec as JobLayer, Optimizer as JobOptimizer, Schedule as JobSchedule, Split,
-};
-use lockstep_nn::{Decay, LayerSpec, NamedLayer, Optimizer, Schedule};
-
-/// The layers of the job's model for so many classes.
-pub(crate) fn layers(job: &Job, classes: usize) -> Result<Vec<LayerSpec>, TrainError> {
-    let layer = |layer| {
-        Ok(match layer {
-            JobLayer::Linear { out } => LayerSpec::Linear {
-                out: out.unwrap_or(classes),
-            },
-            JobLayer::Relu => LayerSpec::Relu,
-            JobLayer::Dropout { p } => LayerSpec::Dropout { p: p as f32 },
-            JobLayer::BatchNorm => LayerSpec::BatchNorm,
-            other => {
-                return Err(TrainError::Misfit {
-                    key: "model",
-                    reason: format!("{other:?} is not supported yet"),
-                });
-            }
-        })
-    };
-    let layers = job.model.network.layers().unwrap_or_default();
-    layers.into_iter().map(layer).collect()
-}
+use lockstep_job::{DataRef, Job, Optimizer as JobOptimizer, Schedule as JobSchedule, Split};
+use lockstep_nn::{Decay, Optimizer, Schedule};
 
 /// The job's optimizer.
 pub(crate) fn optimizer(job: &Job) -> Optimizer {
