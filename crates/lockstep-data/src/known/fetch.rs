@@ -192,7 +192,6 @@ fn from_web_folder(
     Ok(scratch.to_owned())
 }
 
-/// Downloads an archive, and unpacks it if it is the published one.
 fn from_web_archive(
     archive: &Archive,
     scratch: &Path,
@@ -203,16 +202,21 @@ fn from_web_archive(
     let packed = scratch.join("archive.tar.gz");
     run(&mut curl(archive, &packed), ARCHIVE_LIMIT)
         .map_err(|error| format!("{}: {error}", archive.address))?;
-    let found = sha256_of(&packed).map_err(|error| error.to_string())?;
+    unpack(archive, &packed, scratch)
+}
+
+/// Unpacks the archive that came, if it is the published one.
+fn unpack(archive: &Archive, packed: &Path, scratch: &Path) -> Result<PathBuf, String> {
+    let found = sha256_of(packed).map_err(|error| error.to_string())?;
     if found != archive.sha256 {
         return Err(format!(
             "{} gave another file than the published one: its SHA-256 is {found} instead of {}",
             archive.address, archive.sha256
         ));
     }
-    let mut unpack = Command::new("tar");
-    unpack.arg("-xzf").arg(&packed).arg("-C").arg(scratch);
-    run(&mut unpack, UNPACK_LIMIT).map_err(|error| error.to_string())?;
+    let mut tar = Command::new("tar");
+    tar.arg("-xzf").arg(packed).arg("-C").arg(scratch);
+    run(&mut tar, UNPACK_LIMIT).map_err(|error| error.to_string())?;
     Ok(scratch.join(archive.folder))
 }
 
@@ -248,22 +252,44 @@ fn sha256_of(path: &Path) -> io::Result<String> {
 mod tests {
     use super::*;
 
+    const NOWHERE: Archive = Archive {
+        address: "https://127.0.0.1:1/set.tar.gz",
+        bytes: 10,
+        sha256: "",
+        folder: "set",
+    };
+
     #[test]
     fn an_archive_that_cannot_be_had_is_named_by_its_address_with_the_reason() {
-        let archive = Archive {
-            address: "https://127.0.0.1:1/set.tar.gz",
-            bytes: 10,
-            sha256: "",
-            folder: "",
-        };
         let scratch = tempfile::tempdir().unwrap();
         let mut heard = Vec::new();
         let mut progress = |message: &str| heard.push(message.to_owned());
-        let error = from_web_archive(&archive, scratch.path(), &mut progress).unwrap_err();
+        let error = from_web_archive(&NOWHERE, scratch.path(), &mut progress).unwrap_err();
         assert!(
             error.starts_with("https://127.0.0.1:1/set.tar.gz: curl"),
             "{error}"
         );
         assert_eq!(heard, ["downloading https://127.0.0.1:1/set.tar.gz (0 MB)"]);
+    }
+
+    #[test]
+    fn an_archive_is_unpacked_only_if_it_is_the_published_one() {
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::create_dir(from.path().join("set")).unwrap();
+        fs::write(from.path().join("set/batch.bin"), "content").unwrap();
+        let packed = from.path().join("set.tar.gz");
+        let mut tar = Command::new("tar");
+        tar.arg("-czf").arg(&packed).arg("-C");
+        assert!(tar.arg(from.path()).arg("set").status().unwrap().success());
+
+        let refused = unpack(&NOWHERE, &packed, to.path()).unwrap_err();
+        assert!(refused.contains("SHA-256"), "{refused}");
+        assert_eq!(fs::read_dir(to.path()).unwrap().count(), 0);
+        let published = Archive {
+            sha256: sha256_of(&packed).unwrap().leak(),
+            ..NOWHERE
+        };
+        let folder = unpack(&published, &packed, to.path()).unwrap();
+        assert_eq!(fs::read(folder.join("batch.bin")).unwrap(), b"content");
     }
 }
