@@ -17,6 +17,7 @@ mod vector;
 use crate::simd::Isa;
 use crate::threads;
 use tile::{Product, Registers16, Registers32};
+pub(crate) use vector::{Kernel, Vector, dispatch};
 
 /// A dimension that is walked as three nested loops: its length is their product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

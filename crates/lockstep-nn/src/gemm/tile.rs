@@ -186,22 +186,23 @@ unsafe fn panel<V: Vector, S: Shape, const NV: usize, const TAIL: bool>(p: Produ
                         c: p.c.add(p.c_rows.place(outer, middle, i)),
                         ..p
                     };
+                    // The conditions keep tiles that no level uses from being compiled.
                     i += match tile_rows(p.rows.inner - i, S::ROWS[NV - 1]) {
-                        16 => tile::<V, 16, NV, TAIL>(part),
-                        15 => tile::<V, 15, NV, TAIL>(part),
-                        14 => tile::<V, 14, NV, TAIL>(part),
-                        13 => tile::<V, 13, NV, TAIL>(part),
-                        12 => tile::<V, 12, NV, TAIL>(part),
-                        11 => tile::<V, 11, NV, TAIL>(part),
-                        10 => tile::<V, 10, NV, TAIL>(part),
-                        9 => tile::<V, 9, NV, TAIL>(part),
-                        8 => tile::<V, 8, NV, TAIL>(part),
-                        7 => tile::<V, 7, NV, TAIL>(part),
-                        6 => tile::<V, 6, NV, TAIL>(part),
-                        5 => tile::<V, 5, NV, TAIL>(part),
-                        4 => tile::<V, 4, NV, TAIL>(part),
-                        3 => tile::<V, 3, NV, TAIL>(part),
-                        2 => tile::<V, 2, NV, TAIL>(part),
+                        16 if const { S::ROWS[NV - 1] >= 16 } => tile::<V, 16, NV, TAIL>(part),
+                        15 if const { S::ROWS[NV - 1] >= 15 } => tile::<V, 15, NV, TAIL>(part),
+                        14 if const { S::ROWS[NV - 1] >= 14 } => tile::<V, 14, NV, TAIL>(part),
+                        13 if const { S::ROWS[NV - 1] >= 13 } => tile::<V, 13, NV, TAIL>(part),
+                        12 if const { S::ROWS[NV - 1] >= 12 } => tile::<V, 12, NV, TAIL>(part),
+                        11 if const { S::ROWS[NV - 1] >= 11 } => tile::<V, 11, NV, TAIL>(part),
+                        10 if const { S::ROWS[NV - 1] >= 10 } => tile::<V, 10, NV, TAIL>(part),
+                        9 if const { S::ROWS[NV - 1] >= 9 } => tile::<V, 9, NV, TAIL>(part),
+                        8 if const { S::ROWS[NV - 1] >= 8 } => tile::<V, 8, NV, TAIL>(part),
+                        7 if const { S::ROWS[NV - 1] >= 7 } => tile::<V, 7, NV, TAIL>(part),
+                        6 if const { S::ROWS[NV - 1] >= 6 } => tile::<V, 6, NV, TAIL>(part),
+                        5 if const { S::ROWS[NV - 1] >= 5 } => tile::<V, 5, NV, TAIL>(part),
+                        4 if const { S::ROWS[NV - 1] >= 4 } => tile::<V, 4, NV, TAIL>(part),
+                        3 if const { S::ROWS[NV - 1] >= 3 } => tile::<V, 3, NV, TAIL>(part),
+                        2 if const { S::ROWS[NV - 1] >= 2 } => tile::<V, 2, NV, TAIL>(part),
                         _ => tile::<V, 1, NV, TAIL>(part),
                     };
                 }

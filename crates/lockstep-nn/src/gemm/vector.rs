@@ -1,7 +1,9 @@
 //! A vector of `f32` as wide as the machine's, behind one small trait.
 
+use crate::simd::Isa;
+
 /// `f32` lanes that are loaded, stored and fused-multiply-added together.
-pub(super) trait Vector: Copy {
+pub(crate) trait Vector: Copy {
     /// Number of lanes.
     const LANES: usize;
 
@@ -40,6 +42,75 @@ pub(super) trait Vector: Copy {
 
     /// `self + other`.
     fn add(self, other: Self) -> Self;
+
+    /// `self - other`.
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        self.fma(other, Self::splat(-1.0))
+    }
+
+    /// `self * x`.
+    #[inline(always)]
+    fn times(self, x: f32) -> Self {
+        Self::zero().fma(self, Self::splat(x))
+    }
+
+    /// `self + other * x`, rounded once.
+    #[inline(always)]
+    fn plus(self, other: Self, x: f32) -> Self {
+        self.fma(other, Self::splat(x))
+    }
+
+    /// The first numbers of a slice.
+    ///
+    /// # Panics
+    /// When there are fewer than [`Self::LANES`].
+    #[inline(always)]
+    fn read(from: &[f32]) -> Self {
+        let from = &from[..Self::LANES];
+        // SAFETY: the slice has as many numbers.
+        unsafe { Self::load(from.as_ptr()) }
+    }
+
+    /// Overwrites the first numbers of a slice.
+    ///
+    /// # Panics
+    /// When there are fewer than [`Self::LANES`].
+    #[inline(always)]
+    fn write(self, to: &mut [f32]) {
+        let to = &mut to[..Self::LANES];
+        // SAFETY: the slice has as many numbers.
+        unsafe { self.store(to.as_mut_ptr()) }
+    }
+}
+
+/// A computation that is written once for vectors of any width.
+pub(crate) trait Kernel {
+    /// Computes. Implementations are `#[inline(always)]`, so that they are compiled for each level.
+    fn run<V: Vector>(self);
+}
+
+/// Runs a kernel with the widest vectors that this process may use.
+pub(crate) fn dispatch<K: Kernel>(kernel: K) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+        fn avx512<K: Kernel>(kernel: K) {
+            kernel.run::<x86::Wide>();
+        }
+        #[target_feature(enable = "avx2,fma")]
+        fn avx2<K: Kernel>(kernel: K) {
+            kernel.run::<x86::Half>();
+        }
+        match Isa::current() {
+            // SAFETY: `current` never exceeds what the machine was detected to have.
+            Isa::Avx512 => return unsafe { avx512(kernel) },
+            // SAFETY: as above.
+            Isa::Avx2 => return unsafe { avx2(kernel) },
+            Isa::Portable => {}
+        }
+    }
+    kernel.run::<Plain>();
 }
 
 /// Eight lanes in plain Rust, for any machine.

@@ -279,7 +279,7 @@ pub(super) struct WeightGradient<'a> {
 
 impl WeightGradient<'_> {
     /// Computes some rows of the gradient.
-    pub(super) fn fill(&mut self, rows: Range<usize>, gradient: &mut [f32]) {
+    pub(super) fn fill(&self, rows: Range<usize>, gradient: &mut [f32]) {
         let method = self.method;
         let channels = method.output.channels;
         // A run of rows whose numbers are adjacent in an image: one line of the kernel.

@@ -4,6 +4,8 @@
 //! column for every output channel. Its gradient is handed out in chunks of whole rows.
 
 mod direct;
+mod transform;
+mod winograd;
 
 use super::window::Window;
 use super::{Layer, Pass, carve, carved};
@@ -13,10 +15,32 @@ use crate::layout::{CHUNK, Layout, Order, Role};
 use crate::replica::Replica;
 use direct::Direct;
 use std::ops::Range;
+use winograd::Winograd;
+
+/// How the products are computed, chosen by the shapes alone: lanes of any size give the same bits.
+enum Method {
+    Direct(Direct),
+    Winograd(Winograd),
+}
+
+impl Method {
+    fn new(input: Dims, output: Dims, window: Window) -> Self {
+        if Winograd::suits(input, output, window) {
+            return Self::Winograd(Winograd::new(input, output, window.padding));
+        }
+        Self::Direct(Direct::new(input, output, window))
+    }
+}
+
+/// A weight gradient that is handed out some rows at a time.
+enum WeightGradient<'a> {
+    Direct(direct::WeightGradient<'a>),
+    Winograd(winograd::WeightGradient<'a>),
+}
 
 /// A convolution.
 pub(crate) struct Conv2d {
-    method: Direct,
+    method: Method,
     output: Dims,
     weight: Range<usize>,
     bias: Option<Range<usize>>,
@@ -60,7 +84,7 @@ impl Conv2d {
             }
         }));
         Self {
-            method: Direct::new(input, output, window),
+            method: Method::new(input, output, window),
             output,
             weight,
             bias,
@@ -73,7 +97,11 @@ impl Conv2d {
 
 impl Layer for Conv2d {
     fn scratch(&self, rows: usize) -> usize {
-        2 * carved(self.output.channels) + self.method.scratch(rows)
+        let products = match &self.method {
+            Method::Direct(direct) => direct.scratch(rows),
+            Method::Winograd(winograd) => winograd.scratch(rows),
+        };
+        2 * carved(self.output.channels) + products
     }
 
     fn forward(
@@ -86,7 +114,10 @@ impl Layer for Conv2d {
     ) {
         let bias = self.bias.as_ref().map(|bias| &state[bias.clone()]);
         let weight = &state[self.weight.clone()];
-        self.method.forward(weight, bias, x, y, scratch);
+        match &self.method {
+            Method::Direct(direct) => direct.forward(weight, bias, x, y, scratch),
+            Method::Winograd(winograd) => winograd.forward(weight, bias, x, y, scratch),
+        }
     }
 
     fn backward(
@@ -110,15 +141,28 @@ impl Layer for Conv2d {
         }
         if let Some(dx) = dx {
             let weight = replica.values(self.weight.clone());
-            self.method.input_gradient(weight, dy, dx, scratch);
+            match &self.method {
+                Method::Direct(direct) => direct.input_gradient(weight, dy, dx, scratch),
+                Method::Winograd(winograd) => winograd.input_gradient(weight, dy, dx, scratch),
+            }
         }
-        let mut products = self.method.weight_gradient(x, dy, scratch);
+        let d_weight = match &self.method {
+            Method::Direct(direct) => {
+                WeightGradient::Direct(direct.weight_gradient(x, dy, scratch))
+            }
+            Method::Winograd(winograd) => {
+                WeightGradient::Winograd(winograd.weight_gradient(x, dy, scratch))
+            }
+        };
         for chunk in self.chunks.clone().rev() {
             let first = (chunk - self.chunks.start) * self.rows_per_chunk;
             let rows = first..(first + self.rows_per_chunk).min(self.rows);
             replica.gradient(chunk, &mut |gradient| {
                 let (weight, bias) = gradient.split_at_mut(rows.len() * channels);
-                products.fill(rows.clone(), weight);
+                match &d_weight {
+                    WeightGradient::Direct(direct) => direct.fill(rows.clone(), weight),
+                    WeightGradient::Winograd(winograd) => winograd.fill(rows.clone(), weight),
+                }
                 bias.copy_from_slice(&d_bias[..bias.len()]);
             });
         }

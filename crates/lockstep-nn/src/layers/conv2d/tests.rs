@@ -82,6 +82,11 @@ fn it_agrees_with_finite_differences() {
     check(2, [3, 9, 2], 2, [[1, 5], [1, 2], [0, 2]], true);
     // A stride larger than the kernel.
     check(2, [5, 5, 3], 4, [[1, 1], [2, 2], [0, 0]], false);
+    // Tiles that are whole, cut and mostly outside; margins of all widths.
+    check(2, [6, 5, 16], 16, [[3, 3], [1, 1], [1, 1]], true);
+    check(1, [4, 8, 16], 16, [[3, 3], [1, 1], [0, 2]], false);
+    check(1, [1, 1, 16], 32, [[3, 3], [1, 1], [1, 1]], true);
+    check(3, [3, 4, 16], 16, [[3, 3], [1, 1], [2, 0]], true);
     // A margin on one axis only.
     check(2, [4, 6, 2], 5, [[3, 3], [1, 1], [1, 0]], true);
 }
