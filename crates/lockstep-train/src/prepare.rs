@@ -4,6 +4,7 @@
 use crate::TrainError;
 use crate::evaluate::rows_at_once;
 use crate::factors::{share_lengths, worth_factoring};
+use crate::lanes::LaneProgram;
 use crate::network;
 use crate::pretrained;
 use crate::sets::Sets;
@@ -94,14 +95,10 @@ pub fn prepare(
     let shares: usize = (plan.chunks()..plan.pieces())
         .map(|piece| plan.chunk(piece).len())
         .sum();
-    let optimizer = spec::optimizer(job);
-    let partials = (0..plan.workers())
-        .map(|rank| plan.partials_of(rank).len())
-        .max()
-        .unwrap_or(1);
-    // Replica, optimizer planes, best weights, and gradients: partial sums and lanes kept aside.
-    let depth = usize::BITS as usize - plan.lanes_of(0).len().leading_zeros() as usize;
-    let vectors = 2 + optimizer.planes() + partials + depth;
+    // The replica, its optimizer's planes, gradients, the best weights, and the file they go to.
+    let best = usize::from(!sets.val_indices.is_empty());
+    let planes = spec::optimizer(job).planes();
+    let vectors = 1 + planes + gradient_vectors(job, &sets, &plan) + best + 1;
     let lane = largest_lane(job, &sets);
     let evaluation = rows_at_once(lane, workspace.row);
     let workspace = workspace.bytes(lane.max(evaluation));
@@ -127,6 +124,19 @@ pub fn prepare(
         input_shape: sets.train.shape(),
         classes: sets.train.class_names().to_vec(),
     })
+}
+
+/// Vectors of gradients in the worker that has most: partial sums, and lanes kept aside.
+fn gradient_vectors(job: &Job, sets: &Sets, plan: &Plan) -> usize {
+    if plan.lanes() == 1 && job.train.clip_norm.is_none() {
+        // Used where it is formed.
+        return 0;
+    }
+    let of_rank = |rank| {
+        let program = LaneProgram::new(plan, rank, full_batch(job, sets));
+        plan.partials_of(rank).len() + program.aside
+    };
+    (0..plan.workers()).map(of_rank).max().unwrap_or(0)
 }
 
 /// Checks that `job` can begin with the weights that it names, and returns what a person should know about

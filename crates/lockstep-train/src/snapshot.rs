@@ -7,12 +7,14 @@ use crate::TrainError;
 use crate::pretrained;
 use crate::sets::Sets;
 use crate::spec;
-use crate::weights::{self, write_safetensors};
+use crate::weights::{self, little_endian, write_safetensors};
 use lockstep_job::Job;
 use lockstep_nn::LossSum;
 use safetensors::SafeTensors;
+use safetensors::tensor::{Dtype, View};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::path::Path;
 
 const VERSION: u32 = 1;
@@ -101,18 +103,19 @@ impl Snapshot {
             path: path.to_owned(),
             reason: error.to_string(),
         })?;
-        let mut tensors = vec![("state", &self.state)];
-        tensors.extend(
+        let mut vectors = vec![("state", &self.state)];
+        vectors.extend(
             ["plane.0", "plane.1"]
                 .into_iter()
                 .zip(&self.planes)
                 .filter(|(_, plane)| !plane.is_empty()),
         );
-        tensors.extend(self.best.as_ref().map(|best| ("best", &best.state)));
-        let tensors = tensors
-            .into_iter()
-            .map(|(name, x)| (name.to_owned(), vec![x.len()], x.clone()));
-        write_safetensors(path, tensors.collect(), Some((METADATA, header)))
+        vectors.extend(self.best.as_ref().map(|best| ("best", &best.state)));
+        let tensors = vectors.into_iter().map(|(name, numbers)| {
+            let shape = [numbers.len()];
+            (name, Whole { numbers, shape })
+        });
+        write_safetensors(path, tensors, Some((METADATA, header)))
     }
 
     /// Reads a snapshot that `job` can go on from.
@@ -225,6 +228,30 @@ impl Snapshot {
             ));
         }
         Ok(snapshot)
+    }
+}
+
+/// A vector as it is.
+struct Whole<'a> {
+    numbers: &'a [f32],
+    shape: [usize; 1],
+}
+
+impl View for Whole<'_> {
+    fn dtype(&self) -> Dtype {
+        Dtype::F32
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        little_endian(self.numbers).into()
+    }
+
+    fn data_len(&self) -> usize {
+        4 * self.numbers.len()
     }
 }
 

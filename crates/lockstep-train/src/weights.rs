@@ -4,11 +4,12 @@
 use crate::TrainError;
 use crate::sets::Sets;
 use lockstep_job::Job;
-use lockstep_nn::Model;
+use lockstep_nn::{Model, Tensor};
 use lockstep_store::{RunDir, write_atomic};
-use safetensors::tensor::{Dtype, TensorView};
+use safetensors::tensor::{Dtype, View};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -61,14 +62,8 @@ pub(crate) fn write_model(
     sha256: &str,
 ) -> Result<(), TrainError> {
     let tensors = model.layout().tensors.iter();
-    let tensors = tensors.map(|tensor| {
-        (
-            tensor.name.clone(),
-            tensor.shape.clone(),
-            tensor.to_torch(&state[tensor.range.clone()]),
-        )
-    });
-    write_safetensors(&run.weights(), tensors.collect(), None)?;
+    let tensors = tensors.map(|tensor| (&tensor.name[..], ForPyTorch { tensor, state }));
+    write_safetensors(&run.weights(), tensors, None)?;
     let card = Card {
         version: 1,
         input_shape: sets.train.shape(),
@@ -87,26 +82,46 @@ pub(crate) fn write_model(
 }
 
 /// Writes named tensors atomically, with a line of metadata.
-pub(crate) fn write_safetensors(
+pub(crate) fn write_safetensors<'a>(
     path: &Path,
-    tensors: Vec<(String, Vec<usize>, Vec<f32>)>,
+    tensors: impl IntoIterator<Item = (&'a str, impl View)>,
     metadata: Option<(&str, String)>,
 ) -> Result<(), TrainError> {
-    let wrong = |error: &dyn std::fmt::Display| TrainError::Weights {
+    let metadata = metadata.map(|(key, value)| HashMap::from([(key.to_owned(), value)]));
+    let file = safetensors::serialize(tensors, metadata).map_err(|error| TrainError::Weights {
         path: path.to_owned(),
         reason: error.to_string(),
-    };
-    let bytes: Vec<Vec<u8>> = tensors
-        .iter()
-        .map(|(_, _, x)| x.iter().flat_map(|x| x.to_le_bytes()).collect())
-        .collect();
-    let views = tensors.iter().zip(&bytes).map(|((name, shape, _), bytes)| {
-        TensorView::new(Dtype::F32, shape.clone(), bytes).map(|view| (name.as_str(), view))
-    });
-    let views = views
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| wrong(&error))?;
-    let metadata = metadata.map(|(key, value)| HashMap::from([(key.to_owned(), value)]));
-    let file = safetensors::serialize(views, metadata).map_err(|error| wrong(&error))?;
+    })?;
     Ok(write_atomic(path, &file)?)
+}
+
+/// A tensor of the state vector as PyTorch has it. Its numbers are put in order when they are written, so
+/// that a large model is not copied whole.
+struct ForPyTorch<'a> {
+    tensor: &'a Tensor,
+    state: &'a [f32],
+}
+
+impl View for ForPyTorch<'_> {
+    fn dtype(&self) -> Dtype {
+        Dtype::F32
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.tensor.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        let numbers = self.tensor.to_torch(&self.state[self.tensor.range.clone()]);
+        little_endian(&numbers).into()
+    }
+
+    fn data_len(&self) -> usize {
+        4 * self.tensor.range.len()
+    }
+}
+
+/// Numbers as files have them.
+pub(crate) fn little_endian(numbers: &[f32]) -> Vec<u8> {
+    numbers.iter().flat_map(|x| x.to_le_bytes()).collect()
 }
