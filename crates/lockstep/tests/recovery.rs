@@ -2,10 +2,17 @@
 
 mod common;
 
-use common::{Place, send};
+use common::{JOB, Place, send};
+use lockstep_engine::StopFlag;
+use lockstep_engine::local::{RunRequest, run};
+use lockstep_job::Job;
+use lockstep_store::CacheDir;
+use lockstep_train::event::Event;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fs;
+use std::time::Instant;
 
 /// Kills a worker after so many epochs, and returns the result with the pids that each rank had.
 fn disturbed(
@@ -89,6 +96,46 @@ fn a_stopped_worker_is_named_killed_and_replaced() {
         assert_eq!(pids[&0].len(), 2);
         place.assert_no_process_is_left();
     }
+}
+
+#[test]
+fn a_gang_whose_workers_cannot_be_replaced_goes_on_with_fewer() {
+    let place = Place::new();
+    let job = JOB.replace("epochs = 2", "epochs = 40");
+    place.write_job(&job.replace("workers = 2\nlanes = 2", "workers = 4\nlanes = 8"));
+    let undisturbed = place.weights(&[]);
+    // The workers' program is gone when the first of them dies.
+    let exe = place.path("program");
+    fs::hard_link(env!("CARGO_BIN_EXE_lockstep"), &exe)
+        .or_else(|_| fs::copy(env!("CARGO_BIN_EXE_lockstep"), &exe).map(drop))
+        .unwrap();
+    let request = RunRequest {
+        job: Job::load(&place.path("job.toml"), &[], None).unwrap(),
+        started_at: Instant::now(),
+        resume: None,
+        stop: StopFlag::new(),
+        cache: CacheDir::at(&place.path("cache")).unwrap(),
+        worker_exe: exe.clone(),
+    };
+    let mut pids = BTreeMap::new();
+    let mut victims = [1, 3].into_iter();
+    let mut workers = Vec::new();
+    let result = run(request, &mut |event| match event {
+        Event::Worker { rank, pid } => drop(pids.insert(rank, pid)),
+        Event::Epoch(_) => {
+            if let Some(victim) = victims.next() {
+                let _ = fs::remove_file(&exe);
+                send(pids[&victim] as i32, Signal::KILL);
+            }
+        }
+        Event::Restart(restart) => workers.push(restart.workers),
+        _ => (),
+    })
+    .unwrap();
+    assert_eq!(workers, [3, 2]);
+    assert_eq!(result.weights_sha256.as_ref(), Some(&undisturbed));
+    assert_eq!(result.restarts, 2);
+    place.assert_no_process_is_left();
 }
 
 #[test]

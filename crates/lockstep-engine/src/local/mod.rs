@@ -22,6 +22,8 @@ mod muster;
 mod notice;
 mod record;
 mod roll;
+#[cfg(test)]
+mod roll_model;
 mod run;
 mod supervisor;
 

@@ -1,0 +1,341 @@
+//! Every order of events that a small gang can meet, explored: crashes, hangs and awakenings, messages
+//! that are late, replacements that do not start, deadlines that strike too early.
+//!
+//! The [`Roll`] under test is the one that runs; only processes and links are modelled. A link delivers
+//! in order, after any delay, what was said before its end; then it says that the process ended.
+
+use super::roll::{News, Order, Place, Roll};
+use stateright::{Checker, Model, Property};
+use std::collections::VecDeque;
+
+/// What the coordinator says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Told {
+    Begin(u16),
+    CallOff(u16),
+}
+
+/// One worker's process and its link.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Process {
+    alive: bool,
+    /// Stopped: it does nothing, and may be woken.
+    hung: bool,
+    /// The generation that it works in.
+    works_in: Option<u16>,
+    /// It has come to the last barrier of its work.
+    arrived: bool,
+    inbox: VecDeque<Told>,
+    outbox: VecDeque<News>,
+}
+
+impl Process {
+    fn started() -> Self {
+        Self {
+            alive: true,
+            hung: false,
+            works_in: None,
+            arrived: false,
+            inbox: VecDeque::new(),
+            outbox: VecDeque::from([News::Joined]),
+        }
+    }
+
+    fn runs(&self) -> bool {
+        self.alive && !self.hung
+    }
+
+    fn stop_working(&mut self) {
+        self.works_in = None;
+        self.outbox.push_back(News::Stopped);
+    }
+
+    fn die(&mut self) {
+        self.alive = false;
+        self.works_in = None;
+        self.inbox.clear();
+        self.outbox.push_back(News::Ended);
+    }
+}
+
+/// The whole of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct World {
+    roll: Roll,
+    processes: Vec<Process>,
+    /// Who was told to begin in the present generation, and who of them came to the last barrier.
+    members: Vec<usize>,
+    arrived: Vec<usize>,
+    crashes_left: u8,
+    hangs_left: u8,
+    failed_starts_left: u8,
+    alarms_left: u8,
+    concluded: bool,
+    gave_up: bool,
+    /// Somebody said that it finished when not all work was done.
+    finished_early: bool,
+    /// A generation began while a worker could still write in an older one.
+    overlapped: bool,
+    /// A generation began with fewer than allowed.
+    too_few: bool,
+}
+
+/// One thing that happens.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Event {
+    Crash(usize),
+    Hang(usize),
+    Wake(usize),
+    /// A worker does what it was told.
+    Obey(usize),
+    /// A worker comes to the last barrier.
+    Arrive(usize),
+    /// A worker passes it.
+    Finish(usize),
+    /// A worker finds that a peer is gone.
+    MissPeer(usize),
+    /// The coordinator hears a worker; if that makes it start one, this says whether that works.
+    Hear(usize, bool),
+    /// A deadline strikes.
+    Alarm(usize),
+}
+
+struct Gang {
+    workers: usize,
+    max_restarts: u32,
+    min_workers: usize,
+    crashes: u8,
+    hangs: u8,
+    failed_starts: u8,
+    alarms: u8,
+}
+
+impl World {
+    fn tell_roll(&mut self, seat: usize, news: News, starts: bool, min_workers: usize) {
+        let mut orders: VecDeque<Order> = self.roll.hear(seat, news).into();
+        while let Some(order) = orders.pop_front() {
+            match order {
+                Order::CallOff => {
+                    let generation = self.roll.generation();
+                    for seat in 0..self.processes.len() {
+                        if self.roll.place(seat) == Place::Working && self.processes[seat].alive {
+                            self.processes[seat]
+                                .inbox
+                                .push_back(Told::CallOff(generation));
+                        }
+                    }
+                }
+                Order::Kill(seat) => {
+                    if self.processes[seat].alive {
+                        self.processes[seat].die();
+                    }
+                }
+                Order::Start(seat) if starts || self.failed_starts_left == 0 => {
+                    self.processes[seat] = Process::started()
+                }
+                Order::Start(seat) => {
+                    self.failed_starts_left -= 1;
+                    orders.extend(self.roll.hear(seat, News::Ended));
+                }
+                Order::Begin(seats) => {
+                    self.overlapped |= self.processes.iter().any(|p| p.works_in.is_some());
+                    self.too_few |= seats.len() < min_workers;
+                    for &seat in &seats {
+                        let told = Told::Begin(self.roll.generation());
+                        if self.processes[seat].alive {
+                            self.processes[seat].inbox.push_back(told);
+                        }
+                    }
+                    self.members = seats;
+                    self.arrived.clear();
+                }
+                Order::Conclude => self.concluded = true,
+                Order::GiveUp => self.gave_up = true,
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.concluded || self.gave_up
+    }
+}
+
+impl Model for Gang {
+    type State = World;
+    type Action = Event;
+
+    fn init_states(&self) -> Vec<World> {
+        vec![World {
+            roll: Roll::new(self.workers, self.max_restarts, self.min_workers),
+            processes: vec![Process::started(); self.workers],
+            members: Vec::new(),
+            arrived: Vec::new(),
+            crashes_left: self.crashes,
+            hangs_left: self.hangs,
+            failed_starts_left: self.failed_starts,
+            alarms_left: self.alarms,
+            concluded: false,
+            gave_up: false,
+            finished_early: false,
+            overlapped: false,
+            too_few: false,
+        }]
+    }
+
+    fn actions(&self, world: &World, events: &mut Vec<Event>) {
+        if world.is_over() {
+            return;
+        }
+        let all_arrived = world.members.iter().all(|s| world.arrived.contains(s));
+        for (seat, process) in world.processes.iter().enumerate() {
+            let place = world.roll.place(seat);
+            if process.alive && world.crashes_left > 0 {
+                events.push(Event::Crash(seat));
+            }
+            if process.runs() && world.hangs_left > 0 {
+                events.push(Event::Hang(seat));
+            }
+            if process.alive && process.hung {
+                events.push(Event::Wake(seat));
+                // The deadline of one that hangs strikes at last; another's may, if it is slow.
+                if matches!(place, Place::Working | Place::Starting) {
+                    events.push(Event::Alarm(seat));
+                }
+            } else if process.alive
+                && world.alarms_left > 0
+                && matches!(place, Place::Working | Place::Starting)
+            {
+                events.push(Event::Alarm(seat));
+            }
+            if process.runs() && !process.inbox.is_empty() {
+                events.push(Event::Obey(seat));
+            }
+            if process.runs() && process.works_in.is_some() {
+                if !process.arrived {
+                    events.push(Event::Arrive(seat));
+                } else if all_arrived {
+                    events.push(Event::Finish(seat));
+                }
+                let missing = |peer: &usize| {
+                    let peer = &world.processes[*peer];
+                    peer.works_in != process.works_in && !all_arrived
+                };
+                if world.members.iter().any(missing) {
+                    events.push(Event::MissPeer(seat));
+                }
+            }
+            if !process.outbox.is_empty() {
+                events.push(Event::Hear(seat, true));
+                if world.failed_starts_left > 0 {
+                    events.push(Event::Hear(seat, false));
+                }
+            }
+        }
+    }
+
+    fn next_state(&self, world: &World, event: Event) -> Option<World> {
+        let mut world = world.clone();
+        match event {
+            Event::Crash(seat) => {
+                world.crashes_left -= 1;
+                world.processes[seat].die();
+            }
+            Event::Hang(seat) => {
+                world.hangs_left -= 1;
+                world.processes[seat].hung = true;
+            }
+            Event::Wake(seat) => world.processes[seat].hung = false,
+            Event::Obey(seat) => {
+                let process = &mut world.processes[seat];
+                match process.inbox.pop_front()? {
+                    Told::Begin(generation) => {
+                        process.works_in = Some(generation);
+                        process.arrived = false;
+                    }
+                    Told::CallOff(generation) if process.works_in == Some(generation) => {
+                        process.stop_working();
+                    }
+                    Told::CallOff(_) => {}
+                }
+            }
+            Event::Arrive(seat) => {
+                world.processes[seat].arrived = true;
+                world.arrived.push(seat);
+                world.arrived.sort_unstable();
+            }
+            Event::Finish(seat) => {
+                let process = &mut world.processes[seat];
+                process.works_in = None;
+                process.outbox.push_back(News::Finished);
+            }
+            Event::MissPeer(seat) => world.processes[seat].stop_working(),
+            Event::Hear(seat, starts) => {
+                let before = world.failed_starts_left;
+                let news = world.processes[seat].outbox.pop_front()?;
+                let all_arrived = world.members.iter().all(|s| world.arrived.contains(s));
+                world.finished_early |= news == News::Finished && !all_arrived;
+                world.tell_roll(seat, news, starts, self.min_workers);
+                // To fail where nothing is started is the same as not to.
+                if !starts && world.failed_starts_left == before {
+                    return None;
+                }
+            }
+            Event::Alarm(seat) => {
+                if !world.processes[seat].hung {
+                    world.alarms_left -= 1;
+                }
+                world.tell_roll(seat, News::Overdue, true, self.min_workers);
+            }
+        }
+        Some(world)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always("nobody works in two generations", |_, w: &World| {
+                !w.overlapped && !w.finished_early
+            }),
+            Property::always("never with too few", |_, w: &World| !w.too_few),
+            Property::always("it ends in one way", |_, w: &World| {
+                !(w.concluded && w.gave_up)
+            }),
+            Property::eventually("it ends", |_, w: &World| w.is_over()),
+            Property::sometimes("it recovers and concludes", |_, w: &World| {
+                w.concluded && w.roll.generation() > 1
+            }),
+        ]
+    }
+}
+
+fn explore(gang: Gang) -> usize {
+    let checker = gang.checker().threads(2).spawn_bfs().join();
+    checker.assert_properties();
+    checker.unique_state_count()
+}
+
+#[test]
+fn whatever_happens_to_two_workers_no_generation_overlaps_and_the_run_ends() {
+    let states = explore(Gang {
+        workers: 2,
+        max_restarts: 2,
+        min_workers: 1,
+        crashes: 2,
+        hangs: 1,
+        failed_starts: 1,
+        alarms: 1,
+    });
+    assert!(states > 1_000, "{states} states are too few to mean much");
+}
+
+#[test]
+fn whatever_happens_to_three_workers_no_generation_overlaps_and_the_run_ends() {
+    explore(Gang {
+        workers: 3,
+        max_restarts: 1,
+        min_workers: 2,
+        crashes: 1,
+        hangs: 1,
+        failed_starts: 1,
+        alarms: 0,
+    });
+}
