@@ -5,12 +5,18 @@ use crate::NnError;
 use crate::chain::Chain;
 use crate::dims::Dims;
 use crate::init::Initial;
+use crate::layers::avg_pool::AvgPool;
 use crate::layers::batch_norm::BatchNorm;
+use crate::layers::conv2d::Conv2d;
 use crate::layers::dropout::Dropout;
+use crate::layers::flatten::Flatten;
 use crate::layers::gelu::Gelu;
+use crate::layers::global_pool::GlobalPool;
 use crate::layers::linear::Linear;
+use crate::layers::max_pool::{MAX_AREA, MaxPool};
 use crate::layers::relu::Relu;
 use crate::layers::residual::Residual;
+use crate::layers::window::Window;
 use crate::layout::Layout;
 use crate::spec::{LayerSpec, LayerSummary, NamedLayer};
 
@@ -43,10 +49,25 @@ impl Builder {
     /// Builds layers in a row.
     pub(crate) fn chain(&mut self, layers: &[NamedLayer], input: Dims) -> Result<Chain, NnError> {
         let mut chain = Chain::new(input);
-        for layer in layers {
+        let mut fused = false;
+        for (i, layer) in layers.iter().enumerate() {
             let before = self.layout.parameters;
             let listed = self.summary.len();
-            let kind = self.layer(layer, &mut chain)?;
+            let next = layers.get(i + 1).map(|next| &next.spec);
+            let kind = match &layer.spec {
+                // Built with the batch-norm before it.
+                LayerSpec::Relu if fused => {
+                    self.count += 1;
+                    fused = false;
+                    "relu"
+                }
+                LayerSpec::BatchNorm => {
+                    fused = next == Some(&LayerSpec::Relu);
+                    self.batch_norm(&layer.name, fused, &mut chain);
+                    "batch-norm"
+                }
+                _ => self.layer(layer, &mut chain)?,
+            };
             let parts = self.summary[listed..].iter().map(|part| part.parameters);
             self.summary.push(LayerSummary {
                 name: layer.name.clone(),
@@ -66,25 +87,11 @@ impl Builder {
         self.count += 1;
         Ok(match layer.spec {
             LayerSpec::Linear { out } => {
-                if out == 0 {
-                    return Err(NnError::NoOutputs {
-                        layer: name.clone(),
-                    });
-                }
-                let linear = Linear::new(name, input.len(), out, &mut self.layout);
-                let bound = Initial::uniform_for_inputs(input.len());
-                self.initial.extend([bound, bound]);
-                chain.push(Box::new(linear), Dims::vector(out));
+                flatten(chain);
+                self.linear(name, out, chain)?;
                 "linear"
             }
-            LayerSpec::BatchNorm => {
-                let norm = BatchNorm::new(name, input.channels, false, &mut self.layout);
-                let begin = [Initial::Constant(1.0), Initial::Constant(0.0)];
-                self.initial.extend(begin);
-                self.normalises_vectors |= input.pixels() == 1;
-                chain.push(Box::new(norm), input);
-                "batch-norm"
-            }
+            LayerSpec::BatchNorm => unreachable!("built by `chain`, which knows what follows"),
             LayerSpec::Relu => {
                 chain.push_in_place(Box::new(Relu));
                 "relu"
@@ -107,33 +114,193 @@ impl Builder {
                 chain.push_in_place(Box::new(dropout));
                 "dropout"
             }
+            LayerSpec::Conv2d {
+                out,
+                kernel,
+                stride,
+                padding,
+                bias,
+            } => {
+                let window = Window {
+                    kernel,
+                    stride,
+                    padding,
+                };
+                self.convolution(name, out, window, bias, chain)?;
+                "conv2d"
+            }
+            LayerSpec::MaxPool {
+                kernel,
+                stride,
+                padding,
+            } => {
+                let window = Window {
+                    kernel,
+                    stride,
+                    padding,
+                };
+                let output = pooled(name, window, input)?;
+                chain.push(Box::new(MaxPool::new(input, window, self.rows)), output);
+                "max-pool"
+            }
+            LayerSpec::AvgPool {
+                kernel,
+                stride,
+                padding,
+            } => {
+                let window = Window {
+                    kernel,
+                    stride,
+                    padding,
+                };
+                let output = pooled(name, window, input)?;
+                chain.push(Box::new(AvgPool::new(input, window)), output);
+                "avg-pool"
+            }
+            LayerSpec::GlobalPool => {
+                let pool = GlobalPool::new(input);
+                chain.push(Box::new(pool), Dims::vector(input.channels));
+                "global-pool"
+            }
+            LayerSpec::Flatten => {
+                flatten(chain);
+                "flatten"
+            }
             LayerSpec::Residual {
                 ref body,
                 ref shortcut,
             } => {
-                if body.is_empty() {
-                    return Err(NnError::EmptyBody {
-                        layer: name.clone(),
-                    });
-                }
-                // The body's tensors lie before the shortcut's.
-                let body = self.chain(body, input)?;
-                let output = body.output();
-                let shortcut = match shortcut.is_empty() {
-                    true => None,
-                    false => Some(self.chain(shortcut, input)?),
-                };
-                let found = shortcut.as_ref().map_or(input, Chain::output);
-                if found != output {
-                    return Err(NnError::Paths {
-                        layer: name.clone(),
-                        body: output,
-                        shortcut: found,
-                    });
-                }
-                chain.push(Box::new(Residual::new(body, shortcut)), output);
+                self.residual(name, body, shortcut, chain)?;
                 "residual"
             }
         })
     }
+
+    fn linear(&mut self, name: &str, out: usize, chain: &mut Chain) -> Result<(), NnError> {
+        let inputs = chain.output().len();
+        if out == 0 {
+            return Err(NnError::NoOutputs {
+                layer: name.to_owned(),
+            });
+        }
+        let linear = Linear::new(name, inputs, out, &mut self.layout);
+        let bound = Initial::uniform_for_inputs(inputs);
+        self.initial.extend([bound, bound]);
+        chain.push(Box::new(linear), Dims::vector(out));
+        Ok(())
+    }
+
+    fn batch_norm(&mut self, name: &str, relu: bool, chain: &mut Chain) {
+        let input = chain.output();
+        self.count += 1;
+        let norm = BatchNorm::new(name, input.channels, relu, &mut self.layout);
+        let begin = [Initial::Constant(1.0), Initial::Constant(0.0)];
+        self.initial.extend(begin);
+        self.normalises_vectors |= input.pixels() == 1;
+        chain.push(Box::new(norm), input);
+    }
+
+    fn convolution(
+        &mut self,
+        name: &str,
+        out: usize,
+        window: Window,
+        bias: bool,
+        chain: &mut Chain,
+    ) -> Result<(), NnError> {
+        let input = chain.output();
+        if out == 0 {
+            return Err(NnError::NoOutputs {
+                layer: name.to_owned(),
+            });
+        }
+        let output = Dims {
+            channels: out,
+            ..windows(name, window, input)?
+        };
+        let convolution = Conv2d::new(name, input, output, window, bias, &mut self.layout);
+        let bound = Initial::uniform_for_inputs(window.area() * input.channels);
+        let tensors = if bias { 2 } else { 1 };
+        self.initial.extend(std::iter::repeat_n(bound, tensors));
+        chain.push(Box::new(convolution), output);
+        Ok(())
+    }
+
+    fn residual(
+        &mut self,
+        name: &str,
+        body: &[NamedLayer],
+        shortcut: &[NamedLayer],
+        chain: &mut Chain,
+    ) -> Result<(), NnError> {
+        let input = chain.output();
+        if body.is_empty() {
+            return Err(NnError::EmptyBody {
+                layer: name.to_owned(),
+            });
+        }
+        // The body's tensors lie before the shortcut's.
+        let body = self.chain(body, input)?;
+        let output = body.output();
+        let shortcut = match shortcut.is_empty() {
+            true => None,
+            false => Some(self.chain(shortcut, input)?),
+        };
+        let found = shortcut.as_ref().map_or(input, Chain::output);
+        if found != output {
+            return Err(NnError::Paths {
+                layer: name.to_owned(),
+                body: output,
+                shortcut: found,
+            });
+        }
+        chain.push(Box::new(Residual::new(body, shortcut)), output);
+        Ok(())
+    }
+}
+
+/// Makes a vector of the newest activation.
+fn flatten(chain: &mut Chain) {
+    let input = chain.output();
+    let output = Dims::vector(input.len());
+    match Flatten::new(input) {
+        Some(flatten) => chain.push(Box::new(flatten), output),
+        None => chain.reshape(output),
+    }
+}
+
+/// The windows on an image, if at least one fits.
+fn windows(name: &str, window: Window, input: Dims) -> Result<Dims, NnError> {
+    let Window {
+        kernel,
+        stride,
+        padding,
+    } = window;
+    if kernel.contains(&0) || stride.contains(&0) {
+        return Err(NnError::NoWindow {
+            layer: name.to_owned(),
+            kernel,
+            stride,
+        });
+    }
+    window.output(input).ok_or_else(|| NnError::TooSmall {
+        layer: name.to_owned(),
+        kernel,
+        padding,
+        input,
+    })
+}
+
+/// The same for a pool, where every window has a pixel of the image.
+fn pooled(name: &str, window: Window, input: Dims) -> Result<Dims, NnError> {
+    let output = windows(name, window, input)?;
+    let fits = |axis: usize| 2 * window.padding[axis] <= window.kernel[axis];
+    if fits(0) && fits(1) && window.area() <= MAX_AREA {
+        return Ok(output);
+    }
+    Err(NnError::Pool {
+        layer: name.to_owned(),
+        kernel: window.kernel,
+        padding: window.padding,
+    })
 }

@@ -54,6 +54,13 @@ impl Chain {
         self.nodes.push(Node::Pointwise(layer));
     }
 
+    /// Takes the newest activation for one of another shape, and as many numbers.
+    pub(crate) fn reshape(&mut self, output: Dims) {
+        let newest = self.dims.len() - 1;
+        debug_assert_eq!(self.dims[newest].len(), output.len());
+        self.dims[newest] = output;
+    }
+
     /// The shape of a row of the input.
     pub(crate) fn input(&self) -> Dims {
         self.dims[0]

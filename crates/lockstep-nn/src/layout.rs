@@ -27,6 +27,8 @@ pub enum Order {
     AsIs,
     /// A matrix whose transpose PyTorch stores: ours is `[in, out]`, theirs `[out, in]`.
     Transposed,
+    /// A convolution's kernels: ours are `[height, width, in, out]`, theirs `[out, in, height, width]`.
+    Convolution,
 }
 
 /// One named tensor of a model.
@@ -42,6 +44,47 @@ pub struct Tensor {
     pub role: Role,
     /// Where it lies in the state vector.
     pub range: Range<usize>,
+}
+
+impl Tensor {
+    /// Its numbers in PyTorch's order, given those in ours.
+    ///
+    /// # Panics
+    /// When there are not as many as the tensor has.
+    pub fn to_torch<T: Copy + Default>(&self, ours: &[T]) -> Vec<T> {
+        let mut theirs = vec![T::default(); ours.len()];
+        self.pairs(ours.len(), |i, j| theirs[j] = ours[i]);
+        theirs
+    }
+
+    /// Its numbers in our order, given those in PyTorch's.
+    ///
+    /// # Panics
+    /// When there are not as many as the tensor has.
+    pub fn from_torch<T: Copy + Default>(&self, theirs: &[T]) -> Vec<T> {
+        let mut ours = vec![T::default(); theirs.len()];
+        self.pairs(theirs.len(), |i, j| ours[i] = theirs[j]);
+        ours
+    }
+
+    /// Calls `pair` with the place of every number in our order and in PyTorch's.
+    fn pairs(&self, len: usize, mut pair: impl FnMut(usize, usize)) {
+        assert_eq!(len, self.range.len(), "numbers of {}", self.name);
+        if self.order == Order::AsIs {
+            return (0..len).for_each(|i| pair(i, i));
+        }
+        // Of both orders, the first two dimensions come first in theirs and last, swapped, in ours.
+        let [outputs, inputs] = [self.shape[0], self.shape[1]];
+        let places: usize = self.shape[2..].iter().product();
+        for output in 0..outputs {
+            for input in 0..inputs {
+                for place in 0..places {
+                    let ours = (place * inputs + input) * outputs + output;
+                    pair(ours, (output * inputs + input) * places + place);
+                }
+            }
+        }
+    }
 }
 
 /// The map of a state vector.
@@ -99,5 +142,35 @@ impl Layout {
             self.chunks.push(start..start + length);
         }
         first..self.chunks.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tensor(shape: &[usize], order: Order) -> Tensor {
+        Tensor {
+            name: "t".to_owned(),
+            shape: shape.to_vec(),
+            order,
+            role: Role::Parameter,
+            range: 5..5 + shape.iter().product::<usize>(),
+        }
+    }
+
+    #[test]
+    fn numbers_go_to_pytorchs_order_and_back() {
+        let ours: Vec<f32> = (0..2 * 3 * 4 * 5).map(|x| x as f32).collect();
+        let kernels = tensor(&[5, 4, 2, 3], Order::Convolution);
+        let theirs = kernels.to_torch(&ours);
+        // Output 1, input 2, row 1, column 0.
+        assert_eq!(theirs[((4 + 2) * 2 + 1) * 3], ours[(3 * 4 + 2) * 5 + 1]);
+        assert_eq!(kernels.from_torch(&theirs), ours);
+        let matrix = tensor(&[2, 3], Order::Transposed);
+        let theirs = matrix.to_torch(&ours[..6]);
+        assert_eq!(theirs, [0.0, 2.0, 4.0, 1.0, 3.0, 5.0]);
+        assert_eq!(matrix.from_torch(&theirs), ours[..6]);
+        assert_eq!(tensor(&[6], Order::AsIs).to_torch(&ours[..6]), ours[..6]);
     }
 }

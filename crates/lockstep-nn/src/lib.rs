@@ -28,6 +28,7 @@ mod schedule;
 pub mod simd;
 mod spec;
 pub mod threads;
+pub mod zoo;
 
 pub use buffer::Buffer;
 pub use dims::Dims;
@@ -84,7 +85,67 @@ pub enum NnError {
         /// The shape of the shortcut's.
         shortcut: Dims,
     },
+    /// Windows without pixels, or that do not move.
+    #[error(
+        "layer {layer} has windows of {0} x {1} pixels, {2} x {3} apart; each number must be at least 1",
+        kernel[0], kernel[1], stride[0], stride[1]
+    )]
+    NoWindow {
+        /// Which layer.
+        layer: String,
+        /// Pixels of a window.
+        kernel: [usize; 2],
+        /// Pixels between windows.
+        stride: [usize; 2],
+    },
+    /// Windows larger than what they slide over.
+    #[error(
+        "layer {layer} has windows of {0} x {1} pixels, but its input is {input} and has a margin of \
+         {2} x {3}; use a smaller kernel, more padding, or fewer pools before it",
+        kernel[0], kernel[1], padding[0], padding[1]
+    )]
+    TooSmall {
+        /// Which layer.
+        layer: String,
+        /// Pixels of a window.
+        kernel: [usize; 2],
+        /// Pixels of margin on each side.
+        padding: [usize; 2],
+        /// The shape of the input.
+        input: Dims,
+    },
+    /// A pool whose windows may lie outside the image, or are too large to be told apart.
+    #[error(
+        "layer {layer} pools windows of {0} x {1} pixels with a margin of {2} x {3}; the margin may be \
+         half a window, and a window {most} pixels",
+        kernel[0], kernel[1], padding[0], padding[1], most = layers::max_pool::MAX_AREA
+    )]
+    Pool {
+        /// Which layer.
+        layer: String,
+        /// Pixels of a window.
+        kernel: [usize; 2],
+        /// Pixels of margin on each side.
+        padding: [usize; 2],
+    },
     /// A stack that does not end in logits.
     #[error("the last layer must be linear: its outputs are the classes' scores")]
     NoLastLinear,
+}
+
+impl NnError {
+    /// The name of the layer that cannot be built, if it is one.
+    pub fn layer(&self) -> Option<&str> {
+        match self {
+            Self::NoOutputs { layer }
+            | Self::Probability { layer, .. }
+            | Self::TooManyLayers { layer }
+            | Self::EmptyBody { layer }
+            | Self::Paths { layer, .. }
+            | Self::NoWindow { layer, .. }
+            | Self::TooSmall { layer, .. }
+            | Self::Pool { layer, .. } => Some(layer),
+            Self::NoLastLinear => None,
+        }
+    }
 }

@@ -39,10 +39,16 @@ pub struct Collect<'a> {
 impl<'a> Collect<'a> {
     /// Collects the gradient at `state`.
     pub fn new(state: &'a [f32], layout: &'a crate::Layout) -> Self {
+        Self::reusing(state, layout, Vec::new())
+    }
+
+    /// Collects the gradient at `state` in a vector that was used before.
+    pub fn reusing(state: &'a [f32], layout: &'a crate::Layout, mut gradient: Vec<f32>) -> Self {
+        gradient.resize(state.len(), f32::NAN);
         Self {
             state,
             chunks: &layout.chunks,
-            gradient: vec![f32::NAN; state.len()],
+            gradient,
         }
     }
 }

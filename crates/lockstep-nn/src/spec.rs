@@ -21,6 +21,41 @@ pub enum LayerSpec {
     },
     /// Batch normalisation of every channel.
     BatchNorm,
+    /// A convolution. Sizes are `[vertical, horizontal]`.
+    Conv2d {
+        /// Output channels.
+        out: usize,
+        /// Pixels of a window.
+        kernel: [usize; 2],
+        /// Pixels from one window to the next.
+        stride: [usize; 2],
+        /// Zeros around the image, on each side.
+        padding: [usize; 2],
+        /// Whether a number a channel is added.
+        bias: bool,
+    },
+    /// The largest number of each window, channel by channel.
+    MaxPool {
+        /// Pixels of a window.
+        kernel: [usize; 2],
+        /// Pixels from one window to the next.
+        stride: [usize; 2],
+        /// Margin around the image, on each side, that never is the largest.
+        padding: [usize; 2],
+    },
+    /// The mean of each window, channel by channel.
+    AvgPool {
+        /// Pixels of a window.
+        kernel: [usize; 2],
+        /// Pixels from one window to the next.
+        stride: [usize; 2],
+        /// Zeros around the image, on each side, that count.
+        padding: [usize; 2],
+    },
+    /// The mean of the image, channel by channel.
+    GlobalPool,
+    /// The image as one vector, channel after channel, as PyTorch flattens.
+    Flatten,
     /// Two paths from the same input, added: `body(x) + shortcut(x)`.
     Residual {
         /// The one path; at least one layer.

@@ -1,6 +1,6 @@
 //! What PyTorch computes, this crate computes: gradients of whole models, running statistics, losses,
-//! optimizers and learning rates, to 1e-4. The numbers to compare with are in `reference/`, made by a
-//! script beside them.
+//! optimizers, learning rates, and the losses of whole networks over a few steps, to 1e-4. The numbers to
+//! compare with are in `reference/`, made by a script beside them.
 //!
 //! Dropout draws other numbers than PyTorch's, so its gradients are compared with differences of the loss
 //! instead: for a given step the mask is given, and the loss a plain function of the parameters.
@@ -12,8 +12,8 @@ mod reference;
 
 use lockstep_nn::simd::{ISA_VARIABLE, Isa};
 use lockstep_nn::{
-    Batch, Collect, Dims, LayerSpec, LossSum, Model, NamedLayer, Role, STATISTICS_SHARE, Step,
-    optimizer,
+    Batch, Collect, Dims, LayerSpec, LossSum, Model, NamedLayer, Optimizer, Role, STATISTICS_SHARE,
+    Step, optimizer,
 };
 use reference::{Reference, TOLERANCE, assert_agree};
 use std::collections::BTreeSet;
@@ -47,8 +47,7 @@ fn models_agree_with_pytorch() {
     let mut bits = Bits::default();
     for case in Reference::load().models {
         let rows = case.labels.len();
-        let inputs = case.inputs.len() / rows;
-        let mut model = Model::new(&case.layers(), Dims::vector(inputs), rows).unwrap();
+        let mut model = Model::new(&case.layers(), case.input(), rows).unwrap();
         let layout = model.layout().clone();
         let state = case.state(&layout);
         let batch = Batch {
@@ -87,6 +86,58 @@ fn models_agree_with_pytorch() {
         bits.add_loss(trained);
     }
     bits.say("models");
+}
+
+#[test]
+fn loss_curves_of_whole_networks_agree_with_pytorch() {
+    let mut bits = Bits::default();
+    for case in Reference::load().curves {
+        let mut model = Model::new(&case.layers(), case.input(), case.rows).unwrap();
+        let layout = model.layout().clone();
+        let mut state = case.state(&layout);
+        let inputs = case.inputs();
+        let samples: Vec<u32> = (0..case.rows as u32).collect();
+        let classes = model.classes() as u32;
+        let labels: Vec<u32> = samples.iter().map(|row| row % classes).collect();
+        let batch = Batch {
+            inputs: &inputs,
+            labels: &labels,
+        };
+        let sgd = Optimizer::Sgd {
+            momentum: 0.9,
+            nesterov: false,
+            weight_decay: 0.01,
+        };
+        let mut planes = [vec![0.0; layout.parameters], Vec::new()];
+        let mut losses = Vec::new();
+        for number in 0..case.losses.len() as u64 {
+            let step = Step {
+                seed: 0,
+                number,
+                samples: &samples,
+                batch: case.rows,
+            };
+            let mut collect = Collect::new(&state, &layout);
+            let sum = model.gradient(&mut collect, batch, step);
+            losses.push((sum.loss / sum.rows as f64) as f32);
+            let gradient = collect.gradient;
+            let (gradient, observed) = gradient.split_at(layout.parameters);
+            let (parameters, statistics) = state.split_at_mut(layout.parameters);
+            let [momentum, none] = &mut planes;
+            sgd.at(number, case.rate)
+                .apply(parameters, gradient, [momentum, none]);
+            optimizer::blend(statistics, observed, STATISTICS_SHARE);
+        }
+        assert_agree(&case.name, &losses, &case.losses, TOLERANCE);
+        let mut sum = LossSum::default();
+        model.evaluate(&state, batch, &mut sum);
+        let what = format!("{}, evaluated", case.name);
+        let evaluated = (sum.loss / sum.rows as f64) as f32;
+        assert_agree(&what, &[evaluated], &[case.evaluated], TOLERANCE);
+        bits.add(&losses);
+        bits.add(&state);
+    }
+    bits.say("curves");
 }
 
 #[test]
@@ -249,7 +300,7 @@ fn every_level_of_instructions_computes_the_same_bits() {
     });
     let all_said: Vec<_> = all_said.collect();
     let (_, first) = &all_said[0];
-    assert_eq!(first.len(), 4, "every other test says its bits: {first:?}");
+    assert_eq!(first.len(), 5, "every other test says its bits: {first:?}");
     for (level, said) in &all_said[1..] {
         assert_eq!(first, said, "portable code against {level}");
     }

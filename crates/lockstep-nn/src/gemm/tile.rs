@@ -54,31 +54,55 @@ impl Shape for Registers16 {
 /// All elements that `p` describes are accessible, and C overlaps neither A nor B.
 #[inline(always)]
 pub(super) unsafe fn product<V: Vector, S: Shape>(p: Product) {
-    let block = PANEL / (3 * V::LANES);
-    // Either a part of one inner loop, or several whole inner loops.
-    let inner = p.depth.inner.min(block);
-    let outer = (block / p.depth.inner).max(1);
-    let mut o = 0;
-    while o < p.depth.outer {
-        let mut i = 0;
-        while i < p.depth.inner {
-            let depth = Span {
-                outer: outer.min(p.depth.outer - o),
-                inner: inner.min(p.depth.inner - i),
-            };
-            // SAFETY: the part lies inside the operands' depth.
-            unsafe {
-                panels::<V, S>(Product {
-                    depth,
-                    a: p.a.add(o * p.a_depth.outer + i * p.a_depth.inner),
-                    b: p.b.add((o * p.depth.inner + i) * p.b_stride),
-                    accumulate: p.accumulate || o + i > 0,
-                    ..p
-                });
+    let part = part_of(p.depth, PANEL / (3 * V::LANES));
+    let mut done = 0;
+    for outer in (0..p.depth.outer).step_by(part.outer) {
+        for middle in (0..p.depth.middle).step_by(part.middle) {
+            for inner in (0..p.depth.inner).step_by(part.inner) {
+                let depth = Span {
+                    outer: part.outer.min(p.depth.outer - outer),
+                    middle: part.middle.min(p.depth.middle - middle),
+                    inner: part.inner.min(p.depth.inner - inner),
+                };
+                // SAFETY: the part lies inside the operands' depth.
+                unsafe {
+                    panels::<V, S>(Product {
+                        depth,
+                        a: p.a.add(p.a_depth.place(outer, middle, inner)),
+                        b: p.b.add(done * p.b_stride),
+                        accumulate: p.accumulate || done > 0,
+                        ..p
+                    });
+                }
+                done += depth.len();
             }
-            i += inner;
         }
-        o += outer;
+    }
+}
+
+/// The parts that a depth is cut into, none longer than `most`: a part of an innermost loop, or several
+/// whole ones, or several whole loops around those.
+fn part_of(depth: Span, most: usize) -> Span {
+    let Span {
+        outer,
+        middle,
+        inner,
+    } = depth;
+    if inner > most {
+        let parts = inner.div_ceil(most);
+        Span::flat(inner.div_ceil(parts))
+    } else if middle * inner > most {
+        Span {
+            outer: 1,
+            middle: most / inner,
+            inner,
+        }
+    } else {
+        Span {
+            outer: (most / (middle * inner)).min(outer),
+            middle,
+            inner,
+        }
     }
 }
 
@@ -98,7 +122,7 @@ unsafe fn panels<V: Vector, S: Shape>(p: Product) {
             left => left.min(3),
         };
         let width = (vectors * V::LANES).min(p.columns - j);
-        let tiles = p.rows.outer * p.rows.inner.div_ceil(S::ROWS[vectors - 1]);
+        let tiles = p.rows.outer * p.rows.middle * p.rows.inner.div_ceil(S::ROWS[vectors - 1]);
         // SAFETY: columns j..j+width lie inside B and C, and the panel fits the packing buffer.
         unsafe {
             let mut part = Product {
@@ -133,7 +157,7 @@ unsafe fn panels<V: Vector, S: Shape>(p: Product) {
 unsafe fn pack<V: Vector>(p: Product, to: *mut f32) {
     let vectors = p.columns.div_ceil(V::LANES);
     let last = (vectors - 1) * V::LANES;
-    for k in 0..p.depth.outer * p.depth.inner {
+    for k in 0..p.depth.len() {
         // SAFETY: row k of the panel, whole vectors but for the last, which may be cut.
         unsafe {
             let (from, to) = (p.b.add(k * p.b_stride), to.add(k * vectors * V::LANES));
@@ -152,45 +176,45 @@ unsafe fn pack<V: Vector>(p: Product, to: *mut f32) {
 #[inline(always)]
 unsafe fn panel<V: Vector, S: Shape, const NV: usize, const TAIL: bool>(p: Product) {
     for outer in 0..p.rows.outer {
-        let mut i = 0;
-        while i < p.rows.inner {
-            // SAFETY: the tile's rows lie inside A and C.
-            unsafe {
-                let part = Product {
-                    a: p.a.add(outer * p.a_rows.outer + i * p.a_rows.inner),
-                    c: p.c.add(outer * p.c_rows.outer + i * p.c_rows.inner),
-                    ..p
-                };
-                i += match tile_rows(p.rows.inner - i, S::ROWS[NV - 1]) {
-                    16 => tile::<V, 16, NV, TAIL>(part),
-                    12 => tile::<V, 12, NV, TAIL>(part),
-                    8 => tile::<V, 8, NV, TAIL>(part),
-                    7 => tile::<V, 7, NV, TAIL>(part),
-                    6 => tile::<V, 6, NV, TAIL>(part),
-                    5 => tile::<V, 5, NV, TAIL>(part),
-                    4 => tile::<V, 4, NV, TAIL>(part),
-                    3 => tile::<V, 3, NV, TAIL>(part),
-                    2 => tile::<V, 2, NV, TAIL>(part),
-                    _ => tile::<V, 1, NV, TAIL>(part),
-                };
+        for middle in 0..p.rows.middle {
+            let mut i = 0;
+            while i < p.rows.inner {
+                // SAFETY: the tile's rows lie inside A and C.
+                unsafe {
+                    let part = Product {
+                        a: p.a.add(p.a_rows.place(outer, middle, i)),
+                        c: p.c.add(p.c_rows.place(outer, middle, i)),
+                        ..p
+                    };
+                    i += match tile_rows(p.rows.inner - i, S::ROWS[NV - 1]) {
+                        16 => tile::<V, 16, NV, TAIL>(part),
+                        15 => tile::<V, 15, NV, TAIL>(part),
+                        14 => tile::<V, 14, NV, TAIL>(part),
+                        13 => tile::<V, 13, NV, TAIL>(part),
+                        12 => tile::<V, 12, NV, TAIL>(part),
+                        11 => tile::<V, 11, NV, TAIL>(part),
+                        10 => tile::<V, 10, NV, TAIL>(part),
+                        9 => tile::<V, 9, NV, TAIL>(part),
+                        8 => tile::<V, 8, NV, TAIL>(part),
+                        7 => tile::<V, 7, NV, TAIL>(part),
+                        6 => tile::<V, 6, NV, TAIL>(part),
+                        5 => tile::<V, 5, NV, TAIL>(part),
+                        4 => tile::<V, 4, NV, TAIL>(part),
+                        3 => tile::<V, 3, NV, TAIL>(part),
+                        2 => tile::<V, 2, NV, TAIL>(part),
+                        _ => tile::<V, 1, NV, TAIL>(part),
+                    };
+                }
             }
         }
     }
 }
 
-/// How many rows the next tile takes of those that are left: the most that fit the registers, but
-/// rather two middling tiles than a full one and a sliver.
+/// How many rows the next tile takes of those that are left: as few tiles as fit the registers, and all
+/// about the same size, since a sliver leaves the multipliers waiting.
 #[inline(always)]
 fn tile_rows(left: usize, most: usize) -> usize {
-    if left > most && left - most < 4 && left < 16 {
-        return left.div_ceil(2);
-    }
-    match left.min(most) {
-        9..=11 if most != 12 => 8,
-        9..=11 => left.div_ceil(2),
-        13..=15 => 8,
-        rows => rows,
-    }
+    left.div_ceil(left.div_ceil(most))
 }
 
 /// A tile of `MR` rows and `NV` vectors; with `TAIL` the last vector is only partly inside.
@@ -220,17 +244,19 @@ unsafe fn tile<V: Vector, const MR: usize, const NV: usize, const TAIL: bool>(p:
         }
         let mut b_row = p.b;
         for outer in 0..p.depth.outer {
-            let mut a_k = p.a.add(outer * p.a_depth.outer);
-            for _ in 0..p.depth.inner {
-                let b: [V; NV] = std::array::from_fn(|v| load(b_row, v));
-                for (i, row) in sums.iter_mut().enumerate() {
-                    let a = V::splat(*a_k.add(i * p.a_rows.inner));
-                    for (sum, &b) in row.iter_mut().zip(&b) {
-                        *sum = sum.fma(a, b);
+            for middle in 0..p.depth.middle {
+                let mut a_k = p.a.add(p.a_depth.place(outer, middle, 0));
+                for _ in 0..p.depth.inner {
+                    let b: [V; NV] = std::array::from_fn(|v| load(b_row, v));
+                    for (i, row) in sums.iter_mut().enumerate() {
+                        let a = V::splat(*a_k.add(i * p.a_rows.inner));
+                        for (sum, &b) in row.iter_mut().zip(&b) {
+                            *sum = sum.fma(a, b);
+                        }
                     }
+                    a_k = a_k.wrapping_add(p.a_depth.inner);
+                    b_row = b_row.wrapping_add(p.b_stride);
                 }
-                a_k = a_k.wrapping_add(p.a_depth.inner);
-                b_row = b_row.wrapping_add(p.b_stride);
             }
         }
         for (i, row) in sums.iter().enumerate() {
@@ -255,7 +281,7 @@ unsafe fn tile<V: Vector, const MR: usize, const NV: usize, const TAIL: bool>(p:
 
 #[cfg(test)]
 mod tests {
-    use super::tile_rows;
+    use super::*;
 
     #[test]
     fn tiles_cover_any_number_of_rows_with_sizes_that_exist() {
@@ -265,11 +291,25 @@ mod tests {
                 while left > 0 {
                     let tile = tile_rows(left, most);
                     assert!(tile <= left.min(most), "{tile} of {left} at most {most}");
-                    assert!(tile <= 8 || tile == 12 || tile == 16, "{tile}");
                     left -= tile;
                 }
             }
         }
         assert_eq!((tile_rows(14, 12), tile_rows(7, 7)), (7, 7));
+    }
+
+    #[test]
+    fn parts_of_a_depth_are_not_longer_than_a_panel() {
+        for (outer, middle, inner) in [(1, 1, 300), (2, 3, 96), (16, 7, 7), (4, 5, 129), (9, 1, 1)]
+        {
+            let depth = Span {
+                outer,
+                middle,
+                inner,
+            };
+            let part = part_of(depth, 128);
+            assert!(part.len() <= 128, "{part:?}");
+            assert!(part.outer <= outer && part.middle <= middle && part.inner <= inner);
+        }
     }
 }

@@ -97,10 +97,9 @@ impl Layer for BatchNorm {
                     .copy_from_slice(&state[self.running_variance.clone()]);
             }
         }
-        let scale = &state[self.scale.clone()];
-        for j in 0..self.features {
+        for (j, scale) in state[self.scale.clone()].iter().enumerate() {
             self.inverse_deviation[j] = 1.0 / (self.variance[j] + EPSILON).sqrt();
-            self.factor[j] = self.inverse_deviation[j] * scale[j];
+            self.factor[j] = self.inverse_deviation[j] * scale;
         }
         let line = Line {
             mean: &self.mean,

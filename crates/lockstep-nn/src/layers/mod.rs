@@ -9,6 +9,7 @@ pub(crate) mod batch_norm;
 #[cfg(test)]
 pub(crate) mod check;
 pub(crate) mod columns;
+pub(crate) mod conv2d;
 pub(crate) mod copy;
 pub(crate) mod dropout;
 pub(crate) mod flatten;

@@ -24,49 +24,110 @@ def grid(random, shape, bound=1.0):
     return torch.tensor(random.integers(-128, 129, shape) * (bound / 128))
 
 
+def pair(text):
+    """A height and a width: `3x5`."""
+    return tuple(map(int, text.split("x")))
+
+
+class Residual(nn.Module):
+    """Two paths from the same input, added."""
+
+    def __init__(self, shape, body, shortcut):
+        super().__init__()
+        self.body, self.shape = sequential(shape, body)
+        self.shortcut, _ = sequential(shape, shortcut)
+
+    def forward(self, x):
+        return self.body(x) + self.shortcut(x)
+
+
+def layer(shape, spec):
+    """A layer for rows of this shape (channels first), and the shape of its output."""
+    if isinstance(spec, dict):
+        module = Residual(shape, **spec)
+        return module, module.shape
+    kind, *words = spec.split()
+    options = dict(word.split("=") for word in words)
+    channels = shape[0]
+    window = {key: pair(options[key]) for key in ("kernel", "stride", "padding") if key in options}
+    match kind:
+        case "linear":
+            return nn.Linear(channels, int(options["out"])), (int(options["out"]),)
+        case "relu":
+            return nn.ReLU(), shape
+        case "gelu":
+            return nn.GELU(), shape
+        case "batch-norm":
+            return (nn.BatchNorm1d if len(shape) == 1 else nn.BatchNorm2d)(channels), shape
+        case "conv2d":
+            size = (window["kernel"], window["stride"], window["padding"])
+            module = nn.Conv2d(channels, int(options["out"]), *size, bias=options["bias"] == "true")
+        case "max-pool":
+            module = nn.MaxPool2d(*window.values())
+        case "avg-pool":
+            module = nn.AvgPool2d(*window.values())
+        case "global-pool":
+            module = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        case "flatten":
+            module = nn.Flatten()
+    return module, tuple(module.eval()(torch.zeros(1, *shape)).shape[1:])
+
+
+def sequential(shape, specs):
+    layers = []
+    for spec in specs:
+        module, shape = layer(shape, spec)
+        layers.append(module)
+    return nn.Sequential(*layers), shape
+
+
 class Stack(nn.Module):
     """Layers in a row, with the names that Lockstep gives their tensors."""
 
-    def __init__(self, inputs, specs):
+    def __init__(self, shape, specs):
         super().__init__()
-        layers, width = [], inputs
-        for spec in specs:
-            match spec.split():
-                case ["linear", outputs]:
-                    layers.append(nn.Linear(width, int(outputs)))
-                    width = int(outputs)
-                case ["relu"]:
-                    layers.append(nn.ReLU())
-                case ["batch-norm"]:
-                    layers.append(nn.BatchNorm1d(width))
-        self.layers = nn.Sequential(*layers)
-        self.classes = width
+        self.layers, (self.classes,) = sequential(shape, specs)
 
     def forward(self, x):
-        for layer in self.layers:
-            if isinstance(layer, nn.ReLU):
-                # Rounding must not decide on which side of the kink a number lies.
-                assert x.abs().min() > 1e-5, "choose another seed"
-            x = layer(x)
-        return x
+        return self.layers(x)
+
+
+def unit_gain(weight):
+    """The power of two that lets a layer's output be about as large as its input."""
+    return 2.0 ** round(np.log2(3 / weight[0].numel()) / 2)
+
+
+def channels_last(shape):
+    """Height, width and channels, as Lockstep has them; a vector is an image of one pixel."""
+    channels, *size = shape
+    return [*(size or [1, 1]), channels]
+
+
+def keep_off_the_kink(_relu, inputs):
+    """Rounding must not decide on which side of a ReLU's kink a number lies."""
+    assert inputs[0].abs().min() > 1e-5, "choose another seed"
 
 
 def model(name, inputs, specs, rows, seed, batch=None):
     """One training step and one evaluation of a lane of `rows` rows out of a batch of `batch`."""
     batch = batch or rows
     random = np.random.default_rng(seed)
-    stack = Stack(inputs, specs)
+    shape = (inputs,) if isinstance(inputs, int) else inputs
+    stack = Stack(shape, specs)
+    for module in stack.modules():
+        if isinstance(module, nn.ReLU):
+            module.register_forward_pre_hook(keep_off_the_kink)
     with torch.no_grad():
         for key, tensor in stack.state_dict().items():
             if key.endswith("num_batches_tracked"):
                 continue
             # Weights of about unit gain keep the softmax from saturating and gradients from vanishing.
-            gain = 2.0 if tensor.dim() == 1 else 2.0 ** round(np.log2(3 / tensor.shape[1]) / 2)
+            gain = 2.0 if tensor.dim() == 1 else unit_gain(tensor)
             tensor.copy_(grid(random, tensor.shape, gain))
             # Variances are positive.
             if key.endswith("running_var"):
                 tensor.copy_(tensor.abs() + 0.5)
-    x = grid(random, (rows, inputs), 2.0)
+    x = grid(random, (rows, *shape), 2.0)
     labels = torch.tensor(random.integers(0, stack.classes, rows))
     before = {key: tensor.clone() for key, tensor in stack.state_dict().items()}
 
@@ -87,7 +148,8 @@ def model(name, inputs, specs, rows, seed, batch=None):
         "name": name,
         "layers": specs,
         "batch": batch,
-        "inputs": x,
+        "input": channels_last(shape),
+        "inputs": x.movedim(1, -1),
         "labels": labels,
         "state": {k: v for k, v in before.items() if not k.endswith("tracked")},
         "trained": {"loss": loss, "correct": int((logits.argmax(1) == labels).sum())},
@@ -98,24 +160,24 @@ def model(name, inputs, specs, rows, seed, batch=None):
 
 
 def models():
-    deep = ["linear 37", "batch-norm", "relu", "linear 19", "batch-norm", "relu"]
-    deep += ["linear 23", "batch-norm", "relu", "linear 5"]
+    deep = ["linear out=37", "batch-norm", "relu", "linear out=19", "batch-norm", "relu"]
+    deep += ["linear out=23", "batch-norm", "relu", "linear out=5"]
     return [
-        model("one linear layer", 6, ["linear 4"], rows=5, seed=1),
-        model("a hidden layer", 9, ["linear 11", "relu", "linear 3"], rows=8, seed=2),
+        model("one linear layer", 6, ["linear out=4"], rows=5, seed=1),
+        model("a hidden layer", 9, ["linear out=11", "relu", "linear out=3"], rows=8, seed=2),
         model(
             "a normalised hidden layer",
             7,
-            ["linear 10", "batch-norm", "relu", "linear 4"],
+            ["linear out=10", "batch-norm", "relu", "linear out=4"],
             rows=6,
             seed=3,
         ),
         model("three hidden layers of odd sizes", 13, deep, rows=7, seed=4),
-        model("one row", 8, ["linear 5", "relu", "linear 3"], rows=1, seed=5),
+        model("one row", 8, ["linear out=5", "relu", "linear out=3"], rows=1, seed=5),
         model(
             "a lane of a larger batch",
             8,
-            ["linear 9", "relu", "linear 6"],
+            ["linear out=9", "relu", "linear out=6"],
             rows=5,
             seed=6,
             batch=12,
@@ -123,18 +185,261 @@ def models():
         model(
             "layers that act on the input",
             12,
-            ["batch-norm", "linear 17", "linear 4"],
+            ["batch-norm", "linear out=17", "linear out=4"],
             rows=9,
             seed=7,
         ),
-        model("a rectified input", 12, ["relu", "linear 4"], rows=4, seed=11),
-        model("many inputs", 600, ["linear 3"], rows=3, seed=8),
+        model("a rectified input", 12, ["relu", "linear out=4"], rows=4, seed=11),
+        model("many inputs", 600, ["linear out=3"], rows=3, seed=8),
         model(
             "more rows than a tile",
             3,
-            ["linear 35", "batch-norm", "relu", "linear 33"],
+            ["linear out=35", "batch-norm", "relu", "linear out=33"],
             rows=41,
             seed=9,
+        ),
+        *images(),
+    ]
+
+
+def window(kind, kernel, stride="1x1", padding="0x0"):
+    return f"{kind} kernel={kernel} stride={stride} padding={padding}"
+
+
+def conv2d(out, kernel, stride="1x1", padding="0x0", bias="true"):
+    return f"{window('conv2d', kernel, stride, padding)} out={out} bias={bias}"
+
+
+def images():
+    """Layers of images, alone and together, on shapes that nothing divides."""
+    head = ["flatten", "linear out=3"]
+    same = {"kernel": "3x3", "padding": "1x1"}
+    body = [conv2d(3, **same, bias="false"), "batch-norm", "relu", conv2d(3, **same), "batch-norm"]
+    halving = [conv2d(5, **same, stride="2x2", bias="false"), "batch-norm", "relu"]
+    halving += [conv2d(5, **same, bias="false"), "batch-norm"]
+    project = [conv2d(5, "1x1", "2x2", bias="false"), "batch-norm"]
+    return [
+        model("a convolution", (3, 5, 6), [conv2d(4, "3x3"), *head], rows=2, seed=20),
+        model("a padded convolution", (2, 4, 4), [conv2d(3, **same), *head], rows=3, seed=21),
+        model(
+            "a convolution without bias, its stride not dividing",
+            (3, 8, 7),
+            [conv2d(5, "3x3", "2x3", "1x0", bias="false"), *head],
+            rows=2,
+            seed=22,
+        ),
+        model(
+            "a kernel that is not square, on its side",
+            (2, 6, 5),
+            [conv2d(3, "2x5", "1x2", "0x2"), "gelu", conv2d(2, "5x1", padding="1x0"), *head],
+            rows=2,
+            seed=23,
+        ),
+        model("a pointwise convolution", (5, 3, 3), [conv2d(4, "1x1"), *head], rows=1, seed=24),
+        model(
+            "one pixel, and a kernel that is mostly margin",
+            (3, 1, 1),
+            [conv2d(4, **same), "relu", conv2d(5, "5x5", padding="2x2"), *head],
+            rows=3,
+            seed=25,
+        ),
+        model(
+            "more channels than pixels",
+            (17, 1, 2),
+            [conv2d(9, "2x2", padding="1x1"), "relu", *head],
+            rows=1,
+            seed=26,
+        ),
+        model(
+            "a large kernel with a large stride",
+            (3, 13, 15),
+            [conv2d(2, "7x7", "2x2", "3x3", bias="false"), "batch-norm", "relu", *head],
+            rows=1,
+            seed=27,
+        ),
+        # Multiples of 1/64 are equal now and then: the first one has to win.
+        model("max-pool", (3, 7, 6), [window("max-pool", "2x2", "2x2"), *head], rows=3, seed=28),
+        model(
+            "max-pool with windows that overlap",
+            (2, 7, 8),
+            [conv2d(5, **same), window("max-pool", "3x3", "2x2", "1x1"), *head],
+            rows=2,
+            seed=29,
+        ),
+        model("avg-pool", (3, 5, 7), [window("avg-pool", "2x3", "2x2"), *head], rows=1, seed=30),
+        model(
+            "avg-pool with a margin",
+            (2, 6, 7),
+            [conv2d(3, "1x1"), window("avg-pool", "3x3", "2x2", "1x1"), *head],
+            rows=2,
+            seed=31,
+        ),
+        model(
+            "global pool",
+            (2, 5, 3),
+            [conv2d(6, **same), "relu", "global-pool", "linear out=4"],
+            rows=3,
+            seed=32,
+        ),
+        model(
+            "batch-norm of images",
+            (3, 4, 5),
+            ["batch-norm", conv2d(4, **same), "batch-norm", "relu", *head],
+            rows=2,
+            seed=33,
+        ),
+        model(
+            "batch-norm of one image",
+            (2, 3, 3),
+            [conv2d(3, **same), "batch-norm", "gelu", *head],
+            rows=1,
+            seed=34,
+        ),
+        model("gelu of vectors", 9, ["linear out=7", "gelu", "linear out=3"], rows=4, seed=35),
+        model("flattened pixels", (3, 4, 2), head, rows=2, seed=36),
+        model(
+            "a residual block",
+            (3, 4, 5),
+            [{"body": body, "shortcut": []}, "relu", *head],
+            rows=2,
+            seed=37,
+        ),
+        model(
+            "a residual block that halves and projects",
+            (3, 5, 4),
+            [{"body": halving, "shortcut": project}, "relu", "global-pool", "linear out=3"],
+            rows=3,
+            seed=38,
+        ),
+        model(
+            "residual blocks within one another",
+            (2, 3, 3),
+            [
+                conv2d(3, **same),
+                {"body": [{"body": body, "shortcut": []}, "relu", conv2d(3, "1x1")], "shortcut": []},
+                *head,
+            ],
+            rows=2,
+            seed=39,
+        ),
+    ]
+
+
+def hashed(name, shape):
+    """Numbers in -1..1 that Lockstep's test makes too, so that whole networks need not be stored."""
+    seed = 0x811C9DC5
+    for byte in name.encode():
+        seed = (seed ^ byte) * 0x01000193 % 2**32
+    x = np.arange(np.prod(shape), dtype=np.uint32) + np.uint32(seed)
+    for shift, factor in [(16, 0x7FEB352D), (15, 0x846CA68B)]:
+        x = (x ^ (x >> np.uint32(shift))) * np.uint32(factor)
+    x = (x ^ (x >> np.uint32(16))) >> np.uint32(16)
+    return torch.tensor(x.astype(np.float64) / 2**15 - 1).reshape(shape)
+
+
+class BasicBlock(nn.Module):
+    """torchvision's, with its names."""
+
+    def __init__(self, inputs, width, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, width, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.downsample = nn.Sequential()
+        if stride != 1 or inputs != width:
+            convolution = nn.Conv2d(inputs, width, 1, stride, bias=False)
+            self.downsample = nn.Sequential(convolution, nn.BatchNorm2d(width))
+
+    def forward(self, x):
+        y = self.bn1(self.conv1(x)).relu()
+        return (self.bn2(self.conv2(y)) + self.downsample(x)).relu()
+
+
+class ResNet18(nn.Module):
+    """torchvision's, with its names, as narrow as asked for."""
+
+    def __init__(self, width, small_stem, classes):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, width, *((3, 1, 1) if small_stem else (7, 2, 3)), bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.maxpool = nn.Identity() if small_stem else nn.MaxPool2d(3, 2, 1)
+        inputs = width
+        for number in range(1, 5):
+            outputs = width * 2 ** (number - 1)
+            first = BasicBlock(inputs, outputs, 1 if number == 1 else 2)
+            stage = nn.Sequential(first, BasicBlock(outputs, outputs, 1))
+            self.add_module(f"layer{number}", stage)
+            inputs = outputs
+        self.fc = nn.Linear(inputs, classes)
+        self.classes = classes
+
+    def forward(self, x):
+        x = self.maxpool(self.bn1(self.conv1(x)).relu())
+        for stage in (self.layer1, self.layer2, self.layer3, self.layer4):
+            x = stage(x)
+        return self.fc(x.mean((2, 3)))
+
+
+def curve(name, network, shape, rows, steps, rate, **settings):
+    """The loss before each of some steps of SGD on the same rows, and after them, evaluated."""
+    with torch.no_grad():
+        for key, tensor in network.state_dict().items():
+            if key.endswith("num_batches_tracked"):
+                continue
+            numbers = hashed(key, tensor.shape)
+            if tensor.dim() > 1:
+                tensor.copy_(numbers * unit_gain(tensor))
+            else:
+                tensor.copy_(numbers / 4 + (key.endswith(("weight", "var"))))
+    x = hashed("inputs", (rows, *shape[1:], shape[0])).movedim(-1, 1)
+    labels = torch.arange(rows) % network.classes
+    sgd = torch.optim.SGD(network.parameters(), lr=rate, momentum=0.9, weight_decay=0.01)
+    network.train()
+    losses = []
+    for _ in range(steps):
+        sgd.zero_grad()
+        loss = nn.functional.cross_entropy(network(x), labels)
+        losses.append(loss.detach())
+        loss.backward()
+        sgd.step()
+    network.eval()
+    evaluated = nn.functional.cross_entropy(network(x), labels)
+    return {
+        "name": name,
+        **settings,
+        "input": channels_last(shape),
+        "rows": rows,
+        "rate": rate,
+        "losses": torch.stack(losses),
+        "evaluated": evaluated,
+    }
+
+
+def curves():
+    block = [conv2d("{0}", "3x3", padding="1x1"), "batch-norm", "relu"]
+    pool = window("max-pool", "2x2", "2x2")
+    cnn = [part.format(width) for width in (8, 12, 16) for part in (*block, *block, pool)]
+    cnn += ["flatten", "linear out=24", "relu", "linear out=10"]
+    return [
+        curve("a small CNN", Stack((3, 12, 12), cnn), (3, 12, 12), 12, 8, 0.0625, layers=cnn),
+        curve(
+            "a narrow ResNet-18",
+            ResNet18(4, False, 7),
+            (3, 45, 40),
+            5,
+            6,
+            0.03125,
+            resnet18={"width": 4, "small_stem": False, "classes": 7},
+        ),
+        curve(
+            "a narrow ResNet-18 for small images",
+            ResNet18(4, True, 10),
+            (3, 12, 12),
+            8,
+            6,
+            0.03125,
+            resnet18={"width": 4, "small_stem": True, "classes": 10},
         ),
     ]
 
@@ -254,7 +559,8 @@ def lines(cases):
 
 
 if __name__ == "__main__":
-    parts = {"models": models(), "optimizers": optimizers(), "schedules": schedules()}
+    parts = {"models": models(), "curves": curves()}
+    parts |= {"optimizers": optimizers(), "schedules": schedules()}
     body = ",\n".join(f"{json.dumps(name)}: {lines(cases)}" for name, cases in parts.items())
     path = Path(__file__).with_name("reference.json")
     path.write_text("{\n" + body + "\n}\n")

@@ -1,8 +1,11 @@
 //! `reference.json` as types, and what it means to agree with it.
 
-use lockstep_nn::{
-    Decay, LayerSpec, Layout, LossSum, NamedLayer, Optimizer, Order, Role, Schedule, Tensor,
-};
+mod curve;
+mod network;
+
+use curve::CurveCase;
+use lockstep_nn::{Decay, Dims, Layout, LossSum, NamedLayer, Optimizer, Role, Schedule};
+use network::{Layer, Shape, sequential};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -13,6 +16,7 @@ pub(crate) const TOLERANCE: f64 = 1e-4;
 #[derive(Deserialize)]
 pub(crate) struct Reference {
     pub(crate) models: Vec<ModelCase>,
+    pub(crate) curves: Vec<CurveCase>,
     pub(crate) optimizers: Vec<OptimizerCase>,
     pub(crate) schedules: Vec<ScheduleCase>,
 }
@@ -30,8 +34,10 @@ pub(crate) type Tensors = BTreeMap<String, Vec<f64>>;
 #[derive(Deserialize)]
 pub(crate) struct ModelCase {
     pub(crate) name: String,
-    layers: Vec<String>,
+    layers: Vec<Layer>,
     pub(crate) batch: usize,
+    input: Shape,
+    /// Row by row, channels innermost.
     pub(crate) inputs: Vec<f32>,
     pub(crate) labels: Vec<u32>,
     state: Tensors,
@@ -44,15 +50,11 @@ pub(crate) struct ModelCase {
 
 impl ModelCase {
     pub(crate) fn layers(&self) -> Vec<NamedLayer> {
-        let layer = |text: &String| match text.split_once(' ') {
-            Some(("linear", out)) => LayerSpec::Linear {
-                out: out.parse().expect("a number of outputs"),
-            },
-            None if text == "relu" => LayerSpec::Relu,
-            None if text == "batch-norm" => LayerSpec::BatchNorm,
-            _ => panic!("no layer is called {text}"),
-        };
-        NamedLayer::stack(self.layers.iter().map(layer))
+        sequential("layers", &self.layers)
+    }
+
+    pub(crate) fn input(&self) -> Dims {
+        self.input.into()
     }
 
     /// The state vector that PyTorch had before the step.
@@ -60,7 +62,7 @@ impl ModelCase {
         let mut state = vec![f32::NAN; layout.len()];
         assert_eq!(self.state.len(), layout.tensors.len(), "{}", self.name);
         for tensor in &layout.tensors {
-            let theirs = in_our_order(&self.state[&tensor.name], tensor);
+            let theirs = tensor.from_torch(&self.state[&tensor.name]);
             for (ours, theirs) in state[tensor.range.clone()].iter_mut().zip(theirs) {
                 *ours = theirs as f32;
             }
@@ -77,27 +79,9 @@ impl ModelCase {
         let of_role = || layout.tensors.iter().filter(|tensor| tensor.role == role);
         assert_eq!(of_role().count(), theirs.len(), "{}", self.name);
         for tensor in of_role() {
-            let theirs = in_our_order(&theirs[&tensor.name], tensor);
+            let theirs = tensor.from_torch(&theirs[&tensor.name]);
             let what = format!("{}, {}", self.name, tensor.name);
             assert_agree(&what, &ours[tensor.range.clone()], &theirs, TOLERANCE);
-        }
-    }
-}
-
-/// A tensor's numbers as our state vector has them.
-fn in_our_order(theirs: &[f64], tensor: &Tensor) -> Vec<f64> {
-    assert_eq!(theirs.len(), tensor.range.len(), "{}", tensor.name);
-    match tensor.order {
-        Order::AsIs => theirs.to_vec(),
-        Order::Transposed => {
-            let [outputs, inputs] = tensor.shape[..] else {
-                panic!(
-                    "{} has shape {:?}, not a matrix's",
-                    tensor.name, tensor.shape
-                );
-            };
-            let at = |i: usize| theirs[i % outputs * inputs + i / outputs];
-            (0..theirs.len()).map(at).collect()
         }
     }
 }

@@ -1,0 +1,129 @@
+//! Convolution: every window of an image times the kernels, plus a bias.
+//!
+//! Kernels lie as `[height, width, in, out]`: a matrix with a row for every number of a window and a
+//! column for every output channel. Its gradient is handed out in chunks of whole rows.
+
+mod direct;
+
+use super::window::Window;
+use super::{Layer, Pass, carve, carved};
+use crate::dims::Dims;
+use crate::factors::{add, sum_rows};
+use crate::layout::{CHUNK, Layout, Order, Role};
+use crate::replica::Replica;
+use direct::Direct;
+use std::ops::Range;
+
+/// A convolution.
+pub(crate) struct Conv2d {
+    method: Direct,
+    output: Dims,
+    weight: Range<usize>,
+    bias: Option<Range<usize>>,
+    chunks: Range<usize>,
+    /// Rows of the kernels' matrix, and how many of them a chunk has.
+    rows: usize,
+    rows_per_chunk: usize,
+}
+
+impl Conv2d {
+    /// Appends the layer's tensors to the layout. At least one window fits the image.
+    pub(crate) fn new(
+        name: &str,
+        input: Dims,
+        output: Dims,
+        window: Window,
+        bias: bool,
+        layout: &mut Layout,
+    ) -> Self {
+        let channels = output.channels;
+        let [height, width] = window.kernel;
+        let weight = layout.push(
+            format!("{name}.weight"),
+            vec![channels, input.channels, height, width],
+            Order::Convolution,
+            Role::Parameter,
+        );
+        let mut add_bias = || {
+            let name = format!("{name}.bias");
+            layout.push(name, vec![channels], Order::AsIs, Role::Parameter)
+        };
+        let bias = bias.then(&mut add_bias);
+        let rows = window.area() * input.channels;
+        let rows_per_chunk = (CHUNK / channels).clamp(1, rows);
+        let count = rows.div_ceil(rows_per_chunk);
+        let chunks = layout.cut((0..count).map(|i| {
+            let weights = rows_per_chunk.min(rows - i * rows_per_chunk) * channels;
+            match &bias {
+                Some(bias) if i + 1 == count => weights + bias.len(),
+                _ => weights,
+            }
+        }));
+        Self {
+            method: Direct::new(input, output, window),
+            output,
+            weight,
+            bias,
+            chunks,
+            rows,
+            rows_per_chunk,
+        }
+    }
+}
+
+impl Layer for Conv2d {
+    fn scratch(&self, rows: usize) -> usize {
+        2 * carved(self.output.channels) + self.method.scratch(rows)
+    }
+
+    fn forward(
+        &mut self,
+        _: Pass<'_>,
+        state: &[f32],
+        x: &[f32],
+        y: &mut [f32],
+        scratch: &mut [f32],
+    ) {
+        let bias = self.bias.as_ref().map(|bias| &state[bias.clone()]);
+        let weight = &state[self.weight.clone()];
+        self.method.forward(weight, bias, x, y, scratch);
+    }
+
+    fn backward(
+        &mut self,
+        replica: &mut dyn Replica,
+        x: &[f32],
+        dy: &mut [f32],
+        dx: Option<&mut [f32]>,
+        scratch: &mut [f32],
+    ) {
+        let channels = self.output.channels;
+        let (d_bias, scratch) = carve(scratch, channels);
+        let (image, scratch) = carve(scratch, channels);
+        if self.bias.is_some() {
+            // Images one by one: single precision loses less on short sums.
+            d_bias.fill(0.0);
+            for dy in dy.chunks_exact(self.output.len()) {
+                sum_rows(dy, image);
+                add(d_bias, image);
+            }
+        }
+        if let Some(dx) = dx {
+            let weight = replica.values(self.weight.clone());
+            self.method.input_gradient(weight, dy, dx, scratch);
+        }
+        let mut products = self.method.weight_gradient(x, dy, scratch);
+        for chunk in self.chunks.clone().rev() {
+            let first = (chunk - self.chunks.start) * self.rows_per_chunk;
+            let rows = first..(first + self.rows_per_chunk).min(self.rows);
+            replica.gradient(chunk, &mut |gradient| {
+                let (weight, bias) = gradient.split_at_mut(rows.len() * channels);
+                products.fill(rows.clone(), weight);
+                bias.copy_from_slice(&d_bias[..bias.len()]);
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

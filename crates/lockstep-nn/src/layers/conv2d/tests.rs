@@ -1,0 +1,110 @@
+//! Convolutions of odd shapes against their definition.
+
+use super::super::check::check_layer;
+use super::*;
+
+/// A convolution by its definition, for the state `[weight, bias]`.
+fn definition(input: Dims, output: Dims, window: Window, state: &[f64], x: &[f64]) -> Vec<f64> {
+    let [height, width] = window.kernel;
+    let weights = height * width * input.channels * output.channels;
+    let pixel = |image: &[f64], row: usize, column: usize, channel: usize| {
+        let row = row.checked_sub(window.padding[0]);
+        let column = column.checked_sub(window.padding[1]);
+        match (row, column) {
+            (Some(row), Some(column)) if row < input.height && column < input.width => {
+                image[(row * input.width + column) * input.channels + channel]
+            }
+            _ => 0.0,
+        }
+    };
+    let mut y = Vec::new();
+    for image in x.chunks(input.len()) {
+        for at in 0..output.len() {
+            let out = at % output.channels;
+            let place = at / output.channels;
+            let [top, left] = [
+                place / output.width * window.stride[0],
+                place % output.width * window.stride[1],
+            ];
+            let mut sum = state.get(weights + out).copied().unwrap_or(0.0);
+            for i in 0..height * width * input.channels {
+                let (row, rest) = (i / (width * input.channels), i % (width * input.channels));
+                let (column, channel) = (rest / input.channels, rest % input.channels);
+                let x = pixel(image, top + row, left + column, channel);
+                sum += x * state[i * output.channels + out];
+            }
+            y.push(sum);
+        }
+    }
+    y
+}
+
+fn check(rows: usize, input: [usize; 3], out: usize, window: [[usize; 2]; 3], bias: bool) {
+    let [height, width, channels] = input;
+    let input = Dims {
+        height,
+        width,
+        channels,
+    };
+    let [kernel, stride, padding] = window;
+    let window = Window {
+        kernel,
+        stride,
+        padding,
+    };
+    let output = Dims {
+        channels: out,
+        ..window.output(input).unwrap()
+    };
+    let mut layout = Layout::default();
+    let mut layer = Conv2d::new("c", input, output, window, bias, &mut layout);
+    check_layer(
+        &mut layer,
+        &layout,
+        rows,
+        input.len(),
+        output.len(),
+        &|state, x| definition(input, output, window, state, x),
+    );
+}
+
+#[test]
+fn it_agrees_with_finite_differences() {
+    // One row, one pixel, one channel.
+    check(1, [1, 1, 1], 1, [[1, 1], [1, 1], [0, 0]], true);
+    // One pixel and a margin around it.
+    check(2, [1, 1, 3], 2, [[3, 3], [1, 1], [1, 1]], true);
+    // A stride that does not divide, and skips pixels at the end.
+    check(2, [8, 7, 2], 3, [[3, 2], [2, 3], [0, 1]], false);
+    // More channels than pixels.
+    check(3, [2, 2, 9], 11, [[2, 2], [1, 1], [1, 1]], true);
+    // A kernel that is wide and not high.
+    check(2, [3, 9, 2], 2, [[1, 5], [1, 2], [0, 2]], true);
+    // A stride larger than the kernel.
+    check(2, [5, 5, 3], 4, [[1, 1], [2, 2], [0, 0]], false);
+    // A margin on one axis only.
+    check(2, [4, 6, 2], 5, [[3, 3], [1, 1], [1, 0]], true);
+}
+
+#[test]
+fn a_large_kernel_is_cut_into_chunks_of_whole_rows() {
+    let input = Dims {
+        height: 1,
+        width: 1,
+        channels: 20,
+    };
+    let window = Window {
+        kernel: [3, 3],
+        stride: [1, 1],
+        padding: [1, 1],
+    };
+    let output = Dims {
+        channels: 1000,
+        ..input
+    };
+    let mut layout = Layout::default();
+    Conv2d::new("c", input, output, window, true, &mut layout);
+    assert_eq!(layout.len(), 181_000);
+    assert_eq!(layout.chunks.len(), 180usize.div_ceil(16));
+    assert_eq!(layout.chunks.last().unwrap().len(), 4 * 1000 + 1000);
+}

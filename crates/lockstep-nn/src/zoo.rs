@@ -1,0 +1,159 @@
+//! Networks that have a name.
+
+use crate::spec::{LayerSpec, NamedLayer};
+
+/// A small network for small images: three blocks of two convolutions, 32, 64 and 128 channels wide, and
+/// a dense layer of 128.
+pub fn cnn(classes: usize) -> Vec<NamedLayer> {
+    let mut layers = Vec::new();
+    for (out, p) in [(32, 0.2), (64, 0.3), (128, 0.4)] {
+        for _ in 0..2 {
+            let convolution = LayerSpec::Conv2d {
+                out,
+                kernel: [3, 3],
+                stride: [1, 1],
+                padding: [1, 1],
+                bias: true,
+            };
+            layers.extend([convolution, LayerSpec::BatchNorm, LayerSpec::Relu]);
+        }
+        let pool = LayerSpec::MaxPool {
+            kernel: [2, 2],
+            stride: [2, 2],
+            padding: [0, 0],
+        };
+        layers.extend([pool, LayerSpec::Dropout { p }]);
+    }
+    layers.extend([
+        LayerSpec::Flatten,
+        LayerSpec::Linear { out: 128 },
+        LayerSpec::Relu,
+        LayerSpec::Dropout { p: 0.5 },
+        LayerSpec::Linear { out: classes },
+    ]);
+    NamedLayer::stack(layers)
+}
+
+/// ResNet-18 under torchvision's names. With a small stem, for images of 32 x 32 or so, it begins with a
+/// convolution of 3 x 3 pixels and without a pool.
+pub fn resnet18(classes: usize, small_stem: bool) -> Vec<NamedLayer> {
+    let mut layers = if small_stem {
+        let stem = convolution(64, 3, 1);
+        vec![NamedLayer::new("conv1", stem)]
+    } else {
+        vec![NamedLayer::new("conv1", convolution(64, 7, 2))]
+    };
+    layers.push(NamedLayer::new("bn1", LayerSpec::BatchNorm));
+    layers.push(NamedLayer::new("relu", LayerSpec::Relu));
+    if !small_stem {
+        let pool = LayerSpec::MaxPool {
+            kernel: [3, 3],
+            stride: [2, 2],
+            padding: [1, 1],
+        };
+        layers.push(NamedLayer::new("maxpool", pool));
+    }
+    let mut inputs = 64;
+    for (stage, out) in [64, 128, 256, 512].into_iter().enumerate() {
+        for block in 0..2 {
+            let name = format!("layer{}.{block}", stage + 1);
+            let stride = if stage > 0 && block == 0 { 2 } else { 1 };
+            layers.push(residual(&name, inputs, out, stride));
+            layers.push(NamedLayer::new(format!("{name}.relu"), LayerSpec::Relu));
+            inputs = out;
+        }
+    }
+    layers.push(NamedLayer::new("avgpool", LayerSpec::GlobalPool));
+    layers.push(NamedLayer::new("fc", LayerSpec::Linear { out: classes }));
+    layers
+}
+
+/// Two convolutions, and a shortcut past them.
+fn residual(name: &str, inputs: usize, out: usize, stride: usize) -> NamedLayer {
+    let part = |part: &str, spec| NamedLayer::new(format!("{name}.{part}"), spec);
+    let body = vec![
+        part("conv1", convolution(out, 3, stride)),
+        part("bn1", LayerSpec::BatchNorm),
+        part("relu", LayerSpec::Relu),
+        part("conv2", convolution(out, 3, 1)),
+        part("bn2", LayerSpec::BatchNorm),
+    ];
+    let shortcut = if stride == 1 && inputs == out {
+        Vec::new()
+    } else {
+        vec![
+            part("downsample.0", convolution(out, 1, stride)),
+            part("downsample.1", LayerSpec::BatchNorm),
+        ]
+    };
+    NamedLayer::new(name, LayerSpec::Residual { body, shortcut })
+}
+
+/// A convolution without bias whose windows are centred on pixels.
+fn convolution(out: usize, kernel: usize, stride: usize) -> LayerSpec {
+    LayerSpec::Conv2d {
+        out,
+        kernel: [kernel; 2],
+        stride: [stride; 2],
+        padding: [kernel / 2; 2],
+        bias: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Dims, Model};
+
+    fn image(side: usize) -> Dims {
+        Dims {
+            height: side,
+            width: side,
+            channels: 3,
+        }
+    }
+
+    #[test]
+    fn resnet18_has_torchvisions_names_and_as_many_parameters() {
+        let model = Model::new(&resnet18(1000, false), image(224), 1).unwrap();
+        assert_eq!(model.layout().parameters, 11_689_512);
+        let names: Vec<&str> = model
+            .layout()
+            .tensors
+            .iter()
+            .map(|tensor| tensor.name.as_str())
+            .collect();
+        for name in [
+            "conv1.weight",
+            "bn1.running_mean",
+            "layer1.0.conv1.weight",
+            "layer2.0.downsample.0.weight",
+            "layer2.0.downsample.1.running_var",
+            "layer4.1.bn2.bias",
+            "fc.bias",
+        ] {
+            assert!(names.contains(&name), "{name}");
+        }
+        let last = model
+            .summary()
+            .iter()
+            .rev()
+            .find(|layer| layer.name == "layer4.1");
+        assert_eq!(last.unwrap().output.to_string(), "7 x 7 x 512");
+    }
+
+    #[test]
+    fn a_small_stem_keeps_the_image_as_large_as_it_is() {
+        let model = Model::new(&resnet18(10, true), image(32), 1).unwrap();
+        let first = &model.summary()[0];
+        assert_eq!(first.output.to_string(), "32 x 32 x 64");
+        assert_eq!(model.layout().parameters, 11_173_962);
+    }
+
+    #[test]
+    fn the_cnn_ends_in_its_classes() {
+        let model = Model::new(&cnn(10), image(32), 1).unwrap();
+        assert_eq!(model.classes(), 10);
+        assert_eq!(model.layout().parameters, 551_466);
+    }
+}
