@@ -7,7 +7,7 @@
 
 use crate::field::Field;
 use crate::section::Section;
-use crate::{Data, Gang, Model, Run, Train};
+use crate::{Checkpoint, Data, Gang, Model, Recover, Run, Train};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -27,9 +27,15 @@ pub struct Job {
     /// Where the run goes.
     #[serde(default)]
     pub run: Run,
+    /// When the run's state is written.
+    #[serde(default)]
+    pub checkpoint: Checkpoint,
     /// How the workers talk to each other.
     #[serde(default)]
     pub gang: Gang,
+    /// What happens when a worker is lost.
+    #[serde(default)]
+    pub recover: Recover,
 }
 
 /// The longest name: a run adds its number to it, and file systems stop at 255 bytes.
@@ -78,8 +84,14 @@ impl Job {
         let run = root.or("run", Run::default_in(root.folder()), |field| {
             Run::read(field.section()?)
         });
+        let checkpoint = root.or("checkpoint", Checkpoint::default(), |field| {
+            Checkpoint::read(field.section()?)
+        });
         let gang = root.or("gang", Gang::default(), |field| {
             Gang::read(field.section()?)
+        });
+        let recover = root.or("recover", Recover::default(), |field| {
+            Recover::read(field.section()?)
         });
         root.finish();
         Some(Job {
@@ -88,7 +100,9 @@ impl Job {
             model: model?,
             train: train?,
             run: run?,
+            checkpoint: checkpoint?,
             gang: gang?,
+            recover: recover?,
         })
     }
 }

@@ -22,6 +22,7 @@
 //! # }
 //! ```
 
+mod checkpoint;
 mod data;
 mod diagnostic;
 mod error;
@@ -33,6 +34,7 @@ mod model;
 mod nearest;
 mod optimizer;
 mod overrides;
+mod recover;
 mod run;
 mod schedule;
 mod schema;
@@ -43,6 +45,7 @@ mod template;
 mod train;
 mod tree;
 
+pub use checkpoint::{Checkpoint, Every, Measure, NotEvery};
 pub use data::{Augment, Data, DataRef, KNOWN_DATASETS, Normalise, Split, Validation};
 pub use diagnostic::{Diagnostic, printable};
 pub use error::JobError;
@@ -51,6 +54,7 @@ pub use job::Job;
 pub use model::{LayerSpec, Model, Network, Pair};
 pub use optimizer::Optimizer;
 pub use overrides::Override;
+pub use recover::Recover;
 pub use run::Run;
 pub use schedule::Schedule;
 pub use schema::schema;

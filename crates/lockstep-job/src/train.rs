@@ -47,7 +47,7 @@ pub(crate) fn one() -> usize {
 }
 
 /// More processes than any gang has, few enough that a slip of the finger starts no storm.
-const MAX_WORKERS: usize = 65_536;
+pub(crate) const MAX_WORKERS: usize = 65_536;
 /// Samples, far beyond what a step takes, so that sizes made from it cannot overflow.
 const MAX_BATCH: usize = 1 << 24;
 /// More than any machine has cores.
