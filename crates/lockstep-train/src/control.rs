@@ -24,7 +24,7 @@ pub struct Assignment {
     pub generation: u16,
     /// How the workers reach each other.
     pub transport: Transport,
-    /// A state to go on from: the file that an interrupted run left.
+    /// A state to go on from: the folder of a checkpoint.
     pub resume: Option<PathBuf>,
 }
 
@@ -62,6 +62,11 @@ pub enum ToWorker {
 pub enum FromWorker {
     /// The first optimizer step is done.
     FirstStep,
+    /// Something that people should know of, and that does not stop training.
+    Warning {
+        /// In words.
+        words: String,
+    },
     /// Where training is. Every rank reports.
     Progress(Progress),
     /// An epoch ended. Rank 0 reports.

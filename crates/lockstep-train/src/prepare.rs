@@ -99,9 +99,10 @@ pub fn prepare(
         .map(|rank| plan.partials_of(rank).len())
         .max()
         .unwrap_or(1);
-    // Replica, optimizer planes, best weights, and gradients: partial sums and lanes kept aside.
+    // Replica, optimizer planes and best weights, those of a checkpoint again on rank 0, and gradients:
+    // partial sums and lanes kept aside.
     let depth = usize::BITS as usize - plan.lanes_of(0).len().leading_zeros() as usize;
-    let vectors = 2 + optimizer.planes() + partials + depth;
+    let vectors = 2 * (2 + optimizer.planes()) + partials + depth;
     let lane = largest_lane(job, &sets);
     let evaluation = rows_at_once(lane, workspace.row);
     let workspace = workspace.bytes(lane.max(evaluation));
@@ -144,14 +145,30 @@ pub fn check_start(job: &Job, cache: &CacheDir) -> Result<Vec<String>, TrainErro
     Ok(begin.note.into_iter().collect())
 }
 
-/// Checks that `job` can go on from the state that an interrupted run left.
+/// Where a run goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResumePoint {
+    /// Optimizer steps done.
+    pub step: u64,
+    /// Epochs done completely.
+    pub epochs: u32,
+    /// What those came to, as in `metrics.jsonl`.
+    pub history: String,
+}
+
+/// Checks that `job` can go on from the checkpoint at `path`, and says where that is.
 ///
 /// # Errors
-/// When the state is missing or damaged, or the job has changed what would change the result.
-pub fn check_resume(job: &Job, state: &Path, cache: &CacheDir) -> Result<(), TrainError> {
+/// When the checkpoint is missing or damaged, or the job has changed what would change the result.
+pub fn check_resume(job: &Job, path: &Path, cache: &CacheDir) -> Result<ResumePoint, TrainError> {
     let sets = Sets::open(job, cache, &mut |_| {})?;
     let len = model_for(job, &sets, 1)?.layout().len();
-    Snapshot::read(state, job, &sets, len).map(drop)
+    let snapshot = Snapshot::read(path, job, &sets, len)?;
+    Ok(ResumePoint {
+        step: snapshot.position.step,
+        epochs: snapshot.position.epochs,
+        history: snapshot.history,
+    })
 }
 
 /// The job's model for its lanes and for evaluation, and how many rows that may compute at a time.

@@ -60,15 +60,7 @@ pub(crate) fn write_model(
     state: &[f32],
     sha256: &str,
 ) -> Result<(), TrainError> {
-    let tensors = model.layout().tensors.iter();
-    let tensors = tensors.map(|tensor| {
-        (
-            tensor.name.clone(),
-            tensor.shape.clone(),
-            tensor.to_torch(&state[tensor.range.clone()]),
-        )
-    });
-    write_safetensors(&run.weights(), tensors.collect(), None)?;
+    write_safetensors(&run.weights(), tensors(model, state), None)?;
     let card = Card {
         version: 1,
         input_shape: sets.train.shape(),
@@ -84,6 +76,19 @@ pub(crate) fn write_model(
         reason: error.to_string(),
     })?;
     Ok(write_atomic(&path, format!("{text}\n").as_bytes())?)
+}
+
+/// A model's tensors under their names, in their shapes and in PyTorch's order.
+pub(crate) fn tensors(model: &Model, state: &[f32]) -> Vec<(String, Vec<usize>, Vec<f32>)> {
+    let tensors = model.layout().tensors.iter();
+    let named = tensors.map(|tensor| {
+        (
+            tensor.name.clone(),
+            tensor.shape.clone(),
+            tensor.to_torch(&state[tensor.range.clone()]),
+        )
+    });
+    named.collect()
 }
 
 /// Writes named tensors atomically, with a line of metadata.

@@ -29,6 +29,7 @@ pub fn run(
     listener: Option<TcpListener>,
 ) -> Result<(), TrainError> {
     let (reader, writer) = link.split();
+    lockstep_failpoint::set_rank(assignment.rank);
     let mut reporter = Reporter::new(writer, assignment.rank);
     let outcome = train(&assignment, reader, &mut reporter, secret, listener);
     if let Err(error) = &outcome {

@@ -7,6 +7,7 @@
 //! | `supervisor` | the loop that hears, records and ends |
 //! | `blame` | which worker failed first, and why |
 //! | `lines`, `fold` | what workers write, as lines, identical ones folded |
+//! | `resume` | earlier runs: to go on with, or to begin a new one from |
 //! | `record` | logs, metrics and the result in the run's folder |
 
 mod blame;
@@ -16,6 +17,7 @@ mod lines;
 mod member;
 mod notice;
 mod record;
+mod resume;
 mod run;
 mod supervisor;
 

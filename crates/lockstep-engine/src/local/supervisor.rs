@@ -238,6 +238,7 @@ impl Supervisor<'_> {
                     (self.events)(Event::FirstStep { seconds });
                 }
             }
+            FromWorker::Warning { words } => (self.events)(Event::Warning { message: words }),
             FromWorker::Progress(progress) => (self.events)(Event::Progress(progress)),
             FromWorker::Epoch(epoch) => {
                 self.record.epoch(&epoch)?;
