@@ -50,7 +50,8 @@ pub enum EngineError {
     },
     /// There is nothing to go on from.
     #[error(
-        "{} cannot be resumed: it has no state.safetensors, which only an interrupted run leaves",
+        "{} cannot be resumed: it has no checkpoint; it ended before its first one, or without any \
+         because of checkpoint.every",
         path.display()
     )]
     NotResumable {

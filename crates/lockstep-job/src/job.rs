@@ -7,7 +7,7 @@
 
 use crate::field::Field;
 use crate::section::Section;
-use crate::{Data, Gang, Model, Recover, Run, Train};
+use crate::{Checkpoint, Data, Gang, Model, Recover, Run, Train};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,9 @@ pub struct Job {
     /// Where the run goes.
     #[serde(default)]
     pub run: Run,
+    /// When the run's state is written.
+    #[serde(default)]
+    pub checkpoint: Checkpoint,
     /// How the workers talk to each other.
     #[serde(default)]
     pub gang: Gang,
@@ -81,6 +84,9 @@ impl Job {
         let run = root.or("run", Run::default_in(root.folder()), |field| {
             Run::read(field.section()?)
         });
+        let checkpoint = root.or("checkpoint", Checkpoint::default(), |field| {
+            Checkpoint::read(field.section()?)
+        });
         let gang = root.or("gang", Gang::default(), |field| {
             Gang::read(field.section()?)
         });
@@ -94,6 +100,7 @@ impl Job {
             model: model?,
             train: train?,
             run: run?,
+            checkpoint: checkpoint?,
             gang: gang?,
             recover: recover?,
         })

@@ -22,6 +22,7 @@
 //! # }
 //! ```
 
+mod checkpoint;
 mod data;
 mod diagnostic;
 mod error;
@@ -44,6 +45,7 @@ mod template;
 mod train;
 mod tree;
 
+pub use checkpoint::{Checkpoint, Every, Measure, NotEvery};
 pub use data::{Augment, Data, DataRef, KNOWN_DATASETS, Normalise, Split, Validation};
 pub use diagnostic::{Diagnostic, printable};
 pub use error::JobError;

@@ -177,6 +177,15 @@ fn every_mistake_is_named_at_its_place_with_what_would_be_right() {
         (model, "layers = [{ kind = \"residual\", body = [] }, { kind = \"linear\" }]", "5:39", "must not be empty", ""),
         (model, "layers = [{ kind = \"residual\", body = [{ kind = \"linear\" }] }, { kind = \"linear\" }]", "5:40", "missing key `out` in `model.layers[0].body[0]`", ""),
         (model, "layers = [{ kind = \"residual\", body = [{ kind = \"relu\" }], shortcut = [{ kind = \"relo\" }] }, { kind = \"linear\" }]", "5:81", "`model.layers[0].shortcut[0].kind` cannot be \"relo\"", "`relu`"),
+        // Checkpoints.
+        ("[model]", "[checkpoint]\nevery = \"500 stpes\"\n[model]", "5:9", "`checkpoint.every` cannot be \"500 stpes\"", "did you mean `500 steps`?"),
+        ("[model]", "[checkpoint]\nevery = \"500\"\n[model]", "5:9", "cannot be \"500\"", "a number needs a unit"),
+        ("[model]", "[checkpoint]\nevery = 500\n[model]", "5:9", "must be a string, found an integer", ""),
+        ("[model]", "[checkpoint]\nevery = \"0 epochs\"\n[model]", "5:9", "cannot be \"0 epochs\"", "1 or more"),
+        ("[model]", "[checkpoint]\nkeep = 0\n[model]", "5:8", "at least 1, found 0", ""),
+        ("[model]", "[checkpoint]\nbest = \"acuracy\"\n[model]", "5:8", "cannot be \"acuracy\"", "`accuracy`"),
+        ("[model]", "[checkpoints]\n[model]", "4:2", "unknown key `checkpoints`", "`checkpoint`"),
+        ("[model]", "[checkpoint]\nevry = \"none\"\n[model]", "5:1", "unknown key `evry` in [checkpoint]", "`every`"),
         // Training.
         ("epochs = 10", "epochs = 0", "8:10", "at least 1, found 0", ""),
         ("epochs = 10", "epochs = 4294967296", "8:10", "at most 4294967295", ""),

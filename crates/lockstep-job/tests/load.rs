@@ -1,8 +1,8 @@
 //! From a file on disk, and what the command line says, to a job.
 
 use lockstep_job::{
-    Augment, DataRef, Job, JobError, LayerSpec, Network, Optimizer, Override, Pair, Schedule,
-    Split, Train, Transport, Validation, template,
+    Augment, Checkpoint, DataRef, Every, Job, JobError, LayerSpec, Measure, Network, Optimizer,
+    Override, Pair, Recover, Schedule, Split, Train, Transport, Validation, template,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,6 +61,21 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
     assert_eq!(augment("data.augment.flip=true"), Some(flip));
     assert_eq!(augment("data.augment={}"), Some(Augment::default()));
     assert_eq!(job.run.store, Path::new("/jobs/runs"));
+    assert_eq!(
+        job.checkpoint,
+        Checkpoint {
+            every: Every::Epochs(1),
+            keep: 3,
+            best: Measure::Loss
+        }
+    );
+    assert_eq!(
+        job.recover,
+        Recover {
+            max_restarts: 3,
+            min_workers: 1
+        }
+    );
     assert_eq!(
         (job.gang.transport, job.gang.deadline_s),
         (Transport::Auto, 30.0)
@@ -363,6 +378,9 @@ fn rows_are_in_the_files_order_with_paths_that_can_be_set() {
         "train.threads: 1",
         "train.seed: 0",
         "run.store: /jobs/runs",
+        "checkpoint.every: 1 epoch",
+        "checkpoint.keep: 3",
+        "checkpoint.best: loss",
         "gang.transport: auto",
         "gang.deadline_s: 30.0",
         "recover.max_restarts: 3",

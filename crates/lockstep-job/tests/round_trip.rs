@@ -1,8 +1,8 @@
 //! A job is the same job after it was written down and read again.
 
 use lockstep_job::{
-    Augment, Data, DataRef, Gang, Job, LayerSpec, Model, Network, Normalise, Optimizer, Pair,
-    Recover, Run, Schedule, Split, Train, Transport, Validation,
+    Augment, Checkpoint, Data, DataRef, Every, Gang, Job, LayerSpec, Measure, Model, Network,
+    Normalise, Optimizer, Pair, Recover, Run, Schedule, Split, Train, Transport, Validation,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -164,6 +164,24 @@ fn schedule() -> impl Strategy<Value = Schedule> {
     ]
 }
 
+fn checkpoint() -> impl Strategy<Value = Checkpoint> {
+    let every = prop_oneof![
+        (1..=i64::MAX as u64).prop_map(Every::Steps),
+        (1..9u64).prop_map(Every::Epochs),
+        (1e-9..1e6).prop_map(Every::Seconds),
+        Just(Every::None),
+    ];
+    (every, 1..9usize, any::<bool>()).prop_map(|(every, keep, loss)| Checkpoint {
+        every,
+        keep,
+        best: if loss {
+            Measure::Loss
+        } else {
+            Measure::Accuracy
+        },
+    })
+}
+
 prop_compose! {
     fn job()(
         data in (data_ref(), option::of(data_ref()), 0.0..0.99, option::of(data_ref())),
@@ -176,6 +194,7 @@ prop_compose! {
         normalise in option::of((-9.0..9.0, 1e-9..9.0)),
         augment in option::of((0..9usize, any::<bool>())),
         deadline_s in 1e-9..600.0,
+        checkpoint in checkpoint(),
         store in "/[a-zé: ]{1,9}",
     ) -> Job {
         let (train, val, share, test) = data;
@@ -191,6 +210,7 @@ prop_compose! {
             model,
             train: Train { epochs: 3, batch: 64, optimizer, schedule, clip_norm, workers, lanes, threads: 2, seed },
             run: Run { store: store.into() },
+            checkpoint,
             gang: Gang { transport: Transport::Tcp, deadline_s },
             recover: Recover { max_restarts: 7, min_workers: 2 },
         }

@@ -68,13 +68,16 @@ impl AtomicFile {
     /// # Errors
     /// When the disk refuses; the target is then as it was.
     pub fn commit(self) -> Result<(), StoreError> {
-        self.file
-            .sync_all()
-            .map_err(StoreError::io("write", &self.target))?;
+        self.sync()?;
         let folder = folder_of(&self.target).to_owned();
         self.commit_unsynced()?;
-        let synced = File::open(&folder).and_then(|opened| opened.sync_all());
-        synced.map_err(StoreError::io("sync the folder", &folder))
+        sync_folder(&folder)
+    }
+
+    /// Waits until the bytes are safe on the disk.
+    pub(crate) fn sync(&self) -> Result<(), StoreError> {
+        let synced = self.file.sync_all();
+        synced.map_err(StoreError::io("write", &self.target))
     }
 
     /// Gives the file its name without waiting for the disk.
@@ -108,6 +111,12 @@ impl Drop for AtomicFile {
             let _ = fs::remove_file(&self.temporary);
         }
     }
+}
+
+/// Waits until the names of a folder's files are safe on the disk.
+pub(crate) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
+    let synced = File::open(folder).and_then(|opened| opened.sync_all());
+    synced.map_err(StoreError::io("sync the folder", folder))
 }
 
 /// The path that a new file may take in place of `path`: the end of its links, and nothing or a file.

@@ -1,5 +1,6 @@
 //! What can go wrong with a place, with the path that it went wrong at.
 
+use crate::checkpoint::Damaged;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -65,6 +66,14 @@ pub enum StoreError {
         /// What is there.
         found: &'static str,
     },
+    /// A run has checkpoints, but none can be used.
+    #[error("no checkpoint in {} is whole: {}", path.display(), listed(damaged))]
+    NoWholeCheckpoint {
+        /// The folder of the checkpoints.
+        path: PathBuf,
+        /// What is wrong with each, from the newest on.
+        damaged: Vec<Damaged>,
+    },
     /// The system's source of randomness failed.
     #[error("the system gives no random numbers: {0}")]
     Random(getrandom::Error),
@@ -78,6 +87,11 @@ pub enum StoreError {
         /// Why it failed.
         source: io::Error,
     },
+}
+
+fn listed(damaged: &[Damaged]) -> String {
+    let each: Vec<String> = damaged.iter().map(ToString::to_string).collect();
+    each.join("; ")
 }
 
 impl StoreError {

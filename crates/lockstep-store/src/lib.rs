@@ -1,11 +1,13 @@
 //! Places where runs and caches live.
 //!
-//! Four promises: a file is either there in full or not at all ([`AtomicFile`]), the name of a run
-//! is never given twice ([`RunDir`]), a run has one owner at a time ([`RunLock`]), and what can be rebuilt lies apart from what cannot
-//! ([`CacheDir`]).
+//! Five promises: a file is either there in full or not at all ([`AtomicFile`]), the name of a run
+//! is never given twice ([`RunDir`]), a run has one owner at a time ([`RunLock`]), its newest whole
+//! state is found whatever happened to it ([`checkpoint`]), and what can be rebuilt lies apart from
+//! what cannot ([`CacheDir`]).
 
 mod atomic;
 mod cache;
+pub mod checkpoint;
 mod error;
 mod kind;
 mod lock;

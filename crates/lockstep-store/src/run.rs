@@ -195,9 +195,9 @@ impl RunDir {
         self.path.join("result.json")
     }
 
-    /// The whole state of an interrupted run, to go on from.
-    pub fn state(&self) -> PathBuf {
-        self.path.join("state.safetensors")
+    /// The weights that the run began with, if they were those of another run.
+    pub fn start(&self) -> PathBuf {
+        self.path.join("model/start.safetensors")
     }
 }
 
@@ -240,7 +240,7 @@ mod tests {
             run.model(),
             run.worker_log(3),
         ];
-        for file in files.into_iter().chain([run.result(), run.state()]) {
+        for file in files.into_iter().chain([run.result(), run.start()]) {
             fs::write(&file, "x").unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         }
         assert!(run.path.join("logs/worker-3.log").is_file());

@@ -24,7 +24,7 @@ pub struct Assignment {
     pub generation: u16,
     /// How the workers reach each other.
     pub transport: Transport,
-    /// A state to go on from: the file that an interrupted run left.
+    /// A state to go on from: the folder of a checkpoint.
     pub resume: Option<PathBuf>,
     /// How many steps were done when the generation before was lost: until then, work is repeated.
     #[serde(default)]

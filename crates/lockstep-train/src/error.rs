@@ -4,6 +4,7 @@ use lockstep_data::DataError;
 use lockstep_gang::GangError;
 use lockstep_nn::NnError;
 use lockstep_store::StoreError;
+use std::io;
 use std::path::PathBuf;
 
 /// Why a job cannot be prepared or trained.
@@ -57,6 +58,10 @@ pub enum TrainError {
         /// Why not.
         reason: String,
     },
+
+    /// The system gives no further thread.
+    #[error("cannot start the thread that writes checkpoints: {0}")]
+    Thread(io::Error),
 
     /// The loss is no number any more.
     #[error(

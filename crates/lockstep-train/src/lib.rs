@@ -5,12 +5,15 @@
 //! the control link only carries news.
 
 mod batches;
+mod checkpoint;
+mod contract;
 pub mod control;
 mod desk;
 mod error;
 mod evaluate;
 pub mod event;
 mod factors;
+mod fork;
 mod lanes;
 mod network;
 mod numerics;
@@ -26,4 +29,7 @@ mod weights;
 pub mod worker;
 
 pub use error::TrainError;
-pub use prepare::{LayerLine, MemoryEstimate, Prepared, check_resume, check_start, prepare};
+pub use fork::export_weights;
+pub use prepare::{
+    LayerLine, MemoryEstimate, Prepared, ResumePoint, check_resume, check_start, prepare,
+};

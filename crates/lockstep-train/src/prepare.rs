@@ -95,10 +95,11 @@ pub fn prepare(
     let shares: usize = (plan.chunks()..plan.pieces())
         .map(|piece| plan.chunk(piece).len())
         .sum();
-    // The replica, its optimizer's planes, gradients, the best weights, and the file they go to.
+    // The replica, its optimizer's planes and the best weights, those of a checkpoint again on rank 0,
+    // gradients, and the file that weights go to.
     let best = usize::from(!sets.val_indices.is_empty());
     let planes = spec::optimizer(job).planes();
-    let vectors = 1 + planes + gradient_vectors(job, &sets, &plan) + best + 1;
+    let vectors = 2 * (1 + planes + best) + gradient_vectors(job, &sets, &plan) + 1;
     let lane = largest_lane(job, &sets);
     let evaluation = rows_at_once(lane, workspace.row);
     let workspace = workspace.bytes(lane.max(evaluation));
@@ -154,14 +155,30 @@ pub fn check_start(job: &Job, cache: &CacheDir) -> Result<Vec<String>, TrainErro
     Ok(begin.note.into_iter().collect())
 }
 
-/// Checks that `job` can go on from the state that an interrupted run left.
+/// Where a run goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResumePoint {
+    /// Optimizer steps done.
+    pub step: u64,
+    /// Epochs done completely.
+    pub epochs: u32,
+    /// What those came to, as in `metrics.jsonl`.
+    pub history: String,
+}
+
+/// Checks that `job` can go on from the checkpoint at `path`, and says where that is.
 ///
 /// # Errors
-/// When the state is missing or damaged, or the job has changed what would change the result.
-pub fn check_resume(job: &Job, state: &Path, cache: &CacheDir) -> Result<(), TrainError> {
+/// When the checkpoint is missing or damaged, or the job has changed what would change the result.
+pub fn check_resume(job: &Job, path: &Path, cache: &CacheDir) -> Result<ResumePoint, TrainError> {
     let sets = Sets::open(job, cache, &mut |_| {})?;
     let len = model_for(job, &sets, 1)?.layout().len();
-    Snapshot::read(state, job, &sets, len).map(drop)
+    let snapshot = Snapshot::read(path, job, &sets, len)?;
+    Ok(ResumePoint {
+        step: snapshot.position.step,
+        epochs: snapshot.position.epochs,
+        history: snapshot.history,
+    })
 }
 
 /// The job's model for its lanes and for evaluation, and how many rows that may compute at a time.

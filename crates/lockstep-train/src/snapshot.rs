@@ -1,24 +1,30 @@
-//! The whole state of a run in one file: what an interrupted run leaves, and what it goes on from.
+//! The whole state of a run, as a checkpoint holds it.
 //!
-//! Parameters, running statistics, the optimizer's vectors, the best weights so far, the position, and
-//! the sums of the epoch in progress: a run that loads this gives the bits of one never interrupted.
+//! Parameters, running statistics, the optimizer's vectors, the best weights so far, the position, the
+//! sums of the epoch in progress, and what the epochs before came to: a run that loads this gives the
+//! bits of one never interrupted. Vectors are parts of a checkpoint, little-endian `f32`; the rest is
+//! its header.
 
 use crate::TrainError;
-use crate::pretrained;
+use crate::contract::breaches;
+use crate::event::Metrics;
 use crate::sets::Sets;
 use crate::spec;
-use crate::weights::{self, little_endian, write_safetensors};
 use lockstep_job::Job;
 use lockstep_nn::LossSum;
-use safetensors::SafeTensors;
-use safetensors::tensor::{Dtype, View};
+use lockstep_store::checkpoint::{Checkpoint, Damaged};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use std::borrow::Cow;
+use serde_json::Value;
 use std::path::Path;
 
-const VERSION: u32 = 1;
-const METADATA: &str = "lockstep";
+/// The part with parameters and running statistics.
+const STATE: &str = "state";
+/// The parts with the optimizer's vectors.
+const PLANES: [&str; 2] = ["plane.0", "plane.1"];
+/// The part with the weights that are kept so far.
+const BEST: &str = "best";
+/// The part with what each epoch came to, a JSON object a line.
+const EPOCHS: &str = "epochs";
 
 /// Where a run is.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -40,8 +46,8 @@ pub(crate) struct Position {
 pub(crate) struct Best {
     /// The epoch they are of, counted from 1.
     pub(crate) epoch: u32,
-    /// The validation loss they were chosen by.
-    pub(crate) loss: f64,
+    /// What they were chosen by.
+    pub(crate) val: Metrics,
     pub(crate) state: Vec<f32>,
 }
 
@@ -52,139 +58,165 @@ pub(crate) struct Snapshot {
     pub(crate) state: Vec<f32>,
     pub(crate) planes: [Vec<f32>; 2],
     pub(crate) best: Option<Best>,
+    /// What each epoch came to, a JSON object a line.
+    pub(crate) history: String,
     /// SHA-256 of the file of weights that the run began with.
     pub(crate) pretrained: Option<String>,
 }
 
-/// The part of a snapshot that is not tensors. Floats travel as bits: JSON would round them.
+/// A run's state where it lies, to be copied.
+pub(crate) struct View<'a> {
+    pub(crate) position: &'a Position,
+    /// Seconds of training up to here.
+    pub(crate) seconds: f64,
+    pub(crate) state: &'a [f32],
+    pub(crate) planes: [&'a [f32]; 2],
+    pub(crate) best: Option<&'a Best>,
+    pub(crate) history: &'a str,
+}
+
+/// A copy of a run's state in the bytes that files hold. It is used again and again: only the first
+/// copy allocates.
+#[derive(Default)]
+pub(crate) struct Draft {
+    position: Position,
+    state: Vec<u8>,
+    planes: [Vec<u8>; 2],
+    /// The best epoch and what it was chosen by; its weights are in `best_state`.
+    best: Option<(u32, Metrics)>,
+    best_state: Vec<u8>,
+    history: String,
+}
+
+/// What a checkpoint of this run is of, whatever its moment.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Subject {
+    /// Channels, height, width.
+    pub(crate) input_shape: [usize; 3],
+    pub(crate) classes: usize,
+    /// What must not change between the parts of a run.
+    pub(crate) contract: Value,
+}
+
+/// The part of a snapshot that is not vectors. Floats travel as bits: JSON would round them.
 #[derive(Debug, Serialize, Deserialize)]
 struct Header {
-    version: u32,
     step: u64,
     epochs: u32,
     step_in_epoch: u64,
+    seconds: f64,
     lane_loss_bits: Vec<u64>,
     lane_correct: Vec<u64>,
     lane_rows: Vec<u64>,
-    best_epoch: Option<u32>,
-    best_loss_bits: u64,
-    seconds: f64,
-    /// SHA-256 of all vectors, in the order of their names here: state, planes, best.
-    sha256: Vec<String>,
-    /// What must not change between the parts of a run.
-    contract: Value,
+    best: Option<BestHeader>,
+    #[serde(flatten)]
+    subject: Subject,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct BestHeader {
+    epoch: u32,
+    loss_bits: u64,
+    accuracy_bits: u64,
+}
+
+impl Draft {
+    /// Copies the state. This is all that training waits for.
+    pub(crate) fn fill(&mut self, view: &View<'_>) {
+        self.position.clone_from(view.position);
+        self.position.seconds_before = view.seconds;
+        copy(view.state, &mut self.state);
+        for (from, to) in view.planes.iter().zip(&mut self.planes) {
+            copy(from, to);
+        }
+        let best = view.best.map(|best| (best.epoch, best.val));
+        if let Some(kept) = view.best
+            && best != self.best
+        {
+            copy(&kept.state, &mut self.best_state);
+        }
+        self.best = best;
+        // What is there already stays: epochs are only added.
+        self.history.truncate(0);
+        self.history.push_str(view.history);
+    }
+
+    /// The name of its moment.
+    pub(crate) fn label(&self) -> String {
+        format!("step-{}", self.position.step)
+    }
+
+    pub(crate) fn header(&self, subject: &Subject) -> Value {
+        let Position {
+            step,
+            epochs,
+            step_in_epoch,
+            ref lane_sums,
+            seconds_before,
+        } = self.position;
+        let header = Header {
+            step,
+            epochs,
+            step_in_epoch,
+            seconds: seconds_before,
+            lane_loss_bits: lane_sums.iter().map(|sum| sum.loss.to_bits()).collect(),
+            lane_correct: lane_sums.iter().map(|sum| sum.correct).collect(),
+            lane_rows: lane_sums.iter().map(|sum| sum.rows).collect(),
+            best: self.best.map(|(epoch, val)| BestHeader {
+                epoch,
+                loss_bits: val.loss.to_bits(),
+                accuracy_bits: val.accuracy.to_bits(),
+            }),
+            subject: subject.clone(),
+        };
+        serde_json::to_value(header).expect("a header is plain data")
+    }
+
+    pub(crate) fn parts(&self) -> Vec<(&'static str, &[u8])> {
+        let mut parts: Vec<(&str, &[u8])> = vec![(STATE, &self.state)];
+        let planes = PLANES.into_iter().zip(&self.planes);
+        parts.extend(
+            planes
+                .filter(|(_, plane)| !plane.is_empty())
+                .map(|(name, plane)| (name, &plane[..])),
+        );
+        if self.best.is_some() {
+            parts.push((BEST, &self.best_state));
+        }
+        parts.push((EPOCHS, self.history.as_bytes()));
+        parts
+    }
 }
 
 impl Snapshot {
-    fn sha256(&self) -> Vec<String> {
-        let best = self.best.as_ref().map(|best| &best.state);
-        let vectors = std::iter::once(&self.state).chain(&self.planes).chain(best);
-        vectors.map(|vector| weights::sha256(vector)).collect()
-    }
-
-    /// Writes the snapshot atomically.
-    pub(crate) fn write(&self, path: &Path, job: &Job, sets: &Sets) -> Result<(), TrainError> {
-        let sums = &self.position.lane_sums;
-        let header = Header {
-            version: VERSION,
-            step: self.position.step,
-            epochs: self.position.epochs,
-            step_in_epoch: self.position.step_in_epoch,
-            lane_loss_bits: sums.iter().map(|sum| sum.loss.to_bits()).collect(),
-            lane_correct: sums.iter().map(|sum| sum.correct).collect(),
-            lane_rows: sums.iter().map(|sum| sum.rows).collect(),
-            best_epoch: self.best.as_ref().map(|best| best.epoch),
-            best_loss_bits: self.best.as_ref().map_or(0, |best| best.loss.to_bits()),
-            seconds: self.position.seconds_before,
-            sha256: self.sha256(),
-            contract: contract(job, sets, json!(self.pretrained)),
-        };
-        let header = serde_json::to_string(&header).map_err(|error| TrainError::Weights {
-            path: path.to_owned(),
-            reason: error.to_string(),
-        })?;
-        let mut vectors = vec![("state", &self.state)];
-        vectors.extend(
-            ["plane.0", "plane.1"]
-                .into_iter()
-                .zip(&self.planes)
-                .filter(|(_, plane)| !plane.is_empty()),
-        );
-        vectors.extend(self.best.as_ref().map(|best| ("best", &best.state)));
-        let tensors = vectors.into_iter().map(|(name, numbers)| {
-            let shape = [numbers.len()];
-            (name, Whole { numbers, shape })
-        });
-        write_safetensors(path, tensors, Some((METADATA, header)))
-    }
-
-    /// Reads a snapshot that `job` can go on from.
+    /// Reads the snapshot in the checkpoint at `path`, from which `job` must be able to go on with a
+    /// state of `len` numbers.
     pub(crate) fn read(
         path: &Path,
         job: &Job,
         sets: &Sets,
         len: usize,
     ) -> Result<Self, TrainError> {
-        let planes = spec::optimizer(job).planes();
         let refused = |reason: String| TrainError::Resume {
             path: path.to_owned(),
             reason,
         };
-        let bytes = std::fs::read(path).map_err(|error| refused(error.to_string()))?;
-        let damaged = |error: &dyn std::fmt::Display| refused(format!("it is damaged: {error}"));
-        let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(|error| damaged(&error))?;
-        let header = metadata
-            .metadata()
-            .as_ref()
-            .and_then(|map| map.get(METADATA));
-        let header = header.ok_or_else(|| refused("it is no state of a run".to_owned()))?;
-        let header: Header = serde_json::from_str(header).map_err(|error| damaged(&error))?;
-        if header.version != VERSION {
-            let found = header.version;
+        let stored = Stored::open(path)?;
+        let header = &stored.header;
+        let breaches = breaches(&header.subject.contract, job, sets);
+        if !breaches.is_empty() {
             return Err(refused(format!(
-                "its format is {found}, and this program reads {VERSION}"
+                "the job has changed what would change the result: {}",
+                breaches.join("; ")
             )));
         }
-        let pretrained = &header.contract["model"]["weights"];
-        let same = contract(job, sets, pretrained_now(job, pretrained));
-        let differences = differences("", &header.contract, &same);
-        if !differences.is_empty() {
-            let list = differences.join("; ");
-            return Err(refused(format!(
-                "the job has changed what would change the result: {list}"
-            )));
-        }
-        if header.epochs >= job.train.epochs {
+        if header.epochs > job.train.epochs {
             return Err(refused(format!(
                 "the run has trained {} epochs already, and the job asks for {}; ask for more",
                 header.epochs, job.train.epochs
             )));
         }
-        let file = SafeTensors::deserialize(&bytes).map_err(|error| damaged(&error))?;
-        let vector = |name: &str| {
-            let tensor = file.tensor(name).map_err(|error| damaged(&error))?;
-            let numbers: Vec<f32> = tensor
-                .data()
-                .as_chunks::<4>()
-                .0
-                .iter()
-                .map(|bytes| f32::from_le_bytes(*bytes))
-                .collect();
-            if numbers.len() != len {
-                return Err(refused(format!(
-                    "`{name}` has {} numbers instead of {len}",
-                    numbers.len()
-                )));
-            }
-            Ok(numbers)
-        };
-        let plane = |index: usize| match index < planes {
-            true => vector(["plane.0", "plane.1"][index]),
-            false => Ok(Vec::new()),
-        };
-        let sums = header
-            .lane_loss_bits
-            .iter()
+        let sums = (header.lane_loss_bits.iter())
             .zip(&header.lane_correct)
             .zip(&header.lane_rows);
         let lane_sums: Vec<_> = sums
@@ -201,15 +233,26 @@ impl Snapshot {
                 job.train.lanes
             )));
         }
-        let best = match header.best_epoch {
+        let planes = spec::optimizer(job).planes();
+        let plane = |index: usize| match index < planes {
+            true => stored.vector(PLANES[index], len),
+            false => Ok(Vec::new()),
+        };
+        let best = match &header.best {
             None => None,
-            Some(epoch) => Some(Best {
-                epoch,
-                loss: f64::from_bits(header.best_loss_bits),
-                state: vector("best")?,
+            Some(best) => Some(Best {
+                epoch: best.epoch,
+                val: Metrics {
+                    loss: f64::from_bits(best.loss_bits),
+                    accuracy: f64::from_bits(best.accuracy_bits),
+                },
+                state: stored.vector(BEST, len)?,
             }),
         };
-        let snapshot = Self {
+        let history = String::from_utf8(stored.part(EPOCHS)?)
+            .map_err(|error| refused(format!("`{EPOCHS}` is no text: {error}")))?;
+        let pretrained = &header.subject.contract["model"]["weights"];
+        Ok(Self {
             position: Position {
                 step: header.step,
                 epochs: header.epochs,
@@ -217,107 +260,83 @@ impl Snapshot {
                 lane_sums,
                 seconds_before: header.seconds,
             },
-            state: vector("state")?,
+            state: stored.vector(STATE, len)?,
             planes: [plane(0)?, plane(1)?],
             best,
+            history,
             pretrained: pretrained.as_str().map(str::to_owned),
-        };
-        if snapshot.sha256() != header.sha256 {
-            return Err(refused(
-                "it is damaged: its hash is not that of its content".to_owned(),
-            ));
-        }
-        Ok(snapshot)
+        })
     }
 }
 
-/// A vector as it is.
-struct Whole<'a> {
-    numbers: &'a [f32],
-    shape: [usize; 1],
+/// What the checkpoint at `path` is of, and its weights.
+pub(crate) fn read_weights(path: &Path) -> Result<(Subject, Vec<f32>), TrainError> {
+    let stored = Stored::open(path)?;
+    let state = numbers(&stored.part(STATE)?);
+    Ok((stored.header.subject, state))
 }
 
-impl View for Whole<'_> {
-    fn dtype(&self) -> Dtype {
-        Dtype::F32
-    }
-
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-
-    fn data(&self) -> Cow<'_, [u8]> {
-        little_endian(self.numbers).into()
-    }
-
-    fn data_len(&self) -> usize {
-        4 * self.numbers.len()
-    }
+/// A checkpoint whose header is one of ours.
+struct Stored {
+    checkpoint: Checkpoint,
+    header: Header,
 }
 
-/// What decides the result's bits: data, model and training, without what may change between the parts
-/// of a run. Of the weights that it began with only the contents matter, not where they lie.
-fn contract(job: &Job, sets: &Sets, pretrained: Value) -> Value {
-    let mut value = json!({
-        "data": job.data,
-        "model": job.model,
-        "train": job.train,
-        "samples": sets.sha256(),
-    });
-    let depends_on_total = matches!(
-        job.train.schedule,
-        lockstep_job::Schedule::Cosine { steps: None, .. }
-    );
-    value["model"]["weights"] = pretrained;
-    if let Some(train) = value["train"].as_object_mut() {
-        train.remove("workers");
-        train.remove("threads");
-        if !depends_on_total {
-            train.remove("epochs");
+impl Stored {
+    fn open(path: &Path) -> Result<Self, TrainError> {
+        let checkpoint = Checkpoint::open(path)?;
+        let header = checkpoint.header().clone();
+        match serde_json::from_value(header) {
+            Ok(header) => Ok(Self { checkpoint, header }),
+            Err(error) => Err(TrainError::Resume {
+                path: path.to_owned(),
+                reason: format!("it is no state of a run: {error}"),
+            }),
         }
     }
-    value
-}
 
-/// The weights that the job begins with now, as [`contract`] holds them. A run that went on from them
-/// does not need them any more: the file may be gone.
-fn pretrained_now(job: &Job, before: &Value) -> Value {
-    match &job.model.weights {
-        None => Value::Null,
-        Some(path) => match pretrained::sha256_of(path) {
-            Some(sha256) => json!(sha256),
-            None if before.is_string() => before.clone(),
-            None => json!(path),
-        },
-    }
-}
-
-/// The keys in which two values differ, with both values.
-fn differences(key: &str, was: &Value, is: &Value) -> Vec<String> {
-    match (was, is) {
-        (Value::Object(a), Value::Object(b)) => {
-            let mut keys: Vec<_> = a
-                .keys()
-                .chain(b.keys().filter(|key| !a.contains_key(*key)))
-                .collect();
-            keys.sort();
-            keys.into_iter()
-                .flat_map(|name| {
-                    let path = if key.is_empty() {
-                        name.clone()
-                    } else {
-                        format!("{key}.{name}")
-                    };
-                    let missing = &Value::Null;
-                    differences(
-                        &path,
-                        a.get(name).unwrap_or(missing),
-                        b.get(name).unwrap_or(missing),
-                    )
-                })
-                .collect()
+    fn refused(&self, reason: String) -> TrainError {
+        TrainError::Resume {
+            path: self.checkpoint.path().to_owned(),
+            reason,
         }
-        _ if was == is => Vec::new(),
-        _ => vec![format!("{key} was {was}, is {is}")],
     }
+
+    fn part(&self, name: &str) -> Result<Vec<u8>, TrainError> {
+        let part = self.checkpoint.part(name)?;
+        part.ok_or_else(|| self.refused(format!("it has no `{name}`")))
+    }
+
+    fn vector(&self, name: &str, len: usize) -> Result<Vec<f32>, TrainError> {
+        let bytes = self.part(name)?;
+        match bytes.len() == 4 * len {
+            true => Ok(numbers(&bytes)),
+            false => {
+                let found = bytes.len();
+                Err(self.refused(format!("`{name}` has {found} bytes instead of {}", 4 * len)))
+            }
+        }
+    }
+}
+
+impl From<Damaged> for TrainError {
+    fn from(damaged: Damaged) -> Self {
+        Self::Resume {
+            reason: damaged.damage.to_string(),
+            path: damaged.path,
+        }
+    }
+}
+
+/// Puts numbers into a buffer of bytes, in place of what was there.
+fn copy(from: &[f32], to: &mut Vec<u8>) {
+    to.resize(4 * from.len(), 0);
+    for (to, x) in to.as_chunks_mut::<4>().0.iter_mut().zip(from) {
+        *to = x.to_le_bytes();
+    }
+}
+
+fn numbers(bytes: &[u8]) -> Vec<f32> {
+    let (words, _) = bytes.as_chunks::<4>();
+    words.iter().map(|word| f32::from_le_bytes(*word)).collect()
 }

@@ -1,10 +1,12 @@
 //! The loop: batches in, steps, epochs, evaluation, and the weights that are kept.
 //!
 //! Everything that decides the result is the same on every rank: the order of samples, the sums, the
-//! metrics, which epoch is the best. So no rank asks another what to do; a stop alone is agreed on, by
-//! a vote in the step.
+//! metrics, which epoch is the best. So no rank asks another what to do; a stop and a checkpoint alone
+//! are agreed on, by a vote in the step.
 
 use crate::batches::Batches;
+use crate::checkpoint::{Checkpointer, StepEnd, Vote};
+use crate::contract::contract;
 use crate::control::{Assignment, Finished, FromWorker};
 use crate::evaluate::Evaluator;
 use crate::event::{EpochResult, Metrics};
@@ -13,12 +15,13 @@ use crate::prepare::{exchange_plan, full_batch, steps_per_epoch, working_model};
 use crate::replica::{GangReplica, StepPlan};
 use crate::reporter::Reporter;
 use crate::sets::{Sets, all_indices};
-use crate::snapshot::{Best, Position, Snapshot};
+use crate::snapshot::{Best, Position, Snapshot, Subject, View};
 use crate::{TrainError, numerics, pretrained, spec, weights};
 use lockstep_gang::{Collective, Plan};
-use lockstep_job::Job;
+use lockstep_job::{Every, Job, Measure};
 use lockstep_nn::{LossSum, Model, Optimizer, Schedule, Step};
 use lockstep_store::{CacheDir, RunDir};
+use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -62,8 +65,9 @@ pub(crate) struct Trainer<'a> {
     /// The step that the generation before was lost in.
     catch_up: u64,
     best: Option<Best>,
-    /// SHA-256 of the file of weights that the run began with.
-    pretrained: Option<String>,
+    /// What each epoch came to, a JSON object a line; rank 0's alone.
+    history: String,
+    checkpoints: Checkpointer,
     test: Option<Metrics>,
     clock: Clock,
 }
@@ -135,14 +139,27 @@ impl<'a> Trainer<'a> {
             lane_sums: vec![LossSum::default(); lanes],
             ..Position::default()
         };
-        let mut best = None;
+        let (mut best, mut history) = (None, String::new());
         if let Some(snapshot) = snapshot {
             replica.planes = snapshot.planes.map(|plane| (&plane[..]).into());
             position = snapshot.position;
             best = snapshot.best;
+            history = snapshot.history;
         }
+        let run = RunDir::open(&assignment.run_dir)?;
+        let checkpoints = match assignment.rank {
+            0 => {
+                let subject = Subject {
+                    input_shape: sets.train.shape(),
+                    classes: sets.train.classes(),
+                    contract: contract(&job, &sets, json!(pretrained)),
+                };
+                Checkpointer::writer(&run, &job.checkpoint, subject)?
+            }
+            _ => Checkpointer::follower(),
+        };
         Ok(Self {
-            run: RunDir::open(&assignment.run_dir)?,
+            run,
             rank: assignment.rank,
             test_indices: sets.test.as_ref().map(all_indices).unwrap_or_default(),
             schedule: spec::schedule(&job, steps_per_epoch),
@@ -156,7 +173,8 @@ impl<'a> Trainer<'a> {
             catch_up: assignment.catch_up.max(position.step),
             position,
             best,
-            pretrained,
+            history,
+            checkpoints,
             replica,
             model,
             sets,
@@ -188,16 +206,23 @@ impl<'a> Trainer<'a> {
     fn epoch(&mut self, stop: &AtomicBool, reporter: &mut Reporter) -> Result<bool, TrainError> {
         let began = Instant::now();
         let (stepping_before, samples_before) = (self.clock.stepping, self.clock.samples);
-        let mut interrupted = false;
+        let mut vote = Vote::GoOn;
         let epoch = self.position.epochs + 1;
         self.batches.begin(epoch);
         self.prepare(self.position.step_in_epoch);
         reporter.resume();
         while self.position.step_in_epoch < self.steps_per_epoch {
-            interrupted = self.step(stop, reporter)?;
-            if interrupted && self.position.step_in_epoch < self.steps_per_epoch {
-                self.clock.stepping += began.elapsed();
-                return Ok(true);
+            vote = self.step(stop, reporter)?;
+            if self.position.step_in_epoch == self.steps_per_epoch {
+                break;
+            }
+            match vote {
+                Vote::GoOn => {}
+                Vote::Checkpoint => self.checkpoint(false)?,
+                Vote::Stop => {
+                    self.clock.stepping += began.elapsed();
+                    return Ok(true);
+                }
             }
         }
         self.clock.stepping += began.elapsed();
@@ -207,14 +232,14 @@ impl<'a> Trainer<'a> {
         self.test = self.measure_test(None)?;
         let best = match val {
             None => true,
-            Some(val) => self.keep_if_best(epoch, val.loss),
+            Some(val) => self.keep_if_best(epoch, val),
         };
         let trained = self.clock.samples - samples_before;
         self.position.epochs = epoch;
         self.position.step_in_epoch = 0;
         self.position.lane_sums.fill(LossSum::default());
         if self.rank == 0 {
-            reporter.send(&FromWorker::Epoch(EpochResult {
+            let result = EpochResult {
                 epoch,
                 step: self.position.step,
                 train_loss: total.loss / total.rows as f64,
@@ -225,13 +250,20 @@ impl<'a> Trainer<'a> {
                 total_s: self.seconds(),
                 samples_per_s: trained as f64 / stepping,
                 best,
-            }))?;
+            };
+            self.history += &serde_json::to_string(&result).expect("a result is plain data");
+            self.history.push('\n');
+            reporter.send(&FromWorker::Epoch(result))?;
         }
-        Ok(interrupted)
+        // What is due at the end of an epoch has its evaluation in it.
+        if vote == Vote::Checkpoint {
+            self.checkpoint(false)?;
+        }
+        Ok(vote == Vote::Stop)
     }
 
-    /// One optimizer step; true when any rank wants to stop.
-    fn step(&mut self, stop: &AtomicBool, reporter: &mut Reporter) -> Result<bool, TrainError> {
+    /// One optimizer step, and what the ranks want next.
+    fn step(&mut self, stop: &AtomicBool, reporter: &mut Reporter) -> Result<Vote, TrainError> {
         let first = self.clock.began.is_none();
         self.clock.began.get_or_insert_with(Instant::now);
         let in_epoch = self.position.step_in_epoch;
@@ -270,8 +302,14 @@ impl<'a> Trainer<'a> {
             let program = &self.programs[usize::from(in_epoch + 2 == self.steps_per_epoch)];
             self.batches.prepare(&self.sets, program, in_epoch + 1);
         }
-        let vote = u64::from(stop.load(Ordering::Relaxed));
-        let vote = self.replica.finish(&plan, vote)?;
+        let epoch = self.position.epochs + 1;
+        let end = StepEnd {
+            step: number + 1,
+            epoch: is_last.then_some(epoch),
+            last: is_last && epoch == self.job.train.epochs,
+        };
+        let vote = self.checkpoints.vote(stop.load(Ordering::Relaxed), end);
+        let vote = Vote::from(self.replica.finish(&plan, vote as u64)?);
         self.position.step += 1;
         self.position.step_in_epoch += 1;
         self.clock.samples += program.batch as u64;
@@ -284,7 +322,29 @@ impl<'a> Trainer<'a> {
         }
         let place = (self.position.epochs + 1, in_epoch + 1, self.steps_per_epoch);
         reporter.step(place, &sum, batch)?;
-        Ok(vote > 0)
+        if let Some(words) = self.checkpoints.news() {
+            reporter.send(&FromWorker::Warning { words })?;
+        }
+        Ok(vote)
+    }
+
+    /// Writes the run's state, in the background unless it is the last. All ranks come here together.
+    fn checkpoint(&mut self, last: bool) -> Result<(), TrainError> {
+        self.share_lane_sums()?;
+        self.replica.gather_planes()?;
+        let view = View {
+            position: &self.position,
+            seconds: self.seconds(),
+            state: &self.replica.state,
+            planes: self.replica.planes.each_ref().map(|plane| &plane[..]),
+            best: self.best.as_ref(),
+            history: &self.history,
+        };
+        match last {
+            true => self.checkpoints.finish(&view)?,
+            false => self.checkpoints.take(&view),
+        }
+        Ok(())
     }
 
     /// Seconds since the first step of the run, those before an interruption included.
@@ -373,11 +433,18 @@ impl<'a> Trainer<'a> {
         self.finite(metrics).map(Some)
     }
 
-    fn keep_if_best(&mut self, epoch: u32, loss: f64) -> bool {
-        let better = self.best.as_ref().is_none_or(|best| loss < best.loss);
+    /// Of epochs that are equally good the first is kept.
+    fn keep_if_best(&mut self, epoch: u32, val: Metrics) -> bool {
+        let better = self
+            .best
+            .as_ref()
+            .is_none_or(|best| match self.job.checkpoint.best {
+                Measure::Loss => val.loss < best.val.loss,
+                Measure::Accuracy => val.accuracy > best.val.accuracy,
+            });
         if better {
             let state = self.replica.state.to_vec();
-            self.best = Some(Best { epoch, loss, state });
+            self.best = Some(Best { epoch, val, state });
         }
         better
     }
@@ -402,7 +469,10 @@ impl<'a> Trainer<'a> {
                 state,
                 &sha256,
             )?;
-            remove_stale(&self.run.state());
+        }
+        self.best = best;
+        if self.job.checkpoint.every != Every::None {
+            self.checkpoint(true)?;
         }
         // Nobody says that it is finished before the weights are there.
         self.replica.collective.barrier()?;
@@ -410,22 +480,9 @@ impl<'a> Trainer<'a> {
     }
 
     fn interrupted(&mut self) -> Result<Finished, TrainError> {
-        self.share_lane_sums()?;
-        self.replica.gather_planes()?;
+        self.checkpoint(true)?;
         let sha256 = weights::sha256(&self.replica.state);
         if self.rank == 0 {
-            let position = Position {
-                seconds_before: self.seconds(),
-                ..self.position.clone()
-            };
-            let snapshot = Snapshot {
-                position,
-                state: self.replica.state.to_vec(),
-                planes: self.replica.planes.each_ref().map(|plane| plane.to_vec()),
-                best: self.best.clone(),
-                pretrained: self.pretrained.clone(),
-            };
-            snapshot.write(&self.run.state(), &self.job, &self.sets)?;
             let (sets, state) = (&self.sets, &self.replica.state);
             weights::write_model(&self.run, &self.job, sets, &self.model, state, &sha256)?;
         }
@@ -452,10 +509,4 @@ impl<'a> Trainer<'a> {
             samples: self.clock.samples,
         }
     }
-}
-
-/// A run that reached its end has no state to go on from any more.
-fn remove_stale(state: &std::path::Path) {
-    // It is not there unless the run was interrupted before.
-    let _ = std::fs::remove_file(state);
 }

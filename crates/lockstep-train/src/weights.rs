@@ -61,9 +61,7 @@ pub(crate) fn write_model(
     state: &[f32],
     sha256: &str,
 ) -> Result<(), TrainError> {
-    let tensors = model.layout().tensors.iter();
-    let tensors = tensors.map(|tensor| (&tensor.name[..], ForPyTorch { tensor, state }));
-    write_safetensors(&run.weights(), tensors, None)?;
+    write_safetensors(&run.weights(), tensors(model, state), None)?;
     let card = Card {
         version: 1,
         input_shape: sets.train.shape(),
@@ -79,6 +77,15 @@ pub(crate) fn write_model(
         reason: error.to_string(),
     })?;
     Ok(write_atomic(&path, format!("{text}\n").as_bytes())?)
+}
+
+/// A model's tensors under their names, in their shapes and in PyTorch's order.
+pub(crate) fn tensors<'a>(
+    model: &'a Model,
+    state: &'a [f32],
+) -> impl Iterator<Item = (&'a str, impl View)> {
+    let tensors = model.layout().tensors.iter();
+    tensors.map(move |tensor| (&tensor.name[..], ForPyTorch { tensor, state }))
 }
 
 /// Writes named tensors atomically, with a line of metadata.

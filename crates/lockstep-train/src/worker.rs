@@ -37,6 +37,7 @@ pub fn run(link: Link, secret: &Secret, listener: Option<TcpListener>) -> Result
     let mut bench = None;
     // Ends when the link does: the work is done, or the coordinator is gone.
     while let Ok(assignment) = assignments.recv() {
+        lockstep_failpoint::set_rank(assignment.rank);
         reporter.begin(assignment.rank);
         let outcome = generation(
             &assignment,

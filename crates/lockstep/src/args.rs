@@ -61,6 +61,8 @@ Examples:
   lockstep run job.toml --json | jq 'select(.event == \"epoch\")'
   lockstep run job.toml --resume             the job's newest run
   lockstep run job.toml --resume runs/NAME
+  lockstep run job.toml --resume --epochs 20             more epochs
+  lockstep run job.toml --resume runs/NAME --fork        a new run with that one's weights
 
 The number of workers never changes the result: that depends on train.lanes alone.")]
 pub(crate) struct RunArgs {
@@ -69,10 +71,13 @@ pub(crate) struct RunArgs {
     /// Check everything and print the plan, the memory and the size of the model; train nothing
     #[arg(long, conflicts_with = "resume")]
     pub(crate) dry_run: bool,
-    /// Go on with an interrupted run: its folder, its name in the job's store, or by default the
-    /// job's newest
+    /// Go on with a run from its newest checkpoint: its folder, its name in the job's store, or by
+    /// default the job's newest
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath)]
     pub(crate) resume: Option<Option<PathBuf>>,
+    /// Begin a new run with the weights of the one that --resume means; the job may be another
+    #[arg(long, requires = "resume")]
+    pub(crate) fork: bool,
     /// Print events as JSON, one object a line; the last is the result
     #[arg(long)]
     pub(crate) json: bool,

@@ -179,14 +179,14 @@ fn in_json_there_is_a_result_however_early_it_fails() {
 }
 
 #[test]
-fn a_run_that_was_not_interrupted_cannot_be_resumed() {
+fn a_run_that_is_complete_or_not_there_cannot_be_resumed() {
     let place = Place::new();
     let result = place.train(&["--epochs", "1"]);
     let run = result["run"].as_str().unwrap();
-    let ran = place.run(&["run", "job.toml", "--resume", run]);
-    assert_eq!(ran.code, Some(1));
+    let ran = place.run(&["run", "job.toml", "--epochs", "1", "--resume", run]);
+    assert_eq!(ran.code, Some(2));
     assert!(
-        ran.stderr.contains(run) && ran.stderr.contains("resume"),
+        ran.stderr.contains(run) && ran.stderr.contains("ask for more"),
         "{}",
         ran.stderr
     );

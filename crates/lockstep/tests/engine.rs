@@ -37,6 +37,7 @@ fn request(place: &Place, worker_exe: PathBuf) -> RunRequest {
         job: Job::load(&place.path("job.toml"), &[], None).unwrap(),
         started_at: Instant::now(),
         resume: None,
+        fork: false,
         stop: StopFlag::new(),
         cache: CacheDir::at(&place.path("cache")).unwrap(),
         worker_exe,

@@ -113,6 +113,7 @@ fn a_gang_whose_workers_cannot_be_replaced_goes_on_with_fewer() {
         job: Job::load(&place.path("job.toml"), &[], None).unwrap(),
         started_at: Instant::now(),
         resume: None,
+        fork: false,
         stop: StopFlag::new(),
         cache: CacheDir::at(&place.path("cache")).unwrap(),
         worker_exe: exe.clone(),

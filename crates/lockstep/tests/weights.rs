@@ -118,10 +118,18 @@ fn an_interrupted_run_goes_on_without_the_file_and_not_with_another_one() {
     fs::write(&file, other).unwrap();
     let ran = resume(&["1000000", "--set", "model.weights=before.safetensors"]);
     assert_eq!(ran.code, Some(2), "{}", ran.stdout);
-    assert!(ran.stderr.contains("model.weights was \"sha256:"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("model.weights was \"sha256:"),
+        "{}",
+        ran.stderr
+    );
     let ran = resume(&["1000000"]);
     assert_eq!(ran.code, Some(2), "{}", ran.stdout);
-    assert!(ran.stderr.contains("model.weights was \"sha256:"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("model.weights was \"sha256:"),
+        "{}",
+        ran.stderr
+    );
     assert_eq!(
         fs::read(&state).unwrap(),
         before,

@@ -10,6 +10,7 @@
 //! | `losses` | what failures cost |
 //! | `blame` | which worker failed first, and why |
 //! | `lines`, `fold` | what workers write, as lines, identical ones folded |
+//! | `resume` | earlier runs: to go on with, or to begin a new one from |
 //! | `record` | logs, metrics and the result in the run's folder |
 
 mod blame;
@@ -21,6 +22,7 @@ mod member;
 mod muster;
 mod notice;
 mod record;
+mod resume;
 mod roll;
 #[cfg(test)]
 mod roll_model;

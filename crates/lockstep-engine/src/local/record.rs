@@ -35,20 +35,26 @@ impl Record {
     }
 
     /// Writes what an epoch came to.
-    ///
-    /// A resumed run may train an epoch again that was recorded after its state was written: the
-    /// earlier record of it, and of those after it, gives way.
     pub(super) fn epoch(&mut self, epoch: &EpochResult) -> Result<(), EngineError> {
         let path = self.run.metrics();
         let file = match &mut self.metrics {
             Some(file) => file,
-            none => {
-                keep_before(epoch.epoch, &path)?;
-                none.insert(append(&path)?)
-            }
+            none => none.insert(append(&path)?),
         };
         let line = as_json(epoch) + "\n";
         file.write_all(line.as_bytes()).map_err(failed(path))
+    }
+
+    /// Makes the metrics those of the state that the run goes on from: what was recorded after it is
+    /// trained again, and a crash may have cut the record short.
+    pub(super) fn restore(&mut self, history: &str) -> Result<(), EngineError> {
+        self.metrics = None;
+        let path = self.run.metrics();
+        match fs::read(&path) {
+            Ok(recorded) if recorded == history.as_bytes() => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && history.is_empty() => Ok(()),
+            _ => Ok(write_atomic(&path, history.as_bytes())?),
+        }
     }
 
     /// Writes how the run ended.
@@ -56,25 +62,6 @@ impl Record {
         let text = as_json(result) + "\n";
         Ok(write_atomic(&self.run.result(), text.as_bytes())?)
     }
-}
-
-/// Removes the records of `epoch` and of those after it, and lines that a crash cut short.
-fn keep_before(epoch: u32, path: &Path) -> Result<(), EngineError> {
-    let recorded = match fs::read_to_string(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        recorded => recorded.map_err(failed(path.to_owned()))?,
-    };
-    let kept: String = recorded
-        .split_inclusive('\n')
-        .filter(|line| {
-            let line = serde_json::from_str::<EpochResult>(line);
-            line.is_ok_and(|line| line.epoch < epoch)
-        })
-        .collect();
-    if kept.len() < recorded.len() {
-        write_atomic(path, kept.as_bytes())?;
-    }
-    Ok(())
 }
 
 fn append(path: &Path) -> Result<File, EngineError> {
@@ -118,16 +105,25 @@ mod tests {
     }
 
     #[test]
-    fn an_epoch_that_is_trained_again_replaces_its_earlier_record() {
+    fn the_metrics_of_a_resumed_run_are_those_of_its_state() {
         let store = tempfile::tempdir().unwrap();
         let run = RunDir::create(store.path(), "job").unwrap();
         let mut record = Record::open(run.clone(), 1).unwrap();
+        record.restore("").unwrap();
         for number in 1..=3 {
             record.epoch(&epoch(number, 1.0)).unwrap();
         }
-        let mut record = Record::open(run.clone(), 1).unwrap();
+        let history = as_json(&epoch(1, 1.0)) + "\n";
+        // In the same process, and in another after a crash in the middle of a line.
+        record.restore(&history).unwrap();
         record.epoch(&epoch(2, 2.0)).unwrap();
         assert_eq!(losses(&run), [(1, 1.0), (2, 2.0)]);
+        let text = fs::read_to_string(run.metrics()).unwrap();
+        fs::write(run.metrics(), &text[..text.len() - 9]).unwrap();
+        let mut record = Record::open(run.clone(), 1).unwrap();
+        record.restore(&history).unwrap();
+        record.epoch(&epoch(2, 3.0)).unwrap();
+        assert_eq!(losses(&run), [(1, 1.0), (2, 3.0)]);
     }
 
     #[test]

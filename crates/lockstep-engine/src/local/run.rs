@@ -7,17 +7,18 @@ use super::member::Member;
 use super::muster::{Muster, kind_of_transport};
 use super::notice::{Doorkeeper, WAITING};
 use super::record::Record;
+use super::resume::{Earlier, newest_state};
 use super::roll::Roll;
 use super::supervisor::{Outcome, Supervisor, in_turn};
 use crate::{EngineError, Stop, StopFlag, describe};
 use lockstep_gang::{Rendezvous, Secret};
 use lockstep_job::Job;
-use lockstep_store::{CacheDir, RunDir, RunLock, write_atomic};
-use lockstep_train::Prepared;
+use lockstep_store::{CacheDir, RunDir, write_atomic};
 use lockstep_train::control::Finished;
 use lockstep_train::event::{Event, RunResult, Started, Status, Timing};
+use lockstep_train::{Prepared, ResumePoint};
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
@@ -28,8 +29,10 @@ pub struct RunRequest {
     pub job: Job,
     /// When the command started: what the time to the first step counts from.
     pub started_at: Instant,
-    /// The folder of an interrupted run to go on with, instead of beginning a new one.
+    /// The folder of an earlier run to go on with, instead of beginning a new one.
     pub resume: Option<PathBuf>,
+    /// Whether a new run shall begin with that one's weights instead.
+    pub fork: bool,
     /// Raised by whoever wants the run to end early.
     pub stop: StopFlag,
     /// Where decoded data is kept; the workers use the same.
@@ -48,8 +51,11 @@ pub struct RunRequest {
 /// # Errors
 /// When the run could not begin. A run that failed later, or whose end could not be recorded, is a
 /// [`RunResult`] with [`Status::Failed`].
-pub fn run(request: RunRequest, events: &mut dyn FnMut(Event)) -> Result<RunResult, EngineError> {
-    let result = try_run(&request, events);
+pub fn run(
+    mut request: RunRequest,
+    events: &mut dyn FnMut(Event),
+) -> Result<RunResult, EngineError> {
+    let result = try_run(&mut request, events);
     let last = match &result {
         Ok(result) => result.clone(),
         Err(error) => RunResult {
@@ -61,30 +67,47 @@ pub fn run(request: RunRequest, events: &mut dyn FnMut(Event)) -> Result<RunResu
     result
 }
 
-fn try_run(request: &RunRequest, events: &mut dyn FnMut(Event)) -> Result<RunResult, EngineError> {
-    let job = &request.job;
-    let resumed = request.resume.as_deref().map(resumable).transpose()?;
+fn try_run(
+    request: &mut RunRequest,
+    events: &mut dyn FnMut(Event),
+) -> Result<RunResult, EngineError> {
+    let earlier = request.resume.as_deref().map(Earlier::open).transpose()?;
+    for message in earlier.iter().flat_map(|earlier| earlier.warnings.clone()) {
+        events(Event::Warning { message });
+    }
+    let (forked, resumed) = match request.fork {
+        true => (earlier, None),
+        false => (None, earlier),
+    };
     let mut progress = |message: &str| {
         let message = message.to_owned();
         events(Event::Preparing { message });
     };
-    let prepared = lockstep_train::prepare(job, &request.cache, &mut progress)?;
-    match &resumed {
-        Some((run, _)) => lockstep_train::check_resume(job, &run.state(), &request.cache)
-            .map_err(EngineError::Resume)?,
-        None => {
-            for message in lockstep_train::check_start(job, &request.cache)? {
-                events(Event::Note { message });
-            }
+    let prepared = lockstep_train::prepare(&request.job, &request.cache, &mut progress)?;
+    let resume = match &resumed {
+        Some(earlier) => {
+            let point = earlier.point(&request.job, &request.cache)?;
+            Some((earlier.checkpoint.clone(), point))
         }
+        None => None,
+    };
+    let tell_start = |job: &Job, events: &mut dyn FnMut(Event)| {
+        let notes = lockstep_train::check_start(job, &request.cache)?;
+        notes
+            .into_iter()
+            .for_each(|message| events(Event::Note { message }));
+        Ok::<_, EngineError>(())
+    };
+    if resumed.is_none() && forked.is_none() {
+        tell_start(&request.job, events)?;
     }
     if request.stop.get() != Stop::No {
         return Ok(unstarted(request, Status::Interrupted));
     }
     let (run, folder, _lock) = match resumed {
-        Some((run, lock)) => (run, Folderkeeper { run: None }, lock),
+        Some(Earlier { run, lock, .. }) => (run, Folderkeeper { run: None }, lock),
         None => {
-            let run = RunDir::create(&job.run.store, &job.name)?;
+            let run = RunDir::create(&request.job.run.store, &request.job.name)?;
             let folder = Folderkeeper {
                 run: Some(run.clone()),
             };
@@ -92,7 +115,11 @@ fn try_run(request: &RunRequest, events: &mut dyn FnMut(Event)) -> Result<RunRes
             (run, folder, lock)
         }
     };
-    run_gang(request, &prepared, run, folder, events)
+    if let Some(earlier) = forked {
+        earlier.fork(&run, &mut request.job)?;
+        tell_start(&request.job, events)?;
+    }
+    run_gang(request, &prepared, run, folder, resume, events)
 }
 
 fn run_gang(
@@ -100,13 +127,18 @@ fn run_gang(
     prepared: &Prepared,
     run: RunDir,
     mut folder: Folderkeeper,
+    resume: Option<(PathBuf, ResumePoint)>,
     events: &mut dyn FnMut(Event),
 ) -> Result<RunResult, EngineError> {
     let job = &request.job;
     let workers = job.train.workers;
     let secret = Secret::random()?;
     let door = Rendezvous::bind((Ipv4Addr::LOCALHOST, 0), &secret)?;
-    let record = Record::open(run.clone(), workers)?;
+    let mut record = Record::open(run.clone(), workers)?;
+    let (checkpoint, point) = resume.unzip();
+    if let Some(point) = &point {
+        record.restore(&point.history)?;
+    }
     let (sender, notices) = sync_channel(WAITING);
     let mut muster = Muster::new(
         job,
@@ -127,12 +159,14 @@ fn run_gang(
         what: "wait for workers",
         source,
     })?;
-    // Written while the workers start, since it waits for the disk.
-    if !run.job().exists() {
-        write_atomic(&run.job(), job.to_toml().as_bytes())?;
+    // Written while the workers start, since it waits for the disk; again if a later part of the run
+    // is another job: more epochs, or other workers.
+    let text = job.to_toml();
+    if !std::fs::read_to_string(run.job()).is_ok_and(|written| written == text) {
+        write_atomic(&run.job(), text.as_bytes())?;
     }
 
-    let resume_point = || request.resume.is_some().then(|| run.state());
+    let resume_point = || newest_state(&run);
     let mut supervisor = Supervisor {
         muster,
         roll: Roll::new(workers, job.recover.max_restarts, job.recover.min_workers),
@@ -148,7 +182,7 @@ fn run_gang(
         blame: Blame::default(),
         losses: Losses::default(),
         first_step_s: None,
-        epochs: 0,
+        epochs: point.map_or(0, |point| point.epochs),
         decided: None,
     };
     let watched = supervisor.watch();
@@ -169,7 +203,7 @@ fn run_gang(
     result.restarts = restarts;
     result.steps_repeated = steps_repeated;
     result.seconds_lost = seconds_lost;
-    if !trained && request.resume.is_none() {
+    if !trained && checkpoint.is_none() {
         // There is nothing that a folder could hold.
         return match result.status {
             Status::Failed => Err(EngineError::Start(result.error.unwrap_or_default())),
@@ -211,19 +245,6 @@ impl Drop for Folderkeeper {
             // The error that brought us here is the one to report.
             let _ = run.discard();
         }
-    }
-}
-
-/// The run in the folder `path`, if it left a state to go on from and nobody else does.
-fn resumable(path: &Path) -> Result<(RunDir, RunLock), EngineError> {
-    let run = RunDir::open(path)?;
-    // Locked before the state is looked for: one who went on with it has removed it by then.
-    let lock = run.lock()?;
-    match run.state().is_file() {
-        true => Ok((run, lock)),
-        false => Err(EngineError::NotResumable {
-            path: path.to_owned(),
-        }),
     }
 }
 
@@ -273,7 +294,9 @@ fn conclude(request: &RunRequest, run: &RunDir, outcome: Outcome) -> RunResult {
     result.run_dir = Some(run.path.clone());
     match outcome {
         Outcome::Killed => {
-            result.error = Some("ended at once, as asked; the state was not written".to_owned());
+            result.error = Some(
+                "ended at once, as asked; what came after the last checkpoint is lost".to_owned(),
+            );
         }
         Outcome::Failed(error) => {
             result.status = Status::Failed;

@@ -62,8 +62,8 @@ pub(super) struct Supervisor<'a> {
     pub(super) started_at: Instant,
     /// How long a silent worker is waited for.
     pub(super) deadline: Duration,
-    /// The state that a generation can go on from now.
-    pub(super) resume_point: &'a dyn Fn() -> Option<PathBuf>,
+    /// The state that a generation can go on from now, and what people should know about it.
+    pub(super) resume_point: &'a dyn Fn() -> Result<(Option<PathBuf>, Vec<String>), EngineError>,
     pub(super) events: &'a mut dyn FnMut(Event),
     pub(super) folder: Folder,
     pub(super) blame: Blame,
@@ -404,13 +404,17 @@ impl Supervisor<'_> {
 
     fn begin(&mut self, seats: Vec<usize>) -> Result<(), EngineError> {
         let generation = self.roll.generation();
+        let (resume, warnings) = (self.resume_point)()?;
+        for message in warnings.into_iter().filter(|_| generation > 1) {
+            (self.events)(Event::Warning { message });
+        }
         let peers = seats
             .iter()
             .filter_map(|&seat| self.members[seat].peer_address);
         let beginning = Beginning {
             generation,
             peers: peers.collect(),
-            resume: (self.resume_point)(),
+            resume,
             catch_up: self.losses.furthest(),
             seats,
         };

@@ -249,6 +249,7 @@ impl GangReplica {
         if ready {
             self.pending.pop_front();
             self.reduce_and_update(step, chunk);
+            lockstep_failpoint::reach("update.publish");
             self.publish(chunk)?;
         }
         Ok(ready)

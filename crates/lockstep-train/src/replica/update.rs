@@ -9,6 +9,7 @@ use std::ops::Range;
 impl GangReplica {
     /// Adds all lanes' parts of an own chunk, and updates it.
     pub(super) fn reduce_and_update(&mut self, step: &StepPlan<'_>, chunk: usize) {
+        lockstep_failpoint::reach("update.before");
         let range = self.collective.plan().chunk(chunk);
         if let Some(layer) = self.factors_of[chunk] {
             self.form(step, layer, chunk);
@@ -52,6 +53,7 @@ impl GangReplica {
         let Some((spare, formed)) = self.formed.split_last_mut() else {
             return;
         };
+        lockstep_failpoint::reach("update.reduce");
         for work in &step.program.forming {
             let of_lane = factors.of_lane(work.lane, step.program.batch);
             let mut sums = &work.sums[..];
@@ -75,6 +77,7 @@ impl GangReplica {
 
     /// Adds the parts of one block of an own chunk in the lanes' tree, into `self.block`.
     fn sum_block(&mut self, step: &StepPlan<'_>, chunk: usize, block: &Range<usize>) {
+        lockstep_failpoint::reach("update.reduce");
         let out = &mut self.block[..block.len()];
         let (plan, rank) = (self.collective.plan(), self.collective.rank());
         let start = plan.chunk(chunk).start;

@@ -61,6 +61,7 @@ fn request(args: &RunArgs, started_at: Instant) -> anyhow::Result<RunRequest> {
     };
     Ok(RunRequest {
         resume,
+        fork: args.fork,
         job,
         started_at,
         stop,

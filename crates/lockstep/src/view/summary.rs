@@ -99,7 +99,7 @@ fn all_details(result: &RunResult, options: &Options) -> Vec<(String, String)> {
     tell_file("model", &run.weights());
     tell_file("metrics", &run.metrics());
     tell_file("logs", &run.logs());
-    if result.status == Status::Interrupted && run.state().exists() {
+    if result.status != Status::Succeeded && !run.checkpoints().is_empty() {
         let run = words::shell(&from_here(path));
         tell(GO_ON, format!("{} {run}", options.resume_command));
     }
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_run_says_how_to_go_on_only_if_its_state_was_written() {
+    fn a_run_that_was_cut_short_says_how_to_go_on_only_if_it_left_a_checkpoint() {
         let folder = tempfile::tempdir().unwrap();
         let interrupted = RunResult {
             run_dir: Some(folder.path().to_owned()),
@@ -144,7 +144,10 @@ mod tests {
             details.iter().any(|(name, _)| name == "go on with")
         };
         assert!(!says_how());
-        std::fs::write(folder.path().join("state.safetensors"), "").unwrap();
+        let checkpoint = folder.path().join("checkpoints/000001-step-5");
+        std::fs::create_dir_all(&checkpoint).unwrap();
+        assert!(!says_how());
+        std::fs::write(checkpoint.join("manifest.json"), "").unwrap();
         assert!(says_how());
         let quiet = Options {
             quiet: true,

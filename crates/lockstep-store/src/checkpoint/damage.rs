@@ -1,0 +1,78 @@
+//! Why a checkpoint cannot be used.
+
+use super::manifest::FORMAT;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A file of a checkpoint that is not as it was written, or not for this program.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {damage}", path.display())]
+pub struct Damaged {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub damage: Damage,
+}
+
+impl Damaged {
+    pub(super) fn new(path: &Path, damage: Damage) -> Self {
+        Self {
+            path: path.to_owned(),
+            damage,
+        }
+    }
+
+    pub(super) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |error| match error.kind() {
+            io::ErrorKind::NotFound => Self::new(path, Damage::Missing),
+            _ => Self::new(path, Damage::Unreadable(error)),
+        }
+    }
+}
+
+/// What is wrong with a file of a checkpoint.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Damage {
+    /// It is not there.
+    Missing,
+    /// The system does not let it be read.
+    Unreadable(io::Error),
+    /// It has another length than it was written with.
+    Length {
+        /// Bytes that it has.
+        found: u64,
+        /// Bytes that it should have.
+        expected: u64,
+    },
+    /// Its bytes are not those that were written.
+    Hash,
+    /// It is not in the form of a manifest.
+    Form(String),
+    /// A newer version of this program wrote it.
+    Newer {
+        /// The format that it is in.
+        found: u64,
+    },
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => write!(f, "it is missing"),
+            Self::Unreadable(error) => write!(f, "it cannot be read: {error}"),
+            Self::Length { found, expected } => write!(
+                f,
+                "it is damaged: it has {found} bytes instead of {expected}"
+            ),
+            Self::Hash => write!(f, "it is damaged: its hash is not that of its content"),
+            Self::Form(reason) => write!(f, "it is damaged: {reason}"),
+            Self::Newer { found } => write!(
+                f,
+                "its format is {found}, and this program reads up to {FORMAT}: a newer version of it \
+                 wrote this"
+            ),
+        }
+    }
+}

@@ -1,0 +1,397 @@
+//! Checkpoints while training goes on.
+//!
+//! Rank 0 alone decides when, since only it knows whether the disk keeps up, and its vote at the end of
+//! a step makes all ranks agree. Then the optimizer's vectors are gathered, rank 0 copies the state, and
+//! a thread of its own hashes and writes the copy. There is one copy: while it is being written no other
+//! is taken, and a checkpoint that falls due meanwhile is taken at the first step after. So the step
+//! loop waits for the copy and never for the disk.
+//!
+//! A checkpoint that cannot be written is worth a warning and no more: training goes on, and the next
+//! one is tried in its turn. The last one, which a run that ends leaves behind, is an error.
+
+use crate::TrainError;
+use crate::snapshot::{Draft, Subject, View};
+use lockstep_job::{Checkpoint, Every};
+use lockstep_store::checkpoint::{CheckpointWriter, Checkpoints};
+use lockstep_store::{RunDir, StoreError};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// What ranks want at the end of a step. The largest vote counts, for all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u64)]
+pub(crate) enum Vote {
+    GoOn = 0,
+    Checkpoint = 1,
+    Stop = 2,
+}
+
+impl From<u64> for Vote {
+    fn from(vote: u64) -> Self {
+        match vote {
+            0 => Self::GoOn,
+            1 => Self::Checkpoint,
+            _ => Self::Stop,
+        }
+    }
+}
+
+/// Where a step ends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StepEnd {
+    /// Steps done with it.
+    pub(crate) step: u64,
+    /// The epoch that ends with it, counted from 1.
+    pub(crate) epoch: Option<u32>,
+    /// Whether training ends with it, which leaves a checkpoint anyway.
+    pub(crate) last: bool,
+}
+
+/// A rank's part in the run's checkpoints. Only rank 0's does anything.
+pub(crate) struct Checkpointer(Option<Scribe>);
+
+/// Rank 0's part.
+struct Scribe {
+    due: Due,
+    background: Background,
+    /// Whether the last one that was tried could not be written.
+    failing: bool,
+}
+
+impl Checkpointer {
+    /// For a rank that only follows rank 0.
+    pub(crate) fn follower() -> Self {
+        Self(None)
+    }
+
+    /// For rank 0. Removes what a writer before left half done.
+    pub(crate) fn writer(
+        run: &RunDir,
+        job: &Checkpoint,
+        subject: Subject,
+    ) -> Result<Self, TrainError> {
+        let checkpoints: Checkpoints = run.checkpoints();
+        Ok(Self(Some(Scribe {
+            due: Due::new(job.every),
+            background: Background::start(checkpoints.writer(job.keep)?, subject)?,
+            failing: false,
+        })))
+    }
+
+    /// This rank's vote on what follows a step.
+    pub(crate) fn vote(&mut self, stop: bool, end: StepEnd) -> Vote {
+        let wants = self.0.as_mut().is_some_and(|scribe| scribe.wants(end));
+        match (stop, wants) {
+            (true, _) => Vote::Stop,
+            (false, true) => Vote::Checkpoint,
+            (false, false) => Vote::GoOn,
+        }
+    }
+
+    /// What a person should know about the last checkpoint.
+    pub(crate) fn news(&mut self) -> Option<String> {
+        self.0.as_mut()?.news()
+    }
+
+    /// Copies the state and leaves the rest to the thread. To be called after a vote for it.
+    pub(crate) fn take(&mut self, view: &View<'_>) {
+        if let Some(scribe) = &mut self.0 {
+            scribe.due.taken();
+            scribe.background.hand_over(view);
+        }
+    }
+
+    /// Writes the last checkpoint, and waits for it.
+    pub(crate) fn finish(&mut self, view: &View<'_>) -> Result<(), TrainError> {
+        let Some(scribe) = &mut self.0 else {
+            return Ok(());
+        };
+        // What became of the one before does not matter any more.
+        let _ = scribe.background.wait();
+        scribe.background.hand_over(view);
+        Ok(scribe.background.wait()?)
+    }
+}
+
+impl Scribe {
+    fn wants(&mut self, end: StepEnd) -> bool {
+        self.due.note(end);
+        self.due.wanted && !end.last && self.background.draft.is_some()
+    }
+
+    fn news(&mut self) -> Option<String> {
+        let outcome = self.background.look()?;
+        let failed_before = std::mem::replace(&mut self.failing, outcome.is_err());
+        // Said once, not every few hundred steps.
+        let error = outcome.err().filter(|_| !failed_before)?;
+        Some(format!(
+            "no checkpoint was written: {error}; training goes on, and the next one is tried when it is due"
+        ))
+    }
+}
+
+/// When the next checkpoint is due.
+struct Due {
+    every: Every,
+    /// Whether it is due and was not taken yet.
+    wanted: bool,
+    since: Instant,
+}
+
+impl Due {
+    fn new(every: Every) -> Self {
+        Self {
+            every,
+            wanted: false,
+            since: Instant::now(),
+        }
+    }
+
+    fn note(&mut self, end: StepEnd) {
+        self.wanted |= match self.every {
+            Every::None => false,
+            Every::Steps(steps) => end.step.is_multiple_of(steps),
+            Every::Epochs(epochs) => {
+                (end.epoch).is_some_and(|e| u64::from(e).is_multiple_of(epochs))
+            }
+            Every::Seconds(seconds) => self.since.elapsed() >= Duration::from_secs_f64(seconds),
+        };
+    }
+
+    fn taken(&mut self) {
+        self.wanted = false;
+        self.since = Instant::now();
+    }
+}
+
+/// The thread that writes, and the one draft that goes to it and comes back.
+struct Background {
+    /// Here unless it is being written.
+    draft: Option<Draft>,
+    to: Option<SyncSender<Draft>>,
+    back: Receiver<(Draft, Result<(), StoreError>)>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Background {
+    fn start(mut writer: CheckpointWriter, subject: Subject) -> Result<Self, TrainError> {
+        let (to, drafts) = sync_channel::<Draft>(1);
+        let (done, back) = sync_channel(1);
+        let write = move || {
+            for draft in drafts {
+                let written = writer.write(&draft.label(), draft.header(&subject), &draft.parts());
+                if done.send((draft, written.map(drop))).is_err() {
+                    return;
+                }
+            }
+        };
+        let thread = thread::Builder::new()
+            .name("checkpoint".into())
+            .spawn(write)
+            .map_err(TrainError::Thread)?;
+        Ok(Self {
+            draft: Some(Draft::default()),
+            to: Some(to),
+            back,
+            thread: Some(thread),
+        })
+    }
+
+    /// Copies the state into the draft, which must be here, and sends it off.
+    fn hand_over(&mut self, view: &View<'_>) {
+        let mut draft = self.draft.take().expect("nobody votes for two at a time");
+        draft.fill(view);
+        let to = self.to.as_ref().expect("it is there until the end");
+        to.send(draft)
+            .expect("the thread waits for drafts until the end");
+    }
+
+    /// What became of the draft, if it has come back since the last look.
+    fn look(&mut self) -> Option<Result<(), StoreError>> {
+        if self.draft.is_some() {
+            return None;
+        }
+        match self.back.try_recv() {
+            Ok((draft, outcome)) => {
+                self.draft = Some(draft);
+                Some(outcome)
+            }
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => unreachable!("the thread returns every draft"),
+        }
+    }
+
+    /// Waits until the draft is here, and says what became of it.
+    fn wait(&mut self) -> Result<(), StoreError> {
+        if self.draft.is_some() {
+            return Ok(());
+        }
+        let (draft, outcome) = self.back.recv().expect("the thread returns every draft");
+        self.draft = Some(draft);
+        outcome
+    }
+}
+
+impl Drop for Background {
+    /// What is being written is finished first: it may be what the run goes on from.
+    fn drop(&mut self) {
+        self.to = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic there has ended the process, or is being reported.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::snapshot::Position;
+    use serde_json::json;
+    use std::fs;
+
+    fn end(step: u64, epoch: Option<u32>) -> StepEnd {
+        StepEnd {
+            step,
+            epoch,
+            last: false,
+        }
+    }
+
+    /// The steps, of 12 with an epoch every 4, after which a checkpoint is due.
+    fn due(every: Every) -> Vec<u64> {
+        let mut due = Due::new(every);
+        let mut at = Vec::new();
+        for step in 1..=12 {
+            due.note(end(step, (step % 4 == 0).then_some(step as u32 / 4)));
+            if due.wanted {
+                due.taken();
+                at.push(step);
+            }
+        }
+        at
+    }
+
+    #[test]
+    fn checkpoints_fall_due_as_the_job_says() {
+        assert_eq!(due(Every::Steps(5)), [5, 10]);
+        assert_eq!(due(Every::Epochs(1)), [4, 8, 12]);
+        assert_eq!(due(Every::Epochs(2)), [8]);
+        assert_eq!(due(Every::None), [] as [u64; 0]);
+        assert_eq!(due(Every::Seconds(3600.0)), [] as [u64; 0]);
+        assert_eq!(due(Every::Seconds(1e-9)).len(), 12);
+    }
+
+    struct Place {
+        _store: tempfile::TempDir,
+        run: RunDir,
+    }
+
+    impl Place {
+        fn new() -> Self {
+            let store = tempfile::tempdir().unwrap();
+            let run = RunDir::create(store.path(), "job").unwrap();
+            Self { _store: store, run }
+        }
+
+        fn writer(&self) -> Checkpointer {
+            let job = Checkpoint {
+                every: Every::Steps(1),
+                ..Checkpoint::default()
+            };
+            let subject = Subject {
+                input_shape: [1, 1, 1],
+                classes: 2,
+                contract: json!({}),
+            };
+            Checkpointer::writer(&self.run, &job, subject).unwrap()
+        }
+
+        /// The step of the newest checkpoint.
+        fn newest(&self) -> Option<u64> {
+            let found = self.run.checkpoints().newest().unwrap()?;
+            found.checkpoint.header()["step"].as_u64()
+        }
+    }
+
+    fn with_view<T>(step: u64, then: impl FnOnce(&View<'_>) -> T) -> T {
+        let position = Position {
+            step,
+            ..Position::default()
+        };
+        then(&View {
+            position: &position,
+            seconds: 0.0,
+            state: &[1.0, 2.0],
+            planes: [&[3.0, 4.0], &[]],
+            best: None,
+            history: "",
+        })
+    }
+
+    #[test]
+    fn what_falls_due_while_the_disk_is_busy_is_taken_as_soon_as_it_is_not() {
+        let place = Place::new();
+        let mut checkpoints = place.writer();
+        assert_eq!(checkpoints.vote(false, end(1, None)), Vote::Checkpoint);
+        with_view(1, |view| checkpoints.take(view));
+        // Nobody has looked yet whether the disk is done, so it counts as busy.
+        assert_eq!(checkpoints.vote(false, end(2, None)), Vote::GoOn);
+        assert_eq!(checkpoints.vote(true, end(2, None)), Vote::Stop);
+        while checkpoints.0.as_ref().unwrap().background.draft.is_none() {
+            assert_eq!(checkpoints.news(), None);
+        }
+        assert_eq!(place.newest(), Some(1));
+        assert_eq!(checkpoints.vote(false, end(3, None)), Vote::Checkpoint);
+        let last = StepEnd {
+            last: true,
+            ..end(3, None)
+        };
+        assert_eq!(checkpoints.vote(false, last), Vote::GoOn);
+        with_view(3, |view| checkpoints.finish(view)).unwrap();
+        assert_eq!(place.newest(), Some(3));
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_told_once_and_an_error_at_the_end() {
+        let place = Place::new();
+        let mut checkpoints = place.writer();
+        let folder = place.run.checkpoints().folder().to_owned();
+        fs::remove_dir(&folder).unwrap();
+        let mut told = Vec::new();
+        for step in 1..=3 {
+            with_view(step, |view| checkpoints.take(view));
+            while checkpoints.0.as_ref().unwrap().background.draft.is_none() {
+                told.extend(checkpoints.news());
+            }
+        }
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains(folder.to_str().unwrap()), "{told:?}");
+        let error = with_view(4, |view| checkpoints.finish(view)).unwrap_err();
+        assert!(
+            error.to_string().contains(folder.to_str().unwrap()),
+            "{error}"
+        );
+        fs::create_dir(&folder).unwrap();
+        with_view(5, |view| checkpoints.finish(view)).unwrap();
+        assert_eq!(place.newest(), Some(5));
+    }
+
+    #[test]
+    fn what_is_on_its_way_when_a_trainer_ends_is_written() {
+        let place = Place::new();
+        let mut checkpoints = place.writer();
+        with_view(7, |view| checkpoints.take(view));
+        drop(checkpoints);
+        assert_eq!(place.newest(), Some(7));
+    }
+
+    #[test]
+    fn a_follower_never_asks_for_a_checkpoint() {
+        let mut follower = Checkpointer::follower();
+        assert_eq!(follower.vote(false, end(1, Some(1))), Vote::GoOn);
+        assert_eq!(follower.vote(true, end(1, Some(1))), Vote::Stop);
+        with_view(1, |view| follower.finish(view)).unwrap();
+    }
+}

@@ -1,0 +1,121 @@
+//! What decides a result's bits, and so must not change between the parts of a run.
+//!
+//! Data, model and training are in it; what any part of a run may do its own way is not: workers,
+//! threads, the number of epochs.
+
+use crate::prepare::steps_per_epoch;
+use crate::pretrained;
+use crate::sets::Sets;
+use lockstep_job::{Job, Schedule};
+use serde_json::{Value, json};
+
+/// The contract of a run of `job` that began with weights of this hash, if with any: of those only the
+/// contents matter, not where they lie.
+pub(crate) fn contract(job: &Job, sets: &Sets, pretrained: Value) -> Value {
+    let mut value = json!({
+        "data": job.data,
+        "model": job.model,
+        "train": job.train,
+        "samples": sets.sha256(),
+    });
+    value["model"]["weights"] = pretrained;
+    if !sets.val_indices.is_empty() {
+        value["checkpoint"]["best"] = json!(job.checkpoint.best);
+    }
+    if let Some(steps) = steps_of_whole_run(job, sets) {
+        value["train"]["schedule"]["steps"] = json!(steps);
+    }
+    if let Some(train) = value["train"].as_object_mut() {
+        for free in ["workers", "threads", "epochs"] {
+            train.remove(free);
+        }
+    }
+    value
+}
+
+/// Steps of the whole run, if the learning rate depends on them.
+fn steps_of_whole_run(job: &Job, sets: &Sets) -> Option<u64> {
+    let epochs = u64::from(job.train.epochs);
+    let open = matches!(job.train.schedule, Schedule::Cosine { steps: None, .. });
+    open.then(|| epochs * steps_per_epoch(job, sets))
+}
+
+/// In what `job` breaks the contract of a run that it is to go on with: a sentence for each key.
+pub(crate) fn breaches(was: &Value, job: &Job, sets: &Sets) -> Vec<String> {
+    let is = contract(job, sets, pretrained_now(job, &was["model"]["weights"]));
+    let mut breaches = differences("", was, &is);
+    if let Some(steps) = steps_of_whole_run(job, sets) {
+        let key = "train.schedule.steps ";
+        for breach in breaches.iter_mut().filter(|breach| breach.starts_with(key)) {
+            let before = &was["train"]["schedule"]["steps"];
+            *breach = format!(
+                "train.schedule falls over the steps of the whole run, which were {before} and are \
+                 {steps} with {} epochs; set train.schedule.steps = {before} to keep it as it was",
+                job.train.epochs
+            );
+        }
+    }
+    breaches
+}
+
+/// The weights that the job begins with now, as [`contract`] holds them. A run that went on from them
+/// does not need them any more: the file may be gone.
+fn pretrained_now(job: &Job, before: &Value) -> Value {
+    match &job.model.weights {
+        None => Value::Null,
+        Some(path) => match pretrained::sha256_of(path) {
+            Some(sha256) => json!(sha256),
+            None if before.is_string() => before.clone(),
+            None => json!(path),
+        },
+    }
+}
+
+/// The keys in which two values differ, with both values.
+fn differences(key: &str, was: &Value, is: &Value) -> Vec<String> {
+    match (was, is) {
+        (Value::Object(a), Value::Object(b)) => {
+            let mut keys: Vec<_> = a
+                .keys()
+                .chain(b.keys().filter(|key| !a.contains_key(*key)))
+                .collect();
+            keys.sort();
+            keys.into_iter()
+                .flat_map(|name| {
+                    let path = if key.is_empty() {
+                        name.clone()
+                    } else {
+                        format!("{key}.{name}")
+                    };
+                    let missing = &Value::Null;
+                    differences(
+                        &path,
+                        a.get(name).unwrap_or(missing),
+                        b.get(name).unwrap_or(missing),
+                    )
+                })
+                .collect()
+        }
+        _ if was == is => Vec::new(),
+        _ => vec![format!("{key} was {was}, is {is}")],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_that_differs_is_named_with_both_values() {
+        let was = json!({ "a": { "b": 1, "c": [1, 2] }, "same": "x", "gone": 1 });
+        let is = json!({ "a": { "b": 2, "c": [1, 3] }, "same": "x", "new": null });
+        assert_eq!(
+            differences("", &was, &is),
+            [
+                "a.b was 1, is 2",
+                "a.c was [1,2], is [1,3]",
+                "gone was 1, is null"
+            ]
+        );
+    }
+}

@@ -1,0 +1,48 @@
+//! The weights of a run as the beginning of another.
+
+use crate::TrainError;
+use crate::network;
+use crate::snapshot::{Subject, read_weights};
+use crate::weights::{tensors, write_safetensors};
+use lockstep_job::Network;
+use lockstep_nn::{Dims, Model};
+use std::path::Path;
+
+/// Writes the weights of the checkpoint at `path` to the file `to`, as weights that a job can begin
+/// with. Nothing but the checkpoint is needed: it says of which network they are.
+///
+/// # Errors
+/// When the checkpoint is damaged, or the file cannot be written.
+pub fn export_weights(path: &Path, to: &Path) -> Result<(), TrainError> {
+    let refused = |reason: String| TrainError::Resume {
+        path: path.to_owned(),
+        reason,
+    };
+    let (subject, state) = read_weights(path)?;
+    let model = model_of(&subject).map_err(refused)?;
+    let len = model.layout().len();
+    if state.len() != len {
+        return Err(refused(format!(
+            "it has {} numbers, and its network {len}",
+            state.len()
+        )));
+    }
+    write_safetensors(to, tensors(&model, &state), None)
+}
+
+fn model_of(subject: &Subject) -> Result<Model, String> {
+    let mut network = subject.contract["model"].clone();
+    if let Some(keys) = network.as_object_mut() {
+        keys.remove("weights");
+    }
+    let network: Network =
+        serde_json::from_value(network).map_err(|error| format!("its network: {error}"))?;
+    let [channels, height, width] = subject.input_shape;
+    let input = Dims {
+        height,
+        width,
+        channels,
+    };
+    let layers = network::layers(&network, subject.classes);
+    Model::new(&layers, input, 1).map_err(|error| error.to_string())
+}
