@@ -26,4 +26,4 @@ mod weights;
 pub mod worker;
 
 pub use error::TrainError;
-pub use prepare::{LayerLine, MemoryEstimate, Prepared, check_resume, check_start, prepare};
+pub use prepare::{LayerLine, MemoryEstimate, Prepared, Start, check_resume, check_start, prepare};

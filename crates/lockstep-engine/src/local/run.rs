@@ -13,9 +13,9 @@ use crate::{EngineError, Stop, StopFlag, describe};
 use lockstep_gang::{Rendezvous, Secret};
 use lockstep_job::Job;
 use lockstep_store::{CacheDir, RunDir, RunLock, write_atomic};
-use lockstep_train::Prepared;
 use lockstep_train::control::Finished;
 use lockstep_train::event::{Event, RunResult, Started, Status, Timing};
+use lockstep_train::{Prepared, Start};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
@@ -69,14 +69,16 @@ fn try_run(request: &RunRequest, events: &mut dyn FnMut(Event)) -> Result<RunRes
         events(Event::Preparing { message });
     };
     let prepared = lockstep_train::prepare(job, &request.cache, &mut progress)?;
-    match &resumed {
-        Some((run, _)) => lockstep_train::check_resume(job, &run.state(), &request.cache)
-            .map_err(EngineError::Resume)?,
-        None => {
-            for message in lockstep_train::check_start(job, &request.cache)? {
-                events(Event::Note { message });
-            }
+    let start = match &resumed {
+        Some((run, _)) => {
+            lockstep_train::check_resume(job, &run.state(), &request.cache)
+                .map_err(EngineError::Resume)?;
+            Start::default()
         }
+        None => lockstep_train::check_start(job, &request.cache)?,
+    };
+    for message in start.notes {
+        events(Event::Note { message });
     }
     if request.stop.get() != Stop::No {
         return Ok(unstarted(request, Status::Interrupted));
@@ -92,12 +94,13 @@ fn try_run(request: &RunRequest, events: &mut dyn FnMut(Event)) -> Result<RunRes
             (run, folder, lock)
         }
     };
-    run_gang(request, &prepared, run, folder, events)
+    run_gang(request, &prepared, start.pretrained, run, folder, events)
 }
 
 fn run_gang(
     request: &RunRequest,
     prepared: &Prepared,
+    pretrained: Option<String>,
     run: RunDir,
     mut folder: Folderkeeper,
     events: &mut dyn FnMut(Event),
@@ -114,6 +117,7 @@ fn run_gang(
         &request.cache,
         &request.worker_exe,
         &prepared.plan,
+        pretrained,
         job.recover.min_workers,
         door.address(),
         &secret,
