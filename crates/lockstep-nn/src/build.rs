@@ -304,3 +304,100 @@ fn pooled(name: &str, window: Window, input: Dims) -> Result<Dims, NnError> {
         padding: window.padding,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(specs: Vec<LayerSpec>) -> String {
+        let input = Dims {
+            height: 5,
+            width: 4,
+            channels: 3,
+        };
+        let built = Builder::new(2).chain(&NamedLayer::stack(specs), input);
+        built
+            .err()
+            .expect("a chain that cannot be built")
+            .to_string()
+    }
+
+    fn convolution(kernel: usize, stride: usize) -> LayerSpec {
+        LayerSpec::Conv2d {
+            out: 2,
+            kernel: [kernel; 2],
+            stride: [stride; 2],
+            padding: [1, 0],
+            bias: false,
+        }
+    }
+
+    #[test]
+    fn windows_that_do_not_fit_are_refused_with_the_layer_and_the_shapes() {
+        assert_eq!(
+            error(vec![LayerSpec::Relu, convolution(5, 1)]),
+            "layer layers.1 has windows of 5 x 5 pixels, but its input is 5 x 4 x 3 and has a margin of \
+             1 x 0; use a smaller kernel, more padding, or fewer pools before it"
+        );
+        assert_eq!(
+            error(vec![convolution(3, 0)]),
+            "layer layers.0 has windows of 3 x 3 pixels, 0 x 0 apart; each number must be at least 1"
+        );
+        let pool = LayerSpec::MaxPool {
+            kernel: [1, 3],
+            stride: [1, 1],
+            padding: [1, 1],
+        };
+        let found = error(vec![pool]);
+        assert!(found.contains("the margin may be half a window"), "{found}");
+    }
+
+    #[test]
+    fn paths_that_cannot_be_added_are_refused_with_their_shapes() {
+        let residual = LayerSpec::Residual {
+            body: vec![NamedLayer::new("conv", convolution(3, 1))],
+            shortcut: vec![],
+        };
+        assert_eq!(
+            error(vec![residual]),
+            "layer layers.0 adds its body's 5 x 2 x 2 to its shortcut's 5 x 4 x 3; they must be the same \
+             shape"
+        );
+        let empty = LayerSpec::Residual {
+            body: vec![],
+            shortcut: vec![],
+        };
+        assert!(error(vec![empty]).contains("without layers in its body"));
+    }
+
+    #[test]
+    fn a_dense_layer_flattens_an_image_and_every_layer_is_listed() {
+        let layers = NamedLayer::stack([
+            convolution(3, 1),
+            LayerSpec::BatchNorm,
+            LayerSpec::Relu,
+            LayerSpec::Linear { out: 7 },
+        ]);
+        let input = Dims {
+            height: 5,
+            width: 4,
+            channels: 3,
+        };
+        let mut builder = Builder::new(2);
+        let chain = builder.chain(&layers, input).unwrap();
+        assert_eq!(chain.output(), Dims::vector(7));
+        let lines: Vec<(&str, usize)> = builder
+            .summary
+            .iter()
+            .map(|line| (line.kind, line.parameters))
+            .collect();
+        let expected = [
+            ("conv2d", 54),
+            ("batch-norm", 4),
+            ("relu", 0),
+            ("linear", 20 * 7 + 7),
+        ];
+        assert_eq!(lines, expected);
+        assert!(!builder.normalises_vectors);
+    }
+}

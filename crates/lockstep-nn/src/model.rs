@@ -157,3 +157,65 @@ impl Model {
             .forward(pass, state, inputs, logits, &mut self.scratch);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::zoo;
+    use std::ops::Range;
+
+    /// Notes which chunks are handed out.
+    struct Order {
+        state: Vec<f32>,
+        chunks: Vec<Range<usize>>,
+        handed_out: Vec<usize>,
+    }
+
+    impl Replica for Order {
+        fn state(&self) -> &[f32] {
+            &self.state
+        }
+
+        fn values(&self, range: Range<usize>) -> &[f32] {
+            &self.state[range]
+        }
+
+        fn gradient(&mut self, chunk: usize, fill: &mut dyn FnMut(&mut [f32])) {
+            self.handed_out.push(chunk);
+            let mut gradient = vec![f32::NAN; self.chunks[chunk].len()];
+            fill(&mut gradient);
+            assert!(gradient.iter().all(|x| x.is_finite()), "chunk {chunk}");
+        }
+    }
+
+    #[test]
+    fn every_chunk_is_handed_out_whole_and_last_first() {
+        let input = Dims {
+            height: 8,
+            width: 8,
+            channels: 3,
+        };
+        for layers in [zoo::cnn(4), zoo::resnet18(4, true)] {
+            let mut model = Model::new(&layers, input, 2).unwrap();
+            let mut replica = Order {
+                state: model.initial_state(1),
+                chunks: model.layout().chunks.clone(),
+                handed_out: Vec::new(),
+            };
+            let inputs: Vec<f32> = (0..2 * input.len()).map(|i| (i % 7) as f32).collect();
+            let batch = Batch {
+                inputs: &inputs,
+                labels: &[1, 3],
+            };
+            let step = Step {
+                seed: 0,
+                number: 0,
+                samples: &[0, 1],
+                batch: 2,
+            };
+            model.gradient(&mut replica, batch, step);
+            let expected: Vec<usize> = (0..replica.chunks.len()).rev().collect();
+            assert_eq!(replica.handed_out, expected);
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! A step allocates nothing: every buffer is planned when a model is built.
 
 use lockstep_nn::{
-    Batch, Collect, Dims, LayerSpec, LossSum, Model, NamedLayer, Optimizer, Step, optimizer,
+    Batch, Collect, Dims, LayerSpec, LossSum, Model, NamedLayer, Optimizer, Step, optimizer, zoo,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -57,9 +57,7 @@ fn allocations_are_counted() {
 }
 
 #[test]
-fn a_step_and_an_evaluation_allocate_nothing() {
-    const INPUTS: usize = 100;
-    const ROWS: usize = 24;
+fn a_step_and_an_evaluation_of_dense_layers_allocate_nothing() {
     use LayerSpec::{BatchNorm, Dropout, Linear, Relu};
     // The first weights are more than one chunk.
     let layers = [
@@ -72,13 +70,31 @@ fn a_step_and_an_evaluation_allocate_nothing() {
         Dropout { p: 0.25 },
         Linear { out: 10 },
     ];
-    let mut model = Model::new(&NamedLayer::stack(layers), Dims::vector(INPUTS), ROWS).unwrap();
+    check(&NamedLayer::stack(layers), Dims::vector(100), 24);
+}
+
+#[test]
+fn a_step_and_an_evaluation_of_images_allocate_nothing() {
+    let input = Dims {
+        height: 12,
+        width: 9,
+        channels: 3,
+    };
+    check(&zoo::cnn(10), input, 9);
+    check(&zoo::resnet18(10, true), input, 9);
+}
+
+/// Trains and evaluates on a full batch and on a short one, and counts.
+fn check(layers: &[NamedLayer], input: Dims, rows: usize) {
+    let mut model = Model::new(layers, input, rows).unwrap();
     let layout = model.layout().clone();
     let state = model.initial_state(0);
     let mut collect = Collect::new(&state, &layout);
-    let inputs: Vec<f32> = (0..ROWS * INPUTS).map(|i| (i % 17) as f32 - 8.0).collect();
-    let labels: Vec<u32> = (0..ROWS as u32).map(|i| i % 10).collect();
-    let samples: Vec<u32> = (0..ROWS as u32).collect();
+    let inputs: Vec<f32> = (0..rows * input.len())
+        .map(|i| (i % 17) as f32 - 8.0)
+        .collect();
+    let labels: Vec<u32> = (0..rows as u32).map(|i| i % 10).collect();
+    let samples: Vec<u32> = (0..rows as u32).collect();
     let adam = Optimizer::Adam {
         betas: [0.9, 0.999],
         epsilon: 1e-8,
@@ -90,7 +106,7 @@ fn a_step_and_an_evaluation_allocate_nothing() {
 
     let mut step = |number: u64, rows: usize| {
         let batch = Batch {
-            inputs: &inputs[..rows * INPUTS],
+            inputs: &inputs[..rows * input.len()],
             labels: &labels[..rows],
         };
         let step = Step {
@@ -111,9 +127,8 @@ fn a_step_and_an_evaluation_allocate_nothing() {
         model.evaluate(&trained, batch, &mut sum);
         assert!(sum.loss.is_finite());
     };
-    step(0, ROWS);
-    // A full batch and a short one.
-    for (number, rows) in [(1, ROWS), (2, 7)] {
+    step(0, rows);
+    for (number, rows) in [(1, rows), (2, 7)] {
         assert_eq!(allocations(|| step(number, rows)), 0, "with {rows} rows");
     }
 }

@@ -26,6 +26,9 @@ pub struct Assignment {
     pub transport: Transport,
     /// A state to go on from: the folder of a checkpoint.
     pub resume: Option<PathBuf>,
+    /// SHA-256 of the file of weights to begin with, as it was when the job was checked.
+    #[serde(default)]
+    pub pretrained: Option<String>,
     /// How many steps were done when the generation before was lost: until then, work is repeated.
     #[serde(default)]
     pub catch_up: u64,

@@ -31,5 +31,5 @@ pub mod worker;
 pub use error::TrainError;
 pub use fork::export_weights;
 pub use prepare::{
-    LayerLine, MemoryEstimate, Prepared, ResumePoint, check_resume, check_start, prepare,
+    LayerLine, MemoryEstimate, Prepared, ResumePoint, Start, check_resume, check_start, prepare,
 };

@@ -2,6 +2,8 @@
 //! model laid out, the exchange planned.
 
 use crate::TrainError;
+#[cfg(doc)]
+use crate::control::Assignment;
 use crate::evaluate::rows_at_once;
 use crate::factors::{share_lengths, worth_factoring};
 use crate::lanes::LaneProgram;
@@ -140,19 +142,30 @@ fn gradient_vectors(job: &Job, sets: &Sets, plan: &Plan) -> usize {
     (0..plan.workers()).map(of_rank).max().unwrap_or(0)
 }
 
-/// Checks that `job` can begin with the weights that it names, and returns what a person should know about
-/// that.
+/// How a run begins that does not go on from a state.
+#[derive(Debug, Clone, Default)]
+pub struct Start {
+    /// SHA-256 of the file of weights to begin with, for [`Assignment::pretrained`].
+    pub pretrained: Option<String>,
+    /// What a person may not expect, each a sentence.
+    pub notes: Vec<String>,
+}
+
+/// Checks that `job` can begin with the weights that it names.
 ///
 /// # Errors
 /// When they are missing, damaged or do not fit the model.
-pub fn check_start(job: &Job, cache: &CacheDir) -> Result<Vec<String>, TrainError> {
+pub fn check_start(job: &Job, cache: &CacheDir) -> Result<Start, TrainError> {
     let Some(path) = &job.model.weights else {
-        return Ok(Vec::new());
+        return Ok(Start::default());
     };
     let sets = Sets::open(job, cache, &mut |_| {})?;
     let model = model_for(job, &sets, 1)?;
-    let begin = pretrained::read(path, &model, job.train.seed)?;
-    Ok(begin.note.into_iter().collect())
+    let begin = pretrained::read(path, &model, job.train.seed, None)?;
+    Ok(Start {
+        pretrained: Some(begin.sha256),
+        notes: begin.note.into_iter().collect(),
+    })
 }
 
 /// Where a run goes on.

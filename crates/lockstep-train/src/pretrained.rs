@@ -7,7 +7,6 @@
 
 use crate::TrainError;
 use crate::weights::hex;
-use lockstep_gang::Collective;
 use lockstep_nn::{Model, Tensor};
 use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensorError, SafeTensors};
@@ -27,13 +26,25 @@ pub(crate) struct Pretrained {
     pub(crate) note: Option<String>,
 }
 
-/// Reads the file at `path` for a model whose other weights are drawn from `seed`.
-pub(crate) fn read(path: &Path, model: &Model, seed: u64) -> Result<Pretrained, TrainError> {
+/// Reads the file at `path` for a model whose other weights are drawn from `seed`. If it is known what the
+/// file was when the job was checked, it must still be that: workers that read it one after the other, and
+/// those that replace a lost one, all begin alike.
+pub(crate) fn read(
+    path: &Path,
+    model: &Model,
+    seed: u64,
+    known: Option<&str>,
+) -> Result<Pretrained, TrainError> {
     let refused = |reason: String| TrainError::Pretrained {
         path: path.to_owned(),
         reason,
     };
     let bytes = contents(path).map_err(&refused)?;
+    let sha256 = sha256(&bytes);
+    if known.is_some_and(|known| known != sha256) {
+        let reason = "it has changed since the job was checked; put it back, or run the job anew";
+        return Err(refused(reason.to_owned()));
+    }
     let file =
         SafeTensors::deserialize(&bytes).map_err(|error| refused(unreadable(&bytes, error)))?;
     let tensors = &model.layout().tensors;
@@ -66,7 +77,7 @@ pub(crate) fn read(path: &Path, model: &Model, seed: u64) -> Result<Pretrained, 
     });
     Ok(Pretrained {
         state,
-        sha256: sha256(&bytes),
+        sha256,
         note,
     })
 }
@@ -74,28 +85,6 @@ pub(crate) fn read(path: &Path, model: &Model, seed: u64) -> Result<Pretrained, 
 /// SHA-256 of the file at `path`, as `sha256:` and digits, if it is there.
 pub(crate) fn sha256_of(path: &Path) -> Option<String> {
     contents(path).ok().map(|bytes| sha256(&bytes))
-}
-
-/// Refuses a gang whose members read different files under the same name.
-pub(crate) fn agree(
-    collective: &mut dyn Collective,
-    path: &Path,
-    sha256: &str,
-) -> Result<(), TrainError> {
-    // 52 bits travel exactly in an f64.
-    let digits = sha256.trim_start_matches(PREFIX);
-    let mine = u64::from_str_radix(&digits[..13], 16).unwrap_or_default() as f64;
-    let mut all = vec![0.0; collective.plan().workers()];
-    collective.all_gather(&[mine], &mut all)?;
-    match all.iter().position(|&other| other != all[0]) {
-        None => Ok(()),
-        Some(rank) => Err(TrainError::Pretrained {
-            path: path.to_owned(),
-            reason: format!(
-                "rank {rank} read other contents than rank 0; it was changed meanwhile"
-            ),
-        }),
-    }
 }
 
 fn sha256(bytes: &[u8]) -> String {
@@ -264,7 +253,7 @@ mod tests {
         let mut tensors = tensors(&model(4), 1);
         change(&mut tensors);
         let path = write(&folder, &tensors);
-        match read(&path, &model(4), 0) {
+        match read(&path, &model(4), 0, None) {
             Ok(_) => panic!("this was accepted"),
             Err(error) => error.to_string(),
         }
@@ -274,10 +263,23 @@ mod tests {
     fn every_number_is_taken_from_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let model = model(4);
-        let begin = read(&write(&folder, &tensors(&model, 1)), &model, 0).unwrap();
+        let path = write(&folder, &tensors(&model, 1));
+        let begin = read(&path, &model, 0, None).unwrap();
         assert_eq!(begin.state, model.initial_state(1));
         assert_eq!(begin.note, None);
         assert_eq!(begin.sha256.len(), "sha256:".len() + 64);
+    }
+
+    #[test]
+    fn a_file_that_has_changed_since_it_was_checked_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let model = model(4);
+        let path = write(&folder, &tensors(&model, 1));
+        let known = sha256_of(&path).unwrap();
+        assert!(read(&path, &model, 0, Some(&known)).is_ok());
+        write(&folder, &tensors(&model, 2));
+        let error = read(&path, &model, 0, Some(&known)).err().unwrap();
+        assert!(error.to_string().contains("has changed"), "{error}");
     }
 
     #[test]
@@ -285,7 +287,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = write(&folder, &tensors(&model(7), 1));
         let model = model(4);
-        let begin = read(&path, &model, 2).unwrap();
+        let begin = read(&path, &model, 2, None).unwrap();
         let (before, drawn) = (self::model(7).initial_state(1), model.initial_state(2));
         let head = 3 * 2 + 3 + 3 + 3..3 * 2 + 3 + 3 + 3 + 4 * 3 + 4;
         assert_eq!(begin.state[..head.start], before[..head.start]);
@@ -333,7 +335,7 @@ mod tests {
     fn what_is_no_safetensors_file_is_refused_with_its_path() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("w");
-        let shown = |path: &Path| read(path, &model(4), 0).err().unwrap().to_string();
+        let shown = |path: &Path| read(path, &model(4), 0, None).err().unwrap().to_string();
         assert!(shown(&path).contains("No such file"), "{}", shown(&path));
         std::fs::write(&path, b"PK\x03\x04rest of a zip archive").unwrap();
         assert!(shown(&path).contains("safetensors.torch.save_file"));

@@ -113,7 +113,8 @@ impl<'a> Trainer<'a> {
         let (state, pretrained) = match (&snapshot, &job.model.weights) {
             (Some(snapshot), _) => (snapshot.state.clone(), snapshot.pretrained.clone()),
             (None, Some(path)) => {
-                let begin = pretrained::read(path, model, job.train.seed)?;
+                let known = assignment.pretrained.as_deref();
+                let begin = pretrained::read(path, model, job.train.seed, known)?;
                 (begin.state, Some(begin.sha256))
             }
             (None, None) => (model.initial_state(job.train.seed), None),
@@ -121,9 +122,6 @@ impl<'a> Trainer<'a> {
         let lanes = plan.lanes();
         let mut collective = join(plan)?;
         numerics::agree(&mut *collective)?;
-        if let (Some(path), Some(sha256)) = (&job.model.weights, &pretrained) {
-            pretrained::agree(&mut *collective, path, sha256)?;
-        }
         let clip = job.train.clip_norm;
         let aside = programs[0].aside.max(programs[1].aside);
         let mut replica = GangReplica::new(

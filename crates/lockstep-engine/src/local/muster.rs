@@ -45,6 +45,8 @@ pub(super) struct Muster<'a> {
     pub(super) worker_exe: &'a Path,
     /// The exchange of the whole gang; a smaller one's follows from it.
     pub(super) plan: &'a Plan,
+    /// SHA-256 of the file of weights to begin with.
+    pretrained: Option<String>,
     pub(super) door: SocketAddr,
     pub(super) secret: &'a Secret,
     pub(super) notices: SyncSender<Notice>,
@@ -66,6 +68,7 @@ impl<'a> Muster<'a> {
         cache: &'a CacheDir,
         worker_exe: &'a Path,
         plan: &'a Plan,
+        pretrained: Option<String>,
         min_workers: usize,
         door: SocketAddr,
         secret: &'a Secret,
@@ -88,6 +91,7 @@ impl<'a> Muster<'a> {
             cache,
             worker_exe,
             plan,
+            pretrained,
             door,
             secret,
             notices,
@@ -149,6 +153,7 @@ impl<'a> Muster<'a> {
                 },
             },
             resume: begin.resume.clone(),
+            pretrained: self.pretrained.clone(),
             catch_up: begin.catch_up,
         };
         Ok(begin.seats.iter().enumerate().map(assignment).collect())

@@ -91,15 +91,17 @@ fn try_run(
         }
         None => None,
     };
-    let tell_start = |job: &Job, events: &mut dyn FnMut(Event)| {
-        let notes = lockstep_train::check_start(job, &request.cache)?;
-        notes
-            .into_iter()
-            .for_each(|message| events(Event::Note { message }));
+    let mut pretrained = None;
+    let mut begin_anew = |job: &Job, events: &mut dyn FnMut(Event)| {
+        let start = lockstep_train::check_start(job, &request.cache)?;
+        for message in start.notes {
+            events(Event::Note { message });
+        }
+        pretrained = start.pretrained;
         Ok::<_, EngineError>(())
     };
     if resumed.is_none() && forked.is_none() {
-        tell_start(&request.job, events)?;
+        begin_anew(&request.job, events)?;
     }
     if request.stop.get() != Stop::No {
         return Ok(unstarted(request, Status::Interrupted));
@@ -117,14 +119,15 @@ fn try_run(
     };
     if let Some(earlier) = forked {
         earlier.fork(&run, &mut request.job)?;
-        tell_start(&request.job, events)?;
+        begin_anew(&request.job, events)?;
     }
-    run_gang(request, &prepared, run, folder, resume, events)
+    run_gang(request, &prepared, pretrained, run, folder, resume, events)
 }
 
 fn run_gang(
     request: &RunRequest,
     prepared: &Prepared,
+    pretrained: Option<String>,
     run: RunDir,
     mut folder: Folderkeeper,
     resume: Option<(PathBuf, ResumePoint)>,
@@ -146,6 +149,7 @@ fn run_gang(
         &request.cache,
         &request.worker_exe,
         &prepared.plan,
+        pretrained,
         job.recover.min_workers,
         door.address(),
         &secret,

@@ -96,3 +96,83 @@ impl Layer for Residual {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::check_layer;
+    use super::*;
+    use crate::build::Builder;
+    use crate::dims::Dims;
+    use crate::spec::{LayerSpec, NamedLayer};
+
+    /// A dense layer in `f64` on one row, and what of the state it leaves.
+    fn dense<'a>(state: &'a [f64], x: &[f64], out: usize) -> (Vec<f64>, &'a [f64]) {
+        let (weight, rest) = state.split_at(x.len() * out);
+        let (bias, rest) = rest.split_at(out);
+        let sum = |o: usize| {
+            let products = x.iter().enumerate().map(|(i, x)| x * weight[i * out + o]);
+            bias[o] + products.sum::<f64>()
+        };
+        ((0..out).map(sum).collect(), rest)
+    }
+
+    fn check(
+        body: Vec<LayerSpec>,
+        shortcut: Vec<LayerSpec>,
+        row: &dyn Fn(&[f64], &[f64]) -> Vec<f64>,
+    ) {
+        const ROWS: usize = 4;
+        let mut builder = Builder::new(ROWS);
+        let input = Dims::vector(3);
+        let body = builder.chain(&NamedLayer::stack(body), input).unwrap();
+        let shortcut = match shortcut.is_empty() {
+            true => None,
+            false => Some(builder.chain(&NamedLayer::stack(shortcut), input).unwrap()),
+        };
+        let outputs = body.output().len();
+        let mut layer = Residual::new(body, shortcut);
+        check_layer(
+            &mut layer,
+            &builder.layout,
+            ROWS,
+            3,
+            outputs,
+            &|state, x| x.chunks(3).flat_map(|x| row(state, x)).collect(),
+        );
+    }
+
+    fn sum(a: &[f64], b: &[f64]) -> Vec<f64> {
+        a.iter().zip(b).map(|(a, b)| a + b).collect()
+    }
+
+    fn rectified(x: Vec<f64>) -> Vec<f64> {
+        x.into_iter().map(|x| x.max(0.0)).collect()
+    }
+
+    #[test]
+    fn an_input_added_to_a_body_agrees_with_finite_differences() {
+        let linear = |out| LayerSpec::Linear { out };
+        check(
+            vec![linear(5), LayerSpec::Relu, linear(3)],
+            vec![],
+            &|state, x| {
+                let (hidden, state) = dense(state, x, 5);
+                let (y, _) = dense(state, &rectified(hidden), 3);
+                sum(&y, x)
+            },
+        );
+    }
+
+    #[test]
+    fn two_paths_agree_with_finite_differences() {
+        let linear = |out| LayerSpec::Linear { out };
+        // A body that ends, and a shortcut that begins, with a layer that works in place.
+        let body = vec![linear(2), LayerSpec::Relu];
+        let shortcut = vec![LayerSpec::Relu, linear(2)];
+        check(body, shortcut, &|state, x| {
+            let (hidden, state) = dense(state, x, 2);
+            let (beside, _) = dense(state, &rectified(x.to_vec()), 2);
+            sum(&rectified(hidden), &beside)
+        });
+    }
+}
