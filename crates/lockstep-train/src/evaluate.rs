@@ -81,3 +81,85 @@ impl Evaluator {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockstep_data::Source;
+    use lockstep_gang::{Plan, Solo};
+    use lockstep_nn::{Dims, NamedLayer, zoo};
+    use lockstep_store::CacheDir;
+
+    #[test]
+    fn rows_fill_the_room_but_never_less_than_a_lane_or_more_than_a_block() {
+        assert_eq!(rows_at_once(16, 10_000), BLOCK, "a dense network");
+        assert_eq!(
+            rows_at_once(64, 1 << 20),
+            64,
+            "a lane's buffers are there anyway"
+        );
+        assert_eq!(rows_at_once(16, 1 << 20), 32, "what fits");
+        assert_eq!(rows_at_once(2, 1 << 30), 2);
+        assert_eq!(rows_at_once(1, usize::MAX), 1);
+        assert_eq!(rows_at_once(1000, 1), BLOCK);
+    }
+
+    /// 300 images of 8 x 8 noise.
+    fn noise(folder: &std::path::Path) -> Dataset {
+        let (samples, side) = (300u32, 8u32);
+        let header = |shape: &[u32]| {
+            let mut bytes = vec![0, 0, 8, shape.len() as u8];
+            bytes.extend(shape.iter().flat_map(|side| side.to_be_bytes()));
+            bytes
+        };
+        let mut images = header(&[samples, side, side]);
+        images.extend((0..samples * side * side).map(|i| (i * 7919 % 251) as u8));
+        let mut labels = header(&[samples]);
+        labels.extend((0..samples).map(|i| (i * 31 % 7) as u8));
+        let paths = ["images", "labels"].map(|name| folder.join(name));
+        std::fs::write(&paths[0], images).unwrap();
+        std::fs::write(&paths[1], labels).unwrap();
+        let [images, labels] = paths;
+        let source = Source::Idx {
+            images,
+            labels: Some(labels),
+            class_names: None,
+        };
+        let cache = CacheDir::at(&folder.join("cache")).unwrap();
+        source.ensure(&cache, &mut |_| {}).unwrap();
+        Dataset::open(&source, &cache).unwrap()
+    }
+
+    #[test]
+    fn the_metrics_do_not_depend_on_the_rows_that_are_computed_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let set = noise(folder.path());
+        let indices: Vec<u32> = (0..set.len() as u32).rev().collect();
+        let layers: Vec<NamedLayer> = zoo::cnn(7);
+        let input = Dims {
+            height: 8,
+            width: 8,
+            channels: 1,
+        };
+        let metrics = |rows: usize| {
+            let mut model = Model::new(&layers, input, rows).unwrap();
+            let state = model.initial_state(1);
+            let plan = Plan::new(model.layout().chunks.clone(), 1, 1).unwrap();
+            let mut solo = Solo::new(plan).unwrap();
+            Evaluator::new(set.sample_len(), rows)
+                .run(
+                    &mut model,
+                    &state,
+                    (&set, &indices),
+                    &Normaliser::identity(1),
+                    &mut solo,
+                )
+                .unwrap()
+        };
+        let whole = metrics(BLOCK);
+        assert!(whole.loss.is_finite() && whole.loss > 0.0);
+        for rows in [1, 7, 100] {
+            assert_eq!(metrics(rows), whole, "{rows} rows at a time");
+        }
+    }
+}
