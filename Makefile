@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 LOCKSTEP := $(TARGET)/release/lockstep
 export LOCKSTEP_CACHE ?= $(CURDIR)/.cache
 
-.PHONY: help demo test test-fast bench-train clean release cargo components
+.PHONY: help demo test test-fast soak bench-train clean release cargo components
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -25,6 +25,9 @@ test: components ## Run every check: format, clippy, docs, unit and end-to-end t
 
 test-fast: cargo ## Run the unit tests only
 	@cargo test --workspace --lib --bins
+
+soak: cargo ## Kill workers and coordinators for minutes: the weights must not change
+	@cargo test -p lockstep --test soak -- --include-ignored --nocapture
 
 bench-train: release ## Compare with PyTorch, side by side (BENCH_ARGS="--rounds 5 --write-docs")
 	@command -v python3 > /dev/null || { echo "python3 is missing: the benchmark is written in it" >&2; exit 1; }

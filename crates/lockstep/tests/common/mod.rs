@@ -138,13 +138,7 @@ impl Place {
     pub(crate) fn start(&self, args: &[&str]) -> Running {
         let mut command = self.command(&[&["run", "job.toml", "--json"], args].concat());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let events = BufReader::new(child.stdout.take().unwrap());
-        Running {
-            child,
-            events,
-            last: Value::Null,
-        }
+        Running::new(command.spawn().unwrap())
     }
 
     /// The run folders in the store.
@@ -196,6 +190,16 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// A child whose standard output, which is piped, has events.
+    pub(crate) fn new(mut child: Child) -> Self {
+        let events = BufReader::new(child.stdout.take().unwrap());
+        Self {
+            child,
+            events,
+            last: Value::Null,
+        }
+    }
+
     /// Reads events until one of this kind comes, and returns it.
     pub(crate) fn wait_for(&mut self, kind: &str) -> Value {
         loop {

@@ -1,0 +1,190 @@
+//! Workers and the coordinator are killed again and again, at random and inside the update, and the
+//! weights are still those of a run that nothing happened to. `make soak` runs the long version.
+#![cfg(debug_assertions)]
+
+mod common;
+
+use common::{JOB, Place, Running, send};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant, SystemTime};
+
+/// The worker that kills itself inside the update, in each of its lives after so many chunks.
+const SUICIDE: u64 = 1;
+
+/// Random numbers; a failure says from which seed.
+struct Dice(u64);
+
+impl Dice {
+    fn new() -> Self {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let seed = now.unwrap().as_nanos() as u64 | 1;
+        eprintln!("seed {seed}");
+        Self(seed)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        // xorshift64
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+/// What was done to a run.
+#[derive(Debug, Default)]
+struct Harm {
+    /// Kills inside the update, of workers at random, and of the coordinator.
+    inside_the_update: usize,
+    workers: usize,
+    coordinators: usize,
+}
+
+impl Harm {
+    fn kills(&self) -> usize {
+        self.inside_the_update + self.workers + self.coordinators
+    }
+}
+
+/// Trains so many epochs while killing, and returns the result and what was done.
+fn train(place: &Place, epochs: u32, dice: &mut Dice) -> (Value, Harm) {
+    let mut harm = Harm::default();
+    let mut resume: Option<PathBuf> = None;
+    loop {
+        let epochs = epochs.to_string();
+        let mut args = vec!["run", "job.toml", "--json", "--epochs", &epochs];
+        if let Some(run) = &resume {
+            args.extend(["--resume", run.to_str().unwrap()]);
+        }
+        let points = ["update.before", "update.reduce", "update.publish"];
+        let point = points[dice.below(3) as usize];
+        let life = 60 + dice.below(120);
+        let mut command = place.command(&args);
+        let failpoint = format!("{point}@rank{SUICIDE}=kill@{life}");
+        command
+            .env("LOCKSTEP_FAILPOINTS", failpoint)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut run = Running::new(command.spawn().unwrap());
+        // The coordinator of this part dies after so many restarts, if the run lasts so long.
+        let last_restart = 4 + dice.below(8);
+        let mut pids = BTreeMap::new();
+        let mut killed = BTreeSet::new();
+        let mut restarts = 0;
+        let mut next_kill = Instant::now() + Duration::from_millis(100 + dice.below(300));
+        while let Some(event) = run.next() {
+            match event["event"].as_str().unwrap() {
+                "started" => resume = event["run_dir"].as_str().map(PathBuf::from),
+                "worker" => {
+                    let rank = event["rank"].as_u64().unwrap();
+                    let before = pids.insert(rank, event["pid"].as_i64().unwrap() as i32);
+                    let harmed = rank == SUICIDE || killed.remove(&rank);
+                    assert!(
+                        before.is_none() || harmed,
+                        "healthy worker {rank} was replaced"
+                    );
+                }
+                "restart" => {
+                    restarts += 1;
+                    let reason = event["reason"].as_str().unwrap();
+                    assert!(reason.contains("SIGKILL"), "{reason}");
+                    harm.inside_the_update +=
+                        usize::from(reason.starts_with(&format!("worker {SUICIDE} ")));
+                }
+                "progress" if restarts >= last_restart => {
+                    run.signal(Signal::KILL);
+                    harm.coordinators += 1;
+                    break;
+                }
+                "progress" | "epoch" if Instant::now() > next_kill && killed.is_empty() => {
+                    next_kill = Instant::now() + Duration::from_millis(100 + dice.below(300));
+                    let victim = [0, 2][dice.below(2) as usize];
+                    killed.insert(victim);
+                    harm.workers += 1;
+                    send(pids[&victim], Signal::KILL);
+                }
+                _ => (),
+            }
+        }
+        let (code, result, stderr) = run.finish();
+        place.assert_no_process_is_left();
+        if result["event"] == "result" {
+            assert_eq!(code, Some(0), "{stderr}");
+            return (result, harm);
+        }
+    }
+}
+
+/// All files of a run, by their paths in it.
+fn files(folder: &Path) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(inner) = folders.pop() {
+        for entry in fs::read_dir(inner).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => drop(found.insert(path.strip_prefix(folder).unwrap().to_owned())),
+            }
+        }
+    }
+    found
+}
+
+fn soak(epochs: u32, kills: usize, inside_the_update: usize) {
+    let place = Place::new();
+    let job = JOB.replace("workers = 2\nlanes = 2", "workers = 3\nlanes = 6");
+    let keys = "[checkpoint]\nevery = \"9 steps\"\n[recover]\nmax_restarts = 1000\n";
+    place.write_job(&(job + keys));
+    let undisturbed = place.train(&["--epochs", &epochs.to_string()]);
+    let (result, harm) = train(&place, epochs, &mut Dice::new());
+    eprintln!("{harm:?}");
+    assert_eq!(result["weights_sha256"], undisturbed["weights_sha256"]);
+    assert_eq!(result["metrics"], undisturbed["metrics"]);
+    assert!(harm.kills() >= kills, "{harm:?}");
+    assert!(harm.inside_the_update >= inside_the_update, "{harm:?}");
+    assert!(harm.coordinators > 0, "{harm:?}");
+
+    let folder = |result: &Value| PathBuf::from(result["run_dir"].as_str().unwrap());
+    let (harmed, whole) = (folder(&result), folder(&undisturbed));
+    // What each epoch came to is recorded once, and it came to the same.
+    let losses = |folder: &Path| -> Vec<(Value, Value, Value)> {
+        let text = fs::read_to_string(folder.join("metrics.jsonl")).unwrap();
+        let lines = text
+            .lines()
+            .map(|l| serde_json::from_str::<Value>(l).unwrap());
+        lines
+            .map(|l| {
+                (
+                    l["epoch"].clone(),
+                    l["step"].clone(),
+                    l["train_loss"].clone(),
+                )
+            })
+            .collect()
+    };
+    assert_eq!(losses(&harmed), losses(&whole));
+    assert_eq!(losses(&harmed).len(), epochs as usize);
+    // Checkpoints may be of other steps, but there is nothing else.
+    let stray = |path: &PathBuf| !path.starts_with("checkpoints") && !files(&whole).contains(path);
+    let strays: Vec<_> = files(&harmed).into_iter().filter(stray).collect();
+    assert_eq!(strays, [] as [PathBuf; 0]);
+    let kept = |folder: &Path| fs::read_dir(folder.join("checkpoints")).unwrap().count();
+    assert_eq!(kept(&harmed), kept(&whole));
+}
+
+#[test]
+fn a_dozen_kills_change_nothing() {
+    soak(60, 12, 6);
+}
+
+#[test]
+#[ignore = "takes minutes: make soak"]
+fn scores_of_kills_change_nothing() {
+    soak(500, 50, 20);
+}
