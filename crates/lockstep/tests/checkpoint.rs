@@ -372,8 +372,10 @@ fn a_fork_is_a_new_run_with_the_old_ones_weights() {
 #[test]
 fn a_full_disk_is_a_warning_while_training_goes_on_and_an_error_at_the_end() {
     let place = Place::new();
-    let whole = place.weights(&[]);
-    let every = ["--set", "checkpoint.every=1 step"];
+    // Long enough for the slowest of disks to say that it is full.
+    let long = ["--epochs", "60"];
+    let whole = place.weights(&long);
+    let every = [&long[..], &["--set", "checkpoint.every=1 step"]].concat();
     // The first one fails at its second part, all others are written.
     let (_, ran) = with_failpoints(&place, "checkpoint.before_part=error:28@2", &every);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
