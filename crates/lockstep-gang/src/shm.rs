@@ -148,9 +148,6 @@ impl ShmCollective {
 
     /// Why waiting for anything makes no sense any more, if so.
     fn check_abort(&self) -> Result<(), GangError> {
-        if self.abort.is_aborted() {
-            return Err(GangError::Aborted);
-        }
         let (generation, word) = unstamp(self.region.word(Layout::ABORT).load(Acquire));
         if generation == self.generation && word == CALLED_OFF {
             return Err(GangError::Aborted);
@@ -161,6 +158,9 @@ impl ShmCollective {
                 rank,
                 reason: "its process ended".to_owned(),
             });
+        }
+        if self.abort.is_aborted() {
+            return Err(GangError::Aborted);
         }
         self.check_generation()
     }

@@ -110,12 +110,6 @@ impl TrainError {
         }
     }
 
-    /// Whether this worker is healthy and can begin again: a peer was lost, or the generation was called
-    /// off.
-    pub fn is_called_off(&self) -> bool {
-        self.is_peer_lost() || matches!(self, Self::Gang(GangError::Aborted))
-    }
-
     /// Whether this is only the consequence of another worker's failure.
     pub fn is_peer_lost(&self) -> bool {
         matches!(self, Self::Gang(error) if error.is_peer_lost())

@@ -150,7 +150,7 @@ impl<'a> Trainer<'a> {
                 let subject = Subject {
                     input_shape: sets.train.shape(),
                     classes: sets.train.classes(),
-                    contract: contract(&job, &sets, json!(pretrained)),
+                    contract: contract(&job, sets, json!(pretrained)),
                 };
                 Checkpointer::writer(&run, &job.checkpoint, subject)?
             }
@@ -298,7 +298,7 @@ impl<'a> Trainer<'a> {
         // The next batch is made ready while the peers' parts are on their way.
         if !is_last {
             let program = &self.programs[usize::from(in_epoch + 2 == self.steps_per_epoch)];
-            self.batches.prepare(&self.sets, program, in_epoch + 1);
+            self.batches.prepare(self.sets, program, in_epoch + 1);
         }
         let epoch = self.position.epochs + 1;
         let end = StepEnd {
@@ -368,7 +368,7 @@ impl<'a> Trainer<'a> {
 
     fn prepare(&mut self, step: u64) {
         let program = &self.programs[usize::from(step + 1 == self.steps_per_epoch)];
-        self.batches.prepare(&self.sets, program, step);
+        self.batches.prepare(self.sets, program, step);
     }
 
     /// The sum over all lanes of the epoch so far, in the order of the lanes, the same on every rank.
@@ -411,9 +411,9 @@ impl<'a> Trainer<'a> {
         let samples = (self.sets.val_set(), &self.sets.val_indices[..]);
         let (state, collective) = (&self.replica.state, &mut *self.replica.collective);
         let normaliser = &self.sets.normaliser;
-        let metrics =
-            self.evaluator
-                .run(&mut self.model, state, samples, normaliser, collective)?;
+        let metrics = self
+            .evaluator
+            .run(self.model, state, samples, normaliser, collective)?;
         self.finite(metrics).map(Some)
     }
 
@@ -425,9 +425,9 @@ impl<'a> Trainer<'a> {
         let state = state.unwrap_or(&self.replica.state);
         let (samples, collective) = ((set, &self.test_indices[..]), &mut *self.replica.collective);
         let normaliser = &self.sets.normaliser;
-        let metrics =
-            self.evaluator
-                .run(&mut self.model, state, samples, normaliser, collective)?;
+        let metrics = self
+            .evaluator
+            .run(self.model, state, samples, normaliser, collective)?;
         self.finite(metrics).map(Some)
     }
 
@@ -459,14 +459,7 @@ impl<'a> Trainer<'a> {
             .map_or(&self.replica.state[..], |best| &best.state[..]);
         let sha256 = weights::sha256(state);
         if self.rank == 0 {
-            weights::write_model(
-                &self.run,
-                &self.job,
-                &self.sets,
-                &self.model,
-                state,
-                &sha256,
-            )?;
+            weights::write_model(&self.run, &self.job, self.sets, self.model, state, &sha256)?;
         }
         self.best = best;
         if self.job.checkpoint.every != Every::None {
@@ -482,7 +475,7 @@ impl<'a> Trainer<'a> {
         let sha256 = weights::sha256(&self.replica.state);
         if self.rank == 0 {
             let (sets, state) = (&self.sets, &self.replica.state);
-            weights::write_model(&self.run, &self.job, sets, &self.model, state, &sha256)?;
+            weights::write_model(&self.run, &self.job, sets, self.model, state, &sha256)?;
         }
         self.replica.collective.barrier()?;
         // The weights are of the middle of an epoch: no metrics are of them, and no epoch is theirs.

@@ -50,7 +50,7 @@ pub fn run(link: Link, secret: &Secret, listener: Option<TcpListener>) -> Result
         match outcome {
             Ok(finished) => reporter.send(&FromWorker::Finished(finished))?,
             Err((error, step)) => {
-                let stopped = error.is_called_off();
+                let stopped = error.is_peer_lost();
                 // The coordinator may be what was lost; then there is nobody to tell.
                 let told = reporter.send(&FromWorker::Failed {
                     error: error.to_string(),

@@ -143,16 +143,16 @@ fn a_gang_whose_workers_cannot_be_replaced_goes_on_with_fewer() {
 fn a_run_gives_up_after_so_many_restarts_and_says_why() {
     let place = Place::new();
     let mut run = place.start_long_run(&[]);
-    let mut code = None;
+    let mut victim = None;
     while let Some(event) = run.next() {
         if event["event"] == "worker" && event["rank"] == 1 {
             let pid = event["pid"].as_i64().unwrap() as i32;
-            code = Some(pid);
+            victim = Some(pid);
         }
-        if event["event"] == "epoch" || event["event"] == "restart" {
-            if let Some(pid) = code.take() {
-                send(pid, Signal::KILL);
-            }
+        if (event["event"] == "epoch" || event["event"] == "restart")
+            && let Some(pid) = victim.take()
+        {
+            send(pid, Signal::KILL);
         }
     }
     let (code, result, _) = run.finish();

@@ -381,7 +381,10 @@ impl Supervisor<'_> {
 
     fn call_off(&mut self) {
         self.losses.began();
-        self.muster.call_off(None);
+        // One that died was named when its process ended.
+        if !self.members.iter().any(Member::has_ended) {
+            self.muster.call_off(None);
+        }
         let generation = self.roll.generation();
         for seat in 0..self.members.len() {
             if self.roll.place(seat) == Place::Working {
