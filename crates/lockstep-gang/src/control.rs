@@ -22,7 +22,8 @@ impl ShmControl {
     /// Prepares `segment` for a gang that follows `plan`, before the first worker joins. Preparing it
     /// again with a later generation shuts out all workers of the generations before: they find it
     /// out before their next write. One that was stopped in the midst of a write would finish that
-    /// one when it wakes up, so the process of a worker that is replaced must have ended before.
+    /// one when it wakes up, so the process of a worker that is replaced must have ended before, and
+    /// the others must have stopped working. The plan may be another one, of fewer workers.
     ///
     /// # Errors
     /// [`GangError::Mismatch`] when the segment is too small for the plan, [`GangError::Replaced`]
@@ -36,6 +37,11 @@ impl ShmControl {
                 mine: generation,
                 current,
             });
+        }
+        // Another plan has its stamps in other places, where the generation before may have left
+        // anything: numbers that would pass for stamps.
+        for word in (Layout::ABORT..layout.words()).step_by(8) {
+            region.word(word).store(0, Relaxed);
         }
         region
             .word(Layout::GENERATION)

@@ -91,6 +91,30 @@ fn a_worker_of_a_generation_that_was_replaced_can_write_nothing() {
 }
 
 #[test]
+fn a_later_generation_may_have_fewer_workers() {
+    let workers = [4, 3, 2];
+    let plans = workers.map(|workers| plan(4).for_workers(workers).unwrap());
+    let bytes = plans.iter().map(ShmCollective::bytes_needed).max().unwrap();
+    let segment = Segment::create(bytes).unwrap();
+    let expected = reference(7, 5, 4, plans[0].len());
+    for (generation, plan) in (1..).zip(&plans) {
+        ShmControl::new(&segment, plan, generation).unwrap();
+        let join = |rank| {
+            let joined = ShmCollective::join(&segment, plan.clone(), rank, generation, PATIENCE);
+            Box::new(joined.unwrap()) as Box<dyn Collective>
+        };
+        let gang = (0..plan.workers()).map(join).collect();
+        let ends = all_ranks(gang, |mut rank| {
+            // Numbers where others have stamps.
+            let mut all = vec![0.0; 300 * plan.workers()];
+            rank.all_gather(&[f64::MAX; 300], &mut all).unwrap();
+            train(rank.as_mut(), 7, 5).unwrap()
+        });
+        assert!(ends.iter().all(|end| *end == expected), "{plan:?}");
+    }
+}
+
+#[test]
 fn a_segment_that_is_too_small_or_for_another_plan_is_refused() {
     let plan = plan(2);
     let small = Segment::create(100).unwrap();
