@@ -29,6 +29,9 @@ pub struct Assignment {
     /// SHA-256 of the file of weights to begin with, as it was when the job was checked.
     #[serde(default)]
     pub pretrained: Option<String>,
+    /// Steps after which the run stops by itself, as if asked to.
+    #[serde(default)]
+    pub max_steps: Option<u64>,
     /// How many steps were done when the generation before was lost: until then, work is repeated.
     #[serde(default)]
     pub catch_up: u64,

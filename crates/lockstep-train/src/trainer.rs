@@ -64,6 +64,8 @@ pub(crate) struct Trainer<'a> {
     position: Position,
     /// The step that the generation before was lost in.
     catch_up: u64,
+    /// Steps after which the run stops by itself.
+    max_steps: Option<u64>,
     best: Option<Best>,
     /// What each epoch came to, a JSON object a line; rank 0's alone.
     history: String,
@@ -168,6 +170,7 @@ impl<'a> Trainer<'a> {
             steps_per_epoch,
             optimizer,
             programs,
+            max_steps: assignment.max_steps,
             catch_up: assignment.catch_up.max(position.step),
             position,
             best,
@@ -306,7 +309,9 @@ impl<'a> Trainer<'a> {
             epoch: is_last.then_some(epoch),
             last: is_last && epoch == self.job.train.epochs,
         };
-        let vote = self.checkpoints.vote(stop.load(Ordering::Relaxed), end);
+        let enough = self.max_steps.is_some_and(|most| end.step >= most);
+        let stop = enough || stop.load(Ordering::Relaxed);
+        let vote = self.checkpoints.vote(stop, end);
         let vote = Vote::from(self.replica.finish(&plan, vote as u64)?);
         self.position.step += 1;
         self.position.step_in_epoch += 1;

@@ -78,6 +78,10 @@ pub(crate) struct RunArgs {
     /// Begin a new run with the weights of the one that --resume means; the job may be another
     #[arg(long, requires = "resume")]
     pub(crate) fork: bool,
+    /// Train 300 steps twice, on two numbers of workers where the lanes allow it, and compare the
+    /// weights; keeps nothing
+    #[arg(long, conflicts_with_all = ["resume", "dry_run"])]
+    pub(crate) verify_determinism: bool,
     /// Print events as JSON, one object a line; the last is the result
     #[arg(long)]
     pub(crate) json: bool,

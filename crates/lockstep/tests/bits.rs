@@ -121,3 +121,11 @@ fn another_seed_and_another_number_of_lanes_give_other_weights() {
     assert_ne!(place.weights(&["--set", "train.seed=1"]), weights);
     assert_ne!(place.weights(&["--set", "train.lanes=3"]), weights);
 }
+
+#[test]
+fn eight_lanes_give_the_same_weights_on_one_to_eight_workers() {
+    let always = ["--set", "train.lanes=8"];
+    let workers = ["1", "2", "3", "4", "5", "8"].map(|workers| ["--workers", workers]);
+    let workers = workers.each_ref().map(|args| &args[..]);
+    assert_same_weights(&Place::new(), &always, &workers);
+}

@@ -100,3 +100,15 @@ fn wrong_usage_exits_with_2_and_a_worker_is_not_started_by_hand() {
     assert_eq!(ran.code, Some(1));
     assert!(ran.stderr.contains("lockstep run"), "{}", ran.stderr);
 }
+
+#[test]
+fn determinism_is_verified_on_two_numbers_of_workers_and_nothing_is_kept() {
+    let place = Place::new();
+    let ran = place.run(&["run", "job.toml", "--epochs", "20", "--verify-determinism"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let hashes: Vec<_> = ran.stdout.lines().map(|line| &line[..64]).collect();
+    assert_eq!(hashes.len(), 2, "{}", ran.stdout);
+    assert_eq!(hashes[0], hashes[1]);
+    assert!(ran.stdout.contains("on 2 workers") && ran.stdout.contains("on 1 worker\n"));
+    assert!(place.runs().is_empty());
+}

@@ -38,6 +38,7 @@ fn request(place: &Place, worker_exe: PathBuf) -> RunRequest {
         started_at: Instant::now(),
         resume: None,
         fork: false,
+        max_steps: None,
         stop: StopFlag::new(),
         cache: CacheDir::at(&place.path("cache")).unwrap(),
         worker_exe,

@@ -97,6 +97,24 @@ fn two_hundred_steps_give_the_same_weights_again_on_any_workers_and_instruction_
 }
 
 #[test]
+fn eight_lanes_give_the_same_weights_on_one_to_eight_workers() {
+    let place = place();
+    let eight = [
+        "--set",
+        "train.lanes=8",
+        "--set",
+        "train.batch=33",
+        "--epochs",
+        "8",
+    ];
+    let train = |workers| place.weights(&[&eight[..], &["--workers", workers]].concat());
+    let one = train("1");
+    for workers in ["2", "3", "4", "5", "8"] {
+        assert_eq!(train(workers), one, "{workers} workers");
+    }
+}
+
+#[test]
 fn a_cnn_and_a_resnet_give_the_same_weights_on_any_workers() {
     let place = place();
     for model in [

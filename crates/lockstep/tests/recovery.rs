@@ -114,6 +114,7 @@ fn a_gang_whose_workers_cannot_be_replaced_goes_on_with_fewer() {
         started_at: Instant::now(),
         resume: None,
         fork: false,
+        max_steps: None,
         stop: StopFlag::new(),
         cache: CacheDir::at(&place.path("cache")).unwrap(),
         worker_exe: exe.clone(),

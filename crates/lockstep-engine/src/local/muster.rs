@@ -47,6 +47,8 @@ pub(super) struct Muster<'a> {
     pub(super) plan: &'a Plan,
     /// SHA-256 of the file of weights to begin with.
     pretrained: Option<String>,
+    /// Steps after which the run stops by itself.
+    max_steps: Option<u64>,
     pub(super) door: SocketAddr,
     pub(super) secret: &'a Secret,
     pub(super) notices: SyncSender<Notice>,
@@ -69,6 +71,7 @@ impl<'a> Muster<'a> {
         worker_exe: &'a Path,
         plan: &'a Plan,
         pretrained: Option<String>,
+        max_steps: Option<u64>,
         min_workers: usize,
         door: SocketAddr,
         secret: &'a Secret,
@@ -92,6 +95,7 @@ impl<'a> Muster<'a> {
             worker_exe,
             plan,
             pretrained,
+            max_steps,
             door,
             secret,
             notices,
@@ -154,6 +158,7 @@ impl<'a> Muster<'a> {
             },
             resume: begin.resume.clone(),
             pretrained: self.pretrained.clone(),
+            max_steps: self.max_steps,
             catch_up: begin.catch_up,
         };
         Ok(begin.seats.iter().enumerate().map(assignment).collect())

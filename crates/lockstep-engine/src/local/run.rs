@@ -33,6 +33,8 @@ pub struct RunRequest {
     pub resume: Option<PathBuf>,
     /// Whether a new run shall begin with that one's weights instead.
     pub fork: bool,
+    /// Stop after so many steps, as if asked to.
+    pub max_steps: Option<u64>,
     /// Raised by whoever wants the run to end early.
     pub stop: StopFlag,
     /// Where decoded data is kept; the workers use the same.
@@ -150,6 +152,7 @@ fn run_gang(
         &request.worker_exe,
         &prepared.plan,
         pretrained,
+        request.max_steps,
         job.recover.min_workers,
         door.address(),
         &secret,

@@ -99,7 +99,7 @@ impl Layer for Residual {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::check_layer;
+    use super::super::check::{Definition, check_layer};
     use super::*;
     use crate::build::Builder;
     use crate::dims::Dims;
@@ -116,11 +116,7 @@ mod tests {
         ((0..out).map(sum).collect(), rest)
     }
 
-    fn check(
-        body: Vec<LayerSpec>,
-        shortcut: Vec<LayerSpec>,
-        row: &dyn Fn(&[f64], &[f64]) -> Vec<f64>,
-    ) {
+    fn check(body: Vec<LayerSpec>, shortcut: Vec<LayerSpec>, row: &Definition<'_>) {
         const ROWS: usize = 4;
         let mut builder = Builder::new(ROWS);
         let input = Dims::vector(3);

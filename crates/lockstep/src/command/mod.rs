@@ -6,6 +6,7 @@ mod dry_run;
 pub(crate) mod init;
 pub(crate) mod job;
 pub(crate) mod run;
+mod verify;
 pub(crate) mod worker;
 
 use std::io::{self, Write};

@@ -1,6 +1,6 @@
 //! `lockstep run`: trains a job.
 
-use super::{BROKEN_PIPE, dry_run, is_broken_pipe};
+use super::{BROKEN_PIPE, dry_run, is_broken_pipe, verify};
 use crate::args::RunArgs;
 use crate::signals::{self, INTERRUPTED};
 use crate::view::{Json, Options, Plain, Terminal, View, shell};
@@ -19,6 +19,9 @@ pub(crate) fn run(args: &RunArgs, started_at: Instant) -> anyhow::Result<ExitCod
     if args.dry_run {
         let plan = || dry_run::run(&args.job.load()?, args.json);
         return ending_with_a_result(args, started_at, plan());
+    }
+    if args.verify_determinism {
+        return verify::run(args);
     }
     let request = ending_with_a_result(args, started_at, request(args, started_at))?;
     let stop = request.stop.clone();
@@ -62,6 +65,7 @@ fn request(args: &RunArgs, started_at: Instant) -> anyhow::Result<RunRequest> {
     Ok(RunRequest {
         resume,
         fork: args.fork,
+        max_steps: None,
         job,
         started_at,
         stop,

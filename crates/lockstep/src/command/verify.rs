@@ -1,0 +1,101 @@
+//! `lockstep run --verify-determinism`: trains some steps twice and compares the weights.
+
+use super::print;
+use crate::args::RunArgs;
+use crate::signals::{self, INTERRUPTED};
+use crate::view::plural;
+use anyhow::{Context, bail};
+use lockstep_engine::local::{self, RunRequest};
+use lockstep_engine::{Stop, StopFlag};
+use lockstep_job::{Every, Job};
+use lockstep_store::CacheDir;
+use lockstep_train::event::{Event, Status};
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Enough that a difference in any bit has spread to all weights.
+const STEPS: u64 = 300;
+
+/// A store that is gone when this is dropped.
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed is in the folder for temporary files.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    let mut job = args.job.load()?;
+    let scratch = Scratch(std::env::temp_dir().join(format!("lockstep-{}", std::process::id())));
+    job.run.store = scratch.0.clone();
+    job.checkpoint.every = Every::None;
+    let stop = StopFlag::new();
+    signals::obey(stop.clone())?;
+    let workers = job.train.workers;
+    // Another number of workers where the lanes allow it: that must not matter either.
+    let other = if workers > 1 {
+        1
+    } else {
+        job.train.lanes.min(2)
+    };
+    let mut hashes = Vec::new();
+    for workers in [workers, other] {
+        job.train.workers = workers;
+        let Some(hash) = train(&job, &stop)? else {
+            return Ok(ExitCode::from(INTERRUPTED));
+        };
+        if !args.json {
+            let on = plural(workers, "worker");
+            print(format!("{hash}  {STEPS} steps on {on}\n"))?;
+        }
+        hashes.push(hash);
+    }
+    let same = hashes[0] == hashes[1];
+    if args.json {
+        let verified = serde_json::json!({
+            "event": "verified", "same": same, "steps": STEPS, "workers": [workers, other],
+            "weights_sha256": hashes,
+        });
+        print(format!("{verified}\n"))?;
+    }
+    match same {
+        true => Ok(ExitCode::SUCCESS),
+        false => bail!(
+            "the weights differ: {} on {}, {} on {}; this is a bug",
+            hashes[0],
+            plural(workers, "worker"),
+            hashes[1],
+            plural(other, "worker")
+        ),
+    }
+}
+
+/// The hash of the weights after some steps, or nothing when a stop was asked for.
+fn train(job: &Job, stop: &StopFlag) -> anyhow::Result<Option<String>> {
+    let request = RunRequest {
+        job: job.clone(),
+        started_at: Instant::now(),
+        resume: None,
+        fork: false,
+        max_steps: Some(STEPS),
+        stop: stop.clone(),
+        cache: CacheDir::locate()?,
+        worker_exe: std::env::current_exe().context("cannot find this program's own file")?,
+    };
+    let result = local::run(request, &mut |event| match event {
+        Event::Warning { message } => eprintln!("warning: {message}"),
+        Event::Restart(restart) => eprintln!("warning: {}", restart.reason),
+        _ => (),
+    })?;
+    if stop.get() != Stop::No {
+        return Ok(None);
+    }
+    match (result.status, result.weights_sha256) {
+        (Status::Succeeded | Status::Interrupted, Some(hash)) => Ok(Some(hash)),
+        _ => bail!(result.error.unwrap_or_else(|| "training failed".to_owned())),
+    }
+}
