@@ -4,6 +4,7 @@
 //! column for every output channel. Its gradient is handed out in chunks of whole rows.
 
 mod direct;
+mod tiles;
 mod transform;
 mod winograd;
 

@@ -113,3 +113,73 @@ fn a_large_kernel_is_cut_into_chunks_of_whole_rows() {
     assert_eq!(layout.chunks.len(), 180usize.div_ceil(16));
     assert_eq!(layout.chunks.last().unwrap().len(), 4 * 1000 + 1000);
 }
+
+/// The largest difference, measured by the largest number.
+fn error(ours: &[f32], theirs: &[f32]) -> f32 {
+    let largest = |x: &mut dyn Iterator<Item = f32>| x.map(f32::abs).fold(0.0, f32::max);
+    let differences = ours.iter().zip(theirs).map(|(a, b)| a - b);
+    largest(&mut differences.into_iter()) / largest(&mut theirs.iter().copied())
+}
+
+#[test]
+fn winograds_method_loses_little_against_the_direct_one() {
+    /// Single precision itself is 6e-8.
+    const ALLOWED: f32 = 2e-5;
+    let input = Dims {
+        height: 14,
+        width: 13,
+        channels: 64,
+    };
+    let output = Dims {
+        channels: 48,
+        ..input
+    };
+    let window = Window {
+        kernel: [3, 3],
+        stride: [1, 1],
+        padding: [1, 1],
+    };
+    let images = 4;
+    let numbers = |seed, len| {
+        let mut stream = lockstep_random::Stream::new(seed, 0);
+        (0..len)
+            .map(|_| stream.unit_f32() - 0.5)
+            .collect::<Vec<f32>>()
+    };
+    let weight = numbers(1, 9 * 64 * 48);
+    let (x, dy) = (
+        numbers(2, images * input.len()),
+        numbers(3, images * output.len()),
+    );
+    let mut layout = Layout::default();
+    let layer = Conv2d::new("c", input, output, window, false, &mut layout);
+    let Method::Winograd(winograd) = &layer.method else {
+        panic!("Winograd's method suits {window:?}");
+    };
+    let direct = Direct::new(input, output, window);
+    let room = winograd.scratch(images).max(direct.scratch(images));
+    let mut scratch = vec![f32::NAN; room];
+
+    let (mut ours, mut theirs) = (dy.clone(), dy.clone());
+    winograd.forward(&weight, None, &x, &mut ours, &mut scratch);
+    direct.forward(&weight, None, &x, &mut theirs, &mut scratch);
+    let forward = error(&ours, &theirs);
+
+    let (mut ours, mut theirs) = (x.clone(), x.clone());
+    winograd.input_gradient(&weight, &dy, &mut ours, &mut scratch);
+    direct.input_gradient(&weight, &dy, &mut theirs, &mut scratch);
+    let input_gradient = error(&ours, &theirs);
+
+    let (mut ours, mut theirs) = (weight.clone(), weight.clone());
+    winograd
+        .weight_gradient(&x, &dy, &mut scratch)
+        .fill(0..9 * 64, &mut ours);
+    direct
+        .weight_gradient(&x, &dy, &mut scratch)
+        .fill(0..9 * 64, &mut theirs);
+    let weight_gradient = error(&ours, &theirs);
+
+    let found = [forward, input_gradient, weight_gradient];
+    println!("errors {found:?}");
+    assert!(found.iter().all(|&error| error < ALLOWED), "{found:?}");
+}

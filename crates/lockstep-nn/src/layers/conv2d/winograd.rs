@@ -7,11 +7,9 @@
 
 use super::super::linear::transpose;
 use super::super::{carve, carved};
-use super::transform::{
-    OfOutputGradients, OfOutputs, OfPixels, OfWeightGradients, OfWeights, gather, spread, square,
-};
+use super::tiles::{OutputGradients, Outputs, Pixels, Tiling, WeightGradients, Weights};
 use crate::dims::Dims;
-use crate::gemm::{Into, Kernel, Left, Vector, dispatch, gemm};
+use crate::gemm::{Into, Left, dispatch, gemm};
 use std::ops::Range;
 
 /// Places of a tile.
@@ -20,26 +18,17 @@ const PLANES: usize = 36;
 /// Numbers of a block of transformed tiles that stay in the second-level cache.
 const BLOCK: usize = 320 * 1024;
 
+/// Tiles below which the weights would be read again too often.
+const MIN_TILES: usize = 64;
+
 /// Channels come in groups of so many: the widest vector.
 const GROUP: usize = 16;
-
-/// The place of a pixel that no image has.
-const OUTSIDE: usize = usize::MAX;
 
 /// A convolution of whole groups of channels.
 pub(super) struct Winograd {
     input: Dims,
     output: Dims,
     padding: [usize; 2],
-}
-
-/// An image and how tiles lie on it: tile `(i, j)` begins at pixel `(4 i - top, 4 j - left)`.
-#[derive(Clone, Copy)]
-struct Tiling {
-    image: Dims,
-    /// Tiles from top to bottom and from left to right.
-    tiles: [usize; 2],
-    margin: [usize; 2],
 }
 
 impl Winograd {
@@ -179,80 +168,15 @@ impl WeightGradient<'_> {
 
 /// How many of `count` tiles are transformed at a time, for so many channels in all.
 fn block(channels: usize, count: usize) -> usize {
-    (BLOCK / (PLANES * channels)).max(24).min(count.max(1))
+    (BLOCK / (PLANES * channels))
+        .max(MIN_TILES)
+        .min(count.max(1))
 }
 
 /// Numbers from one plane of a block to the next. Planes that are a power of two apart would get in each
 /// other's way in the cache.
 fn plane(tiles: usize, channels: usize) -> usize {
     tiles * channels + GROUP
-}
-
-impl Tiling {
-    /// The tiles that cover an image.
-    fn new(image: Dims) -> Self {
-        Self {
-            image,
-            tiles: [image.height.div_ceil(4), image.width.div_ceil(4)],
-            margin: [0, 0],
-        }
-    }
-
-    /// The same tiles on an image that has a margin.
-    fn under(self, image: Dims, margin: [usize; 2]) -> Self {
-        Self {
-            image,
-            margin,
-            ..self
-        }
-    }
-
-    /// Tiles of an image.
-    fn count(self) -> usize {
-        self.tiles[0] * self.tiles[1]
-    }
-
-    /// Where the pixels of a tile lie, the first image's first; [`OUTSIDE`] of their image.
-    #[inline(always)]
-    fn places<const N: usize>(self, tile: usize) -> [[usize; N]; N] {
-        let (image, tile) = (tile / self.count(), tile % self.count());
-        let (top, left) = (4 * (tile / self.tiles[1]), 4 * (tile % self.tiles[1]));
-        let Dims {
-            height,
-            width,
-            channels,
-        } = self.image;
-        let mut places = [[OUTSIDE; N]; N];
-        for (i, places) in places.iter_mut().enumerate() {
-            // Before the first row is after the last, too.
-            let row = (top + i).wrapping_sub(self.margin[0]);
-            for (j, place) in places.iter_mut().enumerate() {
-                let column = (left + j).wrapping_sub(self.margin[1]);
-                if row < height && column < width {
-                    *place = ((image * height + row) * width + column) * channels;
-                }
-            }
-        }
-        places
-    }
-
-    /// Channels of a tile's pixels from `channel` on, zeros outside.
-    #[inline(always)]
-    fn read<V: Vector, const N: usize>(
-        from: &[f32],
-        places: &[[usize; N]; N],
-        channel: usize,
-    ) -> [[V; N]; N] {
-        let mut tile = [[V::zero(); N]; N];
-        for i in 0..N {
-            for j in 0..N {
-                if places[i][j] != OUTSIDE {
-                    tile[i][j] = V::read(&from[places[i][j] + channel..]);
-                }
-            }
-        }
-        tile
-    }
 }
 
 /// Convolves images, whose tiles lie as in `from`, into the tiles of `to`.
@@ -297,128 +221,5 @@ fn convolve(
             bias,
             to: y,
         });
-    }
-}
-
-/// Transforms weights.
-struct Weights<'a> {
-    from: &'a [f32],
-    /// Numbers of each plane.
-    size: usize,
-    to: &'a mut [f32],
-}
-
-impl Kernel for Weights<'_> {
-    #[inline(always)]
-    fn run<V: Vector>(self) {
-        for at in (0..self.size).step_by(V::LANES) {
-            let w = gather::<V, 3>(&self.from[at..], self.size);
-            spread(
-                square::<V, OfWeights, 3, 6>(w),
-                &mut self.to[at..],
-                self.size,
-            );
-        }
-    }
-}
-
-/// Transforms the planes of a weight gradient where they lie; the first nine hold it then.
-struct WeightGradients<'a> {
-    planes: &'a mut [f32],
-    size: usize,
-}
-
-impl Kernel for WeightGradients<'_> {
-    #[inline(always)]
-    fn run<V: Vector>(self) {
-        for at in (0..self.size).step_by(V::LANES) {
-            let u = gather::<V, 6>(&self.planes[at..], self.size);
-            let w = square::<V, OfWeightGradients, 6, 3>(u);
-            spread(w, &mut self.planes[at..], self.size);
-        }
-    }
-}
-
-/// Transforms the pixels under a range of tiles.
-struct Pixels<'a> {
-    from: &'a [f32],
-    tiling: Tiling,
-    range: Range<usize>,
-    plane: usize,
-    to: &'a mut [f32],
-}
-
-impl Kernel for Pixels<'_> {
-    #[inline(always)]
-    fn run<V: Vector>(self) {
-        let channels = self.tiling.image.channels;
-        for (tile, number) in self.range.enumerate() {
-            let places = self.tiling.places::<6>(number);
-            for channel in (0..channels).step_by(V::LANES) {
-                let x = Tiling::read::<V, 6>(self.from, &places, channel);
-                let to = &mut self.to[tile * channels + channel..];
-                spread(square::<V, OfPixels, 6, 6>(x), to, self.plane);
-            }
-        }
-    }
-}
-
-/// Transforms the output's gradient at a range of tiles.
-struct OutputGradients<'a> {
-    from: &'a [f32],
-    tiling: Tiling,
-    range: Range<usize>,
-    plane: usize,
-    to: &'a mut [f32],
-}
-
-impl Kernel for OutputGradients<'_> {
-    #[inline(always)]
-    fn run<V: Vector>(self) {
-        let channels = self.tiling.image.channels;
-        for (tile, number) in self.range.enumerate() {
-            let places = self.tiling.places::<4>(number);
-            for channel in (0..channels).step_by(V::LANES) {
-                let y = Tiling::read::<V, 4>(self.from, &places, channel);
-                let to = &mut self.to[tile * channels + channel..];
-                spread(square::<V, OfOutputGradients, 4, 6>(y), to, self.plane);
-            }
-        }
-    }
-}
-
-/// Transforms products to pixels of the output.
-struct Outputs<'a> {
-    from: &'a [f32],
-    plane: usize,
-    tiling: Tiling,
-    range: Range<usize>,
-    bias: Option<&'a [f32]>,
-    to: &'a mut [f32],
-}
-
-impl Kernel for Outputs<'_> {
-    #[inline(always)]
-    fn run<V: Vector>(self) {
-        let channels = self.tiling.image.channels;
-        for (tile, number) in self.range.enumerate() {
-            let places = self.tiling.places::<4>(number);
-            for channel in (0..channels).step_by(V::LANES) {
-                let from = &self.from[tile * channels + channel..];
-                let y = square::<V, OfOutputs, 6, 4>(gather(from, self.plane));
-                let bias = match self.bias {
-                    Some(bias) => V::read(&bias[channel..]),
-                    None => V::zero(),
-                };
-                for i in 0..4 {
-                    for j in 0..4 {
-                        if places[i][j] != OUTSIDE {
-                            let to = &mut self.to[places[i][j] + channel..];
-                            y[i][j].add(bias).write(to);
-                        }
-                    }
-                }
-            }
-        }
     }
 }
