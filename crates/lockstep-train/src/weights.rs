@@ -61,6 +61,7 @@ pub(crate) fn write_model(
     state: &[f32],
     sha256: &str,
 ) -> Result<(), TrainError> {
+    remove_leftovers(&run.weights());
     write_safetensors(&run.weights(), tensors(model, state), None)?;
     let card = Card {
         version: 1,
@@ -77,6 +78,21 @@ pub(crate) fn write_model(
         reason: error.to_string(),
     })?;
     Ok(write_atomic(&path, format!("{text}\n").as_bytes())?)
+}
+
+/// Removes what a worker that was killed while it wrote beside `file` has left. Only rank 0 writes there.
+fn remove_leftovers(file: &Path) {
+    let entries = file
+        .parent()
+        .and_then(|folder| std::fs::read_dir(folder).ok());
+    for entry in entries.into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with('.') && name.ends_with(".tmp") {
+            // It is only in the way of tidiness.
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// A model's tensors under their names, in their shapes and in PyTorch's order.

@@ -104,7 +104,7 @@ fn an_interrupted_run_goes_on_without_the_file_and_not_with_another_one() {
     run.signal(Signal::INT);
     let (code, _, stderr) = run.finish();
     assert_eq!(code, Some(130), "{stderr}");
-    let state = place.runs()[0].join("state.safetensors");
+    let state = place.runs()[0].join("metrics.jsonl");
     let before = fs::read(&state).unwrap();
     let resume = |more: &[&str]| {
         let args = ["run", "job.toml", "--resume", "--json", "--epochs"];
