@@ -1,0 +1,1 @@
+//! Pictures in, pixels out: decoders behind one door, and the transforms that models expect.

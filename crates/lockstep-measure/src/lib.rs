@@ -1,0 +1,1 @@
+//! How good a classifier is: precision, recall, F1, confusion, and pictures of it.

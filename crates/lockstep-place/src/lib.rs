@@ -1,0 +1,1 @@
+//! Files and folders by one name each, on this machine or in an object store.

@@ -1,0 +1,1 @@
+//! Tables of samples: Parquet in and out, CSV in.

@@ -1,0 +1,1 @@
+//! Named tensors in files: safetensors, and PyTorch's own.
