@@ -40,7 +40,7 @@ pub struct Job {
     #[serde(default)]
     pub recover: Recover,
     /// How places outside this machine are reached.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Storage::is_default")]
     pub storage: Storage,
 }
 

@@ -61,6 +61,10 @@ impl Default for Storage {
 }
 
 impl Storage {
+    pub(crate) fn is_default(&self) -> bool {
+        *self == Storage::default()
+    }
+
     pub(crate) fn read(mut section: Section<'_>) -> Option<Storage> {
         let default = Storage::default();
         let endpoint = section.maybe("endpoint", |field| web_address(&field));

@@ -422,6 +422,8 @@ fn rows_are_in_the_files_order_with_paths_that_can_be_set() {
         "data.test.split: test",
         "data.augment.crop_padding: 4",
         "data.augment.flip: false",
+        "data.max_bad: 0.01",
+        "data.memory: 1 GiB",
         "model.kind: stack",
         "model.layers[0]: { kind = \"relu\" }",
         "model.layers[1]: { kind = \"linear\", out = 2 }",

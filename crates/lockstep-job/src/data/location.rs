@@ -35,6 +35,11 @@ impl Location {
         Location(format!("{}/{name}", self.0.trim_end_matches('/')))
     }
 
+    /// The same place, its name without a `/` at the end.
+    pub(super) fn without_slash(self) -> Location {
+        Location(self.0.trim_end_matches('/').to_owned())
+    }
+
     /// Whether the name ends so, in any case.
     pub(super) fn has_extension(&self, extension: &str) -> bool {
         let suffix = self.0.rsplit_once('.').map(|(_, suffix)| suffix);

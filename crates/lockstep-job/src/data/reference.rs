@@ -316,9 +316,9 @@ impl DataRef {
                 }
                 Some(DataRef::Known { name, split })
             }
-            // A path loses its last `/` when it is made absolute.
+            // The `/` has said what it is.
             DataRef::Pictures { .. } => {
-                let folder = Location::read(field)?;
+                let folder = Location::read(field)?.without_slash();
                 Some(DataRef::Pictures { folder })
             }
             _ => Location::read(field).map(DataRef::by_name),
