@@ -396,7 +396,7 @@ fn layers_of_a_stack_get_pytorchs_defaults() {
     assert!(job.model.network.uses_batch_norm(), "inside the residual");
     let shown: Vec<String> = job.rows().into_iter().map(|(_, value)| value).collect();
     assert_eq!(
-        shown[4..9],
+        shown[6..11],
         [
             "{ kind = \"conv2d\", out = 8, kernel = 3, stride = 1, padding = 0, bias = true }",
             "{ kind = \"max-pool\", kernel = [2, 3], stride = [2, 3], padding = 0 }",
