@@ -69,6 +69,46 @@ pub enum EngineError {
         /// What the system said.
         source: io::Error,
     },
+    /// What the workers of numbered tasks need before the first one could not be had.
+    #[error("cannot {kind}: {error}")]
+    TaskSetup {
+        /// What the tasks are.
+        kind: String,
+        /// What the worker said.
+        error: String,
+    },
+    /// A task failed by itself: it would fail again.
+    #[error("cannot {kind}: task {task}: {error}")]
+    TaskFailed {
+        /// What the tasks are.
+        kind: String,
+        /// The task, counted from 0.
+        task: usize,
+        /// What the worker said.
+        error: String,
+    },
+    /// A task ended its worker as often as it may.
+    #[error("cannot {kind}: task {task} lost its worker {times} times; the last time, {reason}")]
+    TaskKills {
+        /// What the tasks are.
+        kind: String,
+        /// The task, counted from 0.
+        task: usize,
+        /// How often its worker ended.
+        times: usize,
+        /// How the last one ended.
+        reason: String,
+    },
+    /// More workers were lost than may be replaced.
+    #[error("cannot {kind}: {reason}; after {restarts} restarts no more were allowed")]
+    TaskRestarts {
+        /// What the tasks are.
+        kind: String,
+        /// How often a worker was replaced.
+        restarts: usize,
+        /// How the last one ended.
+        reason: String,
+    },
     /// The system refused something that supervision needs.
     #[error("cannot {what}: {source}")]
     System {

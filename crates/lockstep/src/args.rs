@@ -49,6 +49,9 @@ Examples:
     /// Be a worker of a gang; started by `run`, never by hand
     #[command(hide = true)]
     Worker,
+    /// Do numbered tasks; started by other commands, never by hand
+    #[command(hide = true)]
+    TaskWorker,
 }
 
 #[derive(Debug, Args)]

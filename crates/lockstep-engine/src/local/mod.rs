@@ -12,6 +12,7 @@
 //! | `lines`, `fold` | what workers write, as lines, identical ones folded |
 //! | `resume` | earlier runs: to go on with, or to begin a new one from |
 //! | `record` | logs, metrics and the result in the run's folder |
+//! | [`tasks`] | workers without a gang, which take numbered tasks |
 
 mod blame;
 mod crew;
@@ -28,5 +29,6 @@ mod roll;
 mod roll_model;
 mod run;
 mod supervisor;
+pub mod tasks;
 
 pub use run::{RunRequest, run};

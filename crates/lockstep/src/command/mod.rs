@@ -6,6 +6,7 @@ mod dry_run;
 pub(crate) mod init;
 pub(crate) mod job;
 pub(crate) mod run;
+pub(crate) mod task_worker;
 mod verify;
 pub(crate) mod worker;
 
