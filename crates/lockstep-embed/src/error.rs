@@ -55,7 +55,9 @@ pub enum EmbedError {
         path: String,
     },
     /// A folder without pictures.
-    #[error("{folder} holds no pictures (jpg, jpeg, png, webp, bmp) in folders named after their classes{hint}")]
+    #[error(
+        "{folder} holds no pictures (jpg, jpeg, png, webp, bmp) in folders named after their classes{hint}"
+    )]
     NoPictures {
         /// The folder.
         folder: String,

@@ -44,9 +44,15 @@ impl Inventory {
     /// When the folder cannot be listed, or holds no pictures in folders named after their classes.
     pub fn take(folder: &Place, seed: u64) -> Result<Inventory, EmbedError> {
         let entries = folder.list()?;
-        let mut pictures: Vec<Picture> = entries.iter().filter(|entry| is_picture(entry)).map(of).collect();
+        let mut pictures: Vec<Picture> = entries
+            .iter()
+            .filter(|entry| is_picture(entry))
+            .map(of)
+            .collect();
         if pictures.is_empty() {
-            let flat = entries.iter().find(|entry| !entry.path.contains('/') && has_extension(&entry.path));
+            let flat = entries
+                .iter()
+                .find(|entry| !entry.path.contains('/') && has_extension(&entry.path));
             return Err(EmbedError::NoPictures {
                 folder: folder.to_string(),
                 hint: match (flat, entries.len()) {
@@ -92,5 +98,9 @@ fn is_picture(entry: &Entry) -> bool {
 
 fn has_extension(path: &str) -> bool {
     let extension = path.rsplit_once('.').map(|(_, extension)| extension);
-    extension.is_some_and(|found| EXTENSIONS.iter().any(|known| known.eq_ignore_ascii_case(found)))
+    extension.is_some_and(|found| {
+        EXTENSIONS
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(found))
+    })
 }

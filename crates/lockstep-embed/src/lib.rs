@@ -14,15 +14,15 @@ mod error;
 mod inventory;
 mod model;
 mod part;
-mod recipe;
 mod reading;
+mod recipe;
 mod skipped;
 mod studio;
 
 pub use error::EmbedError;
 pub use inventory::{Inventory, Picture};
 pub use model::{Kind, Model};
-pub use part::{Finished, PartTask, find, part_name};
+pub use part::{Finished, PartTask, find, part_number};
 pub use recipe::Recipe;
 pub use skipped::{SKIPPED_FILE, Skipped, check_share, write_list};
 pub use studio::Studio;

@@ -67,7 +67,10 @@ impl Model {
         let kind = if has(CLIP_TENSOR) {
             let config = config_beside(path).map_err(of_model)?;
             hash.update(config.as_deref().unwrap_or_default());
-            let config = config.map_or_else(|| Ok(ClipConfig::default()), |text| ClipConfig::from_json(&text));
+            let config = config.map_or_else(
+                || Ok(ClipConfig::default()),
+                |text| ClipConfig::from_json(&text),
+            );
             Kind::Clip(config.map_err(refused(path))?)
         } else if has(LITE_TENSOR) {
             Kind::EfficientNetLite(lite_variant(&tensors))
@@ -80,12 +83,18 @@ impl Model {
         };
         let (side, resize, normalise, filter) = match &kind {
             Kind::Clip(config) => {
-                let scale = Normalise { mean: CLIP_MEAN, std: CLIP_STD };
+                let scale = Normalise {
+                    mean: CLIP_MEAN,
+                    std: CLIP_STD,
+                };
                 (config.image_size, config.image_size, scale, Filter::Bicubic)
             }
             Kind::EfficientNetLite(variant) => {
                 let side = lite_image_size(*variant).unwrap_or(224);
-                let scale = Normalise { mean: LITE_MEAN, std: LITE_STD };
+                let scale = Normalise {
+                    mean: LITE_MEAN,
+                    std: LITE_STD,
+                };
                 // Its pictures were cut out of ones that were larger by 32 pixels.
                 (side, side + 32, scale, Filter::Bicubic)
             }
@@ -94,7 +103,11 @@ impl Model {
         Ok(Model {
             path: path.to_owned(),
             kind,
-            sha256: hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect(),
+            sha256: hash
+                .finalize()
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect(),
             image_size: [pixels(side); 2],
             transform: Transform {
                 resize: Some(pixels(resize)),
@@ -118,13 +131,19 @@ impl Model {
                 reason,
             };
             if let Some(found) = self.tensors.shape(name).filter(|found| *found != shape) {
-                return Err(wrong(format!("its shape is {found:?}, and {shape:?} is needed")));
+                return Err(wrong(format!(
+                    "its shape is {found:?}, and {shape:?} is needed"
+                )));
             }
-            self.tensors.read(name).map_err(|error| wrong(error.to_string()))
+            self.tensors
+                .read(name)
+                .map_err(|error| wrong(error.to_string()))
         };
         match &self.kind {
             Kind::Clip(config) => Encoder::clip(config, &mut read, rows),
-            Kind::EfficientNetLite(variant) => Encoder::efficientnet_lite(*variant, &mut read, rows),
+            Kind::EfficientNetLite(variant) => {
+                Encoder::efficientnet_lite(*variant, &mut read, rows)
+            }
         }
         .map_err(refused(&self.path))
     }
@@ -147,7 +166,9 @@ fn config_beside(path: &Path) -> Result<Option<String>, String> {
     match std::fs::read_to_string(&file) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !folder => Ok(None),
-        Err(error) => Err(format!("config.json, which says how large the model is: {error}")),
+        Err(error) => Err(format!(
+            "config.json, which says how large the model is: {error}"
+        )),
     }
 }
 

@@ -61,10 +61,11 @@ impl PartTask {
         recipe: &Recipe,
         finished: &Finished,
     ) -> Result<Vec<(&'static str, String)>, EmbedError> {
-        let skipped = serde_json::to_string(&finished.skipped).map_err(|error| EmbedError::Part {
-            file: part_name(self.number),
-            reason: error.to_string(),
-        })?;
+        let skipped =
+            serde_json::to_string(&finished.skipped).map_err(|error| EmbedError::Part {
+                file: part_name(self.number),
+                reason: error.to_string(),
+            })?;
         Ok(vec![
             (FINGERPRINT, self.fingerprint.clone()),
             (MODEL, recipe.model_sha256.clone()),
@@ -75,8 +76,15 @@ impl PartTask {
 }
 
 /// The name of a part's file.
-pub fn part_name(number: usize) -> String {
+pub(crate) fn part_name(number: usize) -> String {
     format!("part-{number:05}.parquet")
+}
+
+/// The number of the part whose file has this name, if it is one.
+pub fn part_number(name: &str) -> Option<usize> {
+    let number = name.strip_prefix("part-")?.strip_suffix(".parquet")?;
+    let number = number.parse().ok()?;
+    (part_name(number) == name).then_some(number)
 }
 
 /// The finished part, if its file is there and was made from the same recipe and pictures.
@@ -93,11 +101,18 @@ pub fn find(task: &PartTask, store: &Place) -> Result<Option<Finished>, EmbedErr
         Err(TableError::Place(error)) => return Err(error.into()),
         Err(_) => return Ok(None),
     };
-    let value = |key: &str| found.iter().find(|(name, _)| name == key).map(|(_, value)| value);
+    let value = |key: &str| {
+        found
+            .iter()
+            .find(|(name, _)| name == key)
+            .map(|(_, value)| value)
+    };
     if value(FINGERPRINT) != Some(&task.fingerprint) {
         return Ok(None);
     }
     let rows = value(ROWS).and_then(|rows| rows.parse().ok());
     let skipped = value(SKIPPED).and_then(|list| serde_json::from_str(list).ok());
-    Ok(rows.zip(skipped).map(|(rows, skipped)| Finished { rows, skipped }))
+    Ok(rows
+        .zip(skipped)
+        .map(|(rows, skipped)| Finished { rows, skipped }))
 }

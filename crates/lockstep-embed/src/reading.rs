@@ -74,7 +74,10 @@ fn bunches(pictures: &[Picture], most: usize, room: u64) -> Vec<Range<usize>> {
 
 fn read_bunch(folder: &Place, pictures: &[Picture], room: u64) -> Result<Vec<Bytes>, EmbedError> {
     if folder.local().is_some() || pictures.len() == 1 {
-        return pictures.iter().map(|picture| read(folder, picture, room)).collect();
+        return pictures
+            .iter()
+            .map(|picture| read(folder, picture, room))
+            .collect();
     }
     thread::scope(|scope| {
         let share = pictures.len().div_ceil(AT_ONCE);
@@ -82,7 +85,9 @@ fn read_bunch(folder: &Place, pictures: &[Picture], room: u64) -> Result<Vec<Byt
             .chunks(share)
             .map(|some| {
                 scope.spawn(move || -> Result<Vec<Bytes>, EmbedError> {
-                    some.iter().map(|picture| read(folder, picture, room)).collect()
+                    some.iter()
+                        .map(|picture| read(folder, picture, room))
+                        .collect()
                 })
             })
             .collect();
@@ -132,9 +137,16 @@ mod tests {
 
     #[test]
     fn a_bunch_is_bounded_in_pictures_and_in_bytes() {
-        let sizes = |sizes: &[u64]| -> Vec<Picture> { sizes.iter().map(|&size| picture(size)).collect() };
-        assert_eq!(bunches(&sizes(&[1, 1, 1, 1, 1]), 2, 100), [0..2, 2..4, 4..5]);
-        assert_eq!(bunches(&sizes(&[60, 60, 30, 500, 1]), 9, 100), [0..1, 1..3, 3..4, 4..5]);
+        let sizes =
+            |sizes: &[u64]| -> Vec<Picture> { sizes.iter().map(|&size| picture(size)).collect() };
+        assert_eq!(
+            bunches(&sizes(&[1, 1, 1, 1, 1]), 2, 100),
+            [0..2, 2..4, 4..5]
+        );
+        assert_eq!(
+            bunches(&sizes(&[60, 60, 30, 500, 1]), 9, 100),
+            [0..1, 1..3, 3..4, 4..5]
+        );
         assert_eq!(bunches(&sizes(&[u64::MAX, u64::MAX]), 9, 100), [0..1, 1..2]);
     }
 }

@@ -1,7 +1,8 @@
 //! Where parts are made: an encoder, the buffers for a batch, and the folders they go between.
 
+use crate::part::part_name;
 use crate::reading::{Bunch, ahead};
-use crate::{EmbedError, Finished, Model, PartTask, Recipe, Skipped, part_name};
+use crate::{EmbedError, Finished, Model, PartTask, Recipe, Skipped};
 use lockstep_image::{Limits, Transformer};
 use lockstep_nn::encoder::Encoder;
 use lockstep_place::Place;
@@ -82,7 +83,10 @@ impl Studio {
             skipped: made.skipped,
         };
         let metadata = task.metadata(&self.recipe, &finished)?;
-        let metadata: Vec<_> = metadata.iter().map(|(key, value)| (*key, value.as_str())).collect();
+        let metadata: Vec<_> = metadata
+            .iter()
+            .map(|(key, value)| (*key, value.as_str()))
+            .collect();
         let part = Part {
             paths: &made.paths,
             labels: &made.labels,
@@ -120,7 +124,8 @@ impl Studio {
             }
         }
         let start = made.vectors.len();
-        made.vectors.resize(start + rows * self.encoder.width(), 0.0);
+        made.vectors
+            .resize(start + rows * self.encoder.width(), 0.0);
         self.encoder
             .encode(rows, &self.pixels[..rows * len], &mut made.vectors[start..]);
     }

@@ -1,5 +1,6 @@
 //! Why a run could not begin, or not be recorded.
 
+use lockstep_embed::EmbedError;
 use lockstep_gang::GangError;
 use lockstep_store::StoreError;
 use lockstep_train::TrainError;
@@ -16,6 +17,9 @@ pub enum EngineError {
     /// The job does not fit its data, or the data cannot be read.
     #[error(transparent)]
     Prepare(#[from] TrainError),
+    /// The pictures cannot be embedded.
+    #[error(transparent)]
+    Embed(#[from] EmbedError),
     /// The run's folder or a file in it cannot be written.
     #[error(transparent)]
     Store(#[from] StoreError),
