@@ -3,6 +3,7 @@
 pub(crate) mod completions;
 pub(crate) mod data;
 mod dry_run;
+pub(crate) mod embed;
 pub(crate) mod init;
 pub(crate) mod job;
 pub(crate) mod run;
