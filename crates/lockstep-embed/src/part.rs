@@ -101,12 +101,7 @@ pub fn find(task: &PartTask, store: &Place) -> Result<Option<Finished>, EmbedErr
         Err(TableError::Place(error)) => return Err(error.into()),
         Err(_) => return Ok(None),
     };
-    let value = |key: &str| {
-        found
-            .iter()
-            .find(|(name, _)| name == key)
-            .map(|(_, value)| value)
-    };
+    let value = |key: &str| found.get(key);
     if value(FINGERPRINT) != Some(&task.fingerprint) {
         return Ok(None);
     }
