@@ -1,1 +1,40 @@
-//! How good a classifier is: precision, recall, F1, confusion, and pictures of it.
+//! How good a classifier is: accuracy, precision, recall, F1, confusion, and pictures of it.
+//!
+//! A [`Tally`] takes in what was predicted, sample by sample, and becomes an [`Evaluation`]: plain data,
+//! which is JSON for programs, [text](Evaluation::table) for a terminal and an
+//! [SVG picture](Evaluation::svg) for people. Everything is computed from counts, so the order of the
+//! samples and who counted them do not matter.
+//!
+//! The numbers are those of scikit-learn with `zero_division=0`. In particular the macro averages are over
+//! the classes that occur, as right ones or as predicted ones, and the micro averages of precision, recall
+//! and F1 are all the accuracy.
+//!
+//! Samples whose class the model does not know cannot be predicted rightly, and are no fault of the model.
+//! They are counted by class in [`Evaluation::unseen`] and in nothing else.
+//!
+//! ```
+//! use lockstep_measure::{Outcome, Tally};
+//!
+//! let classes = ["cat".to_owned(), "dog".to_owned()];
+//! let mut tally = Tally::new(&classes);
+//! tally.add(&Outcome { row: 0, actual: 0, predicted: 0, probability: 0.9, in_top5: true });
+//! tally.add(&Outcome { row: 1, actual: 1, predicted: 0, probability: 0.6, in_top5: true });
+//! let evaluation = tally.finish(20, |row| Some(format!("photos/{row}.jpg")));
+//! assert_eq!(evaluation.summary.accuracy, 0.5);
+//! assert_eq!(evaluation.classes[0].scores.precision, 0.5);
+//! assert_eq!(evaluation.mistakes[0].path.as_deref(), Some("photos/1.jpg"));
+//! ```
+
+mod confusion;
+mod evaluation;
+mod mistakes;
+mod picture;
+mod scores;
+mod table;
+mod tally;
+
+pub use confusion::Confusion;
+pub use evaluation::{Evaluation, Summary, Unseen};
+pub use mistakes::Mistake;
+pub use scores::{ClassScores, Scores};
+pub use tally::{Outcome, Tally};
