@@ -1,0 +1,222 @@
+//! What can go wrong with a place: which one, what was tried, and what was said.
+//!
+//! No message holds a secret: places show themselves without queries and passwords, and of a server's
+//! answer only its code and its sentence are kept.
+
+use lockstep_store::StoreError;
+use std::io;
+use std::ops::Range;
+use thiserror::Error;
+
+/// The schemes that a place may have, for the messages.
+pub(crate) const SCHEMES: &str =
+    "a local path, file://, s3://, az://, abfs://, abfss://, gs://, http:// or https://";
+
+/// A place could not be used as asked.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum PlaceError {
+    /// The scheme is none that is known.
+    #[error("{place}: there is no scheme `{scheme}://`; use {SCHEMES}")]
+    Scheme {
+        /// The place as given, without secrets.
+        place: String,
+        /// What stood before `://`.
+        scheme: String,
+    },
+    /// The scheme is known, but this program was built without it.
+    #[error(
+        "{place}: this program was built without the feature `cloud`, so it opens local paths only"
+    )]
+    NotBuilt {
+        /// The place as given, without secrets.
+        place: String,
+    },
+    /// The place's own name is wrong.
+    #[error("{place}: {why}")]
+    Url {
+        /// The place as given, without secrets.
+        place: String,
+        /// What is wrong, and what would be right.
+        why: String,
+    },
+    /// A name does not lead to something within the place.
+    #[error(
+        "`{name}` names nothing within {place}: {why}; a name is made of parts between single slashes, like a/b.jpg"
+    )]
+    Name {
+        /// The place.
+        place: String,
+        /// The name within it.
+        name: String,
+        /// What is wrong with the name.
+        why: &'static str,
+    },
+    /// A key of [`Access`](crate::Access) or a variable of the environment makes no sense.
+    #[error("cannot reach {place}: {why}")]
+    Setting {
+        /// The place.
+        place: String,
+        /// Which key or variable, and what would be right. Never its value if that is secret.
+        why: String,
+    },
+    /// The file system refused.
+    #[error("cannot {doing} {place}: {source}")]
+    Io {
+        /// What was tried, as a verb.
+        doing: &'static str,
+        /// The path.
+        place: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A local file could not be written whole.
+    #[error(transparent)]
+    Write(#[from] StoreError),
+    /// There is no such file or object.
+    #[error("{place} does not exist")]
+    NotFound {
+        /// The place.
+        place: String,
+    },
+    /// There is no such bucket or container.
+    #[error("cannot {doing} {place}: there is no bucket `{bucket}` at {endpoint}")]
+    NoBucket {
+        /// What was tried, as a verb.
+        doing: &'static str,
+        /// The place.
+        place: String,
+        /// The bucket, or Azure's container.
+        bucket: String,
+        /// The server that was asked.
+        endpoint: String,
+    },
+    /// The store does not accept who asks, or does not allow it.
+    #[error("cannot {doing} {place}: the store refused with {said}; asked with {credentials}")]
+    Refused {
+        /// What was tried, as a verb.
+        doing: &'static str,
+        /// The place.
+        place: String,
+        /// The server's status and words.
+        said: String,
+        /// Which credentials were used and which variables were looked at; no secret.
+        credentials: String,
+    },
+    /// There are no credentials, and the machine has no role of its own.
+    #[error(
+        "cannot {doing} {place}: there are no credentials; {credentials}; set them, or `anonymous = true` for public data"
+    )]
+    NoCredentials {
+        /// What was tried, as a verb.
+        doing: &'static str,
+        /// The place.
+        place: String,
+        /// Which variables were looked at.
+        credentials: String,
+    },
+    /// The server could not be reached, or broke off, as often as it was tried.
+    #[error("cannot {doing} {place}: {endpoint} failed {tries}: {cause}", tries = times(*.tries))]
+    Unreachable {
+        /// What was tried, as a verb.
+        doing: &'static str,
+        /// The place.
+        place: String,
+        /// The server that was asked.
+        endpoint: String,
+        /// How often.
+        tries: u32,
+        /// What happened the last time.
+        cause: String,
+    },
+    /// The time for the operation is over.
+    #[error(
+        "cannot {doing} {place}: not done after {seconds} s (timeout_s){progress}, tried {tries}{cause}",
+        tries = times(*.tries)
+    )]
+    TimedOut {
+        /// What was tried, as a verb.
+        doing: &'static str,
+        /// The place.
+        place: String,
+        /// The time that there was.
+        seconds: u64,
+        /// How far it came, or nothing.
+        progress: String,
+        /// How often.
+        tries: u32,
+        /// What went wrong before, or nothing.
+        cause: String,
+    },
+    /// The server answered with an error that would come again.
+    #[error("cannot {doing} {place}: {endpoint} answered {said}")]
+    Answer {
+        /// What was tried, as a verb.
+        doing: &'static str,
+        /// The place.
+        place: String,
+        /// The server that was asked.
+        endpoint: String,
+        /// The server's status and words.
+        said: String,
+    },
+    /// The object was replaced while it was read.
+    #[error(
+        "{place} changed while it was read: nothing of it was used; read it again when its writer is done"
+    )]
+    Changed {
+        /// The place.
+        place: String,
+    },
+    /// The range goes past the end.
+    #[error("{place} has {size} bytes: it has none of {} to {}", range.start, range.end)]
+    PastTheEnd {
+        /// The place.
+        place: String,
+        /// Its size.
+        size: u64,
+        /// What was asked for.
+        range: Range<u64>,
+    },
+    /// The server answers whole files only.
+    #[error(
+        "cannot read a part of {place}: the server sends whole files only (it ignores `Range`)"
+    )]
+    NoRanges {
+        /// The place.
+        place: String,
+    },
+    /// A web server cannot be asked what it has.
+    #[error(
+        "cannot list {place}: a web server has no list of its files; name a single file, or use a store (s3://, az://, gs://)"
+    )]
+    NoListing {
+        /// The place.
+        place: String,
+    },
+    /// A web server cannot be written to.
+    #[error("cannot {doing} {place}: http and https places can only be read")]
+    ReadOnly {
+        /// What was tried, as a verb.
+        doing: &'static str,
+        /// The place.
+        place: String,
+    },
+    /// The store library or the system failed in a way of its own.
+    #[error("cannot {doing} {place}: {cause}")]
+    Other {
+        /// What was tried, as a verb.
+        doing: &'static str,
+        /// The place.
+        place: String,
+        /// What it said.
+        cause: String,
+    },
+}
+
+fn times(tries: u32) -> String {
+    match tries {
+        1 => "once".into(),
+        n => format!("{n} times"),
+    }
+}

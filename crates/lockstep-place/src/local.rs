@@ -1,0 +1,254 @@
+//! Files and folders of this machine, without a runtime or a thread in between.
+
+use crate::{Entry, PlaceError};
+use std::fs::{self, File, Metadata};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+/// All files below `folder`, in no particular order. Links are followed; one that leads back up is refused.
+///
+/// A folder that is missing has no files, as in an object store, which knows no folders.
+pub(crate) fn list(folder: &Path) -> Result<Vec<Entry>, PlaceError> {
+    let mut entries = Vec::new();
+    match fs::metadata(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(entries),
+        Err(error) => return Err(failed("list", folder)(error)),
+        Ok(found) => descend(folder, &found, "", &mut Vec::new(), &mut entries)?,
+    }
+    Ok(entries)
+}
+
+/// Adds what lies in `folder`, whose name from the top is `prefix`; `above` are the folders on the way down.
+fn descend(
+    folder: &Path,
+    found: &Metadata,
+    prefix: &str,
+    above: &mut Vec<(u64, u64)>,
+    entries: &mut Vec<Entry>,
+) -> Result<(), PlaceError> {
+    let identity = (found.dev(), found.ino());
+    if above.contains(&identity) {
+        return Err(PlaceError::Other {
+            doing: "list",
+            place: folder.display().to_string(),
+            cause: "it is a link to a folder above it, so the list would have no end".into(),
+        });
+    }
+    above.push(identity);
+    for item in fs::read_dir(folder).map_err(failed("list", folder))? {
+        let item = item.map_err(failed("list", folder))?;
+        let path = item.path();
+        let name = item
+            .file_name()
+            .into_string()
+            .map_err(|name| PlaceError::Other {
+                doing: "list",
+                place: folder.display().to_string(),
+                cause: format!("the name {name:?} is not UTF-8; rename the file"),
+            })?;
+        let name = format!("{prefix}{name}");
+        let found = match fs::metadata(&path) {
+            // Gone since the folder was read, as temporary files are, or a link to nothing.
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            found => found.map_err(failed("look at", &path))?,
+        };
+        if found.is_dir() {
+            descend(&path, &found, &format!("{name}/"), above, entries)?;
+        } else if found.is_file() {
+            entries.push(describe(name, &found));
+        }
+    }
+    above.pop();
+    Ok(())
+}
+
+/// What is known of a file; nothing if there is none, or a folder.
+pub(crate) fn entry(path: &Path) -> Result<Option<Entry>, PlaceError> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_file() => {
+            let name = path.file_name().unwrap_or_default();
+            Ok(Some(describe(name.to_string_lossy().into(), &found)))
+        }
+        Ok(_) => Ok(None),
+        Err(error) if is_missing(error.kind()) => Ok(None),
+        Err(error) => Err(failed("look at", path)(error)),
+    }
+}
+
+fn describe(path: String, found: &Metadata) -> Entry {
+    let modified = found.modified().unwrap_or(UNIX_EPOCH);
+    let version = match modified.duration_since(UNIX_EPOCH) {
+        Ok(after) => after.as_nanos().to_string(),
+        Err(before) => format!("-{}", before.duration().as_nanos()),
+    };
+    Entry {
+        path,
+        size: found.len(),
+        version,
+    }
+}
+
+/// The whole file.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, PlaceError> {
+    fs::read(path).map_err(failed("read", path))
+}
+
+/// The bytes of `range`, all of which must be there.
+pub(crate) fn read_range(path: &Path, range: Range<u64>) -> Result<Vec<u8>, PlaceError> {
+    let mut file = File::open(path).map_err(failed("read", path))?;
+    let size = file.metadata().map_err(failed("read", path))?.len();
+    if range.end > size {
+        let place = path.display().to_string();
+        return Err(PlaceError::PastTheEnd { place, size, range });
+    }
+    let mut bytes = vec![0; (range.end - range.start) as usize];
+    file.seek(SeekFrom::Start(range.start))
+        .and_then(|_| file.read_exact(&mut bytes))
+        .map_err(failed("read", path))?;
+    Ok(bytes)
+}
+
+/// Replaces the file by `bytes` in one step, and makes the folders that it lies in.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), PlaceError> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(failed("create", folder))?;
+    }
+    Ok(lockstep_store::write_atomic(path, bytes)?)
+}
+
+/// Removes the file, if it is there.
+pub(crate) fn delete(path: &Path) -> Result<(), PlaceError> {
+    match fs::remove_file(path) {
+        Err(error) if !is_missing(error.kind()) => Err(failed("delete", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether there is nothing at a path: no such name, or a file where a folder would lead on.
+fn is_missing(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+fn failed(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> PlaceError {
+    let place = path.display().to_string();
+    move |source| match source.kind() {
+        ErrorKind::NotFound => PlaceError::NotFound { place },
+        _ => PlaceError::Io {
+            doing,
+            place,
+            source,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Access, Place};
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::symlink;
+
+    fn place(folder: &tempfile::TempDir) -> Place {
+        Place::parse(folder.path().to_str().unwrap(), &Access::default()).unwrap()
+    }
+
+    fn paths(place: &Place) -> Vec<String> {
+        let entries = place.list().unwrap();
+        entries.into_iter().map(|entry| entry.path).collect()
+    }
+
+    #[test]
+    fn what_was_written_is_read_listed_and_deleted() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = place(&folder).join("a/b/c.bin").unwrap();
+        assert_eq!(file.entry().unwrap(), None);
+        file.write(b"0123456789").unwrap();
+        assert_eq!(file.read().unwrap(), b"0123456789");
+        assert_eq!(file.read_range(3..6).unwrap(), b"345");
+        assert_eq!(file.read_range(7..7).unwrap(), b"");
+        let entry = file.entry().unwrap().unwrap();
+        assert_eq!((entry.path.as_str(), entry.size), ("c.bin", 10));
+        let listed = &place(&folder).list().unwrap()[0];
+        assert_eq!(listed.path, "a/b/c.bin");
+        assert_eq!(listed.version, entry.version);
+        file.delete().unwrap();
+        file.delete().unwrap();
+        assert!(paths(&place(&folder)).is_empty());
+    }
+
+    #[test]
+    fn a_list_is_sorted_by_bytes_and_keeps_hidden_files() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["b", "a/z", "a.b", "ä", "Z", ".hidden", "_SUCCESS", "a/y/x"] {
+            place(&folder).join(name).unwrap().write(b"").unwrap();
+        }
+        let sorted = [".hidden", "Z", "_SUCCESS", "a.b", "a/y/x", "a/z", "b", "ä"];
+        assert_eq!(paths(&place(&folder)), sorted);
+    }
+
+    #[test]
+    fn a_missing_folder_has_no_files_and_a_file_is_no_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = place(&folder);
+        assert!(paths(&place.join("missing").unwrap()).is_empty());
+        place.join("file").unwrap().write(b"x").unwrap();
+        let error = place.join("file").unwrap().list().unwrap_err().to_string();
+        assert!(
+            error.contains("cannot list") && error.contains("file"),
+            "{error}"
+        );
+        assert_eq!(place.entry().unwrap(), None);
+        assert_eq!(place.join("file/below").unwrap().entry().unwrap(), None);
+    }
+
+    #[test]
+    fn links_are_followed_unless_they_lead_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = place(&folder);
+        place.join("real/file").unwrap().write(b"x").unwrap();
+        symlink("real", folder.path().join("alias")).unwrap();
+        symlink("nothing", folder.path().join("dangling")).unwrap();
+        assert_eq!(paths(&place), ["alias/file", "real/file"]);
+        symlink("..", folder.path().join("real/up")).unwrap();
+        let error = place.list().unwrap_err().to_string();
+        assert!(error.contains("no end"), "{error}");
+    }
+
+    #[test]
+    fn another_content_has_another_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = place(&folder).join("file").unwrap();
+        file.write(b"one").unwrap();
+        let before = file.entry().unwrap().unwrap().version;
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        file.write(b"two").unwrap();
+        assert_ne!(file.entry().unwrap().unwrap().version, before);
+    }
+
+    #[test]
+    fn errors_name_the_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = place(&folder);
+        let missing = place.join("x/missing").unwrap();
+        assert_eq!(
+            missing.read().unwrap_err().to_string(),
+            format!(
+                "{} does not exist",
+                folder.path().join("x/missing").display()
+            )
+        );
+        place.join("short").unwrap().write(b"abc").unwrap();
+        let error = place.join("short").unwrap().read_range(1..9).unwrap_err();
+        assert!(
+            matches!(error, PlaceError::PastTheEnd { size: 3, .. }),
+            "{error}"
+        );
+        let name = std::ffi::OsStr::from_bytes(b"bad\xff");
+        fs::write(folder.path().join(name), b"").unwrap();
+        let error = place.list().unwrap_err().to_string();
+        assert!(error.contains("bad") && error.contains("UTF-8"), "{error}");
+    }
+}

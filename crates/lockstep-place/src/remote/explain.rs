@@ -1,0 +1,105 @@
+//! From the last failure of an operation to the words that a person needs.
+
+use super::failure::{Answer, Failure};
+use super::patience::Patience;
+use super::{Kind, Remote};
+use crate::PlaceError;
+
+impl Remote {
+    /// The error to report when `doing` ended with `failure`, after coming as far as `progress`.
+    pub(super) fn explain(
+        &self,
+        doing: &'static str,
+        failure: Failure,
+        patience: &Patience,
+        progress: String,
+    ) -> PlaceError {
+        let place = self.to_string();
+        let endpoint = self.store.opened.endpoint.clone();
+        let credentials = self.store.opened.credentials.clone();
+        match failure {
+            Failure::Answer(answer) => self.explain_answer(doing, answer, patience.tries),
+            Failure::Changed => PlaceError::Changed { place },
+            Failure::NoRanges => PlaceError::NoRanges { place },
+            Failure::NoMetadata => PlaceError::NoCredentials {
+                doing,
+                place,
+                credentials: format!("it was asked with {credentials}, and it has none"),
+            },
+            Failure::Late => PlaceError::TimedOut {
+                doing,
+                place,
+                seconds: self.store.access.timeout().as_secs(),
+                progress: match progress.as_str() {
+                    "" => progress,
+                    _ => format!("; {progress}"),
+                },
+                tries: patience.tries,
+                cause: match &patience.before {
+                    Some(failure) => format!(": {failure}"),
+                    None => String::new(),
+                },
+            },
+            Failure::Transport { .. } | Failure::Stalled(_) | Failure::Short { .. } => {
+                let cause = match progress.as_str() {
+                    "" => failure.to_string(),
+                    _ => format!("{failure}; {progress}"),
+                };
+                PlaceError::Unreachable {
+                    doing,
+                    place,
+                    endpoint,
+                    tries: patience.tries,
+                    cause,
+                }
+            }
+            Failure::PastTheEnd(_) | Failure::Other(_) => PlaceError::Other {
+                doing,
+                place,
+                cause: failure.to_string(),
+            },
+        }
+    }
+
+    fn explain_answer(&self, doing: &'static str, answer: Answer, tries: u32) -> PlaceError {
+        let place = self.to_string();
+        let opened = &self.store.opened;
+        if answer.is_about_the_bucket() {
+            return PlaceError::NoBucket {
+                doing,
+                place,
+                bucket: opened.bucket.clone(),
+                endpoint: opened.endpoint.clone(),
+            };
+        }
+        // A web server without an answer for a name may say 410 as well.
+        if answer.status == 404 || (answer.status == 410 && self.store.kind == Kind::Web) {
+            return PlaceError::NotFound { place };
+        }
+        let said = answer.to_string();
+        if answer.is_about_credentials() {
+            return PlaceError::Refused {
+                doing,
+                place,
+                said,
+                credentials: opened.credentials.clone(),
+            };
+        }
+        let endpoint = opened.endpoint.clone();
+        match Failure::Answer(answer).may_pass() {
+            true => PlaceError::Unreachable {
+                doing,
+                place,
+                endpoint,
+                tries,
+                cause: said,
+            },
+            false => PlaceError::Answer {
+                doing,
+                place,
+                endpoint,
+                said,
+            },
+        }
+    }
+}

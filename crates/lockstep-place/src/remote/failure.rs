@@ -1,0 +1,266 @@
+//! Why one attempt failed, and whether another may go better.
+//!
+//! The store library buries causes under texts. The [transport](super::transport) therefore turns every
+//! refusing answer into a [`Failure`] before the library sees it, and here it is dug out again. So what is
+//! retried and what is reported depends on types, not on wording.
+
+use object_store::client::{HttpError, HttpErrorKind};
+use serde::Deserialize;
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+/// How much of a server's sentence is kept.
+const SENTENCE: usize = 300;
+
+/// Why one attempt failed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("{0}")]
+    Answer(Answer),
+    /// No connection, or one that broke.
+    #[error("{cause}")]
+    Transport { cause: String, passing: bool },
+    #[error("no byte came for {} s (stall_s)", .0.as_secs())]
+    Stalled(Duration),
+    #[error("the connection ended after {got} of {wanted} bytes")]
+    Short { got: u64, wanted: u64 },
+    /// The operation's time is over.
+    #[error("the time is over")]
+    Late,
+    #[error("it changed while it was read")]
+    Changed,
+    #[error("the server ignores `Range`")]
+    NoRanges,
+    /// The range asked for is not all there; the object's size.
+    #[error("it has only {0} bytes")]
+    PastTheEnd(u64),
+    /// The machine has no credentials of its own to give.
+    #[error("this machine has no role: its metadata service does not answer")]
+    NoMetadata,
+    #[error("{0}")]
+    Other(String),
+}
+
+/// A server's answer that is not the one wanted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// The store's word for it, such as `NoSuchBucket`.
+    pub(crate) code: Option<String>,
+    /// The store's sentence.
+    pub(crate) message: Option<String>,
+    /// Where the bucket is, if not here.
+    pub(crate) region: Option<String>,
+}
+
+impl Failure {
+    /// Whether the same attempt may succeed a moment later.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            Failure::Answer(answer) => {
+                answer.status >= 500
+                    || matches!(answer.status, 408 | 429)
+                    || answer.is_clock_or_load()
+            }
+            Failure::Transport { passing, .. } => *passing,
+            Failure::Stalled(_) | Failure::Short { .. } | Failure::NoRanges => true,
+            _ => false,
+        }
+    }
+}
+
+impl Answer {
+    /// Understands the body of an error: the XML of S3, STS and Azure; of others, only the status counts.
+    pub(crate) fn of(status: u16, body: &[u8]) -> Answer {
+        #[derive(Deserialize, Default)]
+        #[serde(rename_all = "PascalCase", default)]
+        struct Document {
+            code: Option<String>,
+            message: Option<String>,
+            region: Option<String>,
+            error: Option<Box<Document>>,
+        }
+        let document = std::str::from_utf8(body)
+            .ok()
+            .and_then(|text| {
+                quick_xml::de::from_str::<Document>(text.trim_start_matches('\u{feff}')).ok()
+            })
+            .unwrap_or_default();
+        let said = match document.error {
+            Some(inner) => *inner,
+            None => document,
+        };
+        Answer {
+            status,
+            code: said.code.map(sentence),
+            message: said.message.map(sentence),
+            region: said.region.map(sentence),
+        }
+    }
+
+    /// Whether the store's code is one of `codes`.
+    pub(crate) fn is(&self, codes: &[&str]) -> bool {
+        self.code
+            .as_deref()
+            .is_some_and(|code| codes.contains(&code))
+    }
+
+    fn is_clock_or_load(&self) -> bool {
+        self.is(&[
+            "RequestTimeout",
+            "SlowDown",
+            "InternalError",
+            "ServerBusy",
+            "OperationTimedOut",
+        ])
+    }
+
+    /// Whether the answer is about who asks.
+    pub(crate) fn is_about_credentials(&self) -> bool {
+        matches!(self.status, 401 | 403)
+            || self.is(&[
+                "ExpiredToken",
+                "ExpiredTokenException",
+                "InvalidToken",
+                "InvalidClientTokenId",
+            ])
+    }
+
+    /// Whether the bucket or container is missing, not only the object.
+    pub(crate) fn is_about_the_bucket(&self) -> bool {
+        self.is(&["NoSuchBucket", "ContainerNotFound", "InvalidBucketName"])
+    }
+}
+
+/// One line of at most [`SENTENCE`] letters.
+fn sentence(text: String) -> String {
+    let clean: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(SENTENCE)
+        .collect();
+    clean.trim().to_owned()
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.status)?;
+        if let Some(code) = &self.code {
+            write!(f, " {code}")?;
+        } else if let Ok(status) = http::StatusCode::from_u16(self.status) {
+            write!(
+                f,
+                " {}",
+                status.canonical_reason().unwrap_or("(no reason given)")
+            )?;
+        }
+        if let Some(message) = &self.message {
+            write!(f, ": {message}")?;
+        }
+        match &self.region {
+            Some(region) => write!(f, " (set region = \"{region}\")"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl From<object_store::Error> for Failure {
+    fn from(error: object_store::Error) -> Failure {
+        let mut transport = None;
+        let mut level: &(dyn Error + 'static) = &error;
+        loop {
+            if let Some(failure) = level.downcast_ref::<Failure>() {
+                return failure.clone();
+            }
+            if let Some(http) = level.downcast_ref::<HttpError>() {
+                transport = Some(http.kind());
+            }
+            match level.source() {
+                Some(deeper) => level = deeper,
+                None => break,
+            }
+        }
+        // The innermost cause says what happened; the levels above it repeat it, with the URL.
+        let cause = level.to_string();
+        match transport {
+            Some(kind) => Failure::Transport {
+                cause,
+                passing: kind != HttpErrorKind::Unknown,
+            },
+            None => Failure::Other(cause),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_code_and_the_sentence_of_an_answer_are_kept_and_nothing_else_is() {
+        let body = br#"<?xml version="1.0" encoding="UTF-8"?>
+            <Error><Code>SignatureDoesNotMatch</Code><Message>The signature does
+            not match &amp; so on</Message><StringToSign>hunter2</StringToSign></Error>"#;
+        let answer = Answer::of(403, body);
+        let shown = answer.to_string();
+        assert!(
+            shown.starts_with("403 SignatureDoesNotMatch: The signature does"),
+            "{shown}"
+        );
+        assert!(
+            shown.ends_with("not match & so on") && !shown.contains('\n'),
+            "{shown}"
+        );
+        assert!(!format!("{answer:?}{answer}").contains("hunter2"));
+        assert!(answer.is_about_credentials());
+    }
+
+    #[test]
+    fn an_answer_of_sts_is_understood() {
+        let body = br#"<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Error>
+            <Type>Sender</Type><Code>AccessDenied</Code><Message>no</Message></Error></ErrorResponse>"#;
+        assert_eq!(Answer::of(403, body).to_string(), "403 AccessDenied: no");
+    }
+
+    #[test]
+    fn a_body_that_is_no_xml_leaves_the_status() {
+        for body in [
+            &b"<html><body>proxy</body>"[..],
+            b"",
+            b"\xff\xfe",
+            b"{}",
+            b"<!DOCTYPE a [<!ENTITY x 'y'>]>",
+        ] {
+            assert_eq!(
+                Answer::of(502, body).to_string(),
+                "502 Bad Gateway",
+                "{body:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_may_pass_is_told_from_what_will_not() {
+        let passes = |status| {
+            Failure::Answer(Answer {
+                status,
+                ..Answer::default()
+            })
+            .may_pass()
+        };
+        assert!([500, 503, 429, 408].into_iter().all(passes));
+        assert!(![301, 400, 403, 404, 416].into_iter().any(passes));
+        assert!(!Failure::Changed.may_pass() && !Failure::NoMetadata.may_pass());
+    }
+
+    #[test]
+    fn a_failure_is_found_below_what_the_library_wraps_around_it() {
+        let http = HttpError::new(HttpErrorKind::Request, Failure::NoRanges);
+        let wrapped = object_store::Error::Generic {
+            store: "S3",
+            source: Box::new(http),
+        };
+        assert!(matches!(Failure::from(wrapped), Failure::NoRanges));
+    }
+}

@@ -1,0 +1,116 @@
+//! `gs://bucket/key`: Google's cloud storage.
+
+use super::open::{self, Opened};
+use crate::{Access, Endpoint, Variables};
+use object_store::gcp::GoogleCloudStorageBuilder;
+use std::sync::Arc;
+
+/// Those that name a file with credentials.
+const FILES: [&str; 3] = [
+    "GOOGLE_SERVICE_ACCOUNT",
+    "GOOGLE_SERVICE_ACCOUNT_PATH",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+];
+/// Those that hold credentials.
+const SECRETS: [&str; 2] = ["GOOGLE_SERVICE_ACCOUNT_KEY", "GOOGLE_BEARER_TOKEN"];
+
+pub(super) fn open(rest: &str, access: &Access, variables: &Variables) -> Result<Opened, String> {
+    let (bucket, key) = open::bucket_and_key(rest);
+    if bucket.is_empty() || bucket.contains(['@', ':']) {
+        return Err(
+            "after gs:// comes a bucket's name and no password, as in gs://bucket/folder".into(),
+        );
+    }
+    open::check_values(variables, &SECRETS[1..])?;
+    let own = open::endpoint(&access.endpoint, variables, &["GOOGLE_BASE_URL"])?;
+    let mut builder = GoogleCloudStorageBuilder::new()
+        .with_bucket_name(bucket)
+        .with_skip_signature(access.anonymous)
+        .with_client_options(open::client(
+            access,
+            own.as_ref().is_some_and(Endpoint::is_plain),
+        ))
+        .with_retry(open::no_retries())
+        .with_http_connector(open::connector(access));
+    if let Some(endpoint) = &own {
+        builder = builder.with_base_url(endpoint.as_str());
+    }
+    let mut used = Vec::new();
+    if !access.anonymous {
+        for (name, path) in variables.set(&FILES) {
+            std::fs::metadata(path)
+                .map_err(|error| format!("{name} names the file {path}: {error}"))?;
+        }
+        for (name, value) in variables.set(&FILES).chain(variables.set(&SECRETS)) {
+            let known = name.to_ascii_lowercase().parse();
+            builder = builder.with_config(
+                known.map_err(|_| format!("{name} is not understood"))?,
+                value,
+            );
+            used.push(name);
+        }
+    }
+    let credentials = match (access.anonymous, used.is_empty()) {
+        (true, _) => "no credentials (anonymous = true)".into(),
+        (false, false) => format!("the credentials of {}", used.join(", ")),
+        (false, true) => format!(
+            "the user's gcloud login or the service account of this machine, as none of {}, {} is set",
+            FILES.join(", "),
+            SECRETS.join(", ")
+        ),
+    };
+    let objects = builder.build().map_err(|error| {
+        // The error may repeat a part of a key that it could not decode.
+        let _ = error;
+        format!("{credentials} cannot be understood: each is the JSON of one service account, or a file of it")
+    })?;
+    Ok(Opened {
+        objects: Arc::new(objects),
+        root: format!("gs://{bucket}"),
+        suffix: "",
+        bucket: bucket.into(),
+        endpoint: own.map_or("https://storage.googleapis.com".into(), |own| {
+            own.to_string()
+        }),
+        credentials,
+        key: key.into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_is_not_understood_is_named_and_not_shown() {
+        let opened = |set: &[(&str, &str)]| {
+            let variables = set.iter().copied().collect();
+            open("b/k", &Access::default(), &variables)
+        };
+        let error = opened(&[(
+            "GOOGLE_SERVICE_ACCOUNT_KEY",
+            r#"{"private_key": "hunter2"}"#,
+        )]);
+        let error = error.err().unwrap();
+        assert!(
+            error.contains("GOOGLE_SERVICE_ACCOUNT_KEY") && !error.contains("hunter2"),
+            "{error}"
+        );
+        let missing = opened(&[("GOOGLE_SERVICE_ACCOUNT", "/no/such/file")])
+            .err()
+            .unwrap();
+        assert!(missing.contains("GOOGLE_SERVICE_ACCOUNT") && missing.contains("/no/such/file"));
+    }
+
+    #[test]
+    fn anonymous_access_looks_at_no_credentials() {
+        let access = Access {
+            anonymous: true,
+            ..Access::default()
+        };
+        let variables = Variables::from_iter([("GOOGLE_SERVICE_ACCOUNT", "/no/such/file")]);
+        let opened = open("b/k/", &access, &variables).unwrap();
+        assert_eq!((opened.bucket.as_str(), opened.key.as_str()), ("b", "k"));
+        assert!(opened.credentials.contains("anonymous"));
+    }
+}

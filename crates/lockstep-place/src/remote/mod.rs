@@ -1,0 +1,327 @@
+//! Places in object stores and on web servers.
+//!
+//! One operation is a loop of attempts under one deadline ([`Patience`]). A read goes on where it was cut
+//! as long as the object is the same; a list goes on after the last name where the store gives names in
+//! order. When all is over, the last [`Failure`] is told in the words of a [`PlaceError`].
+
+mod azure;
+mod explain;
+mod failure;
+mod gcs;
+mod open;
+mod patience;
+mod read;
+mod s3;
+mod sts;
+mod transport;
+mod web;
+
+use crate::{Access, Entry, PlaceError, Variables, name};
+use bytes::Bytes;
+use failure::Failure;
+use futures_util::StreamExt;
+use object_store::path::Path;
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+use open::Opened;
+use patience::Patience;
+use std::collections::HashSet;
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
+
+/// The threads that wait for the network, for all places of the process.
+const THREADS: usize = 2;
+
+/// A name within a store.
+#[derive(Clone)]
+pub(crate) struct Remote {
+    store: Arc<Store>,
+    path: Path,
+}
+
+/// A store, shared by all places that were joined from one.
+struct Store {
+    kind: Kind,
+    opened: Opened,
+    access: Access,
+    /// Whether the bucket has been seen: then a missing object is only that.
+    bucket_seen: AtomicBool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    S3,
+    Azure,
+    Gcs,
+    Web,
+}
+
+impl Remote {
+    /// Opens `scheme://rest`, which is shown as `place` in errors.
+    pub(crate) fn open(
+        scheme: &str,
+        rest: &str,
+        place: String,
+        access: &Access,
+        variables: &Variables,
+    ) -> Result<Remote, PlaceError> {
+        let (kind, opened) = match scheme {
+            "s3" => (Kind::S3, s3::open(rest, access, variables)),
+            "gs" => (Kind::Gcs, gcs::open(rest, access, variables)),
+            "http" | "https" => (Kind::Web, web::open(scheme, rest, access)),
+            _ => (Kind::Azure, azure::open(scheme, rest, access, variables)),
+        };
+        let mut opened = opened.map_err(|why| PlaceError::Setting {
+            place: place.clone(),
+            why,
+        })?;
+        let key = std::mem::take(&mut opened.key);
+        let wrong = |why: &str| PlaceError::Url {
+            place: place.clone(),
+            why: format!("the name in it is wrong: {why}"),
+        };
+        if !key.is_empty() {
+            name::check(&key).map_err(wrong)?;
+        }
+        let path = Path::parse(&key).map_err(|_| wrong("the store does not take it"))?;
+        let store = Store {
+            kind,
+            opened,
+            access: access.clone(),
+            bucket_seen: AtomicBool::new(false),
+        };
+        Ok(Remote {
+            store: Arc::new(store),
+            path,
+        })
+    }
+
+    /// What lies below under `name`, which was checked.
+    pub(crate) fn join(&self, name: &str) -> Result<Remote, PlaceError> {
+        let joined = match self.path.as_ref() {
+            "" => name.to_owned(),
+            above => format!("{above}/{name}"),
+        };
+        let path = Path::parse(joined).map_err(|_| PlaceError::Name {
+            place: self.to_string(),
+            name: name.into(),
+            why: "the store does not take it",
+        })?;
+        let store = self.store.clone();
+        Ok(Remote { store, path })
+    }
+
+    /// All objects below, in no particular order.
+    pub(crate) fn list(&self) -> Result<Vec<Entry>, PlaceError> {
+        if self.store.kind == Kind::Web {
+            let place = self.to_string();
+            return Err(PlaceError::NoListing { place });
+        }
+        self.block("list", async {
+            let mut patience = Patience::new(&self.store.access);
+            let mut found = Vec::new();
+            loop {
+                let failure = match patience.attempt(self.gather(&mut found)).await {
+                    Ok(()) => return Ok(self.entries(found)),
+                    Err(failure) => failure,
+                };
+                let progress = format!("{} names came", found.len());
+                let paused = patience.pause(failure).await;
+                paused.map_err(|failure| self.explain("list", failure, &patience, progress))?;
+            }
+        })
+    }
+
+    /// Adds the objects that `found` does not have yet.
+    async fn gather(&self, found: &mut Vec<ObjectMeta>) -> Result<(), Failure> {
+        // Only where names come in the order of their bytes is all before the last one known.
+        if !matches!(self.store.kind, Kind::S3 | Kind::Gcs) {
+            found.clear();
+        }
+        let mut stream = match found.last() {
+            None => self.objects().list(Some(&self.path)),
+            Some(last) => self
+                .objects()
+                .list_with_offset(Some(&self.path), &last.location),
+        };
+        let stall = self.store.access.stall();
+        loop {
+            match timeout(stall, stream.next()).await {
+                Ok(Some(object)) => found.push(object?),
+                Ok(None) => return Ok(()),
+                Err(_) => return Err(Failure::Stalled(stall)),
+            }
+        }
+    }
+
+    /// The objects as entries, without the markers that some tools leave for folders.
+    fn entries(&self, found: Vec<ObjectMeta>) -> Vec<Entry> {
+        let below = match self.path.as_ref() {
+            "" => 0,
+            above => above.len() + 1,
+        };
+        let mut entries: Vec<Entry> = found
+            .iter()
+            .filter_map(|object| Some(describe(object.location.as_ref().get(below..)?, object)))
+            .filter(|entry| !entry.path.is_empty())
+            .collect();
+        entries.sort_unstable();
+        entries.dedup();
+        let folders: HashSet<String> = entries
+            .iter()
+            .flat_map(|entry| {
+                entry
+                    .path
+                    .match_indices('/')
+                    .map(|(at, _)| entry.path[..at].to_owned())
+            })
+            .collect();
+        entries.retain(|entry| entry.size > 0 || !folders.contains(&entry.path));
+        entries
+    }
+
+    /// What is known of the object.
+    pub(crate) fn entry(&self) -> Result<Option<Entry>, PlaceError> {
+        let head = self.repeat("look at", async || {
+            Ok(self.objects().head(&self.path).await?)
+        });
+        match head {
+            Ok(object) => {
+                let name = object.location.filename().unwrap_or_default();
+                Ok(Some(describe(name, &object)))
+            }
+            Err(PlaceError::NotFound { .. }) => {
+                self.expect_bucket()?;
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The answer to a HEAD does not tell a missing bucket from a missing object: one list does.
+    fn expect_bucket(&self) -> Result<(), PlaceError> {
+        if self.store.kind == Kind::Web || self.store.bucket_seen.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let looked = self.repeat("look at", async || {
+            match self.objects().list(Some(&self.path)).next().await {
+                Some(Err(error)) => Err(error.into()),
+                _ => Ok(()),
+            }
+        });
+        match looked {
+            Err(error @ PlaceError::NoBucket { .. }) => Err(error),
+            // Who may not list still learns that the object is not there.
+            _ => Ok(()),
+        }
+    }
+
+    /// Replaces the object.
+    pub(crate) fn write(&self, bytes: &[u8]) -> Result<(), PlaceError> {
+        self.not_on_the_web("write")?;
+        let bytes = Bytes::copy_from_slice(bytes);
+        self.repeat("write", async || {
+            self.objects().put(&self.path, bytes.clone().into()).await?;
+            Ok(())
+        })
+    }
+
+    /// Removes the object.
+    pub(crate) fn delete(&self) -> Result<(), PlaceError> {
+        self.not_on_the_web("delete")?;
+        match self.repeat("delete", async || {
+            Ok(self.objects().delete(&self.path).await?)
+        }) {
+            Err(PlaceError::NotFound { .. }) => Ok(()),
+            done => done,
+        }
+    }
+
+    fn not_on_the_web(&self, doing: &'static str) -> Result<(), PlaceError> {
+        let place = self.to_string();
+        match self.store.kind {
+            Kind::Web => Err(PlaceError::ReadOnly { doing, place }),
+            _ => Ok(()),
+        }
+    }
+
+    fn objects(&self) -> &dyn ObjectStore {
+        &*self.store.opened.objects
+    }
+
+    /// Tries `once` until it succeeds or there is no hope.
+    fn repeat<T>(
+        &self,
+        doing: &'static str,
+        once: impl AsyncFn() -> Result<T, Failure>,
+    ) -> Result<T, PlaceError> {
+        self.block(doing, async {
+            let mut patience = Patience::new(&self.store.access);
+            loop {
+                let failure = match patience.attempt(once()).await {
+                    Ok(done) => return Ok(done),
+                    Err(failure) => failure,
+                };
+                let paused = patience.pause(failure).await;
+                paused.map_err(|failure| self.explain(doing, failure, &patience, String::new()))?;
+            }
+        })
+    }
+
+    /// Waits for `work` on the process's runtime.
+    fn block<T>(
+        &self,
+        doing: &'static str,
+        work: impl Future<Output = Result<T, PlaceError>>,
+    ) -> Result<T, PlaceError> {
+        static RUNTIME: OnceLock<io::Result<Runtime>> = OnceLock::new();
+        let runtime = RUNTIME.get_or_init(|| {
+            Builder::new_multi_thread()
+                .worker_threads(THREADS)
+                .thread_name("lockstep-place")
+                .enable_all()
+                .build()
+        });
+        let done = match runtime {
+            Ok(runtime) => runtime.block_on(work),
+            Err(error) => Err(PlaceError::Other {
+                doing,
+                place: self.to_string(),
+                cause: format!("no thread can be started to wait for the network: {error}"),
+            }),
+        };
+        if done.is_ok() {
+            self.store.bucket_seen.store(true, Ordering::Relaxed);
+        }
+        done
+    }
+}
+
+impl fmt::Display for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Opened { root, suffix, .. } = &self.store.opened;
+        match self.path.as_ref() {
+            "" => write!(f, "{root}{suffix}"),
+            path => write!(f, "{root}/{path}{suffix}"),
+        }
+    }
+}
+
+fn describe(path: &str, object: &ObjectMeta) -> Entry {
+    let changed = || {
+        object
+            .last_modified
+            .timestamp_nanos_opt()
+            .unwrap_or_default()
+            .to_string()
+    };
+    Entry {
+        path: path.into(),
+        size: object.size,
+        version: object.e_tag.clone().unwrap_or_else(changed),
+    }
+}

@@ -1,0 +1,125 @@
+//! The way a request takes to a server: HTTP by reqwest, TLS by rustls with ring.
+//!
+//! On the way back, an answer that refuses becomes a typed [`Failure`], and silence becomes one too.
+
+use super::failure::{Answer, Failure};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use http::{Method, StatusCode, header};
+use object_store::ClientOptions;
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
+    HttpResponseBody, HttpService, ReqwestConnector,
+};
+use std::time::Duration;
+
+/// The most that is read of an error's body or of an answer of STS.
+pub(super) const SMALL_ANSWER: usize = 64 * 1024;
+
+/// Where clouds tell their machines who they are. It answers at once or is not there.
+const METADATA_HOSTS: [&str; 3] = [
+    "169.254.169.254",
+    "169.254.170.2",
+    "metadata.google.internal",
+];
+
+/// Makes clients whose answers are typed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Connector {
+    pub(super) stall: Duration,
+}
+
+impl HttpConnector for Connector {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        // An error says that the process has chosen a provider before, which serves as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        Ok(HttpClient::new(Transport {
+            inner: ReqwestConnector::default().connect(options)?,
+            stall: self.stall,
+        }))
+    }
+}
+
+#[derive(Debug)]
+struct Transport {
+    inner: HttpClient,
+    stall: Duration,
+}
+
+#[async_trait::async_trait]
+impl HttpService for Transport {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let host = request.uri().host().unwrap_or_default();
+        let metadata = METADATA_HOSTS.contains(&host);
+        let ranged = request.headers().contains_key(header::RANGE);
+        // How long a request with a body takes to send depends on its size: the deadline bounds it.
+        let sends = matches!(*request.method(), Method::PUT | Method::POST);
+        let answer = self.inner.execute(request);
+        let answer = if sends {
+            answer.await
+        } else {
+            match tokio::time::timeout(self.stall, answer).await {
+                Ok(answer) => answer,
+                Err(_) => return Err(typed(Failure::Stalled(self.stall))),
+            }
+        };
+        match answer {
+            Err(_) if metadata => Err(typed(Failure::NoMetadata)),
+            Err(error) => Err(error),
+            Ok(answer) if answer.status().is_success() => {
+                match ranged && answer.status() != StatusCode::PARTIAL_CONTENT {
+                    true => Err(typed(Failure::NoRanges)),
+                    false => Ok(answer),
+                }
+            }
+            Ok(_) if metadata => Err(typed(Failure::NoMetadata)),
+            Ok(answer) => Err(typed(Failure::Answer(self.understand(answer).await))),
+        }
+    }
+}
+
+impl Transport {
+    async fn understand(&self, answer: HttpResponse) -> Answer {
+        let (head, body) = answer.into_parts();
+        let said = |name: &str| {
+            let value = head.headers.get(name)?.to_str().ok()?;
+            (!value.is_empty()).then(|| value.to_owned())
+        };
+        let body = small(body, self.stall).await.unwrap_or_default();
+        let mut answer = Answer::of(head.status.as_u16(), &body);
+        // A HEAD has no body: Azure and S3 repeat in a header what matters.
+        answer.code = answer.code.or_else(|| said("x-ms-error-code"));
+        if head.status.is_redirection() {
+            answer.region = answer.region.or_else(|| said("x-amz-bucket-region"));
+        }
+        answer
+    }
+}
+
+/// Reads a body that is known to be small.
+pub(super) async fn small(body: HttpResponseBody, stall: Duration) -> Result<Vec<u8>, Failure> {
+    let mut stream = body.bytes_stream();
+    let mut bytes = Vec::new();
+    loop {
+        let next = tokio::time::timeout(stall, stream.next()).await;
+        let piece: Bytes = match next.map_err(|_| Failure::Stalled(stall))? {
+            None => return Ok(bytes),
+            Some(piece) => piece.map_err(|error| Failure::Transport {
+                cause: error.to_string(),
+                passing: true,
+            })?,
+        };
+        if bytes.len() + piece.len() > SMALL_ANSWER {
+            let limit = SMALL_ANSWER / 1024;
+            return Err(Failure::Other(format!(
+                "the answer is longer than {limit} KiB"
+            )));
+        }
+        bytes.extend_from_slice(&piece);
+    }
+}
+
+/// Passes a failure through the store library; [`Failure::from`] finds it again.
+fn typed(failure: Failure) -> HttpError {
+    HttpError::new(HttpErrorKind::Unknown, failure)
+}

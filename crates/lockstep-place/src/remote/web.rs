@@ -1,0 +1,106 @@
+//! `http://host/file` and `https://host/file`: a plain web server, which can be read and not listed.
+
+use super::open::{self, Opened};
+use crate::Access;
+use object_store::http::HttpBuilder;
+use std::borrow::Cow;
+use std::sync::Arc;
+use url::Url;
+
+pub(super) fn open(scheme: &str, rest: &str, access: &Access) -> Result<Opened, String> {
+    let malformed = |_| format!("it is no URL; one looks like {scheme}://host/folder/file");
+    let mut url = Url::parse(&format!("{scheme}://{rest}")).map_err(malformed)?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(
+            "the URL carries a user or a password; places on the web are read without".into(),
+        );
+    }
+    let key = decoded(url.path())?;
+    // The query may be a signature: it goes along with every request, and is never shown.
+    let suffix = if url.query().is_some() { "?…" } else { "" };
+    let origin = url.origin().ascii_serialization();
+    url.set_path("");
+    url.set_fragment(None);
+    let objects = HttpBuilder::new()
+        .with_url(url.as_str())
+        .with_client_options(open::client(access, scheme == "http"))
+        .with_retry(open::no_retries())
+        .with_http_connector(open::connector(access))
+        .build()
+        .map_err(|_| "the server's name is wrong".to_owned())?;
+    Ok(Opened {
+        objects: Arc::new(objects),
+        root: origin.clone(),
+        suffix,
+        bucket: url.host_str().unwrap_or_default().into(),
+        endpoint: origin,
+        credentials: "no credentials (it is a web server)".into(),
+        key,
+    })
+}
+
+/// A URL's path as a name: `%20` stands for a blank.
+fn decoded(path: &str) -> Result<String, String> {
+    let path = path.strip_prefix('/').unwrap_or(path);
+    let path = path.strip_suffix('/').unwrap_or(path);
+    let parts: Result<Vec<Cow<'_, str>>, String> = path
+        .split('/')
+        .map(|part| {
+            let bytes = percent_decode(part);
+            String::from_utf8(bytes)
+                .map(Cow::Owned)
+                .map_err(|_| "its path is not UTF-8".to_owned())
+        })
+        .collect();
+    let parts = parts?;
+    if parts.iter().any(|part| part.contains('/')) {
+        return Err("its path has a slash (%2F) inside a name".into());
+    }
+    Ok(parts.join("/"))
+}
+
+/// Replaces each `%` and two hexadecimal digits by the byte that they stand for.
+fn percent_decode(part: &str) -> Vec<u8> {
+    let bytes = part.as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let digits = part.get(at + 1..at + 3).filter(|_| bytes[at] == b'%');
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                decoded.push(byte);
+                at += 3;
+            }
+            None => {
+                decoded.push(bytes[at]);
+                at += 1;
+            }
+        }
+    }
+    decoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_decoded_into_a_name() {
+        assert_eq!(decoded("/a%20b/%C3%BC.jpg").unwrap(), "a b/ü.jpg");
+        assert_eq!(decoded("/100%/%zz/%4").unwrap(), "100%/%zz/%4");
+        assert!(decoded("/a%2Fb").is_err() && decoded("/%FF").is_err());
+    }
+
+    #[test]
+    fn a_password_is_refused_and_a_query_is_not_shown() {
+        let error = open("https", "me:hunter2@host/a", &Access::default())
+            .err()
+            .unwrap();
+        assert!(error.contains("password") && !error.contains("hunter2"));
+        let signed = open("https", "host/a?sig=hunter2", &Access::default()).unwrap();
+        assert_eq!(
+            (signed.root.as_str(), signed.suffix),
+            ("https://host", "?…")
+        );
+    }
+}
