@@ -1,5 +1,6 @@
 //! Why a run could not begin, or not be recorded.
 
+use lockstep_embed::EmbedError;
 use lockstep_gang::GangError;
 use lockstep_store::StoreError;
 use lockstep_train::TrainError;
@@ -16,6 +17,9 @@ pub enum EngineError {
     /// The job does not fit its data, or the data cannot be read.
     #[error(transparent)]
     Prepare(#[from] TrainError),
+    /// The pictures cannot be embedded.
+    #[error(transparent)]
+    Embed(#[from] EmbedError),
     /// The run's folder or a file in it cannot be written.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -68,6 +72,46 @@ pub enum EngineError {
         path: PathBuf,
         /// What the system said.
         source: io::Error,
+    },
+    /// What the workers of numbered tasks need before the first one could not be had.
+    #[error("cannot {kind}: {error}")]
+    TaskSetup {
+        /// What the tasks are.
+        kind: String,
+        /// What the worker said.
+        error: String,
+    },
+    /// A task failed by itself: it would fail again.
+    #[error("cannot {kind}: task {task}: {error}")]
+    TaskFailed {
+        /// What the tasks are.
+        kind: String,
+        /// The task, counted from 0.
+        task: usize,
+        /// What the worker said.
+        error: String,
+    },
+    /// A task ended its worker as often as it may.
+    #[error("cannot {kind}: task {task} lost its worker {times} times; the last time, {reason}")]
+    TaskKills {
+        /// What the tasks are.
+        kind: String,
+        /// The task, counted from 0.
+        task: usize,
+        /// How often its worker ended.
+        times: usize,
+        /// How the last one ended.
+        reason: String,
+    },
+    /// More workers were lost than may be replaced.
+    #[error("cannot {kind}: {reason}; after {restarts} restarts no more were allowed")]
+    TaskRestarts {
+        /// What the tasks are.
+        kind: String,
+        /// How often a worker was replaced.
+        restarts: usize,
+        /// How the last one ended.
+        reason: String,
     },
     /// The system refused something that supervision needs.
     #[error("cannot {what}: {source}")]

@@ -44,6 +44,9 @@ pub enum WorkerError {
     /// Training failed. The coordinator knows already.
     #[error(transparent)]
     Train(#[from] TrainError),
+    /// A task failed. The coordinator knows already.
+    #[error("{0}")]
+    Task(String),
 }
 
 /// Does a worker's work in this process: joins, trains, and returns when it is done.
@@ -101,14 +104,14 @@ fn die_with_coordinator() -> io::Result<()> {
 }
 
 /// Ctrl-C is for the coordinator, which then tells the workers what to do.
-fn ignore_interrupts() -> io::Result<()> {
+pub(crate) fn ignore_interrupts() -> io::Result<()> {
     let nobody_looks = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGINT, nobody_looks)?;
     Ok(())
 }
 
 /// A panic in any thread ends the worker, and its message, in one line, is the last that it writes.
-fn report_panics(rank: usize) {
+pub(crate) fn report_panics(rank: usize) {
     std::panic::set_hook(Box::new(move |panic| {
         let backtrace = Backtrace::capture();
         if backtrace.status() == BacktraceStatus::Captured {
@@ -123,6 +126,6 @@ fn report_panics(rank: usize) {
     }));
 }
 
-fn system(what: &'static str) -> impl FnOnce(io::Error) -> WorkerError {
+pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> WorkerError {
     move |source| WorkerError::System { what, source }
 }

@@ -65,6 +65,10 @@ impl Rule {
         holds: |x| (0.0..1.0).contains(&x),
         words: "at least 0 and less than 1",
     };
+    pub(crate) const SHARE: Rule = Rule {
+        holds: |x| (0.0..=1.0).contains(&x),
+        words: "at least 0 and at most 1",
+    };
     /// A week is longer than any wait that makes sense, and far from overflowing a clock.
     pub(crate) const SECONDS: Rule = Rule {
         holds: |x| x > 0.0 && x <= 604_800.0,

@@ -7,7 +7,7 @@
 
 use crate::field::Field;
 use crate::section::Section;
-use crate::{Checkpoint, Data, Gang, Model, Recover, Run, Train};
+use crate::{Checkpoint, Data, Embed, Gang, Model, Recover, Run, Storage, Train};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +20,9 @@ pub struct Job {
     pub name: String,
     /// What to learn from.
     pub data: Data,
+    /// Pictures become vectors before anything is trained on them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub embed: Option<Embed>,
     /// The network and the weights it begins with.
     pub model: Model,
     /// How to train it.
@@ -36,6 +39,9 @@ pub struct Job {
     /// What happens when a worker is lost.
     #[serde(default)]
     pub recover: Recover,
+    /// How places outside this machine are reached.
+    #[serde(default, skip_serializing_if = "Storage::is_default")]
+    pub storage: Storage,
 }
 
 /// The longest name: a run adds its number to it, and file systems stop at 255 bytes.
@@ -68,7 +74,8 @@ impl Job {
         });
         let data = root
             .need("data", "add a [data] section with `train = \"...\"`")
-            .and_then(|field| Data::read(field.section()?));
+            .and_then(|field| Data::read(field.section()?, root.has("embed")));
+        let embed = root.maybe("embed", |field| Embed::read(field.section()?));
         let model = root
             .need("model", "add a [model] section with a `kind` or `layers`")
             .and_then(|field| Model::read(field.section()?));
@@ -93,16 +100,21 @@ impl Job {
         let recover = root.or("recover", Recover::default(), |field| {
             Recover::read(field.section()?)
         });
+        let storage = root.or("storage", Storage::default(), |field| {
+            Storage::read(field.section()?)
+        });
         root.finish();
         Some(Job {
             name: name?,
             data: data?,
+            embed: embed?,
             model: model?,
             train: train?,
             run: run?,
             checkpoint: checkpoint?,
             gang: gang?,
             recover: recover?,
+            storage: storage?,
         })
     }
 }

@@ -22,9 +22,11 @@
 //! # }
 //! ```
 
+mod bytes;
 mod checkpoint;
 mod data;
 mod diagnostic;
+mod embed;
 mod error;
 mod field;
 mod gang;
@@ -41,13 +43,19 @@ mod schema;
 mod section;
 mod show;
 mod source;
+mod storage;
 mod template;
 mod train;
 mod tree;
 
+pub use bytes::Bytes;
 pub use checkpoint::{Checkpoint, Every, Measure, NotEvery};
-pub use data::{Augment, Data, DataRef, KNOWN_DATASETS, Normalise, Split, Validation};
+pub use data::{
+    Augment, Columns, Data, DataRef, Features, Filter, KNOWN_DATASETS, Location, Normalise, Split,
+    Transform, Validation,
+};
 pub use diagnostic::{Diagnostic, printable};
+pub use embed::Embed;
 pub use error::JobError;
 pub use gang::{Gang, Transport};
 pub use job::Job;
@@ -58,5 +66,6 @@ pub use recover::Recover;
 pub use run::Run;
 pub use schedule::Schedule;
 pub use schema::schema;
+pub use storage::Storage;
 pub use template::template;
 pub use train::Train;

@@ -1,8 +1,9 @@
 //! From a file on disk, and what the command line says, to a job.
 
 use lockstep_job::{
-    Augment, Checkpoint, DataRef, Every, Job, JobError, LayerSpec, Measure, Network, Optimizer,
-    Override, Pair, Recover, Schedule, Split, Train, Transport, Validation, template,
+    Augment, Checkpoint, Columns, DataRef, Every, Job, JobError, LayerSpec, Location, Measure,
+    Network, Optimizer, Override, Pair, Recover, Schedule, Split, Train, Transport, Validation,
+    template,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,13 +20,22 @@ batch = 32
 optimizer = { kind = "sgd" }
 "#;
 
-fn parse(text: &str, sets: &[&str], workers: Option<usize>) -> Job {
+fn try_parse(text: &str, sets: &[&str], workers: Option<usize>) -> Result<Job, JobError> {
     let overrides: Vec<Override> = sets
         .iter()
         .map(|set| set.parse().expect("an override"))
         .collect();
     Job::parse(Path::new("/jobs/job.toml"), text, &overrides, workers)
-        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn parse(text: &str, sets: &[&str], workers: Option<usize>) -> Job {
+    try_parse(text, sets, workers).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn refusal(text: &str, sets: &[&str]) -> String {
+    try_parse(text, sets, None)
+        .expect_err("a mistake")
+        .to_string()
 }
 
 #[test]
@@ -236,9 +246,60 @@ fn relative_paths_are_taken_from_the_jobs_folder_and_known_names_are_not_paths()
     assert_eq!(job.data.train, DataRef::CifarFolder { folder, split });
     let files = vec!["/jobs/a.bin".into(), "/b.bin".into()];
     assert_eq!(job.data.test, Some(DataRef::CifarFiles { files }));
+    let sets = [
+        "data.train=photos/",
+        "data.val=s3://bucket/val",
+        "data.test=a/rows.parquet",
+    ];
+    let job = parse(MINIMAL, &sets, None);
+    let pictures = |folder: &str| DataRef::Pictures {
+        folder: Location::new(folder),
+    };
+    assert_eq!(job.data.train, pictures("/jobs/photos"));
+    assert_eq!(
+        job.data.validation,
+        Validation::Set(pictures("s3://bucket/val"))
+    );
+    let files = Location::new("/jobs/a/rows.parquet");
+    let columns = Columns::default();
+    assert_eq!(job.data.test, Some(DataRef::Parquet { files, columns }));
     let known = parse(MINIMAL, &[], None).data.train;
     let (name, split) = ("fashion-mnist".into(), "train".into());
     assert_eq!(known, DataRef::Known { name, split });
+}
+
+#[test]
+fn what_is_embedded_is_pictures_and_nothing_else() {
+    let embed = "embed={ model = \"clip\", store = \"s3://b/vectors\" }";
+    let job = parse(MINIMAL, &["data.train=photos", embed], None);
+    let folder = Location::new("/jobs/photos");
+    assert_eq!(job.data.train, DataRef::Pictures { folder });
+    let embed_section = job.embed.unwrap();
+    assert_eq!((embed_section.batch, embed_section.part), (16, 512));
+    assert_eq!(embed_section.model, Path::new("/jobs/clip"));
+    let refused = |sets: &[&str]| refusal(MINIMAL, sets);
+    let known = refused(&[embed]);
+    assert!(
+        known.contains("`data.train` must be a folder of pictures"),
+        "{known}"
+    );
+    let scheme = refused(&["data.train=s4://photos"]);
+    assert!(
+        scheme.contains("`s4://`") && scheme.contains("s3"),
+        "{scheme}"
+    );
+    let scale = refused(&["data.train=photos", embed, "data.normalise=clip"]);
+    assert!(scale.contains("[embed]"), "{scale}");
+    let store = refused(&["data.train=photos", "embed.model=clip"]);
+    assert!(store.contains("missing key `store` in [embed]"), "{store}");
+    let memory = refused(&["data.memory=lots"]);
+    assert!(memory.contains("512 MiB"), "{memory}");
+}
+
+#[test]
+fn a_scale_has_a_name_or_numbers() {
+    let job = parse(MINIMAL, &["data.normalise=imagenet"], None);
+    assert_eq!(job.data.normalise.unwrap().mean, [0.485, 0.456, 0.406]);
 }
 
 #[test]
@@ -335,7 +396,7 @@ fn layers_of_a_stack_get_pytorchs_defaults() {
     assert!(job.model.network.uses_batch_norm(), "inside the residual");
     let shown: Vec<String> = job.rows().into_iter().map(|(_, value)| value).collect();
     assert_eq!(
-        shown[4..9],
+        shown[6..11],
         [
             "{ kind = \"conv2d\", out = 8, kernel = 3, stride = 1, padding = 0, bias = true }",
             "{ kind = \"max-pool\", kernel = [2, 3], stride = [2, 3], padding = 0 }",
@@ -361,6 +422,8 @@ fn rows_are_in_the_files_order_with_paths_that_can_be_set() {
         "data.test.split: test",
         "data.augment.crop_padding: 4",
         "data.augment.flip: false",
+        "data.max_bad: 0.01",
+        "data.memory: 1 GiB",
         "model.kind: stack",
         "model.layers[0]: { kind = \"relu\" }",
         "model.layers[1]: { kind = \"linear\", out = 2 }",

@@ -1,8 +1,9 @@
 //! A job is the same job after it was written down and read again.
 
 use lockstep_job::{
-    Augment, Checkpoint, Data, DataRef, Every, Gang, Job, LayerSpec, Measure, Model, Network,
-    Normalise, Optimizer, Pair, Recover, Run, Schedule, Split, Train, Transport, Validation,
+    Augment, Bytes, Checkpoint, Columns, Data, DataRef, Embed, Every, Features, Filter, Gang, Job,
+    LayerSpec, Location, Measure, Model, Network, Normalise, Optimizer, Pair, Recover, Run,
+    Schedule, Split, Storage, Train, Transform, Transport, Validation,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -28,7 +29,56 @@ fn data_ref() -> impl Strategy<Value = DataRef> {
         vec("/[a-zé:/ ~'\"]{1,9}", 1..4).prop_map(|files| DataRef::CifarFiles {
             files: files.into_iter().map(PathBuf::from).collect(),
         }),
+        location().prop_map(|folder| DataRef::Pictures { folder }),
+        (location(), columns()).prop_map(|(files, columns)| DataRef::Parquet { files, columns }),
+        (
+            location(),
+            columns(),
+            proptest::sample::select(vec![',', ';', '\t'])
+        )
+            .prop_map(|(file, columns, delimiter)| DataRef::Csv {
+                file,
+                columns,
+                delimiter
+            }),
     ]
+}
+
+fn location() -> impl Strategy<Value = Location> {
+    let names = [
+        "/photos",
+        "/a.parquet",
+        "/b:c/d.csv",
+        "s3://bucket/photos",
+        "https://host/x.csv",
+    ];
+    proptest::sample::select(names.to_vec()).prop_map(Location::new)
+}
+
+fn columns() -> impl Strategy<Value = Columns> {
+    let features = prop_oneof![
+        "[a-z é]{1,5}".prop_map(Features::List),
+        vec("[a-z é]{1,5}", 1..4).prop_map(Features::Numbers),
+    ];
+    (option::of(features), "[a-z]{1,5}", option::of("[a-z]{1,5}")).prop_map(
+        |(features, label, path)| Columns {
+            features,
+            label,
+            path,
+        },
+    )
+}
+
+/// Changes a job to one that embeds pictures.
+fn embedding(mut job: Job, embed: Embed) -> Job {
+    let folder = Location::new("gs://bucket/pictures");
+    let pictures = DataRef::Pictures { folder };
+    job.data.train = pictures.clone();
+    job.data.validation = Validation::Set(pictures.clone());
+    job.data.test = Some(pictures);
+    (job.data.normalise, job.data.augment) = (None, None);
+    job.embed = Some(embed);
+    job
 }
 
 fn pair(range: std::ops::Range<usize>) -> impl Strategy<Value = Pair> {
@@ -196,6 +246,8 @@ prop_compose! {
         deadline_s in 1e-9..600.0,
         checkpoint in checkpoint(),
         store in "/[a-zé: ]{1,9}",
+        transform in option::of((option::of(1..999u32), option::of([1..999u32, 1..999u32]))),
+        embed in option::of((1..99usize, 1..99usize)),
     ) -> Job {
         let (train, val, share, test) = data;
         let validation = val.map_or(Validation::Split(share), Validation::Set);
@@ -204,15 +256,30 @@ prop_compose! {
             std: vec![std],
         });
         let augment = augment.map(|(crop_padding, flip)| Augment { crop_padding, flip });
-        Job {
+        let transform = transform.map(|(resize, crop)| Transform { resize, crop, filter: Filter::Lanczos });
+        let storage = Storage { anonymous: test.is_some(), region: Some("eu".into()), ..Storage::default() };
+        let data = Data {
+            train, validation, test, normalise: normalise.clone(), augment, transform,
+            max_bad: 0.25, memory: Bytes(lanes as u64 * 100_000_000),
+        };
+        let job = Job {
             name: "x".into(),
-            data: Data { train, validation, test, normalise, augment },
+            data,
+            embed: None,
+            storage,
             model,
             train: Train { epochs: 3, batch: 64, optimizer, schedule, clip_norm, workers, lanes, threads: 2, seed },
             run: Run { store: store.into() },
             checkpoint,
             gang: Gang { transport: Transport::Tcp, deadline_s },
             recover: Recover { max_restarts: 7, min_workers: 2 },
+        };
+        match embed {
+            Some((batch, part)) => {
+                let store = Location::new("az://container/vectors");
+                embedding(job, Embed { model: "/clip".into(), batch, part, store, normalise })
+            }
+            None => job,
         }
     }
 }

@@ -14,6 +14,7 @@ mod buffer;
 mod build;
 mod chain;
 mod dims;
+pub mod encoder;
 mod factors;
 pub mod gemm;
 mod init;

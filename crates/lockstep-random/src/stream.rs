@@ -57,6 +57,17 @@ impl Stream {
         }
     }
 
+    /// Puts the items in an order of which every one is equally likely (Fisher and Yates).
+    ///
+    /// # Panics
+    /// When there are more than `u32::MAX` of them.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        let len = u32::try_from(items.len()).expect("fewer items than 2^32");
+        for last in (1..len).rev() {
+            items.swap(last as usize, self.below(last + 1) as usize);
+        }
+    }
+
     /// A number in `[0, 1)` with the 24 bits that an `f32` can hold.
     pub fn unit_f32(&mut self) -> f32 {
         (self.next_u32() >> 8) as f32 * (1.0 / 16_777_216.0)

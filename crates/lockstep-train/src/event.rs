@@ -17,6 +17,10 @@ pub enum Event {
         /// What is done, as a sentence.
         message: String,
     },
+    /// Pictures are being embedded; sent a few times a second.
+    Embedding(Embedding),
+    /// All pictures of a set are embedded.
+    Embedded(Embedded),
     /// The job was checked and its run folder exists; workers are about to start.
     Started(Started),
     /// A worker process joined the gang.
@@ -53,6 +57,40 @@ pub enum Event {
     Stopping,
     /// The run ended; always the last event.
     Result(RunResult),
+}
+
+/// How far the embedding is, over all sets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Embedding {
+    /// Parts that are done, those that were there already included.
+    pub parts_done: usize,
+    /// Parts in all.
+    pub parts: usize,
+    /// Pictures that are done, those that were there already included.
+    pub pictures_done: usize,
+    /// Pictures in all.
+    pub pictures: usize,
+    /// Pictures a second over all workers, since the embedding began.
+    pub pictures_per_s: f64,
+}
+
+/// A set whose pictures are embedded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Embedded {
+    /// Which set: `train`, `val` or `test`.
+    pub set: String,
+    /// Where its vectors are.
+    pub store: String,
+    /// Pictures in it.
+    pub pictures: usize,
+    /// Pictures that could not be read.
+    pub skipped: usize,
+    /// Parts in all.
+    pub parts: usize,
+    /// Parts that were made now, not in an earlier run.
+    pub parts_made: usize,
+    /// Seconds that it took, together with the other sets.
+    pub seconds: f64,
 }
 
 /// The run as it begins.

@@ -17,6 +17,7 @@ mod fork;
 mod lanes;
 mod network;
 mod numerics;
+pub mod places;
 mod prepare;
 mod pretrained;
 mod replica;

@@ -1,6 +1,7 @@
 //! The job's network in the terms of the model: layers, each under the name that PyTorch would give it.
 //!
-//! A network of torchvision has torchvision's names, so that weights go both ways. Others are numbered:
+//! A network of torchvision has torchvision's names, so that weights go both ways, and a head those of the
+//! module that it is known from. Others are numbered:
 //! `layers.3.weight`, and inside a residual layer `layers.3.body.0.weight` or `layers.3.shortcut.0.weight`.
 
 use crate::TrainError;
@@ -11,6 +12,21 @@ use lockstep_nn::{LayerSpec, NamedLayer, NnError, zoo};
 pub(crate) fn layers(network: &Network, classes: usize) -> Vec<NamedLayer> {
     match network {
         Network::ResNet18 { small_stem } => zoo::resnet18(classes, *small_stem),
+        Network::Head { .. } => {
+            let mut layers = named("", &network.layers().unwrap_or_default(), classes);
+            let count = layers.len();
+            for (i, layer) in layers.iter_mut().enumerate() {
+                layer.name = match layer.spec {
+                    LayerSpec::BatchNorm => "batch_norm",
+                    LayerSpec::Relu => "relu",
+                    LayerSpec::Dropout { .. } => "dropout",
+                    _ if i + 1 == count => "fc2",
+                    _ => "fc1",
+                }
+                .to_owned();
+            }
+            layers
+        }
         Network::Mlp { .. } | Network::Cnn { .. } | Network::Stack { .. } => {
             named("layers", &network.layers().unwrap_or_default(), classes)
         }
@@ -114,6 +130,19 @@ mod tests {
             dense_dropout: 0.5,
         };
         assert_eq!(layers(&network, 10), zoo::cnn(10));
+    }
+
+    #[test]
+    fn the_head_has_the_names_of_the_tutorials_module() {
+        let network = Network::Head {
+            hidden: 256,
+            dropout: 0.3,
+        };
+        let layers = layers(&network, 120);
+        let names: Vec<&str> = layers.iter().map(|layer| layer.name.as_str()).collect();
+        assert_eq!(names, ["fc1", "batch_norm", "relu", "dropout", "fc2"]);
+        assert_eq!(layers[0].spec, LayerSpec::Linear { out: 256 });
+        assert_eq!(layers[4].spec, LayerSpec::Linear { out: 120 });
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Train a job and show how it goes
     Run(RunArgs),
+    /// Embed a job's pictures: write their vectors, as `run` does before it trains on them
+    Embed(EmbedArgs),
     /// Look at a job file: what it comes to, whether it is right, what can be in it
     #[command(subcommand)]
     Job(JobCommand),
@@ -49,6 +51,9 @@ Examples:
     /// Be a worker of a gang; started by `run`, never by hand
     #[command(hide = true)]
     Worker,
+    /// Do numbered tasks; started by other commands, never by hand
+    #[command(hide = true)]
+    TaskWorker,
 }
 
 #[derive(Debug, Args)]
@@ -91,6 +96,25 @@ pub(crate) struct RunArgs {
     /// Show every worker's progress
     #[arg(short, long)]
     pub(crate) verbose: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstep embed job.toml
+  lockstep embed job.toml --workers 4
+
+Parts that are there and were made from the same pictures, weights and transform stay as they are. So what
+was interrupted goes on where it was.")]
+pub(crate) struct EmbedArgs {
+    #[command(flatten)]
+    pub(crate) job: JobArgs,
+    /// Print events as JSON, one object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print only errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
 }
 
 /// A job file and what is changed in it.

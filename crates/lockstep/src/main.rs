@@ -22,11 +22,13 @@ fn main() -> ExitCode {
     let started_at = Instant::now();
     let done = match Cli::parse().command {
         Command::Run(args) => command::run::run(&args, started_at),
+        Command::Embed(args) => command::embed::run(&args),
         Command::Job(job) => command::job::run(&job),
         Command::Init(args) => command::init::run(&args),
         Command::Data(data) => command::data::run(&data),
         Command::Completions { shell } => command::completions::run(shell),
         Command::Worker => command::worker::run(),
+        Command::TaskWorker => command::task_worker::run(),
     };
     done.unwrap_or_else(|error| report(&error))
 }

@@ -45,35 +45,65 @@ impl Crew {
     ) -> Result<Option<RawFd>, SpawnError> {
         // One pipe for both streams keeps the order in which the worker wrote to them.
         let (output, input) = io::pipe()?;
-        command
-            .stdin(Stdio::piped())
-            .stdout(input.try_clone()?)
-            .stderr(input)
-            .process_group(0);
-        die_with_parent(&mut command);
+        command.stdout(input.try_clone()?).stderr(input);
         let inherited = segment
             .map(|segment| segment.give_to(&mut command))
             .transpose()?;
-        let mut child = command.spawn()?;
-        // The command holds the pipe's other end: as long as it lives, the output has no end.
-        drop(command);
-        let pid = Pid::from_child(&child);
-        if let Some(stdin) = &mut child.stdin {
-            // A worker that died before it could read is reported by its exit.
-            let _ = writeln!(stdin, "{invitation}");
-        }
-        match self.children.get_mut(rank) {
-            Some(ended) => *ended = child,
-            None => self.children.push(child),
-        }
+        self.start(rank, command)?;
+        self.tell(rank, invitation);
         let (lines, exits) = (notices.clone(), notices.clone());
         thread::Builder::new()
             .name(format!("output-{rank}"))
             .spawn(move || report_output(rank, output, &lines))?;
-        thread::Builder::new()
-            .name(format!("exit-{rank}"))
-            .spawn(move || report_exit(rank, pid, &exits))?;
+        self.when_ended(rank, move || {
+            let _ = exits.send(Notice::Exited { rank });
+        })?;
         Ok(inherited)
+    }
+
+    /// Starts `command` as the process of a seat, with a process group of its own and on a leash: it
+    /// ends with this crew. It is the next seat, or one whose process has ended and was reaped.
+    ///
+    /// # Errors
+    /// When the process cannot be started. Those that run already keep running.
+    pub(super) fn start(&mut self, seat: usize, mut command: Command) -> io::Result<&mut Child> {
+        command.stdin(Stdio::piped()).process_group(0);
+        die_with_parent(&mut command);
+        let child = command.spawn()?;
+        // The command holds the other ends of pipes: as long as it lives, the output has no end.
+        drop(command);
+        match self.children.get_mut(seat) {
+            Some(ended) => *ended = child,
+            None => self.children.push(child),
+        }
+        Ok(&mut self.children[seat])
+    }
+
+    /// Writes a line to a worker's standard input. One that can no longer read is reported by its exit.
+    pub(super) fn tell(&mut self, seat: usize, line: &str) {
+        if let Some(stdin) = &mut self.children[seat].stdin {
+            let _ = stdin.write_all(format!("{line}\n").as_bytes());
+        }
+    }
+
+    /// Calls `then` on a thread of its own when the process of a seat has ended. It is not reaped
+    /// yet: as long as it is not, its id is its own, and the crew can signal it safely.
+    pub(super) fn when_ended(
+        &self,
+        seat: usize,
+        then: impl FnOnce() + Send + 'static,
+    ) -> io::Result<()> {
+        let pid = Pid::from_child(&self.children[seat]);
+        let wait = move || {
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            let waited = || rustix::process::waitid(WaitId::Pid(pid), options);
+            while let Err(rustix::io::Errno::INTR) = waited() {}
+            then();
+        };
+        thread::Builder::new()
+            .name(format!("exit-{seat}"))
+            .spawn(wait)?;
+        Ok(())
     }
 
     /// The worker's process id.
@@ -129,14 +159,6 @@ fn report_output(rank: usize, output: PipeReader, notices: &SyncSender<Notice>) 
         let _ = notices.send(Notice::Line { rank, line });
     }
     let _ = notices.send(Notice::OutputEnded { rank });
-}
-
-/// Waits for the process's end without reaping it: as long as it is not reaped, its id is its own,
-/// and the crew can signal it safely.
-fn report_exit(rank: usize, pid: Pid, notices: &SyncSender<Notice>) {
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-    while let Err(rustix::io::Errno::INTR) = rustix::process::waitid(WaitId::Pid(pid), options) {}
-    let _ = notices.send(Notice::Exited { rank });
 }
 
 /// Has the kernel kill the child as soon as the thread that spawns it ends.

@@ -11,10 +11,13 @@
 //! | `blame` | which worker failed first, and why |
 //! | `lines`, `fold` | what workers write, as lines, identical ones folded |
 //! | `resume` | earlier runs: to go on with, or to begin a new one from |
+//! | [`embed`] | pictures become vectors before a job trains on them |
 //! | `record` | logs, metrics and the result in the run's folder |
+//! | [`tasks`] | workers without a gang, which take numbered tasks |
 
 mod blame;
 mod crew;
+pub mod embed;
 mod fold;
 mod lines;
 mod losses;
@@ -28,5 +31,6 @@ mod roll;
 mod roll_model;
 mod run;
 mod supervisor;
+pub mod tasks;
 
 pub use run::{RunRequest, run};

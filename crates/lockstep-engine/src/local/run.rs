@@ -1,6 +1,7 @@
 //! From a job to a result: prepares, starts the gang, and says how it ended.
 
 use super::blame::Blame;
+use super::embed::{EmbedRequest, embed};
 use super::fold::Folder;
 use super::losses::Losses;
 use super::member::Member;
@@ -81,6 +82,14 @@ fn try_run(
         true => (earlier, None),
         false => (None, earlier),
     };
+    let embedding = EmbedRequest {
+        job: &request.job,
+        worker_exe: request.worker_exe.clone(),
+        stop: request.stop.clone(),
+    };
+    if !embed(embedding, events)? {
+        return Ok(unstarted(request, Status::Interrupted));
+    }
     let mut progress = |message: &str| {
         let message = message.to_owned();
         events(Event::Preparing { message });

@@ -1,13 +1,20 @@
 //! `[data]`: what to learn from.
 
 mod augment;
+mod location;
 mod normalise;
 mod reference;
+mod table;
+mod transform;
 
 pub use augment::Augment;
+pub use location::Location;
 pub use normalise::Normalise;
 pub use reference::{DataRef, KNOWN_DATASETS, Split};
+pub use table::{Columns, Features};
+pub use transform::{Filter, Transform};
 
+use crate::Bytes;
 use crate::field::Rule;
 use crate::section::Section;
 use schemars::JsonSchema;
@@ -32,7 +39,29 @@ pub struct Data {
     /// How training images are varied from step to step; evaluation sees them as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub augment: Option<Augment>,
+    /// What becomes of a picture before a network sees it. Of pictures that are embedded, if left out,
+    /// what the encoder was trained with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transform: Option<Transform>,
+    /// The share of pictures that may be unreadable: they are left out and listed. More fail the job.
+    #[serde(default = "max_bad")]
+    #[schemars(range(min = 0, max = 1))]
+    pub max_bad: f64,
+    /// Memory that reading a data set may take in each process, however large the set is.
+    #[serde(default = "memory")]
+    pub memory: Bytes,
 }
+
+fn max_bad() -> f64 {
+    0.01
+}
+
+fn memory() -> Bytes {
+    Bytes(1 << 30)
+}
+
+/// Room for a few large pictures, or some rows of a wide table.
+const LEAST_MEMORY: Bytes = Bytes(64 << 20);
 
 /// The samples that the best epoch is chosen on: never those of the test set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,14 +87,15 @@ struct ValidationKeys {
 }
 
 impl Data {
-    pub(crate) fn read(mut section: Section<'_>) -> Option<Data> {
+    /// Reads the section; with `embeds`, its sets are pictures that become vectors.
+    pub(crate) fn read(mut section: Section<'_>, embeds: bool) -> Option<Data> {
         let train = section
             .need(
                 "train",
-                "add `train = \"fashion-mnist:train\"` or the path of an IDX file",
+                "add `train = \"fashion-mnist:train\"` the path of an IDX file, or a folder of pictures",
             )
-            .and_then(|field| DataRef::read(&field));
-        let val = section.maybe("val", |field| DataRef::read(&field));
+            .and_then(|field| DataRef::read(&field, embeds));
+        let val = section.maybe("val", |field| DataRef::read(&field, embeds));
         let val_split = section.or("val_split", 0.0, |field| {
             let share = field.number(Rule::BELOW_ONE)?;
             if share > 0.0 && !matches!(val, Some(None)) {
@@ -73,9 +103,30 @@ impl Data {
             }
             Some(share)
         });
-        let test = section.maybe("test", |field| DataRef::read(&field));
-        let normalise = section.maybe("normalise", |field| Normalise::read(field.section()?));
-        let augment = section.maybe("augment", |field| Augment::read(field.section()?));
+        let test = section.maybe("test", |field| DataRef::read(&field, embeds));
+        let normalise = section.maybe("normalise", |field| {
+            if embeds {
+                return field.reject(
+                    "is for what is trained on, and with [embed] those are vectors",
+                    "write `normalise` in [embed] to set the scale of the pictures",
+                );
+            }
+            Normalise::read(&field)
+        });
+        let augment = section.maybe("augment", |field| {
+            if embeds {
+                return field.reject(
+                    "is for pictures that are trained on, and with [embed] vectors are",
+                    "leave one out",
+                );
+            }
+            Augment::read(field.section()?)
+        });
+        let transform = section.maybe("transform", |field| Transform::read(field.section()?));
+        let max_bad = section.or("max_bad", max_bad(), |field| field.number(Rule::SHARE));
+        let memory = section.or("memory", memory(), |field| {
+            Bytes::read(&field, LEAST_MEMORY)
+        });
         section.finish();
         let validation = match val? {
             Some(set) => Validation::Set(set),
@@ -87,6 +138,9 @@ impl Data {
             test: test?,
             normalise: normalise?,
             augment: augment?,
+            transform: transform?,
+            max_bad: max_bad?,
+            memory: memory?,
         })
     }
 }

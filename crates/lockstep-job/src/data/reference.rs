@@ -1,5 +1,8 @@
 //! Where a set of samples is found: `data.train`, `data.val`, `data.test`.
 
+use super::Location;
+use super::location::scheme;
+use super::table::{self, Columns};
 use crate::field::Field;
 use crate::nearest::suggestion;
 use crate::section::Section;
@@ -16,8 +19,10 @@ pub const KNOWN_DATASETS: &[(&str, &[&str])] = &[
 /// Where a set of samples is found.
 ///
 /// In the job file: `"NAME:SPLIT"` for a known data set, a path to an IDX file of images whose labels
-/// lie beside it, `{ images = "...", labels = "..." }`, or the binary files of CIFAR:
-/// `{ cifar = "folder", split = "train" }` or `{ cifar = ["file", "file"] }`.
+/// lie beside it, `{ images = "...", labels = "..." }`, the binary files of CIFAR:
+/// `{ cifar = "folder", split = "train" }` or `{ cifar = ["file", "file"] }`, a folder of pictures:
+/// `"folder/"`, `"s3://bucket/folder"` or `{ pictures = "..." }`, or a table: a name that ends in `.parquet`
+/// or `.csv`, `{ parquet = "...", features = "embedding", label = "label" }` or `{ csv = "..." }`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "DataRefKeys", into = "DataRefKeys")]
 pub enum DataRef {
@@ -47,6 +52,27 @@ pub enum DataRef {
         /// The files: at least one.
         files: Vec<PathBuf>,
     },
+    /// A folder of pictures, whose classes are the folders in it.
+    Pictures {
+        /// The folder.
+        folder: Location,
+    },
+    /// A Parquet file, or a folder of them.
+    Parquet {
+        /// The file or folder.
+        files: Location,
+        /// Which columns mean what.
+        columns: Columns,
+    },
+    /// A CSV file with names in its first line.
+    Csv {
+        /// The file.
+        file: Location,
+        /// Which columns mean what.
+        columns: Columns,
+        /// What stands between two fields.
+        delimiter: char,
+    },
 }
 
 /// A part of a data set that comes in two.
@@ -60,18 +86,42 @@ pub enum Split {
 }
 
 impl DataRef {
-    /// Reads the short form: a name with its split if nothing before the first `:` looks like a
+    /// Reads the short form: a URL, a name with its split if nothing before the first `:` looks like a
     /// folder, else a path.
     pub(crate) fn parse(text: &str) -> DataRef {
         match text.split_once(':') {
-            Some((name, split)) if !name.contains(['/', '\\']) => DataRef::Known {
-                name: name.to_owned(),
-                split: split.to_owned(),
-            },
-            _ => DataRef::Idx {
-                images: PathBuf::from(text),
+            Some((name, split)) if !name.contains(['/', '\\']) && scheme(text).is_none() => {
+                DataRef::Known {
+                    name: name.to_owned(),
+                    split: split.to_owned(),
+                }
+            }
+            _ => DataRef::by_name(Location::new(text)),
+        }
+    }
+
+    /// What a file or folder of this name holds.
+    fn by_name(location: Location) -> DataRef {
+        let columns = Columns::default();
+        if location.has_extension("parquet") {
+            let files = location;
+            DataRef::Parquet { files, columns }
+        } else if location.has_extension("csv") || location.has_extension("tsv") {
+            DataRef::Csv {
+                delimiter: match location.has_extension("csv") {
+                    true => ',',
+                    false => '\t',
+                },
+                file: location,
+                columns,
+            }
+        } else if location.is_url() || location.as_str().ends_with('/') {
+            DataRef::Pictures { folder: location }
+        } else {
+            DataRef::Idx {
+                images: PathBuf::from(location.as_str()),
                 labels: None,
-            },
+            }
         }
     }
 }
@@ -103,6 +153,32 @@ enum DataRefKeys {
         #[schemars(length(min = 1))]
         cifar: Vec<PathBuf>,
     },
+    /// A folder of pictures.
+    Pictures {
+        /// The folder, whose folders are the classes.
+        pictures: Location,
+    },
+    /// A table in Parquet files.
+    Parquet {
+        /// A Parquet file, or a folder of them.
+        parquet: Location,
+        #[serde(flatten)]
+        columns: Columns,
+    },
+    /// A table in a CSV file.
+    Csv {
+        /// A CSV file with names in its first line.
+        csv: Location,
+        #[serde(flatten)]
+        columns: Columns,
+        /// What stands between two fields.
+        #[serde(default = "comma")]
+        delimiter: char,
+    },
+}
+
+fn comma() -> char {
+    ','
 }
 
 impl From<DataRefKeys> for DataRef {
@@ -115,6 +191,20 @@ impl From<DataRefKeys> for DataRef {
                 split,
             },
             DataRefKeys::CifarFiles { cifar } => DataRef::CifarFiles { files: cifar },
+            DataRefKeys::Pictures { pictures } => DataRef::Pictures { folder: pictures },
+            DataRefKeys::Parquet { parquet, columns } => DataRef::Parquet {
+                files: parquet,
+                columns,
+            },
+            DataRefKeys::Csv {
+                csv,
+                columns,
+                delimiter,
+            } => DataRef::Csv {
+                file: csv,
+                columns,
+                delimiter,
+            },
         }
     }
 }
@@ -125,7 +215,7 @@ impl From<DataRef> for DataRefKeys {
             DataRef::Known { name, split } => DataRefKeys::Text(format!("{name}:{split}")),
             DataRef::Idx { images, labels } => match images.to_str() {
                 // The short form only where it is read back as the same path.
-                Some(text) if labels.is_none() && !text.contains(':') => {
+                Some(text) if labels.is_none() && !text.contains(':') && is_idx(text) => {
                     DataRefKeys::Text(text.to_owned())
                 }
                 _ => DataRefKeys::Files { images, labels },
@@ -135,20 +225,69 @@ impl From<DataRef> for DataRefKeys {
                 split,
             },
             DataRef::CifarFiles { files } => DataRefKeys::CifarFiles { cifar: files },
+            DataRef::Pictures { folder } => DataRefKeys::Pictures { pictures: folder },
+            DataRef::Parquet { files, columns } => DataRefKeys::Parquet {
+                parquet: files,
+                columns,
+            },
+            DataRef::Csv {
+                file,
+                columns,
+                delimiter,
+            } => DataRefKeys::Csv {
+                csv: file,
+                columns,
+                delimiter,
+            },
         }
     }
 }
 
 impl DataRef {
-    pub(super) fn read(field: &Field<'_>) -> Option<DataRef> {
-        if !field.is_text() {
-            let expected = "a string or a table with `images` or `cifar`";
-            let section = field.section_or(expected)?;
-            return match section.has("cifar") {
-                true => read_cifar(section),
-                false => read_idx(section),
-            };
+    /// Reads a reference; with `embeds`, it must be one to pictures.
+    pub(super) fn read(field: &Field<'_>, embeds: bool) -> Option<DataRef> {
+        let found = match field.is_text() {
+            true => DataRef::read_text(field),
+            false => DataRef::read_table(field),
+        }?;
+        match found {
+            // A folder is not known by its name, but here it can be nothing else.
+            DataRef::Idx { labels: None, .. } if embeds && field.is_text() => {
+                Location::read(field).map(|folder| DataRef::Pictures { folder })
+            }
+            DataRef::Pictures { .. } => Some(found),
+            _ if embeds => field.reject(
+                "must be a folder of pictures where there is an [embed] section",
+                "name a folder, or leave [embed] out",
+            ),
+            _ => Some(found),
         }
+    }
+
+    fn read_table(field: &Field<'_>) -> Option<DataRef> {
+        let kinds = "`images`, `cifar`, `pictures`, `parquet` or `csv`";
+        let mut section = field.section_or(&format!("a string or a table with {kinds}"))?;
+        if section.has("cifar") {
+            read_cifar(section)
+        } else if section.has("pictures") {
+            let folder = section.get("pictures")?;
+            let folder = Location::read(&folder);
+            section.finish();
+            folder.map(|folder| DataRef::Pictures { folder })
+        } else if section.has("parquet") {
+            table::read_parquet(section).map(|(files, columns)| DataRef::Parquet { files, columns })
+        } else if section.has("csv") {
+            table::read_csv(section).map(|(file, columns, delimiter)| DataRef::Csv {
+                file,
+                columns,
+                delimiter,
+            })
+        } else {
+            read_idx(section)
+        }
+    }
+
+    fn read_text(field: &Field<'_>) -> Option<DataRef> {
         let text = field.text()?;
         let names: Vec<&str> = KNOWN_DATASETS.iter().map(|(name, _)| *name).collect();
         if let Some((name, splits)) = KNOWN_DATASETS.iter().find(|(name, _)| *name == text) {
@@ -158,7 +297,7 @@ impl DataRef {
             );
         }
         match DataRef::parse(text) {
-            DataRef::Known { name, split } if !split.starts_with("//") => {
+            DataRef::Known { name, split } => {
                 let Some((_, splits)) = KNOWN_DATASETS.iter().find(|(known, _)| *known == name)
                 else {
                     return field.reject(
@@ -177,12 +316,19 @@ impl DataRef {
                 }
                 Some(DataRef::Known { name, split })
             }
-            _ => Some(DataRef::Idx {
-                images: field.path()?,
-                labels: None,
-            }),
+            // The `/` has said what it is.
+            DataRef::Pictures { .. } => {
+                let folder = Location::read(field)?.without_slash();
+                Some(DataRef::Pictures { folder })
+            }
+            _ => Location::read(field).map(DataRef::by_name),
         }
     }
+}
+
+/// Whether a path is read as an IDX file where only its name is known.
+fn is_idx(text: &str) -> bool {
+    matches!(DataRef::parse(text), DataRef::Idx { .. })
 }
 
 fn read_idx(mut section: Section<'_>) -> Option<DataRef> {
@@ -190,8 +336,10 @@ fn read_idx(mut section: Section<'_>) -> Option<DataRef> {
         .need("images", "add `images = \"...\"`, the path of an IDX file")
         .and_then(|field| field.path());
     let labels = section.maybe("labels", |field| field.path());
-    // Known here too, so that it is suggested for what looks like it.
-    section.get("cifar");
+    // Known here too, so that they are suggested for what looks like them.
+    for key in ["cifar", "pictures", "parquet", "csv"] {
+        section.get(key);
+    }
     section.finish();
     Some(DataRef::Idx {
         images: images?,

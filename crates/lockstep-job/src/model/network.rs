@@ -24,6 +24,17 @@ pub enum Network {
         #[serde(default)]
         batch_norm: bool,
     },
+    /// A classifier of vectors: linear, batch-norm, ReLU, dropout, and linear to the number of classes.
+    Head {
+        /// Width of the hidden layer.
+        #[serde(default = "head_hidden")]
+        #[schemars(range(min = 1))]
+        hidden: usize,
+        /// Probability that a hidden unit is dropped in a training step.
+        #[serde(default = "head_dropout")]
+        #[schemars(extend("minimum" = 0, "exclusiveMaximum" = 1))]
+        dropout: f64,
+    },
     /// Blocks of two convolutions and a pool, a dense layer, and a last one to the number of classes.
     Cnn {
         /// Channels of each block's convolutions. A block halves the image.
@@ -58,7 +69,15 @@ pub enum Network {
     },
 }
 
-const KINDS: [&str; 4] = ["mlp", "cnn", "resnet18", "stack"];
+const KINDS: [&str; 5] = ["mlp", "head", "cnn", "resnet18", "stack"];
+
+fn head_hidden() -> usize {
+    256
+}
+
+fn head_dropout() -> f64 {
+    0.3
+}
 
 fn channels() -> Vec<usize> {
     vec![32, 64, 128]
@@ -99,6 +118,7 @@ impl Network {
                 dense,
                 dense_dropout,
             } => Some(cnn(channels, dropout, *dense, *dense_dropout)),
+            Network::Head { hidden, dropout } => Some(mlp(&[*hidden], *dropout, true)),
             Network::ResNet18 { .. } => None,
             Network::Stack { layers } => Some(layers.clone()),
         }
@@ -117,8 +137,7 @@ impl Network {
             section.get("kind");
             return Some("stack");
         }
-        let fix =
-            "add `kind = \"mlp\"` with `hidden`, \"cnn\" or \"resnet18\", or a stack of `layers`";
+        let fix = "add `kind = \"mlp\"` with `hidden`, \"head\", \"cnn\" or \"resnet18\", or a stack of `layers`";
         section.need("kind", fix)?.one_of(&KINDS)
     }
 
@@ -126,6 +145,17 @@ impl Network {
     pub(super) fn read(kind: &str, section: &mut Section<'_>) -> Option<Network> {
         match kind {
             "mlp" => read_mlp(section),
+            "head" => {
+                let hidden = section.or("hidden", head_hidden(), |field| {
+                    field.integer(1..=MAX_WIDTH)
+                });
+                let dropout = section.or("dropout", head_dropout(), |field| {
+                    field.number(Rule::BELOW_ONE)
+                });
+                hidden
+                    .zip(dropout)
+                    .map(|(hidden, dropout)| Network::Head { hidden, dropout })
+            }
             "cnn" => read_cnn(section),
             "resnet18" => section
                 .or("small_stem", false, |field| field.boolean())

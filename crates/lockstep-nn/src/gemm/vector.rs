@@ -43,6 +43,9 @@ pub(crate) trait Vector: Copy {
     /// `self + other`.
     fn add(self, other: Self) -> Self;
 
+    /// Each lane at least `low` and at most `high`; NaN stays.
+    fn clamp(self, low: f32, high: f32) -> Self;
+
     /// `self - other`.
     #[inline(always)]
     fn sub(self, other: Self) -> Self {
@@ -165,6 +168,14 @@ impl Vector for Plain {
     fn add(self, other: Self) -> Self {
         Self(std::array::from_fn(|i| self.0[i] + other.0[i]))
     }
+
+    #[inline(always)]
+    fn clamp(self, low: f32, high: f32) -> Self {
+        Self(self.0.map(|x| {
+            let x = if low > x { low } else { x };
+            if high < x { high } else { x }
+        }))
+    }
 }
 
 /// The x86-64 vectors. Their methods may be called only where the matching target feature is on, which
@@ -248,6 +259,16 @@ pub(super) mod x86 {
             // SAFETY: see the impl.
             Self(unsafe { _mm512_add_ps(self.0, other.0) })
         }
+
+        #[inline(always)]
+        fn clamp(self, low: f32, high: f32) -> Self {
+            // Of two operands, one of them NaN, these instructions give the second.
+            // SAFETY: see the impl.
+            Self(unsafe {
+                let x = _mm512_max_ps(_mm512_set1_ps(low), self.0);
+                _mm512_min_ps(_mm512_set1_ps(high), x)
+            })
+        }
     }
 
     impl Vector for Half {
@@ -299,6 +320,16 @@ pub(super) mod x86 {
         fn add(self, other: Self) -> Self {
             // SAFETY: see the impl of `Wide`.
             Self(unsafe { _mm256_add_ps(self.0, other.0) })
+        }
+
+        #[inline(always)]
+        fn clamp(self, low: f32, high: f32) -> Self {
+            // Of two operands, one of them NaN, these instructions give the second.
+            // SAFETY: see the impl of `Wide`.
+            Self(unsafe {
+                let x = _mm256_max_ps(_mm256_set1_ps(low), self.0);
+                _mm256_min_ps(_mm256_set1_ps(high), x)
+            })
         }
     }
 }

@@ -52,7 +52,7 @@ for_each_isa! {
 
 /// How much of a standard normal distribution lies below `x`, and its density at `x`.
 #[inline(always)]
-fn normal(x: f32) -> (f32, f32) {
+pub(crate) fn normal(x: f32) -> (f32, f32) {
     /// 1 / sqrt(2 pi).
     const PEAK: f32 = 0.398_942_3;
     /// The share beyond z is `e^(-z^2 / 2)` times a polynomial in `1 / (1 + SQUEEZE z)` without a
@@ -83,7 +83,7 @@ fn normal(x: f32) -> (f32, f32) {
 /// e to the power `-x` for `x` of at least 0, to 6e-8; beyond 87, where it is no normal number any more,
 /// e to the power -87.
 #[inline(always)]
-fn exp_of_negative(x: f32) -> f32 {
+pub(crate) fn exp_of_negative(x: f32) -> f32 {
     /// Adding this leaves the nearest whole number in the low bits.
     const WHOLE: f32 = 12_582_912.0;
     /// ln 2 in two parts, the first so short that its product with a small whole number is exact.

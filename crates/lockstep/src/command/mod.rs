@@ -3,9 +3,11 @@
 pub(crate) mod completions;
 pub(crate) mod data;
 mod dry_run;
+pub(crate) mod embed;
 pub(crate) mod init;
 pub(crate) mod job;
 pub(crate) mod run;
+pub(crate) mod task_worker;
 mod verify;
 pub(crate) mod worker;
 

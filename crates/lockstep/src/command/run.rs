@@ -119,7 +119,12 @@ fn view(args: &RunArgs) -> Box<dyn View> {
         verbose: args.verbose,
         resume_command: words.join(" "),
     };
-    if args.json {
+    view_as(args.json, options)
+}
+
+/// The view for programs if they are to read it, else the one that suits where standard output goes.
+pub(super) fn view_as(json: bool, options: Options) -> Box<dyn View> {
+    if json {
         Box::new(Json::new(io::stdout(), options))
     } else if io::stdout().is_terminal() {
         Box::new(Terminal::new(options))

@@ -3,7 +3,7 @@
 use super::epochs::Epochs;
 use super::table::{Frame, Table};
 use super::{Options, View, harmless, log_prefix, summary, words};
-use lockstep_train::event::{Event, Progress, RunResult, Started};
+use lockstep_train::event::{Embedding, Event, Progress, RunResult, Started};
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
@@ -62,6 +62,14 @@ impl<W: Write> Plain<W> {
         )
     }
 
+    fn embedding(&mut self, embedding: &Embedding) -> io::Result<()> {
+        if self.last_progress.elapsed() < PROGRESS_EVERY {
+            return Ok(());
+        }
+        self.last_progress = Instant::now();
+        writeln!(self.out, "embedding: {}", summary::embedding(embedding))
+    }
+
     fn result(&mut self, result: &RunResult) -> io::Result<()> {
         writeln!(self.out, "{}", summary::headline(result))?;
         let details = summary::details(result, &self.options);
@@ -82,6 +90,8 @@ impl<W: Write> View for Plain<W> {
             Event::Preparing { message } | Event::Note { message } => {
                 writeln!(self.out, "{message}")?;
             }
+            Event::Embedding(embedding) => self.embedding(embedding)?,
+            Event::Embedded(embedded) => writeln!(self.out, "{}", summary::embedded(embedded))?,
             Event::Started(started) => self.started(started)?,
             Event::Worker { rank, pid } if self.options.verbose => {
                 writeln!(self.out, "worker {rank} joined, pid {pid}")?;

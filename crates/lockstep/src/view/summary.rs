@@ -3,7 +3,7 @@
 use super::epochs::accuracy;
 use super::{Options, words};
 use lockstep_store::RunDir;
-use lockstep_train::event::{Restart, RunResult, Status};
+use lockstep_train::event::{Embedded, Embedding, Restart, RunResult, Status};
 use std::path::Path;
 
 /// What comes before the command that goes on with the run.
@@ -44,6 +44,45 @@ pub(crate) fn restarted(restart: &Restart) -> String {
         "restart {}: {}; going on {from} with {workers}",
         restart.restart, restart.reason
     )
+}
+
+/// How far the embedding is, and how long it may take.
+pub(crate) fn embedding(embedding: &Embedding) -> String {
+    let count = |number: usize| words::count(number as u64);
+    let mut line = format!(
+        "{} of {} pictures, {} pictures/s",
+        count(embedding.pictures_done),
+        count(embedding.pictures),
+        words::rate(embedding.pictures_per_s)
+    );
+    if embedding.pictures_per_s > 0.0 {
+        let left = embedding.pictures - embedding.pictures_done.min(embedding.pictures);
+        line += &format!(
+            ", {} left",
+            words::clock(left as f64 / embedding.pictures_per_s)
+        );
+    }
+    line
+}
+
+/// What is said of a set when its pictures are embedded.
+pub(crate) fn embedded(embedded: &Embedded) -> String {
+    let mut line = format!(
+        "{}: {} embedded in {}",
+        embedded.set,
+        words::plural(embedded.pictures - embedded.skipped, "picture"),
+        embedded.store
+    );
+    line += &match (embedded.parts_made, embedded.parts) {
+        (0, _) => ", all there already".to_owned(),
+        (made, parts) if made == parts => format!(" ({})", words::plural(parts, "part")),
+        (made, parts) => format!(" ({made} of {parts} parts anew)"),
+    };
+    if embedded.skipped > 0 {
+        let skipped = words::plural(embedded.skipped, "picture");
+        line += &format!("; {skipped} could not be read, see skipped.jsonl there");
+    }
+    line
 }
 
 /// What else there is to know, as `(name, value)` pairs. Who wants it quiet still has to learn how to

@@ -178,6 +178,13 @@ impl View for Terminal {
         match event {
             Event::Preparing { message } => self.spin(message.clone()),
             Event::Note { message } => self.say(message.clone())?,
+            Event::Embedding(embedding) => {
+                self.spin(format!("embedding: {}", summary::embedding(embedding)));
+            }
+            Event::Embedded(embedded) => {
+                self.stop_spinning();
+                self.say(summary::embedded(embedded))?;
+            }
             Event::Started(started) => self.begin(started)?,
             Event::Worker { rank, pid } if self.options.verbose => {
                 self.say(

@@ -1,0 +1,94 @@
+//! What can go wrong between pictures and vectors.
+
+use lockstep_image::ImageError;
+use lockstep_nn::encoder::EncoderError;
+use lockstep_place::PlaceError;
+use lockstep_table::TableError;
+use lockstep_tensors::TensorError;
+use std::path::PathBuf;
+
+/// Why pictures could not be embedded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmbedError {
+    /// A place could not be read or written.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// A Parquet file could not be read or written.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// A file of weights could not be read.
+    #[error(transparent)]
+    Tensors(#[from] TensorError),
+    /// The encoder's weights are those of no encoder that is known.
+    #[error("{path}: {reason}")]
+    Model {
+        /// The encoder's file or folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The encoder could not be built from its weights.
+    #[error("{path}: {source}")]
+    Encoder {
+        /// The encoder's file or folder.
+        path: PathBuf,
+        /// What is wrong with them.
+        source: EncoderError,
+    },
+    /// The pictures' transform does not fit the encoder.
+    #[error("data.transform: {0}")]
+    Transform(String),
+    /// The transform cannot be done.
+    #[error("data.transform: {0}")]
+    Image(ImageError),
+    /// The weights changed after the parts were planned.
+    #[error("{path} has changed since this job began; run it again")]
+    ModelChanged {
+        /// The encoder's file or folder.
+        path: PathBuf,
+    },
+    /// A picture changed after the parts were planned.
+    #[error("{path} has changed since it was listed; run the job again when nobody writes there")]
+    Changed {
+        /// The picture.
+        path: String,
+    },
+    /// A folder without pictures.
+    #[error(
+        "{folder} holds no pictures (jpg, jpeg, png, webp, bmp) in folders named after their classes{hint}"
+    )]
+    NoPictures {
+        /// The folder.
+        folder: String,
+        /// What there is instead.
+        hint: String,
+    },
+    /// More pictures than allowed could not be read.
+    #[error(
+        "{bad} of {all} pictures in {folder} could not be read, more than data.max_bad = {max_bad}; \
+         {list} lists them; the first is {first}"
+    )]
+    TooManyBad {
+        /// The folder.
+        folder: String,
+        /// Pictures that could not be read.
+        bad: usize,
+        /// All pictures.
+        all: usize,
+        /// The share that is allowed.
+        max_bad: f64,
+        /// Where they are listed.
+        list: String,
+        /// The first of them, and its reason.
+        first: String,
+    },
+    /// What a part says of itself makes no sense.
+    #[error("{file} is no part that this program wrote: {reason}; remove it to have it made again")]
+    Part {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}

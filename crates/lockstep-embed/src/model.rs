@@ -1,0 +1,183 @@
+//! The encoder's weights: which encoder they are of, and what it expects of a picture.
+
+use crate::EmbedError;
+use lockstep_image::{Filter, Normalise, Transform};
+use lockstep_nn::encoder::{
+    CLIP_MEAN, CLIP_STD, ClipConfig, Encoder, EncoderError, LITE_MEAN, LITE_STD, lite_image_size,
+};
+use lockstep_tensors::TensorFile;
+use sha2::{Digest, Sha256};
+use std::path::{Path, PathBuf};
+
+/// The first tensor of each encoder.
+const CLIP_TENSOR: &str = "vision_model.embeddings.patch_embedding.weight";
+const LITE_TENSOR: &str = "_conv_stem.weight";
+
+/// Which encoder a file of weights is of.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Kind {
+    /// The image half of a CLIP.
+    Clip(ClipConfig),
+    /// An EfficientNet-Lite, by its number.
+    EfficientNetLite(u32),
+}
+
+impl Kind {
+    /// What a person calls it.
+    pub fn name(&self) -> String {
+        match self {
+            Kind::Clip(config) => format!("this CLIP (patches of {})", config.patch_size),
+            Kind::EfficientNetLite(variant) => format!("EfficientNet-Lite{variant}"),
+        }
+    }
+}
+
+/// An encoder that can be built.
+#[derive(Debug)]
+pub struct Model {
+    /// Its folder or file.
+    pub path: PathBuf,
+    /// Which encoder it is.
+    pub kind: Kind,
+    /// A hash of its weights and configuration.
+    pub sha256: String,
+    /// Height and width of its pictures.
+    pub image_size: [u32; 2],
+    /// What it expects to have been done to them.
+    pub transform: Transform,
+    /// The scale of their pixels.
+    pub normalise: Normalise,
+    tensors: TensorFile,
+}
+
+impl Model {
+    /// Finds out which encoder lies at `path`, and opens its weights.
+    ///
+    /// # Errors
+    /// When the weights cannot be read or are of no encoder that is known.
+    pub fn open(path: &Path) -> Result<Model, EmbedError> {
+        let tensors = TensorFile::open(path)?;
+        let of_model = |reason: String| EmbedError::Model {
+            path: path.to_owned(),
+            reason,
+        };
+        let mut hash = Sha256::new();
+        hash.update(tensors.sha256());
+        let has = |tensor| tensors.shape(tensor).is_some();
+        let kind = if has(CLIP_TENSOR) {
+            let config = config_beside(path).map_err(of_model)?;
+            hash.update(config.as_deref().unwrap_or_default());
+            let config = config.map_or_else(
+                || Ok(ClipConfig::default()),
+                |text| ClipConfig::from_json(&text),
+            );
+            Kind::Clip(config.map_err(refused(path))?)
+        } else if has(LITE_TENSOR) {
+            Kind::EfficientNetLite(lite_variant(&tensors))
+        } else {
+            let first = tensors.names().next().unwrap_or("nothing").to_owned();
+            return Err(of_model(format!(
+                "these are the weights of no encoder that is known; a CLIP has `{CLIP_TENSOR}`, an \
+                 EfficientNet-Lite has `{LITE_TENSOR}`, and this has `{first}`"
+            )));
+        };
+        let (side, resize, normalise, filter) = match &kind {
+            Kind::Clip(config) => {
+                let scale = Normalise {
+                    mean: CLIP_MEAN,
+                    std: CLIP_STD,
+                };
+                (config.image_size, config.image_size, scale, Filter::Bicubic)
+            }
+            Kind::EfficientNetLite(variant) => {
+                let side = lite_image_size(*variant).unwrap_or(224);
+                let scale = Normalise {
+                    mean: LITE_MEAN,
+                    std: LITE_STD,
+                };
+                // Its pictures were cut out of ones that were larger by 32 pixels.
+                (side, side + 32, scale, Filter::Bicubic)
+            }
+        };
+        let pixels = |side: usize| u32::try_from(side).unwrap_or(u32::MAX);
+        Ok(Model {
+            path: path.to_owned(),
+            kind,
+            sha256: hash
+                .finalize()
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect(),
+            image_size: [pixels(side); 2],
+            transform: Transform {
+                resize: Some(pixels(resize)),
+                crop: Some([pixels(side); 2]),
+                filter,
+                ..Transform::default()
+            },
+            normalise,
+            tensors,
+        })
+    }
+
+    /// Builds the encoder for so many pictures at a time.
+    ///
+    /// # Errors
+    /// When a tensor is missing or has another shape than the encoder's.
+    pub fn encoder(&self, rows: usize) -> Result<Encoder, EmbedError> {
+        let mut read = |name: &str, shape: &[usize]| {
+            let wrong = |reason: String| EncoderError::Tensor {
+                name: name.to_owned(),
+                reason,
+            };
+            if let Some(found) = self.tensors.shape(name).filter(|found| *found != shape) {
+                return Err(wrong(format!(
+                    "its shape is {found:?}, and {shape:?} is needed"
+                )));
+            }
+            self.tensors
+                .read(name)
+                .map_err(|error| wrong(error.to_string()))
+        };
+        match &self.kind {
+            Kind::Clip(config) => Encoder::clip(config, &mut read, rows),
+            Kind::EfficientNetLite(variant) => {
+                Encoder::efficientnet_lite(*variant, &mut read, rows)
+            }
+        }
+        .map_err(refused(&self.path))
+    }
+}
+
+fn refused(path: &Path) -> impl Fn(EncoderError) -> EmbedError {
+    move |source| EmbedError::Encoder {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// The text of `config.json` in the model's folder, or beside its file. A folder must have one.
+fn config_beside(path: &Path) -> Result<Option<String>, String> {
+    let folder = path.is_dir();
+    let file = match folder {
+        true => path.join("config.json"),
+        false => path.with_file_name("config.json"),
+    };
+    match std::fs::read_to_string(&file) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !folder => Ok(None),
+        Err(error) => Err(format!(
+            "config.json, which says how large the model is: {error}"
+        )),
+    }
+}
+
+/// Lite1 and Lite2 are deeper than Lite0, and Lite2 is wider than both.
+fn lite_variant(tensors: &TensorFile) -> u32 {
+    let last = |block: u32| format!("_blocks.{block}._project_conv.weight");
+    match tensors.shape(&last(20)) {
+        None => 0,
+        Some([320, ..]) => 1,
+        Some(_) => 2,
+    }
+}

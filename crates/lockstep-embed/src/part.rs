@@ -1,0 +1,113 @@
+//! One part: a piece of work, and the file that it becomes.
+
+use crate::{EmbedError, Picture, Recipe, Skipped};
+use lockstep_place::Place;
+use lockstep_table::{TableError, metadata};
+use serde::{Deserialize, Serialize};
+use sha2::Digest;
+use std::fmt::Write as _;
+
+/// The keys of what a part's file says of itself.
+const FINGERPRINT: &str = "lockstep.fingerprint";
+const SKIPPED: &str = "lockstep.skipped";
+const MODEL: &str = "lockstep.model_sha256";
+const ROWS: &str = "lockstep.rows";
+
+/// One part, as it is handed to whoever makes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartTask {
+    /// Its number, from 0.
+    pub number: usize,
+    /// A hash of the recipe and of the pictures as they were listed.
+    pub fingerprint: String,
+    /// The pictures.
+    pub pictures: Vec<Picture>,
+}
+
+/// What is known of a finished part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finished {
+    /// Vectors in it.
+    pub rows: usize,
+    /// Pictures that could not be read.
+    pub skipped: Vec<Skipped>,
+}
+
+impl PartTask {
+    pub(crate) fn new(number: usize, pictures: Vec<Picture>, recipe: &Recipe) -> PartTask {
+        let mut hash = recipe.hash();
+        for picture in &pictures {
+            for text in [&picture.path, &picture.version] {
+                hash.update((text.len() as u64).to_le_bytes());
+                hash.update(text);
+            }
+            hash.update(picture.size.to_le_bytes());
+        }
+        let mut fingerprint = String::new();
+        for byte in hash.finalize() {
+            // Writing to a string cannot fail.
+            let _ = write!(fingerprint, "{byte:02x}");
+        }
+        PartTask {
+            number,
+            fingerprint,
+            pictures,
+        }
+    }
+
+    /// What its file says of itself.
+    pub(crate) fn metadata(
+        &self,
+        recipe: &Recipe,
+        finished: &Finished,
+    ) -> Result<Vec<(&'static str, String)>, EmbedError> {
+        let skipped =
+            serde_json::to_string(&finished.skipped).map_err(|error| EmbedError::Part {
+                file: part_name(self.number),
+                reason: error.to_string(),
+            })?;
+        Ok(vec![
+            (FINGERPRINT, self.fingerprint.clone()),
+            (MODEL, recipe.model_sha256.clone()),
+            (ROWS, finished.rows.to_string()),
+            (SKIPPED, skipped),
+        ])
+    }
+}
+
+/// The name of a part's file.
+pub(crate) fn part_name(number: usize) -> String {
+    format!("part-{number:05}.parquet")
+}
+
+/// The number of the part whose file has this name, if it is one.
+pub fn part_number(name: &str) -> Option<usize> {
+    let number = name.strip_prefix("part-")?.strip_suffix(".parquet")?;
+    let number = number.parse().ok()?;
+    (part_name(number) == name).then_some(number)
+}
+
+/// The finished part, if its file is there and was made from the same recipe and pictures.
+///
+/// # Errors
+/// When the place cannot be read. A file that is damaged, or somebody else's, counts as not there.
+pub fn find(task: &PartTask, store: &Place) -> Result<Option<Finished>, EmbedError> {
+    let file = store.join(&part_name(task.number))?;
+    if file.entry()?.is_none() {
+        return Ok(None);
+    }
+    let found = match metadata(&file) {
+        Ok(found) => found,
+        Err(TableError::Place(error)) => return Err(error.into()),
+        Err(_) => return Ok(None),
+    };
+    let value = |key: &str| found.get(key);
+    if value(FINGERPRINT) != Some(&task.fingerprint) {
+        return Ok(None);
+    }
+    let rows = value(ROWS).and_then(|rows| rows.parse().ok());
+    let skipped = value(SKIPPED).and_then(|list| serde_json::from_str(list).ok());
+    Ok(rows
+        .zip(skipped)
+        .map(|(rows, skipped)| Finished { rows, skipped }))
+}

@@ -1,0 +1,141 @@
+//! Where parts are made: an encoder, the buffers for a batch, and the folders they go between.
+
+use crate::part::part_name;
+use crate::reading::{Bunch, ahead};
+use crate::{EmbedError, Finished, Model, PartTask, Recipe, Skipped};
+use lockstep_image::{Limits, Transformer};
+use lockstep_nn::encoder::Encoder;
+use lockstep_place::Place;
+use lockstep_table::{Part, write_part};
+use std::thread;
+
+/// Of the memory for reading, each bunch of files may take this part: two wait and one is worked on.
+const BUNCH_SHARE: u64 = 6;
+/// Bytes for a pixel while a picture is decoded, at most.
+const PIXEL_BYTES: u64 = 16;
+
+/// An encoder at work.
+pub struct Studio {
+    recipe: Recipe,
+    encoder: Encoder,
+    transformer: Transformer,
+    batch: usize,
+    memory: u64,
+    pixels: Vec<f32>,
+}
+
+impl Studio {
+    /// An encoder for `batch` pictures at a time, that reads them within `memory` bytes.
+    ///
+    /// # Errors
+    /// When the model is no longer the recipe's, or cannot be built.
+    pub fn open(recipe: &Recipe, batch: usize, memory: u64) -> Result<Studio, EmbedError> {
+        let model = Model::open(&recipe.model)?;
+        if model.sha256 != recipe.model_sha256 {
+            return Err(EmbedError::ModelChanged {
+                path: recipe.model.clone(),
+            });
+        }
+        let encoder = model.encoder(batch)?;
+        let limits = Limits::default();
+        let limits = Limits {
+            max_pixels: limits.max_pixels.min(memory / 2 / PIXEL_BYTES),
+            ..limits
+        };
+        let transformer = Transformer::new(&recipe.transform, limits).map_err(EmbedError::Image)?;
+        Ok(Studio {
+            recipe: recipe.clone(),
+            pixels: vec![0.0; batch * transformer.output_len()],
+            encoder,
+            transformer,
+            batch,
+            memory,
+        })
+    }
+
+    /// Makes one part of the pictures in `folder` and commits it to `store`. `progress` hears of every
+    /// batch how many pictures are done.
+    ///
+    /// # Errors
+    /// When a place fails. A picture that cannot be read is no error: it is listed in what is returned.
+    pub fn make(
+        &mut self,
+        task: &PartTask,
+        folder: &Place,
+        store: &Place,
+        progress: &mut dyn FnMut(usize),
+    ) -> Result<Finished, EmbedError> {
+        let width = self.encoder.width();
+        let mut made = Made::default();
+        thread::scope(|scope| {
+            let room = self.memory / BUNCH_SHARE;
+            let bunches = ahead(scope, folder, &task.pictures, self.batch, room);
+            for bunch in bunches {
+                let bunch = bunch?;
+                let done = bunch.pictures.end;
+                self.encode(task, folder, bunch, &mut made);
+                progress(done);
+            }
+            Ok::<(), EmbedError>(())
+        })?;
+        let finished = Finished {
+            rows: made.paths.len(),
+            skipped: made.skipped,
+        };
+        let metadata = task.metadata(&self.recipe, &finished)?;
+        let metadata: Vec<_> = metadata
+            .iter()
+            .map(|(key, value)| (*key, value.as_str()))
+            .collect();
+        let part = Part {
+            paths: &made.paths,
+            labels: &made.labels,
+            width,
+            embeddings: &made.vectors,
+        };
+        let bytes = write_part(&part, &metadata)?;
+        store.join(&part_name(task.number))?.write(&bytes)?;
+        Ok(finished)
+    }
+
+    /// Decodes and encodes a bunch, of at most a batch, and adds what came of it.
+    fn encode(&mut self, task: &PartTask, folder: &Place, bunch: Bunch, made: &mut Made) {
+        let len = self.transformer.output_len();
+        let mut rows = 0;
+        for (picture, bytes) in task.pictures[bunch.pictures].iter().zip(bunch.bytes) {
+            let path = format!("{folder}/{}", picture.path);
+            let out = &mut self.pixels[rows * len..][..len];
+            let decoded = bytes.and_then(|bytes| {
+                let normalise = &self.recipe.normalise;
+                let applied = self.transformer.apply_normalised(&bytes, normalise, out);
+                applied.map_err(|error| (error.kind(), error.to_string()))
+            });
+            match decoded {
+                Ok(()) => {
+                    made.labels.push(Some(picture.class().to_owned()));
+                    made.paths.push(path);
+                    rows += 1;
+                }
+                Err((kind, reason)) => made.skipped.push(Skipped {
+                    path,
+                    kind: kind.to_owned(),
+                    reason,
+                }),
+            }
+        }
+        let start = made.vectors.len();
+        made.vectors
+            .resize(start + rows * self.encoder.width(), 0.0);
+        self.encoder
+            .encode(rows, &self.pixels[..rows * len], &mut made.vectors[start..]);
+    }
+}
+
+/// What has come of a part so far.
+#[derive(Default)]
+struct Made {
+    paths: Vec<String>,
+    labels: Vec<Option<String>>,
+    vectors: Vec<f32>,
+    skipped: Vec<Skipped>,
+}

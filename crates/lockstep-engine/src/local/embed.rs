@@ -1,0 +1,350 @@
+//! Embedding as a crew: parts that need nothing of each other, made by whoever is idle.
+//!
+//! The coordinator lists the pictures, looks which parts are there already, and hands the others out. It
+//! keeps nothing of its own: the finished parts are the record. So whenever it is killed, the next run
+//! finds what is missing in the same way.
+
+use super::tasks::{self, TaskEvent, Work};
+use crate::{EngineError, StopFlag, describe};
+use lockstep_embed::{
+    EmbedError, Finished, Inventory, Model, PartTask, Recipe, Skipped, Studio, check_share, find,
+    part_number, write_list,
+};
+use lockstep_job::{Embed, Job};
+use lockstep_place::{Access, Place};
+use lockstep_train::event::{Embedded, Embedding, Event, LogLine};
+use lockstep_train::places::{access, embedded_sets, image_normalise, image_transform, place};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The name of this work among those that task workers do.
+pub const KIND: &str = "embed pictures";
+/// Files that are looked at together, since a store answers each request late.
+const AT_ONCE: usize = 16;
+/// How often progress is told at most.
+const TELL_EVERY: Duration = Duration::from_millis(250);
+
+/// What to embed.
+#[derive(Debug)]
+pub struct EmbedRequest<'a> {
+    /// The job, checked and complete.
+    pub job: &'a Job,
+    /// The program whose `task-worker` command is a worker; usually this process's own.
+    pub worker_exe: PathBuf,
+    /// Raised by whoever wants the work to end early.
+    pub stop: StopFlag,
+}
+
+/// What all parts have in common, for the workers.
+#[derive(Serialize, Deserialize)]
+struct Setup {
+    recipe: Recipe,
+    batch: usize,
+    memory: u64,
+    access: Access,
+}
+
+/// One part, for the worker that makes it.
+#[derive(Serialize, Deserialize)]
+struct Order {
+    folder: String,
+    store: String,
+    part: PartTask,
+}
+
+/// One set: what there is of it, and what is missing.
+struct Set {
+    name: &'static str,
+    inventory: Inventory,
+    store: Place,
+    parts: Vec<PartTask>,
+    finished: Vec<Option<Finished>>,
+}
+
+/// Embeds all pictures of the job's sets that are not embedded yet, and returns whether they all are: not
+/// when a stop was asked for. A job without an `[embed]` section has nothing to embed.
+///
+/// # Guarantees
+/// A part that is there is whole, whenever this ends. The same pictures, weights and transform give the
+/// same bytes.
+///
+/// # Errors
+/// When a place or the encoder fails, or more pictures than allowed cannot be read.
+pub fn embed(
+    request: EmbedRequest<'_>,
+    events: &mut dyn FnMut(Event),
+) -> Result<bool, EngineError> {
+    let Some(settings) = &request.job.embed else {
+        return Ok(true);
+    };
+    let began = Instant::now();
+    let job = request.job;
+    let model = Model::open(&settings.model)?;
+    let recipe = Recipe::new(&model, image_transform(job), image_normalise(settings))?;
+    drop(model);
+    let mut sets = take_stock(job, settings, &recipe, events)?;
+    let missing: Vec<(usize, usize)> = sets.iter().enumerate().flat_map(missing_parts).collect();
+    let all_done = missing.is_empty() || {
+        let setup = Setup {
+            recipe,
+            batch: settings.batch,
+            memory: job.data.memory.0,
+            access: access(&job.storage).map_err(EmbedError::from)?,
+        };
+        make(request, &setup, &mut sets, &missing, events)?
+    };
+    if !all_done {
+        return Ok(false);
+    }
+    for (number, set) in sets.into_iter().enumerate() {
+        let made = missing.iter().filter(|(set, _)| *set == number).count();
+        conclude(set, made, job.data.max_bad, began, events)?;
+    }
+    Ok(true)
+}
+
+/// Lists the pictures of every set, and finds the parts that are there.
+fn take_stock(
+    job: &Job,
+    settings: &Embed,
+    recipe: &Recipe,
+    events: &mut dyn FnMut(Event),
+) -> Result<Vec<Set>, EngineError> {
+    let mut sets = Vec::new();
+    for set in embedded_sets(job) {
+        events(Event::Preparing {
+            message: format!("listing the pictures in {}", set.folder),
+        });
+        let folder = place(&set.folder, &job.storage).map_err(EmbedError::from)?;
+        let store = place(&set.store, &job.storage).map_err(EmbedError::from)?;
+        let inventory = Inventory::take(&folder, job.train.seed)?;
+        let parts = inventory.parts(settings.part, recipe);
+        let finished = find_all(&parts, &store)?;
+        sets.push(Set {
+            name: set.name,
+            inventory,
+            store,
+            parts,
+            finished,
+        });
+    }
+    Ok(sets)
+}
+
+fn find_all(parts: &[PartTask], store: &Place) -> Result<Vec<Option<Finished>>, EmbedError> {
+    thread::scope(|scope| {
+        let share = parts.len().div_ceil(AT_ONCE).max(1);
+        let seekers: Vec<_> = parts
+            .chunks(share)
+            .map(|some| {
+                let seek = move || some.iter().map(|part| find(part, store)).collect();
+                scope.spawn(seek)
+            })
+            .collect();
+        let mut all = Vec::with_capacity(parts.len());
+        for seeker in seekers {
+            let found: Result<Vec<_>, EmbedError> = match seeker.join() {
+                Ok(found) => found,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            all.extend(found?);
+        }
+        Ok(all)
+    })
+}
+
+/// The parts of a set that are not there, as (set, part).
+fn missing_parts((number, set): (usize, &Set)) -> Vec<(usize, usize)> {
+    let parts = set.finished.iter().enumerate();
+    let missing = parts.filter(|(_, finished)| finished.is_none());
+    missing.map(|(part, _)| (number, part)).collect()
+}
+
+/// Has the missing parts made, and returns whether all are.
+fn make(
+    request: EmbedRequest<'_>,
+    setup: &Setup,
+    sets: &mut [Set],
+    missing: &[(usize, usize)],
+    events: &mut dyn FnMut(Event),
+) -> Result<bool, EngineError> {
+    let job = request.job;
+    let mut orders = Vec::with_capacity(missing.len());
+    for &(set, part) in missing {
+        orders.push(json(&Order {
+            folder: sets[set].inventory.folder().to_owned(),
+            store: sets[set].store.to_string(),
+            part: sets[set].parts[part].clone(),
+        })?);
+    }
+    let mut progress = Progress::new(sets, missing);
+    let mut unreadable = None;
+    let summary = tasks::run(
+        tasks::Request {
+            worker_exe: request.worker_exe,
+            workers: job.train.workers,
+            kind: KIND,
+            setup: json(setup)?,
+            tasks: orders,
+            stop: request.stop,
+            max_restarts: job.recover.max_restarts as usize,
+        },
+        &mut |event| match event {
+            TaskEvent::Progress { task, value } => {
+                progress.task(task, value.as_u64().unwrap_or(0) as usize);
+                progress.tell(false, events);
+            }
+            TaskEvent::Done { task, payload } => match serde_json::from_value(payload) {
+                Ok(finished) => {
+                    let (set, part) = missing[task];
+                    sets[set].finished[part] = Some(finished);
+                    progress.done(task);
+                    progress.tell(true, events);
+                }
+                Err(error) => unreadable = Some(error),
+            },
+            TaskEvent::Log { worker, pid, line } => events(Event::Log(LogLine {
+                rank: worker,
+                pid,
+                line,
+                count: 1,
+            })),
+            TaskEvent::Restart { reason, .. } => events(Event::Warning { message: reason }),
+            TaskEvent::Stopping => events(Event::Stopping),
+            _ => (),
+        },
+    )?;
+    match unreadable {
+        Some(error) => Err(unspeakable(error)),
+        None => Ok(!summary.stopped),
+    }
+}
+
+/// Clears what an earlier run left, lists what could not be read, and refuses too much of it.
+fn conclude(
+    set: Set,
+    made: usize,
+    max_bad: f64,
+    began: Instant,
+    events: &mut dyn FnMut(Event),
+) -> Result<(), EngineError> {
+    remove_strays(&set)?;
+    let finished: Vec<Finished> = set.finished.into_iter().flatten().collect();
+    let skipped: Vec<Skipped> = finished.into_iter().flat_map(|part| part.skipped).collect();
+    write_list(&skipped, &set.store)?;
+    let all = set.inventory.pictures.len();
+    check_share(&skipped, all, max_bad, set.inventory.folder(), &set.store)?;
+    events(Event::Embedded(Embedded {
+        set: set.name.to_owned(),
+        store: set.store.to_string(),
+        pictures: all,
+        skipped: skipped.len(),
+        parts: set.parts.len(),
+        parts_made: made,
+        seconds: began.elapsed().as_secs_f64(),
+    }));
+    Ok(())
+}
+
+/// Removes parts beyond the last one, of a time when there were more pictures.
+fn remove_strays(set: &Set) -> Result<(), EmbedError> {
+    for entry in set.store.list()? {
+        let number = part_number(&entry.path);
+        if number.is_some_and(|number| number >= set.parts.len()) {
+            set.store.join(&entry.path)?.delete()?;
+        }
+    }
+    Ok(())
+}
+
+/// How far the embedding is.
+struct Progress {
+    began: Instant,
+    last: Instant,
+    /// Pictures of each task that are done.
+    tasks: Vec<usize>,
+    sizes: Vec<usize>,
+    parts_done: usize,
+    parts: usize,
+    /// Pictures that were done before.
+    before: usize,
+    pictures: usize,
+}
+
+impl Progress {
+    fn new(sets: &[Set], missing: &[(usize, usize)]) -> Progress {
+        let size = |&(set, part): &(usize, usize)| sets[set].parts[part].pictures.len();
+        let sizes: Vec<usize> = missing.iter().map(size).collect();
+        let parts = sets.iter().map(|set| set.parts.len()).sum();
+        let pictures = sets.iter().map(|set| set.inventory.pictures.len()).sum();
+        Progress {
+            began: Instant::now(),
+            last: Instant::now(),
+            tasks: vec![0; sizes.len()],
+            parts_done: parts - missing.len(),
+            parts,
+            before: pictures - sizes.iter().sum::<usize>(),
+            sizes,
+            pictures,
+        }
+    }
+
+    fn task(&mut self, task: usize, done: usize) {
+        self.tasks[task] = done;
+    }
+
+    fn done(&mut self, task: usize) {
+        self.tasks[task] = self.sizes[task];
+        self.parts_done += 1;
+    }
+
+    fn tell(&mut self, now: bool, events: &mut dyn FnMut(Event)) {
+        if !now && self.last.elapsed() < TELL_EVERY {
+            return;
+        }
+        self.last = Instant::now();
+        let done: usize = self.tasks.iter().sum();
+        events(Event::Embedding(Embedding {
+            parts_done: self.parts_done,
+            parts: self.parts,
+            pictures_done: self.before + done,
+            pictures: self.pictures,
+            pictures_per_s: done as f64 / self.began.elapsed().as_secs_f64().max(1e-9),
+        }));
+    }
+}
+
+/// The worker's side: makes the parts that it is handed.
+///
+/// # Errors
+/// When the encoder cannot be built.
+pub fn work(setup: Value) -> Result<Work, String> {
+    let setup: Setup = serde_json::from_value(setup).map_err(|error| error.to_string())?;
+    let studio = Studio::open(&setup.recipe, setup.batch, setup.memory);
+    let mut studio = studio.map_err(|error| describe(&error))?;
+    Ok(Box::new(move |order, progress| {
+        let order: Order = serde_json::from_value(order).map_err(|error| error.to_string())?;
+        let place =
+            |text: &str| Place::parse(text, &setup.access).map_err(|error| describe(&error));
+        let (folder, store) = (place(&order.folder)?, place(&order.store)?);
+        let mut tell = |pictures: usize| progress(Value::from(pictures));
+        let finished = studio.make(&order.part, &folder, &store, &mut tell);
+        let finished = finished.map_err(|error| describe(&error))?;
+        serde_json::to_value(finished).map_err(|error| error.to_string())
+    }))
+}
+
+fn json<T: Serialize>(value: &T) -> Result<Value, EngineError> {
+    serde_json::to_value(value).map_err(unspeakable)
+}
+
+/// What the two sides say is made of plain words and numbers: this does not happen.
+fn unspeakable(error: serde_json::Error) -> EngineError {
+    EngineError::System {
+        what: "speak with a worker",
+        source: error.into(),
+    }
+}

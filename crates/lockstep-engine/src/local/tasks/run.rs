@@ -1,0 +1,115 @@
+//! What is to be done by task workers, what is heard of it, and how it ended.
+
+use super::office::Office;
+use crate::{EngineError, StopFlag};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// What to do, and by whom.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// The program whose `task-worker` command is a worker; usually this process's own.
+    pub worker_exe: PathBuf,
+    /// Worker processes; no more are started than there are tasks.
+    pub workers: usize,
+    /// What the tasks are: a verb and what it is done to, as in "cannot embed pictures".
+    pub kind: &'a str,
+    /// What all tasks have in common.
+    pub setup: Value,
+    /// The tasks, by number. They are begun in this order.
+    pub tasks: Vec<Value>,
+    /// Raised by whoever wants the work to end early.
+    pub stop: StopFlag,
+    /// How often lost workers are replaced, in all.
+    pub max_restarts: usize,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum TaskEvent {
+    /// A process was started.
+    Worker {
+        /// The worker's number.
+        worker: usize,
+        /// Its process id.
+        pid: u32,
+    },
+    /// A worker took up a task.
+    Started {
+        /// The task's number.
+        task: usize,
+        /// The worker's number.
+        worker: usize,
+    },
+    /// A worker got on with a task.
+    Progress {
+        /// The task's number.
+        task: usize,
+        /// How far, in the words of the kind.
+        value: Value,
+    },
+    /// A task is done. Comes once for every task, in the order in which they are done.
+    Done {
+        /// The task's number.
+        task: usize,
+        /// What came of it.
+        payload: Value,
+    },
+    /// A worker wrote something for people.
+    Log {
+        /// The worker's number.
+        worker: usize,
+        /// Its process id.
+        pid: u32,
+        /// The line without its end.
+        line: String,
+    },
+    /// A worker was lost, and another was started in its place.
+    Restart {
+        /// How often that happened, this time included.
+        restart: usize,
+        /// The task that is done again.
+        task: Option<usize>,
+        /// Who was lost, and how.
+        reason: String,
+    },
+    /// A stop was asked for; the tasks in progress are finished.
+    Stopping,
+}
+
+/// How the work ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Summary {
+    /// Tasks that are done.
+    pub done: usize,
+    /// Whether that is not all of them, because a stop was asked for.
+    pub stopped: bool,
+    /// How often a lost worker was replaced.
+    pub restarts: usize,
+}
+
+/// Does all tasks on child processes of this one, and passes on what happens.
+///
+/// A wish to stop in good order finishes the tasks in progress; one to stop now does not. Either way the
+/// summary says that it was heeded.
+///
+/// # Guarantees
+/// Those of the [module](super). Workers also die with the calling thread.
+///
+/// # Errors
+/// When a task fails or loses its worker twice, more workers are lost than may be replaced, or one cannot
+/// be started. What was delivered by then was done.
+pub fn run(
+    request: Request<'_>,
+    events: &mut dyn FnMut(TaskEvent),
+) -> Result<Summary, EngineError> {
+    let total = request.tasks.len();
+    let mut office = Office::open(request, events)?;
+    let finished = office.work()?;
+    Ok(Summary {
+        done: total - office.open_tasks(),
+        stopped: !finished,
+        restarts: office.restarts(),
+    })
+}

@@ -1,0 +1,136 @@
+//! JPEG, by zune-jpeg: baseline and progressive, gray, YCbCr, RGB, CMYK and YCCK.
+//!
+//! Two things that the decoder forgives are not forgiven here, because the result would be half a picture: a file
+//! without its end, and damage inside of the picture. Oddities before it (stray bytes between segments) are let pass.
+
+mod segments;
+
+use zune_core::bytestream::{ZByteIoError, ZCursor};
+use zune_core::colorspace::ColorSpace;
+use zune_core::options::DecoderOptions;
+use zune_jpeg::errors::{DecodeErrors, UnsupportedSchemes};
+use zune_jpeg::{ImageInfo, JpegDecoder};
+
+use super::Opened;
+use crate::{Format, Header, ImageError, Orientation, exif};
+
+/// A JPEG whose header has been read.
+pub(super) struct Jpeg<'a> {
+    bytes: &'a [u8],
+    decoder: JpegDecoder<ZCursor<&'a [u8]>>,
+    header: Header,
+}
+
+/// The decoder's settings. Its vector instructions give the same bits as its plain code (`tests/bits.rs`).
+fn options() -> DecoderOptions {
+    // Our own limits are checked instead of the decoder's.
+    DecoderOptions::new_fast()
+        .set_max_width(usize::MAX)
+        .set_max_height(usize::MAX)
+        .set_strict_mode(false)
+}
+
+impl<'a> Jpeg<'a> {
+    pub(super) fn open(bytes: &'a [u8]) -> Result<Jpeg<'a>, ImageError> {
+        let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options());
+        decoder.decode_headers().map_err(in_words)?;
+        let info = decoder.info().ok_or_else(|| damaged("it has no header"))?;
+        if !matches!(info.components, 1 | 3 | 4) {
+            let what = format!("a JPEG of {} components", info.components);
+            return Err(ImageError::Unsupported { what });
+        }
+        if info.components == 3 && decoder.input_colorspace() == Some(ColorSpace::CMYK) {
+            let what = "a JPEG of RGB components that are not named R, G and B".into();
+            return Err(ImageError::Unsupported { what });
+        }
+        let header = Header {
+            format: Format::Jpeg,
+            width: info.width.into(),
+            height: info.height.into(),
+            orientation: info
+                .exif_data
+                .as_deref()
+                .map_or(Orientation::Upright, exif::orientation),
+            work: work(&info, segments::is_one_scan(bytes, info.components)),
+        };
+        Ok(Jpeg {
+            bytes,
+            decoder,
+            header,
+        })
+    }
+}
+
+impl Opened for Jpeg<'_> {
+    fn header(&self) -> Header {
+        self.header
+    }
+
+    fn read(mut self: Box<Self>, rgb: &mut [u8], _: &mut Vec<u8>) -> Result<(), ImageError> {
+        if !segments::ends(self.bytes) {
+            return Err(ImageError::Truncated {
+                format: Format::Jpeg,
+            });
+        }
+        // Only from here on: what is odd in a header seldom harms the picture.
+        let strict = self.decoder.options().set_strict_mode(true);
+        self.decoder.set_options(strict);
+        self.decoder.decode_into(rgb).map_err(in_words)
+    }
+}
+
+/// What the decoder works in: some rows, or all coefficients if they do not come in the order of the pixels.
+fn work(info: &ImageInfo, one_scan: bool) -> u64 {
+    // Blocks of up to 32 x 32 pixels are completed.
+    let [width, height] =
+        [info.width, info.height].map(|side| u64::from(side).next_multiple_of(32));
+    let components = u64::from(info.components);
+    let coefficients = if one_scan {
+        0
+    } else {
+        2 * components * width * height
+    };
+    coefficients + ROWS * components * width
+}
+
+/// Bytes of a component for every column of the picture: 16-bit rows of a block, before and after resampling.
+const ROWS: u64 = 2 * 32 * 4;
+
+fn damaged(reason: impl std::fmt::Display) -> ImageError {
+    ImageError::damaged(Format::Jpeg, reason)
+}
+
+/// The decoder's error in words for people.
+fn in_words(error: DecodeErrors) -> ImageError {
+    match error {
+        DecodeErrors::ExhaustedData | DecodeErrors::IoErrors(ZByteIoError::NotEnoughBytes(..)) => {
+            ImageError::Truncated {
+                format: Format::Jpeg,
+            }
+        }
+        DecodeErrors::Unsupported(scheme) => {
+            let kind = match scheme {
+                UnsupportedSchemes::ExtendedSequentialDctArithmetic
+                | UnsupportedSchemes::ProgressiveDctArithmetic
+                | UnsupportedSchemes::LosslessArithmetic => "arithmetic-coded",
+                UnsupportedSchemes::LosslessHuffman => "lossless",
+                _ => "extended",
+            };
+            ImageError::Unsupported {
+                what: format!("{kind} JPEG"),
+            }
+        }
+        DecodeErrors::SofError(reason) if reason.contains("8-bit") => ImageError::Unsupported {
+            what: "JPEG of more than 8 bits".into(),
+        },
+        DecodeErrors::ZeroError => damaged("it has no width or no height"),
+        DecodeErrors::Format(reason)
+        | DecodeErrors::HuffmanDecode(reason)
+        | DecodeErrors::DqtError(reason)
+        | DecodeErrors::SosError(reason)
+        | DecodeErrors::SofError(reason)
+        | DecodeErrors::MCUError(reason) => damaged(reason),
+        DecodeErrors::FormatStatic(reason) => damaged(reason),
+        other => damaged(format!("{other:?}")),
+    }
+}

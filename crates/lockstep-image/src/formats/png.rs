@@ -1,0 +1,89 @@
+//! PNG, by the png crate: every colour type and depth, interlaced or not; of an animated one, its still picture.
+
+use std::io::Cursor;
+
+use png::{ColorType, Decoder, DecodingError, Limits, Reader, Transformations};
+
+use super::Opened;
+use crate::decode::grown;
+use crate::{Format, Header, ImageError, Orientation, exif};
+
+/// A PNG whose chunks before the pixels have been read.
+pub(super) struct Png<'a> {
+    reader: Reader<Cursor<&'a [u8]>>,
+}
+
+/// What chunks beside the pixels may take; their sizes are the file's word.
+const CHUNKS: usize = 1 << 20;
+
+impl<'a> Png<'a> {
+    pub(super) fn open(bytes: &'a [u8]) -> Result<Png<'a>, ImageError> {
+        let mut decoder = Decoder::new_with_limits(Cursor::new(bytes), Limits { bytes: CHUNKS });
+        decoder.set_ignore_text_chunk(true);
+        decoder.set_ignore_iccp_chunk(true);
+        // To 8 bits, palettes looked up, and what is less than 8 bits scaled.
+        decoder.set_transformations(Transformations::EXPAND | Transformations::STRIP_16);
+        Ok(Png {
+            reader: decoder.read_info().map_err(in_words)?,
+        })
+    }
+}
+
+impl Opened for Png<'_> {
+    fn header(&self) -> Header {
+        let info = self.reader.info();
+        let pixels = u64::from(info.width) * u64::from(info.height);
+        let channels = self.reader.output_color_type().0.samples() as u64;
+        Header {
+            format: Format::Png,
+            width: info.width,
+            height: info.height,
+            orientation: info
+                .exif_metadata
+                .as_deref()
+                .map_or(Orientation::Upright, exif::orientation),
+            // RGB is decoded into its place. Rows of raw data are kept beside it.
+            work: if channels == 3 { 0 } else { channels * pixels }
+                + 64 * u64::from(info.width)
+                + CHUNKS as u64,
+        }
+    }
+
+    fn read(mut self: Box<Self>, rgb: &mut [u8], spare: &mut Vec<u8>) -> Result<(), ImageError> {
+        let (colour, _) = self.reader.output_color_type();
+        if colour == ColorType::Rgb {
+            self.reader.next_frame(rgb).map_err(in_words)?;
+        } else {
+            let length = rgb.len() / 3 * colour.samples();
+            let raw = grown(spare, length);
+            self.reader.next_frame(raw).map_err(in_words)?;
+            to_rgb(raw, colour.samples(), rgb);
+        }
+        // To the end: a checksum may be wrong, or the file cut, behind the last row.
+        self.reader.finish().map_err(in_words)
+    }
+}
+
+/// Repeats gray, drops alpha.
+fn to_rgb(raw: &[u8], channels: usize, rgb: &mut [u8]) {
+    let (rgb, _) = rgb.as_chunks_mut::<3>();
+    for (pixel, raw) in rgb.iter_mut().zip(raw.chunks_exact(channels)) {
+        *pixel = if channels < 3 {
+            [raw[0]; 3]
+        } else {
+            [raw[0], raw[1], raw[2]]
+        };
+    }
+}
+
+/// The decoder's error in words for people.
+fn in_words(error: DecodingError) -> ImageError {
+    match error {
+        DecodingError::IoError(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+            ImageError::Truncated {
+                format: Format::Png,
+            }
+        }
+        other => ImageError::damaged(Format::Png, other),
+    }
+}

@@ -1,0 +1,48 @@
+//! What a file says of its picture before the pixels.
+
+use crate::{Format, Orientation};
+
+/// What a file says of its picture before the pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// What the bytes are.
+    pub format: Format,
+    /// Pixels across, as they are stored.
+    pub width: u32,
+    /// Pixels down, as they are stored.
+    pub height: u32,
+    /// How the stored pixels are to be turned.
+    pub orientation: Orientation,
+    /// Bytes that the decoder works in at most, beside those of the result.
+    pub(crate) work: u64,
+}
+
+impl Header {
+    /// All pixels of the picture.
+    pub fn pixels(&self) -> u64 {
+        u64::from(self.width) * u64::from(self.height)
+    }
+
+    /// Width and height after turning.
+    pub fn upright(&self) -> (u32, u32) {
+        if self.orientation.swaps_sides() {
+            (self.height, self.width)
+        } else {
+            (self.width, self.height)
+        }
+    }
+
+    /// The most bytes that decoding this picture takes: its RGB pixels and what the decoder works in, the file's own
+    /// bytes not.
+    pub fn memory(&self) -> u64 {
+        let pictures = if self.orientation == Orientation::Upright {
+            1
+        } else {
+            2
+        };
+        3 * self.pixels() * pictures + self.work + TABLES
+    }
+}
+
+/// What a decoder takes for its tables and rows, whatever the picture.
+const TABLES: u64 = 1 << 20;

@@ -1,0 +1,107 @@
+//! Tables of samples: which columns are the input, which is the class.
+
+use super::Location;
+use crate::field::Field;
+use crate::section::Section;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The column of the classes unless another is named.
+pub(super) const LABEL: &str = "label";
+
+/// Which columns of a table mean what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Columns {
+    /// The input: one column of lists, or several of numbers. If left out, the column `embedding` of a
+    /// Parquet file, and every column but the label and the path of a CSV file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub features: Option<Features>,
+    /// The column of the classes.
+    #[serde(default = "label")]
+    pub label: String,
+    /// The column that says which sample a row is, such as the path of its picture.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+}
+
+/// The columns of the input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Features {
+    /// One column, each of its values a list of numbers.
+    List(String),
+    /// Columns of numbers, in this order.
+    Numbers(Vec<String>),
+}
+
+fn label() -> String {
+    LABEL.to_owned()
+}
+
+impl Default for Columns {
+    fn default() -> Self {
+        Columns {
+            features: None,
+            label: label(),
+            path: None,
+        }
+    }
+}
+
+impl Columns {
+    pub(super) fn read(section: &mut Section<'_>) -> Option<Columns> {
+        let features = section.maybe("features", |field| {
+            if !field.is_array() {
+                return column(&field).map(Features::List);
+            }
+            let names = field.all(column)?;
+            if names.is_empty() {
+                return field.reject("must not be empty", "name at least one column");
+            }
+            Some(Features::Numbers(names))
+        });
+        let label = section.or("label", label(), |field| column(&field));
+        let path = section.maybe("path", |field| column(&field));
+        Some(Columns {
+            features: features?,
+            label: label?,
+            path: path?,
+        })
+    }
+}
+
+fn column(field: &Field<'_>) -> Option<String> {
+    match field.text()? {
+        "" => field.reject("must name a column", "this names none"),
+        name => Some(name.to_owned()),
+    }
+}
+
+/// Reads `{ parquet = "..." }`; the key is there.
+pub(super) fn read_parquet(mut section: Section<'_>) -> Option<(Location, Columns)> {
+    let files = section
+        .get("parquet")
+        .and_then(|field| Location::read(&field));
+    let columns = Columns::read(&mut section);
+    section.finish();
+    files.zip(columns)
+}
+
+/// Reads `{ csv = "..." }`; the key is there.
+pub(super) fn read_csv(mut section: Section<'_>) -> Option<(Location, Columns, char)> {
+    let file = section.get("csv").and_then(|field| Location::read(&field));
+    let columns = Columns::read(&mut section);
+    let delimiter = section.or("delimiter", ',', |field| {
+        let text = field.text()?;
+        let mut characters = text.chars();
+        match (characters.next(), characters.next()) {
+            (Some(one), None) if one.is_ascii() && !"\"\r\n".contains(one) => Some(one),
+            _ => field.reject(
+                format!("must be one ASCII character, found {text:?}"),
+                "for example \";\" or \"\\t\"",
+            ),
+        }
+    });
+    section.finish();
+    Some((file?, columns?, delimiter?))
+}

@@ -1,0 +1,156 @@
+//! Attention of a picture's tokens to each other, head by head.
+
+use super::norm::sum_of;
+use crate::buffer::Buffer;
+use crate::gemm::{Into, Left, Walk, gemm};
+use crate::layers::gelu::exp_of_negative;
+use crate::simd::for_each_isa;
+
+/// Sizes and scratch memory of a picture's attention.
+pub(super) struct Attention {
+    tokens: usize,
+    heads: usize,
+    /// Numbers of a token in one head.
+    width: usize,
+    /// One head's keys, transposed: `width` rows.
+    keys: Buffer,
+    /// What each token of one head thinks of each: `tokens` rows.
+    shares: Buffer,
+}
+
+impl Attention {
+    /// For pictures of so many tokens of `heads` times `width` numbers.
+    pub(super) fn new(tokens: usize, heads: usize, width: usize) -> Self {
+        Self {
+            tokens,
+            heads,
+            width,
+            keys: Buffer::zeros(tokens * width),
+            shares: Buffer::zeros(tokens * tokens),
+        }
+    }
+
+    /// Attends. A token of `x` is its queries, keys and values one after the other; `y` takes the mixed
+    /// values.
+    pub(super) fn run(&mut self, x: &[f32], y: &mut [f32]) {
+        let Self {
+            tokens,
+            heads,
+            width,
+            ..
+        } = *self;
+        let hidden = heads * width;
+        let pictures = x.chunks_exact(tokens * 3 * hidden);
+        for (x, y) in pictures.zip(y.chunks_exact_mut(tokens * hidden)) {
+            for head in 0..heads {
+                let at = head * width;
+                let (queries, keys, values) = (&x[at..], &x[hidden + at..], &x[2 * hidden + at..]);
+                transpose(keys, (tokens, width), 3 * hidden, &mut self.keys);
+                let queries = Left {
+                    data: queries,
+                    rows: Walk::flat(3 * hidden),
+                    depth: Walk::flat(1),
+                };
+                let shape = (tokens, tokens, width);
+                gemm(
+                    shape,
+                    queries,
+                    &self.keys,
+                    tokens,
+                    &mut self.shares,
+                    tokens,
+                    Into::Replace,
+                );
+                softmax(tokens, 1.0 / (width as f32).sqrt(), &mut self.shares);
+                let shares = Left::rows(&self.shares, tokens);
+                let shape = (tokens, width, tokens);
+                gemm(
+                    shape,
+                    shares,
+                    values,
+                    3 * hidden,
+                    &mut y[at..],
+                    hidden,
+                    Into::Replace,
+                );
+            }
+        }
+    }
+}
+
+for_each_isa! {
+    /// Writes the transpose of a matrix whose rows are `stride` apart.
+    fn transpose(from: &[f32], shape: (usize, usize), stride: usize, to: &mut [f32]) {
+        const BLOCK: usize = 16;
+        let (height, width) = shape;
+        for top in (0..height).step_by(BLOCK) {
+            for j in 0..width {
+                for i in top..(top + BLOCK).min(height) {
+                    to[j * height + i] = from[i * stride + j];
+                }
+            }
+        }
+    }
+
+    /// Turns each row of scores into shares of 1: the exponential of a score times `scale`, over their
+    /// sum.
+    fn softmax(width: usize, scale: f32, x: &mut [f32]) {
+        for x in x.chunks_exact_mut(width) {
+            let highest = x.iter().fold(f32::NEG_INFINITY, |high, &x| if x > high { x } else { high });
+            for x in x.iter_mut() {
+                *x = exp_of_negative((highest - *x) * scale);
+            }
+            let factor = 1.0 / sum_of(x, |x| x);
+            for x in x.iter_mut() {
+                *x *= factor;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Attention by its definition, in double precision.
+    fn reference(tokens: usize, heads: usize, width: usize, x: &[f32]) -> Vec<f64> {
+        let hidden = heads * width;
+        let number =
+            |token: usize, part: usize, i: usize| f64::from(x[(token * 3 + part) * hidden + i]);
+        let mut y = vec![0.0; tokens * hidden];
+        for head in 0..heads {
+            for query in 0..tokens {
+                let scores: Vec<f64> = (0..tokens)
+                    .map(|key| {
+                        let at = head * width..(head + 1) * width;
+                        at.map(|i| number(query, 0, i) * number(key, 1, i))
+                            .sum::<f64>()
+                            / (width as f64).sqrt()
+                    })
+                    .collect();
+                let total: f64 = scores.iter().map(|score| score.exp()).sum();
+                for i in head * width..(head + 1) * width {
+                    y[query * hidden + i] = (0..tokens)
+                        .map(|key| scores[key].exp() / total * number(key, 2, i))
+                        .sum();
+                }
+            }
+        }
+        y
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn any_size_attends_as_defined(tokens in 1usize..60, heads in 1usize..4, width in 1usize..40) {
+            let mut stream = lockstep_random::Stream::new(7, 0);
+            let x: Vec<f32> = (0..tokens * 3 * heads * width).map(|_| 4.0 * stream.unit_f32() - 2.0).collect();
+            let mut y = vec![0.0; tokens * heads * width];
+            Attention::new(tokens, heads, width).run(&x, &mut y);
+            for (y, exact) in y.iter().zip(reference(tokens, heads, width, &x)) {
+                prop_assert!((f64::from(*y) - exact).abs() < 1e-5, "{} instead of {}", y, exact);
+            }
+        }
+    }
+}

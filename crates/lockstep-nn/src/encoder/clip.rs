@@ -1,0 +1,230 @@
+//! CLIP's image encoder: patches become tokens, a transformer lets them look at each other, and the
+//! token that stands for the picture is projected to its vector.
+
+use super::attention::Attention;
+use super::config::ClipConfig;
+use super::dense::{After, Dense};
+use super::norm::Norm;
+use super::weights::Weights;
+use super::{EncoderError, square};
+use crate::buffer::Buffer;
+use crate::gemm::{Into, Left, Shape, Span, Walk, nested};
+
+/// A transformer block: attention, then two products, each on what a normalisation made of the tokens,
+/// each added to them.
+struct Block {
+    before_attention: Norm,
+    /// Queries, keys and values in one product.
+    attend: Dense,
+    out: Dense,
+    before_products: Norm,
+    up: Dense,
+    down: Dense,
+}
+
+/// The network and its buffers.
+pub(super) struct Clip {
+    config: ClipConfig,
+    /// A patch's pixels, line by line, channels innermost, x hidden size.
+    patches: Buffer,
+    /// What every picture's tokens begin with: positions, and the class token on the first.
+    start: Buffer,
+    before: Norm,
+    blocks: Vec<Block>,
+    after: Norm,
+    projection: Dense,
+    attention: Attention,
+    tokens: Buffer,
+    normalised: Buffer,
+    /// Queries, keys and values, or what lies between a block's products.
+    wide: Buffer,
+}
+
+impl Clip {
+    pub(super) fn new(
+        config: &ClipConfig,
+        weights: &mut Weights<'_>,
+        rows: usize,
+    ) -> Result<Self, EncoderError> {
+        config.check()?;
+        let hidden = config.hidden_size;
+        let tokens = config.tokens();
+        let patches = patches(config, weights)?;
+        let class = weights.take("vision_model.embeddings.class_embedding", &[hidden])?;
+        let mut start = weights.take(
+            "vision_model.embeddings.position_embedding.weight",
+            &[tokens, hidden],
+        )?;
+        for (start, class) in start.iter_mut().zip(&class) {
+            *start += class;
+        }
+        let norm = |weights: &mut Weights<'_>, name: &str| {
+            Norm::new(weights, name, hidden, config.layer_norm_eps)
+        };
+        // Its name is misspelt in every file there is.
+        let before = norm(weights, "vision_model.pre_layrnorm")?;
+        let blocks = (0..config.num_hidden_layers)
+            .map(|i| Block::new(config, weights, &format!("vision_model.encoder.layers.{i}")))
+            .collect::<Result<_, _>>()?;
+        let after = norm(weights, "vision_model.post_layernorm")?;
+        let width = config.projection_dim;
+        let projection = weights.take("visual_projection.weight", &[width, hidden])?;
+        let all = rows * tokens;
+        Ok(Self {
+            patches,
+            start: Buffer::from(&start[..]),
+            before,
+            blocks,
+            after,
+            projection: Dense::new(hidden, &projection, &vec![0.0; width], After::Nothing),
+            attention: Attention::new(
+                tokens,
+                config.num_attention_heads,
+                hidden / config.num_attention_heads,
+            ),
+            tokens: Buffer::zeros(all * hidden),
+            normalised: Buffer::zeros(all * hidden),
+            wide: Buffer::zeros(all * config.intermediate_size.max(3 * hidden)),
+            config: config.clone(),
+        })
+    }
+
+    /// The vectors of at most as many pictures as there are buffers for.
+    pub(super) fn encode(&mut self, images: &[f32], out: &mut [f32]) {
+        let rows = images.len() / square(self.config.image_size).len();
+        let hidden = self.config.hidden_size;
+        let all = rows * self.config.tokens();
+        self.embed(rows, images);
+        let tokens = &mut self.tokens[..all * hidden];
+        let normalised = &mut self.normalised[..all * hidden];
+        for block in &self.blocks {
+            block.before_attention.run(tokens, normalised);
+            let wide = &mut self.wide[..all * 3 * hidden];
+            block.attend.run(normalised, wide);
+            self.attention.run(wide, normalised);
+            block.out.run(normalised, tokens);
+            block.before_products.run(tokens, normalised);
+            let wide = &mut self.wide[..all * self.config.intermediate_size];
+            block.up.run(normalised, wide);
+            block.down.run(wide, tokens);
+        }
+        // Of each picture only the first token is of interest.
+        let pictures = tokens.chunks_exact(self.config.tokens() * hidden);
+        for (picture, to) in pictures.zip(normalised.chunks_exact_mut(hidden)) {
+            self.after.run(&picture[..hidden], to);
+        }
+        self.projection.run(&normalised[..rows * hidden], out);
+    }
+
+    /// The tokens that the transformer begins with.
+    fn embed(&mut self, rows: usize, images: &[f32]) {
+        let ClipConfig {
+            hidden_size: hidden,
+            image_size,
+            patch_size,
+            ..
+        } = self.config;
+        let grid = self.config.grid();
+        let picture = self.start.len();
+        let tokens = &mut self.normalised[..rows * picture];
+        for to in tokens.chunks_exact_mut(picture) {
+            to.copy_from_slice(&self.start);
+        }
+        let line = 3 * image_size;
+        let shape = Shape {
+            rows: Span {
+                outer: rows,
+                middle: grid,
+                inner: grid,
+            },
+            columns: hidden,
+            depth: Span {
+                outer: 1,
+                middle: patch_size,
+                inner: 3 * patch_size,
+            },
+        };
+        let windows = Left {
+            data: images,
+            rows: Walk {
+                outer: image_size * line,
+                middle: patch_size * line,
+                inner: 3 * patch_size,
+            },
+            depth: Walk {
+                outer: 0,
+                middle: line,
+                inner: 1,
+            },
+        };
+        let places = Walk {
+            outer: picture,
+            middle: grid * hidden,
+            inner: hidden,
+        };
+        let to = &mut tokens[hidden..];
+        nested(
+            shape,
+            windows,
+            (&self.patches, hidden),
+            to,
+            places,
+            Into::Add,
+        );
+        self.before.run(tokens, &mut self.tokens[..rows * picture]);
+    }
+}
+
+/// The weights of the patches, from outputs x channels x lines x columns to lines x columns x channels x
+/// outputs.
+fn patches(config: &ClipConfig, weights: &mut Weights<'_>) -> Result<Buffer, EncoderError> {
+    let (hidden, side) = (config.hidden_size, config.patch_size);
+    let name = "vision_model.embeddings.patch_embedding.weight";
+    let from = weights.take(name, &[hidden, 3, side, side])?;
+    let mut to = Buffer::zeros(from.len());
+    for output in 0..hidden {
+        for channel in 0..3 {
+            for pixel in 0..side * side {
+                to[(pixel * 3 + channel) * hidden + output] =
+                    from[(output * 3 + channel) * side * side + pixel];
+            }
+        }
+    }
+    Ok(to)
+}
+
+impl Block {
+    fn new(
+        config: &ClipConfig,
+        weights: &mut Weights<'_>,
+        name: &str,
+    ) -> Result<Self, EncoderError> {
+        let (hidden, inner) = (config.hidden_size, config.intermediate_size);
+        let epsilon = config.layer_norm_eps;
+        let mut weight = Vec::with_capacity(3 * hidden * hidden);
+        let mut bias = Vec::with_capacity(3 * hidden);
+        for part in ["q_proj", "k_proj", "v_proj"] {
+            let name = format!("{name}.self_attn.{part}");
+            weight.extend(weights.take(&format!("{name}.weight"), &[hidden, hidden])?);
+            bias.extend(weights.take(&format!("{name}.bias"), &[hidden])?);
+        }
+        let bend = After::Bend(config.hidden_act);
+        let mut dense = |name: String, shape, after| Dense::named(weights, &name, shape, after);
+        let out = dense(
+            format!("{name}.self_attn.out_proj"),
+            (hidden, hidden),
+            After::Add,
+        )?;
+        let up = dense(format!("{name}.mlp.fc1"), (hidden, inner), bend)?;
+        let down = dense(format!("{name}.mlp.fc2"), (inner, hidden), After::Add)?;
+        let mut norm = |part| Norm::new(weights, &format!("{name}.{part}"), hidden, epsilon);
+        Ok(Self {
+            before_attention: norm("layer_norm1")?,
+            attend: Dense::new(hidden, &weight, &bias, After::Nothing),
+            out,
+            before_products: norm("layer_norm2")?,
+            up,
+            down,
+        })
+    }
+}

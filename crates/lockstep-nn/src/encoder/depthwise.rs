@@ -1,0 +1,265 @@
+//! A convolution of each channel by itself, for inference, with ReLU6 after it.
+//!
+//! Vectors run across channels. A tile is a few neighbouring pixels of one line of the output: their
+//! windows overlap, so that each pixel of the input is loaded once a line of the kernel, into registers.
+//! A window's part outside of the picture is zeros, so every output is one chain over its whole window.
+
+use crate::buffer::Buffer;
+use crate::dims::Dims;
+use crate::gemm::{Kernel, Vector, dispatch};
+
+/// Pixels of a tile: divides the widths 7, 14, 28, 56 and 112.
+const TILE: usize = 7;
+
+/// The convolution of one kind of picture.
+pub(super) struct Depthwise {
+    input: Dims,
+    output: Dims,
+    kernel: usize,
+    stride: usize,
+    /// Rows and columns of zeros above and left of the picture.
+    margin: [usize; 2],
+    /// A kernel's pixels, line by line, x channels.
+    weight: Buffer,
+    bias: Buffer,
+}
+
+/// The rows or columns of an output with TensorFlow's "same" margin, and the margin before the first.
+pub(super) fn same(input: usize, kernel: usize, stride: usize) -> (usize, usize) {
+    let output = input.div_ceil(stride);
+    let margin = ((output - 1) * stride + kernel).saturating_sub(input);
+    (output, margin / 2)
+}
+
+impl Depthwise {
+    /// Windows of `kernel` x `kernel` pixels (3 or 5), `stride` apart (1 or 2), with TensorFlow's "same"
+    /// margin. The weights are those of each channel in turn.
+    pub(super) fn new(
+        input: Dims,
+        kernel: usize,
+        stride: usize,
+        weight: &[f32],
+        bias: &[f32],
+    ) -> Self {
+        let (height, top) = same(input.height, kernel, stride);
+        let (width, left) = same(input.width, kernel, stride);
+        let mut turned = Buffer::zeros(weight.len());
+        crate::layers::linear::transpose(weight, kernel * kernel, &mut turned);
+        Self {
+            input,
+            output: Dims {
+                height,
+                width,
+                ..input
+            },
+            kernel,
+            stride,
+            margin: [top, left],
+            weight: turned,
+            bias: bias.into(),
+        }
+    }
+
+    /// The shape of what it makes.
+    pub(super) fn output(&self) -> Dims {
+        self.output
+    }
+
+    /// Computes pictures.
+    pub(super) fn run(&self, x: &[f32], y: &mut [f32]) {
+        let pictures = x.chunks_exact(self.input.len());
+        for (x, y) in pictures.zip(y.chunks_exact_mut(self.output.len())) {
+            match (self.kernel, self.stride) {
+                (3, 1) => dispatch(Picture::<3, 1, 9> { layer: self, x, y }),
+                (3, 2) => dispatch(Picture::<3, 2, 15> { layer: self, x, y }),
+                (5, 1) => dispatch(Picture::<5, 1, 11> { layer: self, x, y }),
+                (5, 2) => dispatch(Picture::<5, 2, 17> { layer: self, x, y }),
+                (kernel, stride) => unreachable!("a kernel of {kernel}, {stride} apart"),
+            }
+        }
+    }
+}
+
+/// One picture with a kernel of `K` x `K` pixels, `S` apart; a tile's line reads `R` pixels.
+struct Picture<'a, const K: usize, const S: usize, const R: usize> {
+    layer: &'a Depthwise,
+    x: &'a [f32],
+    y: &'a mut [f32],
+}
+
+impl<const K: usize, const S: usize, const R: usize> Kernel for Picture<'_, K, S, R> {
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        const { assert!(R == (TILE - 1) * S + K, "a tile reads as many pixels") };
+        let Depthwise {
+            input,
+            output,
+            margin,
+            ..
+        } = *self.layer;
+        let channels = input.channels;
+        for row in 0..output.height {
+            let mut channel = 0;
+            while channel < channels {
+                let count = V::LANES.min(channels - channel);
+                let mut column = 0;
+                while column < output.width {
+                    // A tile is inside when neither its windows nor itself reach over the picture.
+                    let first = column * S;
+                    let inside = first >= margin[1]
+                        && first - margin[1] + R <= input.width
+                        && column + TILE <= output.width
+                        && count == V::LANES;
+                    let at = Tile {
+                        row,
+                        column,
+                        channel,
+                        count,
+                    };
+                    // SAFETY: `at` is inside of the output; `inside` was found for this tile.
+                    unsafe {
+                        match inside {
+                            true => tile::<V, K, S, R, true>(self.layer, self.x, self.y, at),
+                            false => tile::<V, K, S, R, false>(self.layer, self.x, self.y, at),
+                        }
+                    }
+                    column += TILE;
+                }
+                channel += V::LANES;
+            }
+        }
+    }
+}
+
+/// Where a tile lies in the output, and how many channels it has.
+#[derive(Clone, Copy)]
+struct Tile {
+    row: usize,
+    column: usize,
+    channel: usize,
+    count: usize,
+}
+
+/// Computes a tile.
+///
+/// # Safety
+/// `x` and `y` are one picture of the layer's; the tile begins inside of `y` and its channels are there.
+/// With `INSIDE` it also ends there, has a whole vector of channels, and its windows' columns are all in
+/// `x`.
+#[inline(always)]
+unsafe fn tile<V: Vector, const K: usize, const S: usize, const R: usize, const INSIDE: bool>(
+    layer: &Depthwise,
+    x: &[f32],
+    y: &mut [f32],
+    at: Tile,
+) {
+    let Depthwise {
+        input,
+        output,
+        margin,
+        ..
+    } = *layer;
+    let channels = input.channels;
+    // SAFETY: every load is of `count` channels of a pixel that is inside of `x`, of the kernel or of the
+    // bias, and every store to a pixel inside of `y`: rows are checked, columns by `INSIDE` or one by one.
+    unsafe {
+        let load = |p: *const f32| match INSIDE {
+            true => V::load(p),
+            false => V::load_first(p, at.count),
+        };
+        let mut sums = [load(layer.bias.as_ptr().add(at.channel)); TILE];
+        for line in 0..K {
+            let row = (at.row * S + line).wrapping_sub(margin[0]);
+            if row >= input.height {
+                continue;
+            }
+            let from = x.as_ptr().add(row * input.width * channels + at.channel);
+            let mut pixels = [V::zero(); R];
+            for (i, pixel) in pixels.iter_mut().enumerate() {
+                let column = (at.column * S + i).wrapping_sub(margin[1]);
+                if INSIDE || column < input.width {
+                    *pixel = load(from.add(column * channels));
+                }
+            }
+            for place in 0..K {
+                let weight = layer.weight.as_ptr();
+                let weight = load(weight.add((line * K + place) * channels + at.channel));
+                for (i, sum) in sums.iter_mut().enumerate() {
+                    *sum = sum.fma(pixels[i * S + place], weight);
+                }
+            }
+        }
+        let to = (at.row * output.width + at.column) * channels + at.channel;
+        let to = y.as_mut_ptr().add(to);
+        for (i, sum) in sums.iter().enumerate() {
+            if INSIDE || at.column + i < output.width {
+                let p = to.add(i * channels);
+                match INSIDE {
+                    true => sum.clamp(0.0, 6.0).store(p),
+                    false => sum.clamp(0.0, 6.0).store_first(p, at.count),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The definition: one chain a number, over the picture with its margin of zeros.
+    fn reference(layer: &Depthwise, x: &[f32]) -> Vec<f32> {
+        let (input, output, k) = (layer.input, layer.output, layer.kernel);
+        let mut y = Vec::new();
+        for row in 0..output.height {
+            for column in 0..output.width {
+                for c in 0..input.channels {
+                    let mut sum = layer.bias[c];
+                    for place in 0..k * k {
+                        let r = (row * layer.stride + place / k).wrapping_sub(layer.margin[0]);
+                        let i = (column * layer.stride + place % k).wrapping_sub(layer.margin[1]);
+                        let weight = layer.weight[place * input.channels + c];
+                        if r < input.height {
+                            let inside = i < input.width;
+                            let at = (r * input.width + i.min(input.width - 1)) * input.channels;
+                            let x = if inside { x[at + c] } else { 0.0 };
+                            sum = x.mul_add(weight, sum);
+                        }
+                    }
+                    y.push(sum.clamp(0.0, 6.0));
+                }
+            }
+        }
+        y
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn any_picture_gives_the_bits_of_the_definition(
+            height in 1usize..20, width in 1usize..34, channels in 1usize..40,
+            five: bool, two: bool,
+        ) {
+            let (kernel, stride) = (if five { 5 } else { 3 }, if two { 2 } else { 1 });
+            let mut stream = lockstep_random::Stream::new(3, 0);
+            let mut numbers = |len| -> Vec<f32> { (0..len).map(|_| 2.0 * stream.unit_f32() - 0.7).collect() };
+            let input = Dims { height, width, channels };
+            let weight = numbers(channels * kernel * kernel);
+            let layer = Depthwise::new(input, kernel, stride, &weight, &numbers(channels));
+            let x = numbers(input.len());
+            let mut y = vec![f32::NAN; layer.output().len()];
+            layer.run(&x, &mut y);
+            prop_assert_eq!(y, reference(&layer, &x));
+        }
+    }
+
+    #[test]
+    fn margins_are_tensorflows() {
+        assert_eq!(same(224, 3, 2), (112, 0));
+        assert_eq!(same(112, 3, 1), (112, 1));
+        assert_eq!(same(56, 5, 2), (28, 1));
+        assert_eq!(same(14, 5, 1), (14, 2));
+        assert_eq!(same(15, 5, 2), (8, 2));
+    }
+}

