@@ -1,1 +1,25 @@
 //! Tables of samples: Parquet in and out, CSV in.
+//!
+//! What Lockstep writes, it writes as Parquet that any reader of the format opens with sensible types:
+//! embeddings ([`write_part`]) and predictions ([`write_predictions`]), the same bytes for the same rows
+//! on every machine. What others wrote, [`TableReader`] streams as rows of `f32` with a label and a
+//! path each, from one file or a folder of them, here or in an object store, in memory that the caller
+//! bounds. Every value is checked on the way, and what is wrong is named with its file, column and row.
+
+mod cells;
+mod columns;
+mod csv_file;
+mod error;
+mod files;
+mod footer;
+mod input;
+mod parquet_file;
+mod reader;
+mod write;
+
+pub use columns::Columns;
+pub use error::TableError;
+pub use files::{Format, TableFile, find_files};
+pub use footer::{Footer, footer, metadata};
+pub use reader::{Batch, TableReader};
+pub use write::{Part, Prediction, write_part, write_predictions};

@@ -1,0 +1,242 @@
+//! The cells of a Parquet file's columns as what a sample is made of: numbers and text.
+//!
+//! Whatever type numbers are stored in, they are `f32` here, and finite. Lists are checked to have one
+//! length. An error says what is wrong with which row; the caller knows the file and the column.
+
+use crate::columns::shown;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrowNativeTypeOp};
+use arrow_schema::DataType;
+
+/// What is wrong with a row, counted from the batch's first.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Wrong {
+    pub(crate) row: usize,
+    pub(crate) found: String,
+}
+
+/// Whether a column of this type can be numbers of a sample, as lists or one by one.
+pub(crate) fn numeric(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::List(element) => single(element.data_type()),
+        data_type => single(data_type),
+    }
+}
+
+fn single(data_type: &DataType) -> bool {
+    use DataType::{
+        Boolean, Float16, Float32, Float64, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32,
+        UInt64,
+    };
+    matches!(
+        data_type,
+        Boolean
+            | Float16
+            | Float32
+            | Float64
+            | Int8
+            | Int16
+            | Int32
+            | Int64
+            | UInt8
+            | UInt16
+            | UInt32
+            | UInt64
+    )
+}
+
+/// Whether a column of this type can be text: strings, and what old writers did not mark as such.
+pub(crate) fn textual(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Utf8 | DataType::Binary)
+}
+
+/// Whether a column of this type can be labels.
+pub(crate) fn labels(data_type: &DataType) -> bool {
+    use DataType::{Boolean, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
+    let whole = matches!(
+        data_type,
+        Boolean | Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64
+    );
+    whole || textual(data_type)
+}
+
+/// How many numbers the first row of a column has.
+pub(crate) fn width(column: &dyn Array) -> usize {
+    match column.data_type() {
+        DataType::List(_) if !column.is_empty() => column.as_list::<i32>().value_length(0) as usize,
+        _ => 1,
+    }
+}
+
+/// Writes the numbers of `column`, `width` a row, to the rows of `out`, which are `stride` numbers apart,
+/// from `at` on in each.
+pub(crate) fn numbers(
+    column: &dyn Array,
+    (at, width, stride): (usize, usize, usize),
+    out: &mut [f32],
+) -> Result<(), Wrong> {
+    if let Some(row) = first_null(column) {
+        let found = "is null; every sample needs its numbers".to_owned();
+        return Err(Wrong { row, found });
+    }
+    let DataType::List(_) = column.data_type() else {
+        return spread(column, 0, 1, out, (at, stride));
+    };
+    let lists = column.as_list::<i32>();
+    for row in 0..lists.len() {
+        let length = lists.value_length(row) as usize;
+        if length != width {
+            let found =
+                format!("has a list of {length} numbers, where the rows before it have {width}");
+            return Err(Wrong { row, found });
+        }
+    }
+    let first = lists.value_offsets()[0] as usize;
+    spread(lists.values(), first, width, out, (at, stride))
+}
+
+/// Copies `width` numbers of `values` for each row of `out`, beginning with number `first`.
+fn spread(
+    values: &dyn Array,
+    first: usize,
+    width: usize,
+    out: &mut [f32],
+    to: (usize, usize),
+) -> Result<(), Wrong> {
+    if width == 0 || out.is_empty() {
+        return Ok(());
+    }
+    let used = values.slice(first, out.len() / to.1 * width);
+    if let Some(at) = first_null(&used) {
+        let found = format!("holds a null as number {} of its list", at % width);
+        return Err(Wrong {
+            row: at / width,
+            found,
+        });
+    }
+    match values.data_type() {
+        DataType::Boolean => {
+            let bits = used.as_boolean().values().iter();
+            let numbers = bits.map(|bit| f64::from(u8::from(bit)));
+            copy(numbers, width, out, to)
+        }
+        DataType::Float16 => primitive::<Float16Type>(&used, width, out, to, |x| x.to_f64()),
+        DataType::Float32 => primitive::<Float32Type>(&used, width, out, to, f64::from),
+        DataType::Float64 => primitive::<Float64Type>(&used, width, out, to, |x| x),
+        DataType::Int8 => primitive::<Int8Type>(&used, width, out, to, f64::from),
+        DataType::Int16 => primitive::<Int16Type>(&used, width, out, to, f64::from),
+        DataType::Int32 => primitive::<Int32Type>(&used, width, out, to, f64::from),
+        DataType::Int64 => primitive::<Int64Type>(&used, width, out, to, |x| x as f64),
+        DataType::UInt8 => primitive::<UInt8Type>(&used, width, out, to, f64::from),
+        DataType::UInt16 => primitive::<UInt16Type>(&used, width, out, to, f64::from),
+        DataType::UInt32 => primitive::<UInt32Type>(&used, width, out, to, f64::from),
+        DataType::UInt64 => primitive::<UInt64Type>(&used, width, out, to, |x| x as f64),
+        other => unreachable!("{other} was refused when the file was opened"),
+    }
+}
+
+fn primitive<T: ArrowPrimitiveType>(
+    values: &dyn Array,
+    width: usize,
+    out: &mut [f32],
+    to: (usize, usize),
+    number: impl Fn(T::Native) -> f64,
+) -> Result<(), Wrong>
+where
+    T::Native: ArrowNativeTypeOp,
+{
+    let values = values.as_primitive::<T>().values();
+    copy(values.iter().map(|&value| number(value)), width, out, to)
+}
+
+/// A number as it is used: `None` if it is not finite then.
+pub(crate) fn used(number: f64) -> Option<f32> {
+    Some(number as f32).filter(|number| number.is_finite())
+}
+
+/// What is said of a number that is not [`used`].
+pub(crate) fn refused(number: f64) -> String {
+    match number.is_finite() {
+        true => format!("holds {number:e}, which is too large for single precision"),
+        false => format!("holds {number}; every value must be a finite number"),
+    }
+}
+
+fn copy(
+    mut values: impl Iterator<Item = f64>,
+    width: usize,
+    out: &mut [f32],
+    (at, stride): (usize, usize),
+) -> Result<(), Wrong> {
+    for (row, out) in out.chunks_exact_mut(stride).enumerate() {
+        for (number, value) in out[at..at + width].iter_mut().zip(&mut values) {
+            let Some(value) = used(value) else {
+                return Err(Wrong {
+                    row,
+                    found: refused(value),
+                });
+            };
+            *number = value;
+        }
+    }
+    Ok(())
+}
+
+/// The cells of a column as text: strings as they are, whole numbers in decimal, `false` and `true`.
+pub(crate) fn texts(column: &dyn Array) -> Result<Vec<String>, Wrong> {
+    if let Some(row) = first_null(column) {
+        let found = "is null; every sample needs one".to_owned();
+        return Err(Wrong { row, found });
+    }
+    fn whole<T: ArrowPrimitiveType>(column: &dyn Array) -> Vec<String>
+    where
+        T::Native: ToString,
+    {
+        let values = column.as_primitive::<T>().values();
+        values.iter().map(|value| value.to_string()).collect()
+    }
+    Ok(match column.data_type() {
+        DataType::Utf8 => {
+            let strings = column.as_string::<i32>();
+            (0..strings.len())
+                .map(|row| strings.value(row).to_owned())
+                .collect()
+        }
+        DataType::Binary => {
+            let bytes = column.as_binary::<i32>();
+            let text = |row| match std::str::from_utf8(bytes.value(row)) {
+                Ok(text) => Ok(text.to_owned()),
+                Err(_) => {
+                    let found = shown(&String::from_utf8_lossy(bytes.value(row)));
+                    Err(Wrong {
+                        row,
+                        found: format!("holds `{found}`, which is not UTF-8 text"),
+                    })
+                }
+            };
+            (0..bytes.len()).map(text).collect::<Result<_, _>>()?
+        }
+        DataType::Boolean => {
+            let bits = column.as_boolean().values().iter();
+            bits.map(|bit| bit.to_string()).collect()
+        }
+        DataType::Int8 => whole::<Int8Type>(column),
+        DataType::Int16 => whole::<Int16Type>(column),
+        DataType::Int32 => whole::<Int32Type>(column),
+        DataType::Int64 => whole::<Int64Type>(column),
+        DataType::UInt8 => whole::<UInt8Type>(column),
+        DataType::UInt16 => whole::<UInt16Type>(column),
+        DataType::UInt32 => whole::<UInt32Type>(column),
+        DataType::UInt64 => whole::<UInt64Type>(column),
+        other => unreachable!("{other} was refused when the file was opened"),
+    })
+}
+
+fn first_null(column: &dyn Array) -> Option<usize> {
+    let nulls = column.nulls().filter(|nulls| nulls.null_count() > 0)?;
+    (0..column.len()).find(|&row| nulls.is_null(row))
+}

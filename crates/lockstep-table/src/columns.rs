@@ -1,0 +1,78 @@
+//! Which columns of a table make a sample.
+
+/// The columns that are read, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Columns {
+    /// The numbers of a sample, at least one column: lists, single numbers, or some of both, which are
+    /// laid out one after the other in this order. A list must have the same length in every row.
+    pub features: Vec<String>,
+    /// The class: text, whole numbers or booleans. Read as text.
+    pub label: Option<String>,
+    /// Where a sample comes from: text.
+    pub path: Option<String>,
+}
+
+/// The name among `names` that is most likely meant by `wanted`, for an error's advice.
+pub(crate) fn advice<'a>(wanted: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
+    const CLOSE: f64 = 0.7;
+    const LISTED: usize = 20;
+    let likeness = |name: &&str| strsim::jaro_winkler(&wanted.to_lowercase(), &name.to_lowercase());
+    let near = names
+        .clone()
+        .map(|name| (likeness(&name), name))
+        .filter(|(likeness, _)| *likeness >= CLOSE)
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    if let Some((_, name)) = near {
+        return format!("did you mean `{}`?", shown(name));
+    }
+    let count = names.clone().count();
+    let listed: Vec<_> = names
+        .take(LISTED)
+        .map(|name| format!("`{}`", shown(name)))
+        .collect();
+    match count {
+        0 => "it has no columns".to_owned(),
+        _ if count > LISTED => format!("it has {}, … ({count} in all)", listed.join(", ")),
+        _ => format!("it has {}", listed.join(", ")),
+    }
+}
+
+/// Text of a file for a message: what would command a terminal is escaped, what is long is cut.
+pub(crate) fn shown(text: &str) -> String {
+    const LONGEST: usize = 200;
+    let mut shown: String = text.chars().take(LONGEST).flat_map(escaped).collect();
+    if text.chars().nth(LONGEST).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+fn escaped(c: char) -> impl Iterator<Item = char> {
+    let (plain, escaped) = match c.is_control() {
+        true => (None, Some(c.escape_default())),
+        false => (Some(c), None),
+    };
+    plain.into_iter().chain(escaped.into_iter().flatten())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_advised_or_all_are_listed() {
+        let advice = |wanted, names: &[&'static str]| advice(wanted, names.iter().copied());
+        let names = ["path", "label", "embedding"];
+        assert_eq!(advice("embeddings", &names), "did you mean `embedding`?");
+        assert_eq!(advice("Label", &names), "did you mean `label`?");
+        assert_eq!(advice("xyz", &names), "it has `path`, `label`, `embedding`");
+        assert_eq!(advice("xyz", &[]), "it has no columns");
+        assert!(advice("x", &["qq"; 30]).ends_with("… (30 in all)"));
+    }
+
+    #[test]
+    fn text_of_a_file_never_commands_the_terminal() {
+        assert_eq!(shown("a\u{1b}[2J\nñ"), r"a\u{1b}[2J\nñ");
+        assert_eq!(shown(&"x".repeat(500)).chars().count(), 201);
+    }
+}

@@ -1,0 +1,237 @@
+//! One CSV file, read batch by batch.
+//!
+//! The first line names the columns. A line has as many values as that one; what stands between quotes
+//! may hold delimiters and line breaks. Numbers are written as people and programs write them: `1`, `-0.5`,
+//! `1e-3`, with spaces around them or without.
+
+use crate::cells::{refused, used};
+use crate::columns::{advice, shown};
+use crate::files::TableFile;
+use crate::input::{Input, InputReader};
+use crate::reader::{Batch, MOST_ROWS};
+use crate::{Columns, TableError};
+use csv::{ErrorKind, StringRecord};
+use lockstep_place::PlaceError;
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// No line may be longer than this, whatever the memory: it would be a quote that is never closed.
+const LONGEST_LINE: u64 = 64 << 20;
+/// Bytes that are read at once.
+const BUFFER: usize = 64 << 10;
+
+/// An open CSV file.
+#[derive(Debug)]
+pub(crate) struct CsvFile {
+    name: String,
+    columns: Columns,
+    reader: csv::Reader<Metered>,
+    /// Bytes that may still be read for the current line.
+    left: Arc<AtomicU64>,
+    longest: u64,
+    features: Vec<usize>,
+    label: Option<usize>,
+    path: Option<usize>,
+    /// Bytes of a batch.
+    memory: u64,
+    record: StringRecord,
+}
+
+impl CsvFile {
+    /// Opens `file` and finds the columns in its first line.
+    pub(crate) fn open(
+        file: &TableFile,
+        delimiter: u8,
+        columns: &Columns,
+        memory: u64,
+    ) -> Result<CsvFile, TableError> {
+        let name = file.place.to_string();
+        let longest = (memory / 2).clamp(BUFFER as u64, LONGEST_LINE);
+        let left = Arc::new(AtomicU64::new(longest + BUFFER as u64));
+        let input = Input::open(file, 0, memory / 4)?;
+        let metered = Metered {
+            input: input.reader(0),
+            left: Arc::clone(&left),
+        };
+        let mut reader = csv::ReaderBuilder::new()
+            .delimiter(delimiter)
+            .buffer_capacity(BUFFER)
+            .from_reader(metered);
+        let header = reader.headers();
+        let header = header
+            .map_err(|error| failed(&name, longest, error))?
+            .clone();
+        if header.is_empty() {
+            return Err(TableError::Line {
+                file: name,
+                line: 1,
+                reason: "the file is empty; its first line must name the columns".to_owned(),
+            });
+        }
+        let find = |column: &String| find(&name, &header, column);
+        Ok(CsvFile {
+            features: columns
+                .features
+                .iter()
+                .map(find)
+                .collect::<Result<_, _>>()?,
+            label: columns.label.as_ref().map(find).transpose()?,
+            path: columns.path.as_ref().map(find).transpose()?,
+            columns: columns.clone(),
+            record: StringRecord::new(),
+            memory: memory / 4,
+            reader,
+            left,
+            longest,
+            name,
+        })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The next rows; `None` after the last.
+    pub(crate) fn next_batch(&mut self) -> Result<Option<Batch>, TableError> {
+        let width = self.features.len();
+        let mut batch = Batch {
+            width,
+            labels: self.label.map(|_| Vec::new()),
+            paths: self.path.map(|_| Vec::new()),
+            ..Batch::default()
+        };
+        let mut bytes = 0;
+        while batch.rows < MOST_ROWS && bytes < self.memory {
+            self.left
+                .store(self.longest + BUFFER as u64, Ordering::Relaxed);
+            let more = self.reader.read_record(&mut self.record);
+            if !more.map_err(|error| failed(&self.name, self.longest, error))? {
+                break;
+            }
+            for (&at, column) in self.features.iter().zip(&self.columns.features) {
+                let cell = self.record[at].trim();
+                let number = number(cell).map_err(|found| self.wrong(column, found))?;
+                batch.features.push(number);
+            }
+            for (texts, at) in [
+                (&mut batch.labels, self.label),
+                (&mut batch.paths, self.path),
+            ] {
+                if let (Some(texts), Some(at)) = (texts, at) {
+                    texts.push(self.record[at].to_owned());
+                }
+            }
+            let label = self.columns.label.as_deref().zip(self.label);
+            if let Some((column, _)) = label.filter(|&(_, at)| self.record[at].is_empty()) {
+                let found = "is empty; every sample needs one".to_owned();
+                return Err(self.wrong(column, found));
+            }
+            batch.rows += 1;
+            bytes += self.record.as_slice().len() as u64 + 4 * width as u64;
+        }
+        Ok((batch.rows > 0).then_some(batch))
+    }
+
+    fn wrong(&self, column: &str, found: String) -> TableError {
+        let line = self.record.position().map_or(0, csv::Position::line);
+        TableError::Value {
+            file: self.name.clone(),
+            at: format!("line {line}"),
+            column: shown(column),
+            found,
+        }
+    }
+}
+
+/// A cell as a number, or what is wrong with it.
+fn number(cell: &str) -> Result<f32, String> {
+    if cell.is_empty() {
+        return Err("is empty; every sample needs its numbers".to_owned());
+    }
+    let number: f64 = cell
+        .parse()
+        .map_err(|_| format!("holds `{}`, which is no number", shown(cell)))?;
+    used(number).ok_or_else(|| refused(number))
+}
+
+/// The place of a column in the first line.
+fn find(file: &str, header: &StringRecord, column: &str) -> Result<usize, TableError> {
+    let names = header.iter().map(str::trim);
+    let mut found = names
+        .clone()
+        .enumerate()
+        .filter(|&(_, name)| name == column);
+    let Some((at, _)) = found.next() else {
+        return Err(TableError::NoColumn {
+            file: file.to_owned(),
+            column: shown(column),
+            advice: advice(column, names),
+        });
+    };
+    if found.next().is_some() {
+        return Err(TableError::Columns {
+            file: file.to_owned(),
+            reason: format!("two columns are called `{}`", shown(column)),
+        });
+    }
+    Ok(at)
+}
+
+/// What the failure of a line says.
+fn failed(file: &str, longest: u64, error: csv::Error) -> TableError {
+    let line = error.position().map_or(1, csv::Position::line);
+    let file = file.to_owned();
+    let reason = match error.into_kind() {
+        ErrorKind::Io(error) => {
+            let too_long = error.kind() == io::ErrorKind::FileTooLarge;
+            match error
+                .into_inner()
+                .map(|source| source.downcast::<PlaceError>())
+            {
+                Some(Ok(error)) => return TableError::Place(*error),
+                _ if too_long => {
+                    let reason = format!(
+                        "a line goes on for more than {longest} bytes; is a quote left open?"
+                    );
+                    return TableError::Damaged { file, reason };
+                }
+                Some(Err(source)) => {
+                    let reason = source.to_string();
+                    return TableError::Damaged { file, reason };
+                }
+                None => "the file could not be read".to_owned(),
+            }
+        }
+        ErrorKind::UnequalLengths {
+            expected_len, len, ..
+        } => {
+            format!("it has {len} values, where the first line names {expected_len} columns")
+        }
+        ErrorKind::Utf8 { err, .. } => {
+            format!("value {} is not UTF-8 text", err.field() + 1)
+        }
+        kind => format!("{kind:?}"),
+    };
+    TableError::Line { file, line, reason }
+}
+
+/// Reads a file, but not without end for one line.
+#[derive(Debug)]
+struct Metered {
+    input: InputReader,
+    left: Arc<AtomicU64>,
+}
+
+impl Read for Metered {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let left = self.left.load(Ordering::Relaxed);
+        if left == 0 {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let most = out.len().min(usize::try_from(left).unwrap_or(out.len()));
+        let read = self.input.read(&mut out[..most])?;
+        self.left.fetch_sub(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}

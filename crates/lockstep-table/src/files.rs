@@ -1,0 +1,141 @@
+//! The files of a table: one, or all of a kind below a folder.
+
+use crate::TableError;
+use lockstep_place::Place;
+
+/// How a table is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Parquet, whoever wrote it; compressed with Snappy, zstd, gzip or LZ4, or not at all.
+    Parquet,
+    /// Lines of values, the first of which names the columns.
+    Csv {
+        /// What stands between the values, usually `b','`.
+        delimiter: u8,
+    },
+}
+
+impl Format {
+    /// How the names of its files end, in lower case.
+    fn endings(self) -> &'static [&'static str] {
+        match self {
+            Format::Parquet => &[".parquet", ".pq"],
+            Format::Csv { .. } => &[".csv", ".tsv"],
+        }
+    }
+
+    fn kind(self) -> &'static str {
+        match self {
+            Format::Parquet => ".parquet",
+            Format::Csv { .. } => ".csv",
+        }
+    }
+}
+
+/// One file of a table.
+#[derive(Debug, Clone)]
+pub struct TableFile {
+    /// Where it lies.
+    pub place: Place,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Another one when its content is.
+    pub version: String,
+}
+
+/// The files of the table at `place`: that file whatever its name, or the files of the format's kind
+/// below that folder, sorted by their paths. Hidden files and those that Spark and others keep beside
+/// the data, whose names or folders begin with `.` or `_`, are left out.
+///
+/// # Errors
+/// When there is nothing at `place`, nothing of the kind below it, or it cannot be reached.
+pub fn find_files(place: &Place, format: Format) -> Result<Vec<TableFile>, TableError> {
+    if let Some(entry) = place.entry()? {
+        return Ok(vec![TableFile {
+            place: place.clone(),
+            size: entry.size,
+            version: entry.version,
+        }]);
+    }
+    if place.local().is_some_and(|path| !path.exists()) {
+        return Err(TableError::Missing {
+            place: place.to_string(),
+        });
+    }
+    let mut files = Vec::new();
+    for entry in place.list()? {
+        let name = entry.path.to_lowercase();
+        let ends = format.endings().iter().any(|ending| name.ends_with(ending));
+        if ends
+            && !entry
+                .path
+                .split('/')
+                .any(|part| part.starts_with(['.', '_']))
+        {
+            files.push(TableFile {
+                place: place.join(&entry.path)?,
+                size: entry.size,
+                version: entry.version,
+            });
+        }
+    }
+    if files.is_empty() {
+        return Err(TableError::NoFiles {
+            place: place.to_string(),
+            kind: format.kind(),
+        });
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockstep_place::Access;
+    use std::fs;
+
+    #[test]
+    fn the_files_of_a_folder_come_sorted_and_without_what_lies_beside_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place::parse(folder.path().to_str().unwrap(), &Access::default()).unwrap();
+        let error = find_files(&place, Format::Parquet).unwrap_err().to_string();
+        assert!(error.contains("holds no .parquet file"), "{error}");
+        for name in [
+            "b.parquet",
+            "_SUCCESS",
+            "_metadata.parquet",
+            ".b.parquet.crc",
+            ".hidden.parquet",
+            "a/part-1.PARQUET",
+            "_temporary/0.parquet",
+            "notes.csv",
+        ] {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "x").unwrap();
+        }
+        let names = |format| -> Vec<String> {
+            let files = find_files(&place, format).unwrap();
+            let name = |file: &TableFile| {
+                let path = file
+                    .place
+                    .local()
+                    .unwrap()
+                    .strip_prefix(folder.path())
+                    .unwrap();
+                path.to_str().unwrap().to_owned()
+            };
+            files.iter().map(name).collect()
+        };
+        assert_eq!(names(Format::Parquet), ["a/part-1.PARQUET", "b.parquet"]);
+        assert_eq!(names(Format::Csv { delimiter: b',' }), ["notes.csv"]);
+        // A file that is named is read whatever its name.
+        let file = find_files(&place.join("notes.csv").unwrap(), Format::Parquet).unwrap();
+        assert_eq!(file[0].size, 1);
+        let error = find_files(&place.join("nope").unwrap(), Format::Parquet).unwrap_err();
+        assert!(
+            error.to_string().ends_with("nope does not exist"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,232 @@
+//! One Parquet file, read batch by batch.
+//!
+//! Only Parquet's own types are looked at, not the schema that Arrow's writers store beside them: so
+//! dictionaries are strings, and lists of whatever kind (`list`, `large_list`, `fixed_size_list`, the
+//! tensors of Ray Data) are lists, however the file was made.
+
+use crate::cells::{self, Wrong};
+use crate::columns::{advice, shown};
+use crate::files::TableFile;
+use crate::footer;
+use crate::input::Input;
+use crate::reader::{Batch, MOST_ROWS};
+use crate::{Columns, TableError};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Schema};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
+    ParquetRecordBatchReaderBuilder,
+};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::ParquetMetaData;
+use std::sync::Arc;
+
+/// Bytes that a string is taken to have before any was seen.
+const USUAL_TEXT: u64 = 64;
+
+/// An open Parquet file.
+pub(crate) struct ParquetFile {
+    name: String,
+    columns: Columns,
+    batches: ParquetRecordBatchReader,
+    /// Rows read so far.
+    row: u64,
+    /// How many numbers each feature column has in a row, once a row was seen.
+    widths: Option<Vec<usize>>,
+}
+
+impl std::fmt::Debug for ParquetFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ParquetFile({} at row {})", self.name, self.row)
+    }
+}
+
+impl ParquetFile {
+    /// Opens `file` and checks that the columns are there and of a fitting type.
+    pub(crate) fn open(
+        file: &TableFile,
+        columns: &Columns,
+        memory: u64,
+    ) -> Result<ParquetFile, TableError> {
+        let name = file.place.to_string();
+        let failed = |error| TableError::decode(&name, error);
+        let wanted = columns.features.len() + 2;
+        let input = Input::open(file, wanted, memory / 4)?;
+        let metadata = Arc::new(footer::parse(file, &input)?);
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let loaded = ArrowReaderMetadata::try_new(Arc::clone(&metadata), options);
+        let builder =
+            ParquetRecordBatchReaderBuilder::new_with_metadata(input, loaded.map_err(failed)?);
+        let roots = check(&name, builder.schema(), columns)?;
+        let rows = rows_of(&metadata, &roots, memory / 4);
+        let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
+        let batches = builder.with_projection(mask).with_batch_size(rows).build();
+        Ok(ParquetFile {
+            batches: batches.map_err(failed)?,
+            name,
+            columns: columns.clone(),
+            row: 0,
+            widths: None,
+        })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The next rows; `None` after the last.
+    pub(crate) fn next_batch(&mut self) -> Result<Option<Batch>, TableError> {
+        loop {
+            let Some(batch) = self.batches.next() else {
+                return Ok(None);
+            };
+            let batch = batch.map_err(|error| {
+                let error = ParquetError::from(error);
+                TableError::decode(&self.name, error)
+            })?;
+            if batch.num_rows() > 0 {
+                let converted = self.convert(&batch)?;
+                self.row += batch.num_rows() as u64;
+                return Ok(Some(converted));
+            }
+        }
+    }
+
+    fn convert(&mut self, batch: &RecordBatch) -> Result<Batch, TableError> {
+        let rows = batch.num_rows();
+        let columns: Vec<&ArrayRef> = self
+            .columns
+            .features
+            .iter()
+            .map(|name| self.column(batch, name))
+            .collect::<Result<_, _>>()?;
+        let widths = self
+            .widths
+            .take()
+            .unwrap_or_else(|| columns.iter().map(|column| cells::width(column)).collect());
+        let stride: usize = widths.iter().sum();
+        let mut features = vec![0.0; rows * stride];
+        let mut at = 0;
+        for ((column, name), &width) in columns.iter().zip(&self.columns.features).zip(&widths) {
+            let place = (at, width, stride);
+            cells::numbers(column, place, &mut features)
+                .map_err(|wrong| self.wrong(name, wrong))?;
+            at += width;
+        }
+        if stride == 0 {
+            let found = "has an empty list; a sample needs at least one number".to_owned();
+            return Err(self.wrong(&self.columns.features[0], Wrong { row: 0, found }));
+        }
+        let texts = |name: &Option<String>| -> Result<Option<Vec<String>>, TableError> {
+            let Some(name) = name else { return Ok(None) };
+            let texts = cells::texts(self.column(batch, name)?);
+            texts.map(Some).map_err(|wrong| self.wrong(name, wrong))
+        };
+        let (labels, paths) = (texts(&self.columns.label)?, texts(&self.columns.path)?);
+        self.widths = Some(widths);
+        Ok(Batch {
+            rows,
+            width: stride,
+            features,
+            labels,
+            paths,
+        })
+    }
+
+    fn column<'a>(&self, batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef, TableError> {
+        batch
+            .column_by_name(name)
+            .ok_or_else(|| TableError::Damaged {
+                file: self.name.clone(),
+                reason: format!("its column `{}` could not be decoded", shown(name)),
+            })
+    }
+
+    fn wrong(&self, column: &str, Wrong { row, found }: Wrong) -> TableError {
+        TableError::Value {
+            file: self.name.clone(),
+            at: format!("row {}", self.row + row as u64),
+            column: shown(column),
+            found,
+        }
+    }
+}
+
+/// Checks that each column is there once and of a fitting type; gives their places in the schema.
+fn check(file: &str, schema: &Schema, columns: &Columns) -> Result<Vec<usize>, TableError> {
+    type Fits = fn(&DataType) -> bool;
+    let features = columns.features.iter().map(|name| {
+        let right = "numbers of a sample must be integers, floats or booleans, or lists of them";
+        (name, cells::numeric as Fits, right)
+    });
+    let label = columns.label.iter().map(|name| {
+        let right = "labels must be text, whole numbers or booleans";
+        (name, cells::labels as Fits, right)
+    });
+    let path = columns.path.iter().map(|name| {
+        let right = "paths must be text";
+        (name, cells::textual as Fits, right)
+    });
+    let mut roots = Vec::new();
+    for (name, fits, right) in features.chain(label).chain(path) {
+        let named = schema.fields().iter().enumerate();
+        let mut named = named.filter(|(_, field)| field.name() == name);
+        let Some((root, field)) = named.next() else {
+            return Err(TableError::NoColumn {
+                file: file.to_owned(),
+                column: shown(name),
+                advice: advice(
+                    name,
+                    schema.fields().iter().map(|field| field.name().as_str()),
+                ),
+            });
+        };
+        if named.next().is_some() {
+            return Err(TableError::Columns {
+                file: file.to_owned(),
+                reason: format!("two columns are called `{}`", shown(name)),
+            });
+        }
+        if !fits(field.data_type()) {
+            return Err(TableError::Type {
+                file: file.to_owned(),
+                column: shown(name),
+                found: shown(&field.data_type().to_string()),
+                right,
+            });
+        }
+        roots.push(root);
+    }
+    Ok(roots)
+}
+
+/// How many rows of the columns `roots` fit into `memory`, by what the footer says of them.
+fn rows_of(metadata: &ParquetMetaData, roots: &[usize], memory: u64) -> usize {
+    let schema = metadata.file_metadata().schema_descr();
+    let mut row = 1;
+    for group in metadata.row_groups() {
+        let rows = u64::try_from(group.num_rows()).unwrap_or(0).max(1);
+        let bytes = group.columns().iter().enumerate().map(|(leaf, column)| {
+            if !roots.contains(&schema.get_column_root_idx(leaf)) {
+                return 0;
+            }
+            // A dictionary stores less than it stands for, so numbers are counted: as they are decoded,
+            // and as they are handed on. The same cannot be known of strings.
+            let values = u64::try_from(column.num_values()).unwrap_or(0);
+            let stored = u64::try_from(column.uncompressed_size()).unwrap_or(0);
+            let decoded = values.saturating_mul(16);
+            let text = column.column_type() == parquet::basic::Type::BYTE_ARRAY;
+            let most = if text {
+                values.saturating_mul(USUAL_TEXT)
+            } else {
+                0
+            };
+            decoded.max(stored).max(most) / rows
+        });
+        row = row.max(bytes.fold(0, u64::saturating_add));
+    }
+    usize::try_from(memory / row)
+        .unwrap_or(MOST_ROWS)
+        .clamp(1, MOST_ROWS)
+}

@@ -1,0 +1,147 @@
+//! Reading: rows of numbers with a label and a path, file after file, in bounded memory.
+
+use crate::csv_file::CsvFile;
+use crate::files::{Format, TableFile, find_files};
+use crate::parquet_file::ParquetFile;
+use crate::{Columns, TableError};
+use lockstep_place::Place;
+use std::collections::VecDeque;
+
+/// Rows of a batch at most: more would not be read any faster.
+pub(crate) const MOST_ROWS: usize = 8192;
+
+/// Some rows of a table.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Batch {
+    /// The number of rows, at least 1.
+    pub rows: usize,
+    /// Numbers in a row, the same for all rows of all files.
+    pub width: usize,
+    /// The numbers, row after row. All are finite.
+    pub features: Vec<f32>,
+    /// The label of each row, if there is a column for it.
+    pub labels: Option<Vec<String>>,
+    /// The path of each row, if there is a column for it.
+    pub paths: Option<Vec<String>>,
+}
+
+/// Streams the rows of a table, in the order of its files and of the rows in each.
+#[derive(Debug)]
+pub struct TableReader {
+    files: VecDeque<TableFile>,
+    format: Format,
+    columns: Columns,
+    memory: u64,
+    open: Option<Opened>,
+    /// The width of the rows, once one was seen, and the file that it was seen in.
+    width: Option<(usize, String)>,
+}
+
+/// The file that is being read.
+#[derive(Debug)]
+enum Opened {
+    Parquet(ParquetFile),
+    Csv(CsvFile),
+}
+
+impl TableReader {
+    /// Reads `columns` of the table at `place`: a file, or a folder of them as [`find_files`] finds them.
+    /// Batches and what is needed to decode them take about `memory` bytes, unless a single row or a page
+    /// of a Parquet file is larger than that.
+    ///
+    /// # Errors
+    /// When there is no such table.
+    pub fn open(
+        place: &Place,
+        format: Format,
+        columns: &Columns,
+        memory: u64,
+    ) -> Result<TableReader, TableError> {
+        Ok(TableReader::of_files(
+            find_files(place, format)?,
+            format,
+            columns,
+            memory,
+        ))
+    }
+
+    /// Like [`open`](TableReader::open), for files that are already found.
+    pub fn of_files(
+        files: Vec<TableFile>,
+        format: Format,
+        columns: &Columns,
+        memory: u64,
+    ) -> TableReader {
+        TableReader {
+            files: files.into(),
+            format,
+            columns: columns.clone(),
+            memory,
+            open: None,
+            width: None,
+        }
+    }
+
+    /// The next rows; `None` after the last.
+    ///
+    /// # Errors
+    /// When a file cannot be read, lacks a column, or holds what cannot be used; the error names the
+    /// file, the column and the row. After an error the reader is of no use.
+    pub fn next_batch(&mut self) -> Result<Option<Batch>, TableError> {
+        loop {
+            let Some(opened) = &mut self.open else {
+                let Some(file) = self.files.pop_front() else {
+                    return Ok(None);
+                };
+                self.open = Some(self.open_file(&file)?);
+                continue;
+            };
+            let (batch, name) = match opened {
+                Opened::Parquet(file) => (file.next_batch()?, file.name()),
+                Opened::Csv(file) => (file.next_batch()?, file.name()),
+            };
+            let Some(batch) = batch else {
+                self.open = None;
+                continue;
+            };
+            let (width, first) = self
+                .width
+                .get_or_insert_with(|| (batch.width, name.to_owned()));
+            if batch.width != *width {
+                return Err(TableError::Columns {
+                    file: name.to_owned(),
+                    reason: format!(
+                        "its rows have {} numbers, where those of {first} have {width}",
+                        batch.width
+                    ),
+                });
+            }
+            return Ok(Some(batch));
+        }
+    }
+
+    fn open_file(&self, file: &TableFile) -> Result<Opened, TableError> {
+        if self.columns.features.is_empty() {
+            return Err(TableError::Columns {
+                file: file.place.to_string(),
+                reason: "no column is chosen for the numbers of a sample".to_owned(),
+            });
+        }
+        Ok(match self.format {
+            Format::Parquet => {
+                Opened::Parquet(ParquetFile::open(file, &self.columns, self.memory)?)
+            }
+            Format::Csv { delimiter } => {
+                Opened::Csv(CsvFile::open(file, delimiter, &self.columns, self.memory)?)
+            }
+        })
+    }
+}
+
+impl Iterator for TableReader {
+    type Item = Result<Batch, TableError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_batch().transpose()
+    }
+}

@@ -1,0 +1,53 @@
+//! Tables for tests.
+#![allow(dead_code, reason = "each test uses some of it")]
+
+use lockstep_place::{Access, Place};
+use lockstep_table::{Batch, Columns, TableError, TableReader};
+use std::fs;
+use tempfile::TempDir;
+
+/// A folder with these files.
+pub fn folder(files: &[(&str, Vec<u8>)]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes) in files {
+        fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    folder
+}
+
+/// The folder as a place.
+pub fn place(folder: &TempDir) -> Place {
+    Place::parse(folder.path().to_str().unwrap(), &Access::default()).unwrap()
+}
+
+/// Columns by their names.
+pub fn columns(features: &[&str], label: Option<&str>, path: Option<&str>) -> Columns {
+    Columns {
+        features: features.iter().map(|&name| name.to_owned()).collect(),
+        label: label.map(str::to_owned),
+        path: path.map(str::to_owned),
+    }
+}
+
+/// All rows as one batch.
+pub fn all(reader: TableReader) -> Result<Batch, TableError> {
+    let mut all = Batch::default();
+    for batch in reader {
+        let batch = batch?;
+        all.rows += batch.rows;
+        all.width = batch.width;
+        all.features.extend(batch.features);
+        if let Some(labels) = batch.labels {
+            all.labels.get_or_insert_default().extend(labels);
+        }
+        if let Some(paths) = batch.paths {
+            all.paths.get_or_insert_default().extend(paths);
+        }
+    }
+    Ok(all)
+}
+
+/// Rows in all batches.
+pub fn rows(batches: &[Batch]) -> usize {
+    batches.iter().map(|batch| batch.rows).sum()
+}
