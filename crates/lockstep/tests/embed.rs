@@ -15,7 +15,7 @@ use std::time::Duration;
 /// A CLIP that is small enough for tests, with random weights.
 const CLIP: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/../lockstep-nn/tests/clip/small"
+    "/../lockstep-nn/tests/clip/quick"
 );
 
 const JOB: &str = r#"
