@@ -3,6 +3,7 @@
 use lockstep_data::DataError;
 use lockstep_gang::GangError;
 use lockstep_nn::NnError;
+use lockstep_place::PlaceError;
 use lockstep_store::StoreError;
 use std::io;
 use std::path::PathBuf;
@@ -14,6 +15,10 @@ pub enum TrainError {
     /// The data cannot be used.
     #[error(transparent)]
     Data(#[from] DataError),
+
+    /// A place of the job makes no sense, or cannot be reached.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
 
     /// The model cannot be built.
     #[error("{key}: {source}")]

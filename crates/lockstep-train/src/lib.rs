@@ -24,6 +24,7 @@ mod replica;
 mod reporter;
 mod sets;
 mod snapshot;
+mod source;
 mod spec;
 mod trainer;
 mod weights;

@@ -1,8 +1,8 @@
 //! The data sets of a job, opened and checked against each other and against the job.
 
 use crate::TrainError;
-use crate::spec;
-use lockstep_data::{Augment, Augmenter, Dataset, Normaliser, split};
+use crate::source::source;
+use lockstep_data::{Augment, Augmenter, Dataset, Normaliser, Source, Unseen, split};
 use lockstep_job::{DataRef, Job, Validation};
 use lockstep_store::CacheDir;
 
@@ -27,17 +27,23 @@ impl Sets {
         cache: &CacheDir,
         progress: &mut dyn FnMut(&str),
     ) -> Result<Self, TrainError> {
-        let mut open = |reference: &DataRef| {
-            let source = spec::source(reference);
+        let mut find = |name: &str, reference: &DataRef| -> Result<Source, TrainError> {
+            let source = source(job, name, reference)?;
             source.ensure(cache, progress)?;
-            Dataset::open(&source, cache)
+            Ok(source)
         };
-        let train = open(&job.data.train)?;
+        let train = Dataset::open(&find("train", &job.data.train)?, cache)?;
+        let mut open = |name: &str, reference: &DataRef| -> Result<Dataset, TrainError> {
+            let (source, classes) = (find(name, reference)?, train.class_names());
+            let refuse = Unseen::Refuse;
+            Ok(Dataset::open_with_classes(&source, cache, classes, refuse)?)
+        };
         let (val, share) = match &job.data.validation {
-            Validation::Set(reference) => (Some(open(reference)?), 0.0),
+            Validation::Set(reference) => (Some(open("val", reference)?), 0.0),
             Validation::Split(share) => (None, *share),
         };
-        let test = job.data.test.as_ref().map(open).transpose()?;
+        let test = job.data.test.as_ref();
+        let test = test.map(|reference| open("test", reference)).transpose()?;
         for set in [&val, &test].into_iter().flatten() {
             set.check_against(&train)?;
         }

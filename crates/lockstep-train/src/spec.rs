@@ -1,7 +1,6 @@
-//! The job file's words in the terms of the other crates: optimizer, schedule, sources of data.
+//! The job file's words in the terms of the model: optimizer and schedule.
 
-use lockstep_data::{CifarSplit, Source};
-use lockstep_job::{DataRef, Job, Optimizer as JobOptimizer, Schedule as JobSchedule, Split};
+use lockstep_job::{Job, Optimizer as JobOptimizer, Schedule as JobSchedule};
 use lockstep_nn::{Decay, Optimizer, Schedule};
 
 /// The job's optimizer.
@@ -60,30 +59,5 @@ pub(crate) fn schedule(job: &Job, steps_per_epoch: u64) -> Schedule {
         base: job.train.optimizer.lr() as f32,
         warmup: job.train.schedule.warmup_steps(),
         decay,
-    }
-}
-
-/// Where a reference to data leads.
-pub(crate) fn source(reference: &DataRef) -> Source {
-    match reference {
-        DataRef::Known { name, split } => Source::Known {
-            name: name.clone(),
-            split: split.clone(),
-        },
-        DataRef::Idx { images, labels } => Source::Idx {
-            images: images.clone(),
-            labels: labels.clone(),
-            class_names: None,
-        },
-        DataRef::CifarFolder { folder, split } => Source::CifarFolder {
-            folder: folder.clone(),
-            split: match split {
-                Split::Train => CifarSplit::Train,
-                Split::Test => CifarSplit::Test,
-            },
-        },
-        DataRef::CifarFiles { files } => Source::CifarFiles {
-            files: files.clone(),
-        },
     }
 }

@@ -1,0 +1,116 @@
+//! Where the job's data lie, in the terms of the crate that reads them.
+
+use crate::TrainError;
+use crate::places::{image_transform, place};
+use lockstep_data::{CifarSplit, Pictures, Source};
+use lockstep_image::Limits;
+use lockstep_job::{Columns, DataRef, Features, Job, Location, Split};
+use std::path::Path;
+
+/// The source of one of the job's sets, `name` of them: `train`, `val` or `test`. Of a job with an `[embed]`
+/// section, that is the vectors.
+pub(crate) fn source(job: &Job, name: &str, reference: &DataRef) -> Result<Source, TrainError> {
+    match &job.embed {
+        Some(embed) => parquet(job, &embed.store.join(name), &embedded_columns()),
+        None => of_reference(job, reference),
+    }
+}
+
+/// The source that a reference of the job file means.
+fn of_reference(job: &Job, reference: &DataRef) -> Result<Source, TrainError> {
+    Ok(match reference {
+        DataRef::Known { name, split } => Source::Known {
+            name: name.clone(),
+            split: split.clone(),
+        },
+        // Only here it is known what lies at a path. CIFAR's folder has no folders in it.
+        DataRef::Idx {
+            images,
+            labels: None,
+        } if has_folders(images) => {
+            let folder = Location::new(images.to_string_lossy());
+            pictures(job, &folder)?
+        }
+        DataRef::Idx { images, labels } => Source::Idx {
+            images: images.clone(),
+            labels: labels.clone(),
+            class_names: None,
+        },
+        DataRef::CifarFolder { folder, split } => Source::CifarFolder {
+            folder: folder.clone(),
+            split: match split {
+                Split::Train => CifarSplit::Train,
+                Split::Test => CifarSplit::Test,
+            },
+        },
+        DataRef::CifarFiles { files } => Source::CifarFiles {
+            files: files.clone(),
+        },
+        DataRef::Pictures { folder } => pictures(job, folder)?,
+        DataRef::Parquet { files, columns } => parquet(job, files, columns)?,
+        DataRef::Csv {
+            file,
+            columns,
+            delimiter,
+        } => Source::Csv {
+            place: place(file, &job.storage)?,
+            // The job file allows ASCII alone.
+            delimiter: *delimiter as u8,
+            columns: of_columns(columns),
+            memory: job.data.memory.0,
+        },
+    })
+}
+
+/// Whether this is a folder with folders in it, as those of classes.
+fn has_folders(path: &Path) -> bool {
+    let entries = std::fs::read_dir(path).into_iter().flatten();
+    entries.flatten().any(|entry| entry.path().is_dir())
+}
+
+/// The columns that the embedding writes.
+fn embedded_columns() -> Columns {
+    Columns {
+        path: Some("path".to_owned()),
+        ..Columns::default()
+    }
+}
+
+fn of_columns(columns: &Columns) -> lockstep_table::Columns {
+    lockstep_table::Columns {
+        features: match &columns.features {
+            None => Vec::new(),
+            Some(Features::List(column)) => vec![column.clone()],
+            Some(Features::Numbers(columns)) => columns.clone(),
+        },
+        label: Some(columns.label.clone()),
+        path: columns.path.clone(),
+    }
+}
+
+fn parquet(job: &Job, files: &Location, columns: &Columns) -> Result<Source, TrainError> {
+    Ok(Source::Parquet {
+        place: place(files, &job.storage)?,
+        columns: of_columns(columns),
+        memory: job.data.memory.0,
+    })
+}
+
+fn pictures(job: &Job, folder: &Location) -> Result<Source, TrainError> {
+    let Some(transform) = image_transform(job) else {
+        return Err(TrainError::Misfit {
+            key: "data.transform",
+            reason: "pictures must come out in one size; add for example \
+                     `transform = { resize = 256, crop = 224 }`"
+                .to_owned(),
+        });
+    };
+    Ok(Source::Pictures(Pictures {
+        folder: place(folder, &job.storage)?,
+        transform,
+        limits: Limits::default(),
+        max_bad: job.data.max_bad,
+        memory: job.data.memory.0,
+        threads: 0,
+    }))
+}
