@@ -3,8 +3,9 @@
 /// The columns that are read, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Columns {
-    /// The numbers of a sample, at least one column: lists, single numbers, or some of both, which are
-    /// laid out one after the other in this order. A list must have the same length in every row.
+    /// The numbers of a sample: lists, single numbers, or some of both, which are laid out one after the
+    /// other in this order. A list must have the same length in every row. If none is named, the column
+    /// `embedding` of a Parquet file, and every column but the label and the path of a CSV file.
     pub features: Vec<String>,
     /// The class: text, whole numbers or booleans. Read as text.
     pub label: Option<String>,

@@ -69,6 +69,19 @@ impl CsvFile {
                 reason: "the file is empty; its first line must name the columns".to_owned(),
             });
         }
+        let mut columns = columns.clone();
+        if columns.features.is_empty() {
+            let others = [&columns.label, &columns.path].map(Option::as_deref);
+            let names = header.iter().map(str::trim);
+            let names = names.filter(|&name| !others.contains(&Some(name)));
+            columns.features = names.map(str::to_owned).collect();
+        }
+        if columns.features.is_empty() {
+            return Err(TableError::Columns {
+                file: name,
+                reason: "no column is left for the numbers of a sample".to_owned(),
+            });
+        }
         let find = |column: &String| find(&name, &header, column);
         Ok(CsvFile {
             features: columns
@@ -78,7 +91,7 @@ impl CsvFile {
                 .collect::<Result<_, _>>()?,
             label: columns.label.as_ref().map(find).transpose()?,
             path: columns.path.as_ref().map(find).transpose()?,
-            columns: columns.clone(),
+            columns,
             record: StringRecord::new(),
             memory: memory / 4,
             reader,
@@ -233,5 +246,145 @@ impl Read for Metered {
         let read = self.input.read(&mut out[..most])?;
         self.left.fetch_sub(read as u64, Ordering::Relaxed);
         Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Format, TableReader};
+    use lockstep_place::{Access, Place};
+
+    fn read(text: &[u8], columns: &Columns) -> Result<Vec<Batch>, TableError> {
+        read_by(b',', 1 << 20, text, columns)
+    }
+
+    fn read_by(
+        delimiter: u8,
+        memory: u64,
+        text: &[u8],
+        columns: &Columns,
+    ) -> Result<Vec<Batch>, TableError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.csv");
+        std::fs::write(&path, text).unwrap();
+        let place = Place::parse(path.to_str().unwrap(), &Access::default()).unwrap();
+        TableReader::open(&place, Format::Csv { delimiter }, columns, memory)?.collect()
+    }
+
+    fn columns(features: &[&str], label: Option<&str>, path: Option<&str>) -> Columns {
+        Columns {
+            features: features.iter().map(|&name| name.to_owned()).collect(),
+            label: label.map(str::to_owned),
+            path: path.map(str::to_owned),
+        }
+    }
+
+    fn refusal(text: &str, columns: &Columns) -> String {
+        let error = read(text.as_bytes(), columns).unwrap_err().to_string();
+        error.split_once("x.csv").unwrap().1.to_owned()
+    }
+
+    #[test]
+    fn columns_are_found_by_name_in_any_order() {
+        let text =
+            "\u{feff}label, b ,file,a\r\n\"pug, \"\"the\"\" dog\",2, x.jpg,-1e-1\r\nhusky,.5,,7";
+        let [batch] = &read(
+            text.as_bytes(),
+            &columns(&["a", "b"], Some("label"), Some("file")),
+        )
+        .unwrap()[..] else {
+            panic!("not one batch")
+        };
+        assert_eq!((batch.rows, batch.width), (2, 2));
+        assert_eq!(batch.features, [-0.1, 2.0, 7.0, 0.5]);
+        assert_eq!(
+            batch.labels.as_ref().unwrap(),
+            &["pug, \"the\" dog", "husky"]
+        );
+        assert_eq!(batch.paths.as_ref().unwrap(), &[" x.jpg", ""]);
+    }
+
+    #[test]
+    fn without_names_every_other_column_is_a_number() {
+        let batches = read_by(
+            b'\t',
+            1 << 20,
+            b"x\tlabel\ty\n1\ta\t2\n",
+            &columns(&[], Some("label"), None),
+        );
+        assert_eq!(batches.unwrap()[0].features, [1.0, 2.0]);
+        let error = refusal("label\na\n", &columns(&[], Some("label"), None));
+        assert_eq!(error, ": no column is left for the numbers of a sample");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line() {
+        let chosen = columns(&["x"], Some("label"), None);
+        for (text, expected) in [
+            (
+                "",
+                ", line 1: the file is empty; its first line must name the columns",
+            ),
+            ("x,y\n1,2\n", " has no column `label`; it has `x`, `y`"),
+            (
+                "x,labels\n",
+                " has no column `label`; did you mean `labels`?",
+            ),
+            ("x,label,x\n", ": two columns are called `x`"),
+            (
+                "x,label\n1,a\n2\n",
+                ", line 3: it has 1 values, where the first line names 2 columns",
+            ),
+            (
+                "x,label\n1,a\ntwo,a\n",
+                ", line 3: the column `x` holds `two`, which is no number",
+            ),
+            (
+                "x,label\n\"1\n\",a\n,a\n",
+                ", line 4: the column `x` is empty; every sample needs its numbers",
+            ),
+            (
+                "x,label\nnan,a\n",
+                ", line 2: the column `x` holds NaN; every value must be a finite number",
+            ),
+            (
+                "x,label\n1e39,a\n",
+                ", line 2: the column `x` holds 1e39, which is too large for single precision",
+            ),
+            (
+                "x,label\n1,\n",
+                ", line 2: the column `label` is empty; every sample needs one",
+            ),
+        ] {
+            assert_eq!(refusal(text, &chosen), expected, "{text:?}");
+        }
+        let error = read(b"x,label\n1,\xff\n", &chosen).unwrap_err().to_string();
+        assert!(
+            error.ends_with("x.csv, line 2: value 2 is not UTF-8 text"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn batches_keep_to_the_memory_and_a_line_without_end_is_refused() {
+        let mut text = String::from("x,label\n");
+        for row in 0..5000 {
+            text += &format!("{row},class {}\n", row % 7);
+        }
+        let chosen = columns(&["x"], Some("label"), None);
+        let batches = read_by(b',', 16 << 10, text.as_bytes(), &chosen).unwrap();
+        assert!(batches.len() > 10);
+        let numbers: Vec<f32> = batches
+            .into_iter()
+            .flat_map(|batch| batch.features)
+            .collect();
+        assert_eq!(numbers, (0..5000u16).map(f32::from).collect::<Vec<_>>());
+
+        let open = format!("x,label\n1,\"{}", "a\n".repeat(200_000));
+        let error = read_by(b',', 16 << 10, open.as_bytes(), &chosen)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("is a quote left open?"), "{error}");
     }
 }

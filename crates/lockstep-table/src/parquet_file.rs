@@ -22,6 +22,8 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use std::sync::Arc;
 
+/// The column of the numbers unless others are named: what [`write_part`](crate::write_part) calls it.
+const FEATURES: &str = "embedding";
 /// Bytes that a string is taken to have before any was seen.
 const USUAL_TEXT: u64 = 64;
 
@@ -51,6 +53,10 @@ impl ParquetFile {
     ) -> Result<ParquetFile, TableError> {
         let name = file.place.to_string();
         let failed = |error| TableError::decode(&name, error);
+        let mut columns = columns.clone();
+        if columns.features.is_empty() {
+            columns.features.push(FEATURES.to_owned());
+        }
         let wanted = columns.features.len() + 2;
         let input = Input::open(file, wanted, memory / 4)?;
         let metadata = Arc::new(footer::parse(file, &input)?);
@@ -58,14 +64,14 @@ impl ParquetFile {
         let loaded = ArrowReaderMetadata::try_new(Arc::clone(&metadata), options);
         let builder =
             ParquetRecordBatchReaderBuilder::new_with_metadata(input, loaded.map_err(failed)?);
-        let roots = check(&name, builder.schema(), columns)?;
+        let roots = check(&name, builder.schema(), &columns)?;
         let rows = rows_of(&metadata, &roots, memory / 4);
         let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
         let batches = builder.with_projection(mask).with_batch_size(rows).build();
         Ok(ParquetFile {
             batches: batches.map_err(failed)?,
             name,
-            columns: columns.clone(),
+            columns,
             row: 0,
             widths: None,
         })

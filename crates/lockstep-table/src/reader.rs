@@ -121,12 +121,6 @@ impl TableReader {
     }
 
     fn open_file(&self, file: &TableFile) -> Result<Opened, TableError> {
-        if self.columns.features.is_empty() {
-            return Err(TableError::Columns {
-                file: file.place.to_string(),
-                reason: "no column is chosen for the numbers of a sample".to_owned(),
-            });
-        }
         Ok(match self.format {
             Format::Parquet => {
                 Opened::Parquet(ParquetFile::open(file, &self.columns, self.memory)?)
