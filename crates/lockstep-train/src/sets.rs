@@ -27,11 +27,7 @@ impl Sets {
         cache: &CacheDir,
         progress: &mut dyn FnMut(&str),
     ) -> Result<Self, TrainError> {
-        let mut open = |reference: &DataRef| {
-            let source = spec::source(reference);
-            source.ensure(cache, progress)?;
-            Dataset::open(&source, cache)
-        };
+        let mut open = |reference: &DataRef| open_set(job, reference, cache, progress);
         let train = open(&job.data.train)?;
         let (val, share) = match &job.data.validation {
             Validation::Set(reference) => (Some(open(reference)?), 0.0),
@@ -79,6 +75,21 @@ impl Sets {
     pub(crate) fn val_set(&self) -> &Dataset {
         self.val.as_ref().unwrap_or(&self.train)
     }
+}
+
+/// Opens a set of a job's. Says through `progress` what may take a while.
+///
+/// # Errors
+/// When it is missing or damaged.
+pub fn open_set(
+    _job: &Job,
+    reference: &DataRef,
+    cache: &CacheDir,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Dataset, TrainError> {
+    let source = spec::source(reference);
+    source.ensure(cache, progress)?;
+    Ok(Dataset::open(&source, cache)?)
 }
 
 /// Every sample of a set.

@@ -22,6 +22,8 @@ fn main() -> ExitCode {
     let started_at = Instant::now();
     let done = match Cli::parse().command {
         Command::Run(args) => command::run::run(&args, started_at),
+        Command::Evaluate(args) => command::evaluate::run(&args),
+        Command::Predict(args) => command::predict::run(&args),
         Command::Job(job) => command::job::run(&job),
         Command::Init(args) => command::init::run(&args),
         Command::Data(data) => command::data::run(&data),

@@ -12,11 +12,13 @@
 //! | `lines`, `fold` | what workers write, as lines, identical ones folded |
 //! | `resume` | earlier runs: to go on with, or to begin a new one from |
 //! | `record` | logs, metrics and the result in the run's folder |
+//! | [`infer`] | a trained model on a whole set |
 //! | [`tasks`] | workers without a gang, which take numbered tasks |
 
 mod blame;
 mod crew;
 mod fold;
+pub mod infer;
 mod lines;
 mod losses;
 mod member;

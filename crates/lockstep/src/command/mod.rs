@@ -3,8 +3,11 @@
 pub(crate) mod completions;
 pub(crate) mod data;
 mod dry_run;
+pub(crate) mod evaluate;
+mod inference;
 pub(crate) mod init;
 pub(crate) mod job;
+pub(crate) mod predict;
 pub(crate) mod run;
 pub(crate) mod task_worker;
 mod verify;

@@ -1,5 +1,6 @@
 //! `lockstep task-worker`: the process that does numbered tasks, whatever they are.
 
+use lockstep_engine::local::infer;
 use lockstep_engine::local::tasks::{self, Work};
 use lockstep_engine::worker::WorkerError;
 use serde_json::Value;
@@ -15,6 +16,9 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
 }
 
 /// What does tasks of this kind.
-fn open(kind: &str, _setup: Value) -> Result<Work, String> {
-    Err(format!("this program does not know how to {kind}"))
+fn open(kind: &str, setup: Value) -> Result<Work, String> {
+    match kind {
+        infer::KIND => infer::work(setup),
+        _ => Err(format!("this program does not know how to {kind}")),
+    }
 }
