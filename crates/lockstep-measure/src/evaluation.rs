@@ -29,6 +29,9 @@ pub struct Summary {
 /// Everything that is known about how a classifier did on a set; `evaluation.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
+    /// What it was measured on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set: Option<String>,
     /// The numbers that say how good it is.
     #[serde(flatten)]
     pub summary: Summary,

@@ -85,6 +85,7 @@ impl Tally {
             .map(|(class, count)| Unseen { class, count })
             .collect();
         Evaluation {
+            set: None,
             summary: Summary {
                 samples: confusion.total(),
                 loss: None,

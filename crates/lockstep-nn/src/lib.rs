@@ -37,7 +37,7 @@ pub use factors::{Factored, add};
 pub use layers::Step;
 pub use layers::batch_norm::MOMENTUM as STATISTICS_SHARE;
 pub use layout::{CHUNK, Layout, Order, Role, Tensor};
-pub use loss::LossSum;
+pub use loss::{LossSum, Softmax};
 pub use model::{Batch, Model};
 pub use optimizer::{Optimizer, Update};
 pub use replica::{Collect, Replica};

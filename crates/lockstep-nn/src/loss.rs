@@ -52,16 +52,19 @@ fn classes(logits: usize, labels: &[u32]) -> usize {
     (logits / labels.len().max(1)).max(1)
 }
 
-/// What the probabilities of one row have in common.
-struct Softmax {
-    best: usize,
+/// What the probabilities of one row of scores have in common.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Softmax {
+    /// The class with the largest score; of equal ones the first.
+    pub best: usize,
     /// Taken off every logit, so that no exponential overflows.
     largest: f64,
     sum: f64,
 }
 
 impl Softmax {
-    fn of(row: &[f32]) -> Self {
+    /// Of the scores of one row, one a class.
+    pub fn of(row: &[f32]) -> Self {
         let first = (0, f32::NEG_INFINITY);
         let (best, largest) =
             row.iter().enumerate().fold(
@@ -75,11 +78,16 @@ impl Softmax {
         Self { best, largest, sum }
     }
 
-    fn probability(&self, logit: f32) -> f64 {
+    /// The probability of a class with this score.
+    pub fn probability(&self, logit: f32) -> f64 {
         exp(f64::from(logit) - self.largest) / self.sum
     }
 
-    fn loss(&self, row: &[f32], label: u32) -> LossSum {
+    /// The loss of the row that this is of, if `label` is its class.
+    ///
+    /// # Panics
+    /// When there is no such class.
+    pub fn loss(&self, row: &[f32], label: u32) -> LossSum {
         let label = label as usize;
         LossSum {
             loss: ln(self.sum) - (f64::from(row[label]) - self.largest),

@@ -140,6 +140,17 @@ impl Model {
         loss::evaluate(&self.logits[..rows * self.classes()], batch.labels, sum);
     }
 
+    /// The classes' scores of some rows, row after row, with the running statistics and without dropout.
+    /// Those of a row do not depend on the others.
+    ///
+    /// # Panics
+    /// When there are more rows than the model was built for, or a part of one.
+    pub fn scores(&mut self, state: &[f32], inputs: &[f32]) -> &[f32] {
+        let rows = inputs.len() / self.input.len();
+        self.forward(Pass::Evaluate, state, inputs, rows);
+        &self.logits[..rows * self.classes()]
+    }
+
     fn forward(&mut self, pass: Pass<'_>, state: &[f32], inputs: &[f32], rows: usize) {
         assert!(
             rows <= self.rows,

@@ -19,4 +19,4 @@ pub use cache::CacheDir;
 pub use error::StoreError;
 pub use kind::file_kind;
 pub use lock::RunLock;
-pub use run::RunDir;
+pub use run::{CONFUSION, EVALUATION, RunDir};

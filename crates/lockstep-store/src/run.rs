@@ -15,6 +15,11 @@ use std::time::SystemTime;
 /// taken in a row, something else is wrong.
 const DRAWS: usize = 16;
 
+/// The file that an evaluation is written to.
+pub const EVALUATION: &str = "evaluation.json";
+/// The file that the picture of an evaluation is written to.
+pub const CONFUSION: &str = "confusion.svg";
+
 /// The folder of one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunDir {
@@ -178,6 +183,21 @@ impl RunDir {
     /// What the weights are for: architecture, input shape, label map.
     pub fn model(&self) -> PathBuf {
         self.path.join("model/model.json")
+    }
+
+    /// The number of each class, by name.
+    pub fn labels(&self) -> PathBuf {
+        self.path.join("model/labels.json")
+    }
+
+    /// What the weights came to on the test set.
+    pub fn evaluation(&self) -> PathBuf {
+        self.path.join(EVALUATION)
+    }
+
+    /// A picture of which classes they took for which.
+    pub fn confusion(&self) -> PathBuf {
+        self.path.join(CONFUSION)
     }
 
     /// The folder of the workers' logs.

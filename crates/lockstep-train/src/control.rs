@@ -5,6 +5,7 @@
 
 use crate::event::{EpochResult, Metrics, Progress};
 use lockstep_job::Job;
+use lockstep_measure::Summary;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -119,6 +120,9 @@ pub struct Finished {
     pub epochs: u32,
     /// Metrics of the kept weights on the test set.
     pub metrics: Option<Metrics>,
+    /// What they are worth there, in more numbers.
+    #[serde(default)]
+    pub evaluation: Option<Summary>,
     /// The epoch whose weights were kept.
     pub best_epoch: Option<u32>,
     /// SHA-256 of the final parameters and running statistics; the same on every rank.

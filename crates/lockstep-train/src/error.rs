@@ -55,6 +55,15 @@ pub enum TrainError {
         reason: String,
     },
 
+    /// The model that a run left cannot be used.
+    #[error("cannot use the trained model {path}: {reason}")]
+    Trained {
+        /// The file.
+        path: PathBuf,
+        /// What was found, and what would be right.
+        reason: String,
+    },
+
     /// A state that a run left cannot be gone on from.
     #[error("cannot go on from {path}: {reason}")]
     Resume {

@@ -5,14 +5,15 @@
 //! and added in the order of the set. How many rows of a block are computed at a time is a matter of
 //! memory alone: within a block rows are added one by one.
 
-use crate::TrainError;
+use crate::assess::Labels;
 use crate::event::Metrics;
+use crate::{Prediction, TrainError};
 use lockstep_data::{Dataset, Normaliser};
 use lockstep_gang::Collective;
-use lockstep_nn::{Batch, Buffer, LossSum, Model};
+use lockstep_nn::{Buffer, LossSum, Model, Softmax};
 
 /// Samples in a block.
-const BLOCK: usize = 256;
+pub(crate) const BLOCK: usize = 256;
 
 /// Memory that evaluation may take beyond what a lane's rows take anyway. Dense layers are fastest on
 /// whole blocks, which fit; images are many rows to a matrix product already.
@@ -42,7 +43,10 @@ impl Evaluator {
         }
     }
 
-    /// The metrics over the given samples of `set`, the same on every rank.
+    /// The metrics over the given samples of `set`, the same on every rank. With `predictions`, what the
+    /// model says of each of them too, in their order.
+    ///
+    /// Samples of classes that the model does not know are left out of the metrics.
     pub(crate) fn run(
         &mut self,
         model: &mut Model,
@@ -50,36 +54,103 @@ impl Evaluator {
         (set, indices): (&Dataset, &[u32]),
         normaliser: &Normaliser,
         collective: &mut dyn Collective,
+        predictions: Option<&mut Vec<Prediction>>,
     ) -> Result<Metrics, TrainError> {
         let (rank, workers) = (collective.rank(), collective.plan().workers());
         let blocks = indices.len().div_ceil(BLOCK);
-        let mut mine = vec![0.0; 2 * blocks];
+        let mut mine = vec![0.0; NUMBERS * blocks];
+        let mut said = Vec::new();
+        let wanted = predictions.is_some();
         for (number, block) in indices.chunks(BLOCK).enumerate() {
             if number % workers == rank {
-                let mut sum = LossSum::default();
-                for samples in block.chunks(self.rows) {
-                    let inputs = &mut self.inputs[..samples.len() * set.sample_len()];
-                    let labels = &mut self.labels[..samples.len()];
-                    set.gather(samples, normaliser, inputs, labels);
-                    model.evaluate(state, Batch { inputs, labels }, &mut sum);
-                }
-                mine[2 * number] = sum.loss;
-                mine[2 * number + 1] = sum.correct as f64;
+                let samples = (set, block);
+                let mut note = |scores: &[f32], softmax: &Softmax, label| {
+                    if wanted {
+                        said.extend(Prediction::of(scores, softmax, label).pack());
+                    }
+                };
+                let sum = self.block(model, state, samples, None, normaliser, &mut note);
+                mine[NUMBERS * number..][..NUMBERS].copy_from_slice(&[
+                    sum.loss,
+                    sum.correct as f64,
+                    sum.rows as f64,
+                ]);
             }
         }
         let mut all = vec![0.0; mine.len() * workers];
         collective.all_gather(&mine, &mut all)?;
         let mut total = LossSum::default();
         for number in 0..blocks {
-            let at = number % workers * mine.len() + 2 * number;
+            let at = number % workers * mine.len() + NUMBERS * number;
             total.loss += all[at];
             total.correct += all[at + 1] as u64;
+            total.rows += all[at + 2] as u64;
+        }
+        if let Some(predictions) = predictions {
+            gather(said, indices.len(), collective, predictions)?;
         }
         Ok(Metrics {
-            loss: total.loss / indices.len() as f64,
-            accuracy: total.correct as f64 / indices.len() as f64,
+            loss: total.loss / total.rows as f64,
+            accuracy: total.correct as f64 / total.rows as f64,
         })
     }
+
+    /// The sum over at most [`BLOCK`] samples, added one by one. Calls `each` for every sample with its
+    /// scores, what they have in common and its label, which `labels` puts into the model's numbering.
+    pub(crate) fn block(
+        &mut self,
+        model: &mut Model,
+        state: &[f32],
+        (set, indices): (&Dataset, &[u32]),
+        labels: Option<&Labels>,
+        normaliser: &Normaliser,
+        each: &mut dyn FnMut(&[f32], &Softmax, u32),
+    ) -> LossSum {
+        let classes = model.classes();
+        let mut sum = LossSum::default();
+        for samples in indices.chunks(self.rows) {
+            let inputs = &mut self.inputs[..samples.len() * set.sample_len()];
+            let own = &mut self.labels[..samples.len()];
+            set.gather(samples, normaliser, inputs, own);
+            if let Some(labels) = labels {
+                labels.renumber(own);
+            }
+            let scores = model.scores(state, inputs);
+            for (scores, &label) in scores.chunks_exact(classes).zip(&*own) {
+                let softmax = Softmax::of(scores);
+                if (label as usize) < classes {
+                    sum += softmax.loss(scores, label);
+                }
+                each(scores, &softmax, label);
+            }
+        }
+        sum
+    }
+}
+
+/// Numbers that a block comes to.
+const NUMBERS: usize = 3;
+
+/// Brings what every rank's own blocks say to all, in the order of the samples.
+fn gather(
+    mut said: Vec<f64>,
+    samples: usize,
+    collective: &mut dyn Collective,
+    predictions: &mut Vec<Prediction>,
+) -> Result<(), TrainError> {
+    let workers = collective.plan().workers();
+    // Every rank hands in as much as the one that has most.
+    let share = samples.div_ceil(BLOCK).div_ceil(workers) * BLOCK * 2;
+    said.resize(share, 0.0);
+    let mut all = vec![0.0; share * workers];
+    collective.all_gather(&said, &mut all)?;
+    predictions.clear();
+    for sample in 0..samples {
+        let (block, row) = (sample / BLOCK, sample % BLOCK);
+        let at = block % workers * share + 2 * (block / workers * BLOCK + row);
+        predictions.push(Prediction::unpack([all[at], all[at + 1]]));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -131,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_metrics_do_not_depend_on_the_rows_that_are_computed_at_a_time() {
+    fn metrics_and_predictions_do_not_depend_on_the_rows_that_are_computed_at_a_time() {
         let folder = tempfile::tempdir().unwrap();
         let set = noise(folder.path());
         let indices: Vec<u32> = (0..set.len() as u32).rev().collect();
@@ -146,18 +217,25 @@ mod tests {
             let state = model.initial_state(1);
             let plan = Plan::new(model.layout().chunks.clone(), 1, 1).unwrap();
             let mut solo = Solo::new(plan).unwrap();
-            Evaluator::new(set.sample_len(), rows)
+            let mut predictions = Vec::new();
+            let metrics = Evaluator::new(set.sample_len(), rows)
                 .run(
                     &mut model,
                     &state,
                     (&set, &indices),
                     &Normaliser::identity(1),
                     &mut solo,
+                    Some(&mut predictions),
                 )
-                .unwrap()
+                .unwrap();
+            (metrics, predictions)
         };
         let whole = metrics(BLOCK);
-        assert!(whole.loss.is_finite() && whole.loss > 0.0);
+        assert!(whole.0.loss.is_finite() && whole.0.loss > 0.0);
+        let right = indices.iter().zip(&whole.1);
+        let right = right.filter(|(row, said)| set.labels()[**row as usize] == said.class);
+        assert_eq!(right.count() as f64 / 300.0, whole.0.accuracy);
+        assert_eq!(whole.1.len(), 300);
         for rows in [1, 7, 100] {
             assert_eq!(metrics(rows), whole, "{rows} rows at a time");
         }

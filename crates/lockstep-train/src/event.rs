@@ -4,6 +4,7 @@
 //! terminal view, the plain lines and `--json` are three renderings of the same stream, so none of
 //! them can know something that the others do not. The last event of every run is [`Event::Result`].
 
+use lockstep_measure::Summary;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -226,6 +227,9 @@ pub struct RunResult {
     pub epochs: u32,
     /// Metrics of the kept weights on the whole test set; absent without a test set or on failure.
     pub metrics: Option<Metrics>,
+    /// What the kept weights are worth on the test set, in more numbers; absent where `metrics` is.
+    #[serde(default)]
+    pub evaluation: Option<Summary>,
     /// The epoch whose weights were kept, counted from 1.
     pub best_epoch: Option<u32>,
     /// How long things took.

@@ -4,6 +4,7 @@
 //! that decides the result is computed alike on every rank or exchanged through the gang's collectives;
 //! the control link only carries news.
 
+mod assess;
 mod batches;
 mod checkpoint;
 mod contract;
@@ -18,6 +19,7 @@ mod lanes;
 mod network;
 mod numerics;
 pub mod places;
+mod prediction;
 mod prepare;
 mod pretrained;
 mod replica;
@@ -26,12 +28,17 @@ mod sets;
 mod snapshot;
 mod source;
 mod spec;
+mod trained;
 mod trainer;
 mod weights;
 pub mod worker;
 
+pub use assess::{Assessor, Labels, MISTAKES, title, write_evaluation};
 pub use error::TrainError;
 pub use fork::export_weights;
+pub use prediction::Prediction;
 pub use prepare::{
     LayerLine, MemoryEstimate, Prepared, ResumePoint, Start, check_resume, check_start, prepare,
 };
+pub use sets::open_set;
+pub use trained::{BLOCK_ROWS, Block, Trained};

@@ -87,6 +87,22 @@ impl Sets {
     }
 }
 
+/// Opens a set that a model of the job's is to look at, with classes of its own. Says through `progress` what
+/// may take a while.
+///
+/// # Errors
+/// When it is missing or damaged.
+pub fn open_set(
+    job: &Job,
+    reference: &DataRef,
+    cache: &CacheDir,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Dataset, TrainError> {
+    let source = source(job, "test", reference)?;
+    source.ensure(cache, progress)?;
+    Ok(Dataset::open(&source, cache)?)
+}
+
 /// Every sample of a set.
 pub(crate) fn all_indices(set: &Dataset) -> Vec<u32> {
     (0..set.len() as u32).collect()

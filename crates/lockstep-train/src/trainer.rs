@@ -4,6 +4,7 @@
 //! metrics, which epoch is the best. So no rank asks another what to do; a stop and a checkpoint alone
 //! are agreed on, by a vote in the step.
 
+use crate::assess::{Assessor, remove_evaluation, title, write_evaluation};
 use crate::batches::Batches;
 use crate::checkpoint::{Checkpointer, StepEnd, Vote};
 use crate::contract::contract;
@@ -16,9 +17,10 @@ use crate::replica::{GangReplica, StepPlan};
 use crate::reporter::Reporter;
 use crate::sets::{Sets, all_indices};
 use crate::snapshot::{Best, Position, Snapshot, Subject, View};
-use crate::{TrainError, numerics, pretrained, spec, weights};
+use crate::{Prediction, TrainError, numerics, pretrained, spec, weights};
 use lockstep_gang::{Collective, Plan};
 use lockstep_job::{Every, Job, Measure};
+use lockstep_measure::Summary;
 use lockstep_nn::{LossSum, Model, Optimizer, Schedule, Step};
 use lockstep_store::{CacheDir, RunDir};
 use serde_json::json;
@@ -71,6 +73,8 @@ pub(crate) struct Trainer<'a> {
     history: String,
     checkpoints: Checkpointer,
     test: Option<Metrics>,
+    /// What the last measuring says of every test sample, if it was the last.
+    predictions: Vec<Prediction>,
     clock: Clock,
 }
 
@@ -166,6 +170,7 @@ impl<'a> Trainer<'a> {
             batches: Batches::new(sets, job.train.seed, job.train.batch),
             evaluator: Evaluator::new(sets.train.sample_len(), *evaluation_rows),
             test: None,
+            predictions: Vec::new(),
             clock: Clock::default(),
             steps_per_epoch,
             optimizer,
@@ -230,7 +235,9 @@ impl<'a> Trainer<'a> {
         let stepping = (self.clock.stepping - stepping_before).as_secs_f64();
         let total = self.epoch_sum()?;
         let val = self.validate()?;
-        self.test = self.measure_test(None)?;
+        // Without validation data these are the weights that are kept.
+        let last = val.is_none() && epoch == self.job.train.epochs;
+        self.test = self.measure_test(None, last)?;
         let best = match val {
             None => true,
             Some(val) => self.keep_if_best(epoch, val),
@@ -418,21 +425,32 @@ impl<'a> Trainer<'a> {
         let normaliser = &self.sets.normaliser;
         let metrics = self
             .evaluator
-            .run(self.model, state, samples, normaliser, collective)?;
+            .run(self.model, state, samples, normaliser, collective, None)?;
         self.finite(metrics).map(Some)
     }
 
-    /// The metrics on the test set of the given weights, or of the present ones.
-    fn measure_test(&mut self, state: Option<&[f32]>) -> Result<Option<Metrics>, TrainError> {
+    /// The metrics on the test set of the given weights, or of the present ones. Of the `last` ones, what
+    /// they say of every sample is kept.
+    fn measure_test(
+        &mut self,
+        state: Option<&[f32]>,
+        last: bool,
+    ) -> Result<Option<Metrics>, TrainError> {
         let Some(set) = &self.sets.test else {
             return Ok(None);
         };
         let state = state.unwrap_or(&self.replica.state);
         let (samples, collective) = ((set, &self.test_indices[..]), &mut *self.replica.collective);
         let normaliser = &self.sets.normaliser;
-        let metrics = self
-            .evaluator
-            .run(self.model, state, samples, normaliser, collective)?;
+        let predictions = last.then_some(&mut self.predictions);
+        let metrics = self.evaluator.run(
+            self.model,
+            state,
+            samples,
+            normaliser,
+            collective,
+            predictions,
+        )?;
         self.finite(metrics).map(Some)
     }
 
@@ -455,8 +473,8 @@ impl<'a> Trainer<'a> {
     fn finished(&mut self) -> Result<Finished, TrainError> {
         let best = self.best.take();
         let (metrics, epoch) = match &best {
-            Some(best) => (self.measure_test(Some(&best.state))?, best.epoch),
-            None if self.test.is_none() => (self.measure_test(None)?, self.position.epochs),
+            Some(best) => (self.measure_test(Some(&best.state), true)?, best.epoch),
+            None if self.test.is_none() => (self.measure_test(None, true)?, self.position.epochs),
             None => (self.test, self.position.epochs),
         };
         let state = best
@@ -466,19 +484,41 @@ impl<'a> Trainer<'a> {
         if self.rank == 0 {
             weights::write_model(&self.run, &self.job, self.sets, self.model, state, &sha256)?;
         }
+        let evaluation = self.evaluate(metrics)?;
         self.best = best;
         if self.job.checkpoint.every != Every::None {
             self.checkpoint(true)?;
         }
         // Nobody says that it is finished before the weights are there.
         self.replica.collective.barrier()?;
-        Ok(self.report(false, metrics, Some(epoch), sha256))
+        Ok(Finished {
+            evaluation,
+            ..self.report(false, metrics, Some(epoch), sha256)
+        })
+    }
+
+    /// What the kept weights are worth on the test set. Rank 0 writes it down.
+    fn evaluate(&self, metrics: Option<Metrics>) -> Result<Option<Summary>, TrainError> {
+        let (Some(set), Some(metrics)) = (&self.sets.test, metrics) else {
+            return Ok(None);
+        };
+        let mut assessor = Assessor::new(set, self.sets.train.class_names());
+        for (row, &prediction) in self.predictions.iter().enumerate() {
+            assessor.add(row, prediction);
+        }
+        let mut evaluation = assessor.finish();
+        evaluation.summary.loss = Some(metrics.loss);
+        if self.rank == 0 {
+            write_evaluation(&self.run.path, &evaluation, &title(&self.run.name, set))?;
+        }
+        Ok(Some(evaluation.summary))
     }
 
     fn interrupted(&mut self) -> Result<Finished, TrainError> {
         self.checkpoint(true)?;
         let sha256 = weights::sha256(&self.replica.state);
         if self.rank == 0 {
+            remove_evaluation(&self.run);
             let (sets, state) = (&self.sets, &self.replica.state);
             weights::write_model(&self.run, &self.job, sets, self.model, state, &sha256)?;
         }
@@ -497,6 +537,7 @@ impl<'a> Trainer<'a> {
         Finished {
             interrupted,
             epochs: self.position.epochs,
+            evaluation: None,
             metrics,
             best_epoch: best,
             weights_sha256: sha256,

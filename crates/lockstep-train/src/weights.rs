@@ -77,7 +77,19 @@ pub(crate) fn write_model(
         path: path.clone(),
         reason: error.to_string(),
     })?;
-    Ok(write_atomic(&path, format!("{text}\n").as_bytes())?)
+    write_atomic(&path, format!("{text}\n").as_bytes())?;
+    let labels = label_map(sets.train.class_names());
+    Ok(write_atomic(&run.labels(), labels.as_bytes())?)
+}
+
+/// The number of each class by its name, in the order of the numbers; `labels.json`.
+fn label_map(classes: &[String]) -> String {
+    let pair = |(number, class): (usize, &String)| {
+        let class = serde_json::to_string(class).unwrap_or_default();
+        format!("  {class}: {number}")
+    };
+    let pairs: Vec<String> = classes.iter().enumerate().map(pair).collect();
+    format!("{{\n{}\n}}\n", pairs.join(",\n"))
 }
 
 /// Removes what a worker that was killed while it wrote beside `file` has left. Only rank 0 writes there.

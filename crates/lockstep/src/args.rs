@@ -30,6 +30,10 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Embed a job's pictures: write their vectors, as `run` does before it trains on them
     Embed(EmbedArgs),
+    /// Measure the model of a run on a set: precision, recall, F1, confusion, the hardest mistakes
+    Evaluate(EvaluateArgs),
+    /// Predict the class of every sample of a set with the model of a run
+    Predict(PredictArgs),
     /// Look at a job file: what it comes to, whether it is right, what can be in it
     #[command(subcommand)]
     Job(JobCommand),
@@ -115,6 +119,63 @@ pub(crate) struct EmbedArgs {
     /// Print only errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstep evaluate runs/NAME
+  lockstep evaluate NAME                     its name in the folder `runs`
+  lockstep evaluate runs/NAME --data fashion-mnist:train --out elsewhere
+  lockstep evaluate runs/NAME --data '{ images = \"i.idx\", labels = \"l.idx\" }' --workers 4
+  lockstep evaluate runs/NAME --json | jq .macro.f1
+
+The numbers are those of scikit-learn, and the same for any number of workers. Samples of classes that the
+model does not know are named and counted, and are in no other number.")]
+pub(crate) struct EvaluateArgs {
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// Where evaluation.json and confusion.svg go; by default the run's folder
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) out: Option<PathBuf>,
+    /// Print evaluation.json instead of tables
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstep predict runs/NAME --data photos/ --out classes.jsonl
+  lockstep predict runs/NAME --data fashion-mnist:test --out classes.jsonl --probabilities
+
+A row a sample, in the order of the data.")]
+pub(crate) struct PredictArgs {
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// The file to write: .jsonl
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) out: PathBuf,
+    /// Write the probabilities of all classes too
+    #[arg(long)]
+    pub(crate) probabilities: bool,
+}
+
+/// A trained model, and what it is to look at.
+#[derive(Debug, Args)]
+pub(crate) struct ModelArgs {
+    /// The run: its folder, or its name in the folder `runs`
+    #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
+    pub(crate) run: PathBuf,
+    /// The set, as data.test in a job file; by default that of the run's job
+    #[arg(long, value_name = "DATA")]
+    pub(crate) data: Option<String>,
+    /// Worker processes; by default as many as the run's job has
+    #[arg(short, long, value_name = "N", value_parser = number::<usize>)]
+    pub(crate) workers: Option<usize>,
+    /// Set a key of the run's job to a TOML value; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) set: Vec<String>,
 }
 
 /// A job file and what is changed in it.

@@ -23,6 +23,8 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Run(args) => command::run::run(&args, started_at),
         Command::Embed(args) => command::embed::run(&args),
+        Command::Evaluate(args) => command::evaluate::run(&args),
+        Command::Predict(args) => command::predict::run(&args),
         Command::Job(job) => command::job::run(&job),
         Command::Init(args) => command::init::run(&args),
         Command::Data(data) => command::data::run(&data),

@@ -13,12 +13,14 @@
 //! | `resume` | earlier runs: to go on with, or to begin a new one from |
 //! | [`embed`] | pictures become vectors before a job trains on them |
 //! | `record` | logs, metrics and the result in the run's folder |
+//! | [`infer`] | a trained model on a whole set |
 //! | [`tasks`] | workers without a gang, which take numbered tasks |
 
 mod blame;
 mod crew;
 pub mod embed;
 mod fold;
+pub mod infer;
 mod lines;
 mod losses;
 mod member;

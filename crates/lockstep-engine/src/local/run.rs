@@ -290,6 +290,7 @@ fn unstarted(request: &RunRequest, status: Status) -> RunResult {
         lanes: request.job.train.lanes,
         epochs: 0,
         metrics: None,
+        evaluation: None,
         best_epoch: None,
         timing: Timing {
             total_s: request.started_at.elapsed().as_secs_f64(),
@@ -329,6 +330,7 @@ fn finish(result: &mut RunResult, finished: Finished) {
     }
     result.epochs = finished.epochs;
     result.metrics = finished.metrics;
+    result.evaluation = finished.evaluation;
     result.best_epoch = finished.best_epoch;
     result.weights_sha256 = Some(finished.weights_sha256);
     result.timing.train_s = finished.train_s;

@@ -92,6 +92,7 @@ fn ending_with_a_result<T>(
             lanes: 0,
             epochs: 0,
             metrics: None,
+            evaluation: None,
             best_epoch: None,
             timing: Timing {
                 total_s: started_at.elapsed().as_secs_f64(),

@@ -1,6 +1,7 @@
 //! `lockstep task-worker`: the process that does numbered tasks, whatever they are.
 
 use lockstep_engine::local::embed;
+use lockstep_engine::local::infer;
 use lockstep_engine::local::tasks::{self, Work};
 use lockstep_engine::worker::WorkerError;
 use serde_json::Value;
@@ -19,6 +20,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
 fn open(kind: &str, setup: Value) -> Result<Work, String> {
     match kind {
         embed::KIND => embed::work(setup),
+        infer::KIND => infer::work(setup),
         _ => Err(format!("this program does not know how to {kind}")),
     }
 }

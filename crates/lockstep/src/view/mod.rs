@@ -6,6 +6,7 @@
 
 mod config;
 mod epochs;
+pub(crate) mod evaluation;
 mod json;
 mod plain;
 mod summary;
@@ -15,6 +16,7 @@ mod words;
 
 pub(crate) use json::Json;
 pub(crate) use plain::Plain;
+pub(crate) use summary::from_here;
 pub(crate) use table::{Column, Frame, Table};
 pub(crate) use terminal::Terminal;
 pub(crate) use words::{bytes, count, plural, shell};
@@ -116,6 +118,7 @@ pub(crate) mod tests {
                 loss: 0.4,
                 accuracy: 0.8123,
             }),
+            evaluation: None,
             best_epoch: Some(10),
             timing: Timing {
                 start_to_first_step_s: 0.132,

@@ -117,6 +117,23 @@ fn all_details(result: &RunResult, options: &Options) -> Vec<(String, String)> {
             format!("{restarts}, {steps} repeated, {lost} lost"),
         );
     }
+    if let Some(evaluation) = &result.evaluation {
+        let scores = &evaluation.macro_average;
+        tell(
+            "test set",
+            format!(
+                "precision {:.4}, recall {:.4}, F1 {:.4} (macro), top-5 {:.4}",
+                scores.precision, scores.recall, scores.f1, evaluation.top5
+            ),
+        );
+        if evaluation.unseen_samples > 0 {
+            let unseen = words::plural(evaluation.unseen_samples as usize, "sample");
+            tell(
+                "not measured",
+                format!("{unseen} of classes that were not trained on"),
+            );
+        }
+    }
     if let Some(hash) = &result.weights_sha256 {
         tell("sha256", hash.clone());
     }
@@ -137,6 +154,10 @@ fn all_details(result: &RunResult, options: &Options) -> Vec<(String, String)> {
     };
     tell_file("model", &run.weights());
     tell_file("metrics", &run.metrics());
+    if result.evaluation.is_some() {
+        tell_file("evaluation", &run.evaluation());
+        tell_file("confusion", &run.confusion());
+    }
     tell_file("logs", &run.logs());
     if result.status != Status::Succeeded && !run.checkpoints().is_empty() {
         let run = words::shell(&from_here(path));
@@ -146,7 +167,7 @@ fn all_details(result: &RunResult, options: &Options) -> Vec<(String, String)> {
 }
 
 /// A path as one would type it in the current folder.
-fn from_here(path: &Path) -> String {
+pub(crate) fn from_here(path: &Path) -> String {
     let here = std::env::current_dir().unwrap_or_default();
     let path = path.strip_prefix(here).unwrap_or(path);
     path.display().to_string()

@@ -1,0 +1,243 @@
+//! A trained model on a whole set, the rows shared by a crew of task workers.
+//!
+//! The set is cut into pieces of whole blocks; whoever is idle takes the next. What the model says of a row
+//! does not depend on who computes it or together with which others, and pieces are handed on in the order
+//! of the set: so everything that is made of them is the same for any number of workers.
+
+use super::tasks::{self, TaskEvent, Work};
+use crate::{EngineError, StopFlag, describe};
+use lockstep_data::Dataset;
+use lockstep_job::{DataRef, Job};
+use lockstep_nn::threads::set_threads;
+use lockstep_store::{CacheDir, RunDir};
+use lockstep_train::event::{Event, LogLine};
+use lockstep_train::{BLOCK_ROWS, Block, Labels, Prediction, Trained, open_set};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The name of this work among those that task workers do.
+pub const KIND: &str = "predict";
+/// Pieces for every worker, so that none waits long for the last one.
+const PIECES: usize = 4;
+/// Rows of the largest piece.
+const MOST_ROWS: usize = 4096;
+
+/// What is to be predicted, and by whom.
+#[derive(Debug)]
+pub struct InferRequest<'a> {
+    /// The run whose model it is.
+    pub run: &'a RunDir,
+    /// The run's job, which says how data is read.
+    pub job: &'a Job,
+    /// The set.
+    pub data: &'a DataRef,
+    /// Whether the probabilities of all classes are wanted.
+    pub probabilities: bool,
+    /// Worker processes.
+    pub workers: usize,
+    /// Raised by whoever wants the work to end early.
+    pub stop: StopFlag,
+    /// Where decoded data is kept; the workers use the same.
+    pub cache: &'a CacheDir,
+    /// The program whose `task-worker` command is a worker; usually this process's own.
+    pub worker_exe: PathBuf,
+}
+
+/// What all pieces have in common, for the workers.
+#[derive(Serialize, Deserialize)]
+struct Setup {
+    run: PathBuf,
+    job: Job,
+    data: DataRef,
+    probabilities: bool,
+    cache: PathBuf,
+}
+
+/// What a worker says of a piece. Numbers are told by their bits, since JSON rounds.
+#[derive(Serialize, Deserialize)]
+struct Told {
+    classes: Vec<u32>,
+    probabilities: Vec<u32>,
+    in_top5: Vec<bool>,
+    losses: Vec<u64>,
+    all: Vec<u32>,
+}
+
+/// Predicts every row of `set`, which is the request's, and hands the pieces to `each` in the order of the
+/// set. Returns whether that was all: not when a stop was asked for.
+///
+/// # Errors
+/// When the model or the set cannot be used, a worker fails too often, or `each` fails, which ends the work.
+pub fn infer<E: From<EngineError>>(
+    request: InferRequest<'_>,
+    set: &Dataset,
+    events: &mut dyn FnMut(Event),
+    each: &mut dyn FnMut(Block) -> Result<(), E>,
+) -> Result<bool, E> {
+    let pieces = pieces(set.len(), request.workers);
+    let setup = Setup {
+        run: request.run.path.clone(),
+        job: request.job.clone(),
+        data: request.data.clone(),
+        probabilities: request.probabilities,
+        cache: request.cache.path().to_owned(),
+    };
+    let rows = |first: &usize| serde_json::json!([first, pieces.1.min(set.len() - first)]);
+    let tasks = tasks::Request {
+        worker_exe: request.worker_exe,
+        workers: request.workers,
+        kind: KIND,
+        setup: serde_json::to_value(setup).map_err(unspeakable)?,
+        tasks: pieces.0.iter().map(rows).collect(),
+        stop: request.stop.clone(),
+        max_restarts: request.job.recover.max_restarts as usize,
+    };
+    let mut early: BTreeMap<usize, Value> = BTreeMap::new();
+    let mut next = 0;
+    let mut failed = None;
+    let summary = tasks::run(tasks, &mut |event| match event {
+        TaskEvent::Done { task, payload } => {
+            early.insert(task, payload);
+            while let Some(payload) = early.remove(&next) {
+                let told = read(pieces.0[next], payload).map_err(E::from);
+                if failed.is_none()
+                    && let Err(error) = told.and_then(&mut *each)
+                {
+                    failed = Some(error);
+                    request.stop.raise(crate::Stop::Now);
+                }
+                next += 1;
+            }
+        }
+        TaskEvent::Log { worker, pid, line } => events(Event::Log(LogLine {
+            rank: worker,
+            pid,
+            line,
+            count: 1,
+        })),
+        TaskEvent::Restart { reason, .. } => events(Event::Warning { message: reason }),
+        TaskEvent::Stopping => events(Event::Stopping),
+        _ => (),
+    });
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(!summary?.stopped),
+    }
+}
+
+/// Where the pieces of so many rows begin, and how many rows each has at most.
+fn pieces(rows: usize, workers: usize) -> (Vec<usize>, usize) {
+    let wanted = rows.div_ceil(workers.max(1) * PIECES);
+    let size = wanted
+        .next_multiple_of(BLOCK_ROWS)
+        .clamp(BLOCK_ROWS, MOST_ROWS);
+    ((0..rows).step_by(size).collect(), size)
+}
+
+/// The worker's side: predicts the pieces that it is handed.
+///
+/// # Errors
+/// When the model or the set cannot be opened.
+pub fn work(setup: Value) -> Result<Work, String> {
+    let setup: Setup = serde_json::from_value(setup).map_err(|error| error.to_string())?;
+    // Only the first call counts, and this is it.
+    set_threads(setup.job.train.threads).map_err(|error| error.to_string())?;
+    let told = |error: &(dyn std::error::Error + 'static)| describe(error);
+    let run = RunDir::open(&setup.run).map_err(|error| told(&error))?;
+    let cache = CacheDir::at(&setup.cache).map_err(|error| told(&error))?;
+    let mut trained = Trained::open(&run).map_err(|error| told(&error))?;
+    let set = open_set(&setup.job, &setup.data, &cache, &mut |_| {});
+    let set = set.map_err(|error| told(&error))?;
+    trained.check(&set).map_err(|error| told(&error))?;
+    let labels = Labels::new(&set, trained.classes());
+    Ok(Box::new(move |task, _| {
+        let rows: [usize; 2] = serde_json::from_value(task).map_err(|error| error.to_string())?;
+        let rows = rows[0]..rows[0] + rows[1];
+        let block = trained.predict(&set, &labels, rows, setup.probabilities);
+        serde_json::to_value(tell(&block)).map_err(|error| error.to_string())
+    }))
+}
+
+fn tell(block: &Block) -> Told {
+    let said = || block.predictions.iter();
+    Told {
+        classes: said().map(|said| said.class).collect(),
+        probabilities: said().map(|said| said.probability.to_bits()).collect(),
+        in_top5: said().map(|said| said.in_top5).collect(),
+        losses: block.losses.iter().map(|loss| loss.to_bits()).collect(),
+        all: block.probabilities.iter().map(|p| p.to_bits()).collect(),
+    }
+}
+
+fn read(first: usize, payload: Value) -> Result<Block, EngineError> {
+    let told: Told = serde_json::from_value(payload).map_err(unspeakable)?;
+    let said = told.classes.into_iter().zip(told.probabilities);
+    let said = said.zip(told.in_top5);
+    let predictions = said.map(|((class, probability), in_top5)| Prediction {
+        class,
+        probability: f32::from_bits(probability),
+        in_top5,
+    });
+    Ok(Block {
+        first,
+        predictions: predictions.collect(),
+        losses: told.losses.into_iter().map(f64::from_bits).collect(),
+        probabilities: told.all.into_iter().map(f32::from_bits).collect(),
+    })
+}
+
+/// What the two sides say is made of plain words and numbers: this does not happen.
+fn unspeakable(error: serde_json::Error) -> EngineError {
+    EngineError::System {
+        what: "speak with a worker",
+        source: error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_is_in_one_piece_of_whole_blocks() {
+        for (rows, workers) in [
+            (1, 1),
+            (255, 2),
+            (256, 2),
+            (10_000, 1),
+            (10_000, 3),
+            (99_999, 8),
+        ] {
+            let (firsts, size) = pieces(rows, workers);
+            assert!(size.is_multiple_of(BLOCK_ROWS) && size <= MOST_ROWS);
+            let ends = firsts.iter().map(|first| (first + size).min(rows));
+            let next = firsts.iter().skip(1).copied().chain([rows]);
+            assert!(ends.eq(next), "{rows} rows: {firsts:?}");
+            assert!(firsts.len() >= workers.min(rows.div_ceil(BLOCK_ROWS)));
+        }
+    }
+
+    #[test]
+    fn what_a_worker_says_arrives_to_the_bit() {
+        let block = Block {
+            first: 512,
+            predictions: vec![Prediction {
+                class: 7,
+                probability: 0.1 + 0.2,
+                in_top5: true,
+            }],
+            losses: vec![0.1 + 0.2, f64::MIN_POSITIVE],
+            probabilities: vec![1.0 / 3.0, f32::NAN.abs()],
+        };
+        let payload = serde_json::to_value(tell(&block)).unwrap();
+        let text = payload.to_string();
+        let back = read(512, serde_json::from_str(&text).unwrap()).unwrap();
+        assert_eq!(back.predictions, block.predictions);
+        assert_eq!(back.losses, block.losses);
+        let bits = |block: &Block| block.probabilities.iter().map(|p| p.to_bits()).collect();
+        let (back, sent): (Vec<u32>, Vec<u32>) = (bits(&back), bits(&block));
+        assert_eq!(back, sent);
+    }
+}

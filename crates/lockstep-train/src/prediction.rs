@@ -1,0 +1,90 @@
+//! What a model says of one sample.
+
+use lockstep_nn::Softmax;
+
+/// How many of the most probable classes are looked at for top-5 accuracy.
+const TOP: usize = 5;
+
+/// What a model says of one sample.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Prediction {
+    /// The number of the most probable class; of equally probable ones the first.
+    pub class: u32,
+    /// Its probability.
+    pub probability: f32,
+    /// Whether the sample's own class is among the five most probable.
+    pub in_top5: bool,
+}
+
+impl Prediction {
+    /// From the scores of one row and what they have in common. A `label` that is no class of the model
+    /// is never among the most probable.
+    pub(crate) fn of(scores: &[f32], softmax: &Softmax, label: u32) -> Self {
+        let label = label as usize;
+        let in_top5 = scores.get(label).is_some_and(|own| {
+            let before =
+                |(class, score): (usize, &f32)| score > own || (score == own && class < label);
+            let better = scores.iter().enumerate();
+            better.filter(|&class| before(class)).count() < TOP
+        });
+        Self {
+            class: softmax.best as u32,
+            probability: softmax.probability(scores[softmax.best]) as f32,
+            in_top5,
+        }
+    }
+
+    /// As numbers that a collective carries.
+    pub(crate) fn pack(self) -> [f64; 2] {
+        let class = f64::from(self.class) * 2.0 + f64::from(u8::from(self.in_top5));
+        [class, f64::from(self.probability)]
+    }
+
+    /// From such numbers.
+    pub(crate) fn unpack([class, probability]: [f64; 2]) -> Self {
+        let class = class as u64;
+        Self {
+            class: (class / 2) as u32,
+            probability: probability as f32,
+            in_top5: class % 2 == 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(scores: &[f32], label: u32) -> Prediction {
+        Prediction::of(scores, &Softmax::of(scores), label)
+    }
+
+    #[test]
+    fn the_first_of_the_most_probable_classes_is_predicted() {
+        let prediction = of(&[0.0, 2.0, 2.0, -1.0], 3);
+        assert_eq!(prediction.class, 1);
+        let e = std::f64::consts::E;
+        let expected = e * e / (1.0 + 2.0 * e * e + 1.0 / e);
+        assert!((f64::from(prediction.probability) - expected).abs() < 1e-7);
+    }
+
+    #[test]
+    fn five_classes_count_and_the_sixth_does_not() {
+        let scores = [6.0, 5.0, 4.0, 3.0, 2.0, 2.0, 1.0];
+        let in_top5: Vec<bool> = (0..8).map(|label| of(&scores, label).in_top5).collect();
+        let expected = [true, true, true, true, true, false, false, false];
+        assert_eq!(in_top5, expected);
+    }
+
+    #[test]
+    fn a_prediction_survives_the_exchange() {
+        for in_top5 in [true, false] {
+            let prediction = Prediction {
+                class: 65_535,
+                probability: 0.123_456_79,
+                in_top5,
+            };
+            assert_eq!(Prediction::unpack(prediction.pack()), prediction);
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! A trained model, ready to predict: all that is needed is the `model` folder of its run.
+
+use crate::assess::Labels;
+use crate::evaluate::{BLOCK, Evaluator, rows_at_once};
+use crate::{Prediction, TrainError, network, pretrained, weights};
+use lockstep_data::{Dataset, Normaliser};
+use lockstep_job::{Network, Normalise};
+use lockstep_nn::{Dims, Model};
+use lockstep_store::RunDir;
+use serde::Deserialize;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// What is needed of `model.json`.
+#[derive(Deserialize)]
+struct Card {
+    input_shape: [usize; 3],
+    normalise: Option<Normalise>,
+    classes: Vec<String>,
+    network: Network,
+    weights_sha256: String,
+}
+
+/// A model with the weights that a run ended with.
+pub struct Trained {
+    path: PathBuf,
+    model: Model,
+    state: Vec<f32>,
+    classes: Vec<String>,
+    input_shape: [usize; 3],
+    normaliser: Normaliser,
+    evaluator: Evaluator,
+}
+
+/// What a model says of some samples in a row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Block {
+    /// The first of them.
+    pub first: usize,
+    /// What it says of each.
+    pub predictions: Vec<Prediction>,
+    /// The sums of losses over each [`BLOCK_ROWS`] of them.
+    pub losses: Vec<f64>,
+    /// The probabilities of all classes, sample by sample, if they were asked for.
+    pub probabilities: Vec<f32>,
+}
+
+/// Samples whose losses are added up before others are. Blocks begin at multiples of this.
+pub const BLOCK_ROWS: usize = BLOCK;
+
+impl Trained {
+    /// Opens the model that a run ended with.
+    ///
+    /// # Errors
+    /// When the run has no model yet, or its files are damaged or do not belong together.
+    pub fn open(run: &RunDir) -> Result<Self, TrainError> {
+        let path = run.model();
+        let refused = |reason: String| TrainError::Trained {
+            path: path.clone(),
+            reason,
+        };
+        let text = match std::fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let reason = "there is none; the run has not ended, or it failed";
+                return Err(refused(reason.to_owned()));
+            }
+            Err(error) => return Err(refused(error.to_string())),
+        };
+        let card: Card =
+            serde_json::from_slice(&text).map_err(|error| refused(error.to_string()))?;
+        let layers = network::layers(&card.network, card.classes.len());
+        let [channels, height, width] = card.input_shape;
+        let input = Dims {
+            height,
+            width,
+            channels,
+        };
+        let build =
+            |rows| Model::new(&layers, input, rows).map_err(|error| refused(error.to_string()));
+        let smallest = build(1)?;
+        let state = read_weights(&run.weights(), &smallest)?;
+        if weights::sha256(&state) != card.weights_sha256 {
+            let weights = run.weights();
+            let reason = format!("{} holds other weights than it says", weights.display());
+            return Err(refused(reason));
+        }
+        let first = smallest.workspace_bytes();
+        let row = build(2)?.workspace_bytes().saturating_sub(first);
+        let rows = rows_at_once(1, row);
+        let normaliser = match &card.normalise {
+            Some(normalise) => Normaliser::new(&normalise.mean, &normalise.std, channels)?,
+            None => Normaliser::identity(channels),
+        };
+        Ok(Self {
+            model: build(rows)?,
+            state,
+            classes: card.classes,
+            input_shape: card.input_shape,
+            normaliser,
+            evaluator: Evaluator::new(input.len(), rows),
+            path,
+        })
+    }
+
+    /// The names of the classes, by number.
+    pub fn classes(&self) -> &[String] {
+        &self.classes
+    }
+
+    /// Checks that samples of `set` are what the model takes.
+    ///
+    /// # Errors
+    /// When they have another shape.
+    pub fn check(&self, set: &Dataset) -> Result<(), TrainError> {
+        if set.shape() == self.input_shape {
+            return Ok(());
+        }
+        Err(TrainError::Trained {
+            path: self.path.clone(),
+            reason: format!(
+                "its samples are {:?} (channels, height, width), those of {} are {:?}",
+                self.input_shape,
+                set.name(),
+                set.shape()
+            ),
+        })
+    }
+
+    /// What the model says of some samples of `set`, the first of which is the first of a block. With
+    /// `all`, the probabilities of all classes too.
+    ///
+    /// # Panics
+    /// When the set's samples are of another shape, or the range is none of its.
+    pub fn predict(
+        &mut self,
+        set: &Dataset,
+        labels: &Labels,
+        rows: Range<usize>,
+        all: bool,
+    ) -> Block {
+        assert!(rows.start.is_multiple_of(BLOCK), "whole blocks");
+        let indices: Vec<u32> = rows.clone().map(|row| row as u32).collect();
+        let mut block = Block {
+            first: rows.start,
+            predictions: Vec::with_capacity(rows.len()),
+            losses: Vec::with_capacity(rows.len().div_ceil(BLOCK)),
+            probabilities: Vec::new(),
+        };
+        for samples in indices.chunks(BLOCK) {
+            let Block {
+                predictions,
+                probabilities,
+                ..
+            } = &mut block;
+            let sum = self.evaluator.block(
+                &mut self.model,
+                &self.state,
+                (set, samples),
+                Some(labels),
+                &self.normaliser,
+                &mut |scores, softmax, label| {
+                    predictions.push(Prediction::of(scores, softmax, label));
+                    if all {
+                        let of = |&score: &f32| softmax.probability(score) as f32;
+                        probabilities.extend(scores.iter().map(of));
+                    }
+                },
+            );
+            block.losses.push(sum.loss);
+        }
+        block
+    }
+}
+
+fn read_weights(path: &Path, model: &Model) -> Result<Vec<f32>, TrainError> {
+    let refused = |path: PathBuf, reason| TrainError::Trained { path, reason };
+    match pretrained::read(path, model, 0, None) {
+        Ok(read) => match read.note {
+            None => Ok(read.state),
+            Some(note) => Err(refused(path.to_owned(), note)),
+        },
+        Err(TrainError::Pretrained { path, reason }) => Err(refused(path, reason)),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,49 @@
+//! `lockstep evaluate`: what the model of a run is worth on a set.
+
+use super::inference::Inference;
+use crate::args::EvaluateArgs;
+use crate::signals::INTERRUPTED;
+use crate::view::{evaluation, from_here};
+use anyhow::Context;
+use lockstep_store::{CONFUSION, EVALUATION};
+use lockstep_train::{Assessor, title, write_evaluation};
+use std::process::ExitCode;
+
+pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
+    let inference = Inference::open(&args.model)?;
+    let folder = args.out.as_ref().unwrap_or(&inference.run.path);
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    let mut assessor = Assessor::new(&inference.set, &inference.classes);
+    let whole = inference.go(false, &mut |block| {
+        for (row, prediction) in (block.first..).zip(block.predictions) {
+            assessor.add(row, prediction);
+        }
+        for loss in block.losses {
+            assessor.add_loss(loss);
+        }
+        Ok(())
+    })?;
+    if !whole {
+        eprintln!("interrupted; nothing was written");
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    let measured = assessor.finish();
+    let title = title(&inference.run.name, &inference.set);
+    write_evaluation(folder, &measured, &title)?;
+    if args.json {
+        super::print(format!("{}\n", serde_json::to_string(&measured)?))?;
+    } else {
+        let mut text = format!("{title}\n\n");
+        for line in evaluation::lines(&measured) {
+            text += &format!("{line}\n");
+        }
+        text += &format!(
+            "\n{}\n{}\n",
+            from_here(&folder.join(EVALUATION)),
+            from_here(&folder.join(CONFUSION))
+        );
+        super::print(text)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,118 @@
+//! What `evaluate` and `predict` have in common: a run, its model, a set, and a crew that goes through it.
+
+use crate::args::ModelArgs;
+use crate::signals;
+use anyhow::{Context, bail};
+use lockstep_data::Dataset;
+use lockstep_engine::StopFlag;
+use lockstep_engine::local::infer::{InferRequest, infer};
+use lockstep_job::{DataRef, Job, Override};
+use lockstep_store::{CacheDir, RunDir};
+use lockstep_train::event::Event;
+use lockstep_train::{Block, Trained, open_set};
+use std::path::{Path, PathBuf};
+
+/// The folder that run names are looked for in.
+const STORE: &str = "runs";
+
+/// A trained model and the set that it is to look at.
+pub(super) struct Inference {
+    pub(super) run: RunDir,
+    pub(super) job: Job,
+    pub(super) set: Dataset,
+    /// The names of the model's classes, by number.
+    pub(super) classes: Vec<String>,
+    data: DataRef,
+    cache: CacheDir,
+    workers: usize,
+    stop: StopFlag,
+}
+
+impl Inference {
+    /// Opens the run, its model and the set. What cannot be used is found here, before a worker starts.
+    pub(super) fn open(args: &ModelArgs) -> anyhow::Result<Self> {
+        let run = RunDir::open(&find(&args.run))?;
+        let mut overrides = Vec::new();
+        for set in &args.set {
+            overrides.push(set.parse()?);
+        }
+        if let Some(data) = &args.data {
+            overrides.push(data_override(data)?);
+        }
+        let job = Job::load(&run.job(), &overrides, None)?;
+        let Some(data) = job.data.test.clone() else {
+            bail!(
+                "the job of {} has no data.test; name a set with --data",
+                run.name
+            );
+        };
+        let stop = StopFlag::new();
+        signals::obey(stop.clone())?;
+        let cache = CacheDir::locate()?;
+        let trained = Trained::open(&run)?;
+        let set = open_set(&job, &data, &cache, &mut |message| eprintln!("{message}"))?;
+        trained.check(&set)?;
+        Ok(Self {
+            classes: trained.classes().to_vec(),
+            workers: args.workers.unwrap_or(job.train.workers).max(1),
+            run,
+            job,
+            set,
+            data,
+            cache,
+            stop,
+        })
+    }
+
+    /// Hands what the model says of the set to `each`, in the order of the set. False if that was not all,
+    /// because of Ctrl-C.
+    pub(super) fn go(
+        &self,
+        probabilities: bool,
+        each: &mut dyn FnMut(Block) -> anyhow::Result<()>,
+    ) -> anyhow::Result<bool> {
+        let request = InferRequest {
+            run: &self.run,
+            job: &self.job,
+            data: &self.data,
+            probabilities,
+            workers: self.workers,
+            stop: self.stop.clone(),
+            cache: &self.cache,
+            worker_exe: std::env::current_exe().context("cannot find this program's own file")?,
+        };
+        let mut events = |event| match event {
+            Event::Log(log) => eprintln!("[worker {} · pid {}] {}", log.rank, log.pid, log.line),
+            Event::Warning { message } => eprintln!("warning: {message}"),
+            _ => (),
+        };
+        infer(request, &self.set, &mut events, each)
+    }
+}
+
+/// The folder of a run that is given as such or by its name.
+fn find(run: &Path) -> PathBuf {
+    let named = Path::new(STORE).join(run);
+    match run.exists() || !named.exists() {
+        true => run.to_owned(),
+        false => named,
+    }
+}
+
+/// `--data` as a change to the job. Paths in it are of the current folder, not of the job file's.
+fn data_override(data: &str) -> anyhow::Result<Override> {
+    let path = Path::new(data);
+    let whole = std::path::absolute(path).ok().filter(|_| path.exists());
+    Ok(match whole.as_deref().and_then(Path::to_str) {
+        Some(whole) => {
+            // What ends in a slash is a folder of pictures, also when it is whole.
+            let end = if data.ends_with('/') && !whole.ends_with('/') {
+                "/"
+            } else {
+                ""
+            };
+            Override::text("--data", "data.test", &format!("{whole}{end}"))
+        }
+        None => format!("data.test={data}").parse()?,
+    })
+}
