@@ -5,6 +5,7 @@ use crate::Normalise;
 use crate::section::Section;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
 /// More pictures at a time only take memory.
@@ -43,6 +44,17 @@ fn part() -> usize {
 }
 
 impl Embed {
+    /// A name for the vectors of the pictures in `folder`, one that no other folder and no other
+    /// settings have.
+    pub fn name_for(&self, folder: &Location) -> String {
+        let readable = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+        let last = folder.as_str().rsplit('/').next().unwrap_or_default();
+        let mut hash = DefaultHasher::new();
+        (folder.as_str(), &self.model, self.part).hash(&mut hash);
+        let last: String = last.chars().take(40).map(readable).collect();
+        format!("{last}-{:016x}", hash.finish())
+    }
+
     pub(crate) fn read(mut section: Section<'_>) -> Option<Embed> {
         let model = section
             .need(

@@ -32,6 +32,8 @@ const TELL_EVERY: Duration = Duration::from_millis(250);
 pub struct EmbedRequest<'a> {
     /// The job, checked and complete.
     pub job: &'a Job,
+    /// The one set to embed, `train`, `val` or `test`, if it is not all of them.
+    pub only: Option<&'a str>,
     /// The program whose `task-worker` command is a worker; usually this process's own.
     pub worker_exe: PathBuf,
     /// Raised by whoever wants the work to end early.
@@ -85,7 +87,7 @@ pub fn embed(
     let model = Model::open(&settings.model)?;
     let recipe = Recipe::new(&model, image_transform(job), image_normalise(settings))?;
     drop(model);
-    let mut sets = take_stock(job, settings, &recipe, events)?;
+    let mut sets = take_stock(&request, settings, &recipe, events)?;
     let missing: Vec<(usize, usize)> = sets.iter().enumerate().flat_map(missing_parts).collect();
     let all_done = missing.is_empty() || {
         let setup = Setup {
@@ -108,13 +110,16 @@ pub fn embed(
 
 /// Lists the pictures of every set, and finds the parts that are there.
 fn take_stock(
-    job: &Job,
+    request: &EmbedRequest<'_>,
     settings: &Embed,
     recipe: &Recipe,
     events: &mut dyn FnMut(Event),
 ) -> Result<Vec<Set>, EngineError> {
-    let mut sets = Vec::new();
-    for set in embedded_sets(job) {
+    let job = request.job;
+    let mut sets = embedded_sets(job);
+    sets.retain(|set| request.only.is_none_or(|only| set.name == only));
+    let mut stock = Vec::new();
+    for set in sets {
         events(Event::Preparing {
             message: format!("listing the pictures in {}", set.folder),
         });
@@ -123,7 +128,7 @@ fn take_stock(
         let inventory = Inventory::take(&folder, job.train.seed)?;
         let parts = inventory.parts(settings.part, recipe);
         let finished = find_all(&parts, &store)?;
-        sets.push(Set {
+        stock.push(Set {
             name: set.name,
             inventory,
             store,
@@ -131,7 +136,7 @@ fn take_stock(
             finished,
         });
     }
-    Ok(sets)
+    Ok(stock)
 }
 
 fn find_all(parts: &[PartTask], store: &Place) -> Result<Vec<Option<Finished>>, EmbedError> {

@@ -84,6 +84,7 @@ fn try_run(
     };
     let embedding = EmbedRequest {
         job: &request.job,
+        only: None,
         worker_exe: request.worker_exe.clone(),
         stop: request.stop.clone(),
     };

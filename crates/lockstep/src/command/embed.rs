@@ -32,6 +32,7 @@ pub(crate) fn run(args: &EmbedArgs) -> anyhow::Result<ExitCode> {
     let mut unseen = None;
     let request = EmbedRequest {
         job: &job,
+        only: None,
         worker_exe: std::env::current_exe().context("cannot find this program's own file")?,
         stop: stop.clone(),
     };

@@ -2,18 +2,23 @@
 
 use crate::args::ModelArgs;
 use crate::signals;
+use crate::view::summary;
 use anyhow::{Context, bail};
 use lockstep_data::Dataset;
 use lockstep_engine::StopFlag;
+use lockstep_engine::local::embed::{EmbedRequest, embed};
 use lockstep_engine::local::infer::{InferRequest, infer};
-use lockstep_job::{DataRef, Job, Override};
+use lockstep_job::{DataRef, Job, Location, Override};
 use lockstep_store::{CacheDir, RunDir};
 use lockstep_train::event::Event;
 use lockstep_train::{Block, Trained, open_set};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// The folder that run names are looked for in.
 const STORE: &str = "runs";
+/// How often it is said how far the embedding is.
+const TELL_EVERY: Duration = Duration::from_secs(5);
 
 /// A trained model and the set that it is to look at.
 pub(super) struct Inference {
@@ -39,7 +44,7 @@ impl Inference {
         if let Some(data) = &args.data {
             overrides.push(data_override(data)?);
         }
-        let job = Job::load(&run.job(), &overrides, None)?;
+        let mut job = Job::load(&run.job(), &overrides, None)?;
         let Some(data) = job.data.test.clone() else {
             bail!(
                 "the job of {} has no data.test; name a set with --data",
@@ -50,11 +55,13 @@ impl Inference {
         signals::obey(stop.clone())?;
         let cache = CacheDir::locate()?;
         let trained = Trained::open(&run)?;
+        let workers = args.workers.unwrap_or(job.train.workers).max(1);
+        embed_first(&mut job, args, workers, &cache, &stop)?;
         let set = open_set(&job, &data, &cache, &mut |message| eprintln!("{message}"))?;
         trained.check(&set)?;
         Ok(Self {
             classes: trained.classes().to_vec(),
-            workers: args.workers.unwrap_or(job.train.workers).max(1),
+            workers,
             run,
             job,
             set,
@@ -87,6 +94,45 @@ impl Inference {
             _ => (),
         };
         infer(request, &self.set, &mut events, each)
+    }
+}
+
+/// Embeds the pictures that a model of vectors is to look at. Those that are not the job's own test set
+/// have their vectors in the cache.
+fn embed_first(
+    job: &mut Job,
+    args: &ModelArgs,
+    workers: usize,
+    cache: &CacheDir,
+    stop: &StopFlag,
+) -> anyhow::Result<()> {
+    let (Some(settings), Some(DataRef::Pictures { folder })) = (&mut job.embed, &job.data.test)
+    else {
+        return Ok(());
+    };
+    if args.data.is_some() || !args.set.is_empty() {
+        let store = cache.folder("embedded")?.join(settings.name_for(folder));
+        settings.store = Location::new(store.to_string_lossy());
+    }
+    job.train.workers = workers;
+    let request = EmbedRequest {
+        job,
+        only: Some("test"),
+        worker_exe: std::env::current_exe().context("cannot find this program's own file")?,
+        stop: stop.clone(),
+    };
+    let mut last = Instant::now();
+    let done = embed(request, &mut |event| match event {
+        Event::Embedding(embedding) if last.elapsed() > TELL_EVERY => {
+            last = Instant::now();
+            eprintln!("embedding: {}", summary::embedding(&embedding));
+        }
+        Event::Warning { message } => eprintln!("warning: {message}"),
+        _ => (),
+    })?;
+    match done {
+        true => Ok(()),
+        false => bail!("interrupted; the same command goes on where this was"),
     }
 }
 

@@ -9,7 +9,7 @@ mod epochs;
 pub(crate) mod evaluation;
 mod json;
 mod plain;
-mod summary;
+pub(crate) mod summary;
 mod table;
 mod terminal;
 mod words;
