@@ -3,8 +3,9 @@
 //! Only what is kept is resampled: the resampler is given the part of the picture that the crop will show, and reads
 //! the pixels around it where its filter reaches beyond, so cutting first and cutting last are the same.
 
-use fast_image_resize::images::{Image, ImageRef};
-use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
+use fast_image_resize::images::{TypedImage, TypedImageRef};
+use fast_image_resize::pixels::U8x3;
+use fast_image_resize::{FilterType, ResizeAlg, ResizeOptions, Resizer};
 
 use crate::decode::{Buffers, grown};
 use crate::view::{Overlap, place};
@@ -206,11 +207,11 @@ fn resize(
     (columns, rows): (u32, u32),
     options: &ResizeOptions,
 ) {
-    let from = ImageRef::new(width, height, pixels, PixelType::U8x3)
+    let from = TypedImageRef::<U8x3>::from_buffer(width, height, pixels)
         .expect("as many bytes as pixels ask for");
-    let mut to = Image::from_slice_u8(columns, rows, out, PixelType::U8x3)
+    let mut to = TypedImage::<U8x3>::from_buffer(columns, rows, out)
         .expect("as many bytes as pixels ask for");
     resizer
-        .resize(&from, &mut to, options)
+        .resize_typed(&from, &mut to, options)
         .expect("a part inside of the picture");
 }
