@@ -73,24 +73,38 @@ impl Failure {
 impl Answer {
     /// Understands the body of an error: the XML of S3, STS and Azure; of others, only the status counts.
     pub(crate) fn of(status: u16, body: &[u8]) -> Answer {
+        // No type holds itself, so that an answer cannot nest deeper than the stack.
+        #[derive(Deserialize, Default)]
+        #[serde(rename_all = "PascalCase", default)]
+        struct Said {
+            code: Option<String>,
+            message: Option<String>,
+            region: Option<String>,
+        }
+        #[derive(Deserialize, Default)]
+        #[serde(rename_all = "PascalCase", default)]
+        struct Wrapped {
+            error: Option<Said>,
+        }
         #[derive(Deserialize, Default)]
         #[serde(rename_all = "PascalCase", default)]
         struct Document {
             code: Option<String>,
             message: Option<String>,
             region: Option<String>,
-            error: Option<Box<Document>>,
+            error: Option<Said>,
+            errors: Option<Wrapped>,
         }
-        let document = std::str::from_utf8(body)
+        let document: Document = std::str::from_utf8(body)
             .ok()
-            .and_then(|text| {
-                quick_xml::de::from_str::<Document>(text.trim_start_matches('\u{feff}')).ok()
-            })
+            .and_then(|text| quick_xml::de::from_str(text.trim_start_matches('\u{feff}')).ok())
             .unwrap_or_default();
-        let said = match document.error {
-            Some(inner) => *inner,
-            None => document,
-        };
+        let wrapped = document.errors.and_then(|errors| errors.error);
+        let said = document.error.or(wrapped).unwrap_or(Said {
+            code: document.code,
+            message: document.message,
+            region: document.region,
+        });
         Answer {
             status,
             code: said.code.map(sentence),
@@ -221,6 +235,15 @@ mod tests {
         let body = br#"<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Error>
             <Type>Sender</Type><Code>AccessDenied</Code><Message>no</Message></Error></ErrorResponse>"#;
         assert_eq!(Answer::of(403, body).to_string(), "403 AccessDenied: no");
+    }
+
+    #[test]
+    fn an_answer_that_nests_without_end_is_survived() {
+        let body = "<Error>".repeat(9000);
+        assert_eq!(
+            Answer::of(400, body.as_bytes()).to_string(),
+            "400 Bad Request"
+        );
     }
 
     #[test]

@@ -119,10 +119,10 @@ impl CredentialProvider for AssumedRole {
 fn by_sts(failure: Failure, endpoint: &str) -> Failure {
     match failure {
         Failure::Answer(answer) => Failure::Answer(Answer {
-            message: Some(format!(
-                "{} (from STS at {endpoint}, asked for the role)",
-                answer.message.unwrap_or_default()
-            )),
+            message: Some(match answer.message {
+                Some(message) => format!("{message} (said STS at {endpoint}, asked for the role)"),
+                None => format!("STS at {endpoint} does not give the role"),
+            }),
             ..answer
         }),
         Failure::Transport { cause, passing } => Failure::Transport {

@@ -1,0 +1,121 @@
+"""A server of S3, STS and IAM for the tests: moto's, on a free port of this machine.
+
+It prints one line of JSON when it listens, and ends with its standard input, so that no test
+leaves one behind. Buckets: `data` is empty, `many` holds 1,203 objects and two folder markers,
+`public` an object `a` that anyone may read.
+
+    s3_server.py             anyone may do anything
+    s3_server.py --auth      signatures are checked: user `reader` may only assume the role `reader`,
+                        which may read and write the bucket `data`
+    s3_server.py --tls DIR   HTTPS, with a certificate whose authority is written to DIR/ca.pem
+"""
+
+import json
+import sys
+import threading
+import urllib.request
+
+import boto3
+from moto.s3.models import get_canned_acl, s3_backends
+from moto.server import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
+
+
+def certificate(folder):
+    """A certificate for 127.0.0.1 that is its own authority."""
+    import datetime
+    import ipaddress
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    def name(text):
+        return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, text)])
+
+    def sign(subject, key, issuer_key, authority, *extensions):
+        now = datetime.datetime.now(datetime.timezone.utc)
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(name(subject))
+            .issuer_name(name("lockstep tests"))
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(days=1))
+            .not_valid_after(now + datetime.timedelta(days=30))
+            .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
+        )
+        for extension in extensions:
+            builder = builder.add_extension(extension, critical=False)
+        return builder.sign(issuer_key, hashes.SHA256())
+
+    def pem(certificate):
+        return certificate.public_bytes(serialization.Encoding.PEM)
+
+    authority_key = ec.generate_private_key(ec.SECP256R1())
+    key = ec.generate_private_key(ec.SECP256R1())
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    usage = x509.ExtendedKeyUsage([x509.ExtendedKeyUsageOID.SERVER_AUTH])
+    with open(f"{folder}/ca.pem", "wb") as file:
+        file.write(pem(sign("lockstep tests", authority_key, authority_key, True)))
+    with open(f"{folder}/server.pem", "wb") as file:
+        file.write(pem(sign("127.0.0.1", key, authority_key, False, address, usage)))
+    with open(f"{folder}/server.key", "wb") as file:
+        plain = serialization.NoEncryption()
+        form = serialization.PrivateFormat.TraditionalOpenSSL
+        file.write(key.private_bytes(serialization.Encoding.PEM, form, plain))
+    return f"{folder}/server.pem", f"{folder}/server.key"
+
+
+def fill():
+    """Puts the buckets' objects straight into the server's memory."""
+    backend = s3_backends["123456789012"]["aws"]
+    for bucket in ("data", "many", "public"):
+        backend.create_bucket(bucket, "us-east-1")
+    for number in range(1203):
+        backend.put_object("many", f"train/class-{number % 7}/{number:05}.jpg", b"x" * (number % 11))
+    for marker in ("train/", "train/class-3/"):
+        backend.put_object("many", marker, b"")
+    backend.put_object("public", "a", b"for all").set_acl(get_canned_acl("public-read"))
+
+
+def guard(endpoint):
+    """Makes a user and a role, and turns the checks on."""
+
+    def client(service):
+        keys = {"aws_access_key_id": "root", "aws_secret_access_key": "root"}
+        return boto3.client(service, endpoint_url=endpoint, region_name="us-east-1", **keys)
+
+    def allow(action, resource, **more):
+        statement = {"Effect": "Allow", "Action": action, **resource, **more}
+        return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+
+    iam = client("iam")
+    iam.create_user(UserName="reader")
+    key = iam.create_access_key(UserName="reader")["AccessKey"]
+    assume = allow("sts:AssumeRole", {"Resource": "*"})
+    iam.put_user_policy(UserName="reader", PolicyName="assume", PolicyDocument=assume)
+    trust = allow("sts:AssumeRole", {"Principal": {"AWS": "*"}})
+    role = iam.create_role(RoleName="reader", AssumeRolePolicyDocument=trust)["Role"]
+    objects = {"Resource": ["arn:aws:s3:::data", "arn:aws:s3:::data/*"]}
+    iam.put_role_policy(RoleName="reader", PolicyName="data", PolicyDocument=allow("s3:*", objects))
+    request = urllib.request.Request(
+        f"{endpoint}/moto-api/reset-auth", data=b"0", headers={"Content-Type": "text/plain"}
+    )
+    urllib.request.urlopen(request).read()
+    return {"key": key["AccessKeyId"], "secret": key["SecretAccessKey"], "role": role["Arn"]}
+
+
+def main(arguments):
+    tls = certificate(arguments[1]) if arguments[:1] == ["--tls"] else None
+    application = DomainDispatcherApplication(create_backend_app)
+    server = make_server("127.0.0.1", 0, application, threaded=True, ssl_context=tls)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    endpoint = f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}"
+    fill()
+    more = guard(endpoint) if arguments == ["--auth"] else {}
+    print(json.dumps({"endpoint": endpoint, **more}), flush=True)
+    sys.stdin.read()
+
+
+main(sys.argv[1:])
