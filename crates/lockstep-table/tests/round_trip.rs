@@ -14,7 +14,9 @@ fn part(rows: usize, width: usize) -> (Vec<String>, Vec<Option<String>>, Vec<f32
     let labels = (0..rows)
         .map(|row| Some(format!("class {}", row % 3)))
         .collect();
-    let numbers = (0..rows * width).map(|i| (i % 251) as f32 * 0.37 - 40.0).collect();
+    let numbers = (0..rows * width)
+        .map(|i| (i % 251) as f32 * 0.37 - 40.0)
+        .collect();
     (paths, labels, numbers)
 }
 
