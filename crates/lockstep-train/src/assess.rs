@@ -4,42 +4,14 @@ use crate::{Prediction, TrainError};
 use lockstep_data::Dataset;
 use lockstep_measure::{Evaluation, Outcome, Tally};
 use lockstep_store::{CONFUSION, EVALUATION, RunDir, write_atomic};
-use std::collections::HashMap;
 use std::path::Path;
 
 /// How many of the hardest mistakes are listed.
 pub const MISTAKES: usize = 20;
 
-/// The labels of a set in the numbering of a model, by the names of the classes.
-#[derive(Debug)]
-pub struct Labels {
-    /// By the set's own number: the model's, or a number beyond its classes.
-    numbers: Vec<u32>,
-}
-
-impl Labels {
-    /// For a model with these classes.
-    pub fn new(set: &Dataset, classes: &[String]) -> Self {
-        let known: HashMap<&str, u32> = classes.iter().map(String::as_str).zip(0..).collect();
-        let names = set.class_names().iter();
-        let numbers = names.map(|name| known.get(name.as_str()).copied().unwrap_or(u32::MAX));
-        Self {
-            numbers: numbers.collect(),
-        }
-    }
-
-    /// Puts labels of the set into the model's numbering.
-    pub(crate) fn renumber(&self, labels: &mut [u32]) {
-        for label in labels {
-            *label = self.numbers[*label as usize];
-        }
-    }
-}
-
 /// Takes in predictions of a set, and says what they come to.
 pub struct Assessor<'a> {
     set: &'a Dataset,
-    labels: Labels,
     classes: usize,
     tally: Tally,
     loss: f64,
@@ -47,10 +19,9 @@ pub struct Assessor<'a> {
 }
 
 impl<'a> Assessor<'a> {
-    /// For predictions of `set` by a model with these classes.
+    /// For predictions of `set`, which was opened for a model with these classes.
     pub fn new(set: &'a Dataset, classes: &[String]) -> Self {
         Self {
-            labels: Labels::new(set, classes),
             set,
             classes: classes.len(),
             tally: Tally::new(classes),
@@ -61,10 +32,9 @@ impl<'a> Assessor<'a> {
 
     /// Counts what was said of the sample `row`.
     pub fn add(&mut self, row: usize, prediction: Prediction) {
-        let own = self.set.labels()[row] as usize;
-        let actual = self.labels.numbers[own] as usize;
+        let actual = self.set.labels()[row] as usize;
         if actual >= self.classes {
-            return self.tally.add_unseen(&self.set.class_names()[own]);
+            return self.tally.add_unseen(class_name(self.set, actual));
         }
         self.seen += 1;
         self.tally.add(&Outcome {
@@ -83,13 +53,22 @@ impl<'a> Assessor<'a> {
 
     /// What it all comes to.
     pub fn finish(self) -> Evaluation {
-        let mut evaluation = self.tally.finish(MISTAKES, |_| None);
+        let path = |row: u64| self.set.sample_name(row as usize).map(str::to_owned);
+        let mut evaluation = self.tally.finish(MISTAKES, path);
         evaluation.set = Some(self.set.name().to_owned());
         if self.seen > 0 {
             evaluation.summary.loss = Some(self.loss / self.seen as f64);
         }
         evaluation
     }
+}
+
+/// The name of a label of `set`, also of one that its model does not know.
+pub fn class_name(set: &Dataset, label: usize) -> &str {
+    let known = set.class_names().get(label);
+    let unseen = || set.unseen().get(label - set.classes());
+    let name = known.or_else(|| unseen().map(|class| &class.name));
+    name.map_or("", String::as_str)
 }
 
 /// What the picture of a run on a set is called.

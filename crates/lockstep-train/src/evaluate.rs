@@ -5,7 +5,6 @@
 //! and added in the order of the set. How many rows of a block are computed at a time is a matter of
 //! memory alone: within a block rows are added one by one.
 
-use crate::assess::Labels;
 use crate::event::Metrics;
 use crate::{Prediction, TrainError};
 use lockstep_data::{Dataset, Normaliser};
@@ -69,7 +68,7 @@ impl Evaluator {
                         said.extend(Prediction::of(scores, softmax, label).pack());
                     }
                 };
-                let sum = self.block(model, state, samples, None, normaliser, &mut note);
+                let sum = self.block(model, state, samples, normaliser, &mut note);
                 mine[NUMBERS * number..][..NUMBERS].copy_from_slice(&[
                     sum.loss,
                     sum.correct as f64,
@@ -96,13 +95,12 @@ impl Evaluator {
     }
 
     /// The sum over at most [`BLOCK`] samples, added one by one. Calls `each` for every sample with its
-    /// scores, what they have in common and its label, which `labels` puts into the model's numbering.
+    /// scores, what they have in common and its label.
     pub(crate) fn block(
         &mut self,
         model: &mut Model,
         state: &[f32],
         (set, indices): (&Dataset, &[u32]),
-        labels: Option<&Labels>,
         normaliser: &Normaliser,
         each: &mut dyn FnMut(&[f32], &Softmax, u32),
     ) -> LossSum {
@@ -112,9 +110,6 @@ impl Evaluator {
             let inputs = &mut self.inputs[..samples.len() * set.sample_len()];
             let own = &mut self.labels[..samples.len()];
             set.gather(samples, normaliser, inputs, own);
-            if let Some(labels) = labels {
-                labels.renumber(own);
-            }
             let scores = model.scores(state, inputs);
             for (scores, &label) in scores.chunks_exact(classes).zip(&*own) {
                 let softmax = Softmax::of(scores);

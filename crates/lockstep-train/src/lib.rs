@@ -33,12 +33,12 @@ mod trainer;
 mod weights;
 pub mod worker;
 
-pub use assess::{Assessor, Labels, MISTAKES, title, write_evaluation};
+pub use assess::{Assessor, MISTAKES, class_name, title, write_evaluation};
 pub use error::TrainError;
 pub use fork::export_weights;
 pub use prediction::Prediction;
 pub use prepare::{
     LayerLine, MemoryEstimate, Prepared, ResumePoint, Start, check_resume, check_start, prepare,
 };
-pub use sets::open_set;
+pub use sets::open_test;
 pub use trained::{BLOCK_ROWS, Block, Trained};

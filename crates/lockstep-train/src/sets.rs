@@ -87,20 +87,27 @@ impl Sets {
     }
 }
 
-/// Opens a set that a model of the job's is to look at, with classes of its own. Says through `progress` what
-/// may take a while.
+/// Opens the test set of a job for a model that knows these classes. Says through `progress` what may take
+/// a while. Samples of other classes have labels beyond them.
 ///
 /// # Errors
-/// When it is missing or damaged.
-pub fn open_set(
+/// When the job has none, or it is missing or damaged.
+pub fn open_test(
     job: &Job,
-    reference: &DataRef,
+    classes: &[String],
     cache: &CacheDir,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Dataset, TrainError> {
+    let Some(reference) = &job.data.test else {
+        return Err(TrainError::Misfit {
+            key: "data.test",
+            reason: "the job has none".to_owned(),
+        });
+    };
     let source = source(job, "test", reference)?;
     source.ensure(cache, progress)?;
-    Ok(Dataset::open(&source, cache)?)
+    let list = Unseen::List;
+    Ok(Dataset::open_with_classes(&source, cache, classes, list)?)
 }
 
 /// Every sample of a set.

@@ -1,6 +1,5 @@
 //! A trained model, ready to predict: all that is needed is the `model` folder of its run.
 
-use crate::assess::Labels;
 use crate::evaluate::{BLOCK, Evaluator, rows_at_once};
 use crate::{Prediction, TrainError, network, pretrained, weights};
 use lockstep_data::{Dataset, Normaliser};
@@ -132,13 +131,7 @@ impl Trained {
     ///
     /// # Panics
     /// When the set's samples are of another shape, or the range is none of its.
-    pub fn predict(
-        &mut self,
-        set: &Dataset,
-        labels: &Labels,
-        rows: Range<usize>,
-        all: bool,
-    ) -> Block {
+    pub fn predict(&mut self, set: &Dataset, rows: Range<usize>, all: bool) -> Block {
         assert!(rows.start.is_multiple_of(BLOCK), "whole blocks");
         let indices: Vec<u32> = rows.clone().map(|row| row as u32).collect();
         let mut block = Block {
@@ -157,7 +150,6 @@ impl Trained {
                 &mut self.model,
                 &self.state,
                 (set, samples),
-                Some(labels),
                 &self.normaliser,
                 &mut |scores, softmax, label| {
                     predictions.push(Prediction::of(scores, softmax, label));

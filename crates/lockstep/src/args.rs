@@ -146,17 +146,17 @@ pub(crate) struct EvaluateArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  lockstep predict runs/NAME --data photos/ --out classes.jsonl
+  lockstep predict runs/NAME --data photos/ --out classes.parquet
   lockstep predict runs/NAME --data fashion-mnist:test --out classes.jsonl --probabilities
 
-A row a sample, in the order of the data.")]
+A row a sample, in the order of the data: `path`, `label`, `predicted`, `probability`, `row`.")]
 pub(crate) struct PredictArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
-    /// The file to write: .jsonl
+    /// The file to write: .parquet or .jsonl
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) out: PathBuf,
-    /// Write the probabilities of all classes too
+    /// Write the probabilities of all classes too; for .jsonl alone
     #[arg(long)]
     pub(crate) probabilities: bool,
 }

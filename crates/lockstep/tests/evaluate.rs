@@ -148,7 +148,7 @@ fn predictions_come_in_the_order_of_the_data_and_are_those_that_were_measured() 
     let labels = fs::read(place.path("test-labels")).unwrap();
     let labels = &labels[labels.len() - 203..];
     let right = rows.iter().zip(labels);
-    let right = right.filter(|(row, label)| row["class"] == label.to_string());
+    let right = right.filter(|(row, label)| row["predicted"] == label.to_string());
     assert_eq!(
         json!(right.count() as f64 / 203.0),
         result["metrics"]["accuracy"]
@@ -157,7 +157,7 @@ fn predictions_come_in_the_order_of_the_data_and_are_those_that_were_measured() 
         let all = row["probabilities"].as_object().unwrap();
         let sum: f64 = all.values().map(|p| p.as_f64().unwrap()).sum();
         assert!((sum - 1.0).abs() < 1e-5, "{row}");
-        assert_eq!(all[row["class"].as_str().unwrap()], row["probability"]);
+        assert_eq!(all[row["predicted"].as_str().unwrap()], row["probability"]);
         assert!(
             all.values()
                 .all(|p| p.as_f64() <= row["probability"].as_f64())

@@ -7,11 +7,11 @@
 use super::tasks::{self, TaskEvent, Work};
 use crate::{EngineError, StopFlag, describe};
 use lockstep_data::Dataset;
-use lockstep_job::{DataRef, Job};
+use lockstep_job::Job;
 use lockstep_nn::threads::set_threads;
 use lockstep_store::{CacheDir, RunDir};
 use lockstep_train::event::{Event, LogLine};
-use lockstep_train::{BLOCK_ROWS, Block, Labels, Prediction, Trained, open_set};
+use lockstep_train::{BLOCK_ROWS, Block, Prediction, Trained, open_test};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -29,10 +29,8 @@ const MOST_ROWS: usize = 4096;
 pub struct InferRequest<'a> {
     /// The run whose model it is.
     pub run: &'a RunDir,
-    /// The run's job, which says how data is read.
+    /// The run's job, whose test set it is.
     pub job: &'a Job,
-    /// The set.
-    pub data: &'a DataRef,
     /// Whether the probabilities of all classes are wanted.
     pub probabilities: bool,
     /// Worker processes.
@@ -50,7 +48,6 @@ pub struct InferRequest<'a> {
 struct Setup {
     run: PathBuf,
     job: Job,
-    data: DataRef,
     probabilities: bool,
     cache: PathBuf,
 }
@@ -65,7 +62,7 @@ struct Told {
     all: Vec<u32>,
 }
 
-/// Predicts every row of `set`, which is the request's, and hands the pieces to `each` in the order of the
+/// Predicts every row of `set`, which is the job's test set, and hands the pieces to `each` in the order of the
 /// set. Returns whether that was all: not when a stop was asked for.
 ///
 /// # Errors
@@ -80,7 +77,6 @@ pub fn infer<E: From<EngineError>>(
     let setup = Setup {
         run: request.run.path.clone(),
         job: request.job.clone(),
-        data: request.data.clone(),
         probabilities: request.probabilities,
         cache: request.cache.path().to_owned(),
     };
@@ -148,14 +144,13 @@ pub fn work(setup: Value) -> Result<Work, String> {
     let run = RunDir::open(&setup.run).map_err(|error| told(&error))?;
     let cache = CacheDir::at(&setup.cache).map_err(|error| told(&error))?;
     let mut trained = Trained::open(&run).map_err(|error| told(&error))?;
-    let set = open_set(&setup.job, &setup.data, &cache, &mut |_| {});
+    let set = open_test(&setup.job, trained.classes(), &cache, &mut |_| {});
     let set = set.map_err(|error| told(&error))?;
     trained.check(&set).map_err(|error| told(&error))?;
-    let labels = Labels::new(&set, trained.classes());
     Ok(Box::new(move |task, _| {
         let rows: [usize; 2] = serde_json::from_value(task).map_err(|error| error.to_string())?;
         let rows = rows[0]..rows[0] + rows[1];
-        let block = trained.predict(&set, &labels, rows, setup.probabilities);
+        let block = trained.predict(&set, rows, setup.probabilities);
         serde_json::to_value(tell(&block)).map_err(|error| error.to_string())
     }))
 }

@@ -1,16 +1,17 @@
 //! `lockstep evaluate`: what the model of a run is worth on a set.
 
-use super::inference::Inference;
+use super::inference::{Inference, interrupted};
 use crate::args::EvaluateArgs;
-use crate::signals::INTERRUPTED;
 use crate::view::{evaluation, from_here};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use lockstep_store::{CONFUSION, EVALUATION};
 use lockstep_train::{Assessor, title, write_evaluation};
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
-    let inference = Inference::open(&args.model)?;
+    let Some(inference) = Inference::open(&args.model)? else {
+        return Ok(interrupted());
+    };
     let folder = args.out.as_ref().unwrap_or(&inference.run.path);
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
@@ -25,10 +26,16 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
         Ok(())
     })?;
     if !whole {
-        eprintln!("interrupted; nothing was written");
-        return Ok(ExitCode::from(INTERRUPTED));
+        return Ok(interrupted());
     }
     let measured = assessor.finish();
+    if measured.summary.samples == 0 {
+        bail!(
+            "no sample of {} is of a class that the model knows: {}",
+            inference.set.name(),
+            inference.classes.join(", ")
+        );
+    }
     let title = title(&inference.run.name, &inference.set);
     write_evaluation(folder, &measured, &title)?;
     if args.json {

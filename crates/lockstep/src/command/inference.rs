@@ -11,8 +11,9 @@ use lockstep_engine::local::infer::{InferRequest, infer};
 use lockstep_job::{DataRef, Job, Location, Override};
 use lockstep_store::{CacheDir, RunDir};
 use lockstep_train::event::Event;
-use lockstep_train::{Block, Trained, open_set};
+use lockstep_train::{Block, Trained, open_test};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// The folder that run names are looked for in.
@@ -27,15 +28,15 @@ pub(super) struct Inference {
     pub(super) set: Dataset,
     /// The names of the model's classes, by number.
     pub(super) classes: Vec<String>,
-    data: DataRef,
     cache: CacheDir,
     workers: usize,
     stop: StopFlag,
 }
 
 impl Inference {
-    /// Opens the run, its model and the set. What cannot be used is found here, before a worker starts.
-    pub(super) fn open(args: &ModelArgs) -> anyhow::Result<Self> {
+    /// Opens the run, its model and the set, whose pictures are embedded first if the run's were. What
+    /// cannot be used is found here. Nothing after Ctrl-C.
+    pub(super) fn open(args: &ModelArgs) -> anyhow::Result<Option<Self>> {
         let run = RunDir::open(&find(&args.run))?;
         let mut overrides = Vec::new();
         for set in &args.set {
@@ -45,30 +46,32 @@ impl Inference {
             overrides.push(data_override(data)?);
         }
         let mut job = Job::load(&run.job(), &overrides, None)?;
-        let Some(data) = job.data.test.clone() else {
+        if job.data.test.is_none() {
             bail!(
                 "the job of {} has no data.test; name a set with --data",
                 run.name
             );
-        };
+        }
         let stop = StopFlag::new();
         signals::obey(stop.clone())?;
         let cache = CacheDir::locate()?;
         let trained = Trained::open(&run)?;
         let workers = args.workers.unwrap_or(job.train.workers).max(1);
-        embed_first(&mut job, args, workers, &cache, &stop)?;
-        let set = open_set(&job, &data, &cache, &mut |message| eprintln!("{message}"))?;
+        if !embed_first(&mut job, args, workers, &cache, &stop)? {
+            return Ok(None);
+        }
+        let mut tell = |message: &str| eprintln!("{message}");
+        let set = open_test(&job, trained.classes(), &cache, &mut tell)?;
         trained.check(&set)?;
-        Ok(Self {
+        Ok(Some(Self {
             classes: trained.classes().to_vec(),
             workers,
             run,
             job,
             set,
-            data,
             cache,
             stop,
-        })
+        }))
     }
 
     /// Hands what the model says of the set to `each`, in the order of the set. False if that was not all,
@@ -81,7 +84,6 @@ impl Inference {
         let request = InferRequest {
             run: &self.run,
             job: &self.job,
-            data: &self.data,
             probabilities,
             workers: self.workers,
             stop: self.stop.clone(),
@@ -98,17 +100,17 @@ impl Inference {
 }
 
 /// Embeds the pictures that a model of vectors is to look at. Those that are not the job's own test set
-/// have their vectors in the cache.
+/// have their vectors in the cache. False after Ctrl-C: the same command then goes on where this was.
 fn embed_first(
     job: &mut Job,
     args: &ModelArgs,
     workers: usize,
     cache: &CacheDir,
     stop: &StopFlag,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<bool> {
     let (Some(settings), Some(DataRef::Pictures { folder })) = (&mut job.embed, &job.data.test)
     else {
-        return Ok(());
+        return Ok(true);
     };
     if args.data.is_some() || !args.set.is_empty() {
         let store = cache.folder("embedded")?.join(settings.name_for(folder));
@@ -130,10 +132,13 @@ fn embed_first(
         Event::Warning { message } => eprintln!("warning: {message}"),
         _ => (),
     })?;
-    match done {
-        true => Ok(()),
-        false => bail!("interrupted; the same command goes on where this was"),
-    }
+    Ok(done)
+}
+
+/// What is said after Ctrl-C: files are written at the end, all at once.
+pub(super) fn interrupted() -> ExitCode {
+    eprintln!("interrupted; nothing was written");
+    ExitCode::from(signals::INTERRUPTED)
 }
 
 /// The folder of a run that is given as such or by its name.

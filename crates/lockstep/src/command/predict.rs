@@ -1,60 +1,117 @@
 //! `lockstep predict`: the class of every sample of a set, as a file.
 
-use super::inference::Inference;
+use super::inference::{Inference, interrupted};
 use crate::args::PredictArgs;
-use crate::signals::INTERRUPTED;
 use crate::view::{count, from_here};
 use anyhow::bail;
-use lockstep_store::AtomicFile;
-use lockstep_train::Block;
+use lockstep_data::Dataset;
+use lockstep_store::{AtomicFile, write_atomic};
+use lockstep_table::{Prediction, write_predictions};
+use lockstep_train::{Block, class_name};
 use serde_json::{Map, Value, json};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+/// How predictions are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Parquet,
+    Lines,
+}
+
 pub(crate) fn run(args: &PredictArgs) -> anyhow::Result<ExitCode> {
-    check_format(&args.out)?;
-    let inference = Inference::open(&args.model)?;
-    let mut file = BufWriter::new(AtomicFile::create(&args.out)?);
-    let whole = inference.go(args.probabilities, &mut |block| {
-        write_lines(&mut file, &inference.classes, &block)
-    })?;
-    if !whole {
-        eprintln!("interrupted; {} is as it was", args.out.display());
-        return Ok(ExitCode::from(INTERRUPTED));
+    // Found before anything is computed.
+    let format = format_of(&args.out)?;
+    if args.probabilities && format == Format::Parquet {
+        bail!("--probabilities is for .jsonl; Parquet files hold that of the predicted class");
     }
-    file.into_inner()
-        .map_err(|error| error.into_error())?
-        .commit()?;
+    let Some(inference) = Inference::open(&args.model)? else {
+        return Ok(interrupted());
+    };
+    let whole = match format {
+        Format::Lines => lines(&inference, args)?,
+        Format::Parquet => parquet(&inference, args)?,
+    };
+    if !whole {
+        return Ok(interrupted());
+    }
     let rows = count(inference.set.len() as u64);
     super::print(format!("{rows} rows in {}\n", from_here(&args.out)))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Found before anything is computed.
-fn check_format(out: &Path) -> anyhow::Result<()> {
+fn format_of(out: &Path) -> anyhow::Result<Format> {
     match out.extension().and_then(|extension| extension.to_str()) {
-        Some("jsonl" | "ndjson") => Ok(()),
+        Some("parquet") => Ok(Format::Parquet),
+        Some("jsonl" | "ndjson") => Ok(Format::Lines),
         _ => bail!(
-            "--out {}: the name must end in .jsonl, which says what is written",
+            "--out {}: the name must end in .parquet or .jsonl, which says what is written",
             out.display()
         ),
     }
 }
 
-/// A JSON object a sample.
-fn write_lines(out: &mut impl Write, classes: &[String], block: &Block) -> anyhow::Result<()> {
+/// Writes a JSON object a sample, as they come.
+fn lines(inference: &Inference, args: &PredictArgs) -> anyhow::Result<bool> {
+    let mut file = BufWriter::new(AtomicFile::create(&args.out)?);
+    let (set, classes) = (&inference.set, &inference.classes);
+    let whole = inference.go(args.probabilities, &mut |block| {
+        write_lines(&mut file, set, classes, &block)
+    })?;
+    if whole {
+        let file = file.into_inner().map_err(|error| error.into_error())?;
+        file.commit()?;
+    }
+    Ok(whole)
+}
+
+fn write_lines(
+    out: &mut impl Write,
+    set: &Dataset,
+    classes: &[String],
+    block: &Block,
+) -> anyhow::Result<()> {
     let mut all = block.probabilities.chunks_exact(classes.len().max(1));
     for (row, said) in (block.first..).zip(&block.predictions) {
         let mut line = Map::new();
-        line.insert("row".to_owned(), json!(row));
-        line.insert("class".to_owned(), json!(classes[said.class as usize]));
-        line.insert("probability".to_owned(), json!(said.probability));
+        let mut put = |key: &str, value: Value| line.insert(key.to_owned(), value);
+        if let Some(path) = set.sample_name(row) {
+            put("path", json!(path));
+        }
+        put("label", json!(class_name(set, set.labels()[row] as usize)));
+        put("predicted", json!(classes[said.class as usize]));
+        put("probability", json!(said.probability));
+        put("row", json!(row));
         if let Some(all) = all.next() {
             let pairs = classes.iter().cloned().zip(all.iter().map(|p| json!(p)));
-            line.insert("probabilities".to_owned(), Value::Object(pairs.collect()));
+            put("probabilities", Value::Object(pairs.collect()));
         }
         writeln!(out, "{}", Value::Object(line))?;
     }
     Ok(())
+}
+
+/// Writes a Parquet file at the end.
+fn parquet(inference: &Inference, args: &PredictArgs) -> anyhow::Result<bool> {
+    let (set, classes) = (&inference.set, &inference.classes);
+    let mut rows = Vec::with_capacity(set.len());
+    let whole = inference.go(false, &mut |block| {
+        for (row, said) in (block.first..).zip(block.predictions) {
+            let path = set.sample_name(row);
+            rows.push(Prediction {
+                path: path.map_or_else(|| row.to_string(), str::to_owned),
+                label: Some(class_name(set, set.labels()[row] as usize).to_owned()),
+                predicted: classes[said.class as usize].clone(),
+                probability: said.probability,
+                row: row as i64,
+            });
+        }
+        Ok(())
+    })?;
+    if whole {
+        let bytes = write_predictions(&rows, &[("run", &inference.run.name)])?;
+        write_atomic(&args.out, &bytes)?;
+    }
+    Ok(whole)
 }
