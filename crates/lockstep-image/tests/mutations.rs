@@ -160,11 +160,18 @@ const LIMITS: Limits = Limits {
 fn fault(file: &[u8]) -> Option<String> {
     let header = probe(file);
     let (decoded, taken) = most_memory(|| decode(file, &LIMITS));
-    // Segments of metadata are copied out of the file, some of them twice.
+    // Segments of metadata are copied out of the file, some of them twice. What a damaged WebP may ask for beside
+    // that is in the words of `Header::memory`.
+    let (copies, more) = if file.starts_with(b"RIFF") {
+        (1024, 16 << 20)
+    } else {
+        (3, 0)
+    };
     let promised = match &header {
         Ok(header) if header.pixels() <= LIMITS.max_pixels => header.memory(),
         _ => 1 << 20,
-    } + 3 * file.len() as u64;
+    } + copies * file.len() as u64
+        + more;
     if taken > promised {
         return Some(format!(
             "took {taken} bytes where {promised} were promised; {header:?}"

@@ -159,7 +159,8 @@ impl Opened for WebP<'_> {
             width,
             height,
             orientation: self.orientation,
-            work: self.bitstream.data.len() as u64 + 16 * frame,
+            // The chunk as a file of its own, and its parts in the decoder once more.
+            work: 4 * self.bitstream.data.len() as u64 + 16 * frame,
         }
     }
 
