@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 LOCKSTEP := $(TARGET)/release/lockstep
 export LOCKSTEP_CACHE ?= $(CURDIR)/.cache
 
-.PHONY: help demo test test-fast soak bench-train clean release cargo components
+.PHONY: help demo test test-fast soak bench-train bench-data clean release cargo components
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -33,6 +33,11 @@ bench-train: release ## Compare with PyTorch, side by side (BENCH_ARGS="--rounds
 	@command -v python3 > /dev/null || { echo "python3 is missing: the benchmark is written in it" >&2; exit 1; }
 	@$(LOCKSTEP) data get fashion-mnist
 	@python3 bench/train.py --lockstep $(LOCKSTEP) $(BENCH_ARGS)
+
+bench-data: cargo ## Compare with Pillow and Ray Data, side by side (BENCH_ARGS="--rounds 5")
+	@command -v python3 > /dev/null || { echo "python3 is missing: the benchmark is written in it" >&2; exit 1; }
+	@cargo build --release --package lockstep-image --example decode_rate
+	@python3 bench/data.py --target $(TARGET) $(BENCH_ARGS)
 
 clean: ## Remove what was built and brought
 	@rm -rf target .cache bench/results

@@ -51,8 +51,9 @@ impl Augmenter {
         let [channels, height, width] = shape;
         let refused = |reason| Err(DataError::Augment { reason });
         if height == 1 {
+            let numbers = channels * width;
             return refused(format!(
-                "the samples are rows of {width} numbers, not images"
+                "the samples are rows of {numbers} numbers, not images"
             ));
         }
         let (padding, side) = (augment.crop_padding, height.min(width));

@@ -9,9 +9,10 @@
 //! is named with the file and the record.
 
 use crate::DataError;
+use crate::builder::Builder;
 use crate::dataset::Element;
-use crate::decoded::{Recipe, Sink};
-use crate::layout::Layout;
+use crate::decoded::Recipe;
+use crate::stamp::{Stamp, whole};
 use crate::unpacked::Unpacked;
 use std::path::{Path, PathBuf};
 
@@ -71,66 +72,47 @@ impl Recipe for Cifar {
         self.kind.name()
     }
 
-    fn files(&self) -> Vec<&Path> {
-        self.files.iter().map(PathBuf::as_path).collect()
+    fn roots(&self) -> Result<Vec<Vec<u8>>, DataError> {
+        self.files.iter().map(|path| whole(path)).collect()
+    }
+
+    fn stamp(&self, stamp: &mut Stamp) -> Result<(), DataError> {
+        self.files.iter().try_for_each(|path| stamp.file(path))
     }
 
     fn labels_file(&self) -> &Path {
         self.files.first().map_or(Path::new(""), PathBuf::as_path)
     }
 
-    fn layout(&self) -> Result<Layout, DataError> {
-        let mut count = 0;
+    fn decode(&self, out: &mut Builder) -> Result<(), DataError> {
+        out.begin(Element::U8, [CHANNELS, SIDE, SIDE]);
+        let mut labels = Vec::new();
+        let mut pixels = vec![[0; CHANNELS]; BLOCK * PIXELS];
         for path in &self.files {
-            let mut bytes = 0;
+            let mut empty = true;
             self.read(path, |block| {
-                bytes += block.len();
-                Ok(())
+                empty = false;
+                let records = block.chunks_exact(self.kind.record());
+                let used = records.len() * PIXELS;
+                labels.clear();
+                for (record, pixels) in records.zip(pixels.chunks_exact_mut(PIXELS)) {
+                    let (label, image) = record.split_at(self.kind.label_bytes());
+                    let label = u32::from(label[label.len() - 1]);
+                    labels.extend_from_slice(&label.to_ne_bytes());
+                    interleave(image, pixels);
+                }
+                out.labels(&labels)?;
+                out.samples(pixels[..used].as_flattened())
             })?;
-            if bytes == 0 {
+            if empty {
                 return Err(self.unfit(path, "it is empty"));
             }
-            count += bytes / self.kind.record();
         }
-        Layout::new(Element::U8, count, [CHANNELS, SIDE, SIDE])
-            .ok_or_else(|| self.unfit(self.labels_file(), "there are too many images"))
-    }
-
-    fn labels(&self, sink: Sink<'_>) -> Result<(), DataError> {
-        let mut labels = Vec::new();
-        self.read_all(|block| {
-            labels.clear();
-            for record in block.chunks_exact(self.kind.record()) {
-                let label = u32::from(record[self.kind.label_bytes() - 1]);
-                labels.extend_from_slice(&label.to_ne_bytes());
-            }
-            sink(&labels)
-        })
-    }
-
-    fn samples(&self, sink: Sink<'_>) -> Result<(), DataError> {
-        let mut pixels = vec![[0; CHANNELS]; BLOCK * PIXELS];
-        self.read_all(|block| {
-            let records = block.chunks_exact(self.kind.record());
-            let used = records.len() * PIXELS;
-            for (record, pixels) in records.zip(pixels.chunks_exact_mut(PIXELS)) {
-                interleave(&record[self.kind.label_bytes()..], pixels);
-            }
-            sink(pixels[..used].as_flattened())
-        })
+        Ok(())
     }
 }
 
 impl Cifar {
-    fn read_all(
-        &self,
-        mut sink: impl FnMut(&[u8]) -> Result<(), DataError>,
-    ) -> Result<(), DataError> {
-        self.files
-            .iter()
-            .try_for_each(|path| self.read(path, &mut sink))
-    }
-
     /// Hands the records of the file `path`, plain or gzipped, to `sink`, in blocks of whole ones.
     fn read(
         &self,

@@ -1,5 +1,6 @@
 //! A data set as the trainer sees it: samples of one shape, a label each.
 
+use crate::classes::{Unseen, UnseenClass, renumber};
 use crate::decoded::{self, Decoded};
 use crate::hex::hex;
 use crate::{DataError, Source};
@@ -28,17 +29,32 @@ impl Element {
     }
 }
 
+/// A file that was left out of a set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// Its path within the folder of the set.
+    pub path: String,
+    /// Why it could not be read, as a sentence.
+    pub reason: String,
+}
+
 /// An open data set: mapped, shared with every process that opens the same one.
 #[derive(Debug)]
 pub struct Dataset {
     name: String,
     decoded: Decoded,
     class_names: Vec<String>,
+    /// The labels, if they are not those of the decoded file.
+    renumbered: Option<Vec<u32>>,
+    unseen: Vec<UnseenClass>,
 }
 
 impl Dataset {
     /// Opens a data set: from the decoded cache if it is there, else from its files; a known set that
     /// is missing is brought first (see [`Source::ensure`] to hear about it).
+    ///
+    /// Its classes are those of the source, or if the labels are text, the distinct ones among them:
+    /// sorted, by value if all are whole numbers.
     ///
     /// # Errors
     /// When the files are missing, damaged, or do not fit each other; each error names the file, and
@@ -48,9 +64,12 @@ impl Dataset {
         let decoded = decoded::open(&*files.recipe, cache)?;
         let labels = decoded.map.words(decoded.layout.labels.clone());
         let largest = labels.iter().copied().max().unwrap_or(0);
-        let class_names = files
-            .class_names
-            .unwrap_or_else(|| (0..=largest).map(|n| n.to_string()).collect());
+        let class_names = match decoded.classes.as_slice() {
+            [] => files
+                .class_names
+                .unwrap_or_else(|| (0..=largest).map(|n| n.to_string()).collect()),
+            classes => classes.to_vec(),
+        };
         if largest as usize >= class_names.len() {
             let sample = labels
                 .iter()
@@ -67,19 +86,54 @@ impl Dataset {
             name: files.name,
             decoded,
             class_names,
+            renumbered: None,
+            unseen: Vec::new(),
+        })
+    }
+
+    /// Opens a data set for a model that knows the classes `classes`: labels are their places in that
+    /// list. Sets whose classes are numbers without names are taken as they are.
+    ///
+    /// # Errors
+    /// As [`open`](Dataset::open), and when the set has other classes and `unseen` says to refuse them;
+    /// the error names them.
+    pub fn open_with_classes(
+        source: &Source,
+        cache: &CacheDir,
+        classes: &[String],
+        unseen: Unseen,
+    ) -> Result<Dataset, DataError> {
+        let mut set = Dataset::open(source, cache)?;
+        if !set.has_named_classes() {
+            return Ok(set);
+        }
+        let renumbered = renumber(&set.decoded.classes, set.labels(), classes);
+        set.renumbered = renumbered.labels;
+        set.unseen = renumbered.unseen;
+        set.class_names = classes.to_vec();
+        if unseen == Unseen::List || set.unseen.is_empty() {
+            return Ok(set);
+        }
+        let first = set.unseen[0].first;
+        Err(DataError::UnseenClasses {
+            set: set.name.clone(),
+            classes: set.unseen.iter().map(|class| class.name.clone()).collect(),
+            first: set
+                .sample_name(first)
+                .map_or_else(|| format!("sample {first}"), str::to_owned),
         })
     }
 
     /// The number of samples, at least 1.
     #[allow(clippy::len_without_is_empty, reason = "a data set is never empty")]
     pub fn len(&self) -> usize {
-        self.decoded.layout.count
+        self.decoded.layout.form.count
     }
 
     /// The shape of a sample: channels, height, width. In a row of a batch the channels of a pixel lie
     /// beside each other, pixel by pixel, line by line.
     pub fn shape(&self) -> [usize; 3] {
-        self.decoded.layout.shape
+        self.decoded.layout.form.shape
     }
 
     /// The number of values in a sample.
@@ -89,12 +143,16 @@ impl Dataset {
 
     /// How samples are stored.
     pub fn element(&self) -> Element {
-        self.decoded.layout.element
+        self.decoded.layout.form.element
     }
 
-    /// The labels, one a sample, each below [`classes`](Dataset::classes).
+    /// The labels, one a sample, each below [`classes`](Dataset::classes) unless its class is listed by
+    /// [`unseen`](Dataset::unseen).
     pub fn labels(&self) -> &[u32] {
-        self.decoded.map.words(self.decoded.layout.labels.clone())
+        match &self.renumbered {
+            Some(labels) => labels,
+            None => self.decoded.map.words(self.decoded.layout.labels.clone()),
+        }
     }
 
     /// The number of classes.
@@ -107,6 +165,35 @@ impl Dataset {
         &self.class_names
     }
 
+    /// The classes of samples that none of [`class_names`](Dataset::class_names) is: class `i` of these has
+    /// the label `classes() + i`. Empty unless the set was opened with [`Unseen::List`].
+    pub fn unseen(&self) -> &[UnseenClass] {
+        &self.unseen
+    }
+
+    /// Where a sample comes from: the path of its picture within its folder, or what the path column of
+    /// its table says. `None` for sets without such names and beyond the last sample.
+    pub fn sample_name(&self, index: usize) -> Option<&str> {
+        self.decoded
+            .layout
+            .names
+            .get(self.decoded.map.bytes(), index)
+    }
+
+    /// What was left out of the set because it could not be read.
+    pub fn skipped(&self) -> Vec<Skipped> {
+        let (bytes, texts) = (self.decoded.map.bytes(), &self.decoded.layout.skipped);
+        let text = |index| texts.get(bytes, index).map(str::to_owned);
+        let pairs = (0..self.decoded.layout.form.skipped.texts).step_by(2);
+        let skipped = pairs.filter_map(|index| {
+            Some(Skipped {
+                path: text(index)?,
+                reason: text(index + 1)?,
+            })
+        });
+        skipped.collect()
+    }
+
     /// What a person calls the set: `fashion-mnist:train`, or the path of its files.
     pub fn name(&self) -> &str {
         &self.name
@@ -116,21 +203,28 @@ impl Dataset {
     /// that it goes on with the same data. Reads the whole set.
     pub fn sha256(&self) -> String {
         let layout = &self.decoded.layout;
-        let [channels, height, width] = layout.shape;
+        let [channels, height, width] = self.shape();
         let mut hash = Sha256::new();
         for number in [
-            layout.count,
+            self.len(),
             channels,
             height,
             width,
-            layout.element as usize,
+            self.element() as usize,
             self.classes(),
         ] {
             hash.update((number as u64).to_le_bytes());
         }
-        for part in [&layout.labels, &layout.samples] {
-            hash.update(&self.decoded.map.bytes()[part.clone()]);
+        if self.has_named_classes() {
+            for name in &self.class_names {
+                hash.update((name.len() as u64).to_le_bytes());
+                hash.update(name);
+            }
         }
+        for label in self.labels() {
+            hash.update(label.to_ne_bytes());
+        }
+        hash.update(&self.decoded.map.bytes()[layout.samples.clone()]);
         hex(&hash.finalize())
     }
 
@@ -162,7 +256,13 @@ impl Dataset {
                 self.element(),
                 train.element()
             )
-        } else if let Some(sample) = self.first_label_beyond(train.classes()) {
+        } else if self.has_named_classes()
+            && train.has_named_classes()
+            && self.class_names != train.class_names
+        {
+            "its classes are not numbered as those of the training set; open it with these"
+                .to_owned()
+        } else if let Some(sample) = self.first_label_beyond(train.classes() + self.unseen.len()) {
             let (label, classes) = (self.labels()[sample], train.classes());
             format!("the label of sample {sample} is {label}, but there are only {classes} classes")
         } else {
@@ -170,6 +270,11 @@ impl Dataset {
         };
         let (set, train) = (self.name.clone(), train.name.clone());
         Err(DataError::Misfit { set, train, reason })
+    }
+
+    /// Whether classes are known by their names rather than by their numbers.
+    fn has_named_classes(&self) -> bool {
+        !self.decoded.classes.is_empty()
     }
 
     fn first_label_beyond(&self, classes: usize) -> Option<usize> {

@@ -1,56 +1,60 @@
 //! The decoded cache: a set's files as the numbers that batches are gathered from.
 //!
-//! One file a set, named after the paths of the files that it was made from: a header, the labels as
-//! `u32`, then the samples as bytes or `f32` with the channels of a pixel beside each other, each part
-//! aligned to a cache line, in the machine's own byte order. All workers of a machine map it and share
-//! its pages. The header carries the identity (sizes and times) of the files and its own length; a
-//! cache that does not match, is damaged or was torn by a power failure is silently made again, since
-//! nothing in it is worth more than that.
+//! One file a set, named after what it was made from and how: the samples as bytes or `f32` with the
+//! channels of a pixel beside each other, the labels as `u32`, the names of samples and classes if there
+//! are any, and what was left out, each part aligned to a cache line, in the machine's own byte order. All
+//! workers of a machine map it and share its pages. Its last bytes carry the identity (sizes and versions)
+//! of the files and its own length; a cache that does not match, is damaged or was torn by a power failure
+//! is silently made again, since nothing in it is worth more than that.
 
 use crate::DataError;
+use crate::builder::Builder;
 use crate::convert::MOST_CLASSES;
-use crate::file::regular;
 use crate::hex::hex;
-use crate::layout::{ALIGN, Identity, Layout};
+use crate::layout::{Identity, Layout};
 use crate::mapped::Mapped;
+use crate::stamp::Stamp;
 use crate::sweep::sweep;
-use lockstep_store::{AtomicFile, CacheDir};
-use sha2::{Digest, Sha256};
+use lockstep_store::CacheDir;
 use std::fmt::Debug;
-use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
 /// How a set is made from files: what every reader of a format gives.
 pub(crate) trait Recipe: Debug {
     /// The reader's name: what it makes of a file, another may read differently.
     fn reader(&self) -> &'static str;
 
-    /// The files, in their order.
-    fn files(&self) -> Vec<&Path>;
+    /// What else decides over what is made of the files: columns, a transform.
+    fn variant(&self) -> String {
+        String::new()
+    }
+
+    /// The whole names of the files or folders that the set was asked for by.
+    fn roots(&self) -> Result<Vec<Vec<u8>>, DataError>;
+
+    /// Puts every file, in its order, on the stamp.
+    fn stamp(&self, stamp: &mut Stamp) -> Result<(), DataError>;
 
     /// The file to name when a label is beyond the classes.
     fn labels_file(&self) -> &Path;
 
-    /// The decoded form; checks what can be checked before any of it is written.
-    fn layout(&self) -> Result<Layout, DataError>;
+    /// Whether what was decoded before is still good enough.
+    fn accept(&self, decoded: &Decoded) -> Result<(), DataError> {
+        let _ = decoded;
+        Ok(())
+    }
 
-    /// Hands all labels over in pieces, as native `u32`.
-    fn labels(&self, sink: Sink<'_>) -> Result<(), DataError>;
-
-    /// Hands all samples over in pieces, as they are stored.
-    fn samples(&self, sink: Sink<'_>) -> Result<(), DataError>;
+    /// Hands the set over, sample by sample.
+    fn decode(&self, out: &mut Builder) -> Result<(), DataError>;
 }
-
-/// Takes the next piece of a decoded set.
-pub(crate) type Sink<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), DataError>;
 
 /// A decoded set: its file and where things lie in it.
 #[derive(Debug)]
 pub(crate) struct Decoded {
     pub(crate) map: Mapped,
     pub(crate) layout: Layout,
+    /// The names of the classes, if the set has them.
+    pub(crate) classes: Vec<String>,
 }
 
 /// Opens the decoded form of a set, and makes it first if need be.
@@ -58,10 +62,13 @@ pub(crate) fn open(recipe: &dyn Recipe, cache: &CacheDir) -> Result<Decoded, Dat
     let identity = identity(recipe)?;
     let path = place(recipe, cache)?;
     if let Some(decoded) = try_open(&path, identity) {
+        recipe.accept(&decoded)?;
         return Ok(decoded);
     }
     path.parent().into_iter().for_each(sweep);
-    decode(recipe, &path, identity)?;
+    let mut out = Builder::new(&path)?;
+    recipe.decode(&mut out)?;
+    out.finish(identity)?;
     try_open(&path, identity).ok_or_else(|| DataError::Io {
         action: "read back the decoded data",
         path,
@@ -72,67 +79,50 @@ pub(crate) fn open(recipe: &dyn Recipe, cache: &CacheDir) -> Result<Decoded, Dat
 fn try_open(path: &Path, identity: Identity) -> Option<Decoded> {
     let map = Mapped::open(path).ok()?;
     let layout = Layout::read(map.bytes(), identity)?;
+    let classes = layout.classes.all(map.bytes())?;
     let labels = map.words(layout.labels.clone());
     // A label decides how large a model is and where numbers are written: one look costs little.
-    let sound = labels.iter().all(|&label| label < MOST_CLASSES);
-    sound.then_some(Decoded { map, layout })
-}
-
-/// Where the decoded form of a set belongs: a name made from the whole paths of its files.
-fn place(recipe: &dyn Recipe, cache: &CacheDir) -> Result<PathBuf, DataError> {
-    let mut hash = Sha256::new();
-    for path in recipe.files() {
-        let whole = path.canonicalize().map_err(DataError::io("open", path))?;
-        hash.update((whole.as_os_str().len() as u64).to_le_bytes());
-        hash.update(whole.as_os_str().as_bytes());
-    }
-    Ok(cache.folder("decoded")?.join(hex(&hash.finalize()[..16])))
-}
-
-/// What changes when the reader or one of the files does: a hash of the files' sizes and times of
-/// modification.
-fn identity(recipe: &dyn Recipe) -> Result<Identity, DataError> {
-    let mut hash = Sha256::new();
-    hash.update(recipe.reader());
-    for path in recipe.files() {
-        let metadata = regular(path)?;
-        let modified = metadata.modified().map_err(DataError::io("open", path))?;
-        let nanoseconds = match modified.duration_since(UNIX_EPOCH) {
-            Ok(after) => after.as_nanos() as u64,
-            Err(before) => (before.duration().as_nanos() as u64).wrapping_neg(),
-        };
-        hash.update(
-            [metadata.len(), nanoseconds]
-                .map(u64::to_le_bytes)
-                .as_flattened(),
-        );
-    }
-    let words = hash.finalize();
-    let words = words.as_chunks().0;
-    Ok(std::array::from_fn(|i| u64::from_le_bytes(words[i])))
-}
-
-/// Reads the files of a set and writes its decoded form to `target`.
-fn decode(recipe: &dyn Recipe, target: &Path, identity: Identity) -> Result<(), DataError> {
-    let layout = recipe.layout()?;
-    // Not synced: the length in the header tells if it is whole.
-    let mut file = AtomicFile::create(target)?;
-    let mut write = |bytes: &[u8]| {
-        file.write_all(bytes)
-            .map_err(DataError::io("write", target))
+    let classes_or_most = match classes.len() {
+        0 => MOST_CLASSES,
+        classes => classes as u32,
     };
-    write(layout.header(identity).map(u64::to_ne_bytes).as_flattened())?;
-    recipe.labels(&mut write)?;
-    write(&[0; ALIGN][..layout.samples.start - layout.labels.end])?;
-    recipe.samples(&mut write)?;
-    Ok(file.commit_unsynced()?)
+    let sound = labels.iter().all(|&label| label < classes_or_most);
+    sound.then_some(Decoded {
+        map,
+        layout,
+        classes,
+    })
+}
+
+/// Where the decoded form of a set belongs: a name made from the whole names of its files and from what
+/// is made of them. A changed file is decoded anew in the same place.
+fn place(recipe: &dyn Recipe, cache: &CacheDir) -> Result<PathBuf, DataError> {
+    let mut stamp = Stamp::default();
+    for root in recipe.roots()? {
+        stamp.piece(&root);
+    }
+    let variant = recipe.variant();
+    if !variant.is_empty() {
+        stamp.piece(recipe.reader().as_bytes());
+        stamp.piece(variant.as_bytes());
+    }
+    Ok(cache.folder("decoded")?.join(hex(&stamp.bytes()[..16])))
+}
+
+/// What changes when the reader or one of the files does: a hash of the files' names, sizes and versions.
+fn identity(recipe: &dyn Recipe) -> Result<Identity, DataError> {
+    let mut stamp = Stamp::default();
+    stamp.piece(recipe.reader().as_bytes());
+    stamp.piece(recipe.variant().as_bytes());
+    recipe.stamp(&mut stamp)?;
+    Ok(stamp.identity())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::idx_pair::IdxPair;
-    use crate::layout::FIELDS;
+    use crate::layout::{ALIGN, FIELDS};
     use crate::testing::{Folder, gzipped, idx_bytes};
     use std::fs;
     use std::time::{Duration, SystemTime};
@@ -185,15 +175,20 @@ mod tests {
         let folder = Folder::new();
         let images = folder.idx(8, &[3], &[1, 2, 3]);
         let labels = folder.labels(&[2, 0, 1]);
-        open(&images, &labels, &folder.cache()).unwrap();
+        let labels_at = open(&images, &labels, &folder.cache())
+            .unwrap()
+            .layout
+            .labels
+            .start;
         let path = cached(&folder);
         let whole = fs::read(&path).unwrap();
         let mut other_version = whole.clone();
-        other_version[8] ^= 1;
+        let trailer = whole.len() - FIELDS * 8;
+        other_version[trailer + 8] ^= 1;
         let mut other_count = whole.clone();
-        other_count[7 * 8] = 2;
+        other_count[trailer + 7 * 8] = 2;
         let mut huge_label = whole.clone();
-        huge_label[FIELDS * 8 + 2] = 1;
+        huge_label[labels_at + 2] = 1;
         let longer = [whole.as_slice(), &[0]].concat();
         let torn = [&whole[..0], &whole[..100], &whole[..whole.len() - 1]];
         let wrong = [&*longer, &*other_version, &*other_count, &*huge_label];

@@ -1,7 +1,9 @@
 //! What can be wrong with data, with the file and the sample where it is.
 
-use crate::file::shown;
+use crate::file::{printable, shown};
+use lockstep_place::PlaceError;
 use lockstep_store::StoreError;
+use lockstep_table::TableError;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -219,6 +221,84 @@ pub enum DataError {
         /// What was found, and what would be right.
         reason: String,
     },
+    /// A place could not be read.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// A table could not be read.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// A set without a sample.
+    #[error("{place} holds no samples: {reason}")]
+    NoSamples {
+        /// The file or folder.
+        place: String,
+        /// What was looked for.
+        reason: &'static str,
+    },
+    /// More classes than any model would have.
+    #[error(
+        "{path}: `{class}` would be class number {most}, and there may be {most} at most; is this a column of labels?"
+    )]
+    TooManyClasses {
+        /// Where the sample lies.
+        path: String,
+        /// Its class.
+        class: String,
+        /// How many there may be.
+        most: u32,
+    },
+    /// A set has classes that the training set does not have.
+    #[error(
+        "{set} has {}, which the training set does not have, such as {first}",
+        unseen(classes)
+    )]
+    UnseenClasses {
+        /// The set.
+        set: String,
+        /// The classes.
+        classes: Vec<String>,
+        /// A sample of the first of them.
+        first: String,
+    },
+    /// A picture that lies in no folder of a class.
+    #[error(
+        "{folder} holds {path} itself: pictures must lie in folders within it, whose names are their classes"
+    )]
+    NoClass {
+        /// The folder of the set.
+        folder: String,
+        /// The picture.
+        path: String,
+    },
+    /// Too many pictures could not be read.
+    #[error(
+        "{bad} of the first {seen} pictures in {folder} cannot be read, of {total} in all, and max_bad = {max_bad} \
+         allows {allowed}; the first is {path}: {reason}"
+    )]
+    TooManyBad {
+        /// The folder of the set.
+        folder: String,
+        /// How many could not be read.
+        bad: usize,
+        /// How many were tried.
+        seen: usize,
+        /// How many there are.
+        total: usize,
+        /// The share that may be unreadable.
+        max_bad: f64,
+        /// How many that is.
+        allowed: usize,
+        /// The first of them.
+        path: String,
+        /// Why it could not be read.
+        reason: String,
+    },
+    /// The transform of the job cannot be used.
+    #[error("the transform cannot be used: {reason}")]
+    Transform {
+        /// What was found, and what would be right.
+        reason: String,
+    },
     /// There is no known data set, or no split, of this name.
     #[error("there is no known data set `{name}`; known are {known}")]
     Unknown {
@@ -292,4 +372,20 @@ fn listed(attempts: &[String]) -> String {
         .iter()
         .map(|attempt| format!("\n  - {attempt}"))
         .collect()
+}
+
+/// `the class husky`, `the classes husky, pug and 3 more`.
+fn unseen(classes: &[String]) -> String {
+    const LISTED: usize = 5;
+    let listed: Vec<_> = classes
+        .iter()
+        .take(LISTED)
+        .map(|class| format!("`{}`", printable(class)))
+        .collect();
+    let listed = listed.join(", ");
+    match classes.len() {
+        1 => format!("the class {listed}"),
+        count if count > LISTED => format!("the classes {listed} and {} more", count - LISTED),
+        _ => format!("the classes {listed}"),
+    }
 }

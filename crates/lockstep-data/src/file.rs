@@ -41,6 +41,11 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
+/// Text of a file for a message, as [`shown`] shows a path.
+pub(crate) fn printable(text: &str) -> Shown<'_> {
+    Shown(Path::new(text))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,6 +4,7 @@
 //! on the way if that is asked for. Its bits are the same on every machine, and those of an augmented
 //! row do not depend on the rows beside it.
 
+use crate::layout::MOST_CHANNELS;
 use crate::prefetch::prefetch;
 use crate::scale::Scale;
 use crate::{Augmenter, DataError, Dataset, Element};
@@ -16,7 +17,9 @@ const ROWS_AHEAD: usize = 4;
 /// byte counts as `x / 255`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Normaliser {
-    channels: Vec<Channel>,
+    channels: usize,
+    /// One for each channel, or one for all of them.
+    each: Vec<Channel>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,30 +44,44 @@ impl Normaliser {
             mean: of(mean, channel),
             std: of(std, channel),
         };
+        let different = mean.len().max(std.len());
         Ok(Normaliser {
-            channels: (0..channels).map(channel).collect(),
+            channels,
+            each: (0..different).map(channel).collect(),
         })
     }
 
-    /// For samples in which 1 is stored as `one`.
-    fn scale(&self, one: f64) -> Scale {
-        Scale::new(self.channels.len(), |channel| {
-            let Channel { mean, std } = self.channels[channel];
-            ((one * mean) as f32, (one * std) as f32)
+    /// For samples in which 1 is stored as `one`; `None` if they are vectors with numbers of their own for
+    /// each channel.
+    fn scale(&self, one: f64) -> Option<Scale> {
+        // Where all channels are normalised alike, a vector is as good as a line of single ones.
+        let channels = match (self.channels, self.each.len()) {
+            (channels, 1) if channels > MOST_CHANNELS => 1,
+            (channels, _) => channels,
+        };
+        (channels <= MOST_CHANNELS).then(|| {
+            Scale::new(channels, |channel| {
+                let Channel { mean, std } =
+                    self.each[if self.each.len() == 1 { 0 } else { channel }];
+                ((one * mean) as f32, (one * std) as f32)
+            })
         })
+    }
+
+    /// Normalises a vector with numbers of their own for each channel.
+    fn vector(&self, raw: &[f32], out: &mut [f32]) {
+        for ((number, value), Channel { mean, std }) in out.iter_mut().zip(raw).zip(&self.each) {
+            *number = (value - *mean as f32) / *std as f32;
+        }
     }
 
     /// Changes nothing but the scale: bytes become 0 to 1, numbers stay.
     pub fn identity(channels: usize) -> Normaliser {
-        Normaliser {
-            channels: vec![
-                Channel {
-                    mean: 0.0,
-                    std: 1.0
-                };
-                channels
-            ],
-        }
+        let each = vec![Channel {
+            mean: 0.0,
+            std: 1.0,
+        }];
+        Normaliser { channels, each }
     }
 }
 
@@ -139,9 +156,8 @@ impl Dataset {
         out: &mut [f32],
         labels: &mut [u32],
     ) {
-        let channels = &normaliser.channels;
         assert_eq!(
-            channels.len(),
+            normaliser.channels,
             self.shape()[0],
             "a normaliser for other channels"
         );
@@ -157,13 +173,18 @@ impl Dataset {
         }
         match self.element() {
             Element::U8 => {
-                let scale = normaliser.scale(255.0);
+                let scale = normaliser.scale(255.0).expect("vectors are no bytes");
                 gather_rows(self.bytes(), indices, &scale, augmented, out);
             }
-            Element::F32 => {
-                let scale = normaliser.scale(1.0);
-                gather_rows(self.floats(), indices, &scale, augmented, out);
-            }
+            Element::F32 => match normaliser.scale(1.0) {
+                Some(scale) => gather_rows(self.floats(), indices, &scale, augmented, out),
+                None => {
+                    let len = self.sample_len();
+                    for (row, &index) in out.chunks_exact_mut(len).zip(indices) {
+                        normaliser.vector(&self.floats()[index as usize * len..][..len], row);
+                    }
+                }
+            },
         }
     }
 }
@@ -265,6 +286,41 @@ mod tests {
         let mut out = [0.0; 4];
         set.gather(&[0], &normaliser, &mut out, &mut [0]);
         assert_eq!(out, [0.0, 0.0, 4.0, 0.5]);
+    }
+
+    #[test]
+    fn vectors_are_normalised_number_by_number_or_all_alike() {
+        let numbers = [-2.5f32, 0.0, 1.0, 3.25, 100.0, -0.0];
+        let (folder, set) = crate::testing::vectors(&numbers, 3);
+        let gather = |normaliser: &Normaliser| {
+            let mut out = [9.0f32; 6];
+            set.gather(&[1, 0], normaliser, &mut out, &mut [0; 2]);
+            out.map(f32::to_bits)
+        };
+        drop(folder);
+        assert_eq!(set.shape(), [3, 1, 1]);
+        let turned = [3.25f32, 100.0, -0.0, -2.5, 0.0, 1.0];
+        assert_eq!(gather(&Normaliser::identity(3)), turned.map(f32::to_bits));
+
+        let wide: Vec<f32> = (0..2 * 50).map(|i| i as f32 * 0.37 - 5.0).collect();
+        let (_folder, set) = crate::testing::vectors(&wide, 50);
+        let (mean, std): (Vec<f64>, Vec<f64>) = (0..50)
+            .map(|i| (f64::from(i) * 0.1, 1.0 + f64::from(i)))
+            .unzip();
+        for (mean, std) in [
+            (&mean[..], &std[..]),
+            (&[0.3], &std),
+            (&[0.3], &[0.7]),
+            (&[0.0], &[1.0]),
+        ] {
+            let normaliser = Normaliser::new(mean, std, 50).unwrap();
+            let mut out = vec![9.0; 100];
+            set.gather(&[0, 1], &normaliser, &mut out, &mut [0; 2]);
+            for (i, (found, raw)) in out.iter().zip(&wide).enumerate() {
+                let of = |values: &[f64]| values[if values.len() == 1 { 0 } else { i % 50 }] as f32;
+                assert_eq!(found.to_bits(), ((raw - of(mean)) / of(std)).to_bits());
+            }
+        }
     }
 
     proptest! {

@@ -4,11 +4,13 @@
 //! with channels (`[n, height, width, channels]`), which is also how they lie in the decoded cache.
 
 use crate::DataError;
+use crate::builder::Builder;
 use crate::convert::Converter;
 use crate::dataset::Element;
-use crate::decoded::{Recipe, Sink};
+use crate::decoded::Recipe;
 use crate::idx::{IdxReader, IdxType};
-use crate::layout::{Layout, MOST_CHANNELS};
+use crate::layout::MOST_CHANNELS;
+use crate::stamp::{Stamp, whole};
 use std::path::{Path, PathBuf};
 
 /// The two files of a set.
@@ -23,38 +25,36 @@ impl Recipe for IdxPair {
         "idx"
     }
 
-    fn files(&self) -> Vec<&Path> {
-        vec![&self.images, &self.labels]
+    fn roots(&self) -> Result<Vec<Vec<u8>>, DataError> {
+        Ok(vec![whole(&self.images)?, whole(&self.labels)?])
+    }
+
+    fn stamp(&self, stamp: &mut Stamp) -> Result<(), DataError> {
+        stamp.file(&self.images)?;
+        stamp.file(&self.labels)
     }
 
     fn labels_file(&self) -> &Path {
         &self.labels
     }
 
-    fn layout(&self) -> Result<Layout, DataError> {
-        layout_of(
-            &IdxReader::open(&self.images)?,
-            &IdxReader::open(&self.labels)?,
-        )
-    }
-
-    fn labels(&self, sink: Sink<'_>) -> Result<(), DataError> {
-        let reader = IdxReader::open(&self.labels)?;
-        let mut converter = Converter::new(&self.labels, reader.header().element, 1);
-        reader.for_each_block(|block| sink(converter.labels(block)?))
-    }
-
-    fn samples(&self, sink: Sink<'_>) -> Result<(), DataError> {
-        let reader = IdxReader::open(&self.images)?;
-        let header = reader.header();
-        let sample_len = header.dims[1..].iter().product();
-        let mut converter = Converter::new(&self.images, header.element, sample_len);
-        reader.for_each_block(|block| sink(converter.samples(block)?))
+    fn decode(&self, out: &mut Builder) -> Result<(), DataError> {
+        let (images, labels) = (
+            IdxReader::open(&self.images)?,
+            IdxReader::open(&self.labels)?,
+        );
+        let (element, shape) = form_of(&images, &labels)?;
+        out.begin(element, shape);
+        let mut converter = Converter::new(&self.labels, labels.header().element, 1);
+        labels.for_each_block(|block| out.labels(converter.labels(block)?))?;
+        let sample_len = shape.iter().product();
+        let mut converter = Converter::new(&self.images, images.header().element, sample_len);
+        images.for_each_block(|block| out.samples(converter.samples(block)?))
     }
 }
 
-/// The decoded form that a pair of headers asks for, if they fit each other.
-fn layout_of(images: &IdxReader, labels: &IdxReader) -> Result<Layout, DataError> {
+/// What a sample is by a pair of headers, if they fit each other.
+fn form_of(images: &IdxReader, labels: &IdxReader) -> Result<(Element, [usize; 3]), DataError> {
     let unfit = |reader: &IdxReader, role, reason: &str| DataError::Unfit {
         path: reader.path().to_owned(),
         role,
@@ -114,11 +114,17 @@ fn layout_of(images: &IdxReader, labels: &IdxReader) -> Result<Layout, DataError
     } else {
         Element::F32
     };
-    Layout::new(element, count, shape).ok_or_else(|| DataError::TooLarge {
-        path: images.path().to_owned(),
-        dims: images.header().dims.clone(),
-        stored: images.stored(),
-    })
+    let elements = shape
+        .iter()
+        .try_fold(count, |all, &dim| all.checked_mul(dim));
+    match elements.and_then(|elements| elements.checked_mul(element.size())) {
+        Some(_) => Ok((element, shape)),
+        None => Err(DataError::TooLarge {
+            path: images.path().to_owned(),
+            dims: images.header().dims.clone(),
+            stored: images.stored(),
+        }),
+    }
 }
 
 #[cfg(test)]
@@ -126,14 +132,15 @@ mod tests {
     use super::*;
     use crate::testing::Folder;
 
-    fn layout(images: PathBuf, labels: PathBuf) -> Result<Layout, DataError> {
-        IdxPair { images, labels }.layout()
+    fn shape(images: PathBuf, labels: PathBuf) -> Result<[usize; 3], DataError> {
+        let (images, labels) = (IdxReader::open(&images)?, IdxReader::open(&labels)?);
+        Ok(form_of(&images, &labels)?.1)
     }
 
     #[test]
     fn samples_may_have_up_to_three_dimensions_with_channels_last() {
         let folder = Folder::new();
-        for (dims, shape) in [
+        for (dims, expected) in [
             (&[12][..], [1, 1, 1]),
             (&[2, 6], [1, 1, 6]),
             (&[2, 3, 2], [1, 3, 2]),
@@ -141,8 +148,8 @@ mod tests {
             (&[1, 1, 3, 4], [4, 1, 3]),
         ] {
             let labels = folder.labels(&vec![0; dims[0] as usize]);
-            let layout = layout(folder.idx(8, dims, &[0; 12]), labels).unwrap();
-            assert_eq!(layout.shape, shape);
+            let found = shape(folder.idx(8, dims, &[0; 12]), labels).unwrap();
+            assert_eq!(found, expected);
         }
     }
 
@@ -150,7 +157,7 @@ mod tests {
     fn images_with_channels_first_are_refused_with_what_would_be_right() {
         let folder = Folder::new();
         let images = folder.idx(8, &[2, 3, 5, 6], &[0; 180]);
-        let error = layout(images, folder.labels(&[0, 1])).unwrap_err();
+        let error = shape(images, folder.labels(&[0, 1])).unwrap_err();
         let expected = "its images are 3 x 5 x 6; they must be height x width x channels, with 1 to 4 channels";
         assert!(error.to_string().ends_with(expected), "{error}");
     }
@@ -159,7 +166,7 @@ mod tests {
     fn files_that_do_not_fit_their_role_or_each_other_are_refused() {
         let folder = Folder::new();
         let refusal = |images: &Path, labels: &Path| {
-            layout(images.to_owned(), labels.to_owned())
+            shape(images.to_owned(), labels.to_owned())
                 .unwrap_err()
                 .to_string()
         };

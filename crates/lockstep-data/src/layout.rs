@@ -1,7 +1,8 @@
-//! The form of a decoded file: a header, the labels, then the samples.
+//! The form of a decoded file: the samples, the labels, three tables of texts, then a trailer.
 //!
-//! The header says all of it, so a file that is torn, damaged, of another version or made from other
-//! files is told from a good one by its first bytes and its length.
+//! The trailer says all of it, so a file that is torn, damaged, of another version or made from other
+//! files is told from a good one by its last bytes and its length. It comes last because how many
+//! samples there are may only be known when all have been decoded.
 
 use crate::dataset::Element;
 use std::ops::Range;
@@ -9,84 +10,167 @@ use std::ops::Range;
 /// "lockstep" as a number; read in another byte order it is another number.
 const MAGIC: u64 = 0x6c6f_636b_7374_6570;
 /// Changes whenever the format or the meaning of a decoded file does. 2: channels are innermost.
-const VERSION: u64 = 2;
+/// 3: the samples come first, and there are names, classes and what was left out.
+const VERSION: u64 = 3;
 /// Parts begin at multiples of this.
 pub(crate) const ALIGN: usize = 64;
-/// Numbers of a header.
-pub(crate) const FIELDS: usize = 16;
-/// Numbers of a pixel: grey or depth, two of anything, colours, colours with transparency.
+/// Numbers of a trailer.
+pub(crate) const FIELDS: usize = 24;
+/// Numbers of a pixel: grey or depth, two of anything, colours, colours with transparency. Vectors, which
+/// are one pixel of many channels, may have more.
 pub(crate) const MOST_CHANNELS: usize = 4;
 
 /// What tells whether a decoded file was made from the files as they are now.
 pub(crate) type Identity = [u64; 4];
 
-/// The form of a decoded file.
+/// What a decoded file holds, in numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub(crate) struct Form {
     pub(crate) element: Element,
     pub(crate) count: usize,
     /// Channels, height, width. In the file, the channels of a pixel lie beside each other.
     pub(crate) shape: [usize; 3],
-    pub(crate) labels: Range<usize>,
+    pub(crate) names: Extent,
+    pub(crate) classes: Extent,
+    /// Path and reason in turn.
+    pub(crate) skipped: Extent,
+}
+
+/// The size of a table of texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Extent {
+    pub(crate) texts: usize,
+    /// Bytes of all of them.
+    pub(crate) bytes: usize,
+}
+
+/// Where the parts of a decoded file lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(crate) form: Form,
     pub(crate) samples: Range<usize>,
+    pub(crate) labels: Range<usize>,
+    pub(crate) names: Texts,
+    pub(crate) classes: Texts,
+    pub(crate) skipped: Texts,
+    trailer: Range<usize>,
+}
+
+/// Where a table of texts lies: where each ends, then their bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Texts {
+    pub(crate) ends: Range<usize>,
+    pub(crate) bytes: Range<usize>,
 }
 
 impl Layout {
-    /// The form for `count` samples of `shape`; `None` if it exceeds the address space.
-    pub(crate) fn new(element: Element, count: usize, shape: [usize; 3]) -> Option<Layout> {
-        let elements = shape
+    /// Where the parts of a file of this form lie; `None` if it exceeds the address space.
+    pub(crate) fn new(form: Form) -> Option<Layout> {
+        let elements = form
+            .shape
             .iter()
-            .try_fold(count, |all, &dim| all.checked_mul(dim))?;
-        let labels_at = FIELDS * 8;
-        let labels_end = labels_at.checked_add(count.checked_mul(4)?)?;
-        let samples_at = labels_end.checked_next_multiple_of(ALIGN)?;
-        let samples_end = samples_at.checked_add(elements.checked_mul(element.size())?)?;
-        let (labels, samples) = (labels_at..labels_end, samples_at..samples_end);
+            .try_fold(form.count, |all, &dim| all.checked_mul(dim))?;
+        let mut end = 0usize;
+        let mut part = |items: usize, size: usize| {
+            let begin = end.checked_next_multiple_of(ALIGN)?;
+            end = begin.checked_add(items.checked_mul(size)?)?;
+            Some(begin..end)
+        };
+        let samples = part(elements, form.element.size())?;
+        let labels = part(form.count, 4)?;
+        let mut texts = |extent: Extent| {
+            Some(Texts {
+                ends: part(extent.texts, 8)?,
+                bytes: part(extent.bytes, 1)?,
+            })
+        };
         Some(Layout {
-            element,
-            count,
-            shape,
-            labels,
             samples,
+            labels,
+            names: texts(form.names)?,
+            classes: texts(form.classes)?,
+            skipped: texts(form.skipped)?,
+            trailer: part(FIELDS, 8)?,
+            form,
         })
     }
 
-    pub(crate) fn header(&self, identity: Identity) -> [u64; FIELDS] {
-        let [a, b, c, d] = identity;
-        let [channels, height, width] = self.shape.map(|dim| dim as u64);
-        let (count, end) = (self.count as u64, self.samples.end as u64);
-        let element = self.element as u64;
-        [
-            MAGIC, VERSION, a, b, c, d, element, count, channels, height, width, end, 0, 0, 0, 0,
-        ]
-    }
-
-    /// The form of the file `bytes`, if it is whole and was made from the files of `identity`.
-    pub(crate) fn read(bytes: &[u8], identity: Identity) -> Option<Layout> {
-        let fields = bytes.get(..FIELDS * 8)?.as_chunks().0;
-        let fields: [u64; FIELDS] = std::array::from_fn(|i| u64::from_ne_bytes(fields[i]));
-        let [
-            _,
-            _,
-            _,
-            _,
-            _,
-            _,
+    pub(crate) fn trailer(&self, identity: Identity) -> [u64; FIELDS] {
+        let Form {
             element,
+            count,
+            shape: [channels, height, width],
+            names,
+            classes,
+            skipped,
+        } = self.form;
+        let numbers = [
             count,
             channels,
             height,
             width,
-            ..,
-        ] = fields;
-        let element = Element::ALL
-            .into_iter()
-            .find(|known| *known as u64 == element)?;
-        let shape = [channels, height, width].map(|dim| dim as usize);
-        let layout = Layout::new(element, count as usize, shape)?;
-        let fits = (1..=MOST_CHANNELS).contains(&shape[0])
-            && layout.header(identity) == fields
-            && layout.samples.end == bytes.len();
+            names.texts,
+            names.bytes,
+            classes.texts,
+            classes.bytes,
+            skipped.texts,
+            skipped.bytes,
+            self.trailer.end,
+        ];
+        let mut fields = [0; FIELDS];
+        fields[..2].copy_from_slice(&[MAGIC, VERSION]);
+        fields[2..6].copy_from_slice(&identity);
+        fields[6] = element as u64;
+        fields[7..18].copy_from_slice(&numbers.map(|number| number as u64));
+        fields
+    }
+
+    /// The layout of the file `bytes`, if it is whole and was made from the files of `identity`.
+    pub(crate) fn read(bytes: &[u8], identity: Identity) -> Option<Layout> {
+        let at = bytes.len().checked_sub(FIELDS * 8)?;
+        let fields = bytes[at..].as_chunks().0;
+        let fields: [u64; FIELDS] = std::array::from_fn(|i| u64::from_ne_bytes(fields[i]));
+        let number = |i: usize| fields[i] as usize;
+        let extent = |i| Extent {
+            texts: number(i),
+            bytes: number(i + 1),
+        };
+        let layout = Layout::new(Form {
+            element: Element::ALL
+                .into_iter()
+                .find(|known| *known as u64 == fields[6])?,
+            count: number(7),
+            shape: [number(8), number(9), number(10)],
+            names: extent(11),
+            classes: extent(13),
+            skipped: extent(15),
+        })?;
+        let [channels, height, width] = layout.form.shape;
+        let pixels = channels <= MOST_CHANNELS || (height, width) == (1, 1);
+        let fits = channels > 0
+            && pixels
+            && layout.form.count > 0
+            && layout.trailer(identity) == fields
+            && layout.trailer.end == bytes.len();
         fits.then_some(layout)
+    }
+}
+
+impl Texts {
+    /// Text `index` of the table in the file `bytes`; `None` if there is none or it is damaged.
+    pub(crate) fn get<'a>(&self, bytes: &'a [u8], index: usize) -> Option<&'a str> {
+        let ends = bytes.get(self.ends.clone())?.as_chunks().0;
+        let end = |index: usize| Some(u64::from_ne_bytes(*ends.get(index)?) as usize);
+        let begin = index.checked_sub(1).map_or(Some(0), end)?;
+        let text = bytes.get(self.bytes.clone())?.get(begin..end(index)?)?;
+        std::str::from_utf8(text).ok()
+    }
+
+    /// All texts, if none is damaged.
+    pub(crate) fn all(&self, bytes: &[u8]) -> Option<Vec<String>> {
+        let texts = 0..self.ends.len() / 8;
+        texts
+            .map(|i| self.get(bytes, i).map(str::to_owned))
+            .collect()
     }
 }

@@ -1,9 +1,9 @@
 //! What a model learns from: files in, batches out.
 //!
-//! A [`Dataset`] is opened from a [`Source`]: a pair of [IDX files](idx), the binary files of CIFAR, or
-//! a [known] set that is brought from its public place when it is missing. What is read from files is decoded once into a
-//! cache that every worker of a machine maps and shares, so opening it again costs nothing and takes
-//! no memory of its own. Which samples a step sees is a function of the seed and the epoch alone
+//! A [`Dataset`] is opened from a [`Source`]: a pair of [IDX files](idx), the binary files of CIFAR, tables
+//! in Parquet or CSV, a folder of [`Pictures`], or a [known] set that is brought from its public place when it
+//! is missing. What is read from files is decoded once, streaming, into a cache that every worker of a
+//! machine maps and shares, so opening it again costs nothing and takes no memory of its own. Which samples a step sees is a function of the seed and the epoch alone
 //! ([`EpochOrder`], [`lane_rows`]); [`Dataset::gather`] turns them into the rows of a batch, with the
 //! same bits on every machine. Training may see each image a little differently in every step
 //! ([`Augmenter`]), which is a function of the seed, the step and the sample.
@@ -11,8 +11,10 @@
 //! Images are rows of pixels, line by line, the channels of a pixel beside each other.
 
 mod augment;
+mod builder;
 mod cifar;
 mod cifar_folder;
+mod classes;
 mod convert;
 mod dataset;
 mod decoded;
@@ -26,18 +28,24 @@ pub mod known;
 mod layout;
 mod mapped;
 mod order;
+mod pictures;
 mod prefetch;
 mod scale;
 mod source;
+mod stamp;
 mod sweep;
+mod table;
 #[cfg(test)]
 mod testing;
 mod unpacked;
 
 pub use augment::{Augment, Augmenter};
 pub use cifar_folder::CifarSplit;
-pub use dataset::{Dataset, Element};
+pub use classes::{Unseen, UnseenClass};
+pub use dataset::{Dataset, Element, Skipped};
 pub use error::DataError;
 pub use gather::Normaliser;
+pub use lockstep_table::Columns;
 pub use order::{EpochOrder, lane_rows, split};
+pub use pictures::Pictures;
 pub use source::Source;

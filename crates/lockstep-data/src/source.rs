@@ -7,11 +7,15 @@ use crate::decoded::Recipe;
 use crate::file::{regular, shown};
 use crate::idx_pair::IdxPair;
 use crate::known::{self, Content};
+use crate::pictures::{PictureSet, Pictures};
+use crate::table::Table;
+use lockstep_place::Place;
 use lockstep_store::CacheDir;
+use lockstep_table::{Columns, Format};
 use std::path::{Path, PathBuf};
 
 /// Where a data set comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Source {
     /// A pair of IDX files, plain or gzipped.
     Idx {
@@ -38,6 +42,29 @@ pub enum Source {
         /// The files.
         files: Vec<PathBuf>,
     },
+    /// A Parquet file, or all of those below a folder, sorted by their paths.
+    Parquet {
+        /// The file or folder.
+        place: Place,
+        /// Which columns mean what; the labels are in `label` unless another column is named.
+        columns: Columns,
+        /// Bytes that reading may take.
+        memory: u64,
+    },
+    /// A CSV file, or all of those below a folder, sorted by their paths. The first line of each names the
+    /// columns.
+    Csv {
+        /// The file or folder.
+        place: Place,
+        /// What stands between two values.
+        delimiter: u8,
+        /// As for Parquet.
+        columns: Columns,
+        /// Bytes that reading may take.
+        memory: u64,
+    },
+    /// A folder of pictures, whose classes are the folders in it.
+    Pictures(Pictures),
     /// A data set that is brought from its public place when it is missing.
     Known {
         /// Its name, such as `fashion-mnist`.
@@ -114,6 +141,25 @@ impl Source {
                     class_names: Some(numbered(kind)),
                 })
             }
+            Source::Parquet {
+                place,
+                columns,
+                memory,
+            } => table(place, Format::Parquet, columns, *memory),
+            Source::Csv {
+                place,
+                delimiter,
+                columns,
+                memory,
+            } => {
+                let delimiter = *delimiter;
+                table(place, Format::Csv { delimiter }, columns, *memory)
+            }
+            Source::Pictures(pictures) => Ok(Files {
+                name: pictures.folder.to_string(),
+                recipe: Box::new(PictureSet::find(pictures)?),
+                class_names: None,
+            }),
             Source::Known { name, split } => {
                 let (set, part) = known::find_split(name, split)?;
                 let folder = known::get(name, cache, progress)?;
@@ -134,6 +180,19 @@ impl Source {
             }
         }
     }
+}
+
+fn table(
+    place: &Place,
+    format: Format,
+    columns: &Columns,
+    memory: u64,
+) -> Result<Files, DataError> {
+    Ok(Files {
+        name: place.to_string(),
+        recipe: Box::new(Table::find(place, format, columns, memory)?),
+        class_names: None,
+    })
 }
 
 /// The classes of a set that does not name them.

@@ -1,7 +1,8 @@
 //! Files for tests.
 
-use crate::{DataError, Dataset, Source};
+use crate::{Columns, DataError, Dataset, Source};
 use flate2::{Compression, write::GzEncoder};
+use lockstep_place::{Access, Place};
 use lockstep_store::CacheDir;
 use std::cell::Cell;
 use std::fs;
@@ -76,4 +77,49 @@ impl Folder {
     pub(crate) fn dataset(&self, images: &Path, labels: &Path) -> Dataset {
         self.open(images, labels).unwrap()
     }
+}
+
+/// A set of vectors of `width` numbers, by way of a CSV file.
+pub(crate) fn vectors(numbers: &[f32], width: usize) -> (Folder, Dataset) {
+    let folder = Folder::new();
+    let names: Vec<_> = (0..width).map(|i| format!("x{i}")).collect();
+    let mut text = format!("{},label\n", names.join(","));
+    for row in numbers.chunks(width) {
+        let cells: Vec<_> = row.iter().map(f32::to_string).collect();
+        text += &format!("{},a\n", cells.join(","));
+    }
+    let file = folder.file(text.as_bytes());
+    let source = Source::Csv {
+        place: place(&file),
+        delimiter: b',',
+        columns: Columns::default(),
+        memory: 1 << 20,
+    };
+    let set = Dataset::open(&source, &folder.cache()).unwrap();
+    (folder, set)
+}
+
+/// A local path as a place.
+pub(crate) fn place(path: &Path) -> Place {
+    Place::parse(path.to_str().unwrap(), &Access::default()).unwrap()
+}
+
+/// A BMP of one colour.
+pub(crate) fn bmp(width: u32, height: u32, [red, green, blue]: [u8; 3]) -> Vec<u8> {
+    let row = (3 * width).next_multiple_of(4) as usize;
+    let pixels = row * height as usize;
+    let mut bytes = b"BM".to_vec();
+    for number in [54 + pixels as u32, 0, 54, 40, width, height] {
+        bytes.extend(number.to_le_bytes());
+    }
+    bytes.extend([1, 0, 24, 0]);
+    bytes.extend([0; 24]);
+    for _ in 0..height {
+        let begin = bytes.len();
+        for _ in 0..width {
+            bytes.extend([blue, green, red]);
+        }
+        bytes.resize(begin + row, 0);
+    }
+    bytes
 }

@@ -53,7 +53,7 @@ pub(crate) struct Buffers {
 }
 
 /// Buffers that a large picture left behind are given back beyond this many bytes: 16 MiB hold 5.6 megapixels.
-const KEEP: usize = 16 << 20;
+pub(crate) const KEEP: usize = 16 << 20;
 
 impl Buffers {
     /// Decodes a picture into [`Buffers::pixels`], and says its width and height.

@@ -38,6 +38,7 @@ mod header;
 mod limits;
 mod normalise;
 mod orientation;
+mod resample;
 mod transform;
 mod transformer;
 mod view;

@@ -96,9 +96,11 @@ impl Transform {
     /// The most bytes that a [`crate::Transformer`] takes for a picture with this header, the file's own bytes not.
     pub fn memory(&self, header: &Header) -> u64 {
         let [height, width] = self.output().unwrap_or_default().map(u64::from);
-        // The resampler's rows between its two passes, and the pixels that come out, in bytes and perhaps cut.
+        // The rows between the two directions of resampling, and what comes out: in bytes and perhaps cut.
         let rows = u64::from(header.upright().1);
-        header.memory() + 3 * (width * rows + 2 * width * height) + WEIGHTS * (width + height)
+        header.memory()
+            + 3 * (width * rows + 2 * width * height)
+            + WEIGHTS * (width + height + rows)
     }
 }
 

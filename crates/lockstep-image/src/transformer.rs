@@ -3,13 +3,10 @@
 //! Only what is kept is resampled: the resampler is given the part of the picture that the crop will show, and reads
 //! the pixels around it where its filter reaches beyond, so cutting first and cutting last are the same.
 
-use fast_image_resize::images::{TypedImage, TypedImageRef};
-use fast_image_resize::pixels::U8x3;
-use fast_image_resize::{FilterType, ResizeAlg, ResizeOptions, Resizer};
-
 use crate::decode::{Buffers, grown};
+use crate::resample::{Area, Pixels, Resampler};
 use crate::view::{Overlap, place};
-use crate::{Filter, ImageError, Limits, Normalise, Normaliser, Transform, View};
+use crate::{ImageError, Limits, Normalise, Normaliser, Transform, View};
 
 /// Does a [`Transform`] to picture after picture.
 #[derive(Debug)]
@@ -19,7 +16,7 @@ pub struct Transformer {
     /// Width and height of what comes out.
     size: (u32, u32),
     buffers: Buffers,
-    resizer: Resizer,
+    resampler: Resampler,
     /// The part of the output that a smaller picture fills.
     part: Vec<u8>,
     /// The output in bytes, before it is normalised.
@@ -39,7 +36,7 @@ impl Transformer {
             limits,
             size: (width, height),
             buffers: Buffers::default(),
-            resizer: Resizer::new(),
+            resampler: Resampler::new(transform.filter),
             part: Vec::new(),
             pixels: Vec::new(),
             normaliser: None,
@@ -81,6 +78,7 @@ impl Transformer {
             .decode(bytes, &self.limits)
             .map(|size| self.resample(size, view, out));
         self.buffers.trim();
+        self.resampler.trim();
         decoded.map(|()| view.mirror(out, self.size.0))
     }
 
@@ -137,81 +135,21 @@ impl Transformer {
     fn resample(&mut self, decoded: (u32, u32), view: &View, out: &mut [u8]) {
         let resized = self.transform.resized(decoded);
         let shown = Overlap::new(resized, self.size, view.offset(resized, self.size));
-        let options = options(self.transform.filter, decoded, resized, &shown);
-        let pixels = self.buffers.pixels(decoded);
+        let source = Pixels {
+            rgb: self.buffers.pixels(decoded),
+            size: decoded,
+        };
+        let area = Area::new(decoded, resized, &shown);
         if shown.size == self.size {
-            resize(
-                &mut self.resizer,
-                pixels,
-                decoded,
-                out,
-                shown.size,
-                &options,
-            );
+            self.resampler.resample(source, &area, out, shown.size);
             return;
         }
         let row = shown.size.0 as usize * 3;
         let part = grown(&mut self.part, row * shown.size.1 as usize);
-        resize(
-            &mut self.resizer,
-            pixels,
-            decoded,
-            part,
-            shown.size,
-            &options,
-        );
+        self.resampler.resample(source, &area, part, shown.size);
         out.fill(0);
         for (number, part) in part.chunks_exact(row).enumerate() {
             out[place(self.size.0, shown.target, number)..][..row].copy_from_slice(part);
         }
     }
-}
-
-/// The resampler's settings for the part of a picture of `decoded` size that is shown once it is `resized`.
-fn options(
-    filter: Filter,
-    decoded: (u32, u32),
-    resized: (u32, u32),
-    shown: &Overlap,
-) -> ResizeOptions {
-    let algorithm = match filter {
-        Filter::Bilinear => ResizeAlg::Convolution(FilterType::Bilinear),
-        Filter::Bicubic => ResizeAlg::Convolution(FilterType::CatmullRom),
-        Filter::Lanczos => ResizeAlg::Convolution(FilterType::Lanczos3),
-        Filter::Nearest => ResizeAlg::Nearest,
-    };
-    let (left, width) = span(decoded.0, resized.0, shown.source.0, shown.size.0);
-    let (top, height) = span(decoded.1, resized.1, shown.source.1, shown.size.1);
-    ResizeOptions::new()
-        .resize_alg(algorithm)
-        .crop(left, top, width, height)
-        .use_alpha(false)
-}
-
-/// Start and length before resizing of what `start` and `length` are after it.
-fn span(decoded: u32, resized: u32, start: u32, length: u32) -> (f64, f64) {
-    let scale = f64::from(decoded) / f64::from(resized);
-    let from = f64::from(start) * scale;
-    // Rounding must not reach beyond the picture.
-    (
-        from,
-        (f64::from(length) * scale).min(f64::from(decoded) - from),
-    )
-}
-
-fn resize(
-    resizer: &mut Resizer,
-    pixels: &[u8],
-    (width, height): (u32, u32),
-    out: &mut [u8],
-    (columns, rows): (u32, u32),
-    options: &ResizeOptions,
-) {
-    let from = TypedImageRef::<U8x3>::from_buffer(width, height, pixels)
-        .expect("as many bytes as pixels ask for");
-    let mut to = TypedImage::<U8x3>::from_buffer(columns, rows, out)
-        .expect("as many bytes as pixels ask for");
-    resizer
-        .resize_typed(&from, &mut to, options)
-        .expect("a part inside of the picture");
 }

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
+#[cfg(feature = "cloud")]
 use std::time::Duration;
 
 /// How to reach the places of one store. All keys have defaults that fit a public cloud.
@@ -94,11 +95,13 @@ impl Access {
     }
 
     /// The end of an operation's time.
+    #[cfg(feature = "cloud")]
     pub(crate) fn timeout(&self) -> Duration {
         Duration::from_secs(self.timeout_s.into())
     }
 
     /// The longest silence.
+    #[cfg(feature = "cloud")]
     pub(crate) fn stall(&self) -> Duration {
         Duration::from_secs(self.stall_s.into()).min(self.timeout())
     }

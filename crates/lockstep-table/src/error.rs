@@ -25,6 +25,12 @@ pub enum TableError {
         /// The kind, such as `.parquet`.
         kind: &'static str,
     },
+    /// The file was replaced while it was read.
+    #[error("{place} changed while it was read: read it again when its writer is done")]
+    Changed {
+        /// The file.
+        place: String,
+    },
     /// The file is something else.
     #[error("{file} is not a Parquet file: {reason}")]
     NotParquet {

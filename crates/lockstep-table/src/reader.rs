@@ -32,7 +32,7 @@ pub struct TableReader {
     format: Format,
     columns: Columns,
     memory: u64,
-    open: Option<Opened>,
+    open: Option<(Opened, TableFile)>,
     /// The width of the rows, once one was seen, and the file that it was seen in.
     width: Option<(usize, String)>,
 }
@@ -89,11 +89,11 @@ impl TableReader {
     /// file, the column and the row. After an error the reader is of no use.
     pub fn next_batch(&mut self) -> Result<Option<Batch>, TableError> {
         loop {
-            let Some(opened) = &mut self.open else {
+            let Some((opened, file)) = &mut self.open else {
                 let Some(file) = self.files.pop_front() else {
                     return Ok(None);
                 };
-                self.open = Some(self.open_file(&file)?);
+                self.open = Some((self.open_file(&file)?, file));
                 continue;
             };
             let (batch, name) = match opened {
@@ -101,6 +101,15 @@ impl TableReader {
                 Opened::Csv(file) => (file.next_batch()?, file.name()),
             };
             let Some(batch) = batch else {
+                // It was read piece by piece: they must all have been pieces of one version.
+                if file
+                    .place
+                    .entry()?
+                    .is_none_or(|now| now.version != file.version)
+                {
+                    let place = file.place.to_string();
+                    return Err(TableError::Changed { place });
+                }
                 self.open = None;
                 continue;
             };

@@ -7,7 +7,7 @@ use std::fs;
 use tempfile::TempDir;
 
 /// A folder with these files.
-pub fn folder(files: &[(&str, Vec<u8>)]) -> TempDir {
+pub(crate) fn folder(files: &[(&str, Vec<u8>)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, bytes) in files {
         fs::write(folder.path().join(name), bytes).unwrap();
@@ -16,12 +16,12 @@ pub fn folder(files: &[(&str, Vec<u8>)]) -> TempDir {
 }
 
 /// The folder as a place.
-pub fn place(folder: &TempDir) -> Place {
+pub(crate) fn place(folder: &TempDir) -> Place {
     Place::parse(folder.path().to_str().unwrap(), &Access::default()).unwrap()
 }
 
 /// Columns by their names.
-pub fn columns(features: &[&str], label: Option<&str>, path: Option<&str>) -> Columns {
+pub(crate) fn columns(features: &[&str], label: Option<&str>, path: Option<&str>) -> Columns {
     Columns {
         features: features.iter().map(|&name| name.to_owned()).collect(),
         label: label.map(str::to_owned),
@@ -30,7 +30,7 @@ pub fn columns(features: &[&str], label: Option<&str>, path: Option<&str>) -> Co
 }
 
 /// All rows as one batch.
-pub fn all(reader: TableReader) -> Result<Batch, TableError> {
+pub(crate) fn all(reader: TableReader) -> Result<Batch, TableError> {
     let mut all = Batch::default();
     for batch in reader {
         let batch = batch?;
@@ -48,6 +48,6 @@ pub fn all(reader: TableReader) -> Result<Batch, TableError> {
 }
 
 /// Rows in all batches.
-pub fn rows(batches: &[Batch]) -> usize {
+pub(crate) fn rows(batches: &[Batch]) -> usize {
     batches.iter().map(|batch| batch.rows).sum()
 }

@@ -1,0 +1,266 @@
+//! Making a decoded file, sample by sample.
+//!
+//! Samples go straight to the file. Labels and texts, which come after all samples, are kept in unnamed
+//! files meanwhile: however many there are, making a set takes no more memory than a few buffers.
+
+use crate::DataError;
+use crate::classes::ClassTable;
+use crate::dataset::Element;
+use crate::layout::{ALIGN, Extent, Form, Identity, Layout};
+use lockstep_store::AtomicFile;
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+/// Bytes that are copied at once.
+const BLOCK: usize = 64 << 10;
+
+/// A decoded file that is being made.
+#[derive(Debug)]
+pub(crate) struct Builder {
+    file: AtomicFile,
+    target: PathBuf,
+    form: Option<(Element, [usize; 3])>,
+    /// Bytes written to the file.
+    written: usize,
+    labels: Spill,
+    classes: ClassTable,
+    names: SpilledTexts,
+    skipped: SpilledTexts,
+}
+
+impl Builder {
+    /// Begins the file `target`, whose folder exists.
+    pub(crate) fn new(target: &Path) -> Result<Builder, DataError> {
+        let folder = target.parent().unwrap_or(Path::new("."));
+        let texts = || {
+            Ok::<_, DataError>(SpilledTexts {
+                ends: Spill::new(folder)?,
+                bytes: Spill::new(folder)?,
+            })
+        };
+        Ok(Builder {
+            // Not synced: the trailer tells if it is whole.
+            file: AtomicFile::create(target)?,
+            target: target.to_owned(),
+            form: None,
+            written: 0,
+            labels: Spill::new(folder)?,
+            classes: ClassTable::default(),
+            names: texts()?,
+            skipped: texts()?,
+        })
+    }
+
+    /// Says what a sample is. Comes before the first of them.
+    pub(crate) fn begin(&mut self, element: Element, shape: [usize; 3]) {
+        self.form = Some((element, shape));
+    }
+
+    /// Takes the next piece of the samples, as they are stored.
+    pub(crate) fn samples(&mut self, bytes: &[u8]) -> Result<(), DataError> {
+        self.written += bytes.len();
+        let written = self.file.write_all(bytes);
+        written.map_err(DataError::io("write", &self.target))
+    }
+
+    /// Takes the next labels, as native `u32`, of a set whose classes are numbers.
+    pub(crate) fn labels(&mut self, bytes: &[u8]) -> Result<(), DataError> {
+        let written = self.labels.write(bytes);
+        written.map_err(DataError::io("write", &self.target))
+    }
+
+    /// Takes the label of the next sample, in a set whose classes have names. `path` says where the
+    /// sample lies, for the error that there are too many classes.
+    pub(crate) fn class(
+        &mut self,
+        class: &str,
+        path: &dyn Fn() -> String,
+    ) -> Result<(), DataError> {
+        let label = self.classes.label(class, path)?;
+        self.labels(&label.to_ne_bytes())
+    }
+
+    /// Takes the name of the next sample. All samples have one, or none.
+    pub(crate) fn name(&mut self, name: &str) -> Result<(), DataError> {
+        let written = self.names.push(name);
+        written.map_err(DataError::io("write", &self.target))
+    }
+
+    /// Notes that `path` was left out, and why.
+    pub(crate) fn skip(&mut self, path: &str, reason: &str) -> Result<(), DataError> {
+        let written = self
+            .skipped
+            .push(path)
+            .and_then(|()| self.skipped.push(reason));
+        written.map_err(DataError::io("write", &self.target))
+    }
+
+    /// Writes what comes after the samples and gives the file its name.
+    ///
+    /// # Panics
+    /// When there are not as many labels, and names if there are any, as samples, or none at all.
+    pub(crate) fn finish(mut self, identity: Identity) -> Result<(), DataError> {
+        let (element, shape) = self.form.expect("a set has begun");
+        let sample = shape.iter().product::<usize>() * element.size();
+        let count = self.labels.length / 4;
+        assert!(
+            count > 0 && self.written == count * sample,
+            "one label a sample"
+        );
+        let names = self.names.extent();
+        assert!(
+            names.texts == 0 || names.texts == count,
+            "one name a sample"
+        );
+        let (classes, places) = std::mem::take(&mut self.classes).sorted();
+        let class_bytes = classes.iter().map(String::len).sum();
+        let layout = Layout::new(Form {
+            element,
+            count,
+            shape,
+            names,
+            classes: Extent {
+                texts: classes.len(),
+                bytes: class_bytes,
+            },
+            skipped: self.skipped.extent(),
+        });
+        // What is on the disk fits into the address space.
+        let layout = layout.expect("a file that was written");
+        let target = self.target.clone();
+        let failed = DataError::io("write", &target);
+        self.rest(&layout, &classes, &places, identity)
+            .map_err(failed)?;
+        Ok(self.file.commit_unsynced()?)
+    }
+
+    fn rest(
+        &mut self,
+        layout: &Layout,
+        classes: &[String],
+        places: &[u32],
+        identity: Identity,
+    ) -> io::Result<()> {
+        let mut out = Aligned {
+            file: BufWriter::with_capacity(BLOCK, &mut self.file),
+            at: self.written,
+        };
+        out.align()?;
+        self.labels.replay(|block| {
+            if places.is_empty() {
+                return out.write(block);
+            }
+            for label in block.as_chunks().0 {
+                let place = places[u32::from_ne_bytes(*label) as usize];
+                out.write(&place.to_ne_bytes())?;
+            }
+            Ok(())
+        })?;
+        self.names.replay(&mut out)?;
+        out.align()?;
+        let mut end = 0;
+        for class in classes {
+            end += class.len() as u64;
+            out.write(&end.to_ne_bytes())?;
+        }
+        out.align()?;
+        classes
+            .iter()
+            .try_for_each(|class| out.write(class.as_bytes()))?;
+        self.skipped.replay(&mut out)?;
+        out.align()?;
+        out.write(
+            layout
+                .trailer(identity)
+                .map(u64::to_ne_bytes)
+                .as_flattened(),
+        )?;
+        out.file.flush()
+    }
+}
+
+/// A file whose parts are aligned.
+struct Aligned<'a> {
+    file: BufWriter<&'a mut AtomicFile>,
+    at: usize,
+}
+
+impl Aligned<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.at += bytes.len();
+        self.file.write_all(bytes)
+    }
+
+    fn align(&mut self) -> io::Result<()> {
+        self.write(&[0; ALIGN][..self.at.next_multiple_of(ALIGN) - self.at])
+    }
+}
+
+/// Texts in the form of a table, set aside.
+#[derive(Debug)]
+struct SpilledTexts {
+    ends: Spill,
+    bytes: Spill,
+}
+
+impl SpilledTexts {
+    fn push(&mut self, text: &str) -> io::Result<()> {
+        self.bytes.write(text.as_bytes())?;
+        let end = self.bytes.length as u64;
+        self.ends.write(&end.to_ne_bytes())
+    }
+
+    fn extent(&self) -> Extent {
+        Extent {
+            texts: self.ends.length / 8,
+            bytes: self.bytes.length,
+        }
+    }
+
+    fn replay(&mut self, out: &mut Aligned<'_>) -> io::Result<()> {
+        for part in [&mut self.ends, &mut self.bytes] {
+            out.align()?;
+            part.replay(|block| out.write(block))?;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that are set aside on the disk, in a file without a name.
+#[derive(Debug)]
+struct Spill {
+    file: BufWriter<File>,
+    length: usize,
+}
+
+impl Spill {
+    fn new(folder: &Path) -> Result<Spill, DataError> {
+        let file = tempfile::tempfile_in(folder).map_err(DataError::io("write", folder))?;
+        Ok(Spill {
+            file: BufWriter::new(file),
+            length: 0,
+        })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.length += bytes.len();
+        self.file.write_all(bytes)
+    }
+
+    /// Hands all bytes on, in blocks of whole words.
+    fn replay(&mut self, mut sink: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        self.file.flush()?;
+        let file = self.file.get_mut();
+        file.rewind()?;
+        let mut block = vec![0; BLOCK];
+        let mut left = self.length;
+        while left > 0 {
+            let part = left.min(BLOCK);
+            file.read_exact(&mut block[..part])?;
+            sink(&block[..part])?;
+            left -= part;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,272 @@
+//! A set as a table: Parquet or CSV, one sample a row.
+//!
+//! A sample is a vector: one pixel of as many channels as it has numbers, which is what layers that take
+//! vectors expect. The table is streamed, so it may be larger than memory; only its decoded form, which
+//! is mapped, is as large as the set.
+
+use crate::DataError;
+use crate::builder::Builder;
+use crate::dataset::Element;
+use crate::decoded::Recipe;
+use crate::stamp::{Stamp, whole_place};
+use lockstep_place::Place;
+use lockstep_table::{Columns, Format, TableFile, TableReader, find_files};
+use std::path::Path;
+
+/// The column of the labels unless another is named.
+const LABEL: &str = "label";
+
+/// The files of a table and what is read from them.
+#[derive(Debug)]
+pub(crate) struct Table {
+    place: Place,
+    files: Vec<TableFile>,
+    format: Format,
+    columns: Columns,
+    /// Bytes that reading may take.
+    memory: u64,
+}
+
+impl Table {
+    /// Finds the files at `place`.
+    pub(crate) fn find(
+        place: &Place,
+        format: Format,
+        columns: &Columns,
+        memory: u64,
+    ) -> Result<Table, DataError> {
+        let label = columns.label.clone().unwrap_or_else(|| LABEL.to_owned());
+        Ok(Table {
+            files: find_files(place, format)?,
+            place: place.clone(),
+            format,
+            columns: Columns {
+                label: Some(label),
+                ..columns.clone()
+            },
+            memory,
+        })
+    }
+}
+
+impl Recipe for Table {
+    fn reader(&self) -> &'static str {
+        match self.format {
+            Format::Parquet => "parquet",
+            Format::Csv { .. } => "csv",
+        }
+    }
+
+    fn variant(&self) -> String {
+        format!("{:?} {:?}", self.format, self.columns)
+    }
+
+    fn roots(&self) -> Result<Vec<Vec<u8>>, DataError> {
+        Ok(vec![whole_place(&self.place)?])
+    }
+
+    fn stamp(&self, stamp: &mut Stamp) -> Result<(), DataError> {
+        for file in &self.files {
+            stamp.entry(&file.place.to_string(), file.size, &file.version);
+        }
+        Ok(())
+    }
+
+    fn labels_file(&self) -> &Path {
+        self.place.local().unwrap_or(Path::new(""))
+    }
+
+    fn decode(&self, out: &mut Builder) -> Result<(), DataError> {
+        let files = self.files.clone();
+        let mut reader = TableReader::of_files(files, self.format, &self.columns, self.memory);
+        let mut bytes = Vec::new();
+        let mut rows = 0;
+        while let Some(batch) = reader.next_batch()? {
+            if rows == 0 {
+                out.begin(Element::F32, [batch.width, 1, 1]);
+            }
+            rows += batch.rows;
+            for numbers in batch.features.chunks(batch.width) {
+                bytes.clear();
+                bytes.extend(numbers.iter().flat_map(|number| number.to_ne_bytes()));
+                out.samples(&bytes)?;
+            }
+            for class in batch.labels.iter().flatten() {
+                out.class(class, &|| self.place.to_string())?;
+            }
+            for path in batch.paths.iter().flatten() {
+                out.name(path)?;
+            }
+        }
+        if rows == 0 {
+            return Err(DataError::NoSamples {
+                place: self.place.to_string(),
+                reason: "the table has no rows",
+            });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Folder, place};
+    use crate::{Dataset, Normaliser, Source};
+    use lockstep_table::{Part, write_part};
+    use std::fs;
+    use std::path::PathBuf;
+
+    fn parquet(path: &Path) -> Source {
+        Source::Parquet {
+            place: place(path),
+            columns: Columns {
+                path: Some("path".into()),
+                ..Columns::default()
+            },
+            memory: 1 << 20,
+        }
+    }
+
+    fn csv(path: &Path) -> Source {
+        Source::Csv {
+            place: place(path),
+            delimiter: b',',
+            columns: Columns::default(),
+            memory: 1 << 20,
+        }
+    }
+
+    /// A part with these labels, whose vectors are the number of the row three times.
+    fn part(folder: &Folder, name: &str, labels: &[&str]) -> PathBuf {
+        let paths: Vec<_> = (0..labels.len())
+            .map(|row| format!("{name}/{row}"))
+            .collect();
+        let labels: Vec<_> = labels.iter().map(|&label| Some(label.to_owned())).collect();
+        let embeddings: Vec<_> = (0..labels.len()).flat_map(|row| [row as f32; 3]).collect();
+        let part = Part {
+            paths: &paths,
+            labels: &labels,
+            width: 3,
+            embeddings: &embeddings,
+        };
+        let path = folder.path().join("parts").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, write_part(&part, &[]).unwrap()).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_folder_of_parts_is_one_set_of_vectors() {
+        let folder = Folder::new();
+        part(&folder, "part-1.parquet", &["pug", "mops"]);
+        part(&folder, "part-0.parquet", &["pug", "husky", "pug"]);
+        for _ in 0..2 {
+            let set =
+                Dataset::open(&parquet(&folder.path().join("parts")), &folder.cache()).unwrap();
+            assert_eq!((set.len(), set.shape()), (5, [3, 1, 1]));
+            assert_eq!(set.class_names(), ["husky", "mops", "pug"]);
+            assert_eq!(set.labels(), [2, 0, 2, 2, 1]);
+            assert_eq!(set.sample_name(3), Some("part-1.parquet/0"));
+            let mut out = [9.0; 6];
+            set.gather(&[4, 2], &Normaliser::identity(3), &mut out, &mut [0; 2]);
+            assert_eq!(out, [1.0, 1.0, 1.0, 2.0, 2.0, 2.0]);
+        }
+    }
+
+    #[test]
+    fn a_part_that_is_added_or_replaced_is_seen() {
+        let folder = Folder::new();
+        let open =
+            || Dataset::open(&parquet(&folder.path().join("parts")), &folder.cache()).unwrap();
+        part(&folder, "0.parquet", &["a"]);
+        assert_eq!(open().len(), 1);
+        part(&folder, "1.parquet", &["b"]);
+        assert_eq!(open().class_names(), ["a", "b"]);
+        part(&folder, "0.parquet", &["c", "c"]);
+        assert_eq!(open().class_names(), ["b", "c"]);
+    }
+
+    #[test]
+    fn numbers_as_labels_are_classes_by_their_value() {
+        let folder = Folder::new();
+        let labels = |text: &str| {
+            let set = Dataset::open(&csv(&folder.file(text.as_bytes())), &folder.cache()).unwrap();
+            (set.labels().to_vec(), set.class_names().to_vec())
+        };
+        let rows = |labels: &[i32]| {
+            labels.iter().fold("x,label\n".to_owned(), |text, label| {
+                text + &format!("1,{label}\n")
+            })
+        };
+        let (numbers, names) = labels(&rows(&[10, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9]));
+        assert_eq!(numbers, [10, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(names[10], "10");
+        let (numbers, names) = labels(&rows(&[30, -1, 4]));
+        assert_eq!(
+            (numbers, names),
+            (vec![2, 0, 1], ["-1", "4", "30"].map(String::from).into())
+        );
+    }
+
+    #[test]
+    fn different_columns_of_a_table_are_different_sets() {
+        let folder = Folder::new();
+        let place = place(&folder.file(b"a,b,label\n1,2,x\n3,4,y\n"));
+        let open = |features: &[&str]| {
+            let columns = Columns {
+                features: features.iter().map(|&name| name.into()).collect(),
+                ..Columns::default()
+            };
+            let source = Source::Csv {
+                place: place.clone(),
+                delimiter: b',',
+                columns,
+                memory: 1 << 20,
+            };
+            Dataset::open(&source, &folder.cache()).unwrap()
+        };
+        let (a, both) = (open(&["a"]), open(&["b", "a"]));
+        assert_eq!(
+            (a.floats(), both.floats()),
+            (&[1.0, 3.0][..], &[2.0, 1.0, 4.0, 3.0][..])
+        );
+        assert_eq!(open(&["a"]).shape(), [1, 1, 1]);
+        assert_eq!(
+            fs::read_dir(folder.path().join("cache/decoded"))
+                .unwrap()
+                .count(),
+            2
+        );
+    }
+
+    #[test]
+    fn a_table_that_is_refused_is_named_and_leaves_nothing_in_the_cache() {
+        let folder = Folder::new();
+        for (text, expected) in [
+            ("a,label\n", "holds no samples: the table has no rows"),
+            ("a,label\n1,x\nb,x\n", "line 3: the column `a` holds `b`"),
+            ("a,b\n1,2\n", "has no column `label`"),
+        ] {
+            let file = folder.file(text.as_bytes());
+            let error = Dataset::open(&csv(&file), &folder.cache())
+                .unwrap_err()
+                .to_string();
+            assert!(error.starts_with(file.to_str().unwrap()), "{error}");
+            assert!(error.contains(expected), "{error}");
+        }
+        assert_eq!(
+            fs::read_dir(folder.path().join("cache/decoded"))
+                .unwrap()
+                .count(),
+            0
+        );
+        let missing = Dataset::open(&parquet(&folder.path().join("nope")), &folder.cache());
+        assert!(
+            missing
+                .unwrap_err()
+                .to_string()
+                .ends_with("nope does not exist")
+        );
+    }
+}
