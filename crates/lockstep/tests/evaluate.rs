@@ -4,6 +4,8 @@
 mod common;
 
 use common::{Place, idx, read_json, send};
+use lockstep_place::{Access, Place as Location};
+use lockstep_table::{Columns, Format, TableReader};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -166,6 +168,45 @@ fn predictions_come_in_the_order_of_the_data_and_are_those_that_were_measured() 
 }
 
 #[test]
+fn parquet_and_json_lines_say_the_same() {
+    let place = Place::new();
+    let (run, _) = train(&place, &["--epochs", "1"]);
+    let files = ["said.jsonl", "said.parquet"].map(|name| place.path(name));
+    for file in &files {
+        let ran = place.run(&["predict", text(&run), "--out", text(file)]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    }
+    let columns = Columns {
+        features: ["probability", "row"].map(str::to_owned).into(),
+        label: Some("predicted".to_owned()),
+        path: Some("path".to_owned()),
+    };
+    let table = Location::parse(text(&files[1]), &Access::default()).unwrap();
+    let mut table = TableReader::open(&table, Format::Parquet, &columns, 1 << 20).unwrap();
+    let batch = table.next_batch().unwrap().unwrap();
+    let lines = rows(&files[0]);
+    assert_eq!((batch.rows, lines.len()), (203, 203));
+    let (classes, paths) = (batch.labels.unwrap(), batch.paths.unwrap());
+    for (row, line) in lines.iter().enumerate() {
+        let numbers = &batch.features[2 * row..2 * row + 2];
+        assert_eq!(line["probability"], json!(numbers[0]), "{line}");
+        assert_eq!(line["row"], json!(numbers[1] as u64), "{line}");
+        assert_eq!(line["predicted"], json!(classes[row]), "{line}");
+        assert_eq!(paths[row], row.to_string());
+        assert!(line["path"].is_null(), "{line}");
+    }
+    let out = place.path("all.parquet");
+    let ran = place.run(&[
+        "predict",
+        text(&run),
+        "--out",
+        text(&out),
+        "--probabilities",
+    ]);
+    assert_eq!((ran.code, out.exists()), (Some(1), false), "{}", ran.stderr);
+}
+
+#[test]
 fn classes_that_the_model_does_not_know_are_named_and_counted_and_in_no_other_number() {
     let place = Place::new();
     let (run, _) = train(&place, &[]);
@@ -270,7 +311,7 @@ fn what_cannot_be_measured_is_refused_with_the_reason_and_writes_nothing() {
     let out = place.path("out.csv");
     let error = refused(&["predict", text(&run), "--out", text(&out)]);
     assert!(
-        error.contains("must end in .jsonl") && !out.exists(),
+        error.contains("must end in .parquet or .jsonl") && !out.exists(),
         "{error}"
     );
     let wide = place.path("wide-images");

@@ -2,7 +2,7 @@
 
 use crate::args::ModelArgs;
 use crate::signals;
-use crate::view::summary;
+use crate::view::{count, summary};
 use anyhow::{Context, bail};
 use lockstep_data::Dataset;
 use lockstep_engine::StopFlag;
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// The folder that run names are looked for in.
 const STORE: &str = "runs";
-/// How often it is said how far the embedding is.
+/// How often it is said how far the work is.
 const TELL_EVERY: Duration = Duration::from_secs(5);
 
 /// A trained model and the set that it is to look at.
@@ -95,7 +95,16 @@ impl Inference {
             Event::Warning { message } => eprintln!("warning: {message}"),
             _ => (),
         };
-        infer(request, &self.set, &mut events, each)
+        let mut last = Instant::now();
+        let mut each = |block: Block| {
+            if last.elapsed() > TELL_EVERY {
+                last = Instant::now();
+                let done = count((block.first + block.predictions.len()) as u64);
+                eprintln!("{done} of {} samples", count(self.set.len() as u64));
+            }
+            each(block)
+        };
+        infer(request, &self.set, &mut events, &mut each)
     }
 }
 

@@ -126,13 +126,6 @@ fn all_details(result: &RunResult, options: &Options) -> Vec<(String, String)> {
                 scores.precision, scores.recall, scores.f1, evaluation.top5
             ),
         );
-        if evaluation.unseen_samples > 0 {
-            let unseen = words::plural(evaluation.unseen_samples as usize, "sample");
-            tell(
-                "not measured",
-                format!("{unseen} of classes that were not trained on"),
-            );
-        }
     }
     if let Some(hash) = &result.weights_sha256 {
         tell("sha256", hash.clone());
@@ -177,6 +170,7 @@ pub(crate) fn from_here(path: &Path) -> String {
 mod tests {
     use super::super::tests::{options, result};
     use super::*;
+    use lockstep_measure::{Scores, Summary};
 
     #[test]
     fn the_headline_says_how_it_ended_and_what_came_out() {
@@ -190,6 +184,33 @@ mod tests {
         };
         assert!(headline(&best).ends_with("(best epoch 7)"));
         assert!(headline(&result(Status::Interrupted)).starts_with("interrupted after"));
+    }
+
+    #[test]
+    fn what_the_test_set_says_is_told_with_the_details() {
+        let scores = Scores {
+            precision: 0.81,
+            recall: 0.82,
+            f1: 0.83,
+        };
+        let evaluated = RunResult {
+            evaluation: Some(Summary {
+                samples: 100,
+                loss: Some(0.4),
+                accuracy: 0.8123,
+                top5: 0.99,
+                macro_average: scores,
+                weighted_average: scores,
+                unseen_samples: 0,
+            }),
+            ..result(Status::Succeeded)
+        };
+        let details = details(&evaluated, &options());
+        let test = details.iter().find(|(name, _)| name == "test set");
+        assert_eq!(
+            test.unwrap().1,
+            "precision 0.8100, recall 0.8200, F1 0.8300 (macro), top-5 0.9900"
+        );
     }
 
     #[test]
