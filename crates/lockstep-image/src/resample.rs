@@ -230,7 +230,7 @@ mod tests {
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
             // Every other picture is of extremes only, so that filters overshoot.
-            if seed % 2 == 0 {
+            if seed.is_multiple_of(2) {
                 (state >> 56) as u8
             } else {
                 ((state >> 63) as u8).wrapping_neg()
