@@ -1,9 +1,7 @@
 //! Azure's blobs, against Azurite, the emulator that Microsoft keeps.
 
-mod support;
-
 use lockstep_place::{Access, Place, PlaceError, Variables};
-use support::Server;
+use lockstep_testkit::Server;
 
 /// The account and the key that every Azurite has; both are public.
 const ACCOUNT: &str = "devstoreaccount1";

@@ -2,10 +2,8 @@
 //!
 //! This checks names, pages, ranges and errors. Google's signatures are not checked by it.
 
-mod support;
-
 use lockstep_place::{Access, Place, PlaceError, Variables};
-use support::Server;
+use lockstep_testkit::Server;
 
 #[test]
 fn objects_are_written_read_listed_and_deleted() {

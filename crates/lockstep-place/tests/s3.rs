@@ -3,11 +3,11 @@
 mod support;
 
 use lockstep_place::{Access, Place, PlaceError, Variables};
+use lockstep_testkit::Server;
 use std::process::Command;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
-use support::Server;
-use support::proxy::{Fault, Proxy, answer};
+use support::{Fault, Proxy, answer};
 
 /// Anyone may do anything here.
 static OPEN: LazyLock<Server> = LazyLock::new(|| Server::moto(&[]).quiet());

@@ -3,7 +3,7 @@
 mod support;
 
 use lockstep_place::{Access, Place, PlaceError, Variables};
-use support::proxy::{Fault, Proxy, answer};
+use support::{Fault, Proxy, answer};
 
 /// No server lies behind: every answer is planned.
 const NOWHERE: &str = "127.0.0.1:1";

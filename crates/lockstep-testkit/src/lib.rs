@@ -1,8 +1,12 @@
-//! What tests need of the outside: Python packages, kept in the cache folder.
+//! What tests need of the outside: Python packages and servers, kept in the cache folder.
 //!
 //! Tests hold this program against others: pyarrow, scikit-learn, an S3 server. Those are installed once, into
 //! a folder that git ignores, under a lock, since many tests run at a time. A machine without Python fails such a
 //! test; it is not passed over in silence.
+
+mod server;
+
+pub use server::Server;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -74,7 +78,7 @@ pub fn cache() -> PathBuf {
 }
 
 /// Makes a folder, unless it was made before, whole and from the same words.
-fn once(folder: &Path, words: &str, make: impl FnOnce(&Path)) {
+pub(crate) fn once(folder: &Path, words: &str, make: impl FnOnce(&Path)) {
     fs::create_dir_all(folder.parent().expect("a folder in the cache")).expect("a cache folder");
     let beside = |extension: &str| {
         let mut name = folder.as_os_str().to_owned();

@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::bitmap::bitmap;
 use common::{Place, Ran, Running};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -45,30 +46,6 @@ workers = 2
 [run]
 store = "runs"
 "#;
-
-/// A bitmap of so many pixels, in stripes and a colour that its class and number decide.
-fn bitmap(width: u32, height: u32, class: u32, number: u32) -> Vec<u8> {
-    let row = (width * 3).next_multiple_of(4);
-    let size = 54 + row * height;
-    let mut bytes = b"BM".to_vec();
-    for word in [size, 0, 54, 40, width, height] {
-        bytes.extend(word.to_le_bytes());
-    }
-    bytes.extend([1, 0, 24, 0]);
-    for word in [0, row * height, 2835, 2835, 0, 0] {
-        bytes.extend(word.to_le_bytes());
-    }
-    for y in 0..height {
-        let start = bytes.len();
-        for x in 0..width {
-            let stripe = if class == 0 { x } else { y } / (3 + number % 3) % 2;
-            let light = (stripe * 150 + number * 7 % 100) as u8;
-            bytes.extend([light, light / 2, 200 - light / 2]);
-        }
-        bytes.resize(start + row as usize, 0);
-    }
-    bytes
-}
 
 /// With 2 classes of pictures: 34 to train on, 12 to test on.
 fn place() -> Place {

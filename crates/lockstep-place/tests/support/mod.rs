@@ -1,206 +1,196 @@
-//! Real servers for the tests, brought from the registries once and kept in the cache folder.
-//!
-//! A server that cannot be brought or started fails the test with what was missing: none is skipped.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+//! A way to a server on which things go wrong, each at the connection that it is planned for.
 
-pub(crate) mod proxy;
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
-use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
-
-const MOTO: &str = "5.2.5";
-const AZURITE: &str = "3.37.0";
-const AZURITE_SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/azurite.js");
-
-/// A server in a process of its own, which ends with this one at the latest.
-pub(crate) struct Server {
-    child: Child,
-    /// The server ends when this does.
-    stdin: Option<ChildStdin>,
-    /// What it said of itself.
-    pub(crate) said: BTreeMap<String, String>,
+/// What happens to one connection.
+pub(crate) enum Fault {
+    /// Nothing.
+    None,
+    /// The answer ends after so many bytes.
+    CutAnswer(usize),
+    /// The same, and something is done before the client sees the end.
+    CutAnswerThen(usize, Box<dyn FnOnce() + Send>),
+    /// The request ends after so many bytes.
+    CutRequest(usize),
+    /// The answer comes in pieces of so many bytes, with a pause after each.
+    Drip(usize, Duration),
+    /// Nothing comes after so many bytes of the answer, and the connection stays.
+    Hang(usize),
+    /// The server is not asked: this is the answer.
+    Say(Vec<u8>),
 }
 
-impl Server {
-    /// S3, STS and IAM by moto; `arguments` are those of `s3_server.py`.
-    pub(crate) fn moto(arguments: &[&str]) -> Server {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/s3_server.py");
-        let mut command = Command::new(python_with_moto());
-        command.arg(script).args(arguments);
-        // Those of the machine must not reach the server's own clients.
-        for name in [
-            "AWS_PROFILE",
-            "AWS_ENDPOINT_URL",
-            "AWS_SESSION_TOKEN",
-            "HTTP_PROXY",
-            "http_proxy",
-        ] {
-            command.env_remove(name);
-        }
-        let mut server = Server::start(command);
-        let mut line = String::new();
-        server.read_line(&mut line);
-        server.said = serde_json::from_str(&line).unwrap_or_else(|_| {
-            panic!(
-                "moto did not start; it said {line:?} and {}",
-                server.last_words()
-            )
+/// Listens in front of a server.
+pub(crate) struct Proxy {
+    address: String,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    upstream: String,
+    plan: Mutex<VecDeque<Fault>>,
+    /// What is done when the plan is at its end.
+    after: Mutex<Box<dyn FnMut() -> Fault + Send>>,
+    connections: AtomicUsize,
+    /// The first lines and headers of the requests that were not passed on.
+    heads: Mutex<Vec<String>>,
+}
+
+impl Proxy {
+    /// In front of `upstream` (`host:port`): the faults of `plan`, one a connection, and then none.
+    pub(crate) fn new(upstream: &str, plan: impl IntoIterator<Item = Fault>) -> Proxy {
+        Proxy::forever(upstream, plan, || Fault::None)
+    }
+
+    /// The same, with `after` for every connection after the plan.
+    pub(crate) fn forever(
+        upstream: &str,
+        plan: impl IntoIterator<Item = Fault>,
+        after: impl FnMut() -> Fault + Send + 'static,
+    ) -> Proxy {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let shared = Arc::new(Shared {
+            upstream: upstream.into(),
+            plan: Mutex::new(plan.into_iter().collect()),
+            after: Mutex::new(Box::new(after)),
+            connections: AtomicUsize::new(0),
+            heads: Mutex::default(),
         });
-        server
-    }
-
-    /// Azure's blobs by Azurite, in `folder`.
-    pub(crate) fn azurite(folder: &Path) -> Server {
-        let mut command = Command::new("node");
-        command.arg(AZURITE_SCRIPT);
-        command
-            .arg(azurite())
-            .args(["--blobHost", "127.0.0.1", "--blobPort", "0", "--silent"]);
-        command
-            .args(["--skipApiVersionCheck", "--disableTelemetry", "--location"])
-            .arg(folder);
-        let mut server = Server::start(command);
-        // It says: "Azurite Blob service successfully listens on http://127.0.0.1:40123"
-        let mut line = String::new();
-        while !line.contains(" on http://") {
-            line.clear();
-            if server.read_line(&mut line) == 0 {
-                panic!("Azurite did not start: {}", server.last_words());
+        let listening = shared.clone();
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                listening.connections.fetch_add(1, Ordering::SeqCst);
+                let fault = listening.plan.lock().unwrap().pop_front();
+                let fault = fault.unwrap_or_else(|| listening.after.lock().unwrap()());
+                let serving = listening.clone();
+                thread::spawn(move || serve(client, &serving, fault));
             }
-        }
-        let address = line.split_whitespace().last().unwrap().to_owned();
-        server.said.insert("endpoint".into(), address);
-        server
-    }
-
-    /// Makes a container of Azurite.
-    pub(crate) fn make_container(&self, account: &str, key: &str, name: &str) {
-        let mut node = Command::new("node");
-        node.args([
-            AZURITE_SCRIPT,
-            "container",
-            self.endpoint(),
-            account,
-            key,
-            name,
-        ]);
-        run(&mut node);
-    }
-
-    fn start(mut command: Command) -> Server {
-        let pipes = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut child = pipes
-            .spawn()
-            .unwrap_or_else(|error| panic!("{command:?} did not start: {error}"));
-        let stdin = child.stdin.take();
-        Server {
-            child,
-            stdin,
-            said: BTreeMap::new(),
-        }
-    }
-
-    fn read_line(&mut self, line: &mut String) -> usize {
-        BufReader::with_capacity(1, self.child.stdout.as_mut().unwrap())
-            .read_line(line)
-            .unwrap()
-    }
-
-    fn last_words(&mut self) -> String {
-        drop(self.stdin.take());
-        let _ = self.child.kill();
-        let mut words = String::new();
-        let _ = self.child.stderr.take().unwrap().read_to_string(&mut words);
-        words
+        });
+        Proxy { address, shared }
     }
 
     /// Its address: `http://127.0.0.1:40123`.
-    pub(crate) fn endpoint(&self) -> &str {
-        &self.said["endpoint"]
+    pub(crate) fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
     }
 
-    /// Its address without the scheme.
-    pub(crate) fn address(&self) -> &str {
-        self.endpoint().split_once("://").unwrap().1
+    /// The first lines and headers of the requests that it answered itself.
+    pub(crate) fn heads(&self) -> Vec<String> {
+        self.shared.heads.lock().unwrap().clone()
     }
 
-    /// Lets it write on without anyone reading, so that it never waits for this process.
-    pub(crate) fn quiet(mut self) -> Server {
-        let mut stderr = self.child.stderr.take().unwrap();
-        std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
-        let mut stdout = self.child.stdout.take().unwrap();
-        std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
-        self
+    /// How often it was connected to.
+    pub(crate) fn connections(&self) -> usize {
+        self.shared.connections.load(Ordering::SeqCst)
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        drop(self.stdin.take());
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+/// Serves one connection. Whatever goes wrong ends it, which is what the peers are tested for.
+fn serve(mut client: TcpStream, shared: &Shared, fault: Fault) {
+    if let Fault::Say(answer) = fault {
+        let head = read_head(&mut client);
+        shared.heads.lock().unwrap().push(head);
+        let _ = client.write_all(&answer);
+        let _ = client.shutdown(Shutdown::Write);
+        // Closing with unread bytes would reset the connection and take the answer with it.
+        let _ = client.set_read_timeout(Some(Duration::from_millis(200)));
+        let _ = client.read(&mut [0; 65536]);
+        return;
     }
-}
-
-/// A Python that has moto, made once.
-fn python_with_moto() -> PathBuf {
-    let home = brought(&format!("moto-{MOTO}"), |home| {
-        run(Command::new("python3").args(["-m", "venv"]).arg(home));
-        let mut pip = Command::new(home.join("bin/python"));
-        pip.args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-        ]);
-        run(pip.args([&format!("moto[s3]=={MOTO}"), "flask", "flask-cors"]));
-    });
-    home.join("bin/python")
-}
-
-/// Azurite's program for node, brought once.
-fn azurite() -> PathBuf {
-    let home = brought(&format!("azurite-{AZURITE}"), |home| {
-        fs::create_dir_all(home).unwrap();
-        let mut npm = Command::new("npm");
-        npm.args(["install", "--no-audit", "--no-fund", "--silent", "--prefix"])
-            .arg(home);
-        run(npm.arg(format!("azurite@{AZURITE}")));
-    });
-    home.join("node_modules/azurite/dist/src/blob/main.js")
-}
-
-/// A folder of the cache that `bring` fills, once for all tests and runs.
-fn brought(name: &str, bring: impl FnOnce(&Path)) -> PathBuf {
-    let cache = match std::env::var_os("LOCKSTEP_CACHE") {
-        Some(cache) => PathBuf::from(cache),
-        None => Path::new(env!("CARGO_TARGET_TMPDIR")).join("../.cache"),
+    let Ok(server) = TcpStream::connect(&shared.upstream) else {
+        return;
     };
-    let servers = cache.join("servers");
-    fs::create_dir_all(&servers).unwrap();
-    let home = servers.join(name);
-    let lock = File::create(servers.join(format!("{name}.lock"))).unwrap();
-    lock.lock().unwrap();
-    let complete = servers.join(format!("{name}.complete"));
-    if !complete.exists() {
-        let _ = fs::remove_dir_all(&home);
-        bring(&home);
-        fs::write(complete, "").unwrap();
+    let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+    let limit = match fault {
+        Fault::CutRequest(limit) => limit,
+        _ => usize::MAX,
+    };
+    let up = thread::spawn(move || {
+        let whole = copy(&mut from, &mut to, limit, usize::MAX, Duration::ZERO);
+        if !whole {
+            let _ = to.shutdown(Shutdown::Both);
+            let _ = from.shutdown(Shutdown::Both);
+        }
+    });
+    let mut server = server;
+    match fault {
+        Fault::CutAnswer(limit) => {
+            copy(&mut server, &mut client, limit, usize::MAX, Duration::ZERO);
+        }
+        Fault::CutAnswerThen(limit, then) => {
+            copy(&mut server, &mut client, limit, usize::MAX, Duration::ZERO);
+            then();
+        }
+        Fault::Drip(piece, pause) => {
+            copy(&mut server, &mut client, usize::MAX, piece, pause);
+        }
+        Fault::Hang(limit) => {
+            copy(&mut server, &mut client, limit, usize::MAX, Duration::ZERO);
+            thread::sleep(Duration::from_secs(60));
+        }
+        _ => {
+            copy(
+                &mut server,
+                &mut client,
+                usize::MAX,
+                usize::MAX,
+                Duration::ZERO,
+            );
+        }
     }
-    home
+    let _ = client.shutdown(Shutdown::Both);
+    let _ = server.shutdown(Shutdown::Both);
+    let _ = up.join();
 }
 
-fn run(command: &mut Command) {
-    let done = command.output();
-    let done =
-        done.unwrap_or_else(|error| panic!("this test needs {:?}: {error}", command.get_program()));
-    let words = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success(), "{command:?} failed: {words}");
+/// Copies up to `limit` bytes in pieces; whether it came to the end before the limit.
+fn copy(
+    from: &mut TcpStream,
+    to: &mut TcpStream,
+    limit: usize,
+    piece: usize,
+    pause: Duration,
+) -> bool {
+    let mut buffer = vec![0; piece.min(16 * 1024)];
+    let mut left = limit;
+    while left > 0 {
+        let room = buffer.len().min(left);
+        match from.read(&mut buffer[..room]) {
+            Ok(0) | Err(_) => return true,
+            Ok(got) => {
+                if to.write_all(&buffer[..got]).is_err() {
+                    return true;
+                }
+                left -= got;
+            }
+        }
+        thread::sleep(pause);
+    }
+    false
+}
+
+/// Reads a request up to its empty line.
+fn read_head(client: &mut TcpStream) -> String {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") && matches!(client.read(&mut byte), Ok(1)) {
+        head.push(byte[0]);
+    }
+    String::from_utf8(head).unwrap()
+}
+
+/// An answer with a status line, headers and a body.
+pub(crate) fn answer(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+    let length = body.len();
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n{headers}\r\n"
+    );
+    [head.as_bytes(), body].concat()
 }

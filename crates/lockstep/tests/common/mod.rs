@@ -2,6 +2,7 @@
 //! of its own.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub(crate) mod bitmap;
 pub(crate) mod cifar;
 pub(crate) mod idx;
 pub(crate) mod resnet18;
