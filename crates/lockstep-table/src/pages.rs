@@ -1,9 +1,9 @@
 //! The pages of a file's columns, checked before they are decoded.
 //!
 //! A page of a column that may be null or is a list begins with its *levels*, which say where values are
-//! missing and where lists begin. The decoder takes their lengths on trust, and that of values whose bytes
-//! are split into streams, and would panic over a damaged page. So these are measured here, once a page;
-//! all else is checked by the decoder itself.
+//! missing and where lists begin. The decoder takes their lengths on trust, that of values whose bytes are
+//! split into streams, and references to half-precision numbers of a dictionary, and would panic over a
+//! damaged page. So these are measured here, once a page; all else is checked by the decoder itself.
 
 use crate::input::Input;
 use parquet::arrow::arrow_reader::RowGroups;
@@ -72,6 +72,8 @@ impl Iterator for Column {
                     Type::INT64 | Type::DOUBLE => 8,
                     _ => u64::try_from(about.type_length()).unwrap_or(0),
                 },
+                fixed: about.physical_type() == Type::FIXED_LEN_BYTE_ARRAY,
+                dictionary: None,
             };
             Box::new(checked) as Box<dyn PageReader>
         }))
@@ -88,6 +90,10 @@ struct CheckedPages {
     definition: i16,
     /// Bytes of a value, if all have the same.
     value: u64,
+    /// Whether values are strings of that many bytes.
+    fixed: bool,
+    /// Bytes of the page that others refer to, once it was seen.
+    dictionary: Option<u64>,
 }
 
 impl Iterator for CheckedPages {
@@ -102,7 +108,8 @@ impl PageReader for CheckedPages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         let page = self.pages.get_next_page()?;
         if page.as_ref().is_some_and(|page| self.check(page).is_none()) {
-            let reason = "a page is shorter than it says";
+            let reason =
+                "a page is shorter than it says, or refers to what is not in its dictionary";
             return Err(ParquetError::General(reason.to_owned()));
         }
         Ok(page)
@@ -131,20 +138,37 @@ impl PageReader for CheckedPages {
 
 impl CheckedPages {
     /// Measures a page; `None` if it is damaged.
-    fn check(&self, page: &Page) -> Option<()> {
+    fn check(&mut self, page: &Page) -> Option<()> {
         let (values, encoding) = match page {
-            Page::DictionaryPage { .. } => return Some(()),
+            Page::DictionaryPage { buf, .. } => {
+                self.dictionary = Some(buf.len() as u64);
+                return Some(());
+            }
             Page::DataPage { encoding, .. } => (self.first_version(page)?, encoding),
             Page::DataPageV2 { encoding, .. } => (self.second_version(page)?, encoding),
         };
-        let needed = match encoding {
-            Encoding::BYTE_STREAM_SPLIT => values.count.checked_mul(self.value)?,
-            _ => 0,
-        };
-        (needed <= values.bytes).then_some(())
+        match encoding {
+            Encoding::BYTE_STREAM_SPLIT => {
+                let needed = values.count.checked_mul(self.value)?;
+                (needed <= values.bytes.len() as u64).then_some(())
+            }
+            Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY => {
+                let dictionary = self.dictionary?;
+                if !self.fixed {
+                    return Some(());
+                }
+                let (&bits, places) = values.bytes.split_first()?;
+                let mut known = true;
+                walk(places, u64::from(bits), values.count, |place, _| {
+                    known &= place < dictionary / self.value.max(1);
+                })?;
+                known.then_some(())
+            }
+            _ => Some(()),
+        }
     }
 
-    fn first_version(&self, page: &Page) -> Option<Values> {
+    fn first_version<'a>(&self, page: &'a Page) -> Option<Values<'a>> {
         let Page::DataPage {
             buf,
             num_values,
@@ -181,11 +205,10 @@ impl CheckedPages {
             };
             rest = rest.get(length..)?;
         }
-        let bytes = rest.len() as u64;
-        Some(Values { count, bytes })
+        Some(Values { count, bytes: rest })
     }
 
-    fn second_version(&self, page: &Page) -> Option<Values> {
+    fn second_version<'a>(&self, page: &'a Page) -> Option<Values<'a>> {
         let Page::DataPageV2 {
             buf,
             num_values,
@@ -208,16 +231,15 @@ impl CheckedPages {
                 count = runs(data, most, levels)?;
             }
         }
-        let bytes = rest.len() as u64;
-        Some(Values { count, bytes })
+        Some(Values { count, bytes: rest })
     }
 }
 
 /// The values of a page.
-struct Values {
+struct Values<'a> {
     /// How many there are, those that are null not counted.
     count: u64,
-    bytes: u64,
+    bytes: &'a [u8],
 }
 
 /// Bits of a level.
@@ -225,12 +247,19 @@ fn bits(most: i16) -> u32 {
     i16::BITS - most.leading_zeros()
 }
 
-/// Checks that `data` holds `levels` levels of at most `most`, as runs of one level and runs of packed ones;
-/// counts those that are `most`.
-fn runs(mut data: &[u8], most: i16, levels: u64) -> Option<u64> {
-    let bits = u64::from(bits(most));
-    let mut left = levels;
+/// Checks that `data` holds so many levels; counts those that are `most`.
+fn runs(data: &[u8], most: i16, levels: u64) -> Option<u64> {
     let mut full = 0;
+    walk(data, u64::from(bits(most)), levels, |level, run| {
+        full += if level == most as u64 { run } else { 0 };
+    })?;
+    Some(full)
+}
+
+/// Goes through `count` numbers of `bits` bits, which are stored as runs of one number and runs of packed
+/// ones: each with how often it comes. `None` if they are not all there.
+fn walk(mut data: &[u8], bits: u64, count: u64, mut visit: impl FnMut(u64, u64)) -> Option<()> {
+    let mut left = count;
     while left > 0 {
         let (header, used) = varint(data)?;
         data = &data[used..];
@@ -238,34 +267,30 @@ fn runs(mut data: &[u8], most: i16, levels: u64) -> Option<u64> {
         let bytes = if packed {
             // Eight at a time; of the last eight, only those that are used must be there.
             let run = length.checked_mul(8)?.min(left);
-            if run == 0 || (run * bits).div_ceil(8) > data.len() as u64 {
+            if run == 0 || run.checked_mul(bits)?.div_ceil(8) > data.len() as u64 {
                 return None;
             }
-            let level = |i: u64| {
-                let bit = |bit: u64| u64::from(data[(bit / 8) as usize] >> (bit % 8) & 1);
-                (0..bits).fold(0, |level, b| level | bit(i * bits + b) << b)
-            };
-            full += (0..run).filter(|&i| level(i) == most as u64).count() as u64;
+            let bit = |at: u64| u64::from(data[(at / 8) as usize] >> (at % 8) & 1);
+            for i in 0..run {
+                let number = (0..bits.min(64)).fold(0, |all, b| all | bit(i * bits + b) << b);
+                visit(number, 1);
+            }
             left -= run;
             length.checked_mul(bits)?.min(data.len() as u64)
         } else {
             let run = length.min(left);
             let bytes = bits.div_ceil(8);
-            let value = data.get(..bytes as usize)?;
+            let number = data.get(..bytes as usize)?.iter().rev();
             if run == 0 {
                 return None;
             }
-            let value = value
-                .iter()
-                .rev()
-                .fold(0, |value, &byte| value << 8 | u64::from(byte));
-            full += if value == most as u64 { run } else { 0 };
+            visit(number.fold(0, |all, &byte| all << 8 | u64::from(byte)), run);
             left -= run;
             bytes
         };
         data = &data[bytes as usize..];
     }
-    Some(full)
+    Some(())
 }
 
 /// A number in groups of seven bits, the lowest first, and the bytes that it takes.

@@ -66,7 +66,7 @@ fn what_is_no_parquet_file_is_said_to_be_none() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3000))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
     fn damaged_parquet_is_survived(

@@ -210,3 +210,41 @@ fn pyarrow_reads_ours_with_sensible_types() {
     fs::write(folder.path().join("predictions.parquet"), bytes).unwrap();
     pyarrow("read", folder.path());
 }
+
+#[test]
+fn damaged_files_of_pyarrows_are_survived() {
+    // Dictionaries, both versions of pages and every codec, which our own files do not have.
+    let features = [
+        "list", "list64", "list16", "fixed", "tensor", "ints", "x0", "x1", "x2", "empty", "bool",
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let file = place(&folder).join("x.parquet").unwrap();
+    let mut random = 1u64;
+    let mut draw = |below: usize| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (random >> 33) as usize % below
+    };
+    for codec in ["snappy", "zstd", "gzip", "lz4", "none"] {
+        for version in ["1.0", "2.0"] {
+            let name = format!("{codec}-{version}.parquet");
+            let whole = fs::read(written().path().join(&name)).unwrap();
+            for _ in 0..CHANGES {
+                let mut bytes = whole.clone();
+                for _ in 0..1 + draw(3) {
+                    bytes[draw(whole.len())] = draw(256) as u8;
+                }
+                fs::write(folder.path().join("x.parquet"), bytes).unwrap();
+                for label in ["text", "dictionary", "binary", "gap", "int8"] {
+                    let columns = columns(&features, Some(label), Some("path"));
+                    let reader = TableReader::open(&file, Format::Parquet, &columns, 1 << 20);
+                    let _ = all(reader.unwrap());
+                }
+            }
+        }
+    }
+}
+
+/// Damaged versions of each file.
+const CHANGES: usize = 60;
