@@ -51,12 +51,13 @@ def main():
     options = arguments.parse_args()
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     ray.data.DataContext.get_current().enable_progress_bars = False
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
     paths = [str(path) for path in sorted(options.folder.iterdir())]
     rates = {}
     for pipeline in [by_bytes, by_arrays]:
         warm = rate(pipeline, paths[:200])
-        # As many as it does in the time, the whole folder at least.
-        many = max(1, round(warm * options.seconds / len(paths)))
+        # As many as it does in the time, twice the folder at least, so that starting a pipeline counts for little.
+        many = max(2, round(warm * options.seconds / len(paths)))
         rates[pipeline.__name__] = rate(pipeline, paths * many)
     ray.shutdown()
     figures = {"images_per_s": max(rates.values()), "ways": rates, "versions": {"Ray": ray.__version__}}

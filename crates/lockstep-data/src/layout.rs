@@ -5,6 +5,7 @@
 //! samples there are may only be known when all have been decoded.
 
 use crate::dataset::Element;
+use sha2::{Digest, Sha256};
 use std::ops::Range;
 
 /// "lockstep" as a number; read in another byte order it is another number.
@@ -122,6 +123,7 @@ impl Layout {
         fields[2..6].copy_from_slice(&identity);
         fields[6] = element as u64;
         fields[7..18].copy_from_slice(&numbers.map(|number| number as u64));
+        fields[FIELDS - 1] = checksum(&fields);
         fields
     }
 
@@ -154,6 +156,17 @@ impl Layout {
             && layout.trailer.end == bytes.len();
         fits.then_some(layout)
     }
+}
+
+/// A sum of all fields but the last, which is for it: parts are aligned, so that not every wrong number
+/// would make the file another length.
+fn checksum(fields: &[u64; FIELDS]) -> u64 {
+    let mut sum = Sha256::new();
+    for field in &fields[..FIELDS - 1] {
+        sum.update(field.to_le_bytes());
+    }
+    let sum = sum.finalize();
+    u64::from_le_bytes(std::array::from_fn(|i| sum[i]))
 }
 
 impl Texts {

@@ -325,6 +325,10 @@ mod tests {
             "{error}"
         );
         let error = open(&folder, share(0.0)).unwrap_err().to_string();
+        assert!(error.contains("max_bad = 0 allows 0"), "{error}");
+        // A set that has not been decoded before is given up at the first picture too many.
+        write(&folder, "husky/00.bmp", b"");
+        let error = open(&folder, share(0.0)).unwrap_err().to_string();
         assert!(error.contains("1 of the first 1 pictures"), "{error}");
     }
 

@@ -72,7 +72,7 @@ fn open_apart(folder: &Path) -> (usize, u64) {
         "{text}{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let number = |name: &str| {
+    let number = |name: &str| -> u64 {
         let (_, rest) = text.split_once(name).unwrap();
         rest.split_whitespace().next().unwrap().parse().unwrap()
     };

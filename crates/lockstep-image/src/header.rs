@@ -33,7 +33,8 @@ impl Header {
     }
 
     /// The most bytes that decoding this picture takes: its RGB pixels and what the decoder works in, the file's own
-    /// bytes not.
+    /// bytes not. A WebP that no encoder wrote can take more before it is refused: a lossy one 16 MiB for data
+    /// that is not there, a lossless one up to 1,024 times its length for tables.
     pub fn memory(&self) -> u64 {
         let pictures = if self.orientation == Orientation::Upright {
             1

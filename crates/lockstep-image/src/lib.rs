@@ -19,6 +19,7 @@
 //! |---|---|
 //! | empty file, text with a picture's name, other formats (GIF, TIFF, HEIC, ...) | an error that says what it is |
 //! | cut short, damaged | an error |
+//! | closed behind half of its data (an end marker in the middle of a JPEG) | as Pillow reads it: the rest is gray |
 //! | more pixels than the limits allow | an error, from the header alone |
 //! | grayscale, palette | repeated or looked up to RGB |
 //! | 16 bits a channel | the upper 8 |

@@ -4,7 +4,7 @@
 //! the pixels around it where its filter reaches beyond, so cutting first and cutting last are the same.
 
 use crate::decode::{Buffers, grown};
-use crate::resample::{Area, Pixels, Resampler};
+use crate::resample::{Pixels, Resampler};
 use crate::view::{Overlap, place};
 use crate::{ImageError, Limits, Normalise, Normaliser, Transform, View};
 
@@ -139,14 +139,13 @@ impl Transformer {
             rgb: self.buffers.pixels(decoded),
             size: decoded,
         };
-        let area = Area::new(decoded, resized, &shown);
         if shown.size == self.size {
-            self.resampler.resample(source, &area, out, shown.size);
+            self.resampler.resample(source, resized, &shown, out);
             return;
         }
         let row = shown.size.0 as usize * 3;
         let part = grown(&mut self.part, row * shown.size.1 as usize);
-        self.resampler.resample(source, &area, part, shown.size);
+        self.resampler.resample(source, resized, &shown, part);
         out.fill(0);
         for (number, part) in part.chunks_exact(row).enumerate() {
             out[place(self.size.0, shown.target, number)..][..row].copy_from_slice(part);

@@ -110,7 +110,7 @@ fn overlap(whole: u32, part: u32, offset: i64) -> (u32, u32, u32) {
 
 /// One of `room + 1` places by a number in parts of 2^32.
 fn choose(room: i64, number: u32) -> i64 {
-    (room + 1) * i64::from(number) >> 32
+    ((room + 1) * i64::from(number)) >> 32
 }
 
 /// Half of it, rounded as Python rounds: to the even neighbour. torchvision pads by rounding down.

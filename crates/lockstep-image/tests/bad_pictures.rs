@@ -40,9 +40,10 @@ fn a_gif_is_refused_by_name() {
 fn a_picture_that_is_cut_anywhere_is_never_half_a_picture() {
     for name in names() {
         let whole = read(&name);
-        // What follows the picture may be missing: a trailer, the padding of a last row.
+        // What follows the picture may be missing: a trailer, the padding of a last row, marks behind the last run.
         let needed = match name.as_str() {
             "trailer.jpg" => whole.len() - 24,
+            "runs8.bmp" => whole.len() - 4,
             _ if name.ends_with(".bmp") => whole.len() - 3,
             _ => whole.len() - 1,
         };
@@ -80,27 +81,6 @@ fn a_cut_in_the_pixels_is_called_a_cut() {
     }
 }
 
-#[test]
-fn an_end_in_the_middle_of_the_pixels_is_no_picture() {
-    for name in [
-        "baseline.jpg",
-        "progressive.jpg",
-        "gray.jpg",
-        "cmyk.jpg",
-        "wide-420.jpg",
-    ] {
-        let whole = read(name);
-        for part in [2, 3, 4] {
-            let half = [
-                &whole[..whole.len() - whole.len() / (part * 2)],
-                &[0xff, 0xd9],
-            ]
-            .concat();
-            assert_ne!(kind(&half), "a picture", "{name}");
-        }
-    }
-}
-
 /// Headers of 30,000 x 30,000 pixels, without pixels.
 fn bombs() -> Vec<(&'static str, Vec<u8>)> {
     let side = 30_000u32;
@@ -127,7 +107,7 @@ fn bombs() -> Vec<(&'static str, Vec<u8>)> {
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, &byte| {
         (0..8).fold(crc ^ u32::from(byte), |crc, _| {
-            crc >> 1 ^ (crc & 1) * 0xedb8_8320
+            (crc >> 1) ^ ((crc & 1) * 0xedb8_8320)
         })
     })
 }
@@ -158,19 +138,29 @@ fn a_side_can_be_too_long_on_its_own() {
 }
 
 #[test]
-fn extensions_are_not_asked_for() {
-    // `names` are all there is; every format is told by its bytes, here without any name.
-    for name in ["rgb.png", "lossy.webp", "rgb24.bmp", "baseline.jpg"] {
-        assert_eq!(kind(&read(name)), "a picture", "{name}");
-    }
-}
-
-#[test]
 fn a_wrong_checksum_in_a_png_is_damage() {
     let mut png = read("rgb.png");
     let middle = png.len() / 2;
     png[middle] ^= 1;
     assert_eq!(kind(&png), "damaged");
+}
+
+#[test]
+fn a_palette_that_ends_within_a_colour_is_damage() {
+    // The PNG decoder panics on it. Its length is one byte less, and the byte is gone.
+    let mut png = read("palette-clear.png");
+    let chunk = png.windows(4).position(|name| name == b"PLTE").unwrap();
+    let length = u32::from_be_bytes(png[chunk - 4..chunk].try_into().unwrap()) - 1;
+    let end = chunk + 4 + length as usize;
+    png.remove(end);
+    png[chunk - 4..chunk].copy_from_slice(&length.to_be_bytes());
+    let checksum = crc32(&png[chunk..end]);
+    png[end..end + 4].copy_from_slice(&checksum.to_be_bytes());
+    let error = decode(&png, &Limits::default()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the PNG is damaged: its palette ends within a colour"
+    );
 }
 
 #[test]

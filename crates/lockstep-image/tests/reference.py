@@ -134,6 +134,7 @@ def pictures():
     yield "ycck.jpg", transform_named(saved(cmyk, "JPEG", quality=90), 2)
     # Below five pixels libjpeg repeats sampled chroma instead of interpolating it.
     yield "thin.jpg", saved(photo(3, 40), "JPEG", quality=90, subsampling="4:4:4")
+    yield "tall.jpg", saved(photo(40, 176), "JPEG", quality=90)
     wide = photo(133, 50)
     yield "wide-420.jpg", saved(wide, "JPEG", quality=90)
     yield "wide-progressive.jpg", saved(wide, "JPEG", quality=90, progressive=True)

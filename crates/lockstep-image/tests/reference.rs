@@ -28,7 +28,8 @@ fn every_kind_of_picture_is_decoded_as_pillow_decodes_it() {
         // JPEG leaves the last bit of its arithmetic open; everything else is exact.
         let (most, usual) = match name.ends_with(".jpg") {
             true if name.contains("444") || name.contains("gray") => (2, 0.05),
-            true => (4, 0.5),
+            // Interpolated chroma at the right edge, where decoders differ in what lies beyond it.
+            true => (8, 0.5),
             false => (0, 0.0),
         };
         assert!(

@@ -96,12 +96,23 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, PlaceError> {
     fs::read(path).map_err(failed("read", path))
 }
 
-/// The bytes of `range`, all of which must be there.
-pub(crate) fn read_range(path: &Path, range: Range<u64>) -> Result<Vec<u8>, PlaceError> {
+/// The bytes of `range`, all of which must be there, and of `version` if one is given.
+pub(crate) fn read_range(
+    path: &Path,
+    range: Range<u64>,
+    version: Option<&str>,
+) -> Result<Vec<u8>, PlaceError> {
     let mut file = File::open(path).map_err(failed("read", path))?;
-    let size = file.metadata().map_err(failed("read", path))?.len();
-    if range.end > size {
-        let place = path.display().to_string();
+    let found = describe(
+        String::new(),
+        &file.metadata().map_err(failed("read", path))?,
+    );
+    let place = path.display().to_string();
+    if version.is_some_and(|version| found.version != version) {
+        return Err(PlaceError::Changed { place });
+    }
+    if range.end > found.size {
+        let size = found.size;
         return Err(PlaceError::PastTheEnd { place, size, range });
     }
     let mut bytes = vec![0; (range.end - range.start) as usize];
@@ -222,10 +233,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = place(&folder).join("file").unwrap();
         file.write(b"one").unwrap();
-        let before = file.entry().unwrap().unwrap().version;
+        let before = file.entry().unwrap().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(20));
         file.write(b"two").unwrap();
-        assert_ne!(file.entry().unwrap().unwrap().version, before);
+        let after = file.entry().unwrap().unwrap();
+        assert_ne!(after.version, before.version);
+        assert_eq!(file.read_range_of(&after, 1..3).unwrap(), b"wo");
+        let error = file.read_range_of(&before, 1..3).unwrap_err();
+        assert!(matches!(error, PlaceError::Changed { .. }), "{error}");
     }
 
     #[test]

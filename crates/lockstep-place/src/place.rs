@@ -148,7 +148,7 @@ impl Place {
     /// # Errors
     /// When the file is missing, changed while it was read, or cannot be reached.
     pub fn read(&self) -> Result<Vec<u8>, PlaceError> {
-        on!(self, path => local::read(path), remote => remote.read(None))
+        on!(self, path => local::read(path), remote => remote.read(None, None))
     }
 
     /// The bytes of `range`, all of them.
@@ -159,7 +159,25 @@ impl Place {
         if range.is_empty() {
             return Ok(Vec::new());
         }
-        on!(self, path => local::read_range(path, range), remote => remote.read(Some(range)))
+        on!(self,
+            path => local::read_range(path, range, None),
+            remote => remote.read(Some(range), None))
+    }
+
+    /// The bytes of `range`, all of them, of the version that `entry` describes.
+    ///
+    /// For a file that is read in several pieces, which must be pieces of one content.
+    ///
+    /// # Errors
+    /// As [`read_range`](Place::read_range), and when the file has another version by now.
+    pub fn read_range_of(&self, entry: &Entry, range: Range<u64>) -> Result<Vec<u8>, PlaceError> {
+        if range.is_empty() {
+            return Ok(Vec::new());
+        }
+        let version = Some(entry.version.as_str());
+        on!(self,
+            path => local::read_range(path, range, version),
+            remote => remote.read(Some(range), version))
     }
 
     /// Replaces the content by `bytes` in one step; folders on the way are made.

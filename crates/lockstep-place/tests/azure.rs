@@ -46,6 +46,10 @@ fn blobs_are_written_read_listed_and_deleted_and_errors_are_clear() {
     let listed = photos.list().unwrap();
     let paths: Vec<&str> = listed.iter().map(|entry| entry.path.as_str()).collect();
     assert_eq!(paths, ["a/1 ü.jpg", "b/2.jpg", "c"]);
+    for entry in &listed {
+        let file = photos.join(&entry.path).unwrap();
+        assert_eq!(file.entry().unwrap().unwrap().version, entry.version);
+    }
     assert_eq!(
         photos.join("b/2.jpg").unwrap().read_range(2..5).unwrap(),
         b"2.j"

@@ -115,6 +115,9 @@ fn a_new_content_replaces_the_old_and_has_another_version() {
     let after = file.entry().unwrap().unwrap();
     assert_eq!(file.read().unwrap(), b"short");
     assert_ne!(before.version, after.version);
+    assert_eq!(file.read_range_of(&after, 1..3).unwrap(), b"ho");
+    let error = file.read_range_of(&before, 1..3).unwrap_err();
+    assert!(matches!(error, PlaceError::Changed { .. }), "{error}");
 }
 
 #[test]

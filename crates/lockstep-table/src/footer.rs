@@ -94,5 +94,33 @@ pub(crate) fn parse(file: &TableFile, input: &Input) -> Result<ParquetMetaData, 
         });
     }
     let parsed = ParquetMetaDataReader::new().parse_and_finish(input);
-    parsed.map_err(|error| TableError::decode(&name, error))
+    let parsed = parsed.map_err(|error| TableError::decode(&name, error))?;
+    match sound(&parsed, file.size) {
+        true => Ok(parsed),
+        false => Err(TableError::Damaged {
+            file: name,
+            reason: "its footer places columns where the file has no bytes for them".to_owned(),
+        }),
+    }
+}
+
+/// Whether all numbers of a footer can be true of a file of `size` bytes: the decoder takes them as given.
+fn sound(footer: &ParquetMetaData, size: u64) -> bool {
+    let within = |offset: i64, length: i64| match (u64::try_from(offset), u64::try_from(length)) {
+        (Ok(offset), Ok(length)) => offset.checked_add(length).is_some_and(|end| end <= size),
+        _ => false,
+    };
+    let rows = footer.row_groups().iter().try_fold(0i64, |rows, group| {
+        let fits = group.columns().iter().all(|column| {
+            let dictionary = column.dictionary_page_offset();
+            let start = dictionary.unwrap_or(column.data_page_offset());
+            within(start, column.compressed_size())
+                && within(column.data_page_offset(), 0)
+                && column.uncompressed_size() >= 0
+                && column.num_values() >= 0
+        });
+        let more = Some(group.num_rows()).filter(|rows| fits && *rows >= 0)?;
+        rows.checked_add(more)
+    });
+    rows.is_some_and(|rows| rows == footer.file_metadata().num_rows())
 }

@@ -13,6 +13,7 @@ mod error;
 mod files;
 mod footer;
 mod input;
+mod pages;
 mod parquet_file;
 mod reader;
 mod write;

@@ -9,15 +9,13 @@ use crate::columns::{advice, shown};
 use crate::files::TableFile;
 use crate::footer;
 use crate::input::Input;
+use crate::pages::CheckedGroups;
 use crate::reader::{Batch, MOST_ROWS};
 use crate::{Columns, TableError};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Schema};
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
-    ParquetRecordBatchReaderBuilder,
-};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
+use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels, parquet_to_arrow_schema};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use std::sync::Arc;
@@ -59,15 +57,19 @@ impl ParquetFile {
         }
         let wanted = columns.features.len() + 2;
         let input = Input::open(file, wanted, memory / 4)?;
-        let metadata = Arc::new(footer::parse(file, &input)?);
-        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let loaded = ArrowReaderMetadata::try_new(Arc::clone(&metadata), options);
-        let builder =
-            ParquetRecordBatchReaderBuilder::new_with_metadata(input, loaded.map_err(failed)?);
-        let roots = check(&name, builder.schema(), &columns)?;
-        let rows = rows_of(&metadata, &roots, memory / 4);
-        let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
-        let batches = builder.with_projection(mask).with_batch_size(rows).build();
+        let footer = Arc::new(footer::parse(file, &input)?);
+        let schema = footer.file_metadata().schema_descr();
+        let fields = parquet_to_arrow_schema(schema, None).map_err(failed)?;
+        let roots = check(&name, &fields, &columns)?;
+        let rows = rows_of(&footer, &roots, memory / 4);
+        let mask = ProjectionMask::roots(schema, roots);
+        let levels = parquet_to_arrow_field_levels(schema, mask, None).map_err(failed)?;
+        let groups = CheckedGroups {
+            input: Arc::new(input),
+            footer: Arc::clone(&footer),
+        };
+        let batches =
+            ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, rows, None);
         Ok(ParquetFile {
             batches: batches.map_err(failed)?,
             name,

@@ -15,7 +15,7 @@ use tables::{all, columns, place};
 use tempfile::TempDir;
 
 const PACKAGES: &[&str] = &["pyarrow==26.0.1"];
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pyarrow.py");
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tables.py");
 
 fn pyarrow(command: &str, folder: &Path) {
     succeed(

@@ -38,7 +38,7 @@ hidden = 16
 
 [train]
 epochs = 3
-batch = 16
+batch = 15
 optimizer = { kind = "adam" }
 workers = 2
 

@@ -106,7 +106,7 @@ impl<'a> Bmp<'a> {
         let per_byte = 8 / bits;
         for (pixels, &byte) in row.chunks_mut(per_byte).zip(raw) {
             for (place, pixel) in pixels.iter_mut().enumerate() {
-                let index = byte >> (8 - bits * (place + 1)) & (0xff >> (8 - bits));
+                let index = (byte >> (8 - bits * (place + 1))) & (0xff >> (8 - bits));
                 *pixel = self.colour(index);
             }
         }
@@ -222,7 +222,7 @@ impl Opened for Bmp<'_> {
                         let value = raw
                             .iter()
                             .rev()
-                            .fold(0, |value, &byte| value << 8 | u32::from(byte));
+                            .fold(0, |value, &byte| (value << 8) | u32::from(byte));
                         *pixel = masks.map(|mask| mask.of(value));
                     }
                 }

@@ -23,9 +23,20 @@ impl<'a> Png<'a> {
         decoder.set_ignore_iccp_chunk(true);
         // To 8 bits, palettes looked up, and what is less than 8 bits scaled.
         decoder.set_transformations(Transformations::EXPAND | Transformations::STRIP_16);
-        Ok(Png {
-            reader: decoder.read_info().map_err(in_words)?,
-        })
+        let reader = decoder.read_info().map_err(in_words)?;
+        // The decoder would panic.
+        if reader
+            .info()
+            .palette
+            .as_ref()
+            .is_some_and(|palette| palette.len() % 3 != 0)
+        {
+            return Err(ImageError::damaged(
+                Format::Png,
+                "its palette ends within a colour",
+            ));
+        }
+        Ok(Png { reader })
     }
 }
 

@@ -140,7 +140,7 @@ fn size_of(chunk: Chunk<'_>) -> Result<(u32, u32), ImageError> {
         ),
         (b"VP8L", &[0x2f, a, b, c, d, ..]) => {
             let bits = u32::from_le_bytes([a, b, c, d]);
-            ((bits & 0x3fff) + 1, (bits >> 14 & 0x3fff) + 1)
+            ((bits & 0x3fff) + 1, ((bits >> 14) & 0x3fff) + 1)
         }
         _ => return Err(damaged("its picture does not begin as one")),
     };
@@ -159,7 +159,8 @@ impl Opened for WebP<'_> {
             width,
             height,
             orientation: self.orientation,
-            work: self.bitstream.data.len() as u64 + 16 * frame,
+            // The chunk as a file of its own, and its parts in the decoder once more.
+            work: 4 * self.bitstream.data.len() as u64 + 16 * frame,
         }
     }
 

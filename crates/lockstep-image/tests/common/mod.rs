@@ -11,17 +11,17 @@ fn folder() -> PathBuf {
 }
 
 /// The bytes of a picture, or of what Pillow made of it.
-pub fn read(name: &str) -> Vec<u8> {
+pub(crate) fn read(name: &str) -> Vec<u8> {
     fs::read(folder().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// What there is.
-pub fn index() -> Value {
+pub(crate) fn index() -> Value {
     serde_json::from_slice(&read("index.json")).unwrap()
 }
 
 /// Names of the pictures of every kind.
-pub fn names() -> Vec<String> {
+pub(crate) fn names() -> Vec<String> {
     index()["decoded"]
         .as_object()
         .unwrap()

@@ -250,11 +250,14 @@ fn describe(path: &str, object: &ObjectMeta) -> Entry {
             .last_modified
             .timestamp_nanos_opt()
             .unwrap_or_default()
-            .to_string()
     };
     Entry {
         path: path.into(),
         size: object.size,
-        version: object.e_tag.clone().unwrap_or_else(changed),
+        version: match &object.e_tag {
+            // Azure writes it with quotes in a header and without in a list.
+            Some(tag) => tag.trim_matches('"').into(),
+            None => changed().to_string(),
+        },
     }
 }

@@ -18,6 +18,8 @@ struct Reading {
     bytes: Vec<u8>,
     /// What was asked for; all if none.
     asked: Option<Range<u64>>,
+    /// The version that it must be; any if none.
+    expected: Option<String>,
     /// Where the bytes lie in the object, and which version it is, once there was an answer.
     known: Option<(Range<u64>, String)>,
     /// Whether the server can go on in the middle.
@@ -25,13 +27,18 @@ struct Reading {
 }
 
 impl Remote {
-    /// The bytes of `asked`, or of the whole object.
-    pub(crate) fn read(&self, asked: Option<Range<u64>>) -> Result<Vec<u8>, PlaceError> {
+    /// The bytes of `asked`, or of the whole object, and of `version` if one is given.
+    pub(crate) fn read(
+        &self,
+        asked: Option<Range<u64>>,
+        version: Option<&str>,
+    ) -> Result<Vec<u8>, PlaceError> {
         self.block("read", async {
             let mut patience = Patience::new(&self.store.access);
             let mut reading = Reading {
                 bytes: Vec::new(),
                 asked,
+                expected: version.map(Into::into),
                 known: None,
                 ranges: true,
             };
@@ -83,8 +90,15 @@ impl Remote {
             }
             answer => answer?,
         };
-        let version = describe("", &answer.meta);
+        let found = describe("", &answer.meta).version;
         match &reading.known {
+            None if reading
+                .expected
+                .as_ref()
+                .is_some_and(|expected| *expected != found) =>
+            {
+                return Err(Failure::Changed);
+            }
             None => {
                 if let Some(asked) = &reading.asked
                     && answer.range != *asked
@@ -98,9 +112,9 @@ impl Remote {
                     let cause = format!("its {length} bytes do not fit into memory");
                     return Err(Failure::Other(cause));
                 }
-                reading.known = Some((answer.range.clone(), version.version));
+                reading.known = Some((answer.range.clone(), found));
             }
-            Some((_, before)) if *before != version.version => return Err(Failure::Changed),
+            Some((_, before)) if *before != found => return Err(Failure::Changed),
             Some(_) => {}
         }
         let wanted = reading.wanted();

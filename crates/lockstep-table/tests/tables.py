@@ -98,7 +98,8 @@ def read(folder):
     assert pa.types.is_fixed_size_list(embedding), embedding
     assert (embedding.list_size, embedding.value_type) == (4, pa.float32()), embedding
     assert not embedding.value_field.nullable, embedding
-    assert schema.metadata[b"lockstep.model"] == "clip \U0001f436".encode(), schema.metadata
+    metadata = part.metadata.metadata
+    assert metadata[b"lockstep.model"] == "clip \U0001f436".encode(), metadata
     assert part.metadata.created_by.startswith("lockstep version "), part.metadata
     table = part.read()
     assert table.column("path").to_pylist() == ["a/0.jpg", "b/1.jpg", "c/2.jpg"]
