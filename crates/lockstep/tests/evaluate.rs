@@ -189,7 +189,8 @@ fn parquet_and_json_lines_say_the_same() {
     let (classes, paths) = (batch.labels.unwrap(), batch.paths.unwrap());
     for (row, line) in lines.iter().enumerate() {
         let numbers = &batch.features[2 * row..2 * row + 2];
-        assert_eq!(line["probability"], json!(numbers[0]), "{line}");
+        let probability = line["probability"].as_f64().unwrap() as f32;
+        assert_eq!(probability, numbers[0], "{line}");
         assert_eq!(line["row"], json!(numbers[1] as u64), "{line}");
         assert_eq!(line["predicted"], json!(classes[row]), "{line}");
         assert_eq!(paths[row], row.to_string());

@@ -8,7 +8,7 @@ use lockstep_data::Dataset;
 use lockstep_store::{AtomicFile, write_atomic};
 use lockstep_table::{Prediction, write_predictions};
 use lockstep_train::{Block, class_name};
-use serde_json::{Map, Value, json};
+use serde::{Serialize, Serializer};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -66,6 +66,31 @@ fn lines(inference: &Inference, args: &PredictArgs) -> anyhow::Result<bool> {
     Ok(whole)
 }
 
+/// What is written of one sample.
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<&'a str>,
+    label: &'a str,
+    predicted: &'a str,
+    probability: f32,
+    row: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    probabilities: Option<Probabilities<'a>>,
+}
+
+/// The probability of every class, by name.
+struct Probabilities<'a> {
+    classes: &'a [String],
+    numbers: &'a [f32],
+}
+
+impl Serialize for Probabilities<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.classes.iter().zip(self.numbers))
+    }
+}
+
 fn write_lines(
     out: &mut impl Write,
     set: &Dataset,
@@ -74,20 +99,17 @@ fn write_lines(
 ) -> anyhow::Result<()> {
     let mut all = block.probabilities.chunks_exact(classes.len().max(1));
     for (row, said) in (block.first..).zip(&block.predictions) {
-        let mut line = Map::new();
-        let mut put = |key: &str, value: Value| line.insert(key.to_owned(), value);
-        if let Some(path) = set.sample_name(row) {
-            put("path", json!(path));
-        }
-        put("label", json!(class_name(set, set.labels()[row] as usize)));
-        put("predicted", json!(classes[said.class as usize]));
-        put("probability", json!(said.probability));
-        put("row", json!(row));
-        if let Some(all) = all.next() {
-            let pairs = classes.iter().cloned().zip(all.iter().map(|p| json!(p)));
-            put("probabilities", Value::Object(pairs.collect()));
-        }
-        writeln!(out, "{}", Value::Object(line))?;
+        let probabilities = all.next();
+        let line = Line {
+            path: set.sample_name(row),
+            label: class_name(set, set.labels()[row] as usize),
+            predicted: &classes[said.class as usize],
+            probability: said.probability,
+            row,
+            probabilities: probabilities.map(|numbers| Probabilities { classes, numbers }),
+        };
+        serde_json::to_writer(&mut *out, &line)?;
+        out.write_all(b"\n")?;
     }
     Ok(())
 }
