@@ -254,11 +254,14 @@ fn conclude(
     Ok(())
 }
 
-/// Removes parts beyond the last one, of a time when there were more pictures.
+/// Removes what earlier runs left: parts beyond the last one, of a time when there were more pictures, and
+/// what workers were writing when they were killed.
 fn remove_strays(set: &Set) -> Result<(), EmbedError> {
     for entry in set.store.list()? {
         let number = part_number(&entry.path);
-        if number.is_some_and(|number| number >= set.parts.len()) {
+        let beyond = number.is_some_and(|number| number >= set.parts.len());
+        let torn = entry.path.starts_with(".part-") && entry.path.ends_with(".tmp");
+        if beyond || torn {
             set.store.join(&entry.path)?.delete()?;
         }
     }
