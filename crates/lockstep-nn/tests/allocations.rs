@@ -1,5 +1,6 @@
 //! A step allocates nothing: every buffer is planned when a model is built.
 
+use lockstep_nn::encoder::{ClipConfig, Encoder};
 use lockstep_nn::{
     Batch, Collect, Dims, LayerSpec, LossSum, Model, NamedLayer, Optimizer, Step, optimizer, zoo,
 };
@@ -130,5 +131,30 @@ fn check(layers: &[NamedLayer], input: Dims, rows: usize) {
     step(0, rows);
     for (number, rows) in [(1, rows), (2, 7)] {
         assert_eq!(allocations(|| step(number, rows)), 0, "with {rows} rows");
+    }
+}
+
+#[test]
+fn encoding_pictures_allocates_nothing() {
+    let config = ClipConfig {
+        hidden_size: 48,
+        intermediate_size: 1000,
+        num_hidden_layers: 2,
+        num_attention_heads: 3,
+        image_size: 40,
+        patch_size: 8,
+        ..ClipConfig::default()
+    };
+    let mut tensors = |_: &str, shape: &[usize]| Ok(vec![0.01; shape.iter().product()]);
+    let encoders = [
+        Encoder::clip(&config, &mut tensors, 2).unwrap(),
+        Encoder::efficientnet_lite(0, &mut tensors, 2).unwrap(),
+    ];
+    for mut encoder in encoders {
+        let images = vec![0.5; 3 * encoder.input().len()];
+        let mut out = vec![0.0; 3 * encoder.width()];
+        // Once before: the instruction set is looked up the first time.
+        encoder.encode(3, &images, &mut out);
+        assert_eq!(allocations(|| encoder.encode(3, &images, &mut out)), 0);
     }
 }

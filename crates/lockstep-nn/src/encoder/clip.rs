@@ -82,9 +82,9 @@ impl Clip {
                 config.num_attention_heads,
                 hidden / config.num_attention_heads,
             ),
-            tokens: Buffer::zeros(all * hidden),
-            normalised: Buffer::zeros(all * hidden),
-            wide: Buffer::zeros(all * config.intermediate_size.max(3 * hidden)),
+            tokens: Buffer::large(all * hidden),
+            normalised: Buffer::large(all * hidden),
+            wide: Buffer::large(all * config.intermediate_size.max(3 * hidden)),
             config: config.clone(),
         })
     }

@@ -36,7 +36,7 @@ pub struct ClipConfig {
     /// The function between a block's products.
     pub hidden_act: Activation,
     /// Channels of a picture; always 3.
-    num_channels: usize,
+    pub num_channels: usize,
 }
 
 impl Default for ClipConfig {

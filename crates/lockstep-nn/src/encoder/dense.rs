@@ -1,12 +1,11 @@
 //! A dense layer for inference: its product with what comes before and after it in one pass.
 
 use super::EncoderError;
-use super::activation::{gelu, quick_gelu, relu6};
+use super::activation::{gelu, quick_gelu};
 use super::config::Activation;
 use super::weights::Weights;
-use crate::buffer::Buffer;
-use crate::gemm::{Into, Left, gemm};
-use crate::layers::linear::transpose;
+use crate::gemm::dispatch;
+use crate::gemm::packed::{Finish, Packed, Panels};
 
 /// What becomes of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,25 +22,15 @@ pub(super) enum After {
 
 /// `x` times a matrix, plus a bias.
 pub(super) struct Dense {
-    inputs: usize,
-    outputs: usize,
-    /// Inputs x outputs.
-    weight: Buffer,
-    bias: Buffer,
+    panels: Panels,
     after: After,
 }
 
 impl Dense {
     /// A layer from the weights of each output in turn, as PyTorch keeps them.
     pub(super) fn new(inputs: usize, weight: &[f32], bias: &[f32], after: After) -> Self {
-        let outputs = bias.len();
-        let mut turned = Buffer::zeros(inputs * outputs);
-        transpose(weight, inputs, &mut turned);
         Self {
-            inputs,
-            outputs,
-            weight: turned,
-            bias: bias.into(),
+            panels: Panels::new(inputs, weight, bias),
             after,
         }
     }
@@ -60,38 +49,18 @@ impl Dense {
 
     /// Computes rows.
     pub(super) fn run(&self, x: &[f32], y: &mut [f32]) {
-        let rows = x.len() / self.inputs;
-        let mut part = match self.after {
-            After::Add => vec![0.0; y.len()],
-            _ => Vec::new(),
+        let finish = match self.after {
+            After::Nothing => Finish::Replace,
+            After::Relu6 => Finish::Clamp(0.0, 6.0),
+            After::Bend(Activation::Gelu) => Finish::Map(gelu),
+            After::Bend(Activation::QuickGelu) => Finish::Map(quick_gelu),
+            After::Add => Finish::Add,
         };
-        let to = match self.after {
-            After::Add => &mut part[..],
-            _ => &mut *y,
-        };
-        for row in to.chunks_exact_mut(self.outputs) {
-            row.copy_from_slice(&self.bias);
-        }
-        let shape = (rows, self.outputs, self.inputs);
-        gemm(
-            shape,
-            Left::rows(x, self.inputs),
-            &self.weight,
-            self.outputs,
-            to,
-            self.outputs,
-            Into::Add,
-        );
-        match self.after {
-            After::Nothing => {}
-            After::Relu6 => relu6(y),
-            After::Bend(Activation::Gelu) => gelu(y),
-            After::Bend(Activation::QuickGelu) => quick_gelu(y),
-            After::Add => {
-                for (y, x) in y.iter_mut().zip(&part) {
-                    *y += x;
-                }
-            }
-        }
+        dispatch(Packed {
+            a: x,
+            b: &self.panels,
+            c: y,
+            finish,
+        });
     }
 }

@@ -148,12 +148,12 @@ impl EfficientNet {
             early,
             blocks,
             head,
-            flow: [Buffer::zeros(flow), Buffer::zeros(flow)],
+            flow: [Buffer::large(flow), Buffer::large(flow)],
             inner: [
-                Buffer::zeros(expanded.max(pooled)),
-                Buffer::zeros(convolved),
+                Buffer::large(expanded.max(pooled)),
+                Buffer::large(convolved),
             ],
-            gathered: Buffer::zeros(gathered),
+            gathered: Buffer::large(gathered),
         })
     }
 

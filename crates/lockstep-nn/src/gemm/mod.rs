@@ -11,6 +11,7 @@
 //! Measured against the `gemm` crate on the shapes of a dense layer in
 //! `docs/decisions/0001-own-matrix-product.md`.
 
+pub(crate) mod packed;
 mod tile;
 mod vector;
 

@@ -214,7 +214,7 @@ unsafe fn panel<V: Vector, S: Shape, const NV: usize, const TAIL: bool>(p: Produ
 /// How many rows the next tile takes of those that are left: as few tiles as fit the registers, and all
 /// about the same size, since a sliver leaves the multipliers waiting.
 #[inline(always)]
-fn tile_rows(left: usize, most: usize) -> usize {
+pub(super) fn tile_rows(left: usize, most: usize) -> usize {
     left.div_ceil(left.div_ceil(most))
 }
 

@@ -7,6 +7,10 @@ pub(crate) trait Vector: Copy {
     /// Number of lanes.
     const LANES: usize;
 
+    /// Says that the cache line of this address will be read soon. Any address will do.
+    #[inline(always)]
+    fn prefetch(_: *const f32) {}
+
     /// All lanes zero.
     fn zero() -> Self;
 
@@ -213,6 +217,12 @@ pub(super) mod x86 {
         const LANES: usize = 16;
 
         #[inline(always)]
+        fn prefetch(p: *const f32) {
+            // SAFETY: see the impl; an address that cannot be read is no fault here.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
+        }
+
+        #[inline(always)]
         fn zero() -> Self {
             // SAFETY: see the impl.
             Self(unsafe { _mm512_setzero_ps() })
@@ -273,6 +283,12 @@ pub(super) mod x86 {
 
     impl Vector for Half {
         const LANES: usize = 8;
+
+        #[inline(always)]
+        fn prefetch(p: *const f32) {
+            // SAFETY: see the impl of `Wide`; an address that cannot be read is no fault here.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
+        }
 
         #[inline(always)]
         fn zero() -> Self {

@@ -1,0 +1,52 @@
+//! Images a second of an encoder on one thread: `cargo run --release -p lockstep-nn --example clip_rate --
+//! clip FOLDER BATCH SECONDS`, or `lite0 FILE …`; `-` instead of a file invents the weights.
+//!
+//! Prints one line of JSON with the rate and the first picture's vector. `bench/clip.py` runs it beside
+//! onnxruntime.
+
+use lockstep_nn::encoder::{ClipConfig, Encoder, EncoderError};
+use lockstep_tensors::TensorFile;
+use std::error::Error;
+use std::path::Path;
+use std::time::Instant;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [kind, path, batch, seconds] = &arguments[..] else {
+        return Err("usage: clip_rate clip|lite0 PATH BATCH SECONDS".into());
+    };
+    let (batch, seconds): (usize, f64) = (batch.parse()?, seconds.parse()?);
+    let file = match path.as_str() {
+        "-" => None,
+        path => Some(TensorFile::open(path)?),
+    };
+    let mut tensors = |name: &str, shape: &[usize]| match &file {
+        Some(file) => file.read(name).map_err(|error| EncoderError::Tensor {
+            name: name.to_owned(),
+            reason: error.to_string(),
+        }),
+        None => Ok(vec![0.01; shape.iter().product()]),
+    };
+    let mut encoder = match kind.as_str() {
+        "clip" => {
+            let config = std::fs::read_to_string(Path::new(path).join("config.json"))?;
+            Encoder::clip(&ClipConfig::from_json(&config)?, &mut tensors, batch)?
+        }
+        _ => Encoder::efficientnet_lite(0, &mut tensors, batch)?,
+    };
+    let pixels: Vec<f32> = (0..(batch * encoder.input().len()) as u32)
+        .map(|place| ((place.wrapping_mul(2_654_435_761) >> 24) as f32 - 127.0) / 128.0)
+        .collect();
+    let mut out = vec![0.0; batch * encoder.width()];
+    encoder.encode(batch, &pixels, &mut out);
+    let start = Instant::now();
+    let mut done = 0;
+    while start.elapsed().as_secs_f64() < seconds {
+        encoder.encode(batch, &pixels, &mut out);
+        done += batch;
+    }
+    let rate = done as f64 / start.elapsed().as_secs_f64();
+    let first = &out[..encoder.width()];
+    println!("{{\"rate\": {rate}, \"first\": {first:?}}}");
+    Ok(())
+}
