@@ -1,4 +1,5 @@
 //! A way to a server on which things go wrong, each at the connection that it is planned for.
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
