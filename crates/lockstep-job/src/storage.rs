@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 const MAX_RETRIES: u32 = 100;
 /// A day.
 const MAX_SECONDS: u32 = 86_400;
+/// Seconds for which STS hands out a role.
+const MIN_SESSION: u32 = 900;
+const MAX_SESSION: u32 = 43_200;
 
 /// How places outside this machine are reached. Keys and passwords are not here: they come from the
 /// variables of the environment that the tools of each provider use.
@@ -33,6 +36,13 @@ pub struct Storage {
     /// What the role's owner wants to be told when it is assumed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub external_id: Option<String>,
+    /// The name under which the role appears in its owner's logs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_name: Option<String>,
+    /// Seconds for which the role is assumed at a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 900, max = 43_200))]
+    pub session_s: Option<u32>,
     /// The address of the service that hands out roles, if it is one's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sts_endpoint: Option<String>,
@@ -41,6 +51,9 @@ pub struct Storage {
     /// Seconds after which a request is given up, all retries included.
     #[schemars(range(min = 1))]
     pub timeout_s: u32,
+    /// Seconds without a byte after which a connection counts as cut.
+    #[schemars(range(min = 1))]
+    pub stall_s: u32,
 }
 
 impl Default for Storage {
@@ -53,9 +66,12 @@ impl Default for Storage {
             account: None,
             role_arn: None,
             external_id: None,
+            session_name: None,
+            session_s: None,
             sts_endpoint: None,
             retries: 6,
             timeout_s: 300,
+            stall_s: 30,
         }
     }
 }
@@ -84,11 +100,25 @@ impl Storage {
             }
             words(&field)
         });
+        let session_name = section.maybe("session_name", |field| words(&field));
+        let session_s = section.maybe("session_s", |field| {
+            let seconds = field.integer(1..=MAX_SESSION)?;
+            match seconds < MIN_SESSION {
+                true => field.reject(
+                    format!("must be at least {MIN_SESSION}, found {seconds}"),
+                    "a role cannot be assumed for less",
+                ),
+                false => Some(seconds),
+            }
+        });
         let sts_endpoint = section.maybe("sts_endpoint", |field| web_address(&field));
         let retries = section.or("retries", default.retries, |field| {
             field.integer(0..=MAX_RETRIES)
         });
         let timeout_s = section.or("timeout_s", default.timeout_s, |field| {
+            field.integer(1..=MAX_SECONDS)
+        });
+        let stall_s = section.or("stall_s", default.stall_s, |field| {
             field.integer(1..=MAX_SECONDS)
         });
         section.finish();
@@ -100,9 +130,12 @@ impl Storage {
             account: account?,
             role_arn: role_arn?,
             external_id: external_id?,
+            session_name: session_name?,
+            session_s: session_s?,
             sts_endpoint: sts_endpoint?,
             retries: retries?,
             timeout_s: timeout_s?,
+            stall_s: stall_s?,
         })
     }
 }

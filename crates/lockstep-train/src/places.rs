@@ -16,6 +16,7 @@ pub fn access(storage: &Storage) -> Result<Access, PlaceError> {
             why: format!("storage.{key}: {error}"),
         })
     };
+    let default = Access::default();
     Ok(Access {
         endpoint: endpoint("endpoint", &storage.endpoint)?,
         region: storage.region.clone(),
@@ -27,7 +28,9 @@ pub fn access(storage: &Storage) -> Result<Access, PlaceError> {
         sts_endpoint: endpoint("sts_endpoint", &storage.sts_endpoint)?,
         retries: storage.retries,
         timeout_s: storage.timeout_s,
-        ..Access::default()
+        stall_s: storage.stall_s,
+        session_name: storage.session_name.clone().unwrap_or(default.session_name),
+        session_s: storage.session_s.unwrap_or(default.session_s),
     })
 }
 
