@@ -12,7 +12,7 @@ use lockstep_embed::{
 };
 use lockstep_job::{Embed, Job};
 use lockstep_place::{Access, Place};
-use lockstep_train::event::{Embedded, Embedding, Event, LogLine};
+use lockstep_train::event::{Embedded, Embedding, Event};
 use lockstep_train::places::{access, embedded_sets, image_normalise, image_transform, place};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -211,15 +211,7 @@ fn make(
                 }
                 Err(error) => unreadable = Some(error),
             },
-            TaskEvent::Log { worker, pid, line } => events(Event::Log(LogLine {
-                rank: worker,
-                pid,
-                line,
-                count: 1,
-            })),
-            TaskEvent::Restart { reason, .. } => events(Event::Warning { message: reason }),
-            TaskEvent::Stopping => events(Event::Stopping),
-            _ => (),
+            other => other.news().into_iter().for_each(&mut *events),
         },
     )?;
     match unreadable {

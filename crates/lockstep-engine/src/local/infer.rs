@@ -10,7 +10,7 @@ use lockstep_data::Dataset;
 use lockstep_job::Job;
 use lockstep_nn::threads::set_threads;
 use lockstep_store::{CacheDir, RunDir};
-use lockstep_train::event::{Event, LogLine};
+use lockstep_train::event::Event;
 use lockstep_train::{BLOCK_ROWS, Block, Prediction, Trained, open_test};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -107,15 +107,7 @@ pub fn infer<E: From<EngineError>>(
                 next += 1;
             }
         }
-        TaskEvent::Log { worker, pid, line } => events(Event::Log(LogLine {
-            rank: worker,
-            pid,
-            line,
-            count: 1,
-        })),
-        TaskEvent::Restart { reason, .. } => events(Event::Warning { message: reason }),
-        TaskEvent::Stopping => events(Event::Stopping),
-        _ => (),
+        other => other.news().into_iter().for_each(&mut *events),
     });
     match failed {
         Some(error) => Err(error),

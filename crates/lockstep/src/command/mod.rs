@@ -12,6 +12,7 @@ pub(crate) mod predict;
 pub(crate) mod run;
 pub(crate) mod task_worker;
 mod verify;
+mod watched;
 pub(crate) mod worker;
 
 use std::io::{self, Write};

@@ -1,12 +1,13 @@
 //! `lockstep run`: trains a job.
 
-use super::{BROKEN_PIPE, dry_run, is_broken_pipe, verify};
+use super::watched::Watched;
+use super::{dry_run, is_broken_pipe, verify};
 use crate::args::RunArgs;
 use crate::signals::{self, INTERRUPTED};
 use crate::view::{Json, Options, Plain, Terminal, View, shell};
 use anyhow::Context;
+use lockstep_engine::StopFlag;
 use lockstep_engine::local::{self, RunRequest};
-use lockstep_engine::{Stop, StopFlag};
 use lockstep_job::Job;
 use lockstep_store::{CacheDir, RunDir};
 use lockstep_train::event::{Event, RunResult, Status, Timing};
@@ -24,23 +25,10 @@ pub(crate) fn run(args: &RunArgs, started_at: Instant) -> anyhow::Result<ExitCod
         return verify::run(args);
     }
     let request = ending_with_a_result(args, started_at, request(args, started_at))?;
-    let stop = request.stop.clone();
-    let mut view = view(args);
-    let mut unseen = None;
-    let result = local::run(request, &mut |event| {
-        if let Err(error) = view.show(&event) {
-            // Nobody sees this run any more: it ends, as a command in a pipe does.
-            stop.raise(Stop::Now);
-            unseen.get_or_insert(error);
-        }
-    });
-    drop(view);
-    match unseen {
-        Some(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-            return Ok(ExitCode::from(BROKEN_PIPE));
-        }
-        Some(error) => return Err(error).context("cannot write to standard output"),
-        None => (),
+    let mut watched = Watched::new(view(args), request.stop.clone());
+    let result = local::run(request, &mut |event| watched.show(&event));
+    if let Some(code) = watched.end()? {
+        return Ok(code);
     }
     let result = result?;
     match (result.status, result.error) {

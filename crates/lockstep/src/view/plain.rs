@@ -126,7 +126,7 @@ impl<W: Write> View for Plain<W> {
 
 /// What is said when a stop was asked for.
 pub(super) const STOPPING: &str =
-    "stopping: finishing the step and writing the state; press Ctrl-C again to end at once";
+    "stopping: finishing what is begun and keeping it; press Ctrl-C again to end at once";
 
 /// How large the run is, piece by piece.
 pub(super) fn scale(started: &Started) -> Vec<String> {

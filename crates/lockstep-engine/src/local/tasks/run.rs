@@ -2,6 +2,7 @@
 
 use super::office::Office;
 use crate::{EngineError, StopFlag};
+use lockstep_train::event::{Event, LogLine};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -76,6 +77,23 @@ pub enum TaskEvent {
     },
     /// A stop was asked for; the tasks in progress are finished.
     Stopping,
+}
+
+impl TaskEvent {
+    /// What a person who follows the work is told of it, if anything.
+    pub fn news(self) -> Option<Event> {
+        match self {
+            TaskEvent::Log { worker, pid, line } => Some(Event::Log(LogLine {
+                rank: worker,
+                pid,
+                line,
+                count: 1,
+            })),
+            TaskEvent::Restart { reason, .. } => Some(Event::Warning { message: reason }),
+            TaskEvent::Stopping => Some(Event::Stopping),
+            _ => None,
+        }
+    }
 }
 
 /// How the work ended.
