@@ -29,7 +29,7 @@ use weights::Weights;
 pub const CLIP_MEAN: [f32; 3] = [0.481_454_66, 0.457_827_5, 0.408_210_73];
 
 /// Their standard deviation.
-pub const CLIP_STD: [f32; 3] = [0.268_629_54, 0.261_302_58, 0.275_777_11];
+pub const CLIP_STD: [f32; 3] = [0.268_629_54, 0.261_302_6, 0.275_777_1];
 
 /// Where an encoder's weights come from: the numbers of a tensor by its name and the shape that it
 /// should have, the last index running fastest.

@@ -40,12 +40,11 @@ pub(super) fn tensors(bytes: &[u8]) -> Result<Vec<(String, Place)>, Fault> {
         .find(|name| name.ends_with("/data.pkl") || *name == "data.pkl")
         .ok_or_else(|| Fault::Unsupported("no data.pkl; it is another kind of archive".into()))?;
     let folder = pickle_name.trim_end_matches("data.pkl");
-    if let Some(order) = files.get(&format!("{folder}byteorder")) {
-        if &bytes[order.clone()] != b"little" {
-            return Err(Fault::Unsupported(
-                "numbers whose high bytes come first".into(),
-            ));
-        }
+    let order = files.get(&format!("{folder}byteorder"));
+    if order.is_some_and(|order| &bytes[order.clone()] != b"little") {
+        return Err(Fault::Unsupported(
+            "numbers whose high bytes come first".into(),
+        ));
     }
     let object = pickle::load(&bytes[files[pickle_name].clone()])?;
     objects::tensors(&object, |storage| {
