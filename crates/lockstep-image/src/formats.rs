@@ -5,6 +5,7 @@ mod jpeg;
 mod png;
 mod webp;
 
+use crate::decode::Pixel;
 use crate::{Format, Header, ImageError};
 
 /// A file whose header has been read, and whose pixels have not.
@@ -12,8 +13,8 @@ pub(crate) trait Opened {
     /// What the header says.
     fn header(&self) -> Header;
 
-    /// Decodes the stored pixels, three bytes each, into `rgb`, which is exactly as long; `spare` is memory to work in.
-    fn read(self: Box<Self>, rgb: &mut [u8], spare: &mut Vec<u8>) -> Result<(), ImageError>;
+    /// Decodes the stored pixels into `pixels`, as many as the header says; `spare` is memory to work in.
+    fn read(self: Box<Self>, pixels: &mut [Pixel], spare: &mut Vec<u8>) -> Result<(), ImageError>;
 }
 
 /// Reads the header of a file of this format.
@@ -24,4 +25,15 @@ pub(crate) fn open(format: Format, bytes: &[u8]) -> Result<Box<dyn Opened + '_>,
         Format::WebP => Box::new(webp::WebP::open(bytes)?),
         Format::Bmp => Box::new(bmp::Bmp::open(bytes)?),
     })
+}
+
+/// Pixels of one to four channels: gray is repeated, alpha dropped.
+fn widen(raw: &[u8], channels: usize, pixels: &mut [Pixel]) {
+    for (pixel, raw) in pixels.iter_mut().zip(raw.chunks_exact(channels)) {
+        *pixel = if channels < 3 {
+            [raw[0], raw[0], raw[0], 0]
+        } else {
+            [raw[0], raw[1], raw[2], 0]
+        };
+    }
 }

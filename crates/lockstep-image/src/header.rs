@@ -32,7 +32,7 @@ impl Header {
         }
     }
 
-    /// The most bytes that decoding this picture takes: its RGB pixels and what the decoder works in, the file's own
+    /// The most bytes that decoding this picture takes: its pixels, four bytes each, and what the decoder works in, the file's own
     /// bytes not. A WebP that no encoder wrote can take more before it is refused: a lossy one 16 MiB for data
     /// that is not there, a lossless one up to 1,024 times its length for tables.
     pub fn memory(&self) -> u64 {
@@ -41,7 +41,7 @@ impl Header {
         } else {
             2
         };
-        3 * self.pixels() * pictures + self.work + TABLES
+        4 * self.pixels() * pictures + self.work + TABLES
     }
 }
 

@@ -113,13 +113,18 @@ impl Normaliser {
         assert_eq!(pixels.len(), out.len(), "a number for every byte");
         let (pixels, _) = pixels.as_chunks::<3>();
         let (out, _) = out.as_chunks_mut::<3>();
-        for (&[red, green, blue], out) in pixels.iter().zip(out) {
-            *out = [
-                self.table[usize::from(red)][0],
-                self.table[usize::from(green)][1],
-                self.table[usize::from(blue)][2],
-            ];
+        for (&pixel, out) in pixels.iter().zip(out) {
+            *out = self.pixel(pixel);
         }
+    }
+
+    /// The numbers of one pixel.
+    pub(crate) fn pixel(&self, [red, green, blue]: [u8; 3]) -> [f32; 3] {
+        [
+            self.table[usize::from(red)][0],
+            self.table[usize::from(green)][1],
+            self.table[usize::from(blue)][2],
+        ]
     }
 }
 

@@ -47,11 +47,9 @@ impl Orientation {
         )
     }
 
-    /// Writes the RGB pixels of a stored picture of `width` columns upright into `upright`, of the same length.
-    pub(crate) fn turn(self, stored: &[u8], width: usize, upright: &mut [u8]) {
+    /// Writes the pixels of a stored picture of `width` columns upright into `upright`, of the same length.
+    pub(crate) fn turn<T: Copy>(self, stored: &[T], width: usize, upright: &mut [T]) {
         use Orientation::*;
-        let (stored, _) = stored.as_chunks::<3>();
-        let (upright, _) = upright.as_chunks_mut::<3>();
         let height = stored.len() / width;
         let (right, down) = (width - 1, (height - 1) * width);
         // Where the first pixel comes from, and how far the next one in the row and in the column are.
@@ -84,18 +82,13 @@ mod tests {
 
     /// A picture of 3 x 2 pixels, `abc` over `def`, turned.
     fn turned(value: u16) -> String {
-        let stored: Vec<u8> = b"abcdef".iter().flat_map(|&letter| [letter; 3]).collect();
-        let mut upright = vec![0; stored.len()];
+        let mut upright = [0; 6];
         let orientation = Orientation::from_exif(value).unwrap();
-        orientation.turn(&stored, 3, &mut upright);
+        orientation.turn(b"abcdef", 3, &mut upright);
         let columns = if orientation.swaps_sides() { 2 } else { 3 };
-        let letters: Vec<char> = upright
-            .chunks(3)
-            .map(|pixel| char::from(pixel[0]))
-            .collect();
-        letters
+        upright
             .chunks(columns)
-            .map(|row| row.iter().collect::<String>())
+            .map(String::from_utf8_lossy)
             .collect::<Vec<_>>()
             .join("/")
     }

@@ -7,11 +7,11 @@
 //! unit in some bytes of a hundred: weights have 16 bits here and 32 in Pillow.
 
 use fast_image_resize::images::{TypedImage, TypedImageRef};
-use fast_image_resize::pixels::U8x3;
+use fast_image_resize::pixels::U8x4;
 use fast_image_resize::{FilterType, ResizeAlg, ResizeOptions, Resizer};
 
 use crate::Filter;
-use crate::decode::{KEEP, grown};
+use crate::decode::{KEEP, Pixel, grown, trim};
 use crate::view::Overlap;
 
 /// Resamples parts of pictures with one filter.
@@ -20,13 +20,13 @@ pub(crate) struct Resampler {
     filter: Filter,
     resizer: Resizer,
     /// The picture between the two directions.
-    rows: Vec<u8>,
+    rows: Vec<Pixel>,
 }
 
-/// RGB pixels, and their width and height.
+/// Pixels, and their width and height.
 #[derive(Clone, Copy)]
 pub(crate) struct Pixels<'a> {
-    pub(crate) rgb: &'a [u8],
+    pub(crate) pixels: &'a [Pixel],
     pub(crate) size: (u32, u32),
 }
 
@@ -79,7 +79,7 @@ impl Resampler {
         source: Pixels<'_>,
         resized: (u32, u32),
         shown: &Overlap,
-        out: &mut [u8],
+        out: &mut [Pixel],
     ) {
         let (area, size) = (Area::new(source.size, resized, shown), shown.size);
         let (kernel, reach) = match self.filter {
@@ -109,10 +109,10 @@ impl Resampler {
             ..area
         };
         let between = (size.0, (last - first) as u32);
-        let rows = grown(&mut self.rows, between.0 as usize * between.1 as usize * 3);
+        let rows = grown(&mut self.rows, between.0 as usize * between.1 as usize);
         run(&mut self.resizer, kernel, source, &band, rows, between);
         let source = Pixels {
-            rgb: rows,
+            pixels: rows,
             size: between,
         };
         let down = Area {
@@ -126,9 +126,7 @@ impl Resampler {
 
     /// Gives memory back that only an unusually large picture needed.
     pub(crate) fn trim(&mut self) {
-        if self.rows.capacity() > KEEP {
-            self.rows = Vec::new();
-        }
+        trim(&mut self.rows);
         if self.resizer.size_of_internal_buffers() > KEEP {
             self.resizer.reset_internal_buffers();
         }
@@ -136,13 +134,11 @@ impl Resampler {
 }
 
 /// The pixels that the middles of the new ones lie in.
-fn nearest(source: Pixels<'_>, resized: (u32, u32), shown: &Overlap, out: &mut [u8]) {
+fn nearest(source: Pixels<'_>, resized: (u32, u32), shown: &Overlap, out: &mut [Pixel]) {
     let columns = middles(source.size.0, resized.0, shown.source.0, shown.size.0);
     let rows = middles(source.size.1, resized.1, shown.source.1, shown.size.1);
-    let (pixels, _) = source.rgb.as_chunks::<3>();
-    let (out, _) = out.as_chunks_mut::<3>();
     for (row, out) in rows.iter().zip(out.chunks_exact_mut(columns.len())) {
-        let row = &pixels[row * source.size.0 as usize..];
+        let row = &source.pixels[row * source.size.0 as usize..];
         for (&column, out) in columns.iter().zip(out) {
             *out = row[column];
         }
@@ -166,7 +162,7 @@ fn run(
     kernel: FilterType,
     source: Pixels<'_>,
     area: &Area,
-    out: &mut [u8],
+    out: &mut [Pixel],
     size: (u32, u32),
 ) {
     let Area {
@@ -182,8 +178,10 @@ fn run(
     let length = "as many bytes as pixels ask for";
     // Typed images: the others bring all kinds of pixels with them, which takes minutes to compile.
     let (columns, rows) = source.size;
-    let from = TypedImageRef::<U8x3>::from_buffer(columns, rows, source.rgb).expect(length);
-    let mut to = TypedImage::<U8x3>::from_buffer(size.0, size.1, out).expect(length);
+    let from = TypedImageRef::<U8x4>::from_buffer(columns, rows, source.pixels.as_flattened())
+        .expect(length);
+    let mut to =
+        TypedImage::<U8x4>::from_buffer(size.0, size.1, out.as_flattened_mut()).expect(length);
     resizer
         .resize_typed(&from, &mut to, &options)
         .expect("an area inside of the picture");
@@ -209,11 +207,11 @@ mod tests {
         source: Pixels<'_>,
         size: (u32, u32),
         extensions: CpuExtensions,
-    ) -> Vec<u8> {
+    ) -> Vec<Pixel> {
         let mut resampler = Resampler::new(filter);
         // SAFETY: callers ask for extensions that this machine supports only.
         unsafe { resampler.resizer.set_cpu_extensions(extensions) };
-        let mut out = vec![0; size.0 as usize * size.1 as usize * 3];
+        let mut out = vec![[0; 4]; size.0 as usize * size.1 as usize];
         let whole = Overlap {
             source: (0, 0),
             target: (0, 0),
@@ -223,9 +221,9 @@ mod tests {
         out
     }
 
-    fn noise(size: (u32, u32), seed: u64) -> Vec<u8> {
+    fn noise(size: (u32, u32), seed: u64) -> Vec<Pixel> {
         let mut state = seed;
-        let next = |_| {
+        let mut next = || {
             state = state
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
@@ -236,8 +234,8 @@ mod tests {
                 ((state >> 63) as u8).wrapping_neg()
             }
         };
-        (0..size.0 as usize * size.1 as usize * 3)
-            .map(next)
+        (0..size.0 as usize * size.1 as usize)
+            .map(|_| [next(), next(), next(), next()])
             .collect()
     }
 
@@ -248,8 +246,8 @@ mod tests {
         fn the_bits_are_the_same_with_any_vector_instructions(
             from in (1..200u32, 1..120u32), to in (1..150u32, 1..150u32), seed: u64,
         ) {
-            let rgb = noise(from, seed);
-            let source = Pixels { rgb: &rgb, size: from };
+            let pixels = noise(from, seed);
+            let source = Pixels { pixels: &pixels, size: from };
             for filter in FILTERS {
                 let plain = resampled(filter, source, to, CpuExtensions::None);
                 #[cfg(target_arch = "x86_64")]
@@ -266,19 +264,19 @@ mod tests {
         fn cutting_first_is_cutting_last(
             from in (8..90u32, 8..90u32), to in (8..90u32, 8..90u32), part in (0.0..1.0f64, 0.0..1.0f64), seed: u64,
         ) {
-            let rgb = noise(from, seed);
-            let source = Pixels { rgb: &rgb, size: from };
+            let pixels = noise(from, seed);
+            let source = Pixels { pixels: &pixels, size: from };
             let size = (to.0 / 2, to.1 / 2);
             let corner = ((part.0 * f64::from(to.0 - size.0)) as u32, (part.1 * f64::from(to.1 - size.1)) as u32);
             let shown = Overlap { source: corner, target: (0, 0), size };
             for filter in FILTERS {
                 let whole = resampled(filter, source, to, CpuExtensions::default());
-                let mut cut = vec![0; size.0 as usize * size.1 as usize * 3];
+                let mut cut = vec![[0; 4]; size.0 as usize * size.1 as usize];
                 Resampler::new(filter).resample(source, to, &shown, &mut cut);
                 for row in 0..size.1 as usize {
-                    let start = ((corner.1 as usize + row) * to.0 as usize + corner.0 as usize) * 3;
-                    let length = size.0 as usize * 3;
-                    let pairs = whole[start..][..length].iter().zip(&cut[row * length..][..length]);
+                    let start = (corner.1 as usize + row) * to.0 as usize + corner.0 as usize;
+                    let length = size.0 as usize;
+                    let pairs = whole[start..][..length].iter().flatten().zip(cut[row * length..][..length].iter().flatten());
                     // Weights have as many bits as the largest of them leaves: twice rounded, differently.
                     let far = pairs.filter(|(a, b)| a.abs_diff(**b) > 3).count();
                     prop_assert!(far == 0, "{filter:?}, row {row}: {far} bytes");

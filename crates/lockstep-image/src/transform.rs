@@ -96,11 +96,11 @@ impl Transform {
     /// The most bytes that a [`crate::Transformer`] takes for a picture with this header, the file's own bytes not.
     pub fn memory(&self, header: &Header) -> u64 {
         let [height, width] = self.output().unwrap_or_default().map(u64::from);
-        // The rows between the two directions of resampling, and what comes out: in bytes and perhaps cut.
-        let rows = u64::from(header.upright().1);
-        header.memory()
-            + 3 * (width * rows + 2 * width * height)
-            + WEIGHTS * (width + height + rows)
+        // Pixels between the two directions of resampling, in either order, and those that come out.
+        let (columns, rows) = header.upright();
+        let between = (width * u64::from(rows)).max(height * u64::from(columns));
+        let weights = WEIGHTS * (width + height + u64::from(rows));
+        header.memory() + 4 * (between + width * height) + 3 * width * height + weights
     }
 }
 

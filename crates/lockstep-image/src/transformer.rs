@@ -3,9 +3,9 @@
 //! Only what is kept is resampled: the resampler is given the part of the picture that the crop will show, and reads
 //! the pixels around it where its filter reaches beyond, so cutting first and cutting last are the same.
 
-use crate::decode::{Buffers, grown};
+use crate::decode::{Buffers, Pixel, grown};
 use crate::resample::{Pixels, Resampler};
-use crate::view::{Overlap, place};
+use crate::view::Overlap;
 use crate::{ImageError, Limits, Normalise, Normaliser, Transform, View};
 
 /// Does a [`Transform`] to picture after picture.
@@ -17,10 +17,8 @@ pub struct Transformer {
     size: (u32, u32),
     buffers: Buffers,
     resampler: Resampler,
-    /// The part of the output that a smaller picture fills.
-    part: Vec<u8>,
-    /// The output in bytes, before it is normalised.
-    pixels: Vec<u8>,
+    /// What is to be seen of the picture.
+    part: Vec<Pixel>,
     normaliser: Option<Normaliser>,
 }
 
@@ -38,7 +36,6 @@ impl Transformer {
             buffers: Buffers::default(),
             resampler: Resampler::new(transform.filter),
             part: Vec::new(),
-            pixels: Vec::new(),
             normaliser: None,
         })
     }
@@ -73,13 +70,9 @@ impl Transformer {
         out: &mut [u8],
     ) -> Result<(), ImageError> {
         self.check(out.len())?;
-        let decoded = self
-            .buffers
-            .decode(bytes, &self.limits)
-            .map(|size| self.resample(size, view, out));
-        self.buffers.trim();
-        self.resampler.trim();
-        decoded.map(|()| view.mirror(out, self.size.0))
+        let shown = self.show(bytes, view)?;
+        self.write(&shown, view.flip, |rgb| rgb, out);
+        Ok(())
     }
 
     /// As [`Transformer::apply`], normalised: height by width by three numbers.
@@ -107,18 +100,14 @@ impl Transformer {
         out: &mut [f32],
     ) -> Result<(), ImageError> {
         self.check(out.len())?;
-        let mut pixels = std::mem::take(&mut self.pixels);
-        let done = self.apply_view(bytes, view, grown(&mut pixels, out.len()));
-        self.pixels = pixels;
-        done?;
+        let shown = self.show(bytes, view)?;
         let known = self
             .normaliser
             .take()
             .filter(|normaliser| normaliser.normalise() == normalise);
-        let normaliser = self
-            .normaliser
-            .insert(known.unwrap_or_else(|| Normaliser::new(normalise)));
-        normaliser.apply(&self.pixels[..out.len()], out);
+        let normaliser = known.unwrap_or_else(|| Normaliser::new(normalise));
+        self.write(&shown, view.flip, |rgb| normaliser.pixel(rgb), out);
+        self.normaliser = Some(normaliser);
         Ok(())
     }
 
@@ -131,24 +120,54 @@ impl Transformer {
         Err(ImageError::Transform(what))
     }
 
-    /// Resamples the part of the decoded picture that `out` shows.
-    fn resample(&mut self, decoded: (u32, u32), view: &View, out: &mut [u8]) {
-        let resized = self.transform.resized(decoded);
-        let shown = Overlap::new(resized, self.size, view.offset(resized, self.size));
-        let source = Pixels {
-            rgb: self.buffers.pixels(decoded),
-            size: decoded,
-        };
-        if shown.size == self.size {
-            self.resampler.resample(source, resized, &shown, out);
-            return;
+    /// Decodes a picture and resamples what is to be seen of it into `self.part`.
+    fn show(&mut self, bytes: &[u8], view: &View) -> Result<Overlap, ImageError> {
+        let decoded = self.buffers.decode(bytes, &self.limits);
+        let shown = decoded.map(|size| {
+            let resized = self.transform.resized(size);
+            let shown = Overlap::new(resized, self.size, view.offset(resized, self.size));
+            let part = grown(
+                &mut self.part,
+                shown.size.0 as usize * shown.size.1 as usize,
+            );
+            let source = Pixels {
+                pixels: self.buffers.pixels(size),
+                size,
+            };
+            self.resampler.resample(source, resized, &shown, part);
+            shown
+        });
+        self.buffers.trim();
+        self.resampler.trim();
+        shown
+    }
+
+    /// Writes what is shown to its place in `out`, in which everything else is black.
+    fn write<T: Copy>(
+        &self,
+        shown: &Overlap,
+        flip: bool,
+        number: impl Fn([u8; 3]) -> [T; 3],
+        out: &mut [T],
+    ) {
+        let (out, _) = out.as_chunks_mut::<3>();
+        if shown.size != self.size {
+            out.fill(number([0; 3]));
         }
-        let row = shown.size.0 as usize * 3;
-        let part = grown(&mut self.part, row * shown.size.1 as usize);
-        self.resampler.resample(source, resized, &shown, part);
-        out.fill(0);
-        for (number, part) in part.chunks_exact(row).enumerate() {
-            out[place(self.size.0, shown.target, number)..][..row].copy_from_slice(part);
+        let columns = self.size.0 as usize;
+        let (left, top) = (shown.target.0 as usize, shown.target.1 as usize);
+        let rows = out.chunks_exact_mut(columns).skip(top);
+        for (row, part) in rows.zip(
+            self.part
+                .chunks_exact(shown.size.0 as usize)
+                .take(shown.size.1 as usize),
+        ) {
+            for (out, &[red, green, blue, _]) in row[left..].iter_mut().zip(part) {
+                *out = number([red, green, blue]);
+            }
+            if flip {
+                row.reverse();
+            }
         }
     }
 }

@@ -61,7 +61,7 @@ impl View {
     }
 
     /// Mirrors RGB rows of this width if the view is mirrored.
-    pub(crate) fn mirror(&self, pixels: &mut [u8], width: u32) {
+    fn mirror(&self, pixels: &mut [u8], width: u32) {
         if self.flip && width > 0 {
             let (pixels, _) = pixels.as_chunks_mut::<3>();
             pixels
@@ -72,7 +72,7 @@ impl View {
 }
 
 /// Where the byte of a row's first pixel lies.
-pub(crate) fn place(width: u32, (left, top): (u32, u32), row: usize) -> usize {
+fn place(width: u32, (left, top): (u32, u32), row: usize) -> usize {
     ((top as usize + row) * width as usize + left as usize) * 3
 }
 

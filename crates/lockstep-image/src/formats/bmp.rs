@@ -5,7 +5,7 @@
 mod runs;
 
 use super::Opened;
-use crate::decode::grown;
+use crate::decode::{Pixel, grown};
 use crate::{Format, Header, ImageError, Orientation};
 
 /// A BMP whose headers and palette have been read.
@@ -15,7 +15,7 @@ pub(super) struct Bmp<'a> {
     /// Whether the first row in the file is the top one.
     top_down: bool,
     coding: Coding,
-    palette: Vec<[u8; 3]>,
+    palette: Vec<Pixel>,
     /// What follows the headers.
     data: &'a [u8],
 }
@@ -82,7 +82,7 @@ impl<'a> Bmp<'a> {
     }
 
     /// The palette's colour; one that is not there is black, as elsewhere.
-    fn colour(&self, index: u8) -> [u8; 3] {
+    fn colour(&self, index: u8) -> Pixel {
         self.palette
             .get(usize::from(index))
             .copied()
@@ -90,19 +90,18 @@ impl<'a> Bmp<'a> {
     }
 
     /// The row in the picture of a row in the file.
-    fn row<'p>(&self, rgb: &'p mut [u8], number: usize) -> &'p mut [[u8; 3]] {
+    fn row<'p>(&self, pixels: &'p mut [Pixel], number: usize) -> &'p mut [Pixel] {
         let width = self.width as usize;
         let number = if self.top_down {
             number
         } else {
             self.height as usize - 1 - number
         };
-        let (pixels, _) = rgb.as_chunks_mut::<3>();
         &mut pixels[number * width..][..width]
     }
 
     /// Looks the places in the palette of one row up.
-    fn look_up(&self, bits: usize, raw: &[u8], row: &mut [[u8; 3]]) {
+    fn look_up(&self, bits: usize, raw: &[u8], row: &mut [Pixel]) {
         let per_byte = 8 / bits;
         for (pixels, &byte) in row.chunks_mut(per_byte).zip(raw) {
             for (place, pixel) in pixels.iter_mut().enumerate() {
@@ -156,7 +155,7 @@ fn palette(
     size: usize,
     start: usize,
     bits: usize,
-) -> Result<Vec<[u8; 3]>, ImageError> {
+) -> Result<Vec<Pixel>, ImageError> {
     let entry = if size == 12 { 3 } else { 4 };
     let used = if size >= 36 {
         field.long(46)? as usize
@@ -171,7 +170,7 @@ fn palette(
     let bytes = field.bytes.get(first..end).ok_or(CUT)?;
     Ok(bytes
         .chunks_exact(entry)
-        .map(|colour| [colour[2], colour[1], colour[0]])
+        .map(|colour| [colour[2], colour[1], colour[0], 0])
         .collect())
 }
 
@@ -193,7 +192,7 @@ impl Opened for Bmp<'_> {
         }
     }
 
-    fn read(self: Box<Self>, rgb: &mut [u8], spare: &mut Vec<u8>) -> Result<(), ImageError> {
+    fn read(self: Box<Self>, pixels: &mut [Pixel], spare: &mut Vec<u8>) -> Result<(), ImageError> {
         let (width, height) = (self.width as usize, self.height as usize);
         let bits = match self.coding {
             Coding::Indexed(bits) => bits,
@@ -203,7 +202,7 @@ impl Opened for Bmp<'_> {
                 let places = grown(spare, width * height);
                 runs::expand(self.data, bits, width, places)?;
                 for (number, raw) in places.chunks_exact(width).enumerate() {
-                    self.look_up(8, raw, self.row(rgb, number));
+                    self.look_up(8, raw, self.row(pixels, number));
                 }
                 return Ok(());
             }
@@ -214,7 +213,7 @@ impl Opened for Bmp<'_> {
             return Err(CUT);
         }
         for (number, raw) in self.data.chunks(stride).take(height).enumerate() {
-            let row = self.row(rgb, number);
+            let row = self.row(pixels, number);
             let raw = &raw[..length];
             match self.coding {
                 Coding::Masks(bytes, masks) => {
@@ -223,12 +222,13 @@ impl Opened for Bmp<'_> {
                             .iter()
                             .rev()
                             .fold(0, |value, &byte| (value << 8) | u32::from(byte));
-                        *pixel = masks.map(|mask| mask.of(value));
+                        let [red, green, blue] = masks.map(|mask| mask.of(value));
+                        *pixel = [red, green, blue, 0];
                     }
                 }
                 Coding::Bytes => {
                     for (pixel, raw) in row.iter_mut().zip(raw.chunks_exact(3)) {
-                        *pixel = [raw[2], raw[1], raw[0]];
+                        *pixel = [raw[2], raw[1], raw[0], 0];
                     }
                 }
                 Coding::Indexed(bits) | Coding::Runs(bits) => self.look_up(bits, raw, row),

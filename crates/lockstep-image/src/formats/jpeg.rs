@@ -11,7 +11,8 @@ use zune_core::options::DecoderOptions;
 use zune_jpeg::errors::{DecodeErrors, UnsupportedSchemes};
 use zune_jpeg::{ImageInfo, JpegDecoder};
 
-use super::Opened;
+use super::{Opened, widen};
+use crate::decode::{Pixel, grown};
 use crate::{Format, Header, ImageError, Orientation, exif};
 
 /// A JPEG whose header has been read.
@@ -19,21 +20,35 @@ pub(super) struct Jpeg<'a> {
     bytes: &'a [u8],
     decoder: JpegDecoder<ZCursor<&'a [u8]>>,
     header: Header,
+    /// Whether the decoder writes pixels of four bytes; of RGB, CMYK and YCCK it does not, or not soundly.
+    direct: bool,
 }
 
 /// The decoder's settings. Its vector instructions give the same bits as its plain code, which a test below holds.
-fn options() -> DecoderOptions {
+fn options(colours: ColorSpace) -> DecoderOptions {
     // Our own limits are checked instead of the decoder's.
-    DecoderOptions::new_fast()
+    let options = DecoderOptions::new_fast()
         .set_max_width(usize::MAX)
-        .set_max_height(usize::MAX)
+        .set_max_height(usize::MAX);
+    options
         .set_strict_mode(false)
+        .jpeg_set_out_colorspace(colours)
 }
 
 impl<'a> Jpeg<'a> {
     pub(super) fn open(bytes: &'a [u8]) -> Result<Jpeg<'a>, ImageError> {
-        let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options());
+        let mut decoder =
+            JpegDecoder::new_with_options(ZCursor::new(bytes), options(ColorSpace::RGBA));
         decoder.decode_headers().map_err(in_words)?;
+        let direct = matches!(
+            decoder.input_colorspace(),
+            Some(ColorSpace::YCbCr | ColorSpace::Luma)
+        );
+        if !direct {
+            // What the header decides is decided once, so it is read again.
+            decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options(ColorSpace::RGB));
+            decoder.decode_headers().map_err(in_words)?;
+        }
         let info = decoder.info().ok_or_else(|| damaged("it has no header"))?;
         if !matches!(info.components, 1 | 3 | 4) {
             let what = format!("a JPEG of {} components", info.components);
@@ -51,12 +66,13 @@ impl<'a> Jpeg<'a> {
                 .exif_data
                 .as_deref()
                 .map_or(Orientation::Upright, exif::orientation),
-            work: work(&info, segments::is_one_scan(bytes, info.components)),
+            work: work(&info, direct, segments::is_one_scan(bytes, info.components)),
         };
         Ok(Jpeg {
             bytes,
             decoder,
             header,
+            direct,
         })
     }
 }
@@ -66,7 +82,11 @@ impl Opened for Jpeg<'_> {
         self.header
     }
 
-    fn read(mut self: Box<Self>, rgb: &mut [u8], _: &mut Vec<u8>) -> Result<(), ImageError> {
+    fn read(
+        mut self: Box<Self>,
+        pixels: &mut [Pixel],
+        spare: &mut Vec<u8>,
+    ) -> Result<(), ImageError> {
         if !segments::ends(self.bytes) {
             return Err(ImageError::Truncated {
                 format: Format::Jpeg,
@@ -75,12 +95,21 @@ impl Opened for Jpeg<'_> {
         // Only from here on: what is odd in a header seldom harms the picture.
         let strict = self.decoder.options().set_strict_mode(true);
         self.decoder.set_options(strict);
-        self.decoder.decode_into(rgb).map_err(in_words)
+        if self.direct {
+            return self
+                .decoder
+                .decode_into(pixels.as_flattened_mut())
+                .map_err(in_words);
+        }
+        let rgb = grown(spare, 3 * pixels.len());
+        self.decoder.decode_into(rgb).map_err(in_words)?;
+        widen(rgb, 3, pixels);
+        Ok(())
     }
 }
 
 /// What the decoder works in: some rows, or all coefficients if they do not come in the order of the pixels.
-fn work(info: &ImageInfo, one_scan: bool) -> u64 {
+fn work(info: &ImageInfo, direct: bool, one_scan: bool) -> u64 {
     // Blocks of up to 32 x 32 pixels are completed.
     let [width, height] =
         [info.width, info.height].map(|side| u64::from(side).next_multiple_of(32));
@@ -90,7 +119,12 @@ fn work(info: &ImageInfo, one_scan: bool) -> u64 {
     } else {
         2 * components * width * height
     };
-    coefficients + ROWS * components * width
+    let rgb = if direct {
+        0
+    } else {
+        3 * u64::from(info.width) * u64::from(info.height)
+    };
+    coefficients + rgb + ROWS * components * width
 }
 
 /// Bytes of a component for every column of the picture: 16-bit rows of a block, before and after resampling.
@@ -140,8 +174,10 @@ mod tests {
     use super::*;
 
     /// The pixels of a picture with or without vector instructions, or nothing if it is damaged.
-    fn decoded(bytes: &[u8], vectors: bool) -> Option<Vec<u8>> {
-        let options = options().set_use_unsafe(vectors).set_strict_mode(true);
+    fn decoded(bytes: &[u8], colours: ColorSpace, vectors: bool) -> Option<Vec<u8>> {
+        let options = options(colours)
+            .set_use_unsafe(vectors)
+            .set_strict_mode(true);
         JpegDecoder::new_with_options(ZCursor::new(bytes), options)
             .decode()
             .ok()
@@ -157,7 +193,16 @@ mod tests {
                 continue;
             }
             let whole = std::fs::read(&path).unwrap();
-            assert!(decoded(&whole, true).is_some(), "{}", path.display());
+            let colours = if Jpeg::open(&whole).unwrap().direct {
+                ColorSpace::RGBA
+            } else {
+                ColorSpace::RGB
+            };
+            assert!(
+                decoded(&whole, colours, true).is_some(),
+                "{}",
+                path.display()
+            );
             // Other coefficients than an encoder would write, by changing bytes of the data.
             for change in 0..40 {
                 let mut bytes = whole.clone();
@@ -165,7 +210,10 @@ mod tests {
                     let place = bytes.len() - 3 - change * 7 % (bytes.len() / 2);
                     bytes[place] = bytes[place].wrapping_add(change as u8) & 0xfe;
                 }
-                let (vectors, plain) = (decoded(&bytes, true), decoded(&bytes, false));
+                let (vectors, plain) = (
+                    decoded(&bytes, colours, true),
+                    decoded(&bytes, colours, false),
+                );
                 assert!(vectors == plain, "{}, change {change}", path.display());
                 compared += usize::from(plain.is_some());
             }

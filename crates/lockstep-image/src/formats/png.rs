@@ -4,8 +4,8 @@ use std::io::Cursor;
 
 use png::{ColorType, Decoder, DecodingError, Limits, Reader, Transformations};
 
-use super::Opened;
-use crate::decode::grown;
+use super::{Opened, widen};
+use crate::decode::{Pixel, grown};
 use crate::{Format, Header, ImageError, Orientation, exif};
 
 /// A PNG whose chunks before the pixels have been read.
@@ -53,37 +53,30 @@ impl Opened for Png<'_> {
                 .exif_metadata
                 .as_deref()
                 .map_or(Orientation::Upright, exif::orientation),
-            // RGB is decoded into its place. Rows of raw data are kept beside it.
-            work: if channels == 3 { 0 } else { channels * pixels }
+            // Four channels are decoded into their place. Rows of raw data are kept beside it.
+            work: if channels == 4 { 0 } else { channels * pixels }
                 + 64 * u64::from(info.width)
                 + CHUNKS as u64,
         }
     }
 
-    fn read(mut self: Box<Self>, rgb: &mut [u8], spare: &mut Vec<u8>) -> Result<(), ImageError> {
+    fn read(
+        mut self: Box<Self>,
+        pixels: &mut [Pixel],
+        spare: &mut Vec<u8>,
+    ) -> Result<(), ImageError> {
         let (colour, _) = self.reader.output_color_type();
-        if colour == ColorType::Rgb {
-            self.reader.next_frame(rgb).map_err(in_words)?;
+        if colour == ColorType::Rgba {
+            self.reader
+                .next_frame(pixels.as_flattened_mut())
+                .map_err(in_words)?;
         } else {
-            let length = rgb.len() / 3 * colour.samples();
-            let raw = grown(spare, length);
+            let raw = grown(spare, pixels.len() * colour.samples());
             self.reader.next_frame(raw).map_err(in_words)?;
-            to_rgb(raw, colour.samples(), rgb);
+            widen(raw, colour.samples(), pixels);
         }
         // To the end: a checksum may be wrong, or the file cut, behind the last row.
         self.reader.finish().map_err(in_words)
-    }
-}
-
-/// Repeats gray, drops alpha.
-fn to_rgb(raw: &[u8], channels: usize, rgb: &mut [u8]) {
-    let (rgb, _) = rgb.as_chunks_mut::<3>();
-    for (pixel, raw) in rgb.iter_mut().zip(raw.chunks_exact(channels)) {
-        *pixel = if channels < 3 {
-            [raw[0]; 3]
-        } else {
-            [raw[0], raw[1], raw[2]]
-        };
     }
 }
 

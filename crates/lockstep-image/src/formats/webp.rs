@@ -8,8 +8,8 @@ use std::io::{Cursor, ErrorKind};
 
 use image_webp::{DecodingError, WebPDecoder};
 
-use super::Opened;
-use crate::decode::grown;
+use super::{Opened, widen};
+use crate::decode::{Pixel, grown};
 use crate::{Format, Header, ImageError, Orientation, exif};
 
 /// A WebP whose chunks have been looked through.
@@ -160,11 +160,11 @@ impl Opened for WebP<'_> {
             height,
             orientation: self.orientation,
             // The chunk as a file of its own, and its parts in the decoder once more.
-            work: 4 * self.bitstream.data.len() as u64 + 16 * frame,
+            work: 4 * self.bitstream.data.len() as u64 + 20 * frame,
         }
     }
 
-    fn read(self: Box<Self>, rgb: &mut [u8], spare: &mut Vec<u8>) -> Result<(), ImageError> {
+    fn read(self: Box<Self>, pixels: &mut [Pixel], spare: &mut Vec<u8>) -> Result<(), ImageError> {
         let file = self.bitstream.alone();
         let mut decoder = WebPDecoder::new(Cursor::new(file.as_slice())).map_err(in_words)?;
         let Frame {
@@ -178,24 +178,17 @@ impl Opened for WebP<'_> {
                 "its picture is not of the size that its header says",
             ));
         }
-        let whole = (width, height) == self.canvas;
-        if whole && !decoder.has_alpha() {
-            return decoder.read_image(rgb).map_err(in_words);
-        }
         let channels = if decoder.has_alpha() { 4 } else { 3 };
         let raw = grown(spare, width as usize * height as usize * channels);
         decoder.read_image(raw).map_err(in_words)?;
-        if !whole {
-            rgb.fill(0);
+        if (width, height) != self.canvas {
+            pixels.fill(Pixel::default());
         }
-        let rows = rgb
-            .chunks_exact_mut(self.canvas.0 as usize * 3)
+        let rows = pixels
+            .chunks_exact_mut(self.canvas.0 as usize)
             .skip(top as usize);
         for (row, raw) in rows.zip(raw.chunks_exact(width as usize * channels)) {
-            let (row, _) = row[left as usize * 3..].as_chunks_mut::<3>();
-            for (pixel, raw) in row.iter_mut().zip(raw.chunks_exact(channels)) {
-                *pixel = [raw[0], raw[1], raw[2]];
-            }
+            widen(raw, channels, &mut row[left as usize..]);
         }
         Ok(())
     }
