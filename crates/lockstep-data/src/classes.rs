@@ -122,7 +122,6 @@ pub(crate) fn renumber(own: &[String], labels: &[u32], classes: &[String]) -> Re
             class.samples += 1;
         }
     }
-    // A set may name classes of which it has no sample.
     Renumbered {
         labels: Some(labels),
         unseen,

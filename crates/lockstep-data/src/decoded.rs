@@ -76,6 +76,11 @@ pub(crate) fn open(recipe: &dyn Recipe, cache: &CacheDir) -> Result<Decoded, Dat
     })
 }
 
+/// Whether the decoded form of a set is there, so that opening it is quick.
+pub(crate) fn is_there(recipe: &dyn Recipe, cache: &CacheDir) -> Result<bool, DataError> {
+    Ok(try_open(&place(recipe, cache)?, identity(recipe)?).is_some())
+}
+
 fn try_open(path: &Path, identity: Identity) -> Option<Decoded> {
     let map = Mapped::open(path).ok()?;
     let layout = Layout::read(map.bytes(), identity)?;

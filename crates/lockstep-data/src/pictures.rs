@@ -364,7 +364,17 @@ mod tests {
     fn a_set_is_made_again_when_a_picture_comes_goes_or_changes_or_the_transform_does() {
         let folder = dogs();
         let len = || open(&folder, pictures(&folder)).unwrap().len();
+        let said = || {
+            let mut said = Vec::new();
+            let source = Source::Pictures(pictures(&folder));
+            source
+                .ensure(&folder.cache(), &mut |words| said.push(words.to_owned()))
+                .unwrap();
+            said
+        };
+        assert!(matches!(&said()[..], [words] if words.starts_with("decoding ")));
         assert_eq!(len(), 5);
+        assert!(said().is_empty());
         write(&folder, "mops/1.bmp", &bmp(5, 5, [0, 0, 0]));
         assert_eq!(len(), 6);
         fs::remove_file(folder.path().join("set/pug/b.bmp")).unwrap();

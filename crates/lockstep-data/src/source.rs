@@ -3,7 +3,7 @@
 use crate::DataError;
 use crate::cifar::{Cifar, Kind};
 use crate::cifar_folder::{self, CifarSplit};
-use crate::decoded::Recipe;
+use crate::decoded::{self, Recipe};
 use crate::file::{regular, shown};
 use crate::idx_pair::IdxPair;
 use crate::known::{self, Content};
@@ -83,8 +83,9 @@ pub(crate) struct Files {
 }
 
 impl Source {
-    /// Brings a known set into the cache if it is not there; does nothing for files of the user's
-    /// own. `progress` hears what is being done, one sentence at a time.
+    /// Brings a known set into the cache if it is not there; of files of the user's own, checks that they
+    /// are. `progress` hears what is being done, one sentence at a time, and of tables and pictures that
+    /// opening the set will have to decode them first.
     ///
     /// [`Dataset::open`](crate::Dataset::open) does the same, silently.
     ///
@@ -95,7 +96,15 @@ impl Source {
         cache: &CacheDir,
         progress: &mut dyn FnMut(&str),
     ) -> Result<(), DataError> {
-        self.files(cache, progress).map(drop)
+        let files = self.files(cache, progress)?;
+        let long = matches!(
+            self,
+            Source::Parquet { .. } | Source::Csv { .. } | Source::Pictures(_)
+        );
+        if long && !decoded::is_there(&*files.recipe, cache)? {
+            progress(&format!("decoding {}", files.name));
+        }
+        Ok(())
     }
 
     pub(crate) fn files(
