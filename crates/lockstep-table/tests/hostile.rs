@@ -40,7 +40,7 @@ fn refusal(bytes: Vec<u8>, format: Format) -> Option<String> {
 fn a_file_that_is_cut_anywhere_is_refused_with_its_name() {
     let whole = whole();
     assert_eq!(refusal(whole.clone(), Format::Parquet), None);
-    for length in 0..whole.len() {
+    for length in (0..20).chain((20..whole.len()).step_by(13)) {
         let error = refusal(whole[..length].to_vec(), Format::Parquet).unwrap();
         assert!(error.contains("x.parquet"), "{error}");
         let expected = match length {
@@ -66,7 +66,7 @@ fn what_is_no_parquet_file_is_said_to_be_none() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
     fn damaged_parquet_is_survived(
