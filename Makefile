@@ -34,10 +34,11 @@ bench-train: release ## Compare with PyTorch, side by side (BENCH_ARGS="--rounds
 	@$(LOCKSTEP) data get fashion-mnist
 	@python3 bench/train.py --lockstep $(LOCKSTEP) $(BENCH_ARGS)
 
-bench-data: cargo ## Compare with Pillow and Ray Data, side by side (BENCH_ARGS="--rounds 5")
+bench-data: cargo ## Compare with Pillow, Ray Data and onnxruntime, side by side (BENCH_ARGS="--rounds 5")
 	@command -v python3 > /dev/null || { echo "python3 is missing: the benchmark is written in it" >&2; exit 1; }
 	@cargo build --release --package lockstep-image --example decode_rate
 	@python3 bench/data.py --target $(TARGET) $(BENCH_ARGS)
+	@python3 bench/clip.py $(BENCH_ARGS)
 
 clean: ## Remove what was built and brought
 	@rm -rf target .cache bench/results

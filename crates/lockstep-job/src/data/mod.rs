@@ -1,6 +1,7 @@
 //! `[data]`: what to learn from.
 
 mod augment;
+mod keys;
 mod location;
 mod normalise;
 mod reference;

@@ -4,6 +4,8 @@
 //! keeps nothing of its own: the finished parts are the record. So whenever it is killed, the next run
 //! finds what is missing in the same way.
 
+mod progress;
+
 use super::tasks::{self, TaskEvent, Work};
 use crate::{EngineError, StopFlag, describe};
 use lockstep_embed::{
@@ -12,20 +14,19 @@ use lockstep_embed::{
 };
 use lockstep_job::{Embed, Job};
 use lockstep_place::{Access, Place};
-use lockstep_train::event::{Embedded, Embedding, Event};
+use lockstep_train::event::{Embedded, Event};
 use lockstep_train::places::{access, embedded_sets, image_normalise, image_transform, place};
+use progress::Progress;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The name of this work among those that task workers do.
 pub const KIND: &str = "embed pictures";
 /// Files that are looked at together, since a store answers each request late.
 const AT_ONCE: usize = 16;
-/// How often progress is told at most.
-const TELL_EVERY: Duration = Duration::from_millis(250);
 
 /// What to embed.
 #[derive(Debug)]
@@ -185,7 +186,14 @@ fn make(
             part: sets[set].parts[part].clone(),
         })?);
     }
-    let mut progress = Progress::new(sets, missing);
+    let mut progress = {
+        let sizes = missing
+            .iter()
+            .map(|&(set, part)| sets[set].parts[part].pictures.len());
+        let parts = sets.iter().map(|set| set.parts.len()).sum();
+        let pictures = sets.iter().map(|set| set.inventory.pictures.len()).sum();
+        Progress::new(sizes.collect(), parts, pictures)
+    };
     let mut unreadable = None;
     let summary = tasks::run(
         tasks::Request {
@@ -258,63 +266,6 @@ fn remove_strays(set: &Set) -> Result<(), EmbedError> {
         }
     }
     Ok(())
-}
-
-/// How far the embedding is.
-struct Progress {
-    began: Instant,
-    last: Instant,
-    /// Pictures of each task that are done.
-    tasks: Vec<usize>,
-    sizes: Vec<usize>,
-    parts_done: usize,
-    parts: usize,
-    /// Pictures that were done before.
-    before: usize,
-    pictures: usize,
-}
-
-impl Progress {
-    fn new(sets: &[Set], missing: &[(usize, usize)]) -> Progress {
-        let size = |&(set, part): &(usize, usize)| sets[set].parts[part].pictures.len();
-        let sizes: Vec<usize> = missing.iter().map(size).collect();
-        let parts = sets.iter().map(|set| set.parts.len()).sum();
-        let pictures = sets.iter().map(|set| set.inventory.pictures.len()).sum();
-        Progress {
-            began: Instant::now(),
-            last: Instant::now(),
-            tasks: vec![0; sizes.len()],
-            parts_done: parts - missing.len(),
-            parts,
-            before: pictures - sizes.iter().sum::<usize>(),
-            sizes,
-            pictures,
-        }
-    }
-
-    fn task(&mut self, task: usize, done: usize) {
-        self.tasks[task] = done;
-    }
-
-    fn done(&mut self, task: usize) {
-        self.tasks[task] = self.sizes[task];
-        self.parts_done += 1;
-    }
-
-    fn tell(&mut self, now: bool, events: &mut dyn FnMut(Event)) {
-        if !now && self.last.elapsed() < TELL_EVERY {
-            return;
-        }
-        self.last = Instant::now();
-        let done: usize = self.tasks.iter().sum();
-        events(Event::Embedding(Embedding {
-            parts_done: self.parts_done,
-            parts: self.parts,
-            pictures_done: self.before + done,
-            pictures: self.pictures,
-            pictures_per_s: done as f64 / self.began.elapsed().as_secs_f64().max(1e-9),
-        }));
-    }
 }
 
 /// The worker's side: makes the parts that it is handed.
