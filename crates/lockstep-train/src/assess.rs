@@ -63,6 +63,12 @@ impl<'a> Assessor<'a> {
     }
 }
 
+/// Names for all that a model may say: those of its classes, and numbers where its last layer is wider.
+pub(crate) fn names_of_outputs(classes: &[String], outputs: usize) -> Vec<String> {
+    let beyond = (classes.len()..outputs).map(|number| number.to_string());
+    classes.iter().cloned().chain(beyond).collect()
+}
+
 /// The name of a label of `set`, also of one that its model does not know.
 pub fn class_name(set: &Dataset, label: usize) -> &str {
     let known = set.class_names().get(label);

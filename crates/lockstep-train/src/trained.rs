@@ -1,5 +1,6 @@
 //! A trained model, ready to predict: all that is needed is the `model` folder of its run.
 
+use crate::assess::names_of_outputs;
 use crate::evaluate::{BLOCK, Evaluator, rows_at_once};
 use crate::{Prediction, TrainError, network, pretrained, weights};
 use lockstep_data::{Dataset, Normaliser};
@@ -94,7 +95,7 @@ impl Trained {
         Ok(Self {
             model: build(rows)?,
             state,
-            classes: card.classes,
+            classes: names_of_outputs(&card.classes, smallest.classes()),
             input_shape: card.input_shape,
             normaliser,
             evaluator: Evaluator::new(input.len(), rows),

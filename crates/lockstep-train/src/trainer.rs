@@ -4,7 +4,7 @@
 //! metrics, which epoch is the best. So no rank asks another what to do; a stop and a checkpoint alone
 //! are agreed on, by a vote in the step.
 
-use crate::assess::{Assessor, remove_evaluation, title, write_evaluation};
+use crate::assess::{Assessor, names_of_outputs, remove_evaluation, title, write_evaluation};
 use crate::batches::Batches;
 use crate::checkpoint::{Checkpointer, StepEnd, Vote};
 use crate::contract::contract;
@@ -502,7 +502,9 @@ impl<'a> Trainer<'a> {
         let (Some(set), Some(metrics)) = (&self.sets.test, metrics) else {
             return Ok(None);
         };
-        let mut assessor = Assessor::new(set, self.sets.train.class_names());
+        let classes = self.sets.train.class_names();
+        let classes = names_of_outputs(classes, self.model.classes());
+        let mut assessor = Assessor::new(set, &classes);
         for (row, &prediction) in self.predictions.iter().enumerate() {
             assessor.add(row, prediction);
         }
