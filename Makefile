@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 LOCKSTEP := $(TARGET)/release/lockstep
 export LOCKSTEP_CACHE ?= $(CURDIR)/.cache
 
-.PHONY: help demo test test-fast soak bench-train bench-data clean release cargo components
+.PHONY: help demo test test-fast test-long soak bench-train bench-data clean release cargo components
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -25,6 +25,11 @@ test: components ## Run every check: format, clippy, docs, unit and end-to-end t
 
 test-fast: cargo ## Run the unit tests only
 	@cargo test --workspace --lib --bins
+
+test-long: cargo ## Run the tests that take long or bring gigabytes: soak, 5 GiB of Parquet, CLIP beside transformers
+	@cargo test -p lockstep --test soak -- --include-ignored
+	@cargo test -p lockstep-data --test memory -- --include-ignored
+	@cargo test -p lockstep-nn --test clip_real -- --ignored --nocapture
 
 soak: cargo ## Kill workers and coordinators for minutes: the weights must not change
 	@cargo test -p lockstep --test soak -- --include-ignored --nocapture

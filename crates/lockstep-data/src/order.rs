@@ -61,10 +61,7 @@ impl EpochOrder {
                 .zip(0..)
                 .for_each(|(index, i)| *index = i),
         }
-        shuffle(
-            &mut self.indices,
-            Stream::new(seed, SHUFFLE | u64::from(epoch)),
-        );
+        Stream::new(seed, SHUFFLE | u64::from(epoch)).shuffle(&mut self.indices);
     }
 
     /// The indices of the samples, in the order in which they are seen.
@@ -78,7 +75,7 @@ impl EpochOrder {
 pub fn split(n: usize, val_split: f64, seed: u64) -> (Vec<u32>, Vec<u32>) {
     let mut train: Vec<u32> = (0..).take(n).collect();
     let count = ((n as f64 * val_split).round() as usize).min(n);
-    shuffle(&mut train, Stream::new(seed, SPLIT));
+    Stream::new(seed, SPLIT).shuffle(&mut train);
     let mut val = train.split_off(n - count);
     train.sort_unstable();
     val.sort_unstable();
@@ -93,14 +90,6 @@ pub fn split(n: usize, val_split: f64, seed: u64) -> (Vec<u32>, Vec<u32>) {
 pub fn lane_rows(lane: usize, lanes: usize, batch: usize) -> Range<usize> {
     assert!(lane < lanes, "there is no lane {lane} of {lanes}");
     lane * batch / lanes..(lane + 1) * batch / lanes
-}
-
-/// Fisher and Yates: every order is equally likely.
-fn shuffle(indices: &mut [u32], mut stream: Stream) {
-    for last in (1..indices.len()).rev() {
-        let chosen = stream.below(last as u32 + 1) as usize;
-        indices.swap(last, chosen);
-    }
 }
 
 #[cfg(test)]

@@ -14,12 +14,9 @@ use crate::decoded::{Decoded, Recipe};
 use crate::file::printable;
 use crate::stamp::{Stamp, whole_place};
 use crew::Crew;
-use lockstep_image::{Limits, Transform};
+use lockstep_image::{Limits, Transform, names_a_picture, tolerated};
 use lockstep_place::{Entry, Place};
 use std::path::Path;
-
-/// How the names of pictures end, in lower case.
-const ENDINGS: [&str; 5] = ["jpg", "jpeg", "png", "webp", "bmp"];
 
 /// A folder of pictures.
 #[derive(Debug, Clone)]
@@ -52,7 +49,7 @@ impl PictureSet {
     pub(crate) fn find(pictures: &Pictures) -> Result<PictureSet, DataError> {
         let size = pictures.transform.output().map_err(transform)?;
         let mut entries = pictures.folder.list()?;
-        entries.retain(|entry| is_picture(&entry.path));
+        entries.retain(|entry| names_a_picture(&entry.path));
         let folder = pictures.folder.to_string();
         if entries.is_empty() {
             return Err(DataError::NoSamples {
@@ -74,8 +71,7 @@ impl PictureSet {
     /// Checks that of the first `seen` pictures not too many are `bad`, the `first` of which it names.
     fn check_bad(&self, bad: usize, seen: usize, first: (&str, &str)) -> Result<(), DataError> {
         let (total, max_bad) = (self.entries.len(), self.pictures.max_bad);
-        // 29 of 100 are allowed by 0.29, whose product with 100 is a little less.
-        let allowed = (max_bad * total as f64 + 1e-6) as usize;
+        let allowed = tolerated(max_bad, total);
         if bad <= allowed {
             return Ok(());
         }
@@ -167,16 +163,6 @@ impl Recipe for PictureSet {
         }
         Ok(())
     }
-}
-
-/// Whether a path is that of a picture: neither it nor a folder on the way is hidden, and its ending is
-/// one of those that are read.
-fn is_picture(path: &str) -> bool {
-    let ending = path
-        .rsplit_once('.')
-        .map(|(_, ending)| ending.to_ascii_lowercase());
-    let known = ending.is_some_and(|ending| ENDINGS.contains(&ending.as_str()));
-    known && !path.split('/').any(|part| part.starts_with('.'))
 }
 
 fn transform(error: lockstep_image::ImageError) -> DataError {

@@ -113,12 +113,6 @@ fn pictures(count: usize) {
 }
 
 #[test]
-fn thousands_of_pictures_stream_through() {
-    pictures(3000);
-}
-
-#[test]
-#[ignore = "takes a minute"]
 fn a_hundred_thousand_pictures_stream_through() {
     pictures(100_000);
 }
@@ -165,7 +159,7 @@ fn a_table_of_twice_the_memory_streams_through() {
 }
 
 #[test]
-#[ignore = "takes a minute and 5 GiB of disk"]
+#[ignore = "takes a minute and 5 GiB of disk: make test-long"]
 fn a_table_of_5_gib_streams_through() {
     parquet(320);
 }

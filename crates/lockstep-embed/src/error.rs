@@ -64,6 +64,16 @@ pub enum EmbedError {
         /// What there is instead.
         hint: String,
     },
+    /// A picture that is in no folder of a class.
+    #[error(
+        "{folder}: {path} is in no folder, and the class of a picture is the folder that it is in"
+    )]
+    NoClass {
+        /// The folder.
+        folder: String,
+        /// The picture.
+        path: String,
+    },
     /// More pictures than allowed could not be read.
     #[error(
         "{bad} of {all} pictures in {folder} could not be read, more than data.max_bad = {max_bad}; \

@@ -1,12 +1,10 @@
 //! The pictures of a folder, in the order in which they are cut into parts.
 
 use crate::{EmbedError, PartTask, Recipe};
+use lockstep_image::names_a_picture;
 use lockstep_place::{Entry, Place};
 use lockstep_random::Stream;
 use serde::{Deserialize, Serialize};
-
-/// Files with other extensions are not pictures.
-const EXTENSIONS: [&str; 5] = ["jpg", "jpeg", "png", "webp", "bmp"];
 
 /// The stream of random numbers that the order is drawn from: the letters of `pictures`.
 const ORDER: u64 = u64::from_be_bytes(*b"pictures");
@@ -44,21 +42,20 @@ impl Inventory {
     /// When the folder cannot be listed, or holds no pictures in folders named after their classes.
     pub fn take(folder: &Place, seed: u64) -> Result<Inventory, EmbedError> {
         let entries = folder.list()?;
-        let mut pictures: Vec<Picture> = entries
-            .iter()
-            .filter(|entry| is_picture(entry))
-            .map(of)
-            .collect();
+        let found = entries.iter().filter(|entry| names_a_picture(&entry.path));
+        let mut pictures: Vec<Picture> = found.map(of).collect();
+        if let Some(flat) = pictures.iter().find(|picture| !picture.path.contains('/')) {
+            return Err(EmbedError::NoClass {
+                folder: folder.to_string(),
+                path: flat.path.clone(),
+            });
+        }
         if pictures.is_empty() {
-            let flat = entries
-                .iter()
-                .find(|entry| !entry.path.contains('/') && has_extension(&entry.path));
             return Err(EmbedError::NoPictures {
                 folder: folder.to_string(),
-                hint: match (flat, entries.len()) {
-                    (Some(flat), _) => format!("; {} is in no such folder", flat.path),
-                    (None, 0) => "; it is empty, or does not exist".to_owned(),
-                    (None, other) => format!("; it holds {other} other files"),
+                hint: match entries.len() {
+                    0 => "; it is empty, or does not exist".to_owned(),
+                    other => format!("; it holds {other} other files"),
                 },
             });
         }
@@ -88,19 +85,4 @@ fn of(entry: &Entry) -> Picture {
         size: entry.size,
         version: entry.version.clone(),
     }
-}
-
-/// Whether this is a picture in a folder of its class. Hidden files and folders are not looked at.
-fn is_picture(entry: &Entry) -> bool {
-    let hidden = entry.path.split('/').any(|name| name.starts_with('.'));
-    !hidden && entry.path.contains('/') && has_extension(&entry.path)
-}
-
-fn has_extension(path: &str) -> bool {
-    let extension = path.rsplit_once('.').map(|(_, extension)| extension);
-    extension.is_some_and(|found| {
-        EXTENSIONS
-            .iter()
-            .any(|known| known.eq_ignore_ascii_case(found))
-    })
 }

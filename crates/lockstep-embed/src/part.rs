@@ -1,5 +1,6 @@
 //! One part: a piece of work, and the file that it becomes.
 
+use crate::skipped::TOO_LARGE;
 use crate::{EmbedError, Picture, Recipe, Skipped};
 use lockstep_place::Place;
 use lockstep_table::{TableError, metadata};
@@ -12,6 +13,7 @@ const FINGERPRINT: &str = "lockstep.fingerprint";
 const SKIPPED: &str = "lockstep.skipped";
 const MODEL: &str = "lockstep.model_sha256";
 const ROWS: &str = "lockstep.rows";
+const MEMORY: &str = "lockstep.memory";
 
 /// One part, as it is handed to whoever makes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,18 +62,24 @@ impl PartTask {
         &self,
         recipe: &Recipe,
         finished: &Finished,
+        memory: u64,
     ) -> Result<Vec<(&'static str, String)>, EmbedError> {
         let skipped =
             serde_json::to_string(&finished.skipped).map_err(|error| EmbedError::Part {
                 file: part_name(self.number),
                 reason: error.to_string(),
             })?;
-        Ok(vec![
+        let mut metadata = vec![
             (FINGERPRINT, self.fingerprint.clone()),
             (MODEL, recipe.model_sha256.clone()),
             (ROWS, finished.rows.to_string()),
             (SKIPPED, skipped),
-        ])
+        ];
+        // How much there was matters only to what did not fit: all else is the same at any limit.
+        if finished.skipped.iter().any(|one| one.kind == TOO_LARGE) {
+            metadata.push((MEMORY, memory.to_string()));
+        }
+        Ok(metadata)
     }
 }
 
@@ -87,11 +95,12 @@ pub fn part_number(name: &str) -> Option<usize> {
     (part_name(number) == name).then_some(number)
 }
 
-/// The finished part, if its file is there and was made from the same recipe and pictures.
+/// The finished part, if its file is there, was made from the same recipe and pictures, and lacks none that
+/// could be read now, within `memory` bytes.
 ///
 /// # Errors
 /// When the place cannot be read. A file that is damaged, or somebody else's, counts as not there.
-pub fn find(task: &PartTask, store: &Place) -> Result<Option<Finished>, EmbedError> {
+pub fn find(task: &PartTask, store: &Place, memory: u64) -> Result<Option<Finished>, EmbedError> {
     let file = store.join(&part_name(task.number))?;
     if file.entry()?.is_none() {
         return Ok(None);
@@ -106,7 +115,10 @@ pub fn find(task: &PartTask, store: &Place) -> Result<Option<Finished>, EmbedErr
         return Ok(None);
     }
     let rows = value(ROWS).and_then(|rows| rows.parse().ok());
-    let skipped = value(SKIPPED).and_then(|list| serde_json::from_str(list).ok());
+    let skipped = value(SKIPPED).and_then(|list| serde_json::from_str::<Vec<Skipped>>(list).ok());
+    let had: Option<u64> = value(MEMORY).and_then(|memory| memory.parse().ok());
+    let more = had.is_some_and(|had| memory > had);
+    let skipped = skipped.filter(|list| !list.iter().any(|one| one.is_worth_another_try(more)));
     Ok(rows
         .zip(skipped)
         .map(|(rows, skipped)| Finished { rows, skipped }))

@@ -3,6 +3,7 @@
 //! Object stores answer late and many at a time, so pictures are read in bunches, several at once, while
 //! the bunch before is encoded. How much lies in memory is bounded in bytes, whatever the pictures' sizes.
 
+use crate::skipped::{TOO_LARGE, UNREADABLE};
 use crate::{EmbedError, Picture};
 use lockstep_place::{Place, PlaceError};
 use std::ops::Range;
@@ -110,7 +111,7 @@ fn read(folder: &Place, picture: &Picture, room: u64) -> Result<Bytes, EmbedErro
             "its {} bytes are more than data.memory leaves for one picture ({room})",
             picture.size
         );
-        return Ok(Err(("too-large", reason)));
+        return Ok(Err((TOO_LARGE, reason)));
     }
     match folder.join(&picture.path)?.read() {
         Ok(bytes) if bytes.len() as u64 == picture.size => Ok(Ok(bytes)),
@@ -118,7 +119,7 @@ fn read(folder: &Place, picture: &Picture, room: u64) -> Result<Bytes, EmbedErro
             path: format!("{folder}/{}", picture.path),
         }),
         Err(PlaceError::NotFound { .. }) => Ok(Err(("missing", "it is gone".to_owned()))),
-        Err(PlaceError::Io { source, .. }) => Ok(Err(("unreadable", source.to_string()))),
+        Err(PlaceError::Io { source, .. }) => Ok(Err((UNREADABLE, source.to_string()))),
         Err(error) => Err(error.into()),
     }
 }

@@ -1,6 +1,7 @@
 //! Pictures that could not be read: listed with their reasons, and too many of them an error.
 
 use crate::EmbedError;
+use lockstep_image::tolerated;
 use lockstep_place::Place;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,19 @@ pub struct Skipped {
     pub kind: String,
     /// The same in a sentence.
     pub reason: String,
+}
+
+/// What the system refused: another time it may not.
+pub(crate) const UNREADABLE: &str = "unreadable";
+/// What `data.memory` has no room for, or no decoder's limit.
+pub(crate) const TOO_LARGE: &str = "too-large";
+
+impl Skipped {
+    /// Whether it may be read next time although it is the same picture: where the system refused it, or,
+    /// with more memory than it was tried with, where there was no room.
+    pub(crate) fn is_worth_another_try(&self, more_memory: bool) -> bool {
+        self.kind == UNREADABLE || (self.kind == TOO_LARGE && more_memory)
+    }
 }
 
 /// Writes the list into the folder of the set's vectors, or removes it when there is nothing to list.
@@ -53,7 +67,7 @@ pub fn check_share(
     let Some(first) = skipped.first() else {
         return Ok(());
     };
-    if skipped.len() as f64 <= max_bad * all as f64 {
+    if skipped.len() <= tolerated(max_bad, all) {
         return Ok(());
     }
     Err(EmbedError::TooManyBad {

@@ -82,7 +82,7 @@ impl Studio {
             rows: made.paths.len(),
             skipped: made.skipped,
         };
-        let metadata = task.metadata(&self.recipe, &finished)?;
+        let metadata = task.metadata(&self.recipe, &finished, self.memory)?;
         let metadata: Vec<_> = metadata
             .iter()
             .map(|(key, value)| (*key, value.as_str()))

@@ -33,6 +33,7 @@
 mod decode;
 mod error;
 mod exif;
+mod folder;
 mod format;
 mod formats;
 mod header;
@@ -46,6 +47,7 @@ mod view;
 
 pub use decode::{Picture, decode, probe};
 pub use error::ImageError;
+pub use folder::{names_a_picture, tolerated};
 pub use format::Format;
 pub use header::Header;
 pub use limits::Limits;

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 
 /// More pictures at a time only take memory.
 const MAX_BATCH: usize = 4096;
-/// A part is one file and one piece of work: larger ones lose more in a crash.
-const MAX_PART: usize = 1_000_000;
+/// A part is in memory as a whole before it is written: some 50 MB of the longest vectors.
+const MAX_PART: usize = 10_000;
 
 /// Pictures become vectors before anything is trained on them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,20 +1,22 @@
 //! ViT-B/32 in its real size agrees with `transformers` on random weights.
 //!
-//! Not run by default: PyTorch takes gigabytes. With a Python that has torch, transformers and
-//! safetensors, `LOCKSTEP_TRANSFORMERS_PYTHON=…/bin/python cargo test -p lockstep-nn --release --test
-//! clip_real -- --ignored --nocapture` writes model and reference to a folder of the build and compares.
+//! One of the long tests: PyTorch from PyPI takes gigabytes. It is brought into the cache folder, unless
+//! `LOCKSTEP_TRANSFORMERS_PYTHON` names a Python that has torch, transformers and safetensors.
 
 mod agreement;
 
 use agreement::clip_agreement;
+use lockstep_testkit::python;
 use std::path::Path;
 use std::process::Command;
 
 #[test]
-#[ignore = "needs a Python with transformers, named by LOCKSTEP_TRANSFORMERS_PYTHON"]
+#[ignore = "brings gigabytes of PyTorch: make test-long"]
 fn the_real_size_agrees_with_transformers() {
-    let python = std::env::var("LOCKSTEP_TRANSFORMERS_PYTHON")
-        .expect("LOCKSTEP_TRANSFORMERS_PYTHON names a Python with transformers");
+    let python = std::env::var_os("LOCKSTEP_TRANSFORMERS_PYTHON").map_or_else(
+        || python("transformers", &["torch", "transformers", "safetensors"]),
+        Into::into,
+    );
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("clip-real");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clip_reference.py");
     let status = Command::new(python)

@@ -295,8 +295,27 @@ fn a_job_that_cannot_be_embedded_says_why() {
     fs::write(place.path("flat/a.jpg"), b"x").unwrap();
     refused(
         &["--set", "data.train=flat"],
-        &["flat", "a.jpg is in no such folder"],
+        &["flat", "a.jpg is in no folder"],
     );
     let crop = "data.transform={ resize = 64, crop = 48 }";
     refused(&["--set", crop], &["data.transform", "48 x 48"]);
+}
+
+#[test]
+fn a_picture_that_found_no_room_is_tried_again_with_more_memory() {
+    let place = place();
+    let large = place.path("photos/train/wide/large.bmp");
+    fs::write(large, bitmap(2000, 2000, 0, 1)).unwrap();
+    let little = ["--set", "data.memory=64 MiB"];
+    assert_eq!(embedded(&embed(&place, &little), "train")["skipped"], 1);
+    let again = embedded(&embed(&place, &little), "train");
+    assert_eq!(
+        (&again["skipped"], &again["parts_made"]),
+        (&1.into(), &0.into())
+    );
+    let more = embedded(&embed(&place, &[]), "train");
+    assert_eq!(
+        (&more["skipped"], &more["parts_made"]),
+        (&0.into(), &1.into())
+    );
 }

@@ -128,7 +128,7 @@ fn take_stock(
         let store = place(&set.store, &job.storage).map_err(EmbedError::from)?;
         let inventory = Inventory::take(&folder, job.train.seed)?;
         let parts = inventory.parts(settings.part, recipe);
-        let finished = find_all(&parts, &store)?;
+        let finished = find_all(&parts, &store, job.data.memory.0)?;
         stock.push(Set {
             name: set.name,
             inventory,
@@ -140,13 +140,17 @@ fn take_stock(
     Ok(stock)
 }
 
-fn find_all(parts: &[PartTask], store: &Place) -> Result<Vec<Option<Finished>>, EmbedError> {
+fn find_all(
+    parts: &[PartTask],
+    store: &Place,
+    memory: u64,
+) -> Result<Vec<Option<Finished>>, EmbedError> {
     thread::scope(|scope| {
         let share = parts.len().div_ceil(AT_ONCE).max(1);
         let seekers: Vec<_> = parts
             .chunks(share)
             .map(|some| {
-                let seek = move || some.iter().map(|part| find(part, store)).collect();
+                let seek = move || some.iter().map(|part| find(part, store, memory)).collect();
                 scope.spawn(seek)
             })
             .collect();
