@@ -17,6 +17,8 @@
 
 use crate::secret::random_bytes;
 use crate::{GangError, Secret};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -33,7 +35,7 @@ const MAX_CARD: usize = 1024;
 const HANDSHAKE_TIME: Duration = Duration::from_secs(5);
 /// Connections that may be proving themselves at a time; with one more, the oldest is dropped.
 const MAX_PENDING: usize = 64;
-/// How often an acceptor looks for new connections.
+/// How often an acceptor looks for new connections while others are proving themselves.
 const ACCEPT_POLL: Duration = Duration::from_millis(1);
 
 /// The connecting end's part. Returns the other end's card.
@@ -233,6 +235,12 @@ impl Acceptor {
                 Err(error) if is_passing(&error) => {}
                 Err(error) => return Err(GangError::io("accept a connection")(error)),
             }
+            let left = by.saturating_duration_since(Instant::now());
+            if self.pending.is_empty() && !left.is_zero() {
+                // A worker has a better use for the core than looking again and again.
+                self.wait_for_connection(left)?;
+                continue;
+            }
             // The sender lives in self, so that the only error is that nothing came in time.
             if let Ok((number, outcome)) = self.proven.1.recv_timeout(ACCEPT_POLL) {
                 self.pending.retain(|(pending, _)| *pending != number);
@@ -240,9 +248,19 @@ impl Acceptor {
                     return Ok(outcome);
                 }
             }
-            if Instant::now() >= by {
+            if left.is_zero() {
                 return Ok(None);
             }
+        }
+    }
+
+    /// Sleeps until somebody connects, or for so long.
+    fn wait_for_connection(&self, most: Duration) -> Result<(), GangError> {
+        let mut connection = [PollFd::new(&self.listener, PollFlags::IN)];
+        let most = Timespec::try_from(most).ok();
+        match poll(&mut connection, most.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(GangError::io("wait for a connection")(error.into())),
         }
     }
 
