@@ -36,22 +36,25 @@ class Lockstep:
         )
 
     def finish(self, run):
-        """Samples a second in the last epoch of a run, which must have succeeded."""
+        """Samples a second in every window of the last epoch of a run, which must have succeeded."""
         events = [json.loads(line) for line in run.communicate()[0].splitlines()]
         result = events[-1]
         if result["status"] != "succeeded":
             raise RuntimeError(f"{self.binary} failed: {result['error']}")
         shutil.rmtree(result["run_dir"])
-        return [event for event in events if event["event"] == "epoch"][-1]["samples_per_s"]
+        windows = [event for event in events if event["event"] == "progress" and event["rank"] == 0]
+        last = [event["samples_per_s"] for event in windows if event["epoch"] == self.epochs]
+        # The first has the start of the epoch in it, the last may be short.
+        return last[1:-1] or last
 
     def steps_per_s(self, batch, workers):
-        """Optimizer steps a second over the last epoch, as many lanes as workers."""
-        return self.finish(self.start(batch, workers)) / batch
+        """Optimizer steps a second in windows of the last epoch, as many lanes as workers."""
+        return [rate / batch for rate in self.finish(self.start(batch, workers))]
 
     def two_at_once(self, batch):
-        """Steps a second of each of two runs that know nothing of each other."""
+        """The same of two runs that know nothing of each other."""
         runs = [self.start(batch, 1) for _ in range(2)]
-        return sum(self.finish(run) / batch for run in runs) / 2
+        return [rate / batch for run in runs for rate in self.finish(run)]
 
     def first_step(self, decoded):
         """Seconds to the first step of a two-worker run: as reported, and seen from outside."""

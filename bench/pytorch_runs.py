@@ -41,7 +41,7 @@ class PyTorch:
         return list(map(str, command))
 
     def steps_per_s(self, batch, workers, steps):
-        """Steps a second at the fastest settings, which are remembered."""
+        """Steps a second in windows, at the fastest settings, which are remembered."""
         modes = ["eager", "compile"] if self.compiled and workers == 1 else ["eager"]
         command = self.command(batch, workers, steps, modes)
         done = subprocess.run(

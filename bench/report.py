@@ -4,17 +4,25 @@ from bars import Bar
 
 
 def bar_rows(found):
-    header = ["bar", "target", "measured", "ok?"]
+    header = ["bar", "target", "measured", "ok?", "at the medians"]
+    pairs = zip(found["bars"], found["bars_at_medians"])
     rows = [
-        [bar.what, f"{bar.target} {bar.unit}", f"{bar.measured:.3g} {bar.unit}", "yes" if bar.good else "NO"]
-        for bar in (Bar(*bar) for bar in found["bars"])
+        [
+            bar.what,
+            f"{bar.target} {bar.unit}",
+            f"{bar.measured:.3g} {bar.unit}",
+            "yes" if bar.good else "NO",
+            f"{typical.measured:.3g}" if bar.unit == "x" else "",
+        ]
+        for bar, typical in ((Bar(*bar), Bar(*typical)) for bar, typical in pairs)
     ]
     return [header, *rows]
 
 
 def speed_rows(found):
-    rows = [[name, f"{speed:.3g}"] for name, speed in found["steps_per_s"].items()]
-    return [["configuration", "steps/s"], *rows]
+    medians = found["medians"]
+    rows = [[name, f"{speed:.3g}", f"{medians[name]:.3g}"] for name, speed in found["steps_per_s"].items()]
+    return [["configuration", "steps/s", "median"], *rows]
 
 
 def extra_rows(found):
@@ -61,7 +69,7 @@ def section(part, found):
     settings = "; ".join(f"{name}: {how}" for name, how in found["pytorch_settings"].items())
     tables = [markdown(rows) for rows in (bar_rows(found), speed_rows(found), extra_rows(found)) if rows]
     measured = f"""Measured {machine["date"]} on {machine["cpu"]}, {machine["cores"]} cores, {machine["memory_gib"]} GiB, {machine["system"]};
-load average at the end {machine["load"]:.2f}; medians of {found["rounds_taken"]} rounds. Lockstep {versions["lockstep"]},
+load average at the end {machine["load"]:.2f}; {found["rounds_taken"]} rounds. Lockstep {versions["lockstep"]},
 PyTorch {versions["torch"]} ({settings})."""
     parts = [f"## {part.title}", part.notes, measured, *tables, limits(found)]
     return "\n\n".join(part for part in parts if part)
@@ -72,9 +80,13 @@ def page(parts):
     sections = "\n\n".join(section(part, found) for part, found in parts)
     return f"""# How fast
 
-Written by `bench/train.py`. Lockstep and PyTorch are measured in one run, in alternating rounds; figures are
-medians, ratios are ratios of medians. Batches are global. One thread a process everywhere, as many lanes as
-workers.
+Written by `bench/train.py`. Lockstep and PyTorch are measured in one run, in alternating rounds, and in windows
+of a tenth of a second or a step. Batches are global. One thread a process everywhere, as many lanes as workers.
+
+The machine is a virtual one that is slowed down from outside, both of its cores together, by up to a half and for
+a tenth of a second to many seconds: a loop of multiplications on each core shows it too, and two busy cores suffer
+from it more than one. So a figure is the 90th percentile of its windows, which is what the program does when it is
+left alone; the medians, with all that disturbs, stand beside it, and so do the bars that they would give.
 
 {sections}
 
@@ -84,9 +96,9 @@ workers.
   `index_select`, no value is read back from a step, images are `channels_last`. SGD is tried as a for-loop,
   foreach and fused, convolutional networks in eager mode and through `torch.compile`, and the fastest is used.
   DDP runs over gloo on loopback, gradients as bucket views.
-- **Lockstep**: the real job, data gathered from the decoded cache; samples a second of the last epoch divided
-  by the batch. Convolutional networks run two epochs, so that the first takes the page
-  faults, as PyTorch's warm-up does.
+- **Lockstep**: the real job, data gathered from the decoded cache; what the last epoch's reports of progress say,
+  but for the first and the last. Convolutional networks run two epochs, so that the first takes the page faults,
+  as PyTorch's warm-up does.
 - **Memory**: proportional set sizes of a process and its children, added up every 20 ms; the largest sum. For
   Lockstep that is the coordinator and its workers, from the files as they came.
 
