@@ -31,6 +31,13 @@
 //! before they cast their vote, and publish them again only in the next: so one buffer is enough here
 //! too.
 //!
+//! # Products
+//! A plan may also have *products*: pieces that the owner of a chunk publishes for each lane, such as the
+//! columns of a layer's output that follow from the chunk, and that only the lane's rank fetches. A chunk
+//! whose owner makes all that others need of it is neither posted nor published: the others' copies stay
+//! behind until [`Collective::exchange_owned`]. Products are fetched before the vote too, also those for
+//! lanes that have no rows.
+//!
 //! # Other vectors of the same length
 //! Publishing without posting, as for the optimizer's state, lacks the first argument above.
 //! [`Collective::exchange_owned`] is the legal way: it fences the round with a barrier on each side.
@@ -110,7 +117,7 @@ pub trait Collective: Send {
     /// the chunk is published.
     fn inbox(&self, chunk: usize, from: usize, partial: usize) -> &[f32];
 
-    /// Hands the new values of the own chunk `chunk` to all peers.
+    /// Hands the new values of the own chunk `chunk` to all peers that [read](Plan::reads) it.
     fn publish(&mut self, chunk: usize, values: &[f32]) -> Result<(), GangError>;
 
     /// Whether another rank's chunk `chunk` can be fetched without waiting. Never blocks.

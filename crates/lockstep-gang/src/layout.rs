@@ -5,8 +5,8 @@
 //!          state            generation, abort
 //!          each rank        heartbeat and departure; two votes; two rooms of gathered numbers
 //!          posted           a stamp for each rank and chunk, written by that rank
-//!          published        a stamp for each chunk and share, written by its owner
-//! floats   board            each chunk's new values, and the shares, written by their owners
+//!          published        a stamp for each chunk, share and product, written by its owner
+//! floats   board            each chunk's new values, shares and products, written by their owners
 //!          outboxes         each rank's partial sums of each chunk that others own
 //! ```
 //!
@@ -201,6 +201,7 @@ mod tests {
             let mut end = 0;
             let chunks = lengths.iter().map(|len| { end += len; end - len..end }).collect();
             let plan = Plan::new(chunks, workers + extra, workers).unwrap().with_shares(&[9, 40]);
+            let plan = plan.with_products(0..1, &[11]);
             let layout = Layout::new(&plan);
             let mut parts: Vec<Range<usize>> = vec![0..16, Layout::GENERATION..Layout::ABORT + 8];
             for rank in 0..workers {

@@ -32,6 +32,10 @@ pub struct Plan {
     partials: Vec<Partial>,
     /// What each lane shares beside the chunks, lane by lane for each kind.
     shares: Vec<Range<usize>>,
+    /// What the owners of some chunks make for each lane, lane by lane for each chunk.
+    products: Vec<Range<usize>>,
+    /// The chunks that those are of.
+    producing: Range<usize>,
 }
 
 impl Plan {
@@ -87,6 +91,8 @@ impl Plan {
             partials_of,
             partials,
             shares: Vec::new(),
+            products: Vec::new(),
+            producing: 0..0,
         })
     }
 
@@ -94,7 +100,11 @@ impl Plan {
     /// step, beside the chunks. There is one of each of these lengths for every lane.
     ///
     /// A share is a piece like a chunk, owned by the rank of its lane: see [`Plan::share`].
+    ///
+    /// # Panics
+    /// When the plan has shares or products.
     pub fn with_shares(mut self, lengths: &[usize]) -> Self {
+        assert_eq!(self.pieces(), self.chunks(), "shares follow the chunks");
         let mut end = self.len();
         for &length in lengths {
             for lane in 0..self.lanes {
@@ -107,18 +117,41 @@ impl Plan {
         self
     }
 
+    /// The same plan with *products*: vectors that the owner of each of these chunks, which follow each
+    /// other, makes for every lane in every step. Each comes with a length for its chunk.
+    ///
+    /// A product is a piece like a chunk, owned by the rank of its chunk and read by the rank of its lane
+    /// alone: see [`Plan::product`].
+    ///
+    /// # Panics
+    /// When the plan has products.
+    pub fn with_products(mut self, chunks: Range<usize>, lengths: &[usize]) -> Self {
+        assert!(self.products.is_empty(), "products are planned once");
+        assert_eq!(chunks.len(), lengths.len(), "a length for each chunk");
+        let mut end = self.shares.last().map_or(self.len(), |share| share.end);
+        for (chunk, &length) in chunks.clone().zip(lengths) {
+            for _ in 0..self.lanes {
+                self.products.push(end..end + length);
+                self.owners.push(self.owners[chunk]);
+                end += length;
+            }
+        }
+        self.producing = chunks;
+        self
+    }
+
     /// The same exchange among another number of workers.
     ///
     /// # Errors
     /// As [`Plan::new`].
     pub fn for_workers(&self, workers: usize) -> Result<Self, GangError> {
-        let lengths: Vec<usize> = self
-            .shares
-            .iter()
-            .step_by(self.lanes)
-            .map(Range::len)
-            .collect();
-        Ok(Self::new(self.chunks.clone(), self.lanes, workers)?.with_shares(&lengths))
+        let lengths = |pieces: &[Range<usize>]| -> Vec<usize> {
+            pieces.iter().step_by(self.lanes).map(Range::len).collect()
+        };
+        let plan = Self::new(self.chunks.clone(), self.lanes, workers)?;
+        Ok(plan
+            .with_shares(&lengths(&self.shares))
+            .with_products(self.producing.clone(), &lengths(&self.products)))
     }
 
     /// The piece that is `lane`'s share of the given kind, by its place among the lengths.
@@ -126,9 +159,28 @@ impl Plan {
         self.chunks.len() + kind * self.lanes + lane
     }
 
-    /// Number of chunks and shares together. Shares come after the chunks.
+    /// The chunks whose owners make products for all lanes.
+    pub fn producing(&self) -> Range<usize> {
+        self.producing.clone()
+    }
+
+    /// The piece that the owner of `chunk` makes for `lane`.
+    pub fn product(&self, chunk: usize, lane: usize) -> usize {
+        let number = chunk - self.producing.start;
+        self.chunks.len() + self.shares.len() + number * self.lanes + lane
+    }
+
+    /// Whether `rank` fetches a piece of another: all do, but for products, which are for one lane.
+    pub fn reads(&self, rank: usize, piece: usize) -> bool {
+        match piece.checked_sub(self.chunks.len() + self.shares.len()) {
+            None => true,
+            Some(number) => self.lanes_of(rank).contains(&(number % self.lanes)),
+        }
+    }
+
+    /// Number of chunks, shares and products together, in this order.
     pub fn pieces(&self) -> usize {
-        self.chunks.len() + self.shares.len()
+        self.chunks.len() + self.shares.len() + self.products.len()
     }
 
     /// Numbers in the vector.
@@ -142,12 +194,17 @@ impl Plan {
         self.chunks.len()
     }
 
-    /// Where chunk `chunk` lies in the vector. Shares lie, in thought, behind its end.
+    /// Where chunk `chunk` lies in the vector. Shares and products lie, in thought, behind its end.
     pub fn chunk(&self, chunk: usize) -> Range<usize> {
-        match self.chunks.get(chunk) {
-            Some(range) => range.clone(),
-            None => self.shares[chunk - self.chunks.len()].clone(),
-        }
+        let mut pieces = [&self.chunks, &self.shares, &self.products].into_iter();
+        let mut number = chunk;
+        pieces
+            .find_map(|pieces| {
+                let found = pieces.get(number);
+                number = number.wrapping_sub(pieces.len());
+                found.cloned()
+            })
+            .unwrap_or_else(|| panic!("no chunk {chunk} among {}", self.pieces()))
     }
 
     /// Numbers in the longest chunk.
@@ -155,7 +212,7 @@ impl Plan {
         self.chunks.iter().map(Range::len).max().unwrap_or(0)
     }
 
-    /// The rank that reduces, updates and publishes chunk `chunk`, or whose share it is.
+    /// The rank that reduces, updates and publishes chunk `chunk`, or whose share or product it is.
     pub fn owner(&self, chunk: usize) -> usize {
         self.owners[chunk]
     }
@@ -200,10 +257,19 @@ impl Plan {
     /// A number that differs, for all practical purposes, between any two different plans.
     pub fn fingerprint(&self) -> u64 {
         let mut hash = Sha256::new();
-        for number in [self.workers, self.lanes, self.chunks.len()] {
+        let producing = [self.producing.start, self.producing.len()];
+        for number in [
+            self.workers,
+            self.lanes,
+            self.chunks.len(),
+            self.shares.len(),
+        ]
+        .into_iter()
+        .chain(producing)
+        {
             hash.update((number as u64).to_le_bytes());
         }
-        for chunk in self.chunks.iter().chain(&self.shares) {
+        for chunk in self.chunks.iter().chain(&self.shares).chain(&self.products) {
             hash.update((chunk.end as u64).to_le_bytes());
         }
         let digest = hash.finalize();
@@ -271,6 +337,9 @@ mod tests {
         assert_eq!(base.fingerprint(), plan(&[4, 4], 4, 2).fingerprint());
         for other in [
             base.clone().with_shares(&[3]),
+            base.clone().with_products(0..1, &[3]),
+            base.clone().with_products(1..2, &[3]),
+            base.clone().with_shares(&[3]).with_products(0..1, &[3]),
             plan(&[4, 5], 4, 2),
             plan(&[8], 4, 2),
             plan(&[4, 4], 5, 2),
@@ -300,6 +369,35 @@ mod tests {
                 assert!(plan.lanes_of(plan.owner(share)).contains(&lane));
             }
         }
+    }
+
+    #[test]
+    fn a_product_is_its_chunks_owners_and_for_its_lanes_rank_alone() {
+        let plan = Plan::new(chunks(&[4, 4, 4, 4]), 3, 2)
+            .unwrap()
+            .with_shares(&[5])
+            .with_products(1..3, &[6, 7]);
+        assert_eq!(
+            (plan.len(), plan.chunks(), plan.pieces()),
+            (16, 4, 4 + 3 + 6)
+        );
+        for (chunk, length) in [(1, 6), (2, 7)] {
+            for lane in 0..3 {
+                let product = plan.product(chunk, lane);
+                assert_eq!(plan.chunk(product).len(), length);
+                assert_eq!(plan.owner(product), plan.owner(chunk));
+                for rank in 0..2 {
+                    assert_eq!(
+                        plan.reads(rank, product),
+                        plan.lanes_of(rank).contains(&lane)
+                    );
+                }
+            }
+        }
+        assert_eq!(plan.chunk(12).end, 16 + 3 * 5 + 3 * 13);
+        assert!((0..7).all(|piece| plan.reads(0, piece)));
+        assert_eq!(plan.for_workers(2).unwrap(), plan);
+        assert_eq!(plan.for_workers(3).unwrap().pieces(), plan.pieces());
     }
 
     proptest! {

@@ -85,7 +85,7 @@ impl Receiver {
                 owner if owner == rank && chunk < plan.chunks() => {
                     (Some(Kind::Post), len * plan.partials_of(peer).len())
                 }
-                owner if owner == peer => (Some(Kind::Publish), len),
+                owner if owner == peer && plan.reads(rank, chunk) => (Some(Kind::Publish), len),
                 _ => (None, 0),
             };
             Slot {

@@ -319,7 +319,7 @@ impl Collective for ShmCollective {
         );
         // SAFETY: only the owner writes a chunk of the board. Peers have fetched the round before,
         // since they do so before they post the chunk again, share anything of the next step or come
-        // to a barrier. A share was fetched by all before they voted on the step it was for.
+        // to a barrier. Shares and products were fetched before the vote on the step they were for.
         let board = unsafe {
             self.region
                 .floats_mut(self.layout.board(chunk), self.plan.chunk(chunk).len())

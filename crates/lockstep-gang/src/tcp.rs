@@ -353,7 +353,12 @@ impl Collective for TcpCollective {
         self.sent[chunk] += 1;
         let numbers = bytemuck::cast_slice(values);
         let header = self.header(Kind::Publish, chunk, numbers.len(), self.sent[chunk]);
-        self.send_to_all(&header, numbers)
+        for rank in self.plan.others(self.rank) {
+            if self.plan.reads(rank, chunk) {
+                self.send(rank, &header, numbers)?;
+            }
+        }
+        Ok(())
     }
 
     fn published(&mut self, chunk: usize) -> Result<bool, GangError> {

@@ -112,13 +112,41 @@ fn shared_step(gang: &mut dyn Collective, step: u64) -> Result<Vec<f32>, GangErr
     Ok(vector)
 }
 
+/// Every owner makes something for every lane, and every lane's rank gets it.
+fn check_products(gang: &mut dyn Collective, step: u64) {
+    let (rank, plan) = (gang.rank(), gang.plan().clone());
+    let number = |chunk: usize, lane: usize| (step * 100 + (chunk * 10 + lane) as u64) as f32;
+    for making in [true, false] {
+        for chunk in plan.producing() {
+            for lane in 0..plan.lanes() {
+                let (mine, is_for_me) = (
+                    plan.owner(chunk) == rank,
+                    plan.lanes_of(rank).contains(&lane),
+                );
+                let product = plan.product(chunk, lane);
+                let mut values = vec![number(chunk, lane); plan.chunk(product).len()];
+                if making && mine && !is_for_me {
+                    gang.publish(product, &values).unwrap();
+                } else if !making && !mine && is_for_me {
+                    values.fill(f32::NAN);
+                    gang.fetch(product, &mut values).unwrap();
+                    assert!(values.iter().all(|value| *value == number(chunk, lane)));
+                }
+            }
+        }
+    }
+}
+
 #[test]
-fn chunks_that_follow_from_shares_reach_everyone_in_every_step() {
+fn products_and_chunks_that_follow_from_shares_arrive_in_every_step() {
     for transport in TRANSPORTS {
         for workers in [2, 3, 5] {
-            let plan = plan(workers).with_shares(&[3, 200]);
+            let plan = plan(workers)
+                .with_shares(&[3, 200])
+                .with_products(1..4, &[5, 1, 90]);
             all_ranks(gang(transport, &plan, PATIENCE), |mut rank| {
                 for step in 0..50 {
+                    check_products(rank.as_mut(), step);
                     let vector = shared_step(rank.as_mut(), step).unwrap();
                     for chunk in 0..plan.chunks() {
                         let lanes = 0..plan.lanes() as u64;

@@ -6,6 +6,7 @@
 
 use crate::buffer::Buffer;
 use crate::dims::Dims;
+use crate::factors::Factored;
 use crate::init::Initial;
 use crate::layers::copy::Copy;
 use crate::layers::{Layer, Pass, Pointwise, Step, carve, carved};
@@ -107,6 +108,20 @@ impl Chain {
         widths.max().unwrap_or(0)
     }
 
+    /// The first layer, if it is dense and its output is kept.
+    pub(crate) fn first_dense(&self) -> Option<&Factored> {
+        match self.nodes.first() {
+            Some(Node::Layer(layer)) if !self.activations.is_empty() => layer.factored(),
+            _ => None,
+        }
+    }
+
+    /// The first layer's output of so many rows, if it is kept.
+    pub(crate) fn first_output(&mut self, rows: usize) -> &mut [f32] {
+        let width = rows * self.dims[1].len();
+        &mut self.activations[0][..width]
+    }
+
     /// Computes `y` from `x`.
     pub(crate) fn forward(
         &mut self,
@@ -116,10 +131,23 @@ impl Chain {
         y: &mut [f32],
         scratch: &mut [f32],
     ) {
+        self.forward_after(0, pass, state, x, y, scratch);
+    }
+
+    /// Computes `y` from `x`. The outputs of the first `done` layers are there already.
+    pub(crate) fn forward_after(
+        &mut self,
+        done: usize,
+        pass: Pass<'_>,
+        state: &[f32],
+        x: &[f32],
+        y: &mut [f32],
+        scratch: &mut [f32],
+    ) {
         let rows = x.len() / self.dims[0].len();
         // Number of activations that are made.
-        let mut made = 0;
-        for node in &mut self.nodes {
+        let mut made = done;
+        for node in &mut self.nodes[done..] {
             let width = rows * self.dims[made].len();
             match node {
                 Node::Pointwise(layer) => {

@@ -1,37 +1,202 @@
-//! Gradients as the two matrices whose product they are.
+//! Dense layers as the trainer sees them: gradients as the two matrices whose product they are, and
+//! outputs by columns.
 //!
 //! The weight gradient of a dense layer is `x' dy`: with few rows its factors are far smaller than the
 //! gradient itself. Whoever exchanges gradients may exchange the factors instead and form the product
-//! where it is needed, with the same bits.
+//! where it is needed, with the same bits. And since every chunk of the weights is all that some columns
+//! of the output need, whoever has the chunk can compute those columns for everyone.
 
-use crate::gemm::{Into, Left, WHOLE_DEPTH, gemm};
+use crate::gemm::{Into, Left, Shape, Span, WHOLE_DEPTH, Walk, gemm, threaded};
+use crate::layout::{CHUNK, Layout, Order, Role};
+use crate::replica::Replica;
 use crate::simd::for_each_isa;
+use crate::threads;
 use std::ops::Range;
 
-/// A run of chunks that are a dense layer's weights, row by row, and its bias after the last.
+/// Columns of a panel of weights: two vectors of the widest kind, so that most layers have as many panels
+/// as workers can share evenly.
+pub const PANEL: usize = 32;
+
+/// Inputs up to which a panel is not cut: all columns that it computes belong to one chunk.
+const UNCUT: usize = 4 * CHUNK / PANEL;
+
+/// The chunks of a dense layer: its weights, panel by panel, and its bias.
+///
+/// A panel is [`PANEL`] columns of the weights (the last may have fewer), row by row. A chunk is some whole
+/// panels, or a part of the rows of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Factored {
-    /// The chunks.
+    /// The chunks: the weights', and the bias after them.
     pub chunks: Range<usize>,
     /// Columns of `x`.
     pub inputs: usize,
     /// Columns of `dy`.
     pub outputs: usize,
-    /// Rows of the weights in each chunk; the last may have fewer.
-    pub rows_per_chunk: usize,
+    panels_per_chunk: usize,
+    rows_per_chunk: usize,
+    weight: Range<usize>,
+    bias: Range<usize>,
 }
 
 impl Factored {
+    /// Appends a layer's tensors to the layout.
+    pub(crate) fn new(name: &str, inputs: usize, outputs: usize, layout: &mut Layout) -> Self {
+        let mut push = |part, shape, order| {
+            layout.push(format!("{name}.{part}"), shape, order, Role::Parameter)
+        };
+        let weight = push("weight", vec![outputs, inputs], Order::Panels);
+        let bias = push("bias", vec![outputs], Order::AsIs);
+        let mut layer = Self {
+            chunks: 0..0,
+            inputs,
+            outputs,
+            panels_per_chunk: (CHUNK / (PANEL * inputs)).max(1),
+            rows_per_chunk: match inputs <= UNCUT {
+                true => inputs,
+                false => CHUNK / PANEL,
+            },
+            weight,
+            bias,
+        };
+        let count = layer.panels().div_ceil(layer.panels_per_chunk) * layer.cuts();
+        let lengths = (0..count).map(|i| {
+            let (rows, columns) = layer.part(i);
+            rows.len() * columns.len()
+        });
+        layer.chunks = layout.cut(lengths.chain([outputs]));
+        layer
+    }
+
+    /// The chunks of the weights.
+    pub fn weight_chunks(&self) -> Range<usize> {
+        self.chunks.start..self.chunks.end - 1
+    }
+
+    /// The columns of the output that a chunk of the weights is all of the weights for, if there are any.
+    pub fn columns(&self, chunk: usize) -> Option<Range<usize>> {
+        assert!(
+            self.weight_chunks().contains(&chunk),
+            "chunk {chunk} is not of the weights of {self:?}"
+        );
+        let (_, columns) = self.part(chunk - self.chunks.start);
+        (self.cuts() == 1).then_some(columns)
+    }
+
+    fn panels(&self) -> usize {
+        self.outputs.div_ceil(PANEL)
+    }
+
+    /// The parts that a panel's rows are cut into.
+    fn cuts(&self) -> usize {
+        self.inputs.div_ceil(self.rows_per_chunk)
+    }
+
+    /// The rows and columns of the weights in the layer's `i`-th chunk.
+    fn part(&self, i: usize) -> (Range<usize>, Range<usize>) {
+        let (panel, cut) = (i / self.cuts() * self.panels_per_chunk, i % self.cuts());
+        let columns = panel * PANEL..((panel + self.panels_per_chunk) * PANEL).min(self.outputs);
+        let rows = cut * self.rows_per_chunk..((cut + 1) * self.rows_per_chunk).min(self.inputs);
+        (rows, columns)
+    }
+
+    /// Computes the output `y` of the rows `x`.
+    pub(crate) fn forward(&self, state: &[f32], x: &[f32], y: &mut [f32]) {
+        let work = x.len() * self.outputs;
+        threads::by_rows(work, (x, self.inputs), (y, self.outputs), |x, y| {
+            self.product(0..self.outputs, state, x, (y, self.outputs));
+        });
+    }
+
+    /// Computes some columns of the output of the rows `x`: those of whole panels. The rows of `y` begin
+    /// with the first of these columns, and come with the distance between them.
+    ///
+    /// # Panics
+    /// When the columns do not begin with a panel, or an operand is too short.
+    pub fn product(
+        &self,
+        columns: Range<usize>,
+        state: &[f32],
+        x: &[f32],
+        (y, stride): (&mut [f32], usize),
+    ) {
+        assert!(
+            columns.start.is_multiple_of(PANEL),
+            "{columns:?} begin inside a panel"
+        );
+        let rows = x.len() / self.inputs;
+        if rows == 0 {
+            return;
+        }
+        let (weight, bias) = (&state[self.weight.clone()], &state[self.bias.clone()]);
+        for start in columns.clone().step_by(PANEL) {
+            let panel = start..(start + PANEL).min(columns.end);
+            let y = &mut y[start - columns.start..];
+            for row in y.chunks_mut(stride).take(rows) {
+                row[..panel.len()].copy_from_slice(&bias[panel.clone()]);
+            }
+            let shape = (rows, panel.len(), self.inputs);
+            let weight = &weight[start * self.inputs..];
+            gemm(
+                shape,
+                Left::rows(x, self.inputs),
+                weight,
+                panel.len(),
+                y,
+                stride,
+                Into::Add,
+            );
+        }
+    }
+
+    /// Computes the transposed gradient by the input from that by the output: `dx' = W dy'`. There the
+    /// rows of the batch are what vectors run across, and the weights are read in place instead of being
+    /// packed (3 times faster than a packing product at 16 rows).
+    pub(crate) fn input_gradient(&self, replica: &dyn Replica, dy_t: &[f32], dx_t: &mut [f32]) {
+        let rows = dy_t.len() / self.outputs;
+        let weight = replica.values(self.weight.clone());
+        let whole = self.outputs / PANEL;
+        let (panels, last) = weight.split_at(whole * PANEL * self.inputs);
+        let mut into = Into::Replace;
+        // Each number is one chain over all columns: the last panel goes on where the others end.
+        if whole > 0 {
+            let shape = Shape {
+                rows: Span::flat(self.inputs),
+                columns: rows,
+                depth: Span {
+                    outer: 1,
+                    middle: whole,
+                    inner: PANEL,
+                },
+            };
+            let left = Left {
+                data: panels,
+                rows: Walk::flat(PANEL),
+                depth: Walk {
+                    outer: 0,
+                    middle: PANEL * self.inputs,
+                    inner: 1,
+                },
+            };
+            threaded(shape, left, (dy_t, rows), dx_t, Walk::flat(rows), into);
+            into = Into::Add;
+        }
+        if !last.is_empty() {
+            let width = self.outputs - whole * PANEL;
+            let shape = (self.inputs, rows, width);
+            let dy_t = &dy_t[whole * PANEL * rows..];
+            gemm(shape, Left::rows(last, width), dy_t, rows, dx_t, rows, into);
+        }
+    }
+
     /// The gradient of one chunk from the factors of some rows: `x` is `rows x inputs`, `dy` is
     /// `rows x outputs`.
     ///
     /// # Panics
     /// When the chunk is not of this layer, or `gradient` is not as long as it.
     pub fn gradient(&self, chunk: usize, (x, dy): (&[f32], &[f32]), gradient: &mut [f32]) {
-        let (weight, bias) = self.products(chunk, x, dy, gradient, Into::Replace);
-        debug_assert_eq!(weight.len() % self.outputs, 0);
-        if !bias.is_empty() {
-            sum_rows(dy, bias);
+        match self.weight_chunks().contains(&chunk) {
+            true => self.products(chunk, x, dy, gradient, Into::Replace),
+            false => sum_rows(dy, gradient),
         }
     }
 
@@ -47,51 +212,30 @@ impl Factored {
         sum: &mut [f32],
         spare: &mut [f32],
     ) {
+        let rows = dy.len() / self.outputs;
+        if rows <= WHOLE_DEPTH && self.weight_chunks().contains(&chunk) {
+            return self.products(chunk, x, dy, sum, Into::AddWhole);
+        }
         let spare = &mut spare[..sum.len()];
-        if dy.len() / self.outputs > WHOLE_DEPTH {
-            self.gradient(chunk, (x, dy), spare);
-            return add(sum, spare);
-        }
-        let (_, bias) = self.products(chunk, x, dy, sum, Into::AddWhole);
-        if !bias.is_empty() {
-            let spare = &mut spare[..bias.len()];
-            sum_rows(dy, spare);
-            add(bias, spare);
-        }
+        self.gradient(chunk, (x, dy), spare);
+        add(sum, spare);
     }
 
-    /// Computes the weights' part of a chunk. Returns that part, and the bias's, which is empty in all
-    /// chunks but the last.
-    fn products<'g>(
-        &self,
-        chunk: usize,
-        x: &[f32],
-        dy: &[f32],
-        gradient: &'g mut [f32],
-        into: Into,
-    ) -> (&'g mut [f32], &'g mut [f32]) {
-        assert!(
-            self.chunks.contains(&chunk),
-            "chunk {chunk} is not of {self:?}"
-        );
-        let first = (chunk - self.chunks.start) * self.rows_per_chunk;
-        let count = self.rows_per_chunk.min(self.inputs - first);
-        let (inputs, outputs) = (self.inputs, self.outputs);
-        let bias = if chunk + 1 == self.chunks.end {
-            outputs
-        } else {
-            0
-        };
+    /// Computes a chunk of the weights' gradient.
+    fn products(&self, chunk: usize, x: &[f32], dy: &[f32], gradient: &mut [f32], into: Into) {
+        let (rows, columns) = self.part(chunk - self.chunks.start);
         assert_eq!(
             gradient.len(),
-            count * outputs + bias,
+            rows.len() * columns.len(),
             "the length of chunk {chunk}"
         );
-        let (weight, bias) = gradient.split_at_mut(count * outputs);
-        let shape = (count, outputs, dy.len() / outputs);
-        let columns = Left::transposed(&x[first..], inputs);
-        gemm(shape, columns, dy, outputs, weight, outputs, into);
-        (weight, bias)
+        let x = Left::transposed(&x[rows.start..], self.inputs);
+        let panels = gradient.chunks_mut(rows.len() * PANEL);
+        for (start, gradient) in columns.clone().step_by(PANEL).zip(panels) {
+            let width = PANEL.min(columns.end - start);
+            let shape = (rows.len(), width, dy.len() / self.outputs);
+            gemm(shape, x, &dy[start..], self.outputs, gradient, width, into);
+        }
     }
 }
 
@@ -118,20 +262,71 @@ for_each_isa! {
 mod tests {
     use super::*;
 
+    fn layer(inputs: usize, outputs: usize) -> (Factored, Layout) {
+        let mut layout = Layout::default();
+        layout.push("before".to_owned(), vec![3], Order::AsIs, Role::Parameter);
+        layout.cut([3]);
+        let layer = Factored::new("l", inputs, outputs, &mut layout);
+        (layer, layout)
+    }
+
+    fn number(i: usize) -> f32 {
+        ((i * 7919) % 1009) as f32 / 1009.0
+    }
+
+    fn numbers(len: usize, from: usize) -> Vec<f32> {
+        (from..from + len).map(number).collect()
+    }
+
+    #[test]
+    fn chunks_are_whole_panels_or_parts_of_one_and_cover_the_layer() {
+        for (inputs, outputs, weights) in
+            [(5, 4, 1), (784, 512, 16), (100, 1000, 7), (5000, 70, 30)]
+        {
+            let (layer, layout) = layer(inputs, outputs);
+            assert_eq!(layer.weight_chunks().len(), weights, "{inputs} x {outputs}");
+            assert_eq!(layout.len(), 3 + inputs * outputs + outputs);
+            assert!(
+                layout
+                    .chunks
+                    .windows(2)
+                    .all(|pair| pair[0].end == pair[1].start)
+            );
+            let columns: Vec<_> = layer
+                .weight_chunks()
+                .map(|chunk| layer.columns(chunk))
+                .collect();
+            match inputs <= UNCUT {
+                true => assert!(columns.into_iter().flatten().flatten().eq(0..outputs)),
+                false => assert!(columns.iter().all(Option::is_none)),
+            }
+        }
+    }
+
+    #[test]
+    fn some_columns_have_the_bits_of_all() {
+        let (layer, layout) = layer(40, 70);
+        let (state, x) = (numbers(layout.len(), 3), numbers(5 * 40, 8));
+        let mut whole = vec![0.0; 5 * 70];
+        layer.forward(&state, &x, &mut whole);
+        for columns in [0..32, 32..64, 64..70, 32..70] {
+            let width = columns.len();
+            let mut part = vec![0.0; 5 * width];
+            layer.product(columns.clone(), &state, &x, (&mut part, width));
+            for (part, whole) in part.chunks(width).zip(whole.chunks(70)) {
+                assert_eq!(part, &whole[columns.clone()]);
+            }
+        }
+    }
+
     #[test]
     fn adding_a_gradient_gives_the_bits_of_forming_it_and_adding() {
-        let layer = Factored {
-            chunks: 3..6,
-            inputs: 25,
-            outputs: 7,
-            rows_per_chunk: 11,
-        };
-        let number = |i: usize| ((i * 7919) % 1009) as f32 / 1009.0;
+        let (layer, layout) = layer(2500, 39);
         for rows in [1, 4, WHOLE_DEPTH, WHOLE_DEPTH + 1] {
-            let x: Vec<f32> = (0..rows * 25).map(number).collect();
-            let dy: Vec<f32> = (0..rows * 7).map(|i| number(i + 5)).collect();
-            for (chunk, len) in [(3, 77), (4, 77), (5, 3 * 7 + 7)] {
-                let mut sum: Vec<f32> = (0..len).map(|i| number(i + 11)).collect();
+            let (x, dy) = (numbers(rows * 2500, 0), numbers(rows * 39, 5));
+            for chunk in layer.chunks.clone() {
+                let len = layout.chunks[chunk].len();
+                let mut sum = numbers(len, 11);
                 let mut expected = sum.clone();
                 let (mut gradient, mut spare) = (vec![0.0; len], vec![0.0; len]);
                 layer.gradient(chunk, (&x, &dy), &mut gradient);

@@ -37,7 +37,9 @@ pub(crate) fn state(layout: &Layout, initial: &[Initial], seed: u64) -> Vec<f32>
             Initial::Constant(value) => numbers.fill(value),
             Initial::Uniform { bound } => {
                 let mut stream = Stream::new(seed ^ DOMAIN, i as u64);
-                numbers.fill_with(|| (stream.unit_f32() * 2.0 - 1.0) * bound);
+                let mut draw = || (stream.unit_f32() * 2.0 - 1.0) * bound;
+                let drawn = std::iter::repeat_with(&mut draw).take(numbers.len());
+                numbers.copy_from_slice(&tensor.arrange_drawn(drawn.collect()));
             }
         }
     }

@@ -4,12 +4,15 @@
 //! handed out, exchanged and updated in: each belongs to one layer, and a layer's backward pass can
 //! finish it at once.
 
-use crate::factors::Factored;
+use crate::factors::{Factored, PANEL};
 use std::ops::Range;
 
 /// About how many numbers a chunk has: 64 KiB stay in the second-level cache from the moment they are
 /// computed until they are updated, and a model of a few megabytes still has enough chunks to share.
 pub const CHUNK: usize = 16 * 1024;
+
+/// Which version of the layout this is: another one has the same numbers elsewhere in the state vector.
+pub const LAYOUT_VERSION: u32 = 2;
 
 /// Whether a tensor is learned or observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,8 +28,9 @@ pub enum Role {
 pub enum Order {
     /// The same.
     AsIs,
-    /// A matrix whose transpose PyTorch stores: ours is `[in, out]`, theirs `[out, in]`.
-    Transposed,
+    /// A matrix: theirs is `[out, in]`, ours `[in, out]` in panels of [`PANEL`] columns, one after the
+    /// other.
+    Panels,
     /// A convolution's kernels: ours are `[height, width, in, out]`, theirs `[out, in, height, width]`.
     Convolution,
 }
@@ -67,19 +71,44 @@ impl Tensor {
         ours
     }
 
+    /// Its numbers in our order, given as they are drawn at first: those of a matrix input by input, so
+    /// that initial weights do not depend on panels.
+    pub(crate) fn arrange_drawn(&self, drawn: Vec<f32>) -> Vec<f32> {
+        if self.order != Order::Panels {
+            return drawn;
+        }
+        let mut ours = vec![0.0; drawn.len()];
+        let outputs = self.shape[0];
+        for (i, x) in drawn.into_iter().enumerate() {
+            ours[self.panel_place(i / outputs, i % outputs)] = x;
+        }
+        ours
+    }
+
+    /// Where a matrix in panels has the weight of an input and an output.
+    fn panel_place(&self, input: usize, output: usize) -> usize {
+        let [outputs, inputs] = [self.shape[0], self.shape[1]];
+        let first = output / PANEL * PANEL;
+        let width = PANEL.min(outputs - first);
+        first * inputs + input * width + output - first
+    }
+
     /// Calls `pair` with the place of every number in our order and in PyTorch's.
     fn pairs(&self, len: usize, mut pair: impl FnMut(usize, usize)) {
         assert_eq!(len, self.range.len(), "numbers of {}", self.name);
         if self.order == Order::AsIs {
             return (0..len).for_each(|i| pair(i, i));
         }
-        // Of both orders, the first two dimensions come first in theirs and last, swapped, in ours.
+        // Of kernels, the first two dimensions come first in theirs and last, swapped, in ours.
         let [outputs, inputs] = [self.shape[0], self.shape[1]];
         let places: usize = self.shape[2..].iter().product();
         for output in 0..outputs {
             for input in 0..inputs {
                 for place in 0..places {
-                    let ours = (place * inputs + input) * outputs + output;
+                    let ours = match self.order {
+                        Order::Panels => self.panel_place(input, output),
+                        _ => (place * inputs + input) * outputs + output,
+                    };
                     pair(ours, (output * inputs + input) * places + place);
                 }
             }
@@ -167,10 +196,15 @@ mod tests {
         // Output 1, input 2, row 1, column 0.
         assert_eq!(theirs[((4 + 2) * 2 + 1) * 3], ours[(3 * 4 + 2) * 5 + 1]);
         assert_eq!(kernels.from_torch(&theirs), ours);
-        let matrix = tensor(&[2, 3], Order::Transposed);
+        let matrix = tensor(&[2, 3], Order::Panels);
         let theirs = matrix.to_torch(&ours[..6]);
         assert_eq!(theirs, [0.0, 2.0, 4.0, 1.0, 3.0, 5.0]);
         assert_eq!(matrix.from_torch(&theirs), ours[..6]);
+        // Two panels, the second of 8 columns.
+        let matrix = tensor(&[PANEL + 8, 3], Order::Panels);
+        let theirs = matrix.to_torch(&ours);
+        assert_eq!(theirs[3 * PANEL + 1], ours[3 * PANEL + 8]);
+        assert_eq!(matrix.from_torch(&theirs), ours);
         assert_eq!(tensor(&[6], Order::AsIs).to_torch(&ours[..6]), ours[..6]);
     }
 }

@@ -33,10 +33,10 @@ pub mod zoo;
 
 pub use buffer::Buffer;
 pub use dims::Dims;
-pub use factors::{Factored, add};
+pub use factors::{Factored, PANEL, add};
 pub use layers::Step;
 pub use layers::batch_norm::MOMENTUM as STATISTICS_SHARE;
-pub use layout::{CHUNK, Layout, Order, Role, Tensor};
+pub use layout::{CHUNK, LAYOUT_VERSION, Layout, Order, Role, Tensor};
 pub use loss::{LossSum, Softmax};
 pub use model::{Batch, Model};
 pub use optimizer::{Optimizer, Update};

@@ -8,6 +8,7 @@ use crate::buffer::Buffer;
 use crate::build::Builder;
 use crate::chain::Chain;
 use crate::dims::Dims;
+use crate::factors::Factored;
 use crate::init::Initial;
 use crate::layers::{Pass, Step};
 use crate::layout::Layout;
@@ -105,6 +106,20 @@ impl Model {
         crate::init::state(&self.layout, &self.initial, seed)
     }
 
+    /// The first layer, if it is dense and another follows: then its output may be written to
+    /// [`Model::first_output`] by whoever has its weights.
+    pub fn first_dense(&self) -> Option<&Factored> {
+        self.chain.first_dense()
+    }
+
+    /// Room for the first layer's output, for [`Model::gradient_after_first`].
+    ///
+    /// # Panics
+    /// When there is no [`Model::first_dense`], or the model was built for fewer rows.
+    pub fn first_output(&mut self, rows: usize) -> &mut [f32] {
+        self.chain.first_output(rows)
+    }
+
     /// Computes the loss over one lane's rows and hands the gradient to `replica`, last chunk first.
     ///
     /// # Panics
@@ -115,9 +130,33 @@ impl Model {
         batch: Batch<'_>,
         step: Step<'_>,
     ) -> LossSum {
+        self.gradient_after(0, replica, batch, step)
+    }
+
+    /// As [`Model::gradient`], where [`Model::first_output`] holds what the first layer would compute.
+    ///
+    /// # Panics
+    /// As [`Model::gradient`].
+    pub fn gradient_after_first(
+        &mut self,
+        replica: &mut dyn Replica,
+        batch: Batch<'_>,
+        step: Step<'_>,
+    ) -> LossSum {
+        self.gradient_after(1, replica, batch, step)
+    }
+
+    fn gradient_after(
+        &mut self,
+        done: usize,
+        replica: &mut dyn Replica,
+        batch: Batch<'_>,
+        step: Step<'_>,
+    ) -> LossSum {
         let rows = batch.labels.len();
         assert_eq!(step.samples.len(), rows, "as many sample numbers as rows");
-        self.forward(Pass::Train(step), replica.state(), batch.inputs, rows);
+        let pass = Pass::Train(step);
+        self.forward(done, pass, replica.state(), batch.inputs, rows);
         let scores = rows * self.classes();
         let delta = &mut self.delta[..scores];
         delta.copy_from_slice(&self.logits[..scores]);
@@ -136,7 +175,7 @@ impl Model {
     /// As [`Model::gradient`].
     pub fn evaluate(&mut self, state: &[f32], batch: Batch<'_>, sum: &mut LossSum) {
         let rows = batch.labels.len();
-        self.forward(Pass::Evaluate, state, batch.inputs, rows);
+        self.forward(0, Pass::Evaluate, state, batch.inputs, rows);
         loss::evaluate(&self.logits[..rows * self.classes()], batch.labels, sum);
     }
 
@@ -147,11 +186,11 @@ impl Model {
     /// When there are more rows than the model was built for, or a part of one.
     pub fn scores(&mut self, state: &[f32], inputs: &[f32]) -> &[f32] {
         let rows = inputs.len() / self.input.len();
-        self.forward(Pass::Evaluate, state, inputs, rows);
+        self.forward(0, Pass::Evaluate, state, inputs, rows);
         &self.logits[..rows * self.classes()]
     }
 
-    fn forward(&mut self, pass: Pass<'_>, state: &[f32], inputs: &[f32], rows: usize) {
+    fn forward(&mut self, done: usize, pass: Pass<'_>, state: &[f32], inputs: &[f32], rows: usize) {
         assert!(
             rows <= self.rows,
             "{rows} rows in a model built for {}",
@@ -165,7 +204,7 @@ impl Model {
         let scores = rows * self.classes();
         let logits = &mut self.logits[..scores];
         self.chain
-            .forward(pass, state, inputs, logits, &mut self.scratch);
+            .forward_after(done, pass, state, inputs, logits, &mut self.scratch);
     }
 }
 

@@ -20,11 +20,15 @@ pub trait Replica {
     fn gradient(&mut self, chunk: usize, fill: &mut dyn FnMut(&mut [f32]));
 
     /// Offers the factors of all chunks of the layout's `number`-th [`Factored`](crate::Factored)
-    /// layer. Who takes them, by returning true, forms the chunks' gradients from them, and
-    /// [`Replica::gradient`] is not called for those chunks.
+    /// layer, as early as they are known. Who takes them, by returning true, forms the chunks' gradients
+    /// from them, and [`Replica::gradient`] is not called for those chunks. The layer still reads its
+    /// parameters, until [`Replica::factors_used`].
     fn factors(&mut self, _number: usize, _x: &[f32], _dy: &[f32]) -> bool {
         false
     }
+
+    /// Says that a layer whose factors were taken has finished reading its parameters.
+    fn factors_used(&mut self, _number: usize) {}
 }
 
 /// A replica that only collects the gradient, for tests and tools.

@@ -4,8 +4,9 @@ use crate::lanes::LaneProgram;
 use crate::sets::Sets;
 use lockstep_data::EpochOrder;
 use lockstep_nn::{Batch, Buffer};
+use std::ops::Range;
 
-/// This rank's rows of the next batch.
+/// This rank's rows of the next batch, or all rows.
 pub(crate) struct Batches {
     order: EpochOrder,
     seed: u64,
@@ -14,15 +15,20 @@ pub(crate) struct Batches {
     /// Samples of a full batch.
     batch: usize,
     sample_len: usize,
-    inputs: Buffer,
+    /// Of the next batch and, where all rows are wanted, of the one before, in turns.
+    inputs: [Buffer; 2],
+    /// Whether all rows are made ready, not only those of this rank's lanes.
+    whole: bool,
+    /// Which of the inputs are the next batch's.
+    next: usize,
     labels: Vec<u32>,
     samples: Vec<u32>,
     /// Where each of the program's lanes lies in the buffers, in rows.
-    lanes: Vec<std::ops::Range<usize>>,
+    lanes: Vec<Range<usize>>,
 }
 
 impl Batches {
-    pub(crate) fn new(sets: &Sets, seed: u64, batch: usize) -> Self {
+    pub(crate) fn new(sets: &Sets, seed: u64, batch: usize, whole: bool) -> Self {
         let batch = batch.min(sets.train_indices.len());
         let sample_len = sets.train.sample_len();
         Self {
@@ -31,7 +37,10 @@ impl Batches {
             first_step: 0,
             batch,
             sample_len,
-            inputs: Buffer::zeros(batch * sample_len),
+            inputs: [batch, if whole { batch } else { 0 }]
+                .map(|rows| Buffer::zeros(rows * sample_len)),
+            whole,
+            next: 0,
             labels: vec![0; batch],
             samples: vec![0; batch],
             lanes: Vec::with_capacity(batch),
@@ -45,37 +54,60 @@ impl Batches {
         self.first_step = u64::from(epoch - 1) * steps;
     }
 
-    /// Makes the rows of all of the program's lanes ready, for step `step` of the epoch.
+    /// Makes the rows of all of the program's lanes ready, or all rows, for step `step` of the epoch.
     pub(crate) fn prepare(&mut self, sets: &Sets, program: &LaneProgram, step: u64) {
-        let first = step as usize * self.batch;
-        let batch = &self.order.indices()[first..first + program.batch];
         self.lanes.clear();
+        if self.whole {
+            self.next = 1 - self.next;
+            self.gather(sets, step, 0..program.batch, 0);
+            self.lanes
+                .extend(program.work.iter().map(|work| work.rows.clone()));
+            return;
+        }
         let mut row = 0;
         for work in &program.work {
-            let rows = row..row + work.rows.len();
-            let samples = &batch[work.rows.clone()];
-            self.samples[rows.clone()].copy_from_slice(samples);
-            let inputs = &mut self.inputs[rows.start * self.sample_len..rows.end * self.sample_len];
-            let labels = &mut self.labels[rows.clone()];
-            match &sets.augmenter {
-                None => sets.train.gather(samples, &sets.normaliser, inputs, labels),
-                Some(augmenter) => sets.train.gather_augmented(
-                    samples,
-                    &sets.normaliser,
-                    (augmenter, self.first_step + step),
-                    inputs,
-                    labels,
-                ),
-            }
-            row = rows.end;
-            self.lanes.push(rows);
+            self.gather(sets, step, work.rows.clone(), row);
+            self.lanes.push(row..row + work.rows.len());
+            row += work.rows.len();
         }
+    }
+
+    /// Gathers some rows of a step's batch to the buffers, from row `to` on.
+    fn gather(&mut self, sets: &Sets, step: u64, rows: Range<usize>, to: usize) {
+        let first = step as usize * self.batch;
+        let samples = &self.order.indices()[first + rows.start..first + rows.end];
+        let rows = to..to + rows.len();
+        self.samples[rows.clone()].copy_from_slice(samples);
+        let inputs = rows.start * self.sample_len..rows.end * self.sample_len;
+        let inputs = &mut self.inputs[self.next][inputs];
+        let labels = &mut self.labels[rows];
+        match &sets.augmenter {
+            None => sets.train.gather(samples, &sets.normaliser, inputs, labels),
+            Some(augmenter) => sets.train.gather_augmented(
+                samples,
+                &sets.normaliser,
+                (augmenter, self.first_step + step),
+                inputs,
+                labels,
+            ),
+        }
+    }
+
+    /// The inputs that were made ready last, in the order of the batch where those are all.
+    pub(crate) fn inputs(&self) -> &[f32] {
+        &self.inputs[self.next]
+    }
+
+    /// The inputs that were made ready before those, where all rows are.
+    pub(crate) fn inputs_before(&self) -> &[f32] {
+        &self.inputs[1 - self.next]
     }
 
     /// The rows of the program's `i`-th lane, and which samples they are.
     pub(crate) fn lane(&self, i: usize) -> (Batch<'_>, &[u32]) {
         let rows = self.lanes[i].clone();
-        let inputs = &self.inputs[rows.start * self.sample_len..rows.end * self.sample_len];
+        let inputs = rows.start * self.sample_len..rows.end * self.sample_len;
+        let inputs = &self.inputs()[inputs];
         (
             Batch {
                 inputs,

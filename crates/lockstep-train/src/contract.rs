@@ -17,6 +17,7 @@ pub(crate) fn contract(job: &Job, sets: &Sets, pretrained: Value) -> Value {
         "model": job.model,
         "train": job.train,
         "samples": sets.sha256(),
+        "layout": lockstep_nn::LAYOUT_VERSION,
     });
     value["model"]["weights"] = pretrained;
     if !sets.val_indices.is_empty() {

@@ -4,10 +4,13 @@
 //! gradient: for 784 inputs, 512 outputs and 32 rows, 41 thousand instead of 401 thousand. Every rank
 //! shares its lanes' factors with all others, and each owner forms its own chunks' gradients from all
 //! lanes' factors: as much arithmetic as before, the same sums in the same order, and so the same bits.
+//!
+//! Of a first layer whose output is computed by columns ([`crate::replica`]) every rank has all lanes' `x`,
+//! the batch's inputs, and only `dy` is shared.
 
 use lockstep_data::lane_rows;
 use lockstep_gang::{Collective, GangError, Plan};
-use lockstep_nn::{Buffer, Factored, Layout};
+use lockstep_nn::{Buffer, Factored, Layout, Model};
 use std::ops::Range;
 
 /// The layers of a model whose gradients are cheaper to exchange as factors.
@@ -28,13 +31,52 @@ pub(crate) fn worth_factoring(
         .collect()
 }
 
-/// How long the shares of these layers are, one for each.
-pub(crate) fn share_lengths(layout: &Layout, layers: &[usize], largest_lane: usize) -> Vec<usize> {
+/// Chunks of the first layer for each lane, at the least, so that any number of workers has about as much
+/// to compute each.
+const CHUNKS_PER_LANE: usize = 2;
+
+/// The first layer, if its output is worth computing by columns: each rank computes those whose weights it
+/// owns, for all lanes, and new weights stay where they are.
+pub(crate) fn by_columns<'a>(
+    model: &'a Model,
+    factored: &[usize],
+    lanes: usize,
+) -> Option<&'a Factored> {
+    let first = model.first_dense()?;
+    let mut chunks = first.weight_chunks();
+    let worth = factored.first() == Some(&0)
+        && chunks.len() >= CHUNKS_PER_LANE * lanes
+        && chunks.all(|chunk| first.columns(chunk).is_some());
+    worth.then_some(first)
+}
+
+/// The plan with the shares of these layers, and with the products of the one that is computed by columns.
+pub(crate) fn with_factors(
+    plan: Plan,
+    model: &Model,
+    factored: &[usize],
+    largest_lane: usize,
+) -> Plan {
+    let first = by_columns(model, factored, plan.lanes());
     let length = |&number: &usize| {
-        let layer = &layout.factored[number];
-        largest_lane * (layer.inputs + layer.outputs)
+        let layer = &model.layout().factored[number];
+        let inputs = match first {
+            Some(_) if number == 0 => 0,
+            _ => layer.inputs,
+        };
+        largest_lane * (inputs + layer.outputs)
     };
-    layers.iter().map(length).collect()
+    let lengths: Vec<usize> = factored.iter().map(length).collect();
+    let plan = plan.with_shares(&lengths);
+    let Some(first) = first else {
+        return plan;
+    };
+    let chunks = first.weight_chunks();
+    let columns = chunks.clone().filter_map(|chunk| first.columns(chunk));
+    let lengths: Vec<usize> = columns
+        .map(|columns| largest_lane * columns.len())
+        .collect();
+    plan.with_products(chunks, &lengths)
 }
 
 /// The factors of one layer in one step.
@@ -42,8 +84,10 @@ pub(crate) struct LayerFactors {
     pub(crate) layer: Factored,
     /// The layer's kind of share.
     kind: usize,
-    /// By lane: `x`, then `dy`.
+    /// By lane: `x` unless every rank has it, then `dy`.
     lanes: Vec<Buffer>,
+    /// Whether every rank has `x`.
+    x_is_known: bool,
     /// Others' lanes whose factors have not come yet in this step.
     missing: Vec<usize>,
 }
@@ -55,6 +99,7 @@ impl LayerFactors {
             layer: layer.clone(),
             kind,
             lanes: vec![Buffer::zeros(length); plan.lanes()],
+            x_is_known: plan.producing() == layer.weight_chunks(),
             missing: Vec::with_capacity(plan.lanes()),
         }
     }
@@ -77,6 +122,7 @@ impl LayerFactors {
         (x, dy): (&[f32], &[f32]),
         collective: &mut dyn Collective,
     ) -> Result<(), GangError> {
+        let x = if self.x_is_known { &[] } else { x };
         let room = &mut self.lanes[lane];
         room[..x.len()].copy_from_slice(x);
         room[x.len()..x.len() + dy.len()].copy_from_slice(dy);
@@ -108,12 +154,24 @@ impl LayerFactors {
         }
     }
 
-    /// One lane's factors, `x` and `dy`, in a batch of `batch` samples.
-    pub(crate) fn of_lane(&self, lane: usize, batch: usize) -> (&[f32], &[f32]) {
-        let rows = lane_rows(lane, self.lanes.len(), batch).len();
-        let (inputs, outputs) = (rows * self.layer.inputs, rows * self.layer.outputs);
-        let (x, dy) = self.lanes[lane].split_at(inputs);
-        (x, &dy[..outputs])
+    /// One lane's factors, `x` and `dy`, in a batch of `batch` samples. `inputs` are the batch's, where
+    /// every rank has them.
+    pub(crate) fn of_lane<'a>(
+        &'a self,
+        lane: usize,
+        batch: usize,
+        inputs: &'a [f32],
+    ) -> (&'a [f32], &'a [f32]) {
+        let rows = lane_rows(lane, self.lanes.len(), batch);
+        let width = self.layer.inputs;
+        let (x, dy) = match self.x_is_known {
+            true => (
+                &inputs[rows.start * width..rows.end * width],
+                &self.lanes[lane][..],
+            ),
+            false => self.lanes[lane].split_at(rows.len() * width),
+        };
+        (x, &dy[..rows.len() * self.layer.outputs])
     }
 }
 

@@ -75,7 +75,7 @@ fn fingerprint() -> u64 {
             batch: 9,
         },
     );
-    let hash = weights::sha256(&collect.gradient);
+    let hash = weights::sha256_of([&collect.gradient]);
     u64::from_str_radix(&hash[..13], 16).unwrap_or_default()
 }
 

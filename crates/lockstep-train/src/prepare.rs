@@ -5,7 +5,7 @@ use crate::TrainError;
 #[cfg(doc)]
 use crate::control::Assignment;
 use crate::evaluate::rows_at_once;
-use crate::factors::{share_lengths, worth_factoring};
+use crate::factors::{with_factors, worth_factoring};
 use crate::lanes::LaneProgram;
 use crate::network;
 use crate::pretrained;
@@ -15,7 +15,7 @@ use crate::spec;
 use lockstep_data::lane_rows;
 use lockstep_gang::{Plan, ShmCollective};
 use lockstep_job::Job;
-use lockstep_nn::{Dims, LayerSummary, Layout, Model};
+use lockstep_nn::{Dims, LayerSummary, Model};
 use lockstep_store::CacheDir;
 use serde::Serialize;
 use std::path::Path;
@@ -93,7 +93,7 @@ pub fn prepare(
     let (model, workspace) = smallest_model(job, &sets)?;
     check(job, &sets, &model)?;
     let layout = model.layout();
-    let (plan, _) = exchange_plan(job, &sets, layout)?;
+    let (plan, _) = exchange_plan(job, &sets, &model)?;
     let shares: usize = (plan.chunks()..plan.pieces())
         .map(|piece| plan.chunk(piece).len())
         .sum();
@@ -105,7 +105,8 @@ pub fn prepare(
     let lane = largest_lane(job, &sets);
     let evaluation = rows_at_once(lane, workspace.row);
     let workspace = workspace.bytes(lane.max(evaluation));
-    let inputs = (full_batch(job, &sets) + evaluation) * sets.train.sample_len();
+    let batches = if plan.producing().is_empty() { 1 } else { 2 };
+    let inputs = (batches * full_batch(job, &sets) + evaluation) * sets.train.sample_len();
     let solo = plan.workers() == 1;
     Ok(Prepared {
         train_samples: sets.train_indices.len(),
@@ -242,18 +243,18 @@ fn model_for(job: &Job, sets: &Sets, rows: usize) -> Result<Model, TrainError> {
 pub(crate) fn exchange_plan(
     job: &Job,
     sets: &Sets,
-    layout: &Layout,
+    model: &Model,
 ) -> Result<(Plan, Vec<usize>), TrainError> {
-    let train = &job.train;
+    let (train, layout) = (&job.train, model.layout());
     let factored = worth_factoring(
         layout,
         train.lanes,
         full_batch(job, sets),
         train.clip_norm.is_some(),
     );
-    let lengths = share_lengths(layout, &factored, largest_lane(job, sets));
     let plan = Plan::new(layout.chunks.clone(), train.lanes, train.workers)?;
-    Ok((plan.with_shares(&lengths), factored))
+    let plan = with_factors(plan, model, &factored, largest_lane(job, sets));
+    Ok((plan, factored))
 }
 
 /// Samples of a full batch: not more than there are.

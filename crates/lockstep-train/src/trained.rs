@@ -80,7 +80,7 @@ impl Trained {
             |rows| Model::new(&layers, input, rows).map_err(|error| refused(error.to_string()));
         let smallest = build(1)?;
         let state = read_weights(&run.weights(), &smallest)?;
-        if weights::sha256(&state) != card.weights_sha256 {
+        if weights::sha256(smallest.layout(), &state) != card.weights_sha256 {
             let weights = run.weights();
             let reason = format!("{} holds other weights than it says", weights.display());
             return Err(refused(reason));

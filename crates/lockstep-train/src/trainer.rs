@@ -102,7 +102,8 @@ impl<'a> Trainer<'a> {
             evaluation_rows,
         } = bench;
         let layout = model.layout();
-        let (plan, factored) = exchange_plan(&job, sets, layout)?;
+        let (plan, factored) = exchange_plan(&job, sets, model)?;
+        let whole = !plan.producing().is_empty();
         let samples = sets.train_indices.len();
         let full = full_batch(&job, sets);
         let last = match samples % full {
@@ -167,7 +168,7 @@ impl<'a> Trainer<'a> {
             rank: assignment.rank,
             test_indices: sets.test.as_ref().map(all_indices).unwrap_or_default(),
             schedule: spec::schedule(&job, steps_per_epoch),
-            batches: Batches::new(sets, job.train.seed, job.train.batch),
+            batches: Batches::new(sets, job.train.seed, job.train.batch, whole),
             evaluator: Evaluator::new(sets.train.sample_len(), *evaluation_rows),
             test: None,
             predictions: Vec::new(),
@@ -233,6 +234,7 @@ impl<'a> Trainer<'a> {
         }
         self.clock.stepping += began.elapsed();
         let stepping = (self.clock.stepping - stepping_before).as_secs_f64();
+        self.replica.gather_state()?;
         let total = self.epoch_sum()?;
         let val = self.validate()?;
         // Without validation data these are the weights that are kept.
@@ -279,8 +281,13 @@ impl<'a> Trainer<'a> {
         let number = self.position.step;
         let program = &self.programs[usize::from(is_last)];
         let update = self.optimizer.at(number, self.schedule.rate(number));
-        let plan = StepPlan { program, update };
+        let plan = StepPlan {
+            program,
+            update,
+            inputs: self.batches.inputs(),
+        };
         self.replica.begin();
+        self.replica.make_columns(&plan)?;
         let mut sum = LossSum::default();
         for (i, work) in program.work.iter().enumerate() {
             let (batch, samples) = self.batches.lane(i);
@@ -290,9 +297,16 @@ impl<'a> Trainer<'a> {
                 samples,
                 batch: program.batch,
             };
-            let lane = self
-                .model
-                .gradient(&mut self.replica.lane(&plan, i), batch, step);
+            let by_columns = self.replica.is_by_columns();
+            if by_columns {
+                let output = self.model.first_output(samples.len());
+                self.replica.take_columns(&plan, work.lane, output)?;
+            }
+            let replica = &mut self.replica.lane(&plan, i);
+            let lane = match by_columns {
+                true => self.model.gradient_after_first(replica, batch, step),
+                false => self.model.gradient(replica, batch, step),
+            };
             if !lane.loss.is_finite() {
                 let (loss, step) = (lane.loss, number + 1);
                 return Err(TrainError::Diverged {
@@ -306,10 +320,19 @@ impl<'a> Trainer<'a> {
         }
         self.replica.computed(&plan)?;
         // The next batch is made ready while the peers' parts are on their way.
-        if !is_last {
-            let program = &self.programs[usize::from(in_epoch + 2 == self.steps_per_epoch)];
-            self.batches.prepare(self.sets, program, in_epoch + 1);
-        }
+        let inputs = match is_last {
+            true => self.batches.inputs(),
+            false => {
+                let program = &self.programs[usize::from(in_epoch + 2 == self.steps_per_epoch)];
+                self.batches.prepare(self.sets, program, in_epoch + 1);
+                self.batches.inputs_before()
+            }
+        };
+        let plan = StepPlan {
+            program,
+            update,
+            inputs,
+        };
         let epoch = self.position.epochs + 1;
         let end = StepEnd {
             step: number + 1,
@@ -341,6 +364,7 @@ impl<'a> Trainer<'a> {
     /// Writes the run's state, in the background unless it is the last. All ranks come here together.
     fn checkpoint(&mut self, last: bool) -> Result<(), TrainError> {
         self.share_lane_sums()?;
+        self.replica.gather_state()?;
         self.replica.gather_planes()?;
         let view = View {
             position: &self.position,
@@ -480,7 +504,7 @@ impl<'a> Trainer<'a> {
         let state = best
             .as_ref()
             .map_or(&self.replica.state[..], |best| &best.state[..]);
-        let sha256 = weights::sha256(state);
+        let sha256 = weights::sha256(self.model.layout(), state);
         if self.rank == 0 {
             weights::write_model(&self.run, &self.job, self.sets, self.model, state, &sha256)?;
         }
@@ -518,7 +542,7 @@ impl<'a> Trainer<'a> {
 
     fn interrupted(&mut self) -> Result<Finished, TrainError> {
         self.checkpoint(true)?;
-        let sha256 = weights::sha256(&self.replica.state);
+        let sha256 = weights::sha256(self.model.layout(), &self.replica.state);
         if self.rank == 0 {
             remove_evaluation(&self.run);
             let (sets, state) = (&self.sets, &self.replica.state);

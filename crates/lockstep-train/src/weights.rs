@@ -4,7 +4,7 @@
 use crate::TrainError;
 use crate::sets::Sets;
 use lockstep_job::Job;
-use lockstep_nn::{Model, Tensor};
+use lockstep_nn::{Layout, Model, Tensor};
 use lockstep_store::{RunDir, write_atomic};
 use safetensors::tensor::{Dtype, View};
 use serde::Serialize;
@@ -29,19 +29,28 @@ struct Card<'a> {
     /// Its layers in order, as in the job file; absent for a network known by its name alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     layers: Option<Vec<lockstep_job::LayerSpec>>,
-    /// SHA-256 of the state vector, little-endian, in layout order.
+    /// SHA-256 of all tensors' numbers: see [`sha256`].
     weights_sha256: &'a str,
 }
 
-/// SHA-256 of the parameters, then the running statistics, little-endian, in layout order.
-pub(crate) fn sha256(state: &[f32]) -> String {
+/// SHA-256 of the parameters, then the running statistics, each as PyTorch has it, little-endian: it does not
+/// depend on how the numbers lie in the state vector.
+pub(crate) fn sha256(layout: &Layout, state: &[f32]) -> String {
+    let tensors = layout.tensors.iter();
+    sha256_of(tensors.map(|tensor| tensor.to_torch(&state[tensor.range.clone()])))
+}
+
+/// SHA-256 of vectors one after the other, little-endian.
+pub(crate) fn sha256_of(vectors: impl IntoIterator<Item: AsRef<[f32]>>) -> String {
     let mut hash = Sha256::new();
     let mut bytes = [0; 4096];
-    for piece in state.chunks(bytes.len() / 4) {
-        for (to, x) in bytes.chunks_exact_mut(4).zip(piece) {
-            to.copy_from_slice(&x.to_le_bytes());
+    for vector in vectors {
+        for piece in vector.as_ref().chunks(bytes.len() / 4) {
+            for (to, x) in bytes.chunks_exact_mut(4).zip(piece) {
+                to.copy_from_slice(&x.to_le_bytes());
+            }
+            hash.update(&bytes[..4 * piece.len()]);
         }
-        hash.update(&bytes[..4 * piece.len()]);
     }
     hex(hash.finalize())
 }

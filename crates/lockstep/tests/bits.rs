@@ -86,6 +86,17 @@ fn factors_and_whole_gradients_give_the_same_weights() {
 }
 
 #[test]
+fn a_first_layer_computed_by_columns_gives_the_same_weights() {
+    // A last batch of 3 rows leaves three lanes of six without any.
+    let lanes = ["--set", "train.lanes=6", "--set", "train.batch=10"];
+    let always = [&lanes[..], &["--set", common::BY_COLUMNS]].concat();
+    let six = ["--workers", "6"];
+    let whole_gradients = ["--workers", "2", "--set", "train.clip_norm=1e30"];
+    let variants: [&[&str]; 6] = [ONE, TWO, THREE, TCP_THREE, &six, &whole_gradients];
+    assert_same_weights(&Place::new(), &always, &variants);
+}
+
+#[test]
 fn several_threads_in_a_worker_give_the_same_weights() {
     let always = [
         "--set",

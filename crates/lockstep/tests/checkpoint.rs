@@ -91,6 +91,8 @@ fn a_power_cut_anywhere_in_a_checkpoint_is_survived_to_the_same_weights() {
         "checkpoint.every=20 steps",
         "--set",
         "checkpoint.keep=1",
+        "--set",
+        common::BY_COLUMNS,
     ];
     let whole = place.weights(&args);
     for (index, point) in FAILPOINTS.into_iter().enumerate() {

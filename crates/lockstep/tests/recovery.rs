@@ -54,6 +54,8 @@ fn a_killed_worker_is_replaced_and_the_healthy_ones_keep_their_processes() {
             "--set",
             "train.lanes=3",
             "--set",
+            common::BY_COLUMNS,
+            "--set",
             &transport,
         ];
         let undisturbed = place.weights(&args);

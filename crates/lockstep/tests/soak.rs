@@ -63,7 +63,7 @@ fn train(place: &Place, epochs: u32, dice: &mut Dice) -> (Value, Harm) {
         }
         let points = ["update.before", "update.reduce", "update.publish"];
         let point = points[dice.below(3) as usize];
-        let life = 60 + dice.below(120);
+        let life = 400 + dice.below(800);
         let mut command = place.command(&args);
         let failpoint = format!("{point}@rank{SUICIDE}=kill@{life}");
         command
@@ -139,6 +139,8 @@ fn files(folder: &Path) -> BTreeSet<PathBuf> {
 fn soak(epochs: u32, kills: usize, inside_the_update: usize) {
     let place = Place::new();
     let job = JOB.replace("workers = 2\nlanes = 2", "workers = 3\nlanes = 6");
+    // Wide enough that the first layer is computed by columns.
+    let job = job.replace("hidden = [24, 16]", "hidden = [3100, 16]");
     let keys = "[checkpoint]\nevery = \"9 steps\"\n[recover]\nmax_restarts = 1000\n";
     place.write_job(&(job + keys));
     let undisturbed = place.train(&["--epochs", &epochs.to_string()]);

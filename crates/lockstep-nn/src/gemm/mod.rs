@@ -136,9 +136,6 @@ pub struct Shape {
     pub depth: Span,
 }
 
-/// Rows below which a product is not cut for another thread.
-const ROWS_PER_THREAD: usize = 16;
-
 /// C (`m` x `n`) = A (`m` x `k`) B (`k` x `n`), or C += A B. B's rows are `b_stride` apart, C's rows
 /// `c_stride`.
 ///
@@ -158,12 +155,26 @@ pub fn gemm(
         columns: n,
         depth: Span::flat(k),
     };
-    let walk = Walk::flat(c_stride);
-    if let Some(pool) = threads::pool_for(m * n * k) {
-        let rows = m.div_ceil(pool.current_num_threads()).max(ROWS_PER_THREAD);
-        return pool.install(|| shared(shape, a, (b, b_stride), c, walk, into, rows));
+    threaded(shape, a, (b, b_stride), c, Walk::flat(c_stride), into);
+}
+
+/// As [`nested`], on all of the worker's threads if that is worth it. Its rows are one loop.
+pub(crate) fn threaded(
+    shape: Shape,
+    a: Left<'_>,
+    b: (&[f32], usize),
+    c: &mut [f32],
+    walk: Walk,
+    into: Into,
+) {
+    let rows = shape.rows.inner;
+    match threads::pool_for(rows * shape.columns * shape.depth.len()) {
+        None => nested(shape, a, b, c, walk, into),
+        Some(pool) => {
+            let rows = threads::rows_each(rows, pool);
+            pool.install(|| shared(shape, a, b, c, walk, into, rows));
+        }
     }
-    nested(shape, a, (b, b_stride), c, walk, into);
 }
 
 /// The product cut into halves until each has at most `rows` rows, each half where a thread is free.

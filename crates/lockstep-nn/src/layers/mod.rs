@@ -22,6 +22,7 @@ pub(crate) mod residual;
 pub(crate) mod window;
 
 use crate::buffer::LINE;
+use crate::factors::Factored;
 use crate::init::Initial;
 use crate::layout::Layout;
 use crate::replica::Replica;
@@ -52,6 +53,11 @@ pub struct Step<'a> {
 pub(crate) trait Layer: Send {
     /// Numbers of scratch memory that a pass of so many rows wants, forward or backward.
     fn scratch(&self, rows: usize) -> usize;
+
+    /// Its parameters, if it is a dense layer.
+    fn factored(&self) -> Option<&Factored> {
+        None
+    }
 
     /// Bytes of the activations that it keeps inside.
     fn bytes(&self) -> usize {

@@ -75,11 +75,16 @@ impl Replica for LaneReplica<'_> {
             let shared = replica.factors[layer].share(lane, (x, dy), &mut *replica.collective);
             replica.failed = shared.err();
         }
-        if self.is_last_lane() {
+        true
+    }
+
+    fn factors_used(&mut self, number: usize) {
+        if let Some(layer) = self.replica.taken[number]
+            && self.is_last_lane()
+        {
             for chunk in self.replica.factors[layer].layer.chunks.clone().rev() {
                 self.replica.hand_over(self.step, chunk);
             }
         }
-        true
     }
 }

@@ -6,7 +6,10 @@
 //! than its gradient is shared as those ([`crate::factors`]). An own chunk is added up, updated and
 //! published as soon as the peers' parts are there, usually while it is still in cache and always while
 //! the backward pass goes on; only what is left over is waited for at the end.
+//!
+//! Of a first layer that is computed by columns nothing of the weights travels at all ([`columns`]).
 
+mod columns;
 mod lane;
 mod update;
 
@@ -15,7 +18,7 @@ use crate::factors::{LayerFactors, other_lanes};
 use crate::lanes::LaneProgram;
 use lane::LaneReplica;
 use lockstep_gang::{Collective, GangError, TreeSum};
-use lockstep_nn::{Buffer, Layout, Optimizer, Update};
+use lockstep_nn::{Buffer, Factored, Layout, Optimizer, Update};
 use std::collections::VecDeque;
 
 /// Numbers that are summed and updated at a time, so that the sum stays in the first-level cache.
@@ -24,7 +27,8 @@ const BLOCK: usize = 2048;
 /// A worker's replica of the state, with its share of the optimizer's.
 pub(crate) struct GangReplica {
     pub(crate) collective: Box<dyn Collective>,
-    /// Parameters, then running statistics; the same on all ranks between steps.
+    /// Parameters, then running statistics; the same on all ranks between steps, but for chunks that their
+    /// owners keep to themselves until [`GangReplica::gather_state`].
     pub(crate) state: Buffer,
     /// The optimizer's vectors; only own chunks are kept up.
     pub(crate) planes: [Buffer; 2],
@@ -45,6 +49,9 @@ pub(crate) struct GangReplica {
     formed: Vec<Buffer>,
     /// A piece of a summed gradient on its way to the optimizer.
     block: Buffer,
+    /// The layer that is computed by columns, and room for some of its columns for one lane.
+    first: Option<Factored>,
+    columns: Buffer,
     /// Own chunks that wait for the peers' parts.
     pending: VecDeque<usize>,
     /// Others' chunks that were handed over and not fetched yet.
@@ -60,9 +67,12 @@ pub(crate) struct GangReplica {
 }
 
 /// What the backward passes of one step have in common.
+#[derive(Clone, Copy)]
 pub(crate) struct StepPlan<'a> {
     pub(crate) program: &'a LaneProgram,
     pub(crate) update: Update,
+    /// The batch's inputs, of all lanes if the first layer is computed by columns.
+    pub(crate) inputs: &'a [f32],
 }
 
 impl GangReplica {
@@ -102,7 +112,12 @@ impl GangReplica {
             true => Vec::new(),
             false => vec![Buffer::zeros(plan.longest_chunk()); levels],
         };
+        let products = (plan.producing()).map(|chunk| plan.chunk(plan.product(chunk, 0)).len());
+        let columns = Buffer::zeros(products.max().unwrap_or(0));
+        let by_columns = |layer: &&Factored| layer.weight_chunks() == plan.producing();
         Self {
+            first: layout.factored.iter().find(by_columns).cloned(),
+            columns,
             tree: TreeSum::new(plan),
             own: vec![Buffer::zeros(own); plan.partials_of(rank).len()],
             aside: vec![Buffer::zeros(len); aside],
@@ -149,6 +164,7 @@ impl GangReplica {
         let own = self.collective.plan().lanes_of(self.collective.rank());
         for lane in own {
             if !step.program.work.iter().any(|work| work.lane == lane) {
+                self.take_columns(step, lane, &mut [])?;
                 for factors in self.factors.iter_mut().rev() {
                     factors.share(lane, (&[], &[]), &mut *self.collective)?;
                 }
@@ -194,6 +210,14 @@ impl GangReplica {
         Ok(self.collective.end_step()?)
     }
 
+    /// Completes the state on every rank, where owners keep chunks to themselves.
+    pub(crate) fn gather_state(&mut self) -> Result<(), TrainError> {
+        if self.first.is_some() {
+            self.collective.exchange_owned(&mut self.state)?;
+        }
+        Ok(())
+    }
+
     /// Completes the optimizer's vectors on every rank, so that any of them can write the whole state.
     pub(crate) fn gather_planes(&mut self) -> Result<(), TrainError> {
         for plane in self.planes.iter_mut().filter(|plane| !plane.is_empty()) {
@@ -210,7 +234,7 @@ impl GangReplica {
         let mut outcome = Ok(());
         if self.collective.plan().owner(chunk) == self.collective.rank() {
             self.pending.push_back(chunk);
-        } else {
+        } else if !self.is_kept(chunk) {
             self.awaited.push_back(chunk);
             if self.factors_of[chunk].is_none() {
                 outcome = self.collective.post(chunk);
@@ -270,10 +294,10 @@ impl GangReplica {
     }
 
     fn publish(&mut self, chunk: usize) -> Result<(), GangError> {
-        let range = self.collective.plan().chunk(chunk);
-        match self.collective.plan().workers() {
-            1 => Ok(()),
-            _ => self.collective.publish(chunk, &self.state[range]),
+        if self.collective.plan().workers() == 1 || self.is_kept(chunk) {
+            return Ok(());
         }
+        let range = self.collective.plan().chunk(chunk);
+        self.collective.publish(chunk, &self.state[range])
     }
 }

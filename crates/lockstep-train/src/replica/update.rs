@@ -55,7 +55,7 @@ impl GangReplica {
         };
         lockstep_failpoint::reach("update.reduce");
         for work in &step.program.forming {
-            let of_lane = factors.of_lane(work.lane, step.program.batch);
+            let of_lane = factors.of_lane(work.lane, step.program.batch, step.inputs);
             let mut sums = &work.sums[..];
             // A lane that is added to its left neighbour at once needs no buffer of its own.
             if let [(into, from), rest @ ..] = sums
@@ -123,10 +123,7 @@ impl GangReplica {
             1.0
         };
         let update = step.update.scaled(scale);
-        let scaled = StepPlan {
-            program: step.program,
-            update,
-        };
+        let scaled = StepPlan { update, ..*step };
         while let Some(chunk) = self.pending.pop_front() {
             self.reduce_and_update(&scaled, chunk);
             self.publish(chunk)?;

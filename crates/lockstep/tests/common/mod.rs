@@ -19,6 +19,9 @@ use tempfile::TempDir;
 /// How long anything in these tests may take.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
+/// A setting that makes the first layer wide enough to be computed by columns, also on six lanes.
+pub(crate) const BY_COLUMNS: &str = "model.hidden=[3100, 16]";
+
 /// The variable that marks all processes of one place, its value the place's folder.
 const MARK: &str = "LOCKSTEP_TEST_PLACE";
 
