@@ -6,9 +6,14 @@ import shutil
 import signal
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from memory import peak_pss
+
+
+def per_step(windows, batch):
+    return [(rate / batch, begin, end) for rate, begin, end in windows]
 
 
 class Lockstep:
@@ -36,25 +41,30 @@ class Lockstep:
         )
 
     def finish(self, run):
-        """Samples a second in every window of the last epoch of a run, which must have succeeded."""
-        events = [json.loads(line) for line in run.communicate()[0].splitlines()]
+        """Samples a second in every window of the last epoch of a run, which must have succeeded, and when that
+        was."""
+        events = [{**json.loads(line), "heard": time.time()} for line in run.stdout]
+        run.wait()
         result = events[-1]
         if result["status"] != "succeeded":
             raise RuntimeError(f"{self.binary} failed: {result['error']}")
         shutil.rmtree(result["run_dir"])
         windows = [event for event in events if event["event"] == "progress" and event["rank"] == 0]
-        last = [event["samples_per_s"] for event in windows if event["epoch"] == self.epochs]
+        last = [event for event in windows if event["epoch"] == self.epochs]
+        ends = [event["heard"] for event in last]
+        rates = [event["samples_per_s"] for event in last]
         # The first has the start of the epoch in it, the last may be short.
-        return last[1:-1] or last
+        return list(zip(rates[1:], ends, ends[1:]))[:-1]
 
     def steps_per_s(self, batch, workers):
         """Optimizer steps a second in windows of the last epoch, as many lanes as workers."""
-        return [rate / batch for rate in self.finish(self.start(batch, workers))]
+        return per_step(self.finish(self.start(batch, workers)), batch)
 
     def two_at_once(self, batch):
         """The same of two runs that know nothing of each other."""
         runs = [self.start(batch, 1) for _ in range(2)]
-        return [rate / batch for run in runs for rate in self.finish(run)]
+        with ThreadPoolExecutor() as threads:
+            return [window for found in threads.map(self.finish, runs) for window in per_step(found, batch)]
 
     def first_step(self, decoded):
         """Seconds to the first step of a two-worker run: as reported, and seen from outside."""

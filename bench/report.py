@@ -4,7 +4,7 @@ from bars import Bar
 
 
 def bar_rows(found):
-    header = ["bar", "target", "measured", "ok?", "at the medians"]
+    header = ["bar", "target", "measured", "ok?", "as it ran"]
     pairs = zip(found["bars"], found["bars_at_medians"])
     rows = [
         [
@@ -22,7 +22,7 @@ def bar_rows(found):
 def speed_rows(found):
     medians = found["medians"]
     rows = [[name, f"{speed:.3g}", f"{medians[name]:.3g}"] for name, speed in found["steps_per_s"].items()]
-    return [["configuration", "steps/s", "median"], *rows]
+    return [["configuration", "steps/s", "as it ran"], *rows]
 
 
 def extra_rows(found):
@@ -69,7 +69,7 @@ def section(part, found):
     settings = "; ".join(f"{name}: {how}" for name, how in found["pytorch_settings"].items())
     tables = [markdown(rows) for rows in (bar_rows(found), speed_rows(found), extra_rows(found)) if rows]
     measured = f"""Measured {machine["date"]} on {machine["cpu"]}, {machine["cores"]} cores, {machine["memory_gib"]} GiB, {machine["system"]};
-load average at the end {machine["load"]:.2f}; {found["rounds_taken"]} rounds. Lockstep {versions["lockstep"]},
+load average at the end {machine["load"]:.2f}; {found["rounds_taken"]} rounds at {found["clock"]:.0%} of the full clock. Lockstep {versions["lockstep"]},
 PyTorch {versions["torch"]} ({settings})."""
     parts = [f"## {part.title}", part.notes, measured, *tables, limits(found)]
     return "\n\n".join(part for part in parts if part)
@@ -83,10 +83,10 @@ def page(parts):
 Written by `bench/train.py`. Lockstep and PyTorch are measured in one run, in alternating rounds, and in windows
 of a tenth of a second or a step. Batches are global. One thread a process everywhere, as many lanes as workers.
 
-The machine is a virtual one that is slowed down from outside, both of its cores together, by up to a half and for
-a tenth of a second to many seconds: a loop of multiplications on each core shows it too, and two busy cores suffer
-from it more than one. So a figure is the 90th percentile of its windows, which is what the program does when it is
-left alone; the medians, with all that disturbs, stand beside it, and so do the bars that they would give.
+The machine is a virtual one whose clock is slowed down from outside, both cores together, by up to a third and for
+tenths of a second to minutes: a loop of multiplications shows it too. So a thread watches the clock all along
+(`bench/clock.py`), and each window is scaled to the full clock. A figure is the median of a program's windows; the
+median of what they were before that, and the bars that it would give, stand beside as "as it ran".
 
 {sections}
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Lockstep and PyTorch side by side on one machine.
 
-Everything is measured in one run, in alternating rounds, and in windows of about a tenth of a second. What a
-program can do on the machine is the 90th percentile of its windows: what disturbs a virtual machine from
-outside only ever slows it down. The medians are reported beside. `make bench-train` runs it.
+Everything is measured in one run, in alternating rounds, and in windows of about a tenth of a second. Each window
+is scaled to the machine's full clock by what bench/clock.py saw of the clock meanwhile; a figure is the median of
+the windows, and the median of what they were before that is reported beside. `make bench-train` runs it.
 
 PyTorch lives in a virtual environment in the cache folder, made on the first run (some gigabytes);
 LOCKSTEP_BENCH_PYTHON=/path/to/python names another one that has torch and numpy.
@@ -17,10 +17,12 @@ import sys
 import tempfile
 import time
 from collections import namedtuple
+from functools import partial
 from pathlib import Path
 from statistics import median
 
 import report
+from clock import Clock
 from images import Cnn, ResNet
 from mlp import Mlp
 from pytorch_runs import python_with_pytorch
@@ -33,18 +35,19 @@ Place = namedtuple("Place", "root binary python cache scratch")
 
 
 def measure(part, rounds):
-    rows = []
+    rows, clock = [], Clock()
     for number in range(1, rounds + 1):
         print(f"{part.title}: round {number} of {rounds}", file=sys.stderr)
         rows.append(part.round())
-    windows = {name: sorted(rate for row in rows for rate in row[name]) for name in rows[0]}
-    speed = {name: rates[round(0.9 * (len(rates) - 1))] for name, rates in windows.items()}
-    medians = {name: median(rates) for name, rates in windows.items()}
+    clock.stop()
+    windows = {name: [window for row in rows for window in row[name]] for name in rows[0]}
+    speed = {name: median(map(partial(at_full_clock, clock), found)) for name, found in windows.items()}
+    medians = {name: median(rate for rate, _, _ in found) for name, found in windows.items()}
     print(f"{part.title}: what is measured once", file=sys.stderr)
     extras = part.extras()
     return {
         "machine": machine(),
-        "rounds": rows,
+        "clock": median(clock.speeds) / clock.full,
         "steps_per_s": speed,
         "medians": medians,
         "extras": extras,
@@ -54,6 +57,12 @@ def measure(part, rounds):
         "pytorch_settings": part.pytorch.settings,
         "versions": {**part.pytorch.versions, "lockstep": part.lockstep.version()},
     }
+
+
+def at_full_clock(clock, window):
+    """What a window's rate would be at the machine's full clock."""
+    rate, begin, end = window
+    return rate / clock.share(begin, end)
 
 
 def machine():
