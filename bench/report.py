@@ -19,9 +19,14 @@ def bar_rows(found):
     return [header, *rows]
 
 
+def figure(number):
+    """Three digits, and no powers of ten."""
+    return f"{number:,.0f}" if number >= 1000 else f"{number:.3g}"
+
+
 def speed_rows(found):
     medians = found["medians"]
-    rows = [[name, f"{speed:.3g}", f"{medians[name]:.3g}"] for name, speed in found["steps_per_s"].items()]
+    rows = [[name, figure(speed), figure(medians[name])] for name, speed in found["steps_per_s"].items()]
     return [["configuration", "steps/s", "as it ran"], *rows]
 
 
