@@ -1,8 +1,8 @@
 """How fast the machine's clock goes, all along.
 
 A virtual machine is slowed down by what its neighbours do: on the one that the figures in docs/ come from, both
-cores together fall from 3 GHz to 2, for tenths of a second or for minutes. A thread that counts for some
-microseconds, 25 times a second, notices. With it, rates from different moments can be compared.
+cores together lose up to half of their speed, for tenths of a second or for minutes. A thread that counts for some
+microseconds, 25 times a second, notices, roughly. With it, rates from different moments can be compared better.
 """
 
 import threading

@@ -88,10 +88,11 @@ def page(parts):
 Written by `bench/train.py`. Lockstep and PyTorch are measured in one run, in alternating rounds, and in windows
 of a tenth of a second or a step. Batches are global. One thread a process everywhere, as many lanes as workers.
 
-The machine is a virtual one whose clock is slowed down from outside, both cores together, by up to a third and for
-tenths of a second to minutes: a loop of multiplications shows it too. So a thread watches the clock all along
-(`bench/clock.py`), and each window is scaled to the full clock. A figure is the median of a program's windows; the
-median of what they were before that, and the bars that it would give, stand beside as "as it ran".
+The machine is a virtual one that is slowed down from outside, both cores together, for tenths of a second to minutes:
+a loop of multiplications shows it too. That it is the clock is a guess (counters cannot be read here). A thread counts
+all along (`bench/clock.py`), and each window is scaled to the speed that it counted at best. This is a correction, not
+a measurement, and somewhat too large: some scaled figures are above any window that was seen. What was measured, the
+median of the windows as they were, stands beside as "as it ran", with the bars that it gives.
 
 {sections}
 
