@@ -13,6 +13,8 @@ from memory import peak_pss
 
 
 def per_step(windows, batch):
+    if not windows:
+        raise RuntimeError(f"an epoch at batch {batch} is too short to be measured; give it more samples")
     return [(rate / batch, begin, end) for rate, begin, end in windows]
 
 

@@ -10,6 +10,8 @@ use super::{GangReplica, StepPlan};
 use crate::factors::other_lanes;
 use lockstep_data::lane_rows;
 use lockstep_gang::GangError;
+use lockstep_nn::Factored;
+use std::ops::Range;
 
 impl GangReplica {
     /// Whether the owner of a chunk keeps its new values to itself.
@@ -31,12 +33,10 @@ impl GangReplica {
         let (rank, lanes) = (self.collective.rank(), self.collective.plan().lanes());
         let own = self.collective.plan().lanes_of(rank);
         for chunk in layer.weight_chunks() {
-            let Some(columns) = layer.columns(chunk) else {
-                continue;
-            };
             if self.collective.plan().owner(chunk) != rank {
                 continue;
             }
+            let columns = columns_of(layer, chunk);
             for lane in other_lanes(own.clone(), lanes) {
                 let x = lane_inputs(step, lane, lanes, layer.inputs);
                 let y = (&mut self.columns[..], columns.len());
@@ -64,12 +64,10 @@ impl GangReplica {
         let x = lane_inputs(step, lane, lanes, layer.inputs);
         for own in [true, false] {
             for chunk in layer.weight_chunks() {
-                let Some(columns) = layer.columns(chunk) else {
-                    continue;
-                };
                 if (self.collective.plan().owner(chunk) == rank) != own {
                     continue;
                 }
+                let columns = columns_of(layer, chunk);
                 if own && !y.is_empty() {
                     let y = (&mut y[columns.start..], layer.outputs);
                     layer.product(columns, &self.state, x, y);
@@ -87,6 +85,12 @@ impl GangReplica {
         }
         Ok(())
     }
+}
+
+/// The columns that a chunk computes: leaving some out would go unnoticed, so it must not happen.
+fn columns_of(layer: &Factored, chunk: usize) -> Range<usize> {
+    let columns = layer.columns(chunk);
+    columns.expect("only a layer of whole panels is computed by columns")
 }
 
 /// One lane's rows of the batch's inputs.
