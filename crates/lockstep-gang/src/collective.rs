@@ -38,6 +38,18 @@
 //! behind until [`Collective::exchange_owned`]. Products are fetched before the vote too, also those for
 //! lanes that have no rows.
 //!
+//! # Common chunks
+//! Where memory is shared, a rank that is done may take over work that others have not begun. A plan can
+//! say which chunks are [common](Plan::is_common): their new values follow from shares, which all ranks
+//! have. In every step each rank [`take`](Collective::take)s such chunks one after the other once it has
+//! fetched all shares of the step, its own first, until each is taken; whoever took one updates it in its
+//! [`home`](Collective::home), [`holds`](Collective::holds) it from then on, and publishes it or makes its
+//! products in the owner's place. [`recall`](Collective::recall) gives all of them back to their owners.
+//! Where no memory is shared, owners hold their chunks for ever and nothing has a home.
+//!
+//! One holder follows the other without a race: a rank takes a chunk in step t+1 after it has fetched a
+//! share of that step from the one who held it in step t, and that one has shared it after its last use.
+//!
 //! # Other vectors of the same length
 //! Publishing without posting, as for the optimizer's state, lacks the first argument above.
 //! [`Collective::exchange_owned`] is the legal way: it fences the round with a barrier on each side.
@@ -72,6 +84,15 @@ impl Abort {
     pub fn is_aborted(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
+}
+
+/// Numbers of a common chunk that only its holder touches.
+#[derive(Debug)]
+pub struct Home<'a> {
+    /// Its values, unless every rank has them.
+    pub values: Option<&'a mut [f32]>,
+    /// The vectors beside them; those that the plan does not have are empty.
+    pub planes: [&'a mut [f32]; 2],
 }
 
 /// One rank's end of the exchange. See the [module](self) for the protocol that callers follow.
@@ -125,6 +146,28 @@ pub trait Collective: Send {
 
     /// Copies the new values of another rank's chunk `chunk`, waiting for them if need be.
     fn fetch(&mut self, chunk: usize, into: &mut [f32]) -> Result<(), GangError>;
+
+    /// Whether this rank updates, publishes or makes the piece `piece`, and does not fetch it.
+    fn holds(&self, piece: usize) -> bool {
+        self.plan().owner(piece) == self.rank()
+    }
+
+    /// Takes a common chunk for this step, if no other rank did. Never blocks. Every rank tries every
+    /// common chunk once a step, unless it fetches it.
+    fn take(&mut self, chunk: usize) -> Result<bool, GangError> {
+        Ok(self.holds(chunk))
+    }
+
+    /// Where the numbers of a common chunk live that this rank holds, if ranks share memory.
+    fn home(&mut self, chunk: usize) -> Option<Home<'_>> {
+        let _ = chunk;
+        None
+    }
+
+    /// Gives every common chunk back to its owner. Called by all ranks, between steps.
+    fn recall(&mut self) -> Result<(), GangError> {
+        self.barrier()
+    }
 
     /// Makes this rank's vote on the step visible to its peers, without waiting. Once a step, before
     /// [`end_step`](Self::end_step), and best before the last fetches: by then it costs no wait.

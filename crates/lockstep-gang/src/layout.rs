@@ -5,8 +5,10 @@
 //!          state            generation, abort
 //!          each rank        heartbeat and departure; two votes; two rooms of gathered numbers
 //!          posted           a stamp for each rank and chunk, written by that rank
-//!          published        a stamp for each chunk, share and product, written by its owner
-//! floats   board            each chunk's new values, shares and products, written by their owners
+//!          published        a stamp for each chunk, share and product, written by its holder
+//!          taken            a stamp for each chunk and who has it, written by whoever is first
+//! floats   board            each chunk's new values, shares and products, written by their holders
+//!          homes            values and planes of common chunks, of whoever holds them
 //!          outboxes         each rank's partial sums of each chunk that others own
 //! ```
 //!
@@ -52,17 +54,28 @@ pub(crate) struct Layout {
     ranks: usize,
     posted: usize,
     published: usize,
+    taken: usize,
     words: usize,
     /// Where each chunk begins on the board.
     board: Vec<usize>,
     /// Where each rank's partial sums of each chunk begin, by `rank * chunks + chunk`; those of own
     /// chunks take no room.
     outboxes: Vec<usize>,
+    /// Where the home of each chunk begins; only those of common ones have room.
+    homes: Vec<usize>,
     bytes: usize,
 }
 
 /// Lines that belong to one rank: itself, two votes, and twice a stamp and its numbers.
 const RANK_BYTES: usize = 3 * LINE + 2 * (LINE + GATHER * 8);
+/// A stamp and a rank. Chunks share lines here: whoever looks for one to take looks at many.
+const TAKEN_BYTES: usize = 16;
+
+/// How many vectors live in the home of a common chunk: its planes, and its values where they are not on
+/// every rank.
+pub(crate) fn home_vectors(plan: &Plan, chunk: usize) -> usize {
+    plan.planes() + usize::from(plan.producing().contains(&chunk))
+}
 
 impl Layout {
     pub(crate) const MAGIC: usize = 0;
@@ -76,7 +89,8 @@ impl Layout {
         let ranks = Self::RANKS;
         let posted = ranks + workers * RANK_BYTES;
         let published = posted + workers * chunks * LINE;
-        let words = published + plan.pieces() * LINE;
+        let taken = published + plan.pieces() * LINE;
+        let words = (taken + chunks * TAKEN_BYTES).next_multiple_of(LINE);
 
         let mut end = words;
         let mut take = |floats: usize| {
@@ -97,14 +111,21 @@ impl Layout {
                 outboxes.push(take(partials * plan.chunk(chunk).len()));
             }
         }
+        let home = |chunk: usize| match plan.is_common(chunk) {
+            true => home_vectors(plan, chunk) * plan.chunk(chunk).len(),
+            false => 0,
+        };
+        let homes = (0..chunks).map(|chunk| take(home(chunk))).collect();
         Self {
             chunks,
             ranks,
             posted,
             published,
+            taken,
             words,
             board,
             outboxes,
+            homes,
             bytes: end,
         }
     }
@@ -170,6 +191,16 @@ impl Layout {
         self.published + chunk * LINE
     }
 
+    /// The stamp of the step that `chunk` was last taken for; the word after it says by which rank.
+    pub(crate) fn taken(&self, chunk: usize) -> usize {
+        self.taken + chunk * TAKEN_BYTES
+    }
+
+    /// Where the home of `chunk` begins: its values, if they live there, then its planes.
+    pub(crate) fn home(&self, chunk: usize) -> usize {
+        self.homes[chunk]
+    }
+
     /// Where `chunk`'s new values begin.
     pub(crate) fn board(&self, chunk: usize) -> usize {
         self.board[chunk]
@@ -201,7 +232,8 @@ mod tests {
             let mut end = 0;
             let chunks = lengths.iter().map(|len| { end += len; end - len..end }).collect();
             let plan = Plan::new(chunks, workers + extra, workers).unwrap().with_shares(&[9, 40]);
-            let plan = plan.with_products(0..1, &[11]);
+            let common = (0..lengths.len()).step_by(2);
+            let plan = plan.with_products(0..1, &[11]).with_common(common, 2);
             let layout = Layout::new(&plan);
             let mut parts: Vec<Range<usize>> = vec![0..16, Layout::GENERATION..Layout::ABORT + 8];
             for rank in 0..workers {
@@ -215,6 +247,7 @@ mod tests {
                 parts.push(layout.published(piece)..layout.published(piece) + 8);
             }
             for chunk in 0..plan.chunks() {
+                parts.push(layout.taken(chunk)..layout.taken(chunk) + 16);
                 for rank in 0..workers {
                     parts.push(layout.posted(rank, chunk)..layout.posted(rank, chunk) + 8);
                 }
@@ -226,6 +259,10 @@ mod tests {
             }
             for chunk in 0..plan.chunks() {
                 let bytes = plan.chunk(chunk).len() * 4;
+                if plan.is_common(chunk) {
+                    let vectors = 2 + usize::from(chunk == 0);
+                    parts.push(layout.home(chunk)..layout.home(chunk) + vectors * bytes);
+                }
                 for rank in (0..workers).filter(|rank| *rank != plan.owner(chunk)) {
                     let begin = layout.outbox(rank, chunk);
                     parts.push(begin..begin + plan.partials_of(rank).len() * bytes);

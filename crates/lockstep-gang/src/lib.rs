@@ -39,7 +39,7 @@ mod tcp;
 pub mod tree;
 mod wait;
 
-pub use collective::{Abort, Collective, Deadline};
+pub use collective::{Abort, Collective, Deadline, Home};
 pub use control::ShmControl;
 pub use error::GangError;
 pub use link::{Hello, Link, LinkReader, LinkWriter, MAX_MESSAGE};

@@ -36,6 +36,9 @@ pub struct Plan {
     products: Vec<Range<usize>>,
     /// The chunks that those are of.
     producing: Range<usize>,
+    /// Which chunks any rank may work on, and how many vectors belong to each beside its values.
+    common: Vec<bool>,
+    planes: usize,
 }
 
 impl Plan {
@@ -84,6 +87,8 @@ impl Plan {
             .collect();
         let owners = balance(&chunks, workers);
         Ok(Self {
+            common: vec![false; chunks.len()],
+            planes: 0,
             chunks,
             lanes,
             workers,
@@ -140,6 +145,17 @@ impl Plan {
         self
     }
 
+    /// The same plan with these chunks in *common*: what their new values follow from, all ranks have, so
+    /// that any of them can work on any of these, where memory is shared. `planes` is how many vectors
+    /// beside the values belong to a chunk, such as the optimizer's.
+    pub fn with_common(mut self, chunks: impl IntoIterator<Item = usize>, planes: usize) -> Self {
+        for chunk in chunks {
+            self.common[chunk] = true;
+        }
+        self.planes = planes;
+        self
+    }
+
     /// The same exchange among another number of workers.
     ///
     /// # Errors
@@ -149,9 +165,11 @@ impl Plan {
             pieces.iter().step_by(self.lanes).map(Range::len).collect()
         };
         let plan = Self::new(self.chunks.clone(), self.lanes, workers)?;
+        let common = (0..self.chunks()).filter(|&chunk| self.common[chunk]);
         Ok(plan
             .with_shares(&lengths(&self.shares))
-            .with_products(self.producing.clone(), &lengths(&self.products)))
+            .with_products(self.producing.clone(), &lengths(&self.products))
+            .with_common(common, self.planes))
     }
 
     /// The piece that is `lane`'s share of the given kind, by its place among the lengths.
@@ -168,6 +186,22 @@ impl Plan {
     pub fn product(&self, chunk: usize, lane: usize) -> usize {
         let number = chunk - self.producing.start;
         self.chunks.len() + self.shares.len() + number * self.lanes + lane
+    }
+
+    /// The chunk that a piece is a product of.
+    pub(crate) fn produced_by(&self, piece: usize) -> Option<usize> {
+        let number = piece.checked_sub(self.chunks.len() + self.shares.len())?;
+        Some(self.producing.start + number / self.lanes)
+    }
+
+    /// Whether any rank may work on `chunk`.
+    pub fn is_common(&self, chunk: usize) -> bool {
+        self.common[chunk]
+    }
+
+    /// How many vectors beside its values belong to a common chunk.
+    pub fn planes(&self) -> usize {
+        self.planes
     }
 
     /// Whether `rank` fetches a piece of another: all do, but for products, which are for one lane.
@@ -263,9 +297,11 @@ impl Plan {
             self.lanes,
             self.chunks.len(),
             self.shares.len(),
+            self.planes,
         ]
         .into_iter()
         .chain(producing)
+        .chain(self.common.iter().map(|&common| usize::from(common)))
         {
             hash.update((number as u64).to_le_bytes());
         }
@@ -337,6 +373,9 @@ mod tests {
         assert_eq!(base.fingerprint(), plan(&[4, 4], 4, 2).fingerprint());
         for other in [
             base.clone().with_shares(&[3]),
+            base.clone().with_common([0], 0),
+            base.clone().with_common([1], 0),
+            base.clone().with_common([1], 1),
             base.clone().with_products(0..1, &[3]),
             base.clone().with_products(1..2, &[3]),
             base.clone().with_shares(&[3]).with_products(0..1, &[3]),

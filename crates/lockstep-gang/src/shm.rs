@@ -8,12 +8,13 @@
 //! Nobody can tell from shared memory alone that a process has died. The coordinator can, and says
 //! so through [`ShmControl`](crate::ShmControl); until it does, there is the deadline.
 
+use crate::collective::Home;
 use crate::control::{CALLED_OFF, LOST};
-use crate::layout::{GATHER, Layout, MAGIC, stamp, unstamp};
+use crate::layout::{GATHER, Layout, MAGIC, home_vectors, stamp, unstamp};
 use crate::region::Region;
 use crate::wait::wait_until;
 use crate::{Abort, Collective, Deadline, GangError, Plan, Segment};
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 /// One rank's end of the exchange through shared memory.
 #[derive(Debug)]
@@ -33,8 +34,11 @@ pub struct ShmCollective {
     arrived: Vec<bool>,
     /// Which of others' chunks were posted and wait to be fetched: their outboxes are being read.
     posted: Vec<bool>,
-    /// How often each chunk was published by this rank, or fetched by it.
+    /// How often each chunk was published by this rank, or fetched by it. Shares and products count by
+    /// steps.
     rounds: Vec<u64>,
+    /// Which chunks this rank holds.
+    held: Vec<bool>,
     /// What [`Self::together`] was when each own chunk was last published.
     published_after: Vec<u64>,
     /// How many shares of each rank were fetched.
@@ -94,7 +98,8 @@ impl ShmCollective {
             posts: vec![0; plan.chunks()],
             arrived: vec![false; plan.chunks()],
             posted: vec![false; plan.chunks()],
-            rounds: vec![0; plan.pieces()],
+            rounds: vec![0; plan.chunks()],
+            held: owned(&plan, rank).collect(),
             published_after: vec![0; plan.pieces()],
             heard: vec![0; plan.workers()],
             spin: plan.workers() <= cores,
@@ -208,6 +213,30 @@ impl ShmCollective {
         waited
     }
 
+    /// Panics if no other rank can have published a piece for this one.
+    fn require_others(&self, piece: usize) {
+        let common = piece < self.plan.chunks() && self.plan.is_common(piece);
+        assert!(
+            common || !self.holds(piece),
+            "chunk {piece} is held by rank {} itself",
+            self.rank
+        );
+    }
+
+    /// The round of a piece that comes next.
+    fn next_round(&self, piece: usize) -> u64 {
+        self.rounds.get(piece).unwrap_or(&self.steps) + 1
+    }
+
+    /// The rank that publishes a piece, as far as this one can tell.
+    fn holder(&self, piece: usize) -> usize {
+        let chunk = self.plan.produced_by(piece).unwrap_or(piece);
+        match chunk < self.plan.chunks() && self.plan.is_common(chunk) {
+            true => self.region.word(self.layout.taken(chunk) + 8).load(Relaxed) as usize,
+            false => self.plan.owner(piece),
+        }
+    }
+
     /// Grows only when every peer has come past all that it had to fetch before.
     fn together(&self) -> u64 {
         let heard = self
@@ -308,7 +337,11 @@ impl Collective for ShmCollective {
     }
 
     fn publish(&mut self, chunk: usize, values: &[f32]) -> Result<(), GangError> {
-        self.plan.require_owner(chunk, self.rank, true);
+        assert!(
+            self.holds(chunk),
+            "rank {} does not hold chunk {chunk}",
+            self.rank
+        );
         self.check_generation()?;
         let together = self.together();
         assert!(
@@ -317,7 +350,7 @@ impl Collective for ShmCollective {
                 || together > self.published_after[chunk],
             "chunk {chunk} may still be read: it has not arrived, and the peers have not been heard"
         );
-        // SAFETY: only the owner writes a chunk of the board. Peers have fetched the round before,
+        // SAFETY: only its holder writes a chunk of the board. Peers have fetched the round before,
         // since they do so before they post the chunk again, share anything of the next step or come
         // to a barrier. Shares and products were fetched before the vote on the step they were for.
         let board = unsafe {
@@ -329,15 +362,18 @@ impl Collective for ShmCollective {
             self.posts[chunk] += 1;
         }
         self.published_after[chunk] = together;
-        self.rounds[chunk] += 1;
-        self.set(self.layout.published(chunk), self.rounds[chunk]);
+        let round = self.next_round(chunk);
+        self.set(self.layout.published(chunk), round);
+        if let Some(rounds) = self.rounds.get_mut(chunk) {
+            *rounds = round;
+        }
         self.beat();
         Ok(())
     }
 
     fn published(&mut self, chunk: usize) -> Result<bool, GangError> {
-        self.plan.require_owner(chunk, self.rank, false);
-        let published = self.is_at(self.layout.published(chunk), self.rounds[chunk] + 1);
+        self.require_others(chunk);
+        let published = self.is_at(self.layout.published(chunk), self.next_round(chunk));
         if !published {
             self.check_abort()?;
         }
@@ -345,22 +381,83 @@ impl Collective for ShmCollective {
     }
 
     fn fetch(&mut self, chunk: usize, into: &mut [f32]) -> Result<(), GangError> {
-        self.plan.require_owner(chunk, self.rank, false);
-        let (owner, next) = (self.plan.owner(chunk), self.rounds[chunk] + 1);
+        self.require_others(chunk);
+        let next = self.next_round(chunk);
         let offset = self.layout.published(chunk);
-        self.wait_for(owner, offset, next, || format!("publish chunk {chunk}"))?;
-        // SAFETY: the owner has published this round, and publishes the next only after this rank
-        // has posted the chunk again or come to a barrier, both of which need `&mut self`.
+        if !self.is_at(offset, next) {
+            let what = || format!("publish chunk {chunk}");
+            self.wait_for(self.holder(chunk), offset, next, what)?;
+        }
+        // SAFETY: its holder has published this round, and the next is published only after this rank
+        // has posted the chunk again, shared something or come to a barrier, all of which need `&mut self`.
         let board = unsafe {
             self.region
                 .floats(self.layout.board(chunk), self.plan.chunk(chunk).len())
         };
         into.copy_from_slice(board);
-        self.rounds[chunk] = next;
         match self.posted.get_mut(chunk) {
-            Some(posted) => *posted = false,
-            None => self.heard[owner] += 1,
+            Some(posted) => {
+                *posted = false;
+                self.rounds[chunk] = next;
+                self.held[chunk] = false;
+            }
+            None => self.heard[self.plan.owner(chunk)] += 1,
         }
+        Ok(())
+    }
+
+    fn holds(&self, piece: usize) -> bool {
+        let chunk = self.plan.produced_by(piece).unwrap_or(piece);
+        match self.held.get(chunk) {
+            Some(held) => *held,
+            None => self.plan.owner(piece) == self.rank,
+        }
+    }
+
+    fn take(&mut self, chunk: usize) -> Result<bool, GangError> {
+        assert!(self.plan.is_common(chunk), "chunk {chunk} is not in common");
+        self.check_generation()?;
+        let offset = self.layout.taken(chunk);
+        let now = stamp(self.generation, self.steps + 1);
+        // The first to come in this step finds an earlier one's stamp.
+        let first = self.region.word(offset).fetch_max(now, AcqRel) < now;
+        if first {
+            self.region
+                .word(offset + 8)
+                .store(self.rank as u64, Relaxed);
+        }
+        self.held[chunk] = first;
+        Ok(first)
+    }
+
+    fn home(&mut self, chunk: usize) -> Option<Home<'_>> {
+        assert!(
+            self.holds(chunk),
+            "rank {} does not hold chunk {chunk}",
+            self.rank
+        );
+        if !self.plan.is_common(chunk) {
+            return None;
+        }
+        let len = self.plan.chunk(chunk).len();
+        let (offset, vectors) = (self.layout.home(chunk), home_vectors(&self.plan, chunk));
+        // SAFETY: only its holder touches a home. There is one: ranks begin with what they own, take what
+        // is free by an atomic operation, and come to a barrier before everything is its owner's again.
+        // Whoever held it before used it before it shared something that this rank has fetched. The
+        // slice borrows self, so that nothing of this can happen before its end.
+        let home = unsafe { self.region.floats_mut(offset, vectors * len) };
+        let (values, planes) = home.split_at_mut((vectors - self.plan.planes()) * len);
+        let (first, second) = planes.split_at_mut(len.min(planes.len()));
+        Some(Home {
+            values: (!values.is_empty()).then_some(values),
+            planes: [first, second],
+        })
+    }
+
+    fn recall(&mut self) -> Result<(), GangError> {
+        self.barrier()?;
+        self.held.clear();
+        self.held.extend(owned(&self.plan, self.rank));
         Ok(())
     }
 
@@ -424,6 +521,11 @@ impl Collective for ShmCollective {
         self.beat();
         Ok(())
     }
+}
+
+/// For each chunk whether `rank` owns it.
+fn owned(plan: &Plan, rank: usize) -> impl Iterator<Item = bool> {
+    (0..plan.chunks()).map(move |chunk| plan.owner(chunk) == rank)
 }
 
 impl Drop for ShmCollective {

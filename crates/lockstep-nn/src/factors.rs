@@ -103,19 +103,26 @@ impl Factored {
     pub(crate) fn forward(&self, state: &[f32], x: &[f32], y: &mut [f32]) {
         let work = x.len() * self.outputs;
         threads::by_rows(work, (x, self.inputs), (y, self.outputs), |x, y| {
-            self.product(0..self.outputs, state, x, (y, self.outputs));
+            let (weight, bias) = (&state[self.weight.clone()], &state[self.bias.clone()]);
+            self.product(0..self.outputs, (weight, bias), x, (y, self.outputs));
         });
     }
 
-    /// Computes some columns of the output of the rows `x`: those of whole panels. The rows of `y` begin
-    /// with the first of these columns, and come with the distance between them.
+    /// Where the bias of the whole layer lies in the state.
+    pub fn bias(&self) -> Range<usize> {
+        self.bias.clone()
+    }
+
+    /// Computes some columns of the output of the rows `x`: those of whole panels, from the weights of
+    /// just these columns and the bias of all. The rows of `y` begin with the first of these columns, and
+    /// come with the distance between them.
     ///
     /// # Panics
     /// When the columns do not begin with a panel, or an operand is too short.
     pub fn product(
         &self,
         columns: Range<usize>,
-        state: &[f32],
+        (weight, bias): (&[f32], &[f32]),
         x: &[f32],
         (y, stride): (&mut [f32], usize),
     ) {
@@ -127,7 +134,6 @@ impl Factored {
         if rows == 0 {
             return;
         }
-        let (weight, bias) = (&state[self.weight.clone()], &state[self.bias.clone()]);
         for start in columns.clone().step_by(PANEL) {
             let panel = start..(start + PANEL).min(columns.end);
             let y = &mut y[start - columns.start..];
@@ -135,7 +141,7 @@ impl Factored {
                 row[..panel.len()].copy_from_slice(&bias[panel.clone()]);
             }
             let shape = (rows, panel.len(), self.inputs);
-            let weight = &weight[start * self.inputs..];
+            let weight = &weight[(start - columns.start) * self.inputs..];
             gemm(
                 shape,
                 Left::rows(x, self.inputs),
@@ -312,7 +318,9 @@ mod tests {
         for columns in [0..32, 32..64, 64..70, 32..70] {
             let width = columns.len();
             let mut part = vec![0.0; 5 * width];
-            layer.product(columns.clone(), &state, &x, (&mut part, width));
+            let weight = &state[layer.weight.start + columns.start * 40..];
+            let bias = &state[layer.bias()];
+            layer.product(columns.clone(), (weight, bias), &x, (&mut part, width));
             for (part, whole) in part.chunks(width).zip(whole.chunks(70)) {
                 assert_eq!(part, &whole[columns.clone()]);
             }

@@ -51,11 +51,13 @@ pub(crate) fn by_columns<'a>(
 }
 
 /// The plan with the shares of these layers, and with the products of the one that is computed by columns.
+/// Any rank can work on their chunks, and has to have the optimizer's `planes` for that.
 pub(crate) fn with_factors(
     plan: Plan,
     model: &Model,
     factored: &[usize],
     largest_lane: usize,
+    planes: usize,
 ) -> Plan {
     let first = by_columns(model, factored, plan.lanes());
     let length = |&number: &usize| {
@@ -67,7 +69,9 @@ pub(crate) fn with_factors(
         largest_lane * (inputs + layer.outputs)
     };
     let lengths: Vec<usize> = factored.iter().map(length).collect();
-    let plan = plan.with_shares(&lengths);
+    let chunks = |&number: &usize| model.layout().factored[number].chunks.clone();
+    let common = factored.iter().flat_map(chunks);
+    let plan = plan.with_shares(&lengths).with_common(common, planes);
     let Some(first) = first else {
         return plan;
     };

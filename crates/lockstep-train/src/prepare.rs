@@ -253,7 +253,8 @@ pub(crate) fn exchange_plan(
         train.clip_norm.is_some(),
     );
     let plan = Plan::new(layout.chunks.clone(), train.lanes, train.workers)?;
-    let plan = with_factors(plan, model, &factored, largest_lane(job, sets));
+    let planes = spec::optimizer(job).planes();
+    let plan = with_factors(plan, model, &factored, largest_lane(job, sets), planes);
     Ok((plan, factored))
 }
 

@@ -151,6 +151,7 @@ impl<'a> Trainer<'a> {
             best = snapshot.best;
             history = snapshot.history;
         }
+        replica.enter_homes()?;
         let run = RunDir::open(&assignment.run_dir)?;
         let checkpoints = match assignment.rank {
             0 => {

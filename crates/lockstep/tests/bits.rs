@@ -3,6 +3,7 @@
 mod common;
 
 use common::Place;
+use serde_json::Value;
 
 /// Trains with each set of arguments and fails unless all end with the same weights.
 fn assert_same_weights(place: &Place, always: &[&str], variants: &[&[&str]]) {
@@ -94,6 +95,39 @@ fn a_first_layer_computed_by_columns_gives_the_same_weights() {
     let whole_gradients = ["--workers", "2", "--set", "train.clip_norm=1e30"];
     let variants: [&[&str]; 6] = [ONE, TWO, THREE, TCP_THREE, &six, &whole_gradients];
     assert_same_weights(&Place::new(), &always, &variants);
+}
+
+#[test]
+fn a_slow_worker_is_relieved_by_the_others_where_memory_is_shared_with_the_same_weights() {
+    let place = Place::new();
+    let train = |transport: &[&str], failpoints: &str| {
+        let job = [
+            "run",
+            "job.toml",
+            "--json",
+            "--epochs",
+            "1",
+            "--set",
+            "train.batch=10",
+        ];
+        let args = [&job[..], &["--set", common::BY_COLUMNS], transport].concat();
+        let mut command = place.command(&args);
+        let output = command.env("LOCKSTEP_FAILPOINTS", failpoints).output();
+        let stdout = String::from_utf8(output.unwrap().stdout).unwrap();
+        let result: Value = serde_json::from_str(stdout.lines().last().unwrap()).unwrap();
+        let weights = result["weights_sha256"].as_str().unwrap().to_owned();
+        (weights, result["timing"]["train_s"].as_f64().unwrap())
+    };
+    let slow = "update.before@rank1=sleep:2";
+    let (expected, _) = train(TWO, "");
+    let (relieved, fast) = train(TWO, slow);
+    let (alone, slow) = train(TCP_TWO, slow);
+    assert_eq!(relieved, expected);
+    assert_eq!(alone, expected);
+    assert!(
+        3.0 * fast < slow,
+        "{fast:.2} s relieved, {slow:.2} s without"
+    );
 }
 
 #[test]

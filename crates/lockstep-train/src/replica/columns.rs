@@ -9,7 +9,7 @@
 use super::{GangReplica, StepPlan};
 use crate::factors::other_lanes;
 use lockstep_data::lane_rows;
-use lockstep_gang::GangError;
+use lockstep_gang::{Collective, GangError};
 use lockstep_nn::Factored;
 use std::ops::Range;
 
@@ -30,17 +30,18 @@ impl GangReplica {
         let Some(layer) = &self.first else {
             return Ok(());
         };
-        let (rank, lanes) = (self.collective.rank(), self.collective.plan().lanes());
-        let own = self.collective.plan().lanes_of(rank);
+        let plan = self.collective.plan();
+        let (lanes, own) = (plan.lanes(), plan.lanes_of(self.collective.rank()));
         for chunk in layer.weight_chunks() {
-            if self.collective.plan().owner(chunk) != rank {
+            if !self.collective.holds(chunk) {
                 continue;
             }
             let columns = columns_of(layer, chunk);
             for lane in other_lanes(own.clone(), lanes) {
                 let x = lane_inputs(step, lane, lanes, layer.inputs);
                 let y = (&mut self.columns[..], columns.len());
-                layer.product(columns.clone(), &self.state, x, y);
+                let weights = weights(layer, chunk, &mut *self.collective, &self.state);
+                layer.product(columns.clone(), weights, x, y);
                 let product = self.collective.plan().product(chunk, lane);
                 let length = self.collective.plan().chunk(product).len();
                 self.collective.publish(product, &self.columns[..length])?;
@@ -60,17 +61,18 @@ impl GangReplica {
         let Some(layer) = &self.first else {
             return Ok(());
         };
-        let (rank, lanes) = (self.collective.rank(), self.collective.plan().lanes());
+        let lanes = self.collective.plan().lanes();
         let x = lane_inputs(step, lane, lanes, layer.inputs);
         for own in [true, false] {
             for chunk in layer.weight_chunks() {
-                if (self.collective.plan().owner(chunk) == rank) != own {
+                if self.collective.holds(chunk) != own {
                     continue;
                 }
                 let columns = columns_of(layer, chunk);
                 if own && !y.is_empty() {
                     let y = (&mut y[columns.start..], layer.outputs);
-                    layer.product(columns, &self.state, x, y);
+                    let weights = weights(layer, chunk, &mut *self.collective, &self.state);
+                    layer.product(columns, weights, x, y);
                 } else if !own {
                     let product = self.collective.plan().product(chunk, lane);
                     let length = self.collective.plan().chunk(product).len();
@@ -91,6 +93,19 @@ impl GangReplica {
 fn columns_of(layer: &Factored, chunk: usize) -> Range<usize> {
     let columns = layer.columns(chunk);
     columns.expect("only a layer of whole panels is computed by columns")
+}
+
+/// The weights of a chunk that this rank holds, and the layer's bias.
+fn weights<'a>(
+    layer: &Factored,
+    chunk: usize,
+    collective: &'a mut dyn Collective,
+    state: &'a [f32],
+) -> (&'a [f32], &'a [f32]) {
+    let range = collective.plan().chunk(chunk);
+    let home = collective.home(chunk).and_then(|home| home.values);
+    let weight = home.map_or(&state[range], |values| values);
+    (weight, &state[layer.bias()])
 }
 
 /// One lane's rows of the batch's inputs.

@@ -5,11 +5,14 @@
 //! rank owns is written straight into the outbox for it and posted; a layer whose factors are smaller
 //! than its gradient is shared as those ([`crate::factors`]). An own chunk is added up, updated and
 //! published as soon as the peers' parts are there, usually while it is still in cache and always while
-//! the backward pass goes on; only what is left over is waited for at the end.
+//! the backward pass goes on; only what is left over is waited for at the end. What follows from factors
+//! comes last, when this rank's are all shared: peers wait for those, and for nothing that takes longer.
 //!
 //! Of a first layer that is computed by columns nothing of the weights travels at all ([`columns`]).
+//! Where ranks share memory, one that is done takes over what others have not begun ([`common`]).
 
 mod columns;
+mod common;
 mod lane;
 mod update;
 
@@ -56,6 +59,8 @@ pub(crate) struct GangReplica {
     pending: VecDeque<usize>,
     /// Others' chunks that were handed over and not fetched yet.
     awaited: VecDeque<usize>,
+    /// Others' common chunks that this rank may still take.
+    open: VecDeque<usize>,
     /// Sums of squares by chunk, this rank's and all ranks'; for clipping only.
     squares: Vec<f64>,
     all_squares: Vec<f64>,
@@ -125,6 +130,7 @@ impl GangReplica {
             block: Buffer::zeros(block),
             pending: VecDeque::with_capacity(chunks),
             awaited: VecDeque::with_capacity(chunks),
+            open: VecDeque::with_capacity(chunks),
             squares: vec![0.0; clip_chunks],
             all_squares: vec![0.0; clip_chunks * plan.workers()],
             planes: [plane(0), plane(1)],
@@ -200,6 +206,8 @@ impl GangReplica {
             // Nothing more is there yet: wait for the first thing that is missing.
             if let Some(&chunk) = self.pending.front() {
                 self.collective.wait_arrived(chunk)?;
+            } else if self.take_over(step)? {
+                continue;
             } else if let Some(chunk) = self.awaited.pop_front() {
                 let range = self.collective.plan().chunk(chunk);
                 self.collective.fetch(chunk, &mut self.state[range])?;
@@ -212,6 +220,7 @@ impl GangReplica {
 
     /// Completes the state on every rank, where owners keep chunks to themselves.
     pub(crate) fn gather_state(&mut self) -> Result<(), TrainError> {
+        self.leave_homes()?;
         if self.first.is_some() {
             self.collective.exchange_owned(&mut self.state)?;
         }
@@ -220,6 +229,7 @@ impl GangReplica {
 
     /// Completes the optimizer's vectors on every rank, so that any of them can write the whole state.
     pub(crate) fn gather_planes(&mut self) -> Result<(), TrainError> {
+        self.leave_homes()?;
         for plane in self.planes.iter_mut().filter(|plane| !plane.is_empty()) {
             self.collective.exchange_owned(plane)?;
         }
@@ -234,13 +244,14 @@ impl GangReplica {
         let mut outcome = Ok(());
         if self.collective.plan().owner(chunk) == self.collective.rank() {
             self.pending.push_back(chunk);
-        } else if !self.is_kept(chunk) {
+        } else if self.collective.plan().is_common(chunk) {
+            self.open.push_back(chunk);
+        } else {
             self.awaited.push_back(chunk);
-            if self.factors_of[chunk].is_none() {
-                outcome = self.collective.post(chunk);
-            }
+            outcome = self.collective.post(chunk);
         }
-        if outcome.is_ok() && self.clip_norm.is_none() {
+        // What follows from factors is formed when all are shared.
+        if outcome.is_ok() && self.clip_norm.is_none() && self.factors_of[chunk].is_none() {
             outcome = self.advance(step);
         }
         self.failed = outcome.err();
@@ -272,25 +283,26 @@ impl GangReplica {
         };
         if ready {
             self.pending.pop_front();
-            self.reduce_and_update(step, chunk);
-            lockstep_failpoint::reach("update.publish");
-            self.publish(chunk)?;
+            self.take_and_update(step, chunk)?;
         }
         Ok(ready)
     }
 
     /// Fetches the next of others' chunks, if it is there.
     fn fetch_next(&mut self) -> Result<bool, GangError> {
-        let Some(&chunk) = self.awaited.front() else {
-            return Ok(false);
-        };
-        let published = self.collective.published(chunk)?;
-        if published {
-            self.awaited.pop_front();
-            let range = self.collective.plan().chunk(chunk);
-            self.collective.fetch(chunk, &mut self.state[range])?;
+        for others in [&mut self.awaited, &mut self.open] {
+            let Some(&chunk) = others.front() else {
+                continue;
+            };
+            let kept = self.collective.plan().producing().contains(&chunk);
+            if !kept && self.collective.published(chunk)? {
+                others.pop_front();
+                let range = self.collective.plan().chunk(chunk);
+                self.collective.fetch(chunk, &mut self.state[range])?;
+                return Ok(true);
+            }
         }
-        Ok(published)
+        Ok(false)
     }
 
     fn publish(&mut self, chunk: usize) -> Result<(), GangError> {

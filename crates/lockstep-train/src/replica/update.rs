@@ -7,20 +7,20 @@ use lockstep_nn::{Buffer, STATISTICS_SHARE, Update, add};
 use std::ops::Range;
 
 impl GangReplica {
-    /// Adds all lanes' parts of an own chunk, and updates it.
+    /// Adds all lanes' parts of a chunk that this rank holds, and updates it.
     pub(super) fn reduce_and_update(&mut self, step: &StepPlan<'_>, chunk: usize) {
         lockstep_failpoint::reach("update.before");
         let range = self.collective.plan().chunk(chunk);
         if let Some(layer) = self.factors_of[chunk] {
             self.form(step, layer, chunk);
-            update(
-                &step.update,
-                self.parameters,
-                range,
-                &self.formed[0],
-                &mut self.state,
-                &mut self.planes,
-            );
+            let gradient = &self.formed[0][..range.len()];
+            let mut values = &mut self.state[range.clone()];
+            let mut planes = parts(&mut self.planes, &range);
+            if let Some(home) = self.collective.home(chunk) {
+                values = home.values.unwrap_or(values);
+                planes = home.planes;
+            }
+            step.update.apply(values, gradient, planes);
         } else if self.immediate {
             update(
                 &step.update,
@@ -157,8 +157,12 @@ fn update(
         blend(values, gradient, STATISTICS_SHARE);
         return;
     }
-    let planes = planes
+    update.apply(values, gradient, parts(planes, &range));
+}
+
+/// A range of the optimizer's vectors, as far as there are any.
+fn parts<'a>(planes: &'a mut [Buffer; 2], range: &Range<usize>) -> [&'a mut [f32]; 2] {
+    planes
         .each_mut()
-        .map(|plane| plane.get_mut(range.clone()).unwrap_or_default());
-    update.apply(values, gradient, planes);
+        .map(|plane| plane.get_mut(range.clone()).unwrap_or_default())
 }
