@@ -23,13 +23,16 @@
 //!   a slow peer, never two, since each round needs everyone's part of the round before.
 //!
 //! # Shares
-//! A plan may have *shares*: pieces that a rank publishes for each of its lanes in every step and that
-//! all others fetch, such as the factors that a gradient can be computed from. They use the same
-//! [`publish`](Collective::publish) and [`fetch`](Collective::fetch). A chunk whose new values follow
-//! from shares is not posted: its owner publishes it once it has fetched every other lane's share of
-//! some kind in this step, also of lanes that have no rows. All ranks fetch all shares of a step
-//! before they cast their vote, and publish them again only in the next: so one buffer is enough here
-//! too.
+//! A plan may have *shares*: pieces that a rank [`announce`](Collective::announce)s for each of its lanes in
+//! every step and that all others [`accept`](Collective::accept), such as the factors that a gradient can
+//! be computed from. Where memory is shared they are written and read in place. A chunk whose new values
+//! follow from shares is not posted: its owner publishes it once it has accepted every other lane's share
+//! of some kind in this step, also of lanes that have no rows. All ranks accept all shares of a step
+//! before they cast their vote.
+//!
+//! One buffer is enough here too. A rank [`view`](Collective::view)s shares until it has published the chunks
+//! that follow from them or, of chunks that stay with it, until it makes their products of the next step;
+//! and before its peers announce shares of the next step they have fetched all of these.
 //!
 //! # Products
 //! A plan may also have *products*: pieces that the owner of a chunk publishes for each lane, such as the
@@ -146,6 +149,18 @@ pub trait Collective: Send {
 
     /// Copies the new values of another rank's chunk `chunk`, waiting for them if need be.
     fn fetch(&mut self, chunk: usize, into: &mut [f32]) -> Result<(), GangError>;
+
+    /// Where this rank writes a share of its own lanes.
+    fn draft(&mut self, share: usize) -> Result<&mut [f32], GangError>;
+
+    /// Hands a share that was written to its [`draft`](Self::draft) to all peers.
+    fn announce(&mut self, share: usize) -> Result<(), GangError>;
+
+    /// Takes another rank's share, waiting for it if need be.
+    fn accept(&mut self, share: usize) -> Result<(), GangError>;
+
+    /// A share of this step that this rank has announced or accepted.
+    fn view(&self, share: usize) -> &[f32];
 
     /// Whether this rank updates, publishes or makes the piece `piece`, and does not fetch it.
     fn holds(&self, piece: usize) -> bool {

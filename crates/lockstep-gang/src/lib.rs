@@ -33,6 +33,7 @@ mod region;
 mod rendezvous;
 mod secret;
 mod segment;
+mod shelf;
 mod shm;
 mod solo;
 mod tcp;

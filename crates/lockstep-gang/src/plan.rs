@@ -177,6 +177,11 @@ impl Plan {
         self.chunks.len() + kind * self.lanes + lane
     }
 
+    /// All lanes' shares of all kinds.
+    pub(crate) fn shares(&self) -> Range<usize> {
+        self.chunks.len()..self.chunks.len() + self.shares.len()
+    }
+
     /// The chunks whose owners make products for all lanes.
     pub fn producing(&self) -> Range<usize> {
         self.producing.clone()

@@ -213,6 +213,36 @@ impl ShmCollective {
         waited
     }
 
+    /// A piece that this rank is about to publish.
+    fn board_mut(&mut self, piece: usize) -> Result<&mut [f32], GangError> {
+        assert!(
+            self.holds(piece),
+            "rank {} does not hold chunk {piece}",
+            self.rank
+        );
+        self.check_generation()?;
+        assert!(
+            piece >= self.plan.chunks()
+                || self.arrived.get(piece) == Some(&true)
+                || self.together() > self.published_after[piece],
+            "chunk {piece} may still be read: it has not arrived, and the peers have not been heard"
+        );
+        let (offset, len) = (self.layout.board(piece), self.plan.chunk(piece).len());
+        // SAFETY: only its holder writes a piece of the board. Peers have fetched the round before,
+        // since they do so before they post the chunk again, share anything of the next step or come
+        // to a barrier. Nobody reads shares and products of the step before, as the protocol says.
+        Ok(unsafe { self.region.floats_mut(offset, len) })
+    }
+
+    /// A piece that was published in this round, by this rank or for it.
+    fn board(&self, piece: usize) -> &[f32] {
+        let (offset, len) = (self.layout.board(piece), self.plan.chunk(piece).len());
+        // SAFETY: its holder has published this round, and the next is published only after this rank
+        // has posted the chunk again, shared something, ended the step or come to a barrier, all of
+        // which need `&mut self`.
+        unsafe { self.region.floats(offset, len) }
+    }
+
     /// Panics if no other rank can have published a piece for this one.
     fn require_others(&self, piece: usize) {
         let common = piece < self.plan.chunks() && self.plan.is_common(piece);
@@ -337,31 +367,20 @@ impl Collective for ShmCollective {
     }
 
     fn publish(&mut self, chunk: usize, values: &[f32]) -> Result<(), GangError> {
-        assert!(
-            self.holds(chunk),
-            "rank {} does not hold chunk {chunk}",
-            self.rank
-        );
+        self.board_mut(chunk)?.copy_from_slice(values);
+        self.announce(chunk)
+    }
+
+    fn draft(&mut self, share: usize) -> Result<&mut [f32], GangError> {
+        self.board_mut(share)
+    }
+
+    fn announce(&mut self, chunk: usize) -> Result<(), GangError> {
         self.check_generation()?;
-        let together = self.together();
-        assert!(
-            chunk >= self.plan.chunks()
-                || self.arrived.get(chunk) == Some(&true)
-                || together > self.published_after[chunk],
-            "chunk {chunk} may still be read: it has not arrived, and the peers have not been heard"
-        );
-        // SAFETY: only its holder writes a chunk of the board. Peers have fetched the round before,
-        // since they do so before they post the chunk again, share anything of the next step or come
-        // to a barrier. Shares and products were fetched before the vote on the step they were for.
-        let board = unsafe {
-            self.region
-                .floats_mut(self.layout.board(chunk), self.plan.chunk(chunk).len())
-        };
-        board.copy_from_slice(values);
         if self.arrived.get_mut(chunk).is_some_and(std::mem::take) {
             self.posts[chunk] += 1;
         }
-        self.published_after[chunk] = together;
+        self.published_after[chunk] = self.together();
         let round = self.next_round(chunk);
         self.set(self.layout.published(chunk), round);
         if let Some(rounds) = self.rounds.get_mut(chunk) {
@@ -381,6 +400,12 @@ impl Collective for ShmCollective {
     }
 
     fn fetch(&mut self, chunk: usize, into: &mut [f32]) -> Result<(), GangError> {
+        self.accept(chunk)?;
+        into.copy_from_slice(self.board(chunk));
+        Ok(())
+    }
+
+    fn accept(&mut self, chunk: usize) -> Result<(), GangError> {
         self.require_others(chunk);
         let next = self.next_round(chunk);
         let offset = self.layout.published(chunk);
@@ -388,13 +413,6 @@ impl Collective for ShmCollective {
             let what = || format!("publish chunk {chunk}");
             self.wait_for(self.holder(chunk), offset, next, what)?;
         }
-        // SAFETY: its holder has published this round, and the next is published only after this rank
-        // has posted the chunk again, shared something or come to a barrier, all of which need `&mut self`.
-        let board = unsafe {
-            self.region
-                .floats(self.layout.board(chunk), self.plan.chunk(chunk).len())
-        };
-        into.copy_from_slice(board);
         match self.posted.get_mut(chunk) {
             Some(posted) => {
                 *posted = false;
@@ -404,6 +422,15 @@ impl Collective for ShmCollective {
             None => self.heard[self.plan.owner(chunk)] += 1,
         }
         Ok(())
+    }
+
+    fn view(&self, share: usize) -> &[f32] {
+        let stamp = self.layout.published(share);
+        assert!(
+            self.plan.shares().contains(&share) && self.is_at(stamp, self.next_round(share)),
+            "piece {share} is no share that was announced in this step"
+        );
+        self.board(share)
     }
 
     fn holds(&self, piece: usize) -> bool {

@@ -1,5 +1,6 @@
 //! A gang of one: it owns every chunk and has nobody to exchange with.
 
+use crate::shelf::Shelf;
 use crate::{Abort, Collective, GangError, Plan};
 
 /// The collective of a single worker.
@@ -8,6 +9,7 @@ pub struct Solo {
     plan: Plan,
     vote: u64,
     abort: Abort,
+    shelf: Shelf,
 }
 
 impl Solo {
@@ -18,6 +20,7 @@ impl Solo {
     pub fn new(plan: Plan) -> Result<Self, GangError> {
         match plan.workers() {
             1 => Ok(Self {
+                shelf: Shelf::new(&plan),
                 plan,
                 vote: 0,
                 abort: Abort::default(),
@@ -89,6 +92,22 @@ impl Collective for Solo {
 
     fn fetch(&mut self, chunk: usize, _into: &mut [f32]) -> Result<(), GangError> {
         self.no_peer(chunk)
+    }
+
+    fn draft(&mut self, share: usize) -> Result<&mut [f32], GangError> {
+        Ok(self.shelf.get_mut(share))
+    }
+
+    fn announce(&mut self, _share: usize) -> Result<(), GangError> {
+        self.check()
+    }
+
+    fn accept(&mut self, share: usize) -> Result<(), GangError> {
+        self.no_peer(share)
+    }
+
+    fn view(&self, share: usize) -> &[f32] {
+        self.shelf.get(share)
     }
 
     fn cast(&mut self, vote: u64) -> Result<(), GangError> {

@@ -9,6 +9,7 @@ use crate::frame::{HEADER, Header, Kind};
 use crate::layout::GATHER;
 use crate::peer::{LOOK, Peer};
 use crate::receiver::{Event, Used, events_of_a_peer};
+use crate::shelf::Shelf;
 use crate::{Abort, Collective, Deadline, GangError, Plan, Secret, mesh};
 use std::io::{ErrorKind, IoSlice, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener};
@@ -31,6 +32,7 @@ pub struct TcpCollective {
     failure: Option<Failure>,
     /// For each chunk: its partial sums one after the other if another rank owns it, else empty.
     outboxes: Vec<Vec<f32>>,
+    shelf: Shelf,
     /// How often each chunk was posted or published by this rank.
     sent: Vec<u64>,
     votes: u64,
@@ -108,6 +110,7 @@ impl TcpCollective {
         Ok(Self {
             outboxes: (0..plan.chunks()).map(outbox).collect(),
             sent: vec![0; plan.pieces()],
+            shelf: Shelf::new(&plan),
             plan,
             rank,
             generation,
@@ -380,6 +383,28 @@ impl Collective for TcpCollective {
         into.copy_from_slice(&buffer);
         self.peer(owner).give_back(Used::Chunk(chunk, buffer));
         Ok(())
+    }
+
+    fn draft(&mut self, share: usize) -> Result<&mut [f32], GangError> {
+        Ok(self.shelf.get_mut(share))
+    }
+
+    fn announce(&mut self, share: usize) -> Result<(), GangError> {
+        let values = std::mem::take(self.shelf.get_mut(share));
+        let sent = self.publish(share, &values);
+        *self.shelf.get_mut(share) = values;
+        sent
+    }
+
+    fn accept(&mut self, share: usize) -> Result<(), GangError> {
+        let mut values = std::mem::take(self.shelf.get_mut(share));
+        let fetched = self.fetch(share, &mut values);
+        *self.shelf.get_mut(share) = values;
+        fetched
+    }
+
+    fn view(&self, share: usize) -> &[f32] {
+        self.shelf.get(share)
     }
 
     fn cast(&mut self, vote: u64) -> Result<(), GangError> {

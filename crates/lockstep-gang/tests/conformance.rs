@@ -80,18 +80,20 @@ fn shared_step(gang: &mut dyn Collective, step: u64) -> Result<Vec<f32>, GangErr
     let mut sums = [0.0; 2];
     for (kind, len) in [3, 200].into_iter().enumerate() {
         for lane in plan.lanes_of(rank) {
-            gang.publish(plan.share(kind, lane), &vec![number(kind, lane); len])?;
+            let share = plan.share(kind, lane);
+            gang.draft(share)?
+                .copy_from_slice(&vec![number(kind, lane); len]);
+            gang.announce(share)?;
         }
     }
     for (kind, sum) in sums.iter_mut().enumerate() {
         for lane in 0..plan.lanes() {
             let share = plan.share(kind, lane);
-            let mut values = vec![number(kind, lane); plan.chunk(share).len()];
             if plan.owner(share) != rank {
-                values.fill(f32::NAN);
-                gang.fetch(share, &mut values)?;
+                gang.accept(share)?;
             }
-            assert!(values.iter().all(|value| *value == number(kind, lane)));
+            let values = gang.view(share);
+            assert_eq!(values, vec![number(kind, lane); plan.chunk(share).len()]);
             *sum += values[0];
         }
     }

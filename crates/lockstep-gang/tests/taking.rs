@@ -80,14 +80,16 @@ fn shares(gang: &mut dyn Collective, step: usize) -> f32 {
     let (rank, plan) = (gang.rank(), gang.plan().clone());
     let number = |lane: usize| (step * 10 + lane) as f32;
     for lane in plan.lanes_of(rank) {
-        gang.publish(plan.share(0, lane), &[number(lane); 3])
-            .unwrap();
+        let share = plan.share(0, lane);
+        gang.draft(share).unwrap().fill(number(lane));
+        gang.announce(share).unwrap();
     }
     for lane in 0..plan.lanes() {
         let share = plan.share(0, lane);
         if plan.owner(share) != rank {
-            gang.fetch(share, &mut [0.0; 3]).unwrap();
+            gang.accept(share).unwrap();
         }
+        assert_eq!(gang.view(share), [number(lane); 3]);
     }
     (0..plan.lanes()).map(number).sum()
 }

@@ -10,7 +10,7 @@
 
 use lockstep_data::lane_rows;
 use lockstep_gang::{Collective, GangError, Plan};
-use lockstep_nn::{Buffer, Factored, Layout, Model};
+use lockstep_nn::{Factored, Layout, Model};
 use std::ops::Range;
 
 /// The layers of a model whose gradients are cheaper to exchange as factors.
@@ -83,13 +83,11 @@ pub(crate) fn with_factors(
     plan.with_products(chunks, &lengths)
 }
 
-/// The factors of one layer in one step.
+/// The factors of one layer in one step: of each lane a share, `x` unless every rank has it, then `dy`.
 pub(crate) struct LayerFactors {
     pub(crate) layer: Factored,
     /// The layer's kind of share.
     kind: usize,
-    /// By lane: `x` unless every rank has it, then `dy`.
-    lanes: Vec<Buffer>,
     /// Whether every rank has `x`.
     x_is_known: bool,
     /// Others' lanes whose factors have not come yet in this step.
@@ -98,11 +96,9 @@ pub(crate) struct LayerFactors {
 
 impl LayerFactors {
     pub(crate) fn new(layer: &Factored, kind: usize, plan: &Plan) -> Self {
-        let length = plan.chunk(plan.share(kind, 0)).len();
         Self {
             layer: layer.clone(),
             kind,
-            lanes: vec![Buffer::zeros(length); plan.lanes()],
             x_is_known: plan.producing() == layer.weight_chunks(),
             missing: Vec::with_capacity(plan.lanes()),
         }
@@ -119,7 +115,7 @@ impl LayerFactors {
         self.missing.is_empty()
     }
 
-    /// Keeps one own lane's factors and hands them to all peers.
+    /// Hands one own lane's factors to all peers.
     pub(crate) fn share(
         &mut self,
         lane: usize,
@@ -127,16 +123,14 @@ impl LayerFactors {
         collective: &mut dyn Collective,
     ) -> Result<(), GangError> {
         let x = if self.x_is_known { &[] } else { x };
-        let room = &mut self.lanes[lane];
-        room[..x.len()].copy_from_slice(x);
-        room[x.len()..x.len() + dy.len()].copy_from_slice(dy);
-        match collective.plan().workers() {
-            1 => Ok(()),
-            _ => collective.publish(collective.plan().share(self.kind, lane), room),
-        }
+        let share = collective.plan().share(self.kind, lane);
+        let draft = collective.draft(share)?;
+        draft[..x.len()].copy_from_slice(x);
+        draft[x.len()..x.len() + dy.len()].copy_from_slice(dy);
+        collective.announce(share)
     }
 
-    /// Fetches what is there, without waiting.
+    /// Takes what is there, without waiting.
     pub(crate) fn collect(&mut self, collective: &mut dyn Collective) -> Result<(), GangError> {
         while let Some(&lane) = self.missing.last() {
             if !collective.published(collective.plan().share(self.kind, lane))? {
@@ -147,33 +141,29 @@ impl LayerFactors {
         Ok(())
     }
 
-    /// Fetches the next lane's factors that are missing.
+    /// Takes the next lane's factors that are missing.
     pub(crate) fn wait(&mut self, collective: &mut dyn Collective) -> Result<(), GangError> {
         match self.missing.pop() {
             None => Ok(()),
-            Some(lane) => {
-                let share = collective.plan().share(self.kind, lane);
-                collective.fetch(share, &mut self.lanes[lane])
-            }
+            Some(lane) => collective.accept(collective.plan().share(self.kind, lane)),
         }
     }
 
     /// One lane's factors, `x` and `dy`, in a batch of `batch` samples. `inputs` are the batch's, where
     /// every rank has them.
     pub(crate) fn of_lane<'a>(
-        &'a self,
+        &self,
         lane: usize,
-        batch: usize,
-        inputs: &'a [f32],
+        collective: &'a dyn Collective,
+        (batch, inputs): (usize, &'a [f32]),
     ) -> (&'a [f32], &'a [f32]) {
-        let rows = lane_rows(lane, self.lanes.len(), batch);
+        let plan = collective.plan();
+        let rows = lane_rows(lane, plan.lanes(), batch);
         let width = self.layer.inputs;
+        let share = collective.view(plan.share(self.kind, lane));
         let (x, dy) = match self.x_is_known {
-            true => (
-                &inputs[rows.start * width..rows.end * width],
-                &self.lanes[lane][..],
-            ),
-            false => self.lanes[lane].split_at(rows.len() * width),
+            true => (&inputs[rows.start * width..rows.end * width], share),
+            false => share.split_at(rows.len() * width),
         };
         (x, &dy[..rows.len() * self.layer.outputs])
     }

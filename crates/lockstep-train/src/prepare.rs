@@ -94,9 +94,14 @@ pub fn prepare(
     check(job, &sets, &model)?;
     let layout = model.layout();
     let (plan, _) = exchange_plan(job, &sets, &model)?;
-    let shares: usize = (plan.chunks()..plan.pieces())
-        .map(|piece| plan.chunk(piece).len())
-        .sum();
+    let solo = plan.workers() == 1;
+    // Of a gang they lie in shared memory.
+    let shares: usize = match solo {
+        true => (plan.chunks()..plan.pieces())
+            .map(|piece| plan.chunk(piece).len())
+            .sum(),
+        false => 0,
+    };
     // The replica, its optimizer's planes and the best weights, those of a checkpoint again on rank 0,
     // gradients, and the file that weights go to.
     let best = usize::from(!sets.val_indices.is_empty());
@@ -107,7 +112,6 @@ pub fn prepare(
     let workspace = workspace.bytes(lane.max(evaluation));
     let batches = if plan.producing().is_empty() { 1 } else { 2 };
     let inputs = (batches * full_batch(job, &sets) + evaluation) * sets.train.sample_len();
-    let solo = plan.workers() == 1;
     Ok(Prepared {
         train_samples: sets.train_indices.len(),
         val_samples: sets.val_indices.len(),

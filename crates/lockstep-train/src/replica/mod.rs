@@ -190,7 +190,7 @@ impl GangReplica {
     /// Updates what is left, fetches what others updated, votes, and ends the step. Returns the largest
     /// vote.
     pub(crate) fn finish(&mut self, step: &StepPlan<'_>, vote: u64) -> Result<u64, TrainError> {
-        // A vote says that this rank has all factors of the step, so that they may be overwritten.
+        // A vote says that this rank has taken all factors of the step.
         for layer in (0..self.factors.len()).rev() {
             while !self.factors[layer].is_complete() {
                 self.factors[layer].wait(&mut *self.collective)?;

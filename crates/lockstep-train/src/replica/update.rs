@@ -54,8 +54,9 @@ impl GangReplica {
             return;
         };
         lockstep_failpoint::reach("update.reduce");
+        let batch = (step.program.batch, step.inputs);
         for work in &step.program.forming {
-            let of_lane = factors.of_lane(work.lane, step.program.batch, step.inputs);
+            let of_lane = factors.of_lane(work.lane, &*self.collective, batch);
             let mut sums = &work.sums[..];
             // A lane that is added to its left neighbour at once needs no buffer of its own.
             if let [(into, from), rest @ ..] = sums
