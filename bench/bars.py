@@ -2,11 +2,12 @@
 
 from collections import namedtuple
 
-Bar = namedtuple("Bar", "what target measured unit good")
+Bar = namedtuple("Bar", "what target measured unit good quartiles", defaults=[None])
 
 
-def at_least(what, measured, target):
-    return Bar(what, f">= {target}", round(measured, 3), "x", measured >= target)
+def at_least(what, ratio, target):
+    middle = round(ratio.median, 3)
+    return Bar(what, f">= {target}", middle, "x", ratio.median >= target, ratio.quartiles)
 
 
 def below(what, measured, limit, unit):

@@ -1,8 +1,11 @@
 """Convolutional networks on random pixels: the CIFAR CNN at 32x32 and ResNet-18 at 224x224."""
 
+from functools import partial
+
 import synthetic
 from bars import at_least, below
 from lockstep_runs import Lockstep
+from neighbours import Group
 from pytorch_runs import PyTorch
 
 JOB = """
@@ -48,18 +51,22 @@ class Cnn(Images):
     def __init__(self, place, _options):
         super().__init__(place, "cnn", samples=64 * self.STEPS, side=32)
 
-    def round(self):
-        figures = {}
+    def groups(self):
+        """What runs beside what."""
+        ours, theirs = self.lockstep.steps_per_s, self.pytorch.steps_per_s
         for batch in self.BATCHES:
             half = batch // 2
-            figures[f"PyTorch one process, batch {batch}"] = self.pytorch.steps_per_s(batch, 1, self.STEPS)
-            figures[f"one worker, batch {batch}"] = self.lockstep.steps_per_s(batch, 1)
-            figures[f"two workers, batch {batch}"] = self.lockstep.steps_per_s(batch, 2)
-            figures[f"two runs at once, batch {half} each"] = self.lockstep.two_at_once(half)
-            figures[f"PyTorch DDP two processes, batch {batch}"] = self.pytorch.steps_per_s(
-                batch, 2, self.STEPS
-            )
-        return figures
+            one = f"one worker, batch {batch}"
+            yield Group(1, {
+                f"PyTorch one process, batch {batch}": partial(theirs, batch, 1, self.STEPS),
+                one: partial(ours, batch, 1),
+                f"PyTorch DDP two processes, batch {batch}": partial(theirs, batch, 2, self.STEPS),
+            })
+            yield Group(4, {
+                one: partial(ours, batch, 1),
+                f"two workers, batch {batch}": partial(ours, batch, 2),
+                f"two runs at once, batch {half} each": partial(self.lockstep.two_at_once, half),
+            })
 
     def extras(self):
         # Few samples, so that it is training that fills memory and not PyTorch's copy of the data.
@@ -72,25 +79,24 @@ class Cnn(Images):
         }
 
     @classmethod
-    def bars(cls, speed, extras):
+    def bars(cls, ratio, extras):
         found = []
         for batch in cls.BATCHES:
-            one, two = speed[f"one worker, batch {batch}"], speed[f"two workers, batch {batch}"]
-            theirs = speed[f"PyTorch one process, batch {batch}"]
-            found.append(at_least(f"one worker / PyTorch, batch {batch}", one / theirs, 1.3))
-            found.append(at_least(f"two workers / one, batch {batch}", two / one, 1.85))
+            one, two = f"one worker, batch {batch}", f"two workers, batch {batch}"
+            theirs = f"PyTorch one process, batch {batch}"
+            found.append(at_least(f"one worker / PyTorch, batch {batch}", ratio(one, theirs), 1.3))
+            found.append(at_least(f"two workers / one, batch {batch}", ratio(two, one), 1.85))
         memory = extras["peak memory at batch 128 (MiB)"]
         limit = round(extras["PyTorch's peak memory at batch 128 (MiB)"])
         found.append(below("peak memory at batch 128, PyTorch's in comparison", memory, limit, "MiB"))
         return found
 
     @classmethod
-    def limits(cls, speed):
+    def limits(cls, ratio):
         """How many times one worker two processes are that do not communicate."""
         pair, one = "two runs at once, batch {} each", "one worker, batch {}"
-        return {
-            batch: speed[pair.format(batch // 2)] / speed[one.format(batch)] for batch in cls.BATCHES
-        }
+        limits = {batch: ratio(pair.format(batch // 2), one.format(batch)) for batch in cls.BATCHES}
+        return {batch: limit.median for batch, limit in limits.items()}
 
     notes = """The job is `kind = "cnn"`: three blocks of conv-bn-relu-conv-bn-relu-maxpool-dropout with 32, 64 and 128
 channels, a dense layer of 128, on random pixels of 32x32x3; SGD with momentum. Two runs at once with half the
@@ -104,20 +110,20 @@ class ResNet(Images):
     def __init__(self, place, _options):
         super().__init__(place, "resnet18", samples=self.BATCH * self.STEPS, side=224)
 
-    def round(self):
-        theirs = self.pytorch.steps_per_s(self.BATCH, 1, self.STEPS)
-        return {
+    def groups(self):
+        """What runs beside what."""
+        theirs = partial(self.pytorch.steps_per_s, self.BATCH, 1, self.STEPS)
+        yield Group(1, {
             f"PyTorch one process, batch {self.BATCH}": theirs,
-            f"one worker, batch {self.BATCH}": self.lockstep.steps_per_s(self.BATCH, 1),
-        }
+            f"one worker, batch {self.BATCH}": partial(self.lockstep.steps_per_s, self.BATCH, 1),
+        })
 
     def extras(self):
         return {}
 
     @classmethod
-    def bars(cls, speed, _extras):
-        theirs = speed[f"PyTorch one process, batch {cls.BATCH}"]
-        ratio = speed[f"one worker, batch {cls.BATCH}"] / theirs
-        return [at_least(f"one worker / PyTorch, batch {cls.BATCH}", ratio, 1.0)]
+    def bars(cls, ratio, _extras):
+        ours, theirs = f"one worker, batch {cls.BATCH}", f"PyTorch one process, batch {cls.BATCH}"
+        return [at_least(f"one worker / PyTorch, batch {cls.BATCH}", ratio(ours, theirs), 1.0)]
 
     notes = """The job is `kind = "resnet18"`, torchvision's network, on random pixels of 224x224x3; SGD with momentum."""

@@ -12,10 +12,10 @@ from pathlib import Path
 from memory import peak_pss
 
 
-def per_step(windows, batch):
-    if not windows:
+def per_step(rates, batch):
+    if not rates:
         raise RuntimeError(f"an epoch at batch {batch} is too short to be measured; give it more samples")
-    return [(rate / batch, begin, end) for rate, begin, end in windows]
+    return [rate / batch for rate in rates]
 
 
 class Lockstep:
@@ -43,20 +43,17 @@ class Lockstep:
         )
 
     def finish(self, run):
-        """Samples a second in every window of the last epoch of a run, which must have succeeded, and when that
-        was."""
-        events = [{**json.loads(line), "heard": time.time()} for line in run.stdout]
+        """Samples a second in every window of the last epoch of a run, which must have succeeded."""
+        events = [json.loads(line) for line in run.stdout]
         run.wait()
         result = events[-1]
         if result["status"] != "succeeded":
             raise RuntimeError(f"{self.binary} failed: {result['error']}")
         shutil.rmtree(result["run_dir"])
         windows = [event for event in events if event["event"] == "progress" and event["rank"] == 0]
-        last = [event for event in windows if event["epoch"] == self.epochs]
-        ends = [event["heard"] for event in last]
-        rates = [event["samples_per_s"] for event in last]
+        rates = [event["samples_per_s"] for event in windows if event["epoch"] == self.epochs]
         # The first has the start of the epoch in it, the last may be short.
-        return list(zip(rates[1:], ends, ends[1:]))[:-1]
+        return rates[1:-1]
 
     def steps_per_s(self, batch, workers):
         """Optimizer steps a second in windows of the last epoch, as many lanes as workers."""
@@ -66,7 +63,7 @@ class Lockstep:
         """The same of two runs that know nothing of each other."""
         runs = [self.start(batch, 1) for _ in range(2)]
         with ThreadPoolExecutor() as threads:
-            return [window for found in threads.map(self.finish, runs) for window in per_step(found, batch)]
+            return [rate for found in threads.map(self.finish, runs) for rate in per_step(found, batch)]
 
     def first_step(self, decoded):
         """Seconds to the first step of a two-worker run: as reported, and seen from outside."""

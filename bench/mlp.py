@@ -1,9 +1,11 @@
 """The Fashion-MNIST job, examples/fashion-mnist.toml: speed, starts and memory."""
 
+from functools import partial
 from statistics import median
 
 from bars import at_least, below
 from lockstep_runs import Lockstep
+from neighbours import Group
 from pytorch_runs import PyTorch
 
 BATCHES = (32, 128)
@@ -18,20 +20,23 @@ class Mlp:
         self.pytorch = PyTorch(place.python, "mlp", place.cache / "datasets/fashion-mnist", place.cache)
         self.steps, self.starts = options.steps, options.starts
 
-    def round(self):
-        """Every configuration once, each batch size's side by side."""
-        figures = {}
+    def groups(self):
+        """What runs beside what."""
+        ours, theirs = self.lockstep.steps_per_s, self.pytorch.steps_per_s
         for batch in BATCHES:
             half = batch // 2
-            figures[f"PyTorch one process, batch {batch}"] = self.pytorch.steps_per_s(batch, 1, self.steps)
-            figures[f"one worker, batch {batch}"] = self.lockstep.steps_per_s(batch, 1)
-            figures[f"two workers, batch {batch}"] = self.lockstep.steps_per_s(batch, 2)
-            figures[f"one worker, batch {half}"] = self.lockstep.steps_per_s(half, 1)
-            figures[f"two runs at once, batch {half} each"] = self.lockstep.two_at_once(half)
-            figures[f"PyTorch DDP two processes, batch {batch}"] = self.pytorch.steps_per_s(
-                batch, 2, self.steps
-            )
-        return figures
+            two = f"two workers, batch {batch}"
+            yield Group(1, {
+                f"PyTorch one process, batch {batch}": partial(theirs, batch, 1, self.steps),
+                f"one worker, batch {batch}": partial(ours, batch, 1),
+                two: partial(ours, batch, 2),
+                f"PyTorch DDP two processes, batch {batch}": partial(theirs, batch, 2, self.steps),
+            })
+            yield Group(10, {
+                f"one worker, batch {half}": partial(ours, half, 1),
+                two: partial(ours, batch, 2),
+                f"two runs at once, batch {half} each": partial(self.lockstep.two_at_once, half),
+            })
 
     def extras(self):
         """What is measured once, after the rounds."""
@@ -46,28 +51,28 @@ class Mlp:
         }
 
     @staticmethod
-    def bars(speed, extras):
+    def bars(ratio, extras):
         alone, ddp = "PyTorch one process, batch 32", "PyTorch DDP two processes, batch 32"
 
-        def ratio(what, ours, theirs, target):
-            return at_least(what, speed[ours] / speed[theirs], target)
+        def faster(what, ours, theirs, target):
+            return at_least(what, ratio(ours, theirs), target)
 
         one, two, pair = "one worker, batch", "two workers, batch", "two runs at once, batch"
         return [
             below("start to first step, gzipped files", extras["start, gzipped files (s)"], 0.5, "s"),
             below("start to first step, decoded cache", extras["start, decoded cache (s)"], 0.15, "s"),
-            ratio("one worker / PyTorch, batch 32", f"{one} 32", alone, 1.8),
-            ratio("two workers / PyTorch one process, batch 32", f"{two} 32", alone, 2.2),
-            ratio("two workers / PyTorch DDP two processes, batch 32", f"{two} 32", ddp, 4),
-            ratio("two workers / no-communication limit, batch 32", f"{two} 32", f"{one} 16", 0.75),
-            ratio("two workers / no-communication limit, batch 128", f"{two} 128", f"{one} 64", 0.9),
-            ratio("two workers / two runs at once, batch 32", f"{two} 32", f"{pair} 16 each", 0.75),
-            ratio("two workers / two runs at once, batch 128", f"{two} 128", f"{pair} 64 each", 0.9),
+            faster("one worker / PyTorch, batch 32", f"{one} 32", alone, 1.8),
+            faster("two workers / PyTorch one process, batch 32", f"{two} 32", alone, 2.2),
+            faster("two workers / PyTorch DDP two processes, batch 32", f"{two} 32", ddp, 4),
+            faster("two workers / no-communication limit, batch 32", f"{two} 32", f"{one} 16", 0.75),
+            faster("two workers / no-communication limit, batch 128", f"{two} 128", f"{one} 64", 0.9),
+            faster("two workers / two runs at once, batch 32", f"{two} 32", f"{pair} 16 each", 0.75),
+            faster("two workers / two runs at once, batch 128", f"{two} 128", f"{pair} 64 each", 0.9),
             below("peak memory of a two-worker run", extras["peak memory of a two-worker run (MiB)"], 300, "MiB"),
         ]
 
     notes = """The job is `examples/fashion-mnist.toml`: an MLP 784-512-512-10 with ReLU and dropout 0.25, SGD 1e-3 with
 momentum 0.9, on Fashion-MNIST. The no-communication limit is what two workers would do if exchanging cost
-nothing: the steps/s of one worker with half the batch. It takes for granted that two busy cores are each as
-fast as one alone; two such runs at the same time, which exchange nothing and do not wait for each other, show
-what this machine really gives. Starts are two-worker runs with a warm page cache."""
+nothing, in two readings. One worker with half the batch, alone on the machine, takes for granted that two busy cores
+are each as fast as one beside an idle one. Two such runs at the same time, which exchange nothing and never wait for
+each other, show what this machine's two cores give. Starts are two-worker runs with a warm page cache."""

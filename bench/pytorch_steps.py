@@ -49,7 +49,7 @@ def batches(images, labels, batch, rank, workers):
 
 
 def rates(model, optimizer, source, steps):
-    """Steps a second in windows of so many steps, and when each began and ended."""
+    """Steps a second in windows of so many steps."""
     loss_of = nn.CrossEntropyLoss()
     found, began, done = [], time.time(), 0
     for number in range(steps):
@@ -59,7 +59,7 @@ def rates(model, optimizer, source, steps):
         optimizer.step()
         done, now = done + 1, time.time()
         if now - began >= WINDOW_S or number + 1 == steps:
-            found.append((done / (now - began), began, now))
+            found.append(done / (now - began))
             began, done = now, 0
     return found[:-1] or found
 
@@ -87,19 +87,19 @@ def measure(rank, workers, meeting, options):
     for mode, module in modes.items():
         for name, optimizer in optimizers.items():
             rates(module, optimizer, source, warm_up)
-            trials[mode, name] = max(rate for rate, _, _ in rates(module, optimizer, source, trial))
+            trials[mode, name] = max(rates(module, optimizer, source, trial))
     choice = [max(trials, key=trials.get)]
     if workers > 1:
         torch.distributed.broadcast_object_list(choice)
         torch.distributed.barrier()
     mode, name = choice[0]
-    windows = rates(modes[mode], optimizers[name], source, options.steps)
+    found = rates(modes[mode], optimizers[name], source, options.steps)
     if workers > 1:
         torch.distributed.barrier()
         torch.distributed.destroy_process_group()
     if rank == 0:
         figures = {
-            "steps_per_s": windows,
+            "steps_per_s": found,
             "settings": f"{mode}, SGD {name}",
             "trials": {f"{mode}, SGD {name}": rate for (mode, name), rate in trials.items()},
             "versions": {"torch": torch.__version__, "numpy": numpy.__version__},

@@ -4,19 +4,17 @@ from bars import Bar
 
 
 def bar_rows(found):
-    header = ["bar", "target", "measured", "ok?", "as it ran"]
-    pairs = zip(found["bars"], found["bars_at_medians"])
     rows = [
         [
             bar.what,
             f"{bar.target} {bar.unit}",
             f"{bar.measured:.3g} {bar.unit}",
             "yes" if bar.good else "NO",
-            f"{typical.measured:.3g}" if bar.unit == "x" else "",
+            "{:.3g} to {:.3g}".format(*bar.quartiles) if bar.quartiles else "",
         ]
-        for bar, typical in ((Bar(*bar), Bar(*typical)) for bar, typical in pairs)
+        for bar in (Bar(*bar) for bar in found["bars"])
     ]
-    return [header, *rows]
+    return [["bar", "target", "measured", "ok?", "quartiles of the turns"], *rows]
 
 
 def figure(number):
@@ -25,9 +23,8 @@ def figure(number):
 
 
 def speed_rows(found):
-    medians = found["medians"]
-    rows = [[name, figure(speed), figure(medians[name])] for name, speed in found["steps_per_s"].items()]
-    return [["configuration", "steps/s", "as it ran"], *rows]
+    rows = [[name, figure(speed)] for name, speed in found["steps_per_s"].items()]
+    return [["configuration", "steps/s"], *rows]
 
 
 def extra_rows(found):
@@ -74,7 +71,7 @@ def section(part, found):
     settings = "; ".join(f"{name}: {how}" for name, how in found["pytorch_settings"].items())
     tables = [markdown(rows) for rows in (bar_rows(found), speed_rows(found), extra_rows(found)) if rows]
     measured = f"""Measured {machine["date"]} on {machine["cpu"]}, {machine["cores"]} cores, {machine["memory_gib"]} GiB, {machine["system"]};
-load average at the end {machine["load"]:.2f}; {found["rounds_taken"]} rounds at {found["clock"]:.0%} of the full clock. Lockstep {versions["lockstep"]},
+load average at the end {machine["load"]:.2f}; {found["rounds_taken"]} rounds. Lockstep {versions["lockstep"]},
 PyTorch {versions["torch"]} ({settings})."""
     parts = [f"## {part.title}", part.notes, measured, *tables, limits(found)]
     return "\n\n".join(part for part in parts if part)
@@ -85,14 +82,14 @@ def page(parts):
     sections = "\n\n".join(section(part, found) for part, found in parts)
     return f"""# How fast
 
-Written by `bench/train.py`. Lockstep and PyTorch are measured in one run, in alternating rounds, and in windows
-of a tenth of a second or a step. Batches are global. One thread a process everywhere, as many lanes as workers.
+Written by `bench/train.py`. Lockstep and PyTorch are measured in one run, in windows of a tenth of a second or a step.
+Batches are global. One thread a process everywhere, as many lanes as workers.
 
-The machine is a virtual one that is slowed down from outside, both cores together, for tenths of a second to minutes:
-a loop of multiplications shows it too. That it is the clock is a guess (counters cannot be read here). A thread counts
-all along (`bench/clock.py`), and each window is scaled to the speed that it counted at best. This is a correction, not
-a measurement, and somewhat too large: some scaled figures are above any window that was seen. What was measured, the
-median of the windows as they were, stands beside as "as it ran", with the bars that it gives.
+The machine is a virtual one whose cores lose up to half of their speed to what others do, each by itself, for
+milliseconds to minutes; a loop of multiplications that shares nothing shows it too (two such loops that waited for
+each other every 2 ms would do 0.91 of what they do alone, 0.97 in a quiet minute). So what is compared runs in turns:
+each turn gives a ratio, a bar is the median of all turns, and the quartiles stand beside. Steps/s are medians of
+the turns.
 
 {sections}
 

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """Lockstep and PyTorch side by side on one machine.
 
-Everything is measured in one run, in alternating rounds, and in windows of about a tenth of a second. Each window
-is scaled to the machine's full clock by what bench/clock.py saw of the clock meanwhile; a figure is the median of
-the windows, and the median of what they were before that is reported beside. `make bench-train` runs it.
+Everything is measured in one run, what is compared in turns, and in windows of about a tenth of a second; see
+bench/neighbours.py. `make bench-train` runs it.
 
 PyTorch lives in a virtual environment in the cache folder, made on the first run (some gigabytes);
 LOCKSTEP_BENCH_PYTHON=/path/to/python names another one that has torch and numpy.
@@ -19,10 +18,9 @@ import time
 from collections import namedtuple
 from functools import partial
 from pathlib import Path
-from statistics import median
 
+import neighbours
 import report
-from clock import Clock
 from images import Cnn, ResNet
 from mlp import Mlp
 from pytorch_runs import python_with_pytorch
@@ -35,34 +33,24 @@ Place = namedtuple("Place", "root binary python cache scratch")
 
 
 def measure(part, rounds):
-    rows, clock = [], Clock()
+    groups = list(part.groups())
     for number in range(1, rounds + 1):
         print(f"{part.title}: round {number} of {rounds}", file=sys.stderr)
-        rows.append(part.round())
-    clock.stop()
-    windows = {name: [window for row in rows for window in row[name]] for name in rows[0]}
-    speed = {name: median(map(partial(at_full_clock, clock), found)) for name, found in windows.items()}
-    medians = {name: median(rate for rate, _, _ in found) for name, found in windows.items()}
+        for group in groups:
+            group.round()
+    ratio = partial(neighbours.ratio, groups)
     print(f"{part.title}: what is measured once", file=sys.stderr)
     extras = part.extras()
     return {
         "machine": machine(),
-        "clock": median(clock.speeds) / clock.full,
-        "steps_per_s": speed,
-        "medians": medians,
+        "steps_per_s": neighbours.rates(groups),
+        "turns": [group.rates for group in groups],
         "extras": extras,
-        "limits": part.limits(speed) if hasattr(part, "limits") else {},
-        "bars": part.bars(speed, extras),
-        "bars_at_medians": part.bars(medians, extras),
+        "limits": part.limits(ratio) if hasattr(part, "limits") else {},
+        "bars": part.bars(ratio, extras),
         "pytorch_settings": part.pytorch.settings,
         "versions": {**part.pytorch.versions, "lockstep": part.lockstep.version()},
     }
-
-
-def at_full_clock(clock, window):
-    """What a window's rate would be at the machine's full clock."""
-    rate, begin, end = window
-    return rate / clock.share(begin, end)
 
 
 def machine():
