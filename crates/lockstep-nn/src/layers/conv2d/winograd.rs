@@ -15,8 +15,9 @@ use std::ops::Range;
 /// Places of a tile.
 const PLANES: usize = 36;
 
-/// Numbers of a block of transformed tiles that stay in the second-level cache.
-const BLOCK: usize = 320 * 1024;
+/// Numbers of a block of transformed tiles that stay in the second-level cache, also where a neighbour on
+/// the same core has half of it.
+const BLOCK: usize = 128 * 1024;
 
 /// Tiles below which the weights would be read again too often.
 const MIN_TILES: usize = 64;
