@@ -88,8 +88,8 @@ Batches are global. One thread a process everywhere, as many lanes as workers.
 The machine is a virtual one whose cores lose up to half of their speed to what others do, each by itself, for
 milliseconds to minutes; a loop of multiplications that shares nothing shows it too (two such loops that waited for
 each other every 2 ms would do 0.91 of what they do alone, 0.97 in a quiet minute). So what is compared runs in turns:
-each turn gives a ratio, a bar is the median of all turns, and the quartiles stand beside. Steps/s are medians of
-the turns.
+each turn gives a ratio, a bar is the median of all turns, and the quartiles stand beside (of fewer than four turns,
+the extremes). Steps/s are medians of the turns.
 
 {sections}
 
