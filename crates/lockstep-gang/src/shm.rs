@@ -258,13 +258,19 @@ impl ShmCollective {
         self.rounds.get(piece).unwrap_or(&self.steps) + 1
     }
 
-    /// The rank that publishes a piece, as far as this one can tell.
+    /// The rank that publishes a piece, as far as this one can tell: the name for an error, no more.
     fn holder(&self, piece: usize) -> usize {
         let chunk = self.plan.produced_by(piece).unwrap_or(piece);
-        match chunk < self.plan.chunks() && self.plan.is_common(chunk) {
-            true => self.region.word(self.layout.taken(chunk) + 8).load(Relaxed) as usize,
-            false => self.plan.owner(piece),
+        if chunk < self.plan.chunks() && self.plan.is_common(chunk) {
+            let taken = self.layout.taken(chunk);
+            let (generation, _) = unstamp(self.region.word(taken).load(Acquire));
+            let rank = self.region.word(taken + 8).load(Relaxed);
+            // Nobody may have taken it yet, and a latecomer of an earlier plan may write anything there.
+            if generation == self.generation && rank < self.plan.workers() as u64 {
+                return rank as usize;
+            }
         }
+        self.plan.owner(piece)
     }
 
     /// Grows only when every peer has come past all that it had to fetch before.
