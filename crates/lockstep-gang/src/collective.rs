@@ -45,12 +45,12 @@
 //! Where memory is shared, a rank that is done may take over work that others have not begun. A plan can
 //! say which chunks are [common](Plan::is_common): their new values follow from shares, which all ranks
 //! have. In every step each rank [`take`](Collective::take)s such chunks one after the other once it has
-//! fetched all shares of the step, its own first, until each is taken; whoever took one updates it in its
+//! accepted all shares of the step, its own first, until each is taken; whoever took one updates it in its
 //! [`home`](Collective::home), [`holds`](Collective::holds) it from then on, and publishes it or makes its
 //! products in the owner's place. [`recall`](Collective::recall) gives all of them back to their owners.
 //! Where no memory is shared, owners hold their chunks for ever and nothing has a home.
 //!
-//! One holder follows the other without a race: a rank takes a chunk in step t+1 after it has fetched a
+//! One holder follows the other without a race: a rank takes a chunk in step t+1 after it has accepted a
 //! share of that step from the one who held it in step t, and that one has shared it after its last use.
 //!
 //! # Other vectors of the same length

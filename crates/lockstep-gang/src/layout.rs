@@ -8,8 +8,8 @@
 //!          published        a stamp for each chunk, share and product, written by its holder
 //!          taken            a stamp for each chunk and who has it, written by whoever is first
 //! floats   board            each chunk's new values, shares and products, written by their holders
-//!          homes            values and planes of common chunks, of whoever holds them
 //!          outboxes         each rank's partial sums of each chunk that others own
+//!          homes            values and planes of common chunks, of whoever holds them
 //! ```
 //!
 //! A stamp is `generation << 48 | sequence number`: it only ever grows, also from one generation of

@@ -14,6 +14,8 @@ use lockstep_gang::GangError;
 impl GangReplica {
     /// Brings what lives in shared memory there. Called by all ranks before the first step.
     pub(crate) fn enter_homes(&mut self) -> Result<(), TrainError> {
+        // Once all are here nobody works on for a generation that was given up.
+        self.collective.recall()?;
         self.with_homes(|home, own| home.copy_from_slice(own));
         Ok(self.collective.barrier()?)
     }
