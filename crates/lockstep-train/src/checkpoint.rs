@@ -247,8 +247,8 @@ impl Drop for Background {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resume_fingerprint::ResumeFingerprint;
     use crate::snapshot::Position;
-    use serde_json::json;
     use std::fs;
 
     fn end(step: u64, epoch: Option<u32>) -> StepEnd {
@@ -303,7 +303,7 @@ mod tests {
             let subject = Subject {
                 input_shape: [1, 1, 1],
                 classes: 2,
-                contract: json!({}),
+                fingerprint: ResumeFingerprint::default(),
             };
             Checkpointer::writer(&self.run, &job, subject).unwrap()
         }

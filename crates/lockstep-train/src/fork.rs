@@ -31,7 +31,7 @@ pub fn export_weights(path: &Path, to: &Path) -> Result<(), TrainError> {
 }
 
 fn model_of(subject: &Subject) -> Result<Model, String> {
-    let mut network = subject.contract["model"].clone();
+    let mut network = subject.fingerprint.model().clone();
     if let Some(keys) = network.as_object_mut() {
         keys.remove("weights");
     }

@@ -7,7 +7,6 @@
 mod assess;
 mod batches;
 mod checkpoint;
-mod contract;
 pub mod control;
 mod desk;
 mod error;
@@ -24,6 +23,7 @@ mod prepare;
 mod pretrained;
 mod replica;
 mod reporter;
+mod resume_fingerprint;
 mod sets;
 mod snapshot;
 mod source;

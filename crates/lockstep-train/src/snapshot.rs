@@ -6,8 +6,8 @@
 //! its header.
 
 use crate::TrainError;
-use crate::contract::breaches;
 use crate::event::Metrics;
+use crate::resume_fingerprint::ResumeFingerprint;
 use crate::sets::Sets;
 use crate::spec;
 use lockstep_job::Job;
@@ -95,7 +95,8 @@ pub(crate) struct Subject {
     pub(crate) input_shape: [usize; 3],
     pub(crate) classes: usize,
     /// What must not change between the parts of a run.
-    pub(crate) contract: Value,
+    #[serde(rename = "contract")]
+    pub(crate) fingerprint: ResumeFingerprint,
 }
 
 /// The part of a snapshot that is not vectors. Floats travel as bits: JSON would round them.
@@ -203,11 +204,11 @@ impl Snapshot {
         };
         let stored = Stored::open(path)?;
         let header = &stored.header;
-        let breaches = breaches(&header.subject.contract, job, sets);
-        if !breaches.is_empty() {
+        let changes = header.subject.fingerprint.changes(job, sets);
+        if !changes.is_empty() {
             return Err(refused(format!(
                 "the job has changed what would change the result: {}",
-                breaches.join("; ")
+                changes.join("; ")
             )));
         }
         if header.epochs > job.train.epochs {
@@ -251,7 +252,7 @@ impl Snapshot {
         };
         let history = String::from_utf8(stored.part(EPOCHS)?)
             .map_err(|error| refused(format!("`{EPOCHS}` is no text: {error}")))?;
-        let pretrained = &header.subject.contract["model"]["weights"];
+        let pretrained = header.subject.fingerprint.pretrained();
         Ok(Self {
             position: Position {
                 step: header.step,
@@ -264,7 +265,7 @@ impl Snapshot {
             planes: [plane(0)?, plane(1)?],
             best,
             history,
-            pretrained: pretrained.as_str().map(str::to_owned),
+            pretrained: pretrained.map(str::to_owned),
         })
     }
 }

@@ -7,7 +7,7 @@ use crate::TrainError;
 use crate::control::{Assignment, Finished, FromWorker, ToWorker, Transport};
 use crate::desk::Desk;
 use crate::reporter::Reporter;
-use crate::trainer::{Bench, Trainer};
+use crate::trainer::{Opened, Trainer};
 use lockstep_gang::{
     Collective, Deadline, Link, LinkReader, Plan, Secret, Segment, ShmCollective, Solo,
     TcpCollective,
@@ -34,14 +34,14 @@ pub fn run(link: Link, secret: &Secret, listener: Option<TcpListener>) -> Result
     let desk = Arc::new(Desk::default());
     let (sender, assignments) = channel();
     listen(reader, desk.clone(), sender);
-    let mut bench = None;
+    let mut opened = None;
     // Ends when the link does: the work is done, or the coordinator is gone.
     while let Ok(assignment) = assignments.recv() {
         lockstep_failpoint::set_rank(assignment.rank);
         reporter.begin(assignment.rank);
         let outcome = generation(
             &assignment,
-            &mut bench,
+            &mut opened,
             &desk,
             &mut reporter,
             secret,
@@ -70,34 +70,34 @@ pub fn run(link: Link, secret: &Secret, listener: Option<TcpListener>) -> Result
 /// Trains in one generation of the gang. An error comes with the number of steps that were done.
 fn generation(
     assignment: &Assignment,
-    bench: &mut Option<Bench>,
+    opened: &mut Option<Opened>,
     desk: &Desk,
     reporter: &mut Reporter,
     secret: &Secret,
     listener: Option<&TcpListener>,
 ) -> Result<Finished, (TrainError, u64)> {
-    let bench = match bench {
-        Some(bench) => bench,
-        none => none.insert(open_bench(assignment).map_err(|error| (error, 0))?),
+    let opened = match opened {
+        Some(opened) => opened,
+        none => none.insert(open(assignment).map_err(|error| (error, 0))?),
     };
     let join = |plan: Plan| {
         let joined = join(assignment, plan, secret, listener)?;
         desk.register(assignment.generation, joined.abort_handle());
         Ok(joined)
     };
-    let mut trainer = Trainer::new(assignment, bench, join).map_err(|error| (error, 0))?;
+    let mut trainer = Trainer::new(assignment, opened, join).map_err(|error| (error, 0))?;
     trainer
         .train(&desk.stop, reporter)
         .map_err(|error| (error, trainer.steps()))
 }
 
 /// What outlives a generation.
-fn open_bench(assignment: &Assignment) -> Result<Bench, TrainError> {
+fn open(assignment: &Assignment) -> Result<Opened, TrainError> {
     set_threads(assignment.job.train.threads).map_err(|error| TrainError::Misfit {
         key: "train.threads",
         reason: error.to_string(),
     })?;
-    Bench::open(&assignment.job, &CacheDir::locate()?)
+    Opened::open(&assignment.job, &CacheDir::locate()?)
 }
 
 /// Enters the exchange that the assignment names.

@@ -1,0 +1,141 @@
+//! What decides a run's result, and so must stay the same from one part of the run to the next.
+//!
+//! Data, model and training are in it. What each part of a run may choose for itself is not: workers,
+//! threads, the number of epochs.
+
+use crate::prepare::steps_per_epoch;
+use crate::pretrained;
+use crate::sets::Sets;
+use lockstep_job::{Job, Schedule};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// All that decides a run's result, as a checkpoint keeps it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct ResumeFingerprint(Value);
+
+impl ResumeFingerprint {
+    /// Of a run of `job` that began with weights of this hash, or with none. Of those weights the contents
+    /// matter, not where they lie.
+    pub(crate) fn new(job: &Job, sets: &Sets, pretrained: Value) -> Self {
+        let mut value = json!({
+            "data": job.data,
+            "model": job.model,
+            "train": job.train,
+            "samples": sets.sha256(),
+            "layout": lockstep_nn::LAYOUT_VERSION,
+        });
+        value["model"]["weights"] = pretrained;
+        if !sets.val_indices.is_empty() {
+            value["checkpoint"]["best"] = json!(job.checkpoint.best);
+        }
+        if let Some(steps) = steps_of_whole_run(job, sets) {
+            value["train"]["schedule"]["steps"] = json!(steps);
+        }
+        if let Some(train) = value["train"].as_object_mut() {
+            for free in ["workers", "threads", "epochs"] {
+                train.remove(free);
+            }
+        }
+        Self(value)
+    }
+
+    /// The model as the job file describes it.
+    pub(crate) fn model(&self) -> &Value {
+        &self.0["model"]
+    }
+
+    /// SHA-256 of the weights that the run began with.
+    pub(crate) fn pretrained(&self) -> Option<&str> {
+        self.0["model"]["weights"].as_str()
+    }
+
+    /// In what a run of `job` would differ from the run that this is of: a sentence for each key.
+    pub(crate) fn changes(&self, job: &Job, sets: &Sets) -> Vec<String> {
+        let was = &self.0;
+        let Self(is) = Self::new(job, sets, pretrained_now(job, &was["model"]["weights"]));
+        let mut changes = differences("", was, &is);
+        if let Some(steps) = steps_of_whole_run(job, sets) {
+            let key = "train.schedule.steps ";
+            for change in changes.iter_mut().filter(|change| change.starts_with(key)) {
+                let before = &was["train"]["schedule"]["steps"];
+                *change = format!(
+                    "train.schedule falls over the steps of the whole run, which were {before} and are \
+                     {steps} with {} epochs; set train.schedule.steps = {before} to keep it as it was",
+                    job.train.epochs
+                );
+            }
+        }
+        changes
+    }
+}
+
+/// Steps of the whole run, if the learning rate depends on them.
+fn steps_of_whole_run(job: &Job, sets: &Sets) -> Option<u64> {
+    let epochs = u64::from(job.train.epochs);
+    let open = matches!(job.train.schedule, Schedule::Cosine { steps: None, .. });
+    open.then(|| epochs * steps_per_epoch(job, sets))
+}
+
+/// The weights that the job begins with now, as [`ResumeFingerprint`] holds them. A run that went on from them
+/// does not need them any more: the file may be gone.
+fn pretrained_now(job: &Job, before: &Value) -> Value {
+    match &job.model.weights {
+        None => Value::Null,
+        Some(path) => match pretrained::sha256_of(path) {
+            Some(sha256) => json!(sha256),
+            None if before.is_string() => before.clone(),
+            None => json!(path),
+        },
+    }
+}
+
+/// The keys in which two values differ, with both values.
+fn differences(key: &str, was: &Value, is: &Value) -> Vec<String> {
+    match (was, is) {
+        (Value::Object(a), Value::Object(b)) => {
+            let mut keys: Vec<_> = a
+                .keys()
+                .chain(b.keys().filter(|key| !a.contains_key(*key)))
+                .collect();
+            keys.sort();
+            keys.into_iter()
+                .flat_map(|name| {
+                    let path = if key.is_empty() {
+                        name.clone()
+                    } else {
+                        format!("{key}.{name}")
+                    };
+                    let missing = &Value::Null;
+                    differences(
+                        &path,
+                        a.get(name).unwrap_or(missing),
+                        b.get(name).unwrap_or(missing),
+                    )
+                })
+                .collect()
+        }
+        _ if was == is => Vec::new(),
+        _ => vec![format!("{key} was {was}, is {is}")],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_that_differs_is_named_with_both_values() {
+        let was = json!({ "a": { "b": 1, "c": [1, 2] }, "same": "x", "gone": 1 });
+        let is = json!({ "a": { "b": 2, "c": [1, 3] }, "same": "x", "new": null });
+        assert_eq!(
+            differences("", &was, &is),
+            [
+                "a.b was 1, is 2",
+                "a.c was [1,2], is [1,3]",
+                "gone was 1, is null"
+            ]
+        );
+    }
+}

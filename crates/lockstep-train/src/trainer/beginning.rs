@@ -1,0 +1,58 @@
+//! What training begins with: a snapshot, the weights of a file, or weights drawn from the seed.
+
+use crate::control::Assignment;
+use crate::sets::Sets;
+use crate::snapshot::{Best, Position, Snapshot};
+use crate::{TrainError, pretrained};
+use lockstep_nn::Model;
+
+/// The state that a generation begins with.
+#[derive(Default)]
+pub(super) struct Beginning {
+    /// Where the run is; none is at its beginning.
+    pub(super) position: Option<Position>,
+    /// Parameters, then running statistics.
+    pub(super) state: Vec<f32>,
+    /// The optimizer's vectors; none are zeros.
+    pub(super) planes: Option<[Vec<f32>; 2]>,
+    pub(super) best: Option<Best>,
+    /// What the epochs before came to, a JSON object a line.
+    pub(super) history: String,
+    /// SHA-256 of the file of weights that the run began with.
+    pub(super) pretrained: Option<String>,
+}
+
+impl Beginning {
+    /// Reads what the assignment names.
+    pub(super) fn read(
+        assignment: &Assignment,
+        sets: &Sets,
+        model: &Model,
+    ) -> Result<Self, TrainError> {
+        let job = &assignment.job;
+        if let Some(path) = &assignment.resume {
+            let snapshot = Snapshot::read(path, job, sets, model.layout().len())?;
+            return Ok(Self {
+                position: Some(snapshot.position),
+                state: snapshot.state,
+                planes: Some(snapshot.planes),
+                best: snapshot.best,
+                history: snapshot.history,
+                pretrained: snapshot.pretrained,
+            });
+        }
+        let Some(path) = &job.model.weights else {
+            return Ok(Self {
+                state: model.initial_state(job.train.seed),
+                ..Self::default()
+            });
+        };
+        let known = assignment.pretrained.as_deref();
+        let weights = pretrained::read(path, model, job.train.seed, known)?;
+        Ok(Self {
+            state: weights.state,
+            pretrained: Some(weights.sha256),
+            ..Self::default()
+        })
+    }
+}

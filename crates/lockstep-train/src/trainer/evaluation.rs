@@ -1,0 +1,191 @@
+//! Measuring after every epoch, and the best weights so far.
+
+use super::steps::StepLoop;
+use crate::assess::{Assessor, names_of_outputs};
+use crate::evaluate::Evaluator;
+use crate::event::Metrics;
+use crate::sets::{Sets, all_indices};
+use crate::snapshot::Best;
+use crate::{Prediction, TrainError};
+use lockstep_data::Dataset;
+use lockstep_job::{Job, Measure};
+
+/// Measures the weights, and keeps the best.
+pub(super) struct Evaluation<'a> {
+    sets: &'a Sets,
+    /// What the best epoch is chosen by.
+    measure: Measure,
+    test_indices: Vec<u32>,
+    evaluator: Evaluator,
+    /// The best weights so far; none without validation data.
+    pub(super) best: Option<Best>,
+    /// The present weights on the test set.
+    test: Option<Metrics>,
+    /// What the kept weights say of every test sample, once they were measured.
+    predictions: Vec<Prediction>,
+}
+
+/// What an epoch's weights are worth.
+pub(super) struct Measured {
+    pub(super) val: Option<Metrics>,
+    pub(super) test: Option<Metrics>,
+    /// Whether they are the best so far; always without validation data.
+    pub(super) best: bool,
+}
+
+/// The weights that are kept.
+pub(super) struct Kept {
+    /// On the test set.
+    pub(super) metrics: Option<Metrics>,
+    /// The epoch that they are of.
+    pub(super) epoch: u32,
+}
+
+impl<'a> Evaluation<'a> {
+    /// Measures `rows` rows at a time.
+    pub(super) fn new(job: &Job, sets: &'a Sets, rows: usize, best: Option<Best>) -> Self {
+        Self {
+            sets,
+            measure: job.checkpoint.best,
+            test_indices: sets.test.as_ref().map(all_indices).unwrap_or_default(),
+            evaluator: Evaluator::new(sets.train.sample_len(), rows),
+            best,
+            test: None,
+            predictions: Vec::new(),
+        }
+    }
+
+    /// Measures the weights after an epoch, and keeps them if they are the best. All ranks come here
+    /// together.
+    pub(super) fn epoch(
+        &mut self,
+        steps: &mut StepLoop<'_>,
+        epoch: u32,
+        is_last: bool,
+    ) -> Result<Measured, TrainError> {
+        let val = self.validate(steps)?;
+        self.test = self.measure_test(steps, None, val.is_none() && is_last)?;
+        let best = match val {
+            None => true,
+            Some(val) => self.keep_if_best(&steps.replica.state, epoch, val),
+        };
+        Ok(Measured {
+            val,
+            test: self.test,
+            best,
+        })
+    }
+
+    /// Measures the weights that are kept. All ranks come here together.
+    pub(super) fn of_kept(&mut self, steps: &mut StepLoop<'_>) -> Result<Kept, TrainError> {
+        let best = self.best.take();
+        let (metrics, epoch) = match &best {
+            Some(best) => {
+                let metrics = self.measure_test(steps, Some(&best.state), true)?;
+                (metrics, best.epoch)
+            }
+            None if self.test.is_none() => {
+                let metrics = self.measure_test(steps, None, true)?;
+                (metrics, steps.position.epochs)
+            }
+            None => (self.test, steps.position.epochs),
+        };
+        self.best = best;
+        Ok(Kept { metrics, epoch })
+    }
+
+    /// The weights that are kept.
+    pub(super) fn kept_state<'s>(&'s self, steps: &'s StepLoop<'_>) -> &'s [f32] {
+        match &self.best {
+            Some(best) => &best.state,
+            None => &steps.replica.state,
+        }
+    }
+
+    /// What the kept weights are worth on the test set, once [`Evaluation::of_kept`] has measured them.
+    /// `outputs` are the model's.
+    pub(super) fn assess(
+        &self,
+        metrics: Option<Metrics>,
+        outputs: usize,
+    ) -> Option<lockstep_measure::Evaluation> {
+        let (set, metrics) = (self.sets.test.as_ref()?, metrics?);
+        let classes = names_of_outputs(self.sets.train.class_names(), outputs);
+        let mut assessor = Assessor::new(set, &classes);
+        for (row, &prediction) in self.predictions.iter().enumerate() {
+            assessor.add(row, prediction);
+        }
+        let mut evaluation = assessor.finish();
+        evaluation.summary.loss = Some(metrics.loss);
+        Some(evaluation)
+    }
+
+    fn validate(&mut self, steps: &mut StepLoop<'_>) -> Result<Option<Metrics>, TrainError> {
+        let sets = self.sets;
+        if sets.val_indices.is_empty() {
+            return Ok(None);
+        }
+        let samples = (sets.val_set(), &sets.val_indices[..]);
+        measure(&mut self.evaluator, sets, steps, None, samples, None).map(Some)
+    }
+
+    /// The metrics on the test set of the given weights, or of the present ones. Of the ones that are
+    /// `kept`, what they say of every sample is kept too.
+    fn measure_test(
+        &mut self,
+        steps: &mut StepLoop<'_>,
+        state: Option<&[f32]>,
+        kept: bool,
+    ) -> Result<Option<Metrics>, TrainError> {
+        let sets = self.sets;
+        let Some(set) = &sets.test else {
+            return Ok(None);
+        };
+        let samples = (set, &self.test_indices[..]);
+        let predictions = kept.then_some(&mut self.predictions);
+        let evaluator = &mut self.evaluator;
+        measure(evaluator, sets, steps, state, samples, predictions).map(Some)
+    }
+
+    /// Of epochs that are equally good the first is kept.
+    fn keep_if_best(&mut self, state: &[f32], epoch: u32, val: Metrics) -> bool {
+        let better = self.best.as_ref().is_none_or(|best| match self.measure {
+            Measure::Loss => val.loss < best.val.loss,
+            Measure::Accuracy => val.accuracy > best.val.accuracy,
+        });
+        if better {
+            let state = state.to_vec();
+            self.best = Some(Best { epoch, val, state });
+        }
+        better
+    }
+}
+
+/// The metrics of the given weights, or of the present ones, on some samples. Metrics that are no numbers
+/// mean that the weights are lost.
+fn measure(
+    evaluator: &mut Evaluator,
+    sets: &Sets,
+    steps: &mut StepLoop<'_>,
+    state: Option<&[f32]>,
+    samples: (&Dataset, &[u32]),
+    predictions: Option<&mut Vec<Prediction>>,
+) -> Result<Metrics, TrainError> {
+    let replica = &mut steps.replica;
+    let metrics = evaluator.run(
+        steps.model,
+        state.unwrap_or(&replica.state),
+        samples,
+        &sets.normaliser,
+        &mut *replica.collective,
+        predictions,
+    )?;
+    match metrics.loss.is_finite() {
+        true => Ok(metrics),
+        false => Err(TrainError::Diverged {
+            loss: metrics.loss,
+            step: steps.position.step,
+            epoch: steps.position.epochs + 1,
+        }),
+    }
+}

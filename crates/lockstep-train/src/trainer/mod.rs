@@ -1,0 +1,234 @@
+//! The loop: batches in, steps, epochs, evaluation, and the weights that are kept.
+//!
+//! Everything that decides the result is the same on every rank: the order of samples, the sums, the
+//! metrics, which epoch is the best. So no rank asks another what to do; a stop and a checkpoint alone
+//! are agreed on, by a vote in the step.
+//!
+//! [`StepLoop`] trains, [`Evaluation`] measures and keeps the best weights, [`Publisher`] writes what the
+//! run leaves behind. [`Trainer`] brings them together, epoch by epoch.
+
+mod beginning;
+mod evaluation;
+mod publish;
+mod steps;
+
+use crate::checkpoint::Vote;
+use crate::control::{Assignment, Finished, FromWorker};
+use crate::event::EpochResult;
+use crate::prepare::working_model;
+use crate::reporter::Reporter;
+use crate::sets::Sets;
+use crate::snapshot::View;
+use crate::{TrainError, weights};
+use beginning::Beginning;
+use evaluation::Evaluation;
+use lockstep_gang::{Collective, Plan};
+use lockstep_job::{Every, Job};
+use lockstep_nn::Model;
+use lockstep_store::CacheDir;
+use publish::Publisher;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+use steps::StepLoop;
+
+/// What a worker has of a job in any generation of its gang: the data and the model.
+pub(crate) struct Opened {
+    sets: Sets,
+    model: Model,
+    evaluation_rows: usize,
+}
+
+impl Opened {
+    /// Opens the data and builds the model.
+    pub(crate) fn open(job: &Job, cache: &CacheDir) -> Result<Self, TrainError> {
+        let sets = Sets::open(job, cache, &mut |_| {})?;
+        let (model, evaluation_rows) = working_model(job, &sets)?;
+        Ok(Self {
+            sets,
+            model,
+            evaluation_rows,
+        })
+    }
+}
+
+/// One rank's training of one job, in one generation of its gang.
+pub(crate) struct Trainer<'a> {
+    rank: usize,
+    epochs: u32,
+    /// Whether the run leaves a checkpoint when it is trained to the end.
+    leaves_checkpoint: bool,
+    steps: StepLoop<'a>,
+    evaluation: Evaluation<'a>,
+    publisher: Publisher<'a>,
+}
+
+impl<'a> Trainer<'a> {
+    /// Joins the gang through `join`, and begins with the state that the assignment names.
+    pub(crate) fn new(
+        assignment: &Assignment,
+        opened: &'a mut Opened,
+        join: impl FnOnce(Plan) -> Result<Box<dyn Collective>, TrainError>,
+    ) -> Result<Self, TrainError> {
+        let job = &assignment.job;
+        let Opened {
+            sets,
+            model,
+            evaluation_rows,
+        } = opened;
+        let beginning = Beginning::read(assignment, sets, model)?;
+        let steps = StepLoop::new(assignment, sets, model, &beginning, join)?;
+        let Beginning {
+            best,
+            history,
+            pretrained,
+            ..
+        } = beginning;
+        Ok(Self {
+            rank: assignment.rank,
+            epochs: job.train.epochs,
+            leaves_checkpoint: job.checkpoint.every != Every::None,
+            evaluation: Evaluation::new(job, sets, *evaluation_rows, best),
+            publisher: Publisher::new(assignment, sets, history, pretrained)?,
+            steps,
+        })
+    }
+
+    /// Optimizer steps that were done.
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps.position.step
+    }
+
+    /// Trains to the end, or until `stop` is set on any rank.
+    pub(crate) fn train(
+        &mut self,
+        stop: &AtomicBool,
+        reporter: &mut Reporter,
+    ) -> Result<Finished, TrainError> {
+        while self.steps.position.epochs < self.epochs {
+            let interrupted = self.epoch(stop, reporter)?;
+            if interrupted && self.steps.position.epochs < self.epochs {
+                return self.interrupted();
+            }
+        }
+        self.finished()
+    }
+
+    /// Trains the rest of one epoch, or a part of it; true when a stop was asked for.
+    fn epoch(&mut self, stop: &AtomicBool, reporter: &mut Reporter) -> Result<bool, TrainError> {
+        let began = Instant::now();
+        let epoch = self.steps.begin_epoch();
+        reporter.resume();
+        let mut vote = Vote::GoOn;
+        while !self.steps.is_epoch_complete() {
+            let checkpoints = &mut self.publisher.checkpoints;
+            vote = self.steps.step(stop, checkpoints, reporter)?;
+            if self.steps.is_epoch_complete() {
+                break;
+            }
+            match vote {
+                Vote::GoOn => {}
+                Vote::Checkpoint => self.checkpoint(false)?,
+                Vote::Stop => {
+                    self.steps.pause();
+                    return Ok(true);
+                }
+            }
+        }
+        let samples_per_s = self.steps.pause();
+        self.steps.replica.gather_state()?;
+        let total = self.steps.epoch_sum()?;
+        // Without validation data the last epoch's weights are the ones that are kept.
+        let is_last = epoch == self.epochs;
+        let measured = self.evaluation.epoch(&mut self.steps, epoch, is_last)?;
+        self.steps.end_epoch();
+        if self.rank == 0 {
+            let result = EpochResult {
+                epoch,
+                step: self.steps.position.step,
+                train_loss: total.loss / total.rows as f64,
+                train_accuracy: total.correct as f64 / total.rows as f64,
+                val: measured.val,
+                test: measured.test,
+                seconds: began.elapsed().as_secs_f64(),
+                total_s: self.steps.seconds(),
+                samples_per_s,
+                best: measured.best,
+            };
+            self.publisher.note_epoch(&result);
+            reporter.send(&FromWorker::Epoch(result))?;
+        }
+        // What is due at the end of an epoch has its evaluation in it.
+        if vote == Vote::Checkpoint {
+            self.checkpoint(false)?;
+        }
+        Ok(vote == Vote::Stop)
+    }
+
+    /// Writes the run's state, in the background unless it is the last. All ranks come here together.
+    fn checkpoint(&mut self, last: bool) -> Result<(), TrainError> {
+        self.steps.gather()?;
+        let replica = &self.steps.replica;
+        let view = View {
+            position: &self.steps.position,
+            seconds: self.steps.seconds(),
+            state: &replica.state,
+            planes: replica.planes.each_ref().map(|plane| &plane[..]),
+            best: self.evaluation.best.as_ref(),
+            history: &self.publisher.history,
+        };
+        match last {
+            true => self.publisher.checkpoints.finish(&view)?,
+            false => self.publisher.checkpoints.take(&view),
+        }
+        Ok(())
+    }
+
+    fn finished(&mut self) -> Result<Finished, TrainError> {
+        let kept = self.evaluation.of_kept(&mut self.steps)?;
+        let state = self.evaluation.kept_state(&self.steps);
+        let sha256 = weights::sha256(self.steps.model.layout(), state);
+        self.publisher.weights(self.steps.model, state, &sha256)?;
+        let classes = self.steps.model.classes();
+        let evaluation = (self.evaluation).assess(kept.metrics, classes);
+        if let Some(evaluation) = &evaluation {
+            self.publisher.evaluation(evaluation)?;
+        }
+        if self.leaves_checkpoint {
+            self.checkpoint(true)?;
+        }
+        // Nobody says that it is finished before the weights are there.
+        self.steps.replica.collective.barrier()?;
+        Ok(Finished {
+            evaluation: evaluation.map(|evaluation| evaluation.summary),
+            metrics: kept.metrics,
+            best_epoch: Some(kept.epoch),
+            ..self.report(false, sha256)
+        })
+    }
+
+    fn interrupted(&mut self) -> Result<Finished, TrainError> {
+        self.checkpoint(true)?;
+        let state = &self.steps.replica.state;
+        let sha256 = weights::sha256(self.steps.model.layout(), state);
+        self.publisher.remove_evaluation();
+        self.publisher.weights(self.steps.model, state, &sha256)?;
+        self.steps.replica.collective.barrier()?;
+        // The weights are of the middle of an epoch: no metrics are of them, and no epoch is theirs.
+        Ok(self.report(true, sha256))
+    }
+
+    /// How training ended, without what the kept weights are worth.
+    fn report(&self, interrupted: bool, weights_sha256: String) -> Finished {
+        Finished {
+            interrupted,
+            epochs: self.steps.position.epochs,
+            evaluation: None,
+            metrics: None,
+            best_epoch: None,
+            weights_sha256,
+            step_s: self.steps.clock.stepping.as_secs_f64(),
+            train_s: self.steps.seconds(),
+            samples: self.steps.clock.samples,
+        }
+    }
+}

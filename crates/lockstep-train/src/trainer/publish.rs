@@ -1,0 +1,99 @@
+//! What a run leaves behind: weights, evaluation, checkpoints. Rank 0 writes them; the other ranks'
+//! publishers write nothing.
+
+use crate::TrainError;
+use crate::assess::{remove_evaluation, title, write_evaluation};
+use crate::checkpoint::Checkpointer;
+use crate::control::Assignment;
+use crate::event::EpochResult;
+use crate::resume_fingerprint::ResumeFingerprint;
+use crate::sets::Sets;
+use crate::snapshot::Subject;
+use crate::weights::write_model;
+use lockstep_job::Job;
+use lockstep_measure::Evaluation;
+use lockstep_nn::Model;
+use lockstep_store::RunDir;
+use serde_json::json;
+
+/// Writes a run's results.
+pub(super) struct Publisher<'a> {
+    job: Job,
+    sets: &'a Sets,
+    run: RunDir,
+    /// Whether this rank writes.
+    writes: bool,
+    /// What each epoch came to, a JSON object a line; rank 0's alone.
+    pub(super) history: String,
+    pub(super) checkpoints: Checkpointer,
+}
+
+impl<'a> Publisher<'a> {
+    /// `history` is what the epochs before came to, `pretrained` the hash of the weights that the run began
+    /// with.
+    pub(super) fn new(
+        assignment: &Assignment,
+        sets: &'a Sets,
+        history: String,
+        pretrained: Option<String>,
+    ) -> Result<Self, TrainError> {
+        let job = assignment.job.clone();
+        let run = RunDir::open(&assignment.run_dir)?;
+        let writes = assignment.rank == 0;
+        let checkpoints = match writes {
+            true => {
+                let subject = Subject {
+                    input_shape: sets.train.shape(),
+                    classes: sets.train.classes(),
+                    fingerprint: ResumeFingerprint::new(&job, sets, json!(pretrained)),
+                };
+                Checkpointer::writer(&run, &job.checkpoint, subject)?
+            }
+            false => Checkpointer::follower(),
+        };
+        Ok(Self {
+            job,
+            sets,
+            run,
+            writes,
+            history,
+            checkpoints,
+        })
+    }
+
+    /// Takes what an epoch came to into the history that checkpoints carry.
+    pub(super) fn note_epoch(&mut self, result: &EpochResult) {
+        self.history += &serde_json::to_string(result).expect("a result is plain data");
+        self.history.push('\n');
+    }
+
+    /// Writes the weights and what one must know to use them.
+    pub(super) fn weights(
+        &self,
+        model: &Model,
+        state: &[f32],
+        sha256: &str,
+    ) -> Result<(), TrainError> {
+        match self.writes {
+            true => write_model(&self.run, &self.job, self.sets, model, state, sha256),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes what the weights are worth on the test set.
+    pub(super) fn evaluation(&self, evaluation: &Evaluation) -> Result<(), TrainError> {
+        match &self.sets.test {
+            Some(set) if self.writes => {
+                write_evaluation(&self.run.path, evaluation, &title(&self.run.name, set))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes the evaluation of weights that are about to be replaced.
+    pub(super) fn remove_evaluation(&self) {
+        if self.writes {
+            remove_evaluation(&self.run);
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Steps, one after the other: each lane's gradient, its exchange, and the vote on what comes next.
+
+use super::beginning::Beginning;
+use crate::batches::Batches;
+use crate::checkpoint::{Checkpointer, StepEnd, Vote};
+use crate::control::{Assignment, FromWorker};
+use crate::lanes::LaneProgram;
+use crate::prepare::{exchange_plan, full_batch, steps_per_epoch};
+use crate::replica::{GangReplica, StepPlan};
+use crate::reporter::Reporter;
+use crate::sets::Sets;
+use crate::snapshot::Position;
+use crate::{TrainError, numerics, spec};
+use lockstep_gang::{Collective, Plan};
+use lockstep_nn::{LossSum, Model, Optimizer, Schedule, Step};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Trains step by step.
+pub(super) struct StepLoop<'a> {
+    rank: usize,
+    seed: u64,
+    epochs: u32,
+    sets: &'a Sets,
+    pub(super) model: &'a mut Model,
+    optimizer: Optimizer,
+    schedule: Schedule,
+    steps_per_epoch: u64,
+    pub(super) replica: GangReplica,
+    batches: Batches,
+    /// For full batches, and for the last one of an epoch.
+    programs: [LaneProgram; 2],
+    pub(super) position: Position,
+    /// The step that the generation before was lost in.
+    catch_up: u64,
+    /// Steps after which the run stops by itself.
+    max_steps: Option<u64>,
+    pub(super) clock: Clock,
+}
+
+/// How long things took.
+#[derive(Default)]
+pub(super) struct Clock {
+    /// When the first step of this process began.
+    began: Option<Instant>,
+    /// When the steps of the epoch in progress began, and the samples that were trained on before.
+    epoch: Option<(Instant, u64)>,
+    /// Time spent in steps alone.
+    pub(super) stepping: Duration,
+    pub(super) samples: u64,
+}
+
+impl<'a> StepLoop<'a> {
+    /// Joins the gang through `join`, and begins with `beginning`.
+    pub(super) fn new(
+        assignment: &Assignment,
+        sets: &'a Sets,
+        model: &'a mut Model,
+        beginning: &Beginning,
+        join: impl FnOnce(Plan) -> Result<Box<dyn Collective>, TrainError>,
+    ) -> Result<Self, TrainError> {
+        let job = &assignment.job;
+        let (plan, factored) = exchange_plan(job, sets, model)?;
+        let whole = !plan.producing().is_empty();
+        let full = full_batch(job, sets);
+        let last = match sets.train_indices.len() % full {
+            0 => full,
+            rest => rest,
+        };
+        let programs = [full, last].map(|batch| LaneProgram::new(&plan, assignment.rank, batch));
+        let optimizer = spec::optimizer(job);
+        let steps_per_epoch = steps_per_epoch(job, sets);
+        let position = beginning.position.clone().unwrap_or_else(|| Position {
+            lane_sums: vec![LossSum::default(); plan.lanes()],
+            ..Position::default()
+        });
+        let mut collective = join(plan)?;
+        numerics::agree(&mut *collective)?;
+        let mut replica = GangReplica::new(
+            collective,
+            model.layout(),
+            (&beginning.state[..]).into(),
+            &optimizer,
+            job.train.clip_norm,
+            &factored,
+            programs[0].aside.max(programs[1].aside),
+        );
+        if let Some(planes) = &beginning.planes {
+            replica.planes = planes.each_ref().map(|plane| (&plane[..]).into());
+        }
+        replica.enter_homes()?;
+        Ok(Self {
+            rank: assignment.rank,
+            seed: job.train.seed,
+            epochs: job.train.epochs,
+            schedule: spec::schedule(job, steps_per_epoch),
+            batches: Batches::new(sets, job.train.seed, job.train.batch, whole),
+            clock: Clock::default(),
+            max_steps: assignment.max_steps,
+            catch_up: assignment.catch_up.max(position.step),
+            steps_per_epoch,
+            optimizer,
+            programs,
+            position,
+            replica,
+            model,
+            sets,
+        })
+    }
+
+    /// Begins the rest of the epoch in progress and says which it is, counted from 1.
+    pub(super) fn begin_epoch(&mut self) -> u32 {
+        self.clock.epoch = Some((Instant::now(), self.clock.samples));
+        let epoch = self.position.epochs + 1;
+        self.batches.begin(epoch);
+        let step = self.position.step_in_epoch;
+        let program = &self.programs[usize::from(step + 1 == self.steps_per_epoch)];
+        self.batches.prepare(self.sets, program, step);
+        epoch
+    }
+
+    /// Whether all steps of the epoch are done.
+    pub(super) fn is_epoch_complete(&self) -> bool {
+        self.position.step_in_epoch == self.steps_per_epoch
+    }
+
+    /// Stops the clock of steps, and returns the samples a second since [`StepLoop::begin_epoch`].
+    pub(super) fn pause(&mut self) -> f64 {
+        let Some((began, before)) = self.clock.epoch.take() else {
+            return 0.0;
+        };
+        let stepping = began.elapsed();
+        self.clock.stepping += stepping;
+        (self.clock.samples - before) as f64 / stepping.as_secs_f64()
+    }
+
+    /// Counts the epoch as done.
+    pub(super) fn end_epoch(&mut self) {
+        self.position.epochs += 1;
+        self.position.step_in_epoch = 0;
+        self.position.lane_sums.fill(LossSum::default());
+    }
+
+    /// One optimizer step, and what the ranks want next.
+    pub(super) fn step(
+        &mut self,
+        stop: &AtomicBool,
+        checkpoints: &mut Checkpointer,
+        reporter: &mut Reporter,
+    ) -> Result<Vote, TrainError> {
+        let first = self.clock.began.is_none();
+        self.clock.began.get_or_insert_with(Instant::now);
+        let in_epoch = self.position.step_in_epoch;
+        let is_last = in_epoch + 1 == self.steps_per_epoch;
+        let number = self.position.step;
+        let epoch = self.position.epochs + 1;
+        let program = &self.programs[usize::from(is_last)];
+        let update = self.optimizer.at(number, self.schedule.rate(number));
+        let plan = StepPlan {
+            program,
+            update,
+            inputs: self.batches.inputs(),
+        };
+        self.replica.begin();
+        self.replica.make_columns(&plan)?;
+        let mut sum = LossSum::default();
+        for (i, work) in program.work.iter().enumerate() {
+            let (batch, samples) = self.batches.lane(i);
+            let step = Step {
+                seed: self.seed,
+                number,
+                samples,
+                batch: program.batch,
+            };
+            let by_columns = self.replica.is_by_columns();
+            if by_columns {
+                let output = self.model.first_output(samples.len());
+                self.replica.take_columns(&plan, work.lane, output)?;
+            }
+            let replica = &mut self.replica.lane(&plan, i);
+            let lane = match by_columns {
+                true => self.model.gradient_after_first(replica, batch, step),
+                false => self.model.gradient(replica, batch, step),
+            };
+            if !lane.loss.is_finite() {
+                return Err(TrainError::Diverged {
+                    loss: lane.loss,
+                    step: number + 1,
+                    epoch,
+                });
+            }
+            self.position.lane_sums[work.lane] += lane;
+            sum += self.position.lane_sums[work.lane];
+        }
+        self.replica.computed(&plan)?;
+        // The next batch is made ready while the peers' parts are on their way.
+        let inputs = match is_last {
+            true => self.batches.inputs(),
+            false => {
+                let program = &self.programs[usize::from(in_epoch + 2 == self.steps_per_epoch)];
+                self.batches.prepare(self.sets, program, in_epoch + 1);
+                self.batches.inputs_before()
+            }
+        };
+        let plan = StepPlan {
+            program,
+            update,
+            inputs,
+        };
+        let end = StepEnd {
+            step: number + 1,
+            epoch: is_last.then_some(epoch),
+            last: is_last && epoch == self.epochs,
+        };
+        let enough = self.max_steps.is_some_and(|most| end.step >= most);
+        let stop = enough || stop.load(Ordering::Relaxed);
+        let vote = checkpoints.vote(stop, end);
+        let vote = Vote::from(self.replica.finish(&plan, vote as u64)?);
+        self.position.step += 1;
+        self.position.step_in_epoch += 1;
+        self.clock.samples += program.batch as u64;
+        if first {
+            reporter.send(&FromWorker::FirstStep { step: number })?;
+        }
+        if self.rank == 0 && number == self.catch_up {
+            reporter.send(&FromWorker::CaughtUp)?;
+        }
+        let place = (epoch, in_epoch + 1, self.steps_per_epoch);
+        reporter.step(place, &sum, program.batch)?;
+        if let Some(words) = checkpoints.news() {
+            reporter.send(&FromWorker::Warning { words })?;
+        }
+        Ok(vote)
+    }
+
+    /// Brings all of the run's state to every rank. All ranks come here together.
+    pub(super) fn gather(&mut self) -> Result<(), TrainError> {
+        self.share_lane_sums()?;
+        self.replica.gather_state()?;
+        self.replica.gather_planes()
+    }
+
+    /// Seconds since the first step of the run, those before an interruption included.
+    pub(super) fn seconds(&self) -> f64 {
+        let began = self.clock.began;
+        let now = began.map_or(0.0, |began| began.elapsed().as_secs_f64());
+        self.position.seconds_before + now
+    }
+
+    /// The sum over all lanes of the epoch so far, in the order of the lanes, the same on every rank.
+    pub(super) fn epoch_sum(&mut self) -> Result<LossSum, TrainError> {
+        self.share_lane_sums()?;
+        let mut total = LossSum::default();
+        for &sum in &self.position.lane_sums {
+            total += sum;
+        }
+        Ok(total)
+    }
+
+    /// Brings every lane's sum to every rank.
+    fn share_lane_sums(&mut self) -> Result<(), TrainError> {
+        let collective = &mut *self.replica.collective;
+        let (lanes, workers) = (collective.plan().lanes(), collective.plan().workers());
+        let sums = self.position.lane_sums.iter();
+        let mine: Vec<f64> = sums
+            .flat_map(|sum| [sum.loss, sum.correct as f64, sum.rows as f64])
+            .collect();
+        let mut all = vec![0.0; mine.len() * workers];
+        collective.all_gather(&mine, &mut all)?;
+        for rank in 0..workers {
+            for lane in collective.plan().lanes_of(rank) {
+                let at = 3 * (rank * lanes + lane);
+                self.position.lane_sums[lane] = LossSum {
+                    loss: all[at],
+                    correct: all[at + 1] as u64,
+                    rows: all[at + 2] as u64,
+                };
+            }
+        }
+        Ok(())
+    }
+}
