@@ -29,6 +29,10 @@ pub enum TrainError {
         source: NnError,
     },
 
+    /// What the coordinator says to do makes no sense here.
+    #[error("cannot read what this worker is to do: {0}")]
+    Assignment(serde_json::Error),
+
     /// The gang fell apart.
     #[error(transparent)]
     Gang(#[from] GangError),

@@ -5,9 +5,9 @@
 //! and added in the order of the set. How many rows of a block are computed at a time is a matter of
 //! memory alone: within a block rows are added one by one.
 
-use crate::event::Metrics;
 use crate::{Prediction, TrainError};
 use lockstep_data::{Dataset, Normaliser};
+use lockstep_events::Metrics;
 use lockstep_gang::Collective;
 use lockstep_nn::{Buffer, LossSum, Model, Softmax};
 
@@ -88,10 +88,7 @@ impl Evaluator {
         if let Some(predictions) = predictions {
             gather(said, indices.len(), collective, predictions)?;
         }
-        Ok(Metrics {
-            loss: total.loss / total.rows as f64,
-            accuracy: total.correct as f64 / total.rows as f64,
-        })
+        Ok(mean(&total))
     }
 
     /// The sum over at most [`BLOCK`] samples, added one by one. Calls `each` for every sample with its
@@ -121,6 +118,16 @@ impl Evaluator {
         }
         sum
     }
+}
+
+/// What a classifier is measured by; what training minimises comes first.
+pub const METRICS: [&str; 2] = ["loss", "accuracy"];
+
+/// What a classifier comes to on average over the samples of a sum.
+pub(crate) fn mean(sum: &LossSum) -> Metrics {
+    let rows = sum.rows as f64;
+    let values = [sum.loss / rows, sum.correct as f64 / rows];
+    METRICS.into_iter().zip(values).collect()
 }
 
 /// Numbers that a block comes to.
@@ -226,10 +233,10 @@ mod tests {
             (metrics, predictions)
         };
         let whole = metrics(BLOCK);
-        assert!(whole.0.loss.is_finite() && whole.0.loss > 0.0);
+        assert!(whole.0.get("loss").is_some_and(|loss| loss.is_finite() && loss > 0.0));
         let right = indices.iter().zip(&whole.1);
         let right = right.filter(|(row, said)| set.labels()[**row as usize] == said.class);
-        assert_eq!(right.count() as f64 / 300.0, whole.0.accuracy);
+        assert_eq!(Some(right.count() as f64 / 300.0), whole.0.get("accuracy"));
         assert_eq!(whole.1.len(), 300);
         for rows in [1, 7, 100] {
             assert_eq!(metrics(rows), whole, "{rows} rows at a time");

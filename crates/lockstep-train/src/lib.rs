@@ -7,11 +7,9 @@
 mod assess;
 mod batches;
 mod checkpoint;
-pub mod control;
 mod desk;
 mod error;
 mod evaluate;
-pub mod event;
 mod factors;
 mod fork;
 mod lanes;
@@ -35,6 +33,7 @@ pub mod worker;
 
 pub use assess::{Assessor, MISTAKES, class_name, title, write_evaluation};
 pub use error::TrainError;
+pub use evaluate::METRICS;
 pub use fork::export_weights;
 pub use prediction::Prediction;
 pub use prepare::{
@@ -42,3 +41,4 @@ pub use prepare::{
 };
 pub use sets::open_test;
 pub use trained::{BLOCK_ROWS, Block, Trained};
+pub use worker::LearnerPart;

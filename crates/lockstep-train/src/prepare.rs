@@ -2,8 +2,6 @@
 //! model laid out, the exchange planned.
 
 use crate::TrainError;
-#[cfg(doc)]
-use crate::control::Assignment;
 use crate::evaluate::rows_at_once;
 use crate::factors::{with_factors, worth_factoring};
 use crate::lanes::LaneProgram;
@@ -150,7 +148,7 @@ fn gradient_vectors(job: &Job, sets: &Sets, plan: &Plan) -> usize {
 /// How a run begins that does not go on from a state.
 #[derive(Debug, Clone, Default)]
 pub struct Start {
-    /// SHA-256 of the file of weights to begin with, for [`Assignment::pretrained`].
+    /// SHA-256 of the file of weights to begin with, for [`LearnerPart::pretrained`](crate::LearnerPart::pretrained).
     pub pretrained: Option<String>,
     /// What a person may not expect, each a sentence.
     pub notes: Vec<String>,

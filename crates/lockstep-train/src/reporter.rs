@@ -1,8 +1,9 @@
 //! What a worker tells the coordinator while it trains.
 
 use crate::TrainError;
-use crate::control::FromWorker;
-use crate::event::Progress;
+use lockstep_events::Metrics;
+use lockstep_events::control::FromWorker;
+use lockstep_events::event::Progress;
 use lockstep_gang::{GangError, LinkWriter};
 use lockstep_nn::LossSum;
 use std::sync::{Arc, Mutex};
@@ -77,7 +78,7 @@ impl Reporter {
             epoch,
             step,
             steps,
-            loss: sum.loss / sum.rows.max(1) as f64,
+            metrics: Metrics::from([("loss", sum.loss / sum.rows.max(1) as f64)]),
             samples_per_s: samples / elapsed.as_secs_f64().max(1e-9),
             rank: self.rank,
         }))

@@ -6,15 +6,16 @@
 //! its header.
 
 use crate::TrainError;
-use crate::event::Metrics;
 use crate::resume_fingerprint::ResumeFingerprint;
 use crate::sets::Sets;
 use crate::spec;
+use lockstep_events::Metrics;
 use lockstep_job::Job;
 use lockstep_nn::LossSum;
 use lockstep_store::checkpoint::{Checkpoint, Damaged};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The part with parameters and running statistics.
@@ -117,8 +118,27 @@ struct Header {
 #[derive(Debug, Serialize, Deserialize)]
 struct BestHeader {
     epoch: u32,
-    loss_bits: u64,
-    accuracy_bits: u64,
+    /// What it was chosen by: each name with [`BITS`] behind it.
+    #[serde(flatten)]
+    val: BTreeMap<String, u64>,
+}
+
+/// What the names of floats that travel as bits end with.
+const BITS: &str = "_bits";
+
+impl BestHeader {
+    fn new(epoch: u32, val: &Metrics) -> Self {
+        let bits = |(name, value): (&str, f64)| (format!("{name}{BITS}"), value.to_bits());
+        let val = val.iter().map(bits).collect();
+        Self { epoch, val }
+    }
+
+    fn metrics(&self) -> Metrics {
+        let named = self.val.iter();
+        named
+            .filter_map(|(name, bits)| Some((name.strip_suffix(BITS)?, f64::from_bits(*bits))))
+            .collect()
+    }
 }
 
 impl Draft {
@@ -130,7 +150,7 @@ impl Draft {
         for (from, to) in view.planes.iter().zip(&mut self.planes) {
             copy(from, to);
         }
-        let best = view.best.map(|best| (best.epoch, best.val));
+        let best = view.best.map(|best| (best.epoch, best.val.clone()));
         if let Some(kept) = view.best
             && best != self.best
         {
@@ -163,11 +183,7 @@ impl Draft {
             lane_loss_bits: lane_sums.iter().map(|sum| sum.loss.to_bits()).collect(),
             lane_correct: lane_sums.iter().map(|sum| sum.correct).collect(),
             lane_rows: lane_sums.iter().map(|sum| sum.rows).collect(),
-            best: self.best.map(|(epoch, val)| BestHeader {
-                epoch,
-                loss_bits: val.loss.to_bits(),
-                accuracy_bits: val.accuracy.to_bits(),
-            }),
+            best: (self.best.as_ref()).map(|(epoch, val)| BestHeader::new(*epoch, val)),
             subject: subject.clone(),
         };
         serde_json::to_value(header).expect("a header is plain data")
@@ -243,10 +259,7 @@ impl Snapshot {
             None => None,
             Some(best) => Some(Best {
                 epoch: best.epoch,
-                val: Metrics {
-                    loss: f64::from_bits(best.loss_bits),
-                    accuracy: f64::from_bits(best.accuracy_bits),
-                },
+                val: best.metrics(),
                 state: stored.vector(BEST, len)?,
             }),
         };

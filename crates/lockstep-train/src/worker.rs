@@ -4,16 +4,18 @@
 //! waits to be told to begin again. One that fails for a reason of its own says so and ends.
 
 use crate::TrainError;
-use crate::control::{Assignment, Finished, FromWorker, ToWorker, Transport};
 use crate::desk::Desk;
 use crate::reporter::Reporter;
 use crate::trainer::{Opened, Trainer};
+use lockstep_events::control::{Assignment, Finished, FromWorker, ToWorker, Transport};
 use lockstep_gang::{
     Collective, Deadline, Link, LinkReader, Plan, Secret, Segment, ShmCollective, Solo,
     TcpCollective,
 };
 use lockstep_nn::threads::set_threads;
+use lockstep_job::Job;
 use lockstep_store::CacheDir;
+use serde::{Deserialize, Serialize};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -21,6 +23,22 @@ use std::time::Duration;
 
 /// How often the listening thread looks whether it is still wanted.
 const LISTEN: Duration = Duration::from_secs(1);
+
+/// What the trainer of networks is told in [`Assignment::learner`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LearnerPart {
+    /// The effective job, paths already resolved.
+    pub job: Job,
+    /// SHA-256 of the file of weights to begin with, as it was when the job was checked.
+    pub pretrained: Option<String>,
+}
+
+impl LearnerPart {
+    /// Reads the learner's part of an assignment.
+    fn of(assignment: &Assignment) -> Result<Self, TrainError> {
+        serde_json::from_value(assignment.learner.clone()).map_err(TrainError::Assignment)
+    }
+}
 
 /// Trains as the coordinator says over `link`, until it closes it. `listener` and `secret` are for
 /// peers over TCP.
@@ -76,28 +94,29 @@ fn generation(
     secret: &Secret,
     listener: Option<&TcpListener>,
 ) -> Result<Finished, (TrainError, u64)> {
+    let part = LearnerPart::of(assignment).map_err(|error| (error, 0))?;
     let opened = match opened {
         Some(opened) => opened,
-        none => none.insert(open(assignment).map_err(|error| (error, 0))?),
+        none => none.insert(open(&part.job).map_err(|error| (error, 0))?),
     };
     let join = |plan: Plan| {
         let joined = join(assignment, plan, secret, listener)?;
         desk.register(assignment.generation, joined.abort_handle());
         Ok(joined)
     };
-    let mut trainer = Trainer::new(assignment, opened, join).map_err(|error| (error, 0))?;
+    let mut trainer = Trainer::new(assignment, &part, opened, join).map_err(|error| (error, 0))?;
     trainer
         .train(&desk.stop, reporter)
         .map_err(|error| (error, trainer.steps()))
 }
 
 /// What outlives a generation.
-fn open(assignment: &Assignment) -> Result<Opened, TrainError> {
-    set_threads(assignment.job.train.threads).map_err(|error| TrainError::Misfit {
+fn open(job: &Job) -> Result<Opened, TrainError> {
+    set_threads(job.train.threads).map_err(|error| TrainError::Misfit {
         key: "train.threads",
         reason: error.to_string(),
     })?;
-    Opened::open(&assignment.job, &CacheDir::locate()?)
+    Opened::open(job, &CacheDir::locate()?)
 }
 
 /// Enters the exchange that the assignment names.
@@ -107,7 +126,7 @@ fn join(
     secret: &Secret,
     listener: Option<&TcpListener>,
 ) -> Result<Box<dyn Collective>, TrainError> {
-    let deadline = Deadline(Duration::from_secs_f64(assignment.job.gang.deadline_s));
+    let deadline = Deadline(Duration::from_secs_f64(assignment.deadline_s));
     let (rank, generation) = (assignment.rank, assignment.generation);
     Ok(match (&assignment.transport, listener) {
         (Transport::Solo, _) => Box::new(Solo::new(plan)?),

@@ -7,7 +7,7 @@ use lockstep_engine::StopFlag;
 use lockstep_engine::local::{RunRequest, run};
 use lockstep_job::Job;
 use lockstep_store::CacheDir;
-use lockstep_train::event::{Event, LogLine, Status};
+use lockstep_events::event::{Event, LogLine, Status};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;

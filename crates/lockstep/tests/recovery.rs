@@ -7,7 +7,7 @@ use lockstep_engine::StopFlag;
 use lockstep_engine::local::{RunRequest, run};
 use lockstep_job::Job;
 use lockstep_store::CacheDir;
-use lockstep_train::event::Event;
+use lockstep_events::event::Event;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeMap;

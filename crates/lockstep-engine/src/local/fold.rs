@@ -5,7 +5,7 @@
 //! whatever the timing: nothing is swallowed that was not identical and from another worker, and each
 //! worker's lines keep their order.
 
-use lockstep_train::event::LogLine;
+use lockstep_events::event::LogLine;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 

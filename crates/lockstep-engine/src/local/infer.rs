@@ -10,7 +10,7 @@ use lockstep_data::Dataset;
 use lockstep_job::Job;
 use lockstep_nn::threads::set_threads;
 use lockstep_store::{CacheDir, RunDir};
-use lockstep_train::event::Event;
+use lockstep_events::event::Event;
 use lockstep_train::{BLOCK_ROWS, Block, Prediction, Trained, open_test};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -4,17 +4,18 @@ use super::crew::Crew;
 use super::notice::Notice;
 use crate::EngineError;
 use crate::invitation::Invitation;
+use lockstep_events::control::{Assignment, Transport};
 use lockstep_gang::{Plan, Secret, Segment, ShmCollective, ShmControl};
 use lockstep_job::Job;
 use lockstep_store::CacheDir;
-use lockstep_train::control::{Assignment, Transport};
+use lockstep_train::LearnerPart;
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::SyncSender;
 
-/// What carries the exchange, in the words of [`Started`](lockstep_train::event::Started).
+/// What carries the exchange, in the words of [`Started`](lockstep_events::event::Started).
 pub(super) fn kind_of_transport(job: &Job) -> &'static str {
     match job.gang.transport {
         _ if job.train.workers == 1 => "solo",
@@ -143,8 +144,15 @@ impl<'a> Muster<'a> {
         };
         let mut job = self.job.clone();
         job.train.workers = workers;
+        let deadline_s = job.gang.deadline_s;
+        let part = LearnerPart {
+            job,
+            pretrained: self.pretrained.clone(),
+        };
+        let learner = serde_json::to_value(part).expect("a job is plain data");
         let assignment = |(rank, &seat): (usize, &usize)| Assignment {
-            job: job.clone(),
+            learner: learner.clone(),
+            deadline_s,
             run_dir: self.run_dir.to_owned(),
             rank,
             workers,
@@ -157,7 +165,6 @@ impl<'a> Muster<'a> {
                 },
             },
             resume: begin.resume.clone(),
-            pretrained: self.pretrained.clone(),
             max_steps: self.max_steps,
             catch_up: begin.catch_up,
         };

@@ -2,7 +2,7 @@
 
 use crate::EngineError;
 use lockstep_store::{RunDir, write_atomic};
-use lockstep_train::event::{EpochResult, RunResult};
+use lockstep_events::event::{EpochResult, RunResult};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -80,13 +80,13 @@ fn as_json(value: &impl serde::Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lockstep_events::Metrics;
 
     fn epoch(epoch: u32, train_loss: f64) -> EpochResult {
         EpochResult {
             epoch,
             step: 10,
-            train_loss,
-            train_accuracy: 0.5,
+            train: Metrics::from([("loss", train_loss)]),
             val: None,
             test: None,
             seconds: 1.0,
@@ -100,7 +100,7 @@ mod tests {
         let text = fs::read_to_string(run.metrics()).unwrap();
         text.lines()
             .map(|line| serde_json::from_str::<EpochResult>(line).unwrap())
-            .map(|line| (line.epoch, line.train_loss))
+            .map(|line| (line.epoch, line.train.get("loss").unwrap()))
             .collect()
     }
 

@@ -3,7 +3,7 @@
 use crate::EngineError;
 use lockstep_job::Job;
 use lockstep_store::{CacheDir, RunDir, RunLock};
-use lockstep_train::event::{RunResult, Status};
+use lockstep_events::event::{RunResult, Status};
 use lockstep_train::{ResumePoint, TrainError};
 use std::fs;
 use std::path::{Path, PathBuf};

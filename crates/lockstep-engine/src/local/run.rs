@@ -15,9 +15,9 @@ use crate::{EngineError, Stop, StopFlag, describe};
 use lockstep_gang::{Rendezvous, Secret};
 use lockstep_job::Job;
 use lockstep_store::{CacheDir, RunDir, write_atomic};
-use lockstep_train::control::Finished;
-use lockstep_train::event::{Event, RunResult, Started, Status, Timing};
-use lockstep_train::{Prepared, ResumePoint};
+use lockstep_events::control::Finished;
+use lockstep_events::event::{Event, RunResult, Started, Status, Timing};
+use lockstep_train::{METRICS, Prepared, ResumePoint};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
@@ -278,6 +278,7 @@ fn started(job: &Job, prepared: &Prepared, run: &RunDir) -> Started {
         parameters: prepared.parameters,
         steps_per_epoch: prepared.steps_per_epoch,
         epochs: job.train.epochs,
+        metrics: METRICS.map(str::to_owned).to_vec(),
         config: job.rows(),
     }
 }

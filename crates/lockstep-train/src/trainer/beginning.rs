@@ -1,9 +1,9 @@
 //! What training begins with: a snapshot, the weights of a file, or weights drawn from the seed.
 
-use crate::control::Assignment;
 use crate::sets::Sets;
 use crate::snapshot::{Best, Position, Snapshot};
-use crate::{TrainError, pretrained};
+use crate::{LearnerPart, TrainError, pretrained};
+use lockstep_events::control::Assignment;
 use lockstep_nn::Model;
 
 /// The state that a generation begins with.
@@ -26,10 +26,11 @@ impl Beginning {
     /// Reads what the assignment names.
     pub(super) fn read(
         assignment: &Assignment,
+        part: &LearnerPart,
         sets: &Sets,
         model: &Model,
     ) -> Result<Self, TrainError> {
-        let job = &assignment.job;
+        let job = &part.job;
         if let Some(path) = &assignment.resume {
             let snapshot = Snapshot::read(path, job, sets, model.layout().len())?;
             return Ok(Self {
@@ -47,7 +48,7 @@ impl Beginning {
                 ..Self::default()
             });
         };
-        let known = assignment.pretrained.as_deref();
+        let known = part.pretrained.as_deref();
         let weights = pretrained::read(path, model, job.train.seed, known)?;
         Ok(Self {
             state: weights.state,

@@ -3,11 +3,11 @@
 use super::steps::StepLoop;
 use crate::assess::{Assessor, names_of_outputs};
 use crate::evaluate::Evaluator;
-use crate::event::Metrics;
 use crate::sets::{Sets, all_indices};
 use crate::snapshot::Best;
 use crate::{Prediction, TrainError};
 use lockstep_data::Dataset;
+use lockstep_events::Metrics;
 use lockstep_job::{Job, Measure};
 
 /// Measures the weights, and keeps the best.
@@ -65,13 +65,13 @@ impl<'a> Evaluation<'a> {
     ) -> Result<Measured, TrainError> {
         let val = self.validate(steps)?;
         self.test = self.measure_test(steps, None, val.is_none() && is_last)?;
-        let best = match val {
+        let best = match &val {
             None => true,
             Some(val) => self.keep_if_best(&steps.replica.state, epoch, val),
         };
         Ok(Measured {
             val,
-            test: self.test,
+            test: self.test.clone(),
             best,
         })
     }
@@ -88,7 +88,7 @@ impl<'a> Evaluation<'a> {
                 let metrics = self.measure_test(steps, None, true)?;
                 (metrics, steps.position.epochs)
             }
-            None => (self.test, steps.position.epochs),
+            None => (self.test.clone(), steps.position.epochs),
         };
         self.best = best;
         Ok(Kept { metrics, epoch })
@@ -106,7 +106,7 @@ impl<'a> Evaluation<'a> {
     /// `outputs` are the model's.
     pub(super) fn assess(
         &self,
-        metrics: Option<Metrics>,
+        metrics: Option<&Metrics>,
         outputs: usize,
     ) -> Option<lockstep_measure::Evaluation> {
         let (set, metrics) = (self.sets.test.as_ref()?, metrics?);
@@ -116,7 +116,7 @@ impl<'a> Evaluation<'a> {
             assessor.add(row, prediction);
         }
         let mut evaluation = assessor.finish();
-        evaluation.summary.loss = Some(metrics.loss);
+        evaluation.summary.loss = metrics.get("loss");
         Some(evaluation)
     }
 
@@ -148,13 +148,13 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Of epochs that are equally good the first is kept.
-    fn keep_if_best(&mut self, state: &[f32], epoch: u32, val: Metrics) -> bool {
+    fn keep_if_best(&mut self, state: &[f32], epoch: u32, val: &Metrics) -> bool {
         let better = self.best.as_ref().is_none_or(|best| match self.measure {
-            Measure::Loss => val.loss < best.val.loss,
-            Measure::Accuracy => val.accuracy > best.val.accuracy,
+            Measure::Loss => val.get("loss") < best.val.get("loss"),
+            Measure::Accuracy => val.get("accuracy") > best.val.get("accuracy"),
         });
         if better {
-            let state = state.to_vec();
+            let (state, val) = (state.to_vec(), val.clone());
             self.best = Some(Best { epoch, val, state });
         }
         better
@@ -180,10 +180,11 @@ fn measure(
         &mut *replica.collective,
         predictions,
     )?;
-    match metrics.loss.is_finite() {
+    let loss = metrics.get("loss").unwrap_or(f64::NAN);
+    match loss.is_finite() {
         true => Ok(metrics),
         false => Err(TrainError::Diverged {
-            loss: metrics.loss,
+            loss,
             step: steps.position.step,
             epoch: steps.position.epochs + 1,
         }),

@@ -13,15 +13,16 @@ mod publish;
 mod steps;
 
 use crate::checkpoint::Vote;
-use crate::control::{Assignment, Finished, FromWorker};
-use crate::event::EpochResult;
+use crate::evaluate::mean;
 use crate::prepare::working_model;
 use crate::reporter::Reporter;
 use crate::sets::Sets;
 use crate::snapshot::View;
-use crate::{TrainError, weights};
+use crate::{LearnerPart, TrainError, weights};
 use beginning::Beginning;
 use evaluation::Evaluation;
+use lockstep_events::control::{Assignment, Finished, FromWorker};
+use lockstep_events::event::EpochResult;
 use lockstep_gang::{Collective, Plan};
 use lockstep_job::{Every, Job};
 use lockstep_nn::Model;
@@ -66,17 +67,18 @@ impl<'a> Trainer<'a> {
     /// Joins the gang through `join`, and begins with the state that the assignment names.
     pub(crate) fn new(
         assignment: &Assignment,
+        part: &LearnerPart,
         opened: &'a mut Opened,
         join: impl FnOnce(Plan) -> Result<Box<dyn Collective>, TrainError>,
     ) -> Result<Self, TrainError> {
-        let job = &assignment.job;
+        let job = &part.job;
         let Opened {
             sets,
             model,
             evaluation_rows,
         } = opened;
-        let beginning = Beginning::read(assignment, sets, model)?;
-        let steps = StepLoop::new(assignment, sets, model, &beginning, join)?;
+        let beginning = Beginning::read(assignment, part, sets, model)?;
+        let steps = StepLoop::new((assignment, job), sets, model, &beginning, join)?;
         let Beginning {
             best,
             history,
@@ -88,7 +90,7 @@ impl<'a> Trainer<'a> {
             epochs: job.train.epochs,
             leaves_checkpoint: job.checkpoint.every != Every::None,
             evaluation: Evaluation::new(job, sets, *evaluation_rows, best),
-            publisher: Publisher::new(assignment, sets, history, pretrained)?,
+            publisher: Publisher::new((assignment, job), sets, history, pretrained)?,
             steps,
         })
     }
@@ -145,8 +147,7 @@ impl<'a> Trainer<'a> {
             let result = EpochResult {
                 epoch,
                 step: self.steps.position.step,
-                train_loss: total.loss / total.rows as f64,
-                train_accuracy: total.correct as f64 / total.rows as f64,
+                train: mean(&total),
                 val: measured.val,
                 test: measured.test,
                 seconds: began.elapsed().as_secs_f64(),
@@ -189,7 +190,7 @@ impl<'a> Trainer<'a> {
         let sha256 = weights::sha256(self.steps.model.layout(), state);
         self.publisher.weights(self.steps.model, state, &sha256)?;
         let classes = self.steps.model.classes();
-        let evaluation = (self.evaluation).assess(kept.metrics, classes);
+        let evaluation = (self.evaluation).assess(kept.metrics.as_ref(), classes);
         if let Some(evaluation) = &evaluation {
             self.publisher.evaluation(evaluation)?;
         }

@@ -4,12 +4,12 @@
 use crate::TrainError;
 use crate::assess::{remove_evaluation, title, write_evaluation};
 use crate::checkpoint::Checkpointer;
-use crate::control::Assignment;
-use crate::event::EpochResult;
 use crate::resume_fingerprint::ResumeFingerprint;
 use crate::sets::Sets;
 use crate::snapshot::Subject;
 use crate::weights::write_model;
+use lockstep_events::control::Assignment;
+use lockstep_events::event::EpochResult;
 use lockstep_job::Job;
 use lockstep_measure::Evaluation;
 use lockstep_nn::Model;
@@ -32,12 +32,12 @@ impl<'a> Publisher<'a> {
     /// `history` is what the epochs before came to, `pretrained` the hash of the weights that the run began
     /// with.
     pub(super) fn new(
-        assignment: &Assignment,
+        (assignment, job): (&Assignment, &Job),
         sets: &'a Sets,
         history: String,
         pretrained: Option<String>,
     ) -> Result<Self, TrainError> {
-        let job = assignment.job.clone();
+        let job = job.clone();
         let run = RunDir::open(&assignment.run_dir)?;
         let writes = assignment.rank == 0;
         let checkpoints = match writes {

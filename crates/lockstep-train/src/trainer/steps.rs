@@ -3,7 +3,6 @@
 use super::beginning::Beginning;
 use crate::batches::Batches;
 use crate::checkpoint::{Checkpointer, StepEnd, Vote};
-use crate::control::{Assignment, FromWorker};
 use crate::lanes::LaneProgram;
 use crate::prepare::{exchange_plan, full_batch, steps_per_epoch};
 use crate::replica::{GangReplica, StepPlan};
@@ -11,7 +10,9 @@ use crate::reporter::Reporter;
 use crate::sets::Sets;
 use crate::snapshot::Position;
 use crate::{TrainError, numerics, spec};
+use lockstep_events::control::{Assignment, FromWorker};
 use lockstep_gang::{Collective, Plan};
+use lockstep_job::Job;
 use lockstep_nn::{LossSum, Model, Optimizer, Schedule, Step};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -53,13 +54,12 @@ pub(super) struct Clock {
 impl<'a> StepLoop<'a> {
     /// Joins the gang through `join`, and begins with `beginning`.
     pub(super) fn new(
-        assignment: &Assignment,
+        (assignment, job): (&Assignment, &Job),
         sets: &'a Sets,
         model: &'a mut Model,
         beginning: &Beginning,
         join: impl FnOnce(Plan) -> Result<Box<dyn Collective>, TrainError>,
     ) -> Result<Self, TrainError> {
-        let job = &assignment.job;
         let (plan, factored) = exchange_plan(job, sets, model)?;
         let whole = !plan.producing().is_empty();
         let full = full_batch(job, sets);

@@ -10,7 +10,7 @@ use lockstep_engine::local::embed::{EmbedRequest, embed};
 use lockstep_engine::local::infer::{InferRequest, infer};
 use lockstep_job::{DataRef, Job, Location, Override};
 use lockstep_store::{CacheDir, RunDir};
-use lockstep_train::event::Event;
+use lockstep_events::event::Event;
 use lockstep_train::{Block, Trained, open_test};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

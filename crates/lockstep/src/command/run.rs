@@ -10,7 +10,7 @@ use lockstep_engine::StopFlag;
 use lockstep_engine::local::{self, RunRequest};
 use lockstep_job::Job;
 use lockstep_store::{CacheDir, RunDir};
-use lockstep_train::event::{Event, RunResult, Status, Timing};
+use lockstep_events::event::{Event, RunResult, Status, Timing};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

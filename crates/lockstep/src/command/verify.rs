@@ -9,7 +9,7 @@ use lockstep_engine::local::{self, RunRequest};
 use lockstep_engine::{Stop, StopFlag};
 use lockstep_job::{Every, Job};
 use lockstep_store::CacheDir;
-use lockstep_train::event::{Event, Status};
+use lockstep_events::event::{Event, Status};
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;

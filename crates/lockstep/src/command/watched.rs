@@ -4,7 +4,7 @@ use super::BROKEN_PIPE;
 use crate::view::View;
 use anyhow::Context;
 use lockstep_engine::{Stop, StopFlag};
-use lockstep_train::event::Event;
+use lockstep_events::event::Event;
 use std::io;
 use std::process::ExitCode;
 

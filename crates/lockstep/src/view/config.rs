@@ -3,7 +3,7 @@
 use super::plain::scale;
 use super::table::{Frame, Table};
 use console::{measure_text_width, style};
-use lockstep_train::event::Started;
+use lockstep_events::event::Started;
 
 /// Space between two items of a row.
 const GAP: &str = "   ";

@@ -2,14 +2,17 @@
 
 use super::table::{Column, Frame, Table};
 use super::words;
-use lockstep_train::event::{EpochResult, Started};
+use lockstep_events::Metrics;
+use lockstep_events::event::{EpochResult, Started};
 
 /// One column: what it shows of an epoch, and how readily it is given up when room is short.
 struct Field {
     column: Column,
-    show: fn(&EpochResult) -> String,
+    show: Box<dyn Fn(&EpochResult) -> String>,
     /// The highest is left out first; 0 never.
     dispensable: u8,
+    /// Whether its cells stand out.
+    bright: bool,
 }
 
 /// The table of epochs of one run.
@@ -20,34 +23,35 @@ pub(crate) struct Epochs {
 
 impl Epochs {
     /// With the columns that this run has something to say in, as far as `width` has room for them.
+    ///
+    /// The first of the run's metrics is what training minimises, and shown of every set; the others are
+    /// shown of what the model is measured on.
     pub(crate) fn new(started: &Started, frame: Frame, width: usize) -> Self {
         let (val, test) = (started.val_samples > 0, started.test_samples > 0);
+        let mut names = started.metrics.iter();
+        let first = names.next().map_or("", String::as_str);
+        let others: Vec<&str> = names.map(String::as_str).collect();
         let mut fields = vec![
             field(0, Column::right("epoch", 5), |e| e.epoch.to_string()),
-            field(0, Column::right("train loss", 10), |e| {
-                words::loss(e.train_loss)
-            }),
+            metric(0, ("train", 10), first, |e| Some(&e.train)),
         ];
         if val {
-            fields.push(field(0, Column::right("val loss", 9), |e| {
-                e.val.map_or(String::new(), |m| words::loss(m.loss))
-            }));
-            fields.push(field(3, Column::right("val acc", 7), |e| {
-                e.val.map_or(String::new(), |m| accuracy(m.accuracy))
-            }));
+            fields.push(metric(0, ("val", 9), first, |e| e.val.as_ref()));
+            let others = others.iter();
+            fields.extend(others.map(|name| metric(3, ("val", 7), name, |e| e.val.as_ref())));
         }
         if test {
-            fields.push(field(4, Column::right("test loss", 9), |e| {
-                e.test.map_or(String::new(), |m| words::loss(m.loss))
-            }));
-            fields.push(field(0, Column::right("accuracy", 8), |e| {
-                e.test.map_or(String::new(), |m| accuracy(m.accuracy))
-            }));
+            fields.push(metric(4, ("test", 9), first, |e| e.test.as_ref()));
+            for (index, name) in others.iter().enumerate() {
+                let dispensable = if index == 0 { 0 } else { 3 };
+                let mut field = metric(dispensable, ("", 8), name, |e| e.test.as_ref());
+                field.bright = true;
+                fields.push(field);
+            }
         }
         if !val && !test {
-            fields.push(field(0, Column::right("train acc", 9), |e| {
-                accuracy(e.train_accuracy)
-            }));
+            let others = others.iter();
+            fields.extend(others.map(|name| metric(0, ("train", 9), name, |e| Some(&e.train))));
         }
         fields.push(field(5, Column::right("samples/s", 9), |e| {
             words::rate(e.samples_per_s)
@@ -59,9 +63,11 @@ impl Epochs {
             words::clock(e.total_s)
         }));
         if val {
-            fields.push(field(0, Column::left("best", 4), |e| {
+            let mut best = field(0, Column::left("best", 4), |e| {
                 if e.best { "★" } else { "" }.to_owned()
-            }));
+            });
+            best.bright = true;
+            fields.push(best);
         }
         loop {
             let columns = fields.iter().map(|field| field.column.clone()).collect();
@@ -87,9 +93,9 @@ impl Epochs {
         let cells: Vec<String> = self
             .fields
             .iter()
-            .map(|field| match field.column.title {
-                "accuracy" | "best" => style((field.show)(epoch)),
-                _ => (field.show)(epoch),
+            .map(|field| match field.bright {
+                true => style((field.show)(epoch)),
+                false => (field.show)(epoch),
             })
             .collect();
         self.table.row(&cells)
@@ -101,17 +107,36 @@ impl Epochs {
     }
 }
 
-fn field(dispensable: u8, column: Column, show: fn(&EpochResult) -> String) -> Field {
+fn field(
+    dispensable: u8,
+    column: Column,
+    show: impl Fn(&EpochResult) -> String + 'static,
+) -> Field {
     Field {
         column,
-        show,
+        show: Box::new(show),
         dispensable,
+        bright: false,
     }
 }
 
-/// Accuracy as a share of 1, as the metrics have it.
-pub(crate) fn accuracy(accuracy: f64) -> String {
-    format!("{accuracy:.4}")
+/// The column of one metric of one set, whose name stands before it.
+fn metric(
+    dispensable: u8,
+    (set, width): (&str, usize),
+    name: &str,
+    of: impl Fn(&EpochResult) -> Option<&Metrics> + 'static,
+) -> Field {
+    let title = match (set, name) {
+        ("", name) => name.to_owned(),
+        (set, "accuracy") => format!("{set} acc"),
+        (set, name) => format!("{set} {name}"),
+    };
+    let name = name.to_owned();
+    field(dispensable, Column::right(title, width), move |epoch| {
+        let value = of(epoch).and_then(|metrics| metrics.get(&name));
+        value.map_or(String::new(), |value| words::metric(&name, value))
+    })
 }
 
 #[cfg(test)]
@@ -131,6 +156,10 @@ mod tests {
         assert!(head(&run).contains("best"));
         (run.val_samples, run.test_samples) = (0, 0);
         assert!(head(&run).contains("train acc"));
+        run.test_samples = 100;
+        run.metrics = ["loss", "mae", "r2"].map(String::from).to_vec();
+        assert!(head(&run).contains("mae") && head(&run).contains("r2"));
+        assert!(!head(&run).contains("accuracy"));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! output. Warnings are repeated in words on standard error, for the person who watches.
 
 use super::{Options, View};
-use lockstep_train::event::Event;
+use lockstep_events::event::Event;
 use std::io::{self, Write};
 
 /// The view for programs.

@@ -21,7 +21,7 @@ pub(crate) use table::{Column, Frame, Table};
 pub(crate) use terminal::Terminal;
 pub(crate) use words::{bytes, count, plural, shell};
 
-use lockstep_train::event::{Event, LogLine};
+use lockstep_events::event::{Event, LogLine};
 use std::io;
 
 /// Shows a run's events to somebody.
@@ -70,7 +70,8 @@ fn harmless(line: &str) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use lockstep_train::event::*;
+    use lockstep_events::Metrics;
+    use lockstep_events::event::*;
 
     pub(crate) fn started() -> Started {
         Started {
@@ -85,21 +86,22 @@ pub(crate) mod tests {
             parameters: 669_706,
             steps_per_epoch: 1875,
             epochs: 10,
+            metrics: ["loss", "accuracy"].map(String::from).to_vec(),
             config: vec![("train.epochs".into(), "10".into())],
         }
+    }
+
+    fn measured(loss: f64, accuracy: f64) -> Metrics {
+        Metrics::from([("loss", loss), ("accuracy", accuracy)])
     }
 
     pub(crate) fn epoch(epoch: u32) -> EpochResult {
         EpochResult {
             epoch,
             step: u64::from(epoch) * 1875,
-            train_loss: 0.5,
-            train_accuracy: 0.8,
+            train: measured(0.5, 0.8),
             val: None,
-            test: Some(Metrics {
-                loss: 0.4,
-                accuracy: 0.8123,
-            }),
+            test: Some(measured(0.4, 0.8123)),
             seconds: 1.25,
             total_s: 1.25 * f64::from(epoch),
             samples_per_s: 52311.0,
@@ -114,10 +116,7 @@ pub(crate) mod tests {
             workers: 2,
             lanes: 2,
             epochs: 10,
-            metrics: Some(Metrics {
-                loss: 0.4,
-                accuracy: 0.8123,
-            }),
+            metrics: Some(measured(0.4, 0.8123)),
             evaluation: None,
             best_epoch: Some(10),
             timing: Timing {
@@ -142,7 +141,7 @@ pub(crate) mod tests {
                 epoch: 1,
                 step: 900,
                 steps: 1875,
-                loss: 0.7,
+                metrics: Metrics::from([("loss", 0.7)]),
                 samples_per_s: 50000.0,
                 rank,
             })

@@ -3,7 +3,7 @@
 use super::epochs::Epochs;
 use super::table::{Frame, Table};
 use super::{Options, View, harmless, log_prefix, summary, words};
-use lockstep_train::event::{Embedding, Event, Progress, RunResult, Started};
+use lockstep_events::event::{Embedding, Event, Progress, RunResult, Started};
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
@@ -53,11 +53,11 @@ impl<W: Write> Plain<W> {
         self.last_progress = Instant::now();
         writeln!(
             self.out,
-            "epoch {}: step {} of {}, loss {}, {} samples/s",
+            "epoch {}: step {} of {}, {}, {} samples/s",
             progress.epoch,
             words::count(progress.step),
             words::count(progress.steps),
-            words::loss(progress.loss),
+            summary::measured(&progress.metrics),
             words::rate(progress.samples_per_s)
         )
     }

@@ -1,9 +1,9 @@
 //! The last words of a run: what came out, how long it took, where it lies, how to go on.
 
-use super::epochs::accuracy;
 use super::{Options, words};
 use lockstep_store::RunDir;
-use lockstep_train::event::{Embedded, Embedding, Restart, RunResult, Status};
+use lockstep_events::Metrics;
+use lockstep_events::event::{Embedded, Embedding, Restart, RunResult, Status};
 use std::path::Path;
 
 /// What comes before the command that goes on with the run.
@@ -18,12 +18,8 @@ pub(crate) fn headline(result: &RunResult) -> String {
         Status::Interrupted => format!("interrupted after {epochs} and {took}"),
         Status::Failed => format!("failed after {took}"),
     };
-    if let Some(metrics) = result.metrics {
-        line += &format!(
-            ": accuracy {}, loss {}",
-            accuracy(metrics.accuracy),
-            words::loss(metrics.loss)
-        );
+    if let Some(metrics) = &result.metrics {
+        line += &format!(": {}", measured(metrics));
         if let (Status::Succeeded, Some(best)) = (result.status, result.best_epoch)
             && best != result.epochs
         {
@@ -31,6 +27,15 @@ pub(crate) fn headline(result: &RunResult) -> String {
         }
     }
     line
+}
+
+/// All metrics in words: what training minimised, which comes first among them, is said last.
+pub(crate) fn measured(metrics: &Metrics) -> String {
+    let mut said = metrics
+        .iter()
+        .map(|(name, value)| format!("{name} {}", words::metric(name, value)));
+    let first = said.next();
+    said.chain(first).collect::<Vec<_>>().join(", ")
 }
 
 /// What is said when the gang begins again.

@@ -19,7 +19,7 @@ pub(crate) enum Align {
 #[derive(Debug, Clone)]
 pub(crate) struct Column {
     /// What the head says.
-    pub(crate) title: &'static str,
+    pub(crate) title: String,
     /// Visible width of its cells; longer ones are cut with an ellipsis.
     pub(crate) width: usize,
     /// Where its cells are flush.
@@ -28,17 +28,17 @@ pub(crate) struct Column {
 
 impl Column {
     /// A column of words.
-    pub(crate) fn left(title: &'static str, width: usize) -> Self {
-        Self::new(title, width, Align::Left)
+    pub(crate) fn left(title: impl Into<String>, width: usize) -> Self {
+        Self::new(title.into(), width, Align::Left)
     }
 
     /// A column of numbers.
-    pub(crate) fn right(title: &'static str, width: usize) -> Self {
-        Self::new(title, width, Align::Right)
+    pub(crate) fn right(title: impl Into<String>, width: usize) -> Self {
+        Self::new(title.into(), width, Align::Right)
     }
 
-    fn new(title: &'static str, width: usize, align: Align) -> Self {
-        let width = width.max(measure_text_width(title));
+    fn new(title: String, width: usize, align: Align) -> Self {
+        let width = width.max(measure_text_width(&title));
         Self {
             title,
             width,
@@ -95,7 +95,7 @@ impl Table {
         let titles: Vec<String> = self
             .columns
             .iter()
-            .map(|column| style(column.title.to_owned()))
+            .map(|column| style(column.title.clone()))
             .collect();
         let rule = self.rule('├', '┼', '┤');
         std::iter::once(self.row(&titles)).chain(rule).collect()

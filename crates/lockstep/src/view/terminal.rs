@@ -9,7 +9,7 @@ use super::table::Frame;
 use super::{Options, View, config, harmless, log_prefix, summary, words};
 use console::{Term, style};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use lockstep_train::event::{Event, Progress, RunResult, Started, Status};
+use lockstep_events::event::{Event, Progress, RunResult, Started, Status};
 use std::io;
 use std::time::Duration;
 
@@ -128,8 +128,8 @@ impl Terminal {
         let batch = started.train_samples as f64 / started.steps_per_epoch.max(1) as f64;
         let left = (progress.steps.saturating_sub(progress.step)) as f64 * batch;
         let mut message = format!(
-            "loss {}  {} samples/s",
-            words::loss(progress.loss),
+            "{}  {} samples/s",
+            summary::measured(&progress.metrics),
             words::rate(progress.samples_per_s)
         );
         if progress.samples_per_s > 0.0 {

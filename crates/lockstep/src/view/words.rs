@@ -72,6 +72,14 @@ pub(crate) fn loss(loss: f64) -> String {
     }
 }
 
+/// A measured value, as its name wants it: an accuracy is a share of 1, with four decimals.
+pub(crate) fn metric(name: &str, value: f64) -> String {
+    match name {
+        "accuracy" => format!("{value:.4}"),
+        _ => loss(value),
+    }
+}
+
 /// One or many of something: `1 worker`, `2 workers`.
 pub(crate) fn plural(number: usize, thing: &str) -> String {
     let ending = if number == 1 { "" } else { "s" };

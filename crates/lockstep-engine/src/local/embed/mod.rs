@@ -14,7 +14,7 @@ use lockstep_embed::{
 };
 use lockstep_job::{Embed, Job};
 use lockstep_place::{Access, Place};
-use lockstep_train::event::{Embedded, Event};
+use lockstep_events::event::{Embedded, Event};
 use lockstep_train::places::{access, embedded_sets, image_normalise, image_transform, place};
 use progress::Progress;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! How far an embedding is, in pictures.
 
-use lockstep_train::event::{Embedding, Event};
+use lockstep_events::event::{Embedding, Event};
 use std::time::{Duration, Instant};
 
 /// How often progress is told at most.

@@ -2,7 +2,7 @@
 
 use super::office::Office;
 use crate::{EngineError, StopFlag};
-use lockstep_train::event::{Event, LogLine};
+use lockstep_events::event::{Event, LogLine};
 use serde_json::Value;
 use std::path::PathBuf;
 

@@ -3,19 +3,20 @@
 //! Numbers that decide the result never pass here: workers agree on those among themselves through
 //! the gang's collectives. The coordinator starts, listens, stops and reports.
 
-use crate::event::{EpochResult, Metrics, Progress};
-use lockstep_job::Job;
+use crate::Metrics;
+use crate::event::{EpochResult, Progress};
 use lockstep_measure::Summary;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// A worker's place in the gang and all it needs to know to begin.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Assignment {
-    /// The effective job, paths already resolved.
-    pub job: Job,
-    /// The run's folder; rank 0 writes the weights there.
+    /// What the learner needs to begin; only it reads this.
+    pub learner: Value,
+    /// The run's folder; rank 0 writes what was learned there.
     pub run_dir: PathBuf,
     /// This worker's rank.
     pub rank: usize,
@@ -25,11 +26,10 @@ pub struct Assignment {
     pub generation: u16,
     /// How the workers reach each other.
     pub transport: Transport,
+    /// How long a worker waits for a peer before it calls it lost.
+    pub deadline_s: f64,
     /// A state to go on from: the folder of a checkpoint.
     pub resume: Option<PathBuf>,
-    /// SHA-256 of the file of weights to begin with, as it was when the job was checked.
-    #[serde(default)]
-    pub pretrained: Option<String>,
     /// Steps after which the run stops by itself, as if asked to.
     #[serde(default)]
     pub max_steps: Option<u64>,
@@ -38,7 +38,7 @@ pub struct Assignment {
     pub catch_up: u64,
 }
 
-/// How the workers of a gang exchange gradients and parameters.
+/// How the workers of a gang exchange what they compute.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Transport {
@@ -118,14 +118,14 @@ pub struct Finished {
     pub interrupted: bool,
     /// Epochs trained completely.
     pub epochs: u32,
-    /// Metrics of the kept weights on the test set.
+    /// What was learned, measured on the test set.
     pub metrics: Option<Metrics>,
-    /// What they are worth there, in more numbers.
+    /// What it is worth there, in more numbers.
     #[serde(default)]
     pub evaluation: Option<Summary>,
     /// The epoch whose weights were kept.
     pub best_epoch: Option<u32>,
-    /// SHA-256 of the final parameters and running statistics; the same on every rank.
+    /// SHA-256 of what was learned; the same on every rank.
     pub weights_sha256: String,
     /// Seconds spent in training steps alone.
     pub step_s: f64,

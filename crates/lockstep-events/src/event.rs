@@ -4,6 +4,8 @@
 //! terminal view, the plain lines and `--json` are three renderings of the same stream, so none of
 //! them can know something that the others do not. The last event of every run is [`Event::Result`].
 
+use crate::Metrics;
+use crate::metrics::{inline, train};
 use lockstep_measure::Summary;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -113,12 +115,15 @@ pub struct Started {
     pub val_samples: usize,
     /// Samples of the test set; 0 without.
     pub test_samples: usize,
-    /// Parameters of the model.
+    /// Numbers that are learned.
     pub parameters: usize,
     /// Optimizer steps in an epoch.
     pub steps_per_epoch: u64,
     /// Epochs to train.
     pub epochs: u32,
+    /// The names of what each epoch is measured by; what training minimises comes first.
+    #[serde(default)]
+    pub metrics: Vec<String>,
     /// The effective configuration as `(key, value)` pairs in the job file's order.
     pub config: Vec<(String, String)>,
 }
@@ -132,8 +137,10 @@ pub struct Progress {
     pub step: u64,
     /// Steps of this epoch in all.
     pub steps: u64,
-    /// Mean training loss of this epoch so far, over the reporting worker's lanes.
-    pub loss: f64,
+    /// What training measures, over this epoch so far and the reporting worker's part; in JSON these are
+    /// fields of this object.
+    #[serde(flatten, with = "inline")]
+    pub metrics: Metrics,
     /// Samples a second over all workers, since the last report.
     pub samples_per_s: f64,
     /// The rank that reports. Rank 0 stands for the gang; the others report on `-v` only.
@@ -147,10 +154,10 @@ pub struct EpochResult {
     pub epoch: u32,
     /// Optimizer steps since the beginning of the run.
     pub step: u64,
-    /// Mean loss over the epoch's training samples.
-    pub train_loss: f64,
-    /// Share of the epoch's training samples that were classified rightly while training.
-    pub train_accuracy: f64,
+    /// Over the epoch's training samples, while training; in JSON these are fields of this object, each
+    /// name behind `train_`.
+    #[serde(flatten, with = "train")]
+    pub train: Metrics,
     /// On the validation set, if there is one.
     pub val: Option<Metrics>,
     /// On the whole test set, if there is one.
@@ -163,15 +170,6 @@ pub struct EpochResult {
     pub samples_per_s: f64,
     /// Whether this epoch is the best so far by validation loss; always true without validation data.
     pub best: bool,
-}
-
-/// Classification metrics on a whole data set.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Metrics {
-    /// Mean cross-entropy.
-    pub loss: f64,
-    /// Share of samples whose most probable class is the right one.
-    pub accuracy: f64,
 }
 
 /// A line of a worker's output.
@@ -234,7 +232,7 @@ pub struct RunResult {
     pub best_epoch: Option<u32>,
     /// How long things took.
     pub timing: Timing,
-    /// SHA-256 of the final parameters and running statistics; absent on failure.
+    /// SHA-256 of what was learned; absent on failure.
     pub weights_sha256: Option<String>,
     /// The run's folder; absent when it failed before it began, which leaves nothing behind.
     pub run_dir: Option<PathBuf>,
@@ -262,4 +260,62 @@ pub struct Timing {
     pub total_s: f64,
     /// Training samples a second, evaluation excluded.
     pub samples_per_s: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn epoch() -> EpochResult {
+        EpochResult {
+            epoch: 1,
+            step: 1875,
+            train: Metrics::from([("loss", 0.5), ("accuracy", 0.8)]),
+            val: None,
+            test: Some(Metrics::from([("loss", 0.4), ("accuracy", 0.8123)])),
+            seconds: 1.25,
+            total_s: 1.25,
+            samples_per_s: 52311.0,
+            best: true,
+        }
+    }
+
+    #[test]
+    fn an_epoch_has_the_fields_it_always_had() {
+        let event = Event::Epoch(epoch());
+        let text = serde_json::to_string(&event).unwrap();
+        let wanted = concat!(
+            r#"{"event":"epoch","epoch":1,"step":1875,"train_loss":0.5,"train_accuracy":0.8,"#,
+            r#""val":null,"test":{"loss":0.4,"accuracy":0.8123},"seconds":1.25,"total_s":1.25,"#,
+            r#""samples_per_s":52311.0,"best":true}"#
+        );
+        assert_eq!(text, wanted);
+        assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
+    }
+
+    #[test]
+    fn progress_has_the_fields_it_always_had() {
+        let event = Event::Progress(Progress {
+            epoch: 1,
+            step: 900,
+            steps: 1875,
+            metrics: Metrics::from([("loss", 0.7)]),
+            samples_per_s: 50000.0,
+            rank: 0,
+        });
+        let text = serde_json::to_string(&event).unwrap();
+        let wanted = concat!(
+            r#"{"event":"progress","epoch":1,"step":900,"steps":1875,"loss":0.7,"#,
+            r#""samples_per_s":50000.0,"rank":0}"#
+        );
+        assert_eq!(text, wanted);
+        assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
+    }
+
+    #[test]
+    fn what_a_later_version_adds_is_passed_over() {
+        let text = serde_json::to_string(&epoch()).unwrap();
+        let later = text.replace(r#""step":"#, r#""words":"new","train_of":{"a":1},"step":"#);
+        assert_eq!(serde_json::from_str::<EpochResult>(&later).unwrap(), epoch());
+    }
 }

@@ -1,0 +1,13 @@
+//! What happens in a run, as events, and what its processes say to each other.
+//!
+//! [`event`] is what the world learns: every view is a rendering of these events. [`control`] is what a
+//! coordinator and its workers say over their link. Neither knows what is learned: what a learner
+//! measures are named values, [`Metrics`], and what it needs to begin is a value that only it reads.
+
+pub mod control;
+pub mod event;
+mod metrics;
+mod recorded;
+
+pub use metrics::Metrics;
+pub use recorded::{Recorded, VERSION};
