@@ -316,6 +316,9 @@ mod tests {
     fn what_a_later_version_adds_is_passed_over() {
         let text = serde_json::to_string(&epoch()).unwrap();
         let later = text.replace(r#""step":"#, r#""words":"new","train_of":{"a":1},"step":"#);
-        assert_eq!(serde_json::from_str::<EpochResult>(&later).unwrap(), epoch());
+        assert_eq!(
+            serde_json::from_str::<EpochResult>(&later).unwrap(),
+            epoch()
+        );
     }
 }

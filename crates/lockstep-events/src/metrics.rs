@@ -147,7 +147,10 @@ mod tests {
         let text = serde_json::to_string(&metrics).unwrap();
         assert_eq!(text, r#"{"loss":0.30000000000000004,"accuracy":1.0}"#);
         assert_eq!(serde_json::from_str::<Metrics>(&text).unwrap(), metrics);
-        assert_eq!((metrics.get("loss"), metrics.get("mse")), (Some(0.1 + 0.2), None));
+        assert_eq!(
+            (metrics.get("loss"), metrics.get("mse")),
+            (Some(0.1 + 0.2), None)
+        );
     }
 
     #[test]

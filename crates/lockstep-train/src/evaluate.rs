@@ -233,7 +233,12 @@ mod tests {
             (metrics, predictions)
         };
         let whole = metrics(BLOCK);
-        assert!(whole.0.get("loss").is_some_and(|loss| loss.is_finite() && loss > 0.0));
+        assert!(
+            whole
+                .0
+                .get("loss")
+                .is_some_and(|loss| loss.is_finite() && loss > 0.0)
+        );
         let right = indices.iter().zip(&whole.1);
         let right = right.filter(|(row, said)| set.labels()[**row as usize] == said.class);
         assert_eq!(Some(right.count() as f64 / 300.0), whole.0.get("accuracy"));

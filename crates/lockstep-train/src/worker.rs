@@ -12,8 +12,8 @@ use lockstep_gang::{
     Collective, Deadline, Link, LinkReader, Plan, Secret, Segment, ShmCollective, Solo,
     TcpCollective,
 };
-use lockstep_nn::threads::set_threads;
 use lockstep_job::Job;
+use lockstep_nn::threads::set_threads;
 use lockstep_store::CacheDir;
 use serde::{Deserialize, Serialize};
 use std::net::TcpListener;

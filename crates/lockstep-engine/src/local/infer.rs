@@ -7,10 +7,10 @@
 use super::tasks::{self, TaskEvent, Work};
 use crate::{EngineError, StopFlag, describe};
 use lockstep_data::Dataset;
+use lockstep_events::event::Event;
 use lockstep_job::Job;
 use lockstep_nn::threads::set_threads;
 use lockstep_store::{CacheDir, RunDir};
-use lockstep_events::event::Event;
 use lockstep_train::{BLOCK_ROWS, Block, Prediction, Trained, open_test};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

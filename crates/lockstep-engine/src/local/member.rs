@@ -1,7 +1,7 @@
 //! What the coordinator knows of one worker.
 
-use lockstep_gang::LinkWriter;
 use lockstep_events::control::Finished;
+use lockstep_gang::LinkWriter;
 use std::net::SocketAddr;
 use std::process::ExitStatus;
 use std::time::Duration;

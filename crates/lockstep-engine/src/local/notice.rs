@@ -1,7 +1,7 @@
 //! What the coordinator hears, through one channel from many threads.
 
-use lockstep_gang::{Hello, Link, LinkReader, Rendezvous};
 use lockstep_events::control::FromWorker;
+use lockstep_gang::{Hello, Link, LinkReader, Rendezvous};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,8 +1,8 @@
 //! What the coordinator writes into the run's folder while the run goes on: logs and metrics.
 
 use crate::EngineError;
-use lockstep_store::{RunDir, write_atomic};
 use lockstep_events::event::{EpochResult, RunResult};
+use lockstep_store::{RunDir, write_atomic};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

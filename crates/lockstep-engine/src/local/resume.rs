@@ -1,9 +1,9 @@
 //! Earlier runs: to go on with, or to begin a new one from.
 
 use crate::EngineError;
+use lockstep_events::event::{RunResult, Status};
 use lockstep_job::Job;
 use lockstep_store::{CacheDir, RunDir, RunLock};
-use lockstep_events::event::{RunResult, Status};
 use lockstep_train::{ResumePoint, TrainError};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
 //! The last words of a run: what came out, how long it took, where it lies, how to go on.
 
 use super::{Options, words};
-use lockstep_store::RunDir;
 use lockstep_events::Metrics;
 use lockstep_events::event::{Embedded, Embedding, Restart, RunResult, Status};
+use lockstep_store::RunDir;
 use std::path::Path;
 
 /// What comes before the command that goes on with the run.

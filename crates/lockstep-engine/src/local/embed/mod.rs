@@ -12,9 +12,9 @@ use lockstep_embed::{
     EmbedError, Finished, Inventory, Model, PartTask, Recipe, Skipped, Studio, check_share, find,
     part_number, write_list,
 };
+use lockstep_events::event::{Embedded, Event};
 use lockstep_job::{Embed, Job};
 use lockstep_place::{Access, Place};
-use lockstep_events::event::{Embedded, Event};
 use lockstep_train::places::{access, embedded_sets, image_normalise, image_transform, place};
 use progress::Progress;
 use serde::{Deserialize, Serialize};
