@@ -5,7 +5,7 @@
 use lockstep_data::{
     Augment, Augmenter, CifarSplit, DataError, Dataset, EpochOrder, Normaliser, Source,
 };
-use lockstep_store::CacheDir;
+use lockstep_fs::CacheDir;
 use std::hint::black_box;
 use std::path::PathBuf;
 use std::time::Instant;

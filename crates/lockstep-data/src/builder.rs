@@ -7,7 +7,7 @@ use crate::DataError;
 use crate::classes::ClassTable;
 use crate::dataset::Element;
 use crate::layout::{ALIGN, Extent, Form, Identity, Layout};
-use lockstep_store::AtomicFile;
+use lockstep_fs::AtomicFile;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};

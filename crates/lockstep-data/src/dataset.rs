@@ -4,7 +4,7 @@ use crate::classes::{Unseen, UnseenClass, renumber};
 use crate::decoded::{self, Decoded};
 use crate::hex::hex;
 use crate::{DataError, Source};
-use lockstep_store::CacheDir;
+use lockstep_fs::CacheDir;
 use sha2::{Digest, Sha256};
 
 /// How samples are stored.

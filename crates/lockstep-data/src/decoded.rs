@@ -15,7 +15,7 @@ use crate::layout::{Identity, Layout};
 use crate::mapped::Mapped;
 use crate::stamp::Stamp;
 use crate::sweep::sweep;
-use lockstep_store::CacheDir;
+use lockstep_fs::CacheDir;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 

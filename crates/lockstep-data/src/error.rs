@@ -1,8 +1,8 @@
 //! What can be wrong with data, with the file and the sample where it is.
 
 use crate::file::{printable, shown};
+use lockstep_fs::FsError;
 use lockstep_place::PlaceError;
-use lockstep_store::StoreError;
 use lockstep_table::TableError;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -339,7 +339,7 @@ pub enum DataError {
     },
     /// The cache cannot be used.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] FsError),
 }
 
 impl DataError {

@@ -17,7 +17,7 @@ use crate::sweep::{FETCH_PREFIX, sweep};
 use crate::unpacked::Unpacked;
 use catalogue::KnownFile;
 use fetch::{WAYS, Way};
-use lockstep_store::{AtomicFile, CacheDir, write_atomic};
+use lockstep_fs::{AtomicFile, CacheDir, write_atomic};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
 use std::io;

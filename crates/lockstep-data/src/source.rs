@@ -9,8 +9,8 @@ use crate::idx_pair::IdxPair;
 use crate::known::{self, Content};
 use crate::pictures::{PictureSet, Pictures};
 use crate::table::Table;
+use lockstep_fs::CacheDir;
 use lockstep_place::Place;
-use lockstep_store::CacheDir;
 use lockstep_table::{Columns, Format};
 use std::path::{Path, PathBuf};
 

@@ -37,7 +37,7 @@ pub(crate) fn sweep(folder: &Path) {
 }
 
 /// Whether a name is one of ours: that of a folder for fetching, or `.name.pid-letters.tmp`, as
-/// [`AtomicFile`](lockstep_store::AtomicFile) makes them.
+/// [`AtomicFile`](lockstep_fs::AtomicFile) makes them.
 fn is_temporary(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else {
         return false;
@@ -58,7 +58,7 @@ fn is_temporary(name: &OsStr) -> bool {
 mod tests {
     use super::*;
     use crate::testing::Folder;
-    use lockstep_store::AtomicFile;
+    use lockstep_fs::AtomicFile;
     use std::fs::File;
 
     #[test]

@@ -2,8 +2,8 @@
 
 use crate::{Columns, DataError, Dataset, Source};
 use flate2::{Compression, write::GzEncoder};
+use lockstep_fs::CacheDir;
 use lockstep_place::{Access, Place};
-use lockstep_store::CacheDir;
 use std::cell::Cell;
 use std::fs;
 use std::io::Write;

@@ -4,7 +4,7 @@ mod counting;
 
 use counting::peak;
 use lockstep_data::{Augment, Augmenter, Dataset, Normaliser, Source};
-use lockstep_store::CacheDir;
+use lockstep_fs::CacheDir;
 use std::fs;
 
 #[test]

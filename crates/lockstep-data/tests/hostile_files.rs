@@ -7,7 +7,7 @@ use counting::peak;
 use flate2::{Compression, write::GzEncoder};
 use lockstep_data::idx::{IdxHeader, IdxReader};
 use lockstep_data::{DataError, Dataset, Source};
-use lockstep_store::CacheDir;
+use lockstep_fs::CacheDir;
 use proptest::prelude::*;
 use std::fs;
 use std::io::Write;

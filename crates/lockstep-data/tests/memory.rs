@@ -3,9 +3,9 @@
 //! Each set is opened by a process of its own, whose peak the kernel counts.
 
 use lockstep_data::{Columns, Dataset, Pictures, Source};
+use lockstep_fs::CacheDir;
 use lockstep_image::{Limits, Transform};
 use lockstep_place::{Access, Place};
-use lockstep_store::CacheDir;
 use lockstep_table::{Part, write_part};
 use std::env;
 use std::fs;

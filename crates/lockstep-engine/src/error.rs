@@ -1,8 +1,9 @@
 //! Why a run could not begin, or not be recorded.
 
 use lockstep_embed::EmbedError;
+use lockstep_fs::FsError;
 use lockstep_gang::GangError;
-use lockstep_store::StoreError;
+use lockstep_runs::RunsError;
 use lockstep_train::TrainError;
 use std::error::Error;
 use std::io;
@@ -20,9 +21,12 @@ pub enum EngineError {
     /// The pictures cannot be embedded.
     #[error(transparent)]
     Embed(#[from] EmbedError),
-    /// The run's folder or a file in it cannot be written.
+    /// A file or a folder cannot be used.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    File(#[from] FsError),
+    /// The run or its store cannot be used.
+    #[error(transparent)]
+    Store(#[from] RunsError),
     /// The rendezvous or the shared memory could not be made.
     #[error(transparent)]
     Gang(#[from] GangError),

@@ -3,7 +3,7 @@
 //! No message holds a secret: places show themselves without queries and passwords, and of a server's
 //! answer only its code and its sentence are kept.
 
-use lockstep_store::StoreError;
+use lockstep_fs::FsError;
 use std::io;
 use std::ops::Range;
 use thiserror::Error;
@@ -72,7 +72,7 @@ pub enum PlaceError {
     },
     /// A local file could not be written whole.
     #[error(transparent)]
-    Write(#[from] StoreError),
+    Write(#[from] FsError),
     /// There is no such file or object.
     #[error("{place} does not exist")]
     NotFound {

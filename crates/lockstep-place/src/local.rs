@@ -127,7 +127,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), PlaceError> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(failed("create", folder))?;
     }
-    Ok(lockstep_store::write_atomic(path, bytes)?)
+    Ok(lockstep_fs::write_atomic(path, bytes)?)
 }
 
 /// Removes the file, if it is there.

@@ -2,8 +2,9 @@
 
 use crate::{Prediction, TrainError};
 use lockstep_data::Dataset;
+use lockstep_fs::write_atomic;
 use lockstep_measure::{Evaluation, Outcome, Tally};
-use lockstep_store::{CONFUSION, EVALUATION, RunDir, write_atomic};
+use lockstep_runs::{CONFUSION, EVALUATION, RunDir};
 use std::path::Path;
 
 /// How many of the hardest mistakes are listed.

@@ -12,8 +12,8 @@
 use crate::TrainError;
 use crate::snapshot::{Draft, Subject, View};
 use lockstep_job::{Checkpoint, Every};
-use lockstep_store::checkpoint::{CheckpointWriter, Checkpoints};
-use lockstep_store::{RunDir, StoreError};
+use lockstep_runs::checkpoint::{CheckpointWriter, Checkpoints};
+use lockstep_runs::{RunDir, RunsError};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -170,7 +170,7 @@ struct Background {
     /// Here unless it is being written.
     draft: Option<Draft>,
     to: Option<SyncSender<Draft>>,
-    back: Receiver<(Draft, Result<(), StoreError>)>,
+    back: Receiver<(Draft, Result<(), RunsError>)>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -208,7 +208,7 @@ impl Background {
     }
 
     /// What became of the draft, if it has come back since the last look.
-    fn look(&mut self) -> Option<Result<(), StoreError>> {
+    fn look(&mut self) -> Option<Result<(), RunsError>> {
         if self.draft.is_some() {
             return None;
         }
@@ -223,7 +223,7 @@ impl Background {
     }
 
     /// Waits until the draft is here, and says what became of it.
-    fn wait(&mut self) -> Result<(), StoreError> {
+    fn wait(&mut self) -> Result<(), RunsError> {
         if self.draft.is_some() {
             return Ok(());
         }

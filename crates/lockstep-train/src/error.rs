@@ -1,10 +1,11 @@
 //! Everything that can stop a worker, or a job before it has any.
 
 use lockstep_data::DataError;
+use lockstep_fs::FsError;
 use lockstep_gang::GangError;
 use lockstep_nn::NnError;
 use lockstep_place::PlaceError;
-use lockstep_store::StoreError;
+use lockstep_runs::RunsError;
 use std::io;
 use std::path::PathBuf;
 
@@ -37,9 +38,13 @@ pub enum TrainError {
     #[error(transparent)]
     Gang(#[from] GangError),
 
-    /// A file or folder of the run or the cache cannot be used.
+    /// A file or a folder cannot be used.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    File(#[from] FsError),
+
+    /// The run or its store cannot be used.
+    #[error(transparent)]
+    Store(#[from] RunsError),
 
     /// The job does not fit its data.
     #[error("{key}: {reason}")]

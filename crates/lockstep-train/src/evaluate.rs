@@ -159,9 +159,9 @@ fn gather(
 mod tests {
     use super::*;
     use lockstep_data::Source;
+    use lockstep_fs::CacheDir;
     use lockstep_gang::{Plan, Solo};
     use lockstep_nn::{Dims, NamedLayer, zoo};
-    use lockstep_store::CacheDir;
 
     #[test]
     fn rows_fill_the_room_but_never_less_than_a_lane_or_more_than_a_block() {

@@ -11,10 +11,10 @@ use crate::sets::Sets;
 use crate::snapshot::Snapshot;
 use crate::spec;
 use lockstep_data::lane_rows;
+use lockstep_fs::CacheDir;
 use lockstep_gang::{Plan, ShmCollective};
 use lockstep_job::Job;
 use lockstep_nn::{Dims, LayerSummary, Model};
-use lockstep_store::CacheDir;
 use serde::Serialize;
 use std::path::Path;
 

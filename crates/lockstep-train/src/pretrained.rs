@@ -6,11 +6,9 @@
 //! number of classes is left as it was drawn.
 
 use crate::TrainError;
-use crate::weights::hex;
 use lockstep_nn::{Model, Tensor};
 use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensorError, SafeTensors};
-use sha2::{Digest, Sha256};
 use std::path::Path;
 
 /// What hashes are of, where a person reads them.
@@ -88,7 +86,7 @@ pub(crate) fn sha256_of(path: &Path) -> Option<String> {
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    format!("{PREFIX}{}", hex(Sha256::digest(bytes)))
+    format!("{PREFIX}{}", lockstep_fs::sha256(bytes))
 }
 
 /// The file's bytes. What it is comes first: merely opening a FIFO would wait for its writer.

@@ -3,8 +3,8 @@
 use crate::TrainError;
 use crate::source::source;
 use lockstep_data::{Augment, Augmenter, Dataset, Normaliser, Source, Unseen, split};
+use lockstep_fs::CacheDir;
 use lockstep_job::{DataRef, Job, Validation};
-use lockstep_store::CacheDir;
 
 /// The sets a job trains and is measured on.
 pub(crate) struct Sets {

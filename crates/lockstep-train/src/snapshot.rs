@@ -12,7 +12,7 @@ use crate::spec;
 use lockstep_events::Metrics;
 use lockstep_job::Job;
 use lockstep_nn::LossSum;
-use lockstep_store::checkpoint::{Checkpoint, Damaged};
+use lockstep_runs::checkpoint::{Checkpoint, Damaged};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@ use crate::{Prediction, TrainError, network, pretrained, weights};
 use lockstep_data::{Dataset, Normaliser};
 use lockstep_job::{Network, Normalise};
 use lockstep_nn::{Dims, Model};
-use lockstep_store::RunDir;
+use lockstep_runs::RunDir;
 use serde::Deserialize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};

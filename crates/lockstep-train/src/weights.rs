@@ -3,9 +3,10 @@
 
 use crate::TrainError;
 use crate::sets::Sets;
+use lockstep_fs::{hex, write_atomic};
 use lockstep_job::Job;
 use lockstep_nn::{Layout, Model, Tensor};
-use lockstep_store::{RunDir, write_atomic};
+use lockstep_runs::RunDir;
 use safetensors::tensor::{Dtype, View};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -52,13 +53,7 @@ pub(crate) fn sha256_of(vectors: impl IntoIterator<Item: AsRef<[f32]>>) -> Strin
             hash.update(&bytes[..4 * piece.len()]);
         }
     }
-    hex(hash.finalize())
-}
-
-/// A hash as people write it.
-pub(crate) fn hex(hash: impl AsRef<[u8]>) -> String {
-    let bytes = hash.as_ref().iter();
-    bytes.map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(hash.finalize())
 }
 
 /// Writes the model's folder of a run.

@@ -8,13 +8,13 @@ use crate::desk::Desk;
 use crate::reporter::Reporter;
 use crate::trainer::{Opened, Trainer};
 use lockstep_events::control::{Assignment, Finished, FromWorker, ToWorker, Transport};
+use lockstep_fs::CacheDir;
 use lockstep_gang::{
     Collective, Deadline, Link, LinkReader, Plan, Secret, Segment, ShmCollective, Solo,
     TcpCollective,
 };
 use lockstep_job::Job;
 use lockstep_nn::threads::set_threads;
-use lockstep_store::CacheDir;
 use serde::{Deserialize, Serialize};
 use std::net::TcpListener;
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Place, Ran, read_json};
-use lockstep_store::checkpoint::FAILPOINTS;
+use lockstep_runs::checkpoint::FAILPOINTS;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;

@@ -29,7 +29,7 @@ fn ctrl_c_finishes_the_step_writes_the_state_and_exits_with_130() {
 
 /// The weights in a run's newest checkpoint.
 fn newest_state(run: &Path) -> std::path::PathBuf {
-    let found = lockstep_store::checkpoint::Checkpoints::at(&run.join("checkpoints")).newest();
+    let found = lockstep_runs::checkpoint::Checkpoints::at(&run.join("checkpoints")).newest();
     found.unwrap().unwrap().checkpoint.path().join("state")
 }
 

@@ -2,7 +2,8 @@
 
 use crate::EngineError;
 use lockstep_events::event::{EpochResult, RunResult};
-use lockstep_store::{RunDir, write_atomic};
+use lockstep_fs::write_atomic;
+use lockstep_runs::RunDir;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

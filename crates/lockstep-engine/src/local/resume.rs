@@ -2,8 +2,9 @@
 
 use crate::EngineError;
 use lockstep_events::event::{RunResult, Status};
+use lockstep_fs::CacheDir;
 use lockstep_job::Job;
-use lockstep_store::{CacheDir, RunDir, RunLock};
+use lockstep_runs::{RunDir, RunLock};
 use lockstep_train::{ResumePoint, TrainError};
 use std::fs;
 use std::path::{Path, PathBuf};

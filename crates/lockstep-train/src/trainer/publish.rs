@@ -13,7 +13,7 @@ use lockstep_events::event::EpochResult;
 use lockstep_job::Job;
 use lockstep_measure::Evaluation;
 use lockstep_nn::Model;
-use lockstep_store::RunDir;
+use lockstep_runs::RunDir;
 use serde_json::json;
 
 /// Writes a run's results.

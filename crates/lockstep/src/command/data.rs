@@ -2,7 +2,7 @@
 
 use crate::args::DataCommand;
 use lockstep_data::known;
-use lockstep_store::CacheDir;
+use lockstep_fs::CacheDir;
 use std::process::ExitCode;
 
 pub(crate) fn run(command: &DataCommand) -> anyhow::Result<ExitCode> {

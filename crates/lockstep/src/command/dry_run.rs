@@ -1,9 +1,10 @@
 //! `lockstep run --dry-run`: checks everything that a run would, and prints its plan.
 
 use crate::view::{Column, Frame, Table, bytes, count, plural};
+use lockstep_fs::CacheDir;
 use lockstep_gang::tree;
 use lockstep_job::Job;
-use lockstep_store::{CacheDir, RunDir};
+use lockstep_runs::RunDir;
 use lockstep_train::{LayerLine, Prepared};
 use serde_json::json;
 use std::process::ExitCode;

@@ -4,7 +4,7 @@ use super::inference::{Inference, interrupted};
 use crate::args::EvaluateArgs;
 use crate::view::{evaluation, from_here};
 use anyhow::{Context, bail};
-use lockstep_store::{CONFUSION, EVALUATION};
+use lockstep_runs::{CONFUSION, EVALUATION};
 use lockstep_train::{Assessor, title, write_evaluation};
 use std::process::ExitCode;
 

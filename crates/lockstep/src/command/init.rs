@@ -15,7 +15,7 @@ pub(crate) fn run(args: &InitArgs) -> anyhow::Result<ExitCode> {
     let path = &args.path;
     let text = lockstep_job::template(&name_for(path));
     if args.force {
-        lockstep_store::write_atomic(path, text.as_bytes())?;
+        lockstep_fs::write_atomic(path, text.as_bytes())?;
     } else {
         let file = OpenOptions::new().write(true).create_new(true).open(path);
         match file {

@@ -5,7 +5,7 @@ use crate::args::PredictArgs;
 use crate::view::{count, from_here};
 use anyhow::bail;
 use lockstep_data::Dataset;
-use lockstep_store::{AtomicFile, write_atomic};
+use lockstep_fs::{AtomicFile, write_atomic};
 use lockstep_table::{Prediction, write_predictions};
 use lockstep_train::{Block, class_name};
 use serde::{Serialize, Serializer};

@@ -3,7 +3,7 @@
 use super::{Options, words};
 use lockstep_events::Metrics;
 use lockstep_events::event::{Embedded, Embedding, Restart, RunResult, Status};
-use lockstep_store::RunDir;
+use lockstep_runs::RunDir;
 use std::path::Path;
 
 /// What comes before the command that goes on with the run.

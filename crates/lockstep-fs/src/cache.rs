@@ -1,6 +1,6 @@
 //! The cache folder: what lies there can be brought or built again, so deleting it is always safe.
 
-use crate::StoreError;
+use crate::FsError;
 use std::env;
 use std::ffi::OsString;
 use std::fs;
@@ -18,15 +18,15 @@ impl CacheDir {
     ///
     /// # Errors
     /// When no variable leads to a place, or the folder cannot be made.
-    pub fn locate() -> Result<CacheDir, StoreError> {
-        CacheDir::at(&place(|variable| env::var_os(variable)).ok_or(StoreError::NoCachePlace)?)
+    pub fn locate() -> Result<CacheDir, FsError> {
+        CacheDir::at(&place(|variable| env::var_os(variable)).ok_or(FsError::NoCachePlace)?)
     }
 
     /// Uses the folder `path`, and makes it if need be.
     ///
     /// # Errors
     /// When the folder cannot be made.
-    pub fn at(path: &Path) -> Result<CacheDir, StoreError> {
+    pub fn at(path: &Path) -> Result<CacheDir, FsError> {
         let cache = CacheDir {
             path: path.to_owned(),
         };
@@ -43,15 +43,15 @@ impl CacheDir {
     ///
     /// # Errors
     /// When the folder cannot be made.
-    pub fn folder(&self, name: &str) -> Result<PathBuf, StoreError> {
+    pub fn folder(&self, name: &str) -> Result<PathBuf, FsError> {
         let path = self.path.join(name);
         make_folder(&path)?;
         Ok(path)
     }
 }
 
-fn make_folder(path: &Path) -> Result<(), StoreError> {
-    fs::create_dir_all(path).map_err(|source| StoreError::Cache {
+fn make_folder(path: &Path) -> Result<(), FsError> {
+    fs::create_dir_all(path).map_err(|source| FsError::Cache {
         path: path.to_owned(),
         source,
     })

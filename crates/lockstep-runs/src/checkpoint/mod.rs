@@ -13,7 +13,6 @@
 //! What is in the parts, and in the header that a manifest carries along, is the caller's affair.
 
 mod damage;
-mod hash;
 mod manifest;
 mod read;
 mod write;
@@ -22,7 +21,8 @@ pub use damage::{Damage, Damaged};
 pub use read::{Checkpoint, Found};
 pub use write::CheckpointWriter;
 
-use crate::{RunDir, StoreError};
+use crate::{RunDir, RunsError};
+use lockstep_fs::FsError;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -75,8 +75,8 @@ impl Checkpoints {
     }
 
     /// All checkpoints, finished or not, from the oldest to the newest.
-    fn entries(&self) -> Result<Vec<Entry>, StoreError> {
-        let reading = || StoreError::io("read", &self.folder);
+    fn entries(&self) -> Result<Vec<Entry>, RunsError> {
+        let reading = || FsError::io("read", &self.folder);
         let found = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             found => found.map_err(reading())?,

@@ -4,9 +4,9 @@
 //! step. A reader sees the old content or the new, never a part; a writer that dies leaves the
 //! target as it was.
 
-use crate::StoreError;
+use crate::FsError;
 use crate::kind::file_kind;
-use crate::name::random_letters;
+use crate::letters::random_letters;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -15,10 +15,9 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// When the folder of `path` cannot be written; `path` is then as it was.
-pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FsError> {
     let mut file = AtomicFile::create(path)?;
-    file.write_all(bytes)
-        .map_err(StoreError::io("write", path))?;
+    file.write_all(bytes).map_err(FsError::io("write", path))?;
     file.commit()
 }
 
@@ -41,7 +40,7 @@ impl AtomicFile {
     /// # Errors
     /// When the folder of `target` is missing or cannot be written, or `target` is something else
     /// than a file, such as a device.
-    pub fn create(target: &Path) -> Result<AtomicFile, StoreError> {
+    pub fn create(target: &Path) -> Result<AtomicFile, FsError> {
         let target = &replaceable(target)?;
         let stem = target.file_name().unwrap_or_default().to_string_lossy();
         let unique = format!(
@@ -54,7 +53,7 @@ impl AtomicFile {
             .write(true)
             .create_new(true)
             .open(&temporary)
-            .map_err(StoreError::io("write", target))?;
+            .map_err(FsError::io("write", target))?;
         Ok(AtomicFile {
             file,
             temporary,
@@ -67,7 +66,7 @@ impl AtomicFile {
     ///
     /// # Errors
     /// When the disk refuses; the target is then as it was.
-    pub fn commit(self) -> Result<(), StoreError> {
+    pub fn commit(self) -> Result<(), FsError> {
         self.sync()?;
         let folder = folder_of(&self.target).to_owned();
         self.commit_unsynced()?;
@@ -75,9 +74,12 @@ impl AtomicFile {
     }
 
     /// Waits until the bytes are safe on the disk.
-    pub(crate) fn sync(&self) -> Result<(), StoreError> {
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn sync(&self) -> Result<(), FsError> {
         let synced = self.file.sync_all();
-        synced.map_err(StoreError::io("write", &self.target))
+        synced.map_err(FsError::io("write", &self.target))
     }
 
     /// Gives the file its name without waiting for the disk.
@@ -87,8 +89,8 @@ impl AtomicFile {
     ///
     /// # Errors
     /// When the file cannot be renamed; the target is then as it was.
-    pub fn commit_unsynced(mut self) -> Result<(), StoreError> {
-        fs::rename(&self.temporary, &self.target).map_err(StoreError::io("write", &self.target))?;
+    pub fn commit_unsynced(mut self) -> Result<(), FsError> {
+        fs::rename(&self.temporary, &self.target).map_err(FsError::io("write", &self.target))?;
         self.committed = true;
         Ok(())
     }
@@ -114,17 +116,20 @@ impl Drop for AtomicFile {
 }
 
 /// Waits until the names of a folder's files are safe on the disk.
-pub(crate) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
+///
+/// # Errors
+/// When the folder cannot be opened, or the disk refuses.
+pub fn sync_folder(folder: &Path) -> Result<(), FsError> {
     let synced = File::open(folder).and_then(|opened| opened.sync_all());
-    synced.map_err(StoreError::io("sync the folder", folder))
+    synced.map_err(FsError::io("sync the folder", folder))
 }
 
 /// The path that a new file may take in place of `path`: the end of its links, and nothing or a file.
-fn replaceable(path: &Path) -> Result<PathBuf, StoreError> {
+fn replaceable(path: &Path) -> Result<PathBuf, FsError> {
     let end = match fs::canonicalize(path) {
         Ok(end) if path.is_symlink() => end,
         Err(_) if path.is_symlink() => {
-            return Err(StoreError::NotAFile {
+            return Err(FsError::NotAFile {
                 path: path.to_owned(),
                 found: "a symbolic link to nothing",
             });
@@ -137,7 +142,7 @@ fn replaceable(path: &Path) -> Result<PathBuf, StoreError> {
     if metadata.is_file() {
         return Ok(end);
     }
-    Err(StoreError::NotAFile {
+    Err(FsError::NotAFile {
         path: path.to_owned(),
         found: file_kind(metadata.file_type()),
     })

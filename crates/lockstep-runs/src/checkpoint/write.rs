@@ -1,11 +1,10 @@
 //! Writing checkpoints, and removing old ones.
 
-use super::hash::sha256;
 use super::manifest::{self, FORMAT, Manifest, Part, is_plain};
 use super::{Checkpoints, Entry};
-use crate::atomic::sync_folder;
-use crate::{AtomicFile, StoreError};
+use crate::RunsError;
 use lockstep_failpoint as failpoint;
+use lockstep_fs::{AtomicFile, FsError, sha256, sync_folder};
 use serde_json::Value;
 use std::fs;
 use std::io::{self, Write};
@@ -26,11 +25,11 @@ impl Checkpoints {
     ///
     /// # Errors
     /// When the folder cannot be made, read or cleaned.
-    pub fn writer(&self, keep: usize) -> Result<CheckpointWriter, StoreError> {
-        fs::create_dir_all(&self.folder).map_err(StoreError::io("write", &self.folder))?;
+    pub fn writer(&self, keep: usize) -> Result<CheckpointWriter, RunsError> {
+        fs::create_dir_all(&self.folder).map_err(FsError::io("write", &self.folder))?;
         let entries = self.entries()?;
         for entry in entries.iter().filter(|entry| !entry.is_finished()) {
-            fs::remove_dir_all(&entry.path).map_err(StoreError::io("remove", &entry.path))?;
+            fs::remove_dir_all(&entry.path).map_err(FsError::io("remove", &entry.path))?;
         }
         Ok(CheckpointWriter {
             folder: self.folder.clone(),
@@ -55,14 +54,14 @@ impl CheckpointWriter {
         label: &str,
         header: Value,
         parts: &[(&str, &[u8])],
-    ) -> Result<PathBuf, StoreError> {
+    ) -> Result<PathBuf, RunsError> {
         assert!(is_plain(label), "`{label}` is no label");
         let path = self.folder.join(format!("{:06}-{label}", self.next));
         self.next += 1;
         if let Err(error) = write_all(&path, header, parts) {
             // It would take the room that the next one may need. The first error is the one to report.
             let _ = fs::remove_dir_all(&path);
-            return Err(error);
+            return Err(error.into());
         }
         // The name of the new folder lies in the one that holds it.
         sync_folder(&self.folder)?;
@@ -72,7 +71,7 @@ impl CheckpointWriter {
     }
 
     /// Removes all but the newest. Their manifests go first: what is left by a crash does not count.
-    fn prune(&self) -> Result<(), StoreError> {
+    fn prune(&self) -> Result<(), RunsError> {
         let entries = Checkpoints::at(&self.folder).entries()?;
         let finished = entries.iter().filter(|entry| entry.is_finished());
         // What is not finished is what an earlier write could not take back.
@@ -84,10 +83,10 @@ impl CheckpointWriter {
             let manifest = entry.manifest();
             match fs::remove_file(&manifest) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                removed => removed.map_err(StoreError::io("remove", &manifest))?,
+                removed => removed.map_err(FsError::io("remove", &manifest))?,
             }
             edge("checkpoint.in_prune", &entry.path)?;
-            fs::remove_dir_all(&entry.path).map_err(StoreError::io("remove", &entry.path))?;
+            fs::remove_dir_all(&entry.path).map_err(FsError::io("remove", &entry.path))?;
             edge("checkpoint.after_prune", &entry.path)?;
         }
         Ok(())
@@ -95,8 +94,8 @@ impl CheckpointWriter {
 }
 
 /// Writes one checkpoint into a new folder.
-fn write_all(path: &Path, header: Value, parts: &[(&str, &[u8])]) -> Result<(), StoreError> {
-    fs::create_dir(path).map_err(StoreError::io("write", path))?;
+fn write_all(path: &Path, header: Value, parts: &[(&str, &[u8])]) -> Result<(), FsError> {
+    fs::create_dir(path).map_err(FsError::io("write", path))?;
     let mut named = Vec::with_capacity(parts.len());
     for (name, bytes) in parts {
         assert!(is_plain(name), "`{name}` is no name of a part");
@@ -128,16 +127,16 @@ fn write_all(path: &Path, header: Value, parts: &[(&str, &[u8])]) -> Result<(), 
 
 /// Writes a file that gets its name when its bytes are on the disk. That the name is, too, is seen to
 /// by syncing the folder once.
-fn put(path: &Path, bytes: &[u8], before_rename: &str) -> Result<(), StoreError> {
+fn put(path: &Path, bytes: &[u8], before_rename: &str) -> Result<(), FsError> {
     let mut file = AtomicFile::create(path)?;
     let written = file.write_all(bytes);
-    written.map_err(StoreError::io("write", path))?;
+    written.map_err(FsError::io("write", path))?;
     file.sync()?;
     edge(before_rename, path)?;
     file.commit_unsynced()
 }
 
 /// One of [`FAILPOINTS`](super::FAILPOINTS).
-fn edge(name: &str, path: &Path) -> Result<(), StoreError> {
-    failpoint::check(name).map_err(StoreError::io("write", path))
+fn edge(name: &str, path: &Path) -> Result<(), FsError> {
+    failpoint::check(name).map_err(FsError::io("write", path))
 }

@@ -1,8 +1,9 @@
 //! Checkpoints under crashes, full and read-only disks, and damage. The crashing writer is this very
 //! binary, started again.
 
-use lockstep_store::StoreError;
-use lockstep_store::checkpoint::{Checkpoint, CheckpointWriter, Checkpoints, Damage};
+use lockstep_fs::{FsError, sha256};
+use lockstep_runs::RunsError;
+use lockstep_runs::checkpoint::{Checkpoint, CheckpointWriter, Checkpoints, Damage};
 use serde_json::json;
 use std::fs;
 use std::io;
@@ -19,7 +20,7 @@ fn bytes(content: u64, part: usize) -> Vec<u8> {
         .collect()
 }
 
-fn write(writer: &mut CheckpointWriter, content: u64) -> Result<PathBuf, StoreError> {
+fn write(writer: &mut CheckpointWriter, content: u64) -> Result<PathBuf, RunsError> {
     let parts: Vec<Vec<u8>> = (0..PARTS.len()).map(|part| bytes(content, part)).collect();
     let parts: Vec<(&str, &[u8])> = PARTS
         .into_iter()
@@ -119,8 +120,8 @@ fn a_child_process() {
     };
     let folder = PathBuf::from(std::env::var_os("CHECKPOINT_FOLDER").unwrap());
     let checkpoints = Checkpoints::at(&folder);
-    let refused = |error: &StoreError, kind: io::ErrorKind| {
-        let StoreError::Io { source, path, .. } = error else {
+    let refused = |error: &RunsError, kind: io::ErrorKind| {
+        let RunsError::Fs(FsError::Io { source, path, .. }) = error else {
             panic!("{error}");
         };
         assert_eq!(source.kind(), kind, "{error}");
@@ -175,7 +176,7 @@ fn a_crash_anywhere_leaves_a_whole_checkpoint_and_nothing_astray_after_the_next(
     // The new one counts from the moment at which its manifest has its name.
     let counts_from = "checkpoint.after_rename";
     let mut counts = false;
-    for point in lockstep_store::checkpoint::FAILPOINTS {
+    for point in lockstep_runs::checkpoint::FAILPOINTS {
         counts |= point == counts_from;
         let times = if point.contains("part") {
             PARTS.len()
@@ -219,7 +220,7 @@ fn a_crash_anywhere_leaves_a_whole_checkpoint_and_nothing_astray_after_the_next(
 #[cfg(debug_assertions)]
 #[test]
 fn an_error_of_the_disk_at_any_edge_takes_nothing_that_was_whole() {
-    for point in lockstep_store::checkpoint::FAILPOINTS {
+    for point in lockstep_runs::checkpoint::FAILPOINTS {
         let place = Place::new(3);
         let output = child("write", place.checkpoints.folder())
             .env("LOCKSTEP_FAILPOINTS", format!("{point}=error:5@1"))
@@ -392,11 +393,7 @@ fn truncate(path: &Path, len: u64) {
 
 /// A manifest as a later program may write it.
 fn rewrite_as_newer(path: &Path) {
-    use sha2::{Digest, Sha256};
     let line = r#"{"format":99,"shards":[]}"#;
-    let hash: String = Sha256::digest(line)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hash = sha256(line.as_bytes());
     fs::write(path, format!("{line}\n{hash}\n")).unwrap();
 }

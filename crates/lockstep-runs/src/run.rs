@@ -4,8 +4,9 @@
 //! random letters. The folder is made exclusively, so two runs never share a name, whatever their
 //! clocks and their random numbers say.
 
-use crate::name::{check_job_name, is_run_suffix, random_letters, timestamp};
-use crate::{AtomicFile, StoreError};
+use crate::RunsError;
+use crate::name::{check_job_name, is_run_suffix, timestamp};
+use lockstep_fs::{AtomicFile, FsError, random_letters};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,9 +36,9 @@ impl RunDir {
     ///
     /// # Errors
     /// When the store cannot be written, or the job's name cannot be part of a folder's name.
-    pub fn create(store: &Path, job_name: &str) -> Result<RunDir, StoreError> {
+    pub fn create(store: &Path, job_name: &str) -> Result<RunDir, RunsError> {
         check_job_name(job_name)?;
-        let unwritable = |source| StoreError::Unwritable {
+        let unwritable = |source| RunsError::Unwritable {
             path: store.to_owned(),
             source,
         };
@@ -64,16 +65,16 @@ impl RunDir {
     /// # Errors
     /// When neither the store nor, while it is not there, the folder that would hold it can be
     /// written.
-    pub fn check_store(store: &Path) -> Result<(), StoreError> {
+    pub fn check_store(store: &Path) -> Result<(), RunsError> {
         let folder = store.ancestors().find(|folder| folder.exists());
         // Only the file system itself knows whether it lets a file be made; this one is removed at once.
         let probed = AtomicFile::create(&folder.unwrap_or(Path::new(".")).join("run"));
         match probed {
-            Err(StoreError::Io { source, .. }) => Err(StoreError::Unwritable {
+            Err(FsError::Io { source, .. }) => Err(RunsError::Unwritable {
                 path: store.to_owned(),
                 source,
             }),
-            other => other.map(drop),
+            other => Ok(other.map(drop)?),
         }
     }
 
@@ -93,10 +94,10 @@ impl RunDir {
     ///
     /// # Errors
     /// When `path` is not the folder of a run: it holds no job file.
-    pub fn open(path: &Path) -> Result<RunDir, StoreError> {
+    pub fn open(path: &Path) -> Result<RunDir, RunsError> {
         let whole = path
             .canonicalize()
-            .map_err(StoreError::io("open the run", path))?;
+            .map_err(FsError::io("open the run", path))?;
         let name = whole
             .file_name()
             .unwrap_or_default()
@@ -109,7 +110,7 @@ impl RunDir {
         if run.job().is_file() {
             Ok(run)
         } else {
-            Err(StoreError::NotARun {
+            Err(RunsError::NotARun {
                 path: path.to_owned(),
             })
         }
@@ -120,8 +121,8 @@ impl RunDir {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn newest(store: &Path, job_name: &str) -> Result<Option<RunDir>, StoreError> {
-        let reading = || StoreError::io("read the run store", store);
+    pub fn newest(store: &Path, job_name: &str) -> Result<Option<RunDir>, RunsError> {
+        let reading = || FsError::io("read the run store", store);
         let entries = match fs::read_dir(store) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             entries => entries.map_err(reading())?,
@@ -161,8 +162,8 @@ impl RunDir {
     ///
     /// # Errors
     /// When something in the folder cannot be removed.
-    pub fn discard(self) -> Result<(), StoreError> {
-        fs::remove_dir_all(&self.path).map_err(StoreError::io("remove", &self.path))
+    pub fn discard(self) -> Result<(), RunsError> {
+        Ok(fs::remove_dir_all(&self.path).map_err(FsError::io("remove", &self.path))?)
     }
 
     /// The job as it ran.
@@ -287,7 +288,7 @@ mod tests {
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();
         let error = RunDir::check_store(&file.join("runs")).unwrap_err();
-        assert!(matches!(error, StoreError::Unwritable { .. }), "{error}");
+        assert!(matches!(error, RunsError::Unwritable { .. }), "{error}");
     }
 
     #[test]
@@ -296,7 +297,7 @@ mod tests {
         let store = folder.path().join("store");
         assert!(matches!(
             RunDir::create(&store, "../x"),
-            Err(StoreError::Name { .. })
+            Err(RunsError::Name { .. })
         ));
         assert!(!store.exists());
     }
@@ -315,7 +316,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         assert!(matches!(
             RunDir::open(folder.path()),
-            Err(StoreError::NotARun { .. })
+            Err(RunsError::NotARun { .. })
         ));
     }
 

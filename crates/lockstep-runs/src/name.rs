@@ -1,20 +1,8 @@
 //! Names that never collide: a UTC time that sorts, and random letters.
 
-use crate::StoreError;
+use crate::RunsError;
+use lockstep_fs::is_random_letter;
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// Letters that survive every file system, also those that ignore case.
-const BASE32: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-
-/// `N` random letters and digits.
-pub(crate) fn random_letters<const N: usize>() -> Result<String, StoreError> {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(StoreError::Random)?;
-    Ok(bytes
-        .iter()
-        .map(|byte| char::from(BASE32[usize::from(byte % 32)]))
-        .collect())
-}
 
 /// `YYYYMMDD-HHMMSS` in UTC. A clock before 1970 reads as 1970.
 pub(crate) fn timestamp(now: SystemTime) -> String {
@@ -48,13 +36,13 @@ fn civil_date(days: u64) -> (u64, u64, u64) {
     (year, month, day)
 }
 
-/// Whether `text` looks like what [`timestamp`] and four [`random_letters`] make: the ending of a
+/// Whether `text` looks like what [`timestamp`] and four [`random_letters`](lockstep_fs::random_letters) make: the ending of a
 /// run's name after the job's name and a `-`.
 pub(crate) fn is_run_suffix(text: &str) -> bool {
     let mut pattern = "dddddddd-dddddd-xxxx".bytes();
     let fits = text.bytes().all(|byte| match pattern.next() {
         Some(b'd') => byte.is_ascii_digit(),
-        Some(b'x') => BASE32.contains(&byte),
+        Some(b'x') => is_random_letter(byte),
         Some(other) => byte == other,
         None => false,
     });
@@ -62,7 +50,7 @@ pub(crate) fn is_run_suffix(text: &str) -> bool {
 }
 
 /// Refuses names that would escape the store's folder or hide in it.
-pub(crate) fn check_job_name(name: &str) -> Result<(), StoreError> {
+pub(crate) fn check_job_name(name: &str) -> Result<(), RunsError> {
     let starts_well = name
         .bytes()
         .next()
@@ -73,7 +61,7 @@ pub(crate) fn check_job_name(name: &str) -> Result<(), StoreError> {
     if starts_well && all_well && name.len() <= 100 {
         Ok(())
     } else {
-        Err(StoreError::Name {
+        Err(RunsError::Name {
             name: name.to_owned(),
         })
     }

@@ -4,7 +4,8 @@
 //! that one from a newer program can be told from one that is damaged.
 
 use super::damage::{Damage, Damaged};
-use super::hash::sha256;
+
+use lockstep_fs::sha256;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs;

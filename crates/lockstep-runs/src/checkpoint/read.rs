@@ -2,9 +2,10 @@
 
 use super::Checkpoints;
 use super::damage::{Damage, Damaged};
-use super::hash::{sha256, sha256_of};
+
 use super::manifest::{self, Manifest, Part};
-use crate::StoreError;
+use crate::RunsError;
+use lockstep_fs::{sha256, sha256_of_file};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,9 +30,9 @@ impl Checkpoints {
     /// Finds the newest checkpoint of which every byte is as it was written. `None` when there is none.
     ///
     /// # Errors
-    /// [`StoreError::NoWholeCheckpoint`] when there are some but none is whole; or when the folder
+    /// [`RunsError::NoWholeCheckpoint`] when there are some but none is whole; or when the folder
     /// cannot be read.
-    pub fn newest(&self) -> Result<Option<Found>, StoreError> {
+    pub fn newest(&self) -> Result<Option<Found>, RunsError> {
         let mut skipped = Vec::new();
         for entry in self.entries()?.into_iter().rev() {
             if !entry.is_finished() {
@@ -53,7 +54,7 @@ impl Checkpoints {
         }
         match skipped.is_empty() {
             true => Ok(None),
-            false => Err(StoreError::NoWholeCheckpoint {
+            false => Err(RunsError::NoWholeCheckpoint {
                 path: self.folder.clone(),
                 damaged: skipped,
             }),
@@ -101,7 +102,7 @@ impl Checkpoint {
     fn verify(&self) -> Result<(), Damaged> {
         for part in &self.manifest.parts {
             let path = self.path.join(&part.name);
-            let (length, hash) = sha256_of(&path).map_err(Damaged::io(&path))?;
+            let (length, hash) = sha256_of_file(&path).map_err(Damaged::io(&path))?;
             part.compare(&path, length, &hash)?;
         }
         Ok(())

@@ -1,0 +1,23 @@
+//! The bottom of everything that is kept on a disk.
+//!
+//! A file is there in full or not at all ([`AtomicFile`]), a lock ends with its process
+//! ([`FileLock`]), and what can be made again lies apart from what cannot ([`CacheDir`]). Beside
+//! them: names that never collide ([`random_letters`]), hashes ([`sha256`], [`sha256_of_file`]) and
+//! how people write bytes ([`hex`]).
+
+mod atomic;
+mod cache;
+mod error;
+mod hash;
+pub mod hex;
+mod kind;
+mod letters;
+mod lock;
+
+pub use atomic::{AtomicFile, sync_folder, write_atomic};
+pub use cache::CacheDir;
+pub use error::FsError;
+pub use hash::{sha256, sha256_of_file};
+pub use kind::file_kind;
+pub use letters::{is_random_letter, random_letters};
+pub use lock::FileLock;
