@@ -22,81 +22,14 @@
 //! - *Votes and gathered sums* have two buffers each, used in turn: a rank can be one round ahead of
 //!   a slow peer, never two, since each round needs everyone's part of the round before.
 //!
-//! # Shares
-//! A plan may have *shares*: pieces that a rank [`announce`](Collective::announce)s for each of its lanes in
-//! every step and that all others [`accept`](Collective::accept), such as the factors that a gradient can
-//! be computed from. Where memory is shared they are written and read in place. A chunk whose new values
-//! follow from shares is not posted: its owner publishes it once it has accepted every other lane's share
-//! of some kind in this step, also of lanes that have no rows. All ranks accept all shares of a step
-//! before they cast their vote.
-//!
-//! One buffer is enough here too. A rank [`view`](Collective::view)s shares until it has published the chunks
-//! that follow from them or, of chunks that stay with it, until it makes their products of the next step;
-//! and before its peers announce shares of the next step they have fetched all of these.
-//!
-//! # Products
-//! A plan may also have *products*: pieces that the owner of a chunk publishes for each lane, such as the
-//! columns of a layer's output that follow from the chunk, and that only the lane's rank fetches. A chunk
-//! whose owner makes all that others need of it is neither posted nor published: the others' copies stay
-//! behind until [`Collective::exchange_owned`]. Products are fetched before the vote too, also those for
-//! lanes that have no rows.
-//!
-//! # Common chunks
-//! Where memory is shared, a rank that is done may take over work that others have not begun. A plan can
-//! say which chunks are [common](Plan::is_common): their new values follow from shares, which all ranks
-//! have. In every step each rank [`take`](Collective::take)s such chunks one after the other once it has
-//! accepted all shares of the step, its own first, until each is taken; whoever took one updates it in its
-//! [`home`](Collective::home), [`holds`](Collective::holds) it from then on, and publishes it or makes its
-//! products in the owner's place. [`recall`](Collective::recall) gives all of them back to their owners.
-//! Where no memory is shared, owners hold their chunks for ever and nothing has a home.
-//!
-//! One holder follows the other without a race: a rank takes a chunk in step t+1 after it has accepted a
-//! share of that step from the one who held it in step t, and that one has shared it after its last use.
-//!
 //! # Other vectors of the same length
 //! Publishing without posting, as for the optimizer's state, lacks the first argument above.
-//! [`Collective::exchange_owned`] is the legal way: it fences the round with a barrier on each side.
+//! [`CollectiveExt::exchange_owned`] is the legal way: it fences the round with a barrier on each side.
 
 use crate::{GangError, Plan};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-/// How long a rank waits for a peer before it calls it lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Deadline(pub Duration);
-
-impl Default for Deadline {
-    fn default() -> Self {
-        Self(Duration::from_secs(30))
-    }
-}
-
-/// Calls off whatever a collective of this process waits for; given to the thread that hears the
-/// coordinator. Every clone is the same switch.
-#[derive(Debug, Clone, Default)]
-pub struct Abort(Arc<AtomicBool>);
-
-impl Abort {
-    /// Makes every wait of the collective fail with [`GangError::Aborted`], now and from now on.
-    pub fn abort(&self) {
-        self.0.store(true, Ordering::Release);
-    }
-
-    /// Whether it was called off.
-    pub fn is_aborted(&self) -> bool {
-        self.0.load(Ordering::Acquire)
-    }
-}
-
-/// Numbers of a common chunk that only its holder touches.
-#[derive(Debug)]
-pub struct Home<'a> {
-    /// Its values, unless every rank has them.
-    pub values: Option<&'a mut [f32]>,
-    /// The vectors beside them; those that the plan does not have are empty.
-    pub planes: [&'a mut [f32]; 2],
-}
+/// Numbers that one rank can hand to [`all_gather`](Collective::all_gather) at a time.
+pub(crate) const GATHER: usize = 256;
 
 /// One rank's end of the exchange. See the [module](self) for the protocol that callers follow.
 ///
@@ -117,9 +50,6 @@ pub trait Collective: Send {
 
     /// This rank.
     fn rank(&self) -> usize;
-
-    /// The switch that calls off this rank's waits.
-    fn abort_handle(&self) -> Abort;
 
     /// Where this rank writes its partial sum `partial` (an index into
     /// [`Plan::partials_of`]) of a chunk that it does not own.
@@ -150,40 +80,6 @@ pub trait Collective: Send {
     /// Copies the new values of another rank's chunk `chunk`, waiting for them if need be.
     fn fetch(&mut self, chunk: usize, into: &mut [f32]) -> Result<(), GangError>;
 
-    /// Where this rank writes a share of its own lanes.
-    fn draft(&mut self, share: usize) -> Result<&mut [f32], GangError>;
-
-    /// Hands a share that was written to its [`draft`](Self::draft) to all peers.
-    fn announce(&mut self, share: usize) -> Result<(), GangError>;
-
-    /// Takes another rank's share, waiting for it if need be.
-    fn accept(&mut self, share: usize) -> Result<(), GangError>;
-
-    /// A share of this step that this rank has announced or accepted.
-    fn view(&self, share: usize) -> &[f32];
-
-    /// Whether this rank updates, publishes or makes the piece `piece`, and does not fetch it.
-    fn holds(&self, piece: usize) -> bool {
-        self.plan().owner(piece) == self.rank()
-    }
-
-    /// Takes a common chunk for this step, if no other rank did. Never blocks. Every rank tries every
-    /// common chunk once a step, unless it fetches it.
-    fn take(&mut self, chunk: usize) -> Result<bool, GangError> {
-        Ok(self.holds(chunk))
-    }
-
-    /// Where the numbers of a common chunk live that this rank holds, if ranks share memory.
-    fn home(&mut self, chunk: usize) -> Option<Home<'_>> {
-        let _ = chunk;
-        None
-    }
-
-    /// Gives every common chunk back to its owner. Called by all ranks, between steps.
-    fn recall(&mut self) -> Result<(), GangError> {
-        self.barrier()
-    }
-
     /// Makes this rank's vote on the step visible to its peers, without waiting. Once a step, before
     /// [`end_step`](Self::end_step), and best before the last fetches: by then it costs no wait.
     fn cast(&mut self, vote: u64) -> Result<(), GangError>;
@@ -194,7 +90,10 @@ pub trait Collective: Send {
     /// Collects equally many numbers from every rank into `all`, in rank order. Meant for few
     /// numbers: evaluation sums, norms of gradients. It is a barrier too, also when empty.
     fn all_gather(&mut self, mine: &[f64], all: &mut [f64]) -> Result<(), GangError>;
+}
 
+/// What every [`Collective`] can do besides, made of its methods.
+pub trait CollectiveExt: Collective {
     /// Waits until every rank has come here.
     fn barrier(&mut self) -> Result<(), GangError> {
         self.all_gather(&[], &mut [])
@@ -226,3 +125,5 @@ pub trait Collective: Send {
         self.barrier()
     }
 }
+
+impl<C: Collective + ?Sized> CollectiveExt for C {}

@@ -11,44 +11,40 @@
 //! | [`tree`] | which lanes a worker owns, and the one tree in which lanes are summed |
 //! | [`Plan`] | the chunks of the vector, who owns each, which partial sums travel |
 //! | [`Collective`] | the exchange, [step by step](collective): [`Solo`], [`ShmCollective`] and [`TcpCollective`] |
+//! | [`SharingCollective`] | what ranks do for each other besides: [shares, products, common chunks](sharing) |
 //! | [`Segment`] | the memory that workers of one host share, and how a child process inherits it |
 //! | [`Rendezvous`], [`Link`] | how workers find the coordinator, and what they then talk over |
 //!
 //! Every wait has a [`Deadline`]: a peer that is dead or stuck is an error that names its rank,
 //! never a hang.
 
+mod abort;
 pub mod collective;
-mod control;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
-mod frame;
 mod handshake;
-mod layout;
 mod link;
-mod mesh;
-mod peer;
 mod plan;
-mod receiver;
 mod reduce;
-mod region;
 mod rendezvous;
 mod secret;
-mod segment;
-mod shelf;
+mod shares;
+pub mod sharing;
 mod shm;
 mod solo;
 mod tcp;
 pub mod tree;
-mod wait;
 
-pub use collective::{Abort, Collective, Deadline, Home};
-pub use control::ShmControl;
+pub use abort::{AbortSwitch, Deadline, Membership};
+pub use collective::{Collective, CollectiveExt};
 pub use error::GangError;
 pub use link::{Hello, Link, LinkReader, LinkWriter, MAX_MESSAGE};
 pub use plan::{Partial, Plan};
 pub use reduce::TreeSum;
 pub use rendezvous::Rendezvous;
 pub use secret::Secret;
-pub use segment::Segment;
-pub use shm::ShmCollective;
+pub use sharing::{Home, SharingCollective};
+pub use shm::{Segment, ShmCollective, ShmControl};
 pub use solo::Solo;
 pub use tcp::TcpCollective;

@@ -1,29 +1,29 @@
 //! A gang of one: it owns every chunk and has nobody to exchange with.
 
-use crate::shelf::Shelf;
-use crate::{Abort, Collective, GangError, Plan};
+use crate::shares::ShareBuffers;
+use crate::{AbortSwitch, Collective, GangError, Plan, SharingCollective};
 
 /// The collective of a single worker.
 #[derive(Debug)]
 pub struct Solo {
     plan: Plan,
     vote: u64,
-    abort: Abort,
-    shelf: Shelf,
+    abort: AbortSwitch,
+    shares: ShareBuffers,
 }
 
 impl Solo {
-    /// A gang of one that follows `plan`.
+    /// A gang of one that follows `plan`, until `abort` calls it off.
     ///
     /// # Errors
     /// [`GangError::BadPlan`] when the plan is for more than one worker.
-    pub fn new(plan: Plan) -> Result<Self, GangError> {
+    pub fn new(plan: Plan, abort: AbortSwitch) -> Result<Self, GangError> {
         match plan.workers() {
             1 => Ok(Self {
-                shelf: Shelf::new(&plan),
+                shares: ShareBuffers::new(&plan),
                 plan,
                 vote: 0,
-                abort: Abort::default(),
+                abort,
             }),
             workers => Err(GangError::BadPlan {
                 reason: format!("it is for {workers} workers, and a solo gang has one"),
@@ -51,10 +51,6 @@ impl Collective for Solo {
 
     fn rank(&self) -> usize {
         0
-    }
-
-    fn abort_handle(&self) -> Abort {
-        self.abort.clone()
     }
 
     fn outbox(&mut self, chunk: usize, _partial: usize) -> &mut [f32] {
@@ -94,22 +90,6 @@ impl Collective for Solo {
         self.no_peer(chunk)
     }
 
-    fn draft(&mut self, share: usize) -> Result<&mut [f32], GangError> {
-        Ok(self.shelf.get_mut(share))
-    }
-
-    fn announce(&mut self, _share: usize) -> Result<(), GangError> {
-        self.check()
-    }
-
-    fn accept(&mut self, share: usize) -> Result<(), GangError> {
-        self.no_peer(share)
-    }
-
-    fn view(&self, share: usize) -> &[f32] {
-        self.shelf.get(share)
-    }
-
     fn cast(&mut self, vote: u64) -> Result<(), GangError> {
         self.vote = vote;
         self.check()
@@ -122,5 +102,23 @@ impl Collective for Solo {
     fn all_gather(&mut self, mine: &[f64], all: &mut [f64]) -> Result<(), GangError> {
         all.copy_from_slice(mine);
         self.check()
+    }
+}
+
+impl SharingCollective for Solo {
+    fn draft(&mut self, share: usize) -> Result<&mut [f32], GangError> {
+        Ok(self.shares.get_mut(share))
+    }
+
+    fn announce(&mut self, _share: usize) -> Result<(), GangError> {
+        self.check()
+    }
+
+    fn accept(&mut self, share: usize) -> Result<(), GangError> {
+        self.no_peer(share)
+    }
+
+    fn view(&self, share: usize) -> &[f32] {
+        self.shares.get(share)
     }
 }

@@ -1,8 +1,7 @@
 //! What shared memory alone can do: the coordinator's hold on it, and real processes.
 
-mod common;
-
-use common::*;
+use lockstep_gang::conformance::PATIENCE;
+use lockstep_gang::conformance::toy::*;
 use lockstep_gang::*;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -12,6 +11,15 @@ const LENGTHS: [usize; 5] = [40, 7, 300, 1, 64];
 
 fn plan(workers: usize) -> Plan {
     Plan::new(chunks(&LENGTHS), 4, workers).unwrap()
+}
+
+fn member(rank: usize, generation: u16, deadline: Deadline) -> Membership {
+    Membership {
+        rank,
+        generation,
+        deadline,
+        ..Membership::default()
+    }
 }
 
 fn prepared(plan: &Plan) -> (Segment, ShmControl) {
@@ -24,7 +32,7 @@ fn prepared(plan: &Plan) -> (Segment, ShmControl) {
 fn the_coordinator_can_call_off_a_step_and_say_who_died() {
     let plan = plan(2);
     let (segment, control) = prepared(&plan);
-    let mut rank = ShmCollective::join(&segment, plan, 0, 1, PATIENCE).unwrap();
+    let mut rank = ShmCollective::join(&segment, plan, &member(0, 1, PATIENCE)).unwrap();
     control.lost(1);
     let error = rank.barrier().unwrap_err();
     assert!(
@@ -40,7 +48,7 @@ fn a_rank_that_waits_shows_that_it_lives() {
     let plan = plan(2);
     let (segment, control) = prepared(&plan);
     let deadline = Deadline(Duration::from_millis(50));
-    let mut rank = ShmCollective::join(&segment, plan, 0, 1, deadline).unwrap();
+    let mut rank = ShmCollective::join(&segment, plan, &member(0, 1, deadline)).unwrap();
     let before = control.heartbeat(0);
     rank.barrier().unwrap_err();
     assert!(control.heartbeat(0) > before);
@@ -52,7 +60,9 @@ fn a_worker_of_a_generation_that_was_replaced_can_write_nothing() {
     let plan = plan(2);
     let (segment, control) = prepared(&plan);
     let mut old: Vec<_> = (0..2)
-        .map(|rank| ShmCollective::join(&segment, plan.clone(), rank, 1, PATIENCE).unwrap())
+        .map(|rank| {
+            ShmCollective::join(&segment, plan.clone(), &member(rank, 1, PATIENCE)).unwrap()
+        })
         .collect();
     control.lost(1);
     ShmControl::new(&segment, &plan, 2).unwrap();
@@ -74,7 +84,7 @@ fn a_worker_of_a_generation_that_was_replaced_can_write_nothing() {
     replaced(old[0].barrier());
     let values = vec![0.0; plan.chunk(own).len()];
     replaced(old[0].publish(own, &values));
-    replaced(ShmCollective::join(&segment, plan.clone(), 0, 1, PATIENCE).map(drop));
+    replaced(ShmCollective::join(&segment, plan.clone(), &member(0, 1, PATIENCE)).map(drop));
     replaced(ShmControl::new(&segment, &plan, 1).map(drop));
     drop(old);
 
@@ -82,8 +92,9 @@ fn a_worker_of_a_generation_that_was_replaced_can_write_nothing() {
     let expected = reference(7, 5, plan.lanes(), plan.len());
     let gang = (0..2)
         .map(|rank| {
-            let joined = ShmCollective::join(&segment, plan.clone(), rank, 2, PATIENCE).unwrap();
-            Box::new(joined) as Box<dyn Collective>
+            let joined =
+                ShmCollective::join(&segment, plan.clone(), &member(rank, 2, PATIENCE)).unwrap();
+            Box::new(joined) as Box<dyn SharingCollective>
         })
         .collect();
     let ends = all_ranks(gang, |mut rank| train(rank.as_mut(), 7, 5).unwrap());
@@ -100,8 +111,9 @@ fn a_later_generation_may_have_fewer_workers() {
     for (generation, plan) in (1..).zip(&plans) {
         ShmControl::new(&segment, plan, generation).unwrap();
         let join = |rank| {
-            let joined = ShmCollective::join(&segment, plan.clone(), rank, generation, PATIENCE);
-            Box::new(joined.unwrap()) as Box<dyn Collective>
+            let joined =
+                ShmCollective::join(&segment, plan.clone(), &member(rank, generation, PATIENCE));
+            Box::new(joined.unwrap()) as Box<dyn SharingCollective>
         };
         let gang = (0..plan.workers()).map(join).collect();
         let ends = all_ranks(gang, |mut rank| {
@@ -123,11 +135,11 @@ fn a_segment_that_is_too_small_or_for_another_plan_is_refused() {
         Err(GangError::Mismatch { .. })
     ));
     let segment = Segment::create(ShmCollective::bytes_needed(&plan)).unwrap();
-    let unprepared = ShmCollective::join(&segment, plan.clone(), 0, 1, PATIENCE);
+    let unprepared = ShmCollective::join(&segment, plan.clone(), &member(0, 1, PATIENCE));
     assert!(matches!(unprepared, Err(GangError::Mismatch { .. })));
     ShmControl::new(&segment, &plan, 1).unwrap();
     let other = Plan::new(chunks(&[10, 10]), 4, 2).unwrap();
-    let error = ShmCollective::join(&segment, other, 0, 1, PATIENCE)
+    let error = ShmCollective::join(&segment, other, &member(0, 1, PATIENCE))
         .unwrap_err()
         .to_string();
     assert!(error.contains("plan"), "{error}");
@@ -164,7 +176,8 @@ fn a_worker_process() {
     };
     let segment = Segment::inherited(number as i32).unwrap();
     let plan = plan(workers as usize);
-    let mut gang = ShmCollective::join(&segment, plan, rank as usize, 1, PATIENCE).unwrap();
+    let mut gang =
+        ShmCollective::join(&segment, plan, &member(rank as usize, 1, PATIENCE)).unwrap();
     match train(&mut gang, 11, steps) {
         Ok(bits) => eprintln!("bits {bits:?}"),
         Err(error) => eprintln!("error {error}"),

@@ -1,8 +1,10 @@
 //! What TCP alone has to stand: strangers, leftovers, and peers that send anything.
 
-mod common;
+mod gangs;
 
-use common::*;
+use gangs::*;
+use lockstep_gang::conformance::toy::*;
+use lockstep_gang::conformance::{PATIENCE, memberships};
 use lockstep_gang::*;
 use std::io::Write;
 use std::net::TcpStream;
@@ -23,28 +25,15 @@ fn join_as(
     let (mut listeners, addresses) = listeners(2);
     let (second, first) = (listeners.pop().unwrap(), listeners.pop().unwrap());
     let [one, two] = plans;
+    let mut members = memberships(2, deadline);
+    members[0].generation = generations[0];
+    members[1].generation = generations[1];
+    let members = &members;
     thread::scope(|scope| {
         let addresses = &addresses;
-        let first = scope.spawn(move || {
-            TcpCollective::join(
-                &first,
-                addresses,
-                secrets[0],
-                one,
-                0,
-                generations[0],
-                deadline,
-            )
-        });
-        let second = TcpCollective::join(
-            &second,
-            addresses,
-            secrets[1],
-            two,
-            1,
-            generations[1],
-            deadline,
-        );
+        let first = scope
+            .spawn(move || TcpCollective::join(&first, addresses, secrets[0], one, &members[0]));
+        let second = TcpCollective::join(&second, addresses, secrets[1], two, &members[1]);
         [first.join().unwrap(), second]
     })
 }
@@ -97,11 +86,10 @@ fn strangers_at_the_door_do_not_keep_a_gang_from_meeting() {
     strangers[0].write_all(&[0x55; 1000]).unwrap();
     let begin = Instant::now();
     thread::scope(|scope| {
-        for (rank, listener) in listeners.into_iter().enumerate() {
+        for (listener, member) in listeners.into_iter().zip(memberships(3, PATIENCE)) {
             let (addresses, secret) = (&addresses, &secret);
             scope.spawn(move || {
-                TcpCollective::join(&listener, addresses, secret, plan(3), rank, 1, PATIENCE)
-                    .unwrap()
+                TcpCollective::join(&listener, addresses, secret, plan(3), &member).unwrap()
             });
         }
     });
@@ -110,7 +98,7 @@ fn strangers_at_the_door_do_not_keep_a_gang_from_meeting() {
 
 #[test]
 fn a_peer_that_dies_is_reported_at_once_to_ranks_that_wait_for_another() {
-    let mut gang = tcp_gang(&plan(3), PATIENCE);
+    let mut gang = tcp_gang(&plan(3), &memberships(3, PATIENCE));
     let dying = gang.pop().unwrap();
     let silent = gang.pop().unwrap();
     let mut waiting = gang.pop().unwrap();

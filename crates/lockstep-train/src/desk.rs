@@ -1,6 +1,6 @@
 //! Where the thread that hears the coordinator leaves word for the one that trains.
 
-use lockstep_gang::Abort;
+use lockstep_gang::AbortSwitch;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,7 +15,7 @@ pub(crate) struct Desk {
 #[derive(Default)]
 struct Work {
     /// The generation that works here, and what calls it off.
-    current: Option<(u16, Abort)>,
+    current: Option<(u16, AbortSwitch)>,
     /// The last generation that was called off.
     called_off: u16,
 }
@@ -36,7 +36,7 @@ impl Desk {
     }
 
     /// A generation begins to work. It may have been called off already.
-    pub(crate) fn register(&self, generation: u16, abort: Abort) {
+    pub(crate) fn register(&self, generation: u16, abort: AbortSwitch) {
         let mut work = self.work.lock().expect("nobody panics at the desk");
         work.current = Some((generation, abort));
         work.obey();
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn a_generation_is_called_off_also_when_it_begins_later_but_the_next_is_not() {
         let desk = Desk::default();
-        let [first, second] = [Abort::default(), Abort::default()];
+        let [first, second] = [AbortSwitch::default(), AbortSwitch::default()];
         desk.call_off(1);
         desk.register(1, first.clone());
         assert!(first.is_aborted());

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use lockstep_data::Source;
     use lockstep_fs::CacheDir;
-    use lockstep_gang::{Plan, Solo};
+    use lockstep_gang::{AbortSwitch, Plan, Solo};
     use lockstep_nn::{Dims, NamedLayer, zoo};
 
     #[test]
@@ -218,7 +218,7 @@ mod tests {
             let mut model = Model::new(&layers, input, rows).unwrap();
             let state = model.initial_state(1);
             let plan = Plan::new(model.layout().chunks.clone(), 1, 1).unwrap();
-            let mut solo = Solo::new(plan).unwrap();
+            let mut solo = Solo::new(plan, AbortSwitch::default()).unwrap();
             let mut predictions = Vec::new();
             let metrics = Evaluator::new(set.sample_len(), rows)
                 .run(

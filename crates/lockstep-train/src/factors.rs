@@ -9,7 +9,7 @@
 //! the batch's inputs, and only `dy` is shared.
 
 use lockstep_data::lane_rows;
-use lockstep_gang::{Collective, GangError, Plan};
+use lockstep_gang::{GangError, Plan, SharingCollective};
 use lockstep_nn::{Factored, Layout, Model};
 use std::ops::Range;
 
@@ -120,7 +120,7 @@ impl LayerFactors {
         &mut self,
         lane: usize,
         (x, dy): (&[f32], &[f32]),
-        collective: &mut dyn Collective,
+        collective: &mut dyn SharingCollective,
     ) -> Result<(), GangError> {
         let x = if self.x_is_known { &[] } else { x };
         let share = collective.plan().share(self.kind, lane);
@@ -131,7 +131,7 @@ impl LayerFactors {
     }
 
     /// Takes what is there, without waiting.
-    pub(crate) fn collect(&mut self, collective: &mut dyn Collective) -> Result<(), GangError> {
+    pub(crate) fn collect(&mut self, collective: &mut dyn SharingCollective) -> Result<(), GangError> {
         while let Some(&lane) = self.missing.last() {
             if !collective.published(collective.plan().share(self.kind, lane))? {
                 break;
@@ -142,7 +142,7 @@ impl LayerFactors {
     }
 
     /// Takes the next lane's factors that are missing.
-    pub(crate) fn wait(&mut self, collective: &mut dyn Collective) -> Result<(), GangError> {
+    pub(crate) fn wait(&mut self, collective: &mut dyn SharingCollective) -> Result<(), GangError> {
         match self.missing.pop() {
             None => Ok(()),
             Some(lane) => collective.accept(collective.plan().share(self.kind, lane)),
@@ -154,7 +154,7 @@ impl LayerFactors {
     pub(crate) fn of_lane<'a>(
         &self,
         lane: usize,
-        collective: &'a dyn Collective,
+        collective: &'a dyn SharingCollective,
         (batch, inputs): (usize, &'a [f32]),
     ) -> (&'a [f32], &'a [f32]) {
         let plan = collective.plan();

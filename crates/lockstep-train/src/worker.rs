@@ -10,8 +10,8 @@ use crate::trainer::{Opened, Trainer};
 use lockstep_events::control::{Assignment, Finished, FromWorker, ToWorker, Transport};
 use lockstep_fs::CacheDir;
 use lockstep_gang::{
-    Collective, Deadline, Link, LinkReader, Plan, Secret, Segment, ShmCollective, Solo,
-    TcpCollective,
+    Deadline, Link, LinkReader, Membership, Plan, Secret, Segment, SharingCollective,
+    ShmCollective, Solo, TcpCollective,
 };
 use lockstep_job::Job;
 use lockstep_nn::threads::set_threads;
@@ -99,11 +99,15 @@ fn generation(
         Some(opened) => opened,
         none => none.insert(open(&part.job).map_err(|error| (error, 0))?),
     };
-    let join = |plan: Plan| {
-        let joined = join(assignment, plan, secret, listener)?;
-        desk.register(assignment.generation, joined.abort_handle());
-        Ok(joined)
+    let membership = Membership {
+        rank: assignment.rank,
+        generation: assignment.generation,
+        deadline: Deadline(Duration::from_secs_f64(assignment.deadline_s)),
+        ..Membership::default()
     };
+    // Before joining: a peer may be lost while this rank waits for it to come.
+    desk.register(assignment.generation, membership.abort.clone());
+    let join = |plan: Plan| join(assignment, plan, &membership, secret, listener);
     let mut trainer = Trainer::new(assignment, &part, opened, join).map_err(|error| (error, 0))?;
     trainer
         .train(&desk.stop, reporter)
@@ -123,21 +127,18 @@ fn open(job: &Job) -> Result<Opened, TrainError> {
 fn join(
     assignment: &Assignment,
     plan: Plan,
+    membership: &Membership,
     secret: &Secret,
     listener: Option<&TcpListener>,
-) -> Result<Box<dyn Collective>, TrainError> {
-    let deadline = Deadline(Duration::from_secs_f64(assignment.deadline_s));
-    let (rank, generation) = (assignment.rank, assignment.generation);
+) -> Result<Box<dyn SharingCollective>, TrainError> {
     Ok(match (&assignment.transport, listener) {
-        (Transport::Solo, _) => Box::new(Solo::new(plan)?),
+        (Transport::Solo, _) => Box::new(Solo::new(plan, membership.abort.clone())?),
         (Transport::Shm { fd }, _) => {
             let segment = Segment::inherited(*fd)?;
-            Box::new(ShmCollective::join(
-                &segment, plan, rank, generation, deadline,
-            )?)
+            Box::new(ShmCollective::join(&segment, plan, membership)?)
         }
         (Transport::Tcp { peers }, Some(listener)) => Box::new(TcpCollective::join(
-            listener, peers, secret, plan, rank, generation, deadline,
+            listener, peers, secret, plan, membership,
         )?),
         (Transport::Tcp { .. }, None) => {
             return Err(TrainError::Misfit {

@@ -9,7 +9,7 @@
 use super::{GangReplica, StepPlan};
 use crate::factors::other_lanes;
 use lockstep_data::lane_rows;
-use lockstep_gang::{Collective, GangError};
+use lockstep_gang::{GangError, SharingCollective};
 use lockstep_nn::Factored;
 use std::ops::Range;
 
@@ -99,7 +99,7 @@ fn columns_of(layer: &Factored, chunk: usize) -> Range<usize> {
 fn weights<'a>(
     layer: &Factored,
     chunk: usize,
-    collective: &'a mut dyn Collective,
+    collective: &'a mut dyn SharingCollective,
     state: &'a [f32],
 ) -> (&'a [f32], &'a [f32]) {
     let range = collective.plan().chunk(chunk);

@@ -9,7 +9,7 @@
 
 use super::{GangReplica, StepPlan};
 use crate::TrainError;
-use lockstep_gang::GangError;
+use lockstep_gang::{CollectiveExt, GangError};
 
 impl GangReplica {
     /// Brings what lives in shared memory there. Called by all ranks before the first step.

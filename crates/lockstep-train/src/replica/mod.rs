@@ -20,7 +20,7 @@ use crate::TrainError;
 use crate::factors::{LayerFactors, other_lanes};
 use crate::lanes::LaneProgram;
 use lane::LaneReplica;
-use lockstep_gang::{Collective, GangError, TreeSum};
+use lockstep_gang::{CollectiveExt, GangError, SharingCollective, TreeSum};
 use lockstep_nn::{Buffer, Factored, Layout, Optimizer, Update};
 use std::collections::VecDeque;
 
@@ -29,7 +29,7 @@ const BLOCK: usize = 2048;
 
 /// A worker's replica of the state, with its share of the optimizer's.
 pub(crate) struct GangReplica {
-    pub(crate) collective: Box<dyn Collective>,
+    pub(crate) collective: Box<dyn SharingCollective>,
     /// Parameters, then running statistics; the same on all ranks between steps, but for chunks that their
     /// owners keep to themselves until [`GangReplica::gather_state`].
     pub(crate) state: Buffer,
@@ -83,7 +83,7 @@ pub(crate) struct StepPlan<'a> {
 impl GangReplica {
     /// `factored` are the layers whose factors are exchanged, in the order of the plan's shares.
     pub(crate) fn new(
-        collective: Box<dyn Collective>,
+        collective: Box<dyn SharingCollective>,
         layout: &Layout,
         state: Buffer,
         optimizer: &Optimizer,

@@ -24,7 +24,7 @@ use evaluation::Evaluation;
 use lockstep_events::control::{Assignment, Finished, FromWorker};
 use lockstep_events::event::EpochResult;
 use lockstep_fs::CacheDir;
-use lockstep_gang::{Collective, Plan};
+use lockstep_gang::{CollectiveExt, Plan, SharingCollective};
 use lockstep_job::{Every, Job};
 use lockstep_nn::Model;
 use publish::Publisher;
@@ -69,7 +69,7 @@ impl<'a> Trainer<'a> {
         assignment: &Assignment,
         part: &LearnerPart,
         opened: &'a mut Opened,
-        join: impl FnOnce(Plan) -> Result<Box<dyn Collective>, TrainError>,
+        join: impl FnOnce(Plan) -> Result<Box<dyn SharingCollective>, TrainError>,
     ) -> Result<Self, TrainError> {
         let job = &part.job;
         let Opened {

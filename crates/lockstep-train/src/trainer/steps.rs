@@ -11,7 +11,7 @@ use crate::sets::Sets;
 use crate::snapshot::Position;
 use crate::{TrainError, numerics, spec};
 use lockstep_events::control::{Assignment, FromWorker};
-use lockstep_gang::{Collective, Plan};
+use lockstep_gang::{Plan, SharingCollective};
 use lockstep_job::Job;
 use lockstep_nn::{LossSum, Model, Optimizer, Schedule, Step};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,7 +58,7 @@ impl<'a> StepLoop<'a> {
         sets: &'a Sets,
         model: &'a mut Model,
         beginning: &Beginning,
-        join: impl FnOnce(Plan) -> Result<Box<dyn Collective>, TrainError>,
+        join: impl FnOnce(Plan) -> Result<Box<dyn SharingCollective>, TrainError>,
     ) -> Result<Self, TrainError> {
         let (plan, factored) = exchange_plan(job, sets, model)?;
         let whole = !plan.producing().is_empty();

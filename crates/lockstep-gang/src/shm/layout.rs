@@ -7,7 +7,7 @@
 //!          posted           a stamp for each rank and chunk, written by that rank
 //!          published        a stamp for each chunk, share and product, written by its holder
 //!          taken            a stamp for each chunk and who has it, written by whoever is first
-//! floats   board            each chunk's new values, shares and products, written by their holders
+//! floats   values           each chunk's new values, shares and products, written by their holders
 //!          outboxes         each rank's partial sums of each chunk that others own
 //!          homes            values and planes of common chunks, of whoever holds them
 //! ```
@@ -17,13 +17,12 @@
 //! earlier generation stamped never looks like news. Whatever different ranks write lies on
 //! different lines of 128 bytes, since processors fetch cache lines in pairs.
 
-use crate::region::Region;
+use super::region::Region;
+use crate::collective::GATHER;
 use crate::{GangError, Plan, Segment};
 
 /// Bytes that may move between cores together.
 const LINE: usize = 128;
-/// Numbers that one rank can hand to [`all_gather`](crate::Collective::all_gather) at a time.
-pub(crate) const GATHER: usize = 256;
 /// Bits of a stamp that are the sequence number.
 const SEQUENCE_BITS: u32 = 48;
 
@@ -49,15 +48,15 @@ pub(crate) fn unstamp(stamp: u64) -> (u16, u64) {
 
 /// Byte offsets in the segment of one plan.
 #[derive(Debug)]
-pub(crate) struct Layout {
+pub(crate) struct SegmentLayout {
     chunks: usize,
     ranks: usize,
     posted: usize,
     published: usize,
     taken: usize,
     words: usize,
-    /// Where each chunk begins on the board.
-    board: Vec<usize>,
+    /// Where each chunk begins among the values.
+    values: Vec<usize>,
     /// Where each rank's partial sums of each chunk begin, by `rank * chunks + chunk`; those of own
     /// chunks take no room.
     outboxes: Vec<usize>,
@@ -77,7 +76,7 @@ pub(crate) fn home_vectors(plan: &Plan, chunk: usize) -> usize {
     plan.planes() + usize::from(plan.producing().contains(&chunk))
 }
 
-impl Layout {
+impl SegmentLayout {
     pub(crate) const MAGIC: usize = 0;
     pub(crate) const FINGERPRINT: usize = 8;
     pub(crate) const GENERATION: usize = LINE;
@@ -98,7 +97,7 @@ impl Layout {
             end = (begin + floats * 4).next_multiple_of(LINE);
             begin
         };
-        let board = (0..plan.pieces())
+        let values = (0..plan.pieces())
             .map(|chunk| take(plan.chunk(chunk).len()))
             .collect();
         let mut outboxes = Vec::with_capacity(workers * chunks);
@@ -123,7 +122,7 @@ impl Layout {
             published,
             taken,
             words,
-            board,
+            values,
             outboxes,
             homes,
             bytes: end,
@@ -202,8 +201,8 @@ impl Layout {
     }
 
     /// Where `chunk`'s new values begin.
-    pub(crate) fn board(&self, chunk: usize) -> usize {
-        self.board[chunk]
+    pub(crate) fn values(&self, chunk: usize) -> usize {
+        self.values[chunk]
     }
 
     /// Where `rank`'s partial sums of `chunk` begin, one after the other.
@@ -234,8 +233,8 @@ mod tests {
             let plan = Plan::new(chunks, workers + extra, workers).unwrap().with_shares(&[9, 40]);
             let common = (0..lengths.len()).step_by(2);
             let plan = plan.with_products(0..1, &[11]).with_common(common, 2);
-            let layout = Layout::new(&plan);
-            let mut parts: Vec<Range<usize>> = vec![0..16, Layout::GENERATION..Layout::ABORT + 8];
+            let layout = SegmentLayout::new(&plan);
+            let mut parts: Vec<Range<usize>> = vec![0..16, SegmentLayout::GENERATION..SegmentLayout::ABORT + 8];
             for rank in 0..workers {
                 parts.push(layout.heartbeat(rank)..layout.left(rank) + 8);
                 for round in 0..2 {
@@ -255,7 +254,7 @@ mod tests {
             prop_assert!(parts.iter().all(|part| part.end <= layout.words()));
             for piece in 0..plan.pieces() {
                 let bytes = plan.chunk(piece).len() * 4;
-                parts.push(layout.board(piece)..layout.board(piece) + bytes);
+                parts.push(layout.values(piece)..layout.values(piece) + bytes);
             }
             for chunk in 0..plan.chunks() {
                 let bytes = plan.chunk(chunk).len() * 4;

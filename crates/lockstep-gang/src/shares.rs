@@ -4,13 +4,13 @@ use crate::Plan;
 
 /// Room for every lane's share of each kind.
 #[derive(Debug)]
-pub(crate) struct Shelf {
+pub(crate) struct ShareBuffers {
     /// The first share's number among the plan's pieces.
     first: usize,
     shares: Vec<Vec<f32>>,
 }
 
-impl Shelf {
+impl ShareBuffers {
     pub(crate) fn new(plan: &Plan) -> Self {
         let shares = plan
             .shares()

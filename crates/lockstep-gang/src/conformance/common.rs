@@ -1,16 +1,14 @@
 //! Common chunks: any rank may work on them, and no number is lost or made twice.
 
-mod common;
-
-use common::*;
-use lockstep_gang::*;
+use super::toy::all_ranks;
+use super::{Join, PATIENCE, gang};
+use crate::{Plan, SharingCollective};
 use std::thread;
 use std::time::Duration;
 
 /// Chunks 1 to 3 make products and live at home, chunk 4 is published; chunk 0 is not in common.
 fn plan(workers: usize) -> Plan {
-    Plan::new(chunks(&[40, 7, 300, 1, 64]), workers + 1, workers)
-        .unwrap()
+    super::plan(workers)
         .with_shares(&[3])
         .with_products(1..4, &[5, 1, 90])
         .with_common(1..5, 1)
@@ -29,7 +27,7 @@ fn next(value: &mut f32, plane: &mut f32, chunk: usize, shares: f32) {
 }
 
 /// Works on a chunk that this rank holds.
-fn update(gang: &mut dyn Collective, own: &mut Replica, chunk: usize, shares: f32) {
+fn update(gang: &mut dyn SharingCollective, own: &mut Replica, chunk: usize, shares: f32) {
     let range = gang.plan().chunk(chunk);
     let (mut values, mut plane) = (
         &mut own.values[range.clone()],
@@ -50,7 +48,7 @@ fn update(gang: &mut dyn Collective, own: &mut Replica, chunk: usize, shares: f3
 }
 
 /// Makes and fetches the products of a step: the first value of their chunk.
-fn products(gang: &mut dyn Collective, own: &Replica, expected: &[f32]) {
+fn products(gang: &mut dyn SharingCollective, own: &Replica, expected: &[f32]) {
     let plan = gang.plan().clone();
     let is_own = |lane: usize| plan.lanes_of(gang.rank()).contains(&lane);
     let lanes: Vec<(usize, bool)> = (0..plan.lanes()).map(|lane| (lane, is_own(lane))).collect();
@@ -76,7 +74,7 @@ fn products(gang: &mut dyn Collective, own: &Replica, expected: &[f32]) {
 }
 
 /// Shares a number for each lane and returns the sum of all.
-fn shares(gang: &mut dyn Collective, step: usize) -> f32 {
+fn shares(gang: &mut dyn SharingCollective, step: usize) -> f32 {
     let (rank, plan) = (gang.rank(), gang.plan().clone());
     let number = |lane: usize| (step * 10 + lane) as f32;
     for lane in plan.lanes_of(rank) {
@@ -94,25 +92,20 @@ fn shares(gang: &mut dyn Collective, step: usize) -> f32 {
     (0..plan.lanes()).map(number).sum()
 }
 
-#[test]
-fn every_common_chunk_is_worked_on_by_one_rank_a_step_whoever_it_is() {
-    for transport in TRANSPORTS {
-        for workers in [2, 3, 5] {
-            let plan = plan(workers);
-            let taken = all_ranks(gang(transport, &plan, PATIENCE), |mut gang| run(&mut *gang));
-            let all: usize = taken.iter().map(|(all, _)| all).sum();
-            assert_eq!(
-                all,
-                STEPS * 4,
-                "{transport:?}: each chunk is taken once a step"
-            );
-            let others: usize = taken.iter().map(|(_, others)| others).sum();
-            assert_eq!(
-                others > 0,
-                transport == Transport::Shm,
-                "{others} from others"
-            );
-        }
+/// Each is taken once a step, and where ranks share memory some are taken over from their owners.
+pub fn every_common_chunk_is_worked_on_by_one_rank_a_step_whoever_it_is(join: &Join) {
+    for workers in [2, 3, 5] {
+        let plan = plan(workers);
+        let taken = all_ranks(gang(join, &plan, PATIENCE), |mut gang| {
+            let own = (1..5).find(|&chunk| gang.holds(chunk));
+            let shares_memory = own.is_some_and(|chunk| gang.home(chunk).is_some());
+            (run(&mut *gang), shares_memory)
+        });
+        let all: usize = taken.iter().map(|((all, _), _)| all).sum();
+        assert_eq!(all, STEPS * 4, "each chunk is taken once a step");
+        let others: usize = taken.iter().map(|((_, others), _)| others).sum();
+        let shares_memory = taken.iter().any(|(_, shares)| *shares);
+        assert_eq!(others > 0, shares_memory, "{others} from others");
     }
 }
 
@@ -120,7 +113,7 @@ const STEPS: usize = 60;
 
 /// Trains, looks at every number of every step, and returns how many chunks this rank took and how many
 /// of those were others'.
-fn run(gang: &mut dyn Collective) -> (usize, usize) {
+fn run(gang: &mut dyn SharingCollective) -> (usize, usize) {
     let (rank, plan) = (gang.rank(), gang.plan().clone());
     let mut own = Replica {
         values: vec![0.0; plan.len()],
@@ -167,7 +160,7 @@ fn run(gang: &mut dyn Collective) -> (usize, usize) {
 }
 
 /// Gives everything back to its owner, who finds all of its numbers.
-fn check_homes(gang: &mut dyn Collective, own: &mut Replica, expected: &[(f32, f32)]) {
+fn check_homes(gang: &mut dyn SharingCollective, own: &mut Replica, expected: &[(f32, f32)]) {
     gang.recall().unwrap();
     for (chunk, &(value, plane)) in expected.iter().enumerate().skip(1) {
         assert_eq!(gang.holds(chunk), gang.plan().owner(chunk) == gang.rank());

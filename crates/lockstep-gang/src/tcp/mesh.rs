@@ -5,7 +5,7 @@
 //! one is not let in.
 
 use crate::handshake::{self, Acceptor};
-use crate::{Deadline, GangError, Plan, Secret};
+use crate::{Deadline, GangError, Membership, Plan, Secret};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
@@ -75,21 +75,20 @@ impl Card {
     }
 }
 
-/// Connects `rank` with all its peers, whose listeners are at `addresses`, by rank. Returns the
-/// connections by rank, `None` for `rank` itself.
+/// Connects a rank with all its peers, whose listeners are at `addresses`, by rank. Returns the
+/// connections by rank, `None` for this rank itself.
 pub(crate) fn connect(
     listener: &TcpListener,
     addresses: &[SocketAddr],
     secret: &Secret,
     plan: &Plan,
-    rank: usize,
-    generation: u16,
-    deadline: Deadline,
+    membership: &Membership,
 ) -> Result<Vec<Option<TcpStream>>, GangError> {
+    let (rank, deadline) = (membership.rank, membership.deadline);
     let by = Instant::now() + deadline.0;
     let card = Card {
         rank: rank as u32,
-        generation,
+        generation: membership.generation,
         fingerprint: plan.fingerprint(),
     };
     let mut streams: Vec<Option<TcpStream>> = addresses.iter().map(|_| None).collect();

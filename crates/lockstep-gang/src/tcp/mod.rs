@@ -5,12 +5,17 @@
 //! ranks cannot block each other. A connection that ends without a goodbye is a peer that died, and
 //! an error at once, whoever this rank is waiting for.
 
-use crate::frame::{HEADER, Header, Kind};
-use crate::layout::GATHER;
-use crate::peer::{LOOK, Peer};
-use crate::receiver::{Event, Used, events_of_a_peer};
-use crate::shelf::Shelf;
-use crate::{Abort, Collective, Deadline, GangError, Plan, Secret, mesh};
+mod exchange;
+mod frame;
+mod mesh;
+mod peer;
+mod receiver;
+
+use crate::shares::ShareBuffers;
+use crate::{AbortSwitch, Deadline, GangError, Membership, Plan, Secret};
+use frame::{HEADER, Header, Kind};
+use peer::{LOOK, Peer};
+use receiver::{Event, events_of_a_peer};
 use std::io::{ErrorKind, IoSlice, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -24,7 +29,7 @@ pub struct TcpCollective {
     rank: usize,
     generation: u16,
     deadline: Deadline,
-    abort: Abort,
+    abort: AbortSwitch,
     /// By rank; `None` for this one.
     peers: Vec<Option<Peer>>,
     events: Channel<(usize, Event)>,
@@ -32,7 +37,7 @@ pub struct TcpCollective {
     failure: Option<Failure>,
     /// For each chunk: its partial sums one after the other if another rank owns it, else empty.
     outboxes: Vec<Vec<f32>>,
-    shelf: Shelf,
+    shares: ShareBuffers,
     /// How often each chunk was posted or published by this rank.
     sent: Vec<u64>,
     votes: u64,
@@ -48,7 +53,7 @@ enum Failure {
 }
 
 impl TcpCollective {
-    /// Joins the gang as `rank`: connects to every peer, whose listeners are at `addresses`, by
+    /// Joins the gang: connects to every peer, whose listeners are at `addresses`, by
     /// rank. `listener` is this rank's own; it stays open, for the next generation's peers.
     ///
     /// # Errors
@@ -63,10 +68,9 @@ impl TcpCollective {
         addresses: &[SocketAddr],
         secret: &Secret,
         plan: Plan,
-        rank: usize,
-        generation: u16,
-        deadline: Deadline,
+        membership: &Membership,
     ) -> Result<Self, GangError> {
+        let (rank, generation) = (membership.rank, membership.generation);
         assert_eq!(
             addresses.len(),
             plan.workers(),
@@ -90,9 +94,7 @@ impl TcpCollective {
                 return Err(GangError::BadPlan { reason });
             }
         }
-        let streams = mesh::connect(
-            listener, addresses, secret, &plan, rank, generation, deadline,
-        )?;
+        let streams = mesh::connect(listener, addresses, secret, &plan, membership)?;
 
         let plan = Arc::new(plan);
         let (sender, events) = sync_channel(plan.workers() * events_of_a_peer(&plan));
@@ -110,12 +112,12 @@ impl TcpCollective {
         Ok(Self {
             outboxes: (0..plan.chunks()).map(outbox).collect(),
             sent: vec![0; plan.pieces()],
-            shelf: Shelf::new(&plan),
+            shares: ShareBuffers::new(&plan),
             plan,
             rank,
             generation,
-            deadline,
-            abort: Abort::default(),
+            deadline: membership.deadline,
+            abort: membership.abort.clone(),
             peers,
             events,
             failure: None,
@@ -267,192 +269,6 @@ impl TcpCollective {
     fn send_to_all(&mut self, header: &Header, numbers: &[u8]) -> Result<(), GangError> {
         for rank in self.plan.others(self.rank) {
             self.send(rank, header, numbers)?;
-        }
-        Ok(())
-    }
-}
-
-impl Collective for TcpCollective {
-    fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    fn rank(&self) -> usize {
-        self.rank
-    }
-
-    fn abort_handle(&self) -> Abort {
-        self.abort.clone()
-    }
-
-    fn outbox(&mut self, chunk: usize, partial: usize) -> &mut [f32] {
-        self.plan.require_owner(chunk, self.rank, false);
-        let len = self.plan.chunk(chunk).len();
-        &mut self.outboxes[chunk][partial * len..(partial + 1) * len]
-    }
-
-    fn post(&mut self, chunk: usize) -> Result<(), GangError> {
-        self.plan.require_owner(chunk, self.rank, false);
-        self.sent[chunk] += 1;
-        let owner = self.plan.owner(chunk);
-        // The buffer steps aside for the time of the call: sending also takes in what comes.
-        let outbox = std::mem::take(&mut self.outboxes[chunk]);
-        let numbers = bytemuck::cast_slice(&outbox);
-        let header = self.header(Kind::Post, chunk, numbers.len(), self.sent[chunk]);
-        let sent = self.send(owner, &header, numbers);
-        self.outboxes[chunk] = outbox;
-        sent
-    }
-
-    fn arrived(&mut self, chunk: usize) -> Result<bool, GangError> {
-        self.plan.require_owner(chunk, self.rank, true);
-        self.take_in();
-        let arrived = self
-            .peers
-            .iter()
-            .flatten()
-            .all(|peer| peer.chunks[chunk].is_some());
-        if !arrived {
-            self.check()?;
-        }
-        Ok(arrived)
-    }
-
-    fn wait_arrived(&mut self, chunk: usize) -> Result<(), GangError> {
-        self.plan.require_owner(chunk, self.rank, true);
-        for rank in self.plan.others(self.rank) {
-            self.wait_for(
-                rank,
-                || format!("post chunk {chunk}"),
-                |peer| peer.chunks[chunk].is_some().then_some(()),
-            )?;
-        }
-        Ok(())
-    }
-
-    fn inbox(&self, chunk: usize, from: usize, partial: usize) -> &[f32] {
-        self.plan.require_owner(chunk, self.rank, true);
-        let peer = self.peers[from]
-            .as_ref()
-            .expect("a rank does not send to itself");
-        let all = peer.chunks[chunk].as_ref().expect("the chunk has arrived");
-        let len = self.plan.chunk(chunk).len();
-        &all[partial * len..(partial + 1) * len]
-    }
-
-    fn publish(&mut self, chunk: usize, values: &[f32]) -> Result<(), GangError> {
-        self.plan.require_owner(chunk, self.rank, true);
-        assert_eq!(
-            values.len(),
-            self.plan.chunk(chunk).len(),
-            "chunk {chunk} has another length"
-        );
-        // Home first: a peer may post again as soon as it has these values.
-        for peer in self.peers.iter_mut().flatten() {
-            if let Some(buffer) = peer.chunks[chunk].take() {
-                peer.give_back(Used::Chunk(chunk, buffer));
-            }
-        }
-        self.sent[chunk] += 1;
-        let numbers = bytemuck::cast_slice(values);
-        let header = self.header(Kind::Publish, chunk, numbers.len(), self.sent[chunk]);
-        for rank in self.plan.others(self.rank) {
-            if self.plan.reads(rank, chunk) {
-                self.send(rank, &header, numbers)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn published(&mut self, chunk: usize) -> Result<bool, GangError> {
-        self.plan.require_owner(chunk, self.rank, false);
-        self.take_in();
-        let owner = self.plan.owner(chunk);
-        let published = self.peer(owner).chunks[chunk].is_some();
-        if !published {
-            self.check()?;
-        }
-        Ok(published)
-    }
-
-    fn fetch(&mut self, chunk: usize, into: &mut [f32]) -> Result<(), GangError> {
-        self.plan.require_owner(chunk, self.rank, false);
-        let owner = self.plan.owner(chunk);
-        let what = || format!("publish chunk {chunk}");
-        let buffer = self.wait_for(owner, what, |peer| peer.chunks[chunk].take())?;
-        into.copy_from_slice(&buffer);
-        self.peer(owner).give_back(Used::Chunk(chunk, buffer));
-        Ok(())
-    }
-
-    fn draft(&mut self, share: usize) -> Result<&mut [f32], GangError> {
-        Ok(self.shelf.get_mut(share))
-    }
-
-    fn announce(&mut self, share: usize) -> Result<(), GangError> {
-        let values = std::mem::take(self.shelf.get_mut(share));
-        let sent = self.publish(share, &values);
-        *self.shelf.get_mut(share) = values;
-        sent
-    }
-
-    fn accept(&mut self, share: usize) -> Result<(), GangError> {
-        let mut values = std::mem::take(self.shelf.get_mut(share));
-        let fetched = self.fetch(share, &mut values);
-        *self.shelf.get_mut(share) = values;
-        fetched
-    }
-
-    fn view(&self, share: usize) -> &[f32] {
-        self.shelf.get(share)
-    }
-
-    fn cast(&mut self, vote: u64) -> Result<(), GangError> {
-        assert!(self.vote.is_none(), "a rank votes once a step");
-        self.vote = Some(vote);
-        self.votes += 1;
-        let header = Header {
-            value: vote,
-            ..self.header(Kind::Vote, 0, 0, self.votes)
-        };
-        self.send_to_all(&header, &[])
-    }
-
-    fn end_step(&mut self) -> Result<u64, GangError> {
-        let mut largest = self.vote.expect("a rank votes before it ends a step");
-        for rank in self.plan.others(self.rank) {
-            let what = || "end the step".to_owned();
-            largest = largest.max(self.wait_for(rank, what, |peer| peer.votes.pop_front())?);
-        }
-        self.vote = None;
-        Ok(largest)
-    }
-
-    fn all_gather(&mut self, mine: &[f64], all: &mut [f64]) -> Result<(), GangError> {
-        let len = mine.len();
-        assert_eq!(
-            all.len(),
-            self.plan.workers() * len,
-            "room for every rank's {len} numbers"
-        );
-        // At least one round, so that gathering nothing is a barrier.
-        for begin in (0..len.max(1)).step_by(GATHER) {
-            let piece = begin..len.min(begin + GATHER);
-            self.gathers += 1;
-            let numbers = bytemuck::cast_slice(&mine[piece.clone()]);
-            let header = self.header(Kind::Gather, 0, numbers.len(), self.gathers);
-            self.send_to_all(&header, numbers)?;
-            all[self.rank * len..][piece.clone()].copy_from_slice(&mine[piece.clone()]);
-            for rank in self.plan.others(self.rank) {
-                let what = || "take part in a gathering".to_owned();
-                let buffer = self.wait_for(rank, what, |peer| peer.gathered.pop_front())?;
-                if buffer.len() != piece.len() {
-                    let what = format!("it gathers {} numbers, not {}", buffer.len(), piece.len());
-                    return Err(GangError::Protocol { rank, what });
-                }
-                all[rank * len..][piece.clone()].copy_from_slice(&buffer);
-                self.peer(rank).give_back(Used::Gathered(buffer));
-            }
         }
         Ok(())
     }

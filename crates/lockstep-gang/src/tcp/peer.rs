@@ -1,6 +1,6 @@
 //! What a rank knows of one of its peers over TCP: the connection, and all that came over it.
 
-use crate::receiver::{Event, Receiver, Used};
+use super::receiver::{Event, Receiver, Used};
 use crate::{GangError, Plan};
 use std::collections::VecDeque;
 use std::net::TcpStream;

@@ -7,9 +7,9 @@
 //! A peer may be anything: each header is checked against the plan and the frames before it, before
 //! one byte that follows is read. What does not fit ends the connection with an error.
 
+use super::frame::{HEADER, Header, Kind};
 use crate::Plan;
-use crate::frame::{HEADER, Header, Kind};
-use crate::layout::GATHER;
+use crate::collective::GATHER;
 use std::io::Read;
 use std::net::TcpStream;
 use std::sync::Arc;

@@ -3,83 +3,14 @@
 //! Every number depends on the step, the lane and the numbers before, and magnitudes are far apart,
 //! so that a stale, missing or misordered number changes the final bits.
 
-#![allow(dead_code)] // Each test binary uses its part.
-
-use lockstep_gang::*;
-use std::net::{SocketAddr, TcpListener};
+use crate::{Collective, GangError, Plan, SharingCollective, TreeSum, tree};
 use std::ops::Range;
 use std::thread;
-use std::time::Duration;
-
-pub(crate) const PATIENCE: Deadline = Deadline(Duration::from_secs(30));
-
-/// The implementations of [`Collective`] for more than one worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Transport {
-    Shm,
-    Tcp,
-}
-
-pub(crate) const TRANSPORTS: [Transport; 2] = [Transport::Shm, Transport::Tcp];
-
-/// All ranks of a new gang.
-pub(crate) fn gang(
-    transport: Transport,
-    plan: &Plan,
-    deadline: Deadline,
-) -> Vec<Box<dyn Collective>> {
-    match transport {
-        Transport::Shm => {
-            let segment = Segment::create(ShmCollective::bytes_needed(plan)).unwrap();
-            ShmControl::new(&segment, plan, 1).unwrap();
-            (0..plan.workers())
-                .map(|rank| {
-                    let plan = plan.clone();
-                    let joined = ShmCollective::join(&segment, plan, rank, 1, deadline).unwrap();
-                    Box::new(joined) as Box<dyn Collective>
-                })
-                .collect()
-        }
-        Transport::Tcp => tcp_gang(plan, deadline)
-            .into_iter()
-            .map(|rank| Box::new(rank) as Box<dyn Collective>)
-            .collect(),
-    }
-}
-
-pub(crate) fn tcp_gang(plan: &Plan, deadline: Deadline) -> Vec<TcpCollective> {
-    let secret = Secret::random().unwrap();
-    let (listeners, addresses) = listeners(plan.workers());
-    thread::scope(|scope| {
-        let joining: Vec<_> = listeners
-            .into_iter()
-            .enumerate()
-            .map(|(rank, listener)| {
-                let (addresses, secret, plan) = (&addresses, &secret, plan.clone());
-                scope.spawn(move || {
-                    TcpCollective::join(&listener, addresses, secret, plan, rank, 1, deadline)
-                })
-            })
-            .collect();
-        joining
-            .into_iter()
-            .map(|rank| rank.join().unwrap().unwrap())
-            .collect()
-    })
-}
-
-pub(crate) fn listeners(count: usize) -> (Vec<TcpListener>, Vec<SocketAddr>) {
-    let listeners: Vec<_> = (0..count)
-        .map(|_| TcpListener::bind("127.0.0.1:0").unwrap())
-        .collect();
-    let addresses = listeners.iter().map(|l| l.local_addr().unwrap()).collect();
-    (listeners, addresses)
-}
 
 /// Runs `work` as every rank of a gang at the same time, and returns what each came to.
-pub(crate) fn all_ranks<T: Send>(
-    gang: Vec<Box<dyn Collective>>,
-    work: impl Fn(Box<dyn Collective>) -> T + Sync,
+pub fn all_ranks<T: Send>(
+    gang: Vec<Box<dyn SharingCollective>>,
+    work: impl Fn(Box<dyn SharingCollective>) -> T + Sync,
 ) -> Vec<T> {
     thread::scope(|scope| {
         let work = &work;
@@ -91,7 +22,8 @@ pub(crate) fn all_ranks<T: Send>(
     })
 }
 
-pub(crate) fn chunks(lengths: &[usize]) -> Vec<Range<usize>> {
+/// The ranges of chunks of these lengths.
+pub fn chunks(lengths: &[usize]) -> Vec<Range<usize>> {
     let mut end = 0;
     lengths
         .iter()
@@ -109,7 +41,7 @@ fn mix(mut x: u64) -> u64 {
 }
 
 /// Some lanes are empty in some steps, never lane 0.
-pub(crate) fn is_absent(seed: u64, step: u64, lane: usize) -> bool {
+fn is_absent(seed: u64, step: u64, lane: usize) -> bool {
     lane != 0 && mix(seed ^ step << 20 ^ lane as u64).is_multiple_of(4)
 }
 
@@ -137,7 +69,7 @@ fn partial_sum(seed: u64, step: u64, node: Range<usize>, at: usize, param: f32) 
 }
 
 /// The parameters after `steps` steps, computed by one thread.
-pub(crate) fn reference(seed: u64, steps: u64, lanes: usize, len: usize) -> Vec<u32> {
+pub fn reference(seed: u64, steps: u64, lanes: usize, len: usize) -> Vec<u32> {
     let mut params = vec![1.0f32; len];
     for step in 0..steps {
         for (at, param) in params.iter_mut().enumerate() {
@@ -148,11 +80,7 @@ pub(crate) fn reference(seed: u64, steps: u64, lanes: usize, len: usize) -> Vec<
 }
 
 /// The parameters after `steps` steps, as one rank of a gang comes to know them.
-pub(crate) fn train(
-    gang: &mut dyn Collective,
-    seed: u64,
-    steps: u64,
-) -> Result<Vec<u32>, GangError> {
+pub fn train(gang: &mut dyn Collective, seed: u64, steps: u64) -> Result<Vec<u32>, GangError> {
     let mut params = vec![1.0f32; gang.plan().len()];
     let mut tree = TreeSum::new(gang.plan());
     for step in 0..steps {
@@ -161,7 +89,8 @@ pub(crate) fn train(
     Ok(params.iter().map(|param| param.to_bits()).collect())
 }
 
-pub(crate) fn train_step(
+/// One step of [`train`].
+pub fn train_step(
     gang: &mut dyn Collective,
     tree: &mut TreeSum,
     params: &mut [f32],

@@ -1,7 +1,7 @@
 //! The coordinator's hold on a gang's shared memory.
 
-use crate::layout::{Layout, MAGIC, stamp};
-use crate::region::Region;
+use super::layout::{MAGIC, SegmentLayout, stamp};
+use super::region::Region;
 use crate::{GangError, Plan, Segment};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -14,7 +14,7 @@ pub(crate) const LOST: u64 = 2;
 #[derive(Debug)]
 pub struct ShmControl {
     region: Region,
-    layout: Layout,
+    layout: SegmentLayout,
     workers: usize,
 }
 
@@ -29,9 +29,9 @@ impl ShmControl {
     /// [`GangError::Mismatch`] when the segment is too small for the plan, [`GangError::Replaced`]
     /// when it was prepared for a later generation.
     pub fn new(segment: &Segment, plan: &Plan, generation: u16) -> Result<Self, GangError> {
-        let layout = Layout::new(plan);
+        let layout = SegmentLayout::new(plan);
         let region = layout.map(segment)?;
-        let current = region.word(Layout::GENERATION).load(Acquire) as u16;
+        let current = region.word(SegmentLayout::GENERATION).load(Acquire) as u16;
         if current > generation {
             return Err(GangError::Replaced {
                 mine: generation,
@@ -40,16 +40,16 @@ impl ShmControl {
         }
         // Another plan has its stamps in other places, where the generation before may have left
         // anything: numbers that would pass for stamps.
-        for word in (Layout::ABORT..layout.words()).step_by(8) {
+        for word in (SegmentLayout::ABORT..layout.words()).step_by(8) {
             region.word(word).store(0, Relaxed);
         }
         region
-            .word(Layout::GENERATION)
+            .word(SegmentLayout::GENERATION)
             .store(u64::from(generation), Release);
         region
-            .word(Layout::FINGERPRINT)
+            .word(SegmentLayout::FINGERPRINT)
             .store(plan.fingerprint(), Release);
-        region.word(Layout::MAGIC).store(MAGIC, Release);
+        region.word(SegmentLayout::MAGIC).store(MAGIC, Release);
         Ok(Self {
             region,
             layout,
@@ -81,9 +81,9 @@ impl ShmControl {
     }
 
     fn set_abort(&self, word: u64) {
-        let generation = self.region.word(Layout::GENERATION).load(Acquire) as u16;
+        let generation = self.region.word(SegmentLayout::GENERATION).load(Acquire) as u16;
         self.region
-            .word(Layout::ABORT)
+            .word(SegmentLayout::ABORT)
             .store(stamp(generation, word), Release);
     }
 }
