@@ -5,8 +5,8 @@
 //! fetch the others'. Each figure is the median, and the best, of many short series.
 
 use lockstep_gang::{
-    Collective, Deadline, GangError, Plan, Secret, Segment, ShmCollective, ShmControl,
-    TcpCollective, TreeSum,
+    Collective, CollectiveExt, GangError, Membership, Plan, Secret, Segment, ShmCollective,
+    ShmControl, TcpCollective, TreeSum,
 };
 use std::error::Error;
 use std::net::TcpListener;
@@ -35,10 +35,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+fn member(rank: usize) -> Membership {
+    Membership {
+        rank,
+        generation: 1,
+        ..Membership::default()
+    }
+}
+
 fn shm_gang(plan: &Plan) -> Result<Vec<ShmCollective>, GangError> {
     let segment = Segment::create(ShmCollective::bytes_needed(plan))?;
     ShmControl::new(&segment, plan, 1)?;
-    let join = |rank| ShmCollective::join(&segment, plan.clone(), rank, 1, Deadline::default());
+    let join = |rank| ShmCollective::join(&segment, plan.clone(), &member(rank));
     (0..WORKERS).map(join).collect()
 }
 
@@ -56,9 +64,8 @@ fn tcp_gang(plan: &Plan) -> Result<Vec<TcpCollective>, Box<dyn Error>> {
         let mut joining = Vec::new();
         for (rank, listener) in listeners.into_iter().enumerate() {
             let (addresses, secret, plan) = (&addresses, &secret, plan.clone());
-            let deadline = Deadline::default();
             joining.push(scope.spawn(move || {
-                TcpCollective::join(&listener, addresses, secret, plan, rank, 1, deadline)
+                TcpCollective::join(&listener, addresses, secret, plan, &member(rank))
             }));
         }
         let mut gang = Vec::new();

@@ -131,7 +131,10 @@ impl LayerFactors {
     }
 
     /// Takes what is there, without waiting.
-    pub(crate) fn collect(&mut self, collective: &mut dyn SharingCollective) -> Result<(), GangError> {
+    pub(crate) fn collect(
+        &mut self,
+        collective: &mut dyn SharingCollective,
+    ) -> Result<(), GangError> {
         while let Some(&lane) = self.missing.last() {
             if !collective.published(collective.plan().share(self.kind, lane))? {
                 break;

@@ -1,7 +1,7 @@
 //! What every [`Collective`] promises of the exchange of chunks, and of its waits.
 
 use super::toy::{all_ranks, chunks, reference, train, train_step};
-use super::{Join, PATIENCE, gang, plan};
+use super::{Join, PATIENCE, gang, memberships, plan};
 use crate::{Collective, CollectiveExt, Deadline, GangError, Plan, TreeSum};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -31,6 +31,7 @@ pub fn every_rank_ends_with_the_bits_of_the_sequential_run(join: &Join) {
     }
 }
 
+/// Each round is whole before the next.
 pub fn steps_gatherings_and_exchanges_can_follow_each_other_in_any_order(join: &Join) {
     for workers in [2, 3, 5] {
         let plan = plan(workers);
@@ -85,6 +86,7 @@ fn check_gather(gang: &mut dyn Collective, len: usize) {
     }
 }
 
+/// Waiting gives the core to others.
 pub fn more_workers_than_cores_make_progress(join: &Join) {
     let workers = 4 * thread::available_parallelism().map_or(2, usize::from);
     let plan = Plan::new(chunks(&[50; 20]), workers, workers).unwrap();
@@ -119,6 +121,7 @@ fn own_chunk(gang: &dyn Collective) -> usize {
         .unwrap()
 }
 
+/// Every wait has a deadline.
 pub fn a_silent_peer_is_named_once_the_deadline_is_over(join: &Join) {
     for (wanted, wait) in WAITS {
         let mut gang = gang(join, &plan(2), IMPATIENCE);
@@ -137,6 +140,7 @@ pub fn a_silent_peer_is_named_once_the_deadline_is_over(join: &Join) {
     }
 }
 
+/// Waiting for it ends long before the deadline.
 pub fn a_peer_that_leaves_is_reported_at_once(join: &Join) {
     for (_, wait) in WAITS {
         let mut gang = gang(join, &plan(2), PATIENCE);
@@ -157,6 +161,7 @@ pub fn a_peer_that_leaves_is_reported_at_once(join: &Join) {
     }
 }
 
+/// What it sent is used before its absence is noticed.
 pub fn what_a_peer_did_before_it_left_still_counts(join: &Join) {
     let plan = plan(2);
     let ends = all_ranks(gang(join, &plan, PATIENCE), |mut rank| {
@@ -173,10 +178,12 @@ pub fn what_a_peer_did_before_it_left_still_counts(join: &Join) {
     assert_eq!(ends[0], ends[1]);
 }
 
+/// Whatever is waited for.
 pub fn an_abort_ends_every_wait(join: &Join) {
     for (_, wait) in WAITS {
-        let mut gang = gang(join, &plan(2), PATIENCE);
-        let abort = gang[0].abort_handle();
+        let members = memberships(2, PATIENCE);
+        let mut gang = join(&plan(2), &members);
+        let abort = members[0].abort.clone();
         let aborting = thread::spawn(move || {
             thread::sleep(Duration::from_millis(30));
             abort.abort();
@@ -191,6 +198,7 @@ pub fn an_abort_ends_every_wait(join: &Join) {
     }
 }
 
+/// What may be asked in the midst of work returns at once.
 pub fn looking_never_waits(join: &Join) {
     let mut gang = gang(join, &plan(2), PATIENCE);
     let own = own_chunk(gang[0].as_ref());

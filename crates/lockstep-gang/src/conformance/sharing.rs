@@ -71,6 +71,7 @@ fn check_products(gang: &mut dyn SharingCollective, step: u64) {
     }
 }
 
+/// Shares go to all, products to one, chunks follow.
 pub fn products_and_chunks_that_follow_from_shares_arrive_in_every_step(join: &Join) {
     for workers in [2, 3, 5] {
         let plan = plan(workers)

@@ -3,7 +3,7 @@
 //! Every number depends on the step, the lane and the numbers before, and magnitudes are far apart,
 //! so that a stale, missing or misordered number changes the final bits.
 
-use crate::{Collective, GangError, Plan, SharingCollective, TreeSum, tree};
+use crate::{Collective, GangError, SharingCollective, TreeSum, tree};
 use std::ops::Range;
 use std::thread;
 
