@@ -1,8 +1,8 @@
 //! `[checkpoint]`: when a run's state is written, how many stay, and what the best epoch is.
 
 use crate::field::Field;
+use crate::keys::{Any, FromField, keys, words};
 use crate::nearest::{listed, nearest};
-use crate::section::Section;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
@@ -16,17 +16,26 @@ const MAX_COUNT: u64 = i64::MAX as u64;
 /// Seconds of a year: far from overflowing a clock.
 const MAX_SECONDS: f64 = 31_536_000.0;
 
-/// When a run's state is written, how many stay, and what the best epoch is.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Checkpoint {
-    /// How often: `"500 steps"`, `"1 epoch"`, `"30 s"`, `"5 min"`, `"2 h"`, or `"none"`.
-    pub every: Every,
-    /// How many of the newest stay.
-    #[schemars(range(min = 1))]
-    pub keep: usize,
-    /// The measure on validation data by which the best epoch is chosen.
-    pub best: Measure,
+keys! {
+    /// When a run's state is written, how many stay, and what the best epoch is.
+    pub struct Checkpoint: all default {
+        /// How often: `"500 steps"`, `"1 epoch"`, `"30 s"`, `"5 min"`, `"2 h"`, or `"none"`.
+        every: Every = default(Every::Epochs(1)) => Any;
+        /// How many of the newest stay.
+        keep: usize = default(3) => 1..=MAX_KEEP;
+        /// The measure on validation data by which the best epoch is chosen.
+        best: Measure = default(Measure::Loss) => Any;
+    }
+}
+
+words! {
+    /// A measure on validation data.
+    pub enum Measure {
+        /// The lowest mean loss is the best.
+        "loss" Loss
+        /// The highest share of samples classified rightly is the best.
+        "accuracy" Accuracy
+    }
 }
 
 /// How often a checkpoint is written.
@@ -42,51 +51,13 @@ pub enum Every {
     None,
 }
 
-/// A measure on validation data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Measure {
-    /// The lowest mean loss is the best.
-    Loss,
-    /// The highest share of samples classified rightly is the best.
-    Accuracy,
-}
-
-impl Default for Checkpoint {
-    fn default() -> Self {
-        Checkpoint {
-            every: Every::Epochs(1),
-            keep: 3,
-            best: Measure::Loss,
+impl FromField for Every {
+    fn from_field(field: &Field<'_>) -> Option<Every> {
+        let text = field.text()?;
+        match text.parse() {
+            Ok(every) => Some(every),
+            Err(NotEvery { remedy }) => field.reject(format!("cannot be {text:?}"), remedy),
         }
-    }
-}
-
-impl Checkpoint {
-    pub(crate) fn read(mut section: Section<'_>) -> Option<Checkpoint> {
-        let default = Checkpoint::default();
-        let every = section.or("every", default.every, |field| read_every(&field));
-        let keep = section.or("keep", default.keep, |field| field.integer(1..=MAX_KEEP));
-        let best = section.or("best", default.best, |field| {
-            Some(match field.one_of(&["loss", "accuracy"])? {
-                "loss" => Measure::Loss,
-                _ => Measure::Accuracy,
-            })
-        });
-        section.finish();
-        Some(Checkpoint {
-            every: every?,
-            keep: keep?,
-            best: best?,
-        })
-    }
-}
-
-fn read_every(field: &Field<'_>) -> Option<Every> {
-    let text = field.text()?;
-    match text.parse() {
-        Ok(every) => Some(every),
-        Err(NotEvery { remedy }) => field.reject(format!("cannot be {text:?}"), remedy),
     }
 }
 

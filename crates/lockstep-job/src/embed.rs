@@ -2,9 +2,7 @@
 
 use crate::Location;
 use crate::Normalise;
-use crate::section::Section;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::keys::{Any, keys};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
@@ -13,34 +11,21 @@ const MAX_BATCH: usize = 4096;
 /// A part is in memory as a whole before it is written: some 50 MB of the longest vectors.
 const MAX_PART: usize = 10_000;
 
-/// Pictures become vectors before anything is trained on them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Embed {
-    /// The encoder: a folder with `config.json` and `model.safetensors` as Hugging Face has them for
-    /// CLIP, a safetensors file of such weights, or the weights of an EfficientNet-Lite.
-    pub model: PathBuf,
-    /// Pictures that a worker encodes at a time.
-    #[serde(default = "batch")]
-    #[schemars(range(min = 1))]
-    pub batch: usize,
-    /// The folder that the vectors go to, as Parquet files: `train`, `val` and `test` in it.
-    pub store: Location,
-    /// Pictures in one Parquet file, which is also what a crash loses at most for every worker.
-    #[serde(default = "part")]
-    #[schemars(range(min = 1))]
-    pub part: usize,
-    /// Normalisation of the pixels; if left out, that of the encoder.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub normalise: Option<Normalise>,
-}
-
-fn batch() -> usize {
-    16
-}
-
-fn part() -> usize {
-    512
+keys! {
+    /// Pictures become vectors before anything is trained on them.
+    pub struct Embed {
+        /// The encoder: a folder with `config.json` and `model.safetensors` as Hugging Face has them for
+        /// CLIP, a safetensors file of such weights, or the weights of an EfficientNet-Lite.
+        model: PathBuf = need("add `model = \"...\"`, the encoder's folder or file") => Any;
+        /// Pictures that a worker encodes at a time.
+        batch: usize = default(16) => 1..=MAX_BATCH;
+        /// The folder that the vectors go to, as Parquet files: `train`, `val` and `test` in it.
+        store: Location = need("add `store = \"...\"`, the folder for the vectors") => Any;
+        /// Pictures in one Parquet file, which is also what a crash loses at most for every worker.
+        part: usize = default(512) => 1..=MAX_PART;
+        /// Normalisation of the pixels; if left out, that of the encoder.
+        normalise: Option<Normalise> = optional => Any;
+    }
 }
 
 impl Embed {
@@ -53,28 +38,5 @@ impl Embed {
         (folder.as_str(), &self.model, self.part).hash(&mut hash);
         let last: String = last.chars().take(40).map(readable).collect();
         format!("{last}-{:016x}", hash.finish())
-    }
-
-    pub(crate) fn read(mut section: Section<'_>) -> Option<Embed> {
-        let model = section
-            .need(
-                "model",
-                "add `model = \"...\"`, the encoder's folder or file",
-            )
-            .and_then(|field| field.path());
-        let batch = section.or("batch", batch(), |field| field.integer(1..=MAX_BATCH));
-        let store = section
-            .need("store", "add `store = \"...\"`, the folder for the vectors")
-            .and_then(|field| Location::read(&field));
-        let part = section.or("part", part(), |field| field.integer(1..=MAX_PART));
-        let normalise = section.maybe("normalise", |field| Normalise::read(&field));
-        section.finish();
-        Some(Embed {
-            model: model?,
-            batch: batch?,
-            store: store?,
-            part: part?,
-            normalise: normalise?,
-        })
     }
 }

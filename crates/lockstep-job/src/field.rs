@@ -42,37 +42,46 @@ impl<'a> Report<'a> {
 pub(crate) struct Rule {
     holds: fn(f64) -> bool,
     words: &'static str,
+    /// The same as limits of a JSON Schema.
+    pub(crate) limits: &'static [(&'static str, u32)],
 }
 
 impl Rule {
     pub(crate) const FINITE: Rule = Rule {
         holds: |_| true,
         words: "a finite number",
+        limits: &[],
     };
     pub(crate) const NOT_ZERO: Rule = Rule {
         holds: |x| x != 0.0,
         words: "a finite number other than 0",
+        limits: &[],
     };
     pub(crate) const POSITIVE: Rule = Rule {
         holds: |x| x > 0.0,
         words: "greater than 0",
+        limits: &[("exclusiveMinimum", 0)],
     };
     pub(crate) const NOT_NEGATIVE: Rule = Rule {
         holds: |x| x >= 0.0,
         words: "0 or greater",
+        limits: &[("minimum", 0)],
     };
     pub(crate) const BELOW_ONE: Rule = Rule {
         holds: |x| (0.0..1.0).contains(&x),
         words: "at least 0 and less than 1",
+        limits: &[("minimum", 0), ("exclusiveMaximum", 1)],
     };
     pub(crate) const SHARE: Rule = Rule {
         holds: |x| (0.0..=1.0).contains(&x),
         words: "at least 0 and at most 1",
+        limits: &[("minimum", 0), ("maximum", 1)],
     };
     /// A week is longer than any wait that makes sense, and far from overflowing a clock.
     pub(crate) const SECONDS: Rule = Rule {
         holds: |x| x > 0.0 && x <= 604_800.0,
         words: "greater than 0 and at most 604800 (a week)",
+        limits: &[("exclusiveMinimum", 0)],
     };
 }
 
@@ -164,7 +173,7 @@ impl<'a> Field<'a> {
     }
 
     /// A number. All arithmetic is in `f32`, so the rule must hold there too.
-    pub(crate) fn number(&self, rule: Rule) -> Option<f64> {
+    pub(crate) fn number(&self, rule: &Rule) -> Option<f64> {
         let value = match self.node.value {
             Value::Float(value) => value,
             Value::Integer(value) => value as f64,

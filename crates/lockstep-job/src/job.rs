@@ -6,6 +6,7 @@
 //! folder keeps are the same words that the user wrote.
 
 use crate::field::Field;
+use crate::keys::{Check, Table};
 use crate::section::Section;
 use crate::{Checkpoint, Data, Embed, Gang, Model, Recover, Run, Storage, Train};
 use schemars::JsonSchema;
@@ -75,7 +76,7 @@ impl Job {
         let data = root
             .need("data", "add a [data] section with `train = \"...\"`")
             .and_then(|field| Data::read(field.section()?, root.has("embed")));
-        let embed = root.maybe("embed", |field| Embed::read(field.section()?));
+        let embed = root.maybe("embed", |field| Table(Embed::read_keys).read(&field));
         let model = root
             .need("model", "add a [model] section with a `kind` or `layers`")
             .and_then(|field| Model::read(field.section()?));
@@ -92,16 +93,16 @@ impl Job {
             Run::read(field.section()?)
         });
         let checkpoint = root.or("checkpoint", Checkpoint::default(), |field| {
-            Checkpoint::read(field.section()?)
+            Table(Checkpoint::read_keys).read(&field)
         });
         let gang = root.or("gang", Gang::default(), |field| {
-            Gang::read(field.section()?)
+            Table(Gang::read_keys).read(&field)
         });
         let recover = root.or("recover", Recover::default(), |field| {
-            Recover::read(field.section()?)
+            Table(Recover::read_keys).read(&field)
         });
         let storage = root.or("storage", Storage::default(), |field| {
-            Storage::read(field.section()?)
+            Table(Storage::read_keys).read(&field)
         });
         root.finish();
         Some(Job {

@@ -31,6 +31,7 @@ mod error;
 mod field;
 mod gang;
 mod job;
+mod keys;
 mod load;
 mod model;
 mod nearest;

@@ -108,6 +108,25 @@ impl<'a> Section<'a> {
             .map_or(Some(None), |field| read(field).map(Some))
     }
 
+    /// Reads a table whose `kind` is one of several words and says which other keys there are; `fix` says
+    /// what to write if it is missing.
+    pub(crate) fn of_kind<T>(
+        mut self,
+        fix: &'static str,
+        kinds: &[&'static str],
+        read: impl FnOnce(&'static str, &mut Section<'a>) -> Option<T>,
+    ) -> Option<T> {
+        let kind = self.need("kind", fix);
+        let Some(kind) = kind.and_then(|field| field.one_of(kinds)) else {
+            self.give_up();
+            return None;
+        };
+        self.is_of_kind(kind);
+        let table = read(kind, &mut self);
+        self.finish();
+        table
+    }
+
     /// Reports the keys that are missing and those that nobody asked for.
     pub(crate) fn finish(self) {
         self.close(true);

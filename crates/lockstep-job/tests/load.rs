@@ -1,9 +1,8 @@
 //! From a file on disk, and what the command line says, to a job.
 
 use lockstep_job::{
-    Augment, Checkpoint, Columns, DataRef, Every, Job, JobError, LayerSpec, Location, Measure,
-    Network, Optimizer, Override, Pair, Recover, Schedule, Split, Train, Transport, Validation,
-    template,
+    Augment, Checkpoint, Columns, DataRef, Every, Job, JobError, Location, Measure, Network,
+    Optimizer, Override, Recover, Schedule, Split, Train, Transport, Validation, template,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -303,29 +302,6 @@ fn a_scale_has_a_name_or_numbers() {
 }
 
 #[test]
-fn an_mlp_is_a_stack_with_a_last_linear_layer() {
-    let sets = [
-        "model.hidden=[3, 4]",
-        "model.dropout=0.5",
-        "model.batch_norm=true",
-    ];
-    let layers_of = |sets: &[&str]| parse(MINIMAL, sets, None).model.network.layers();
-    let hidden = |out| {
-        [
-            LayerSpec::Linear { out: Some(out) },
-            LayerSpec::BatchNorm,
-            LayerSpec::Relu,
-            LayerSpec::Dropout { p: 0.5 },
-        ]
-    };
-    let mut layers = [hidden(3), hidden(4)].concat();
-    layers.push(LayerSpec::Linear { out: None });
-    assert_eq!(layers_of(&sets), Some(layers));
-    let plain = layers_of(&[]).expect("an MLP's layers");
-    assert_eq!(plain.len(), 3, "no dropout, no batch-norm: {plain:?}");
-}
-
-#[test]
 fn a_cnn_gets_the_exercises_defaults_and_shows_them() {
     let rows = |sets: &[&str]| {
         let job = parse(MINIMAL, sets, None);
@@ -354,37 +330,6 @@ fn a_cnn_gets_the_exercises_defaults_and_shows_them() {
             "model.weights: /jobs/r.safetensors",
         ]
     );
-}
-
-#[test]
-fn a_cnn_is_blocks_of_two_convolutions_a_dense_layer_and_a_last_one() {
-    let set = "model={ kind = \"cnn\", channels = [3, 5], dropout = [0.0, 0.5], dense = 7 }";
-    let network = parse(MINIMAL, &[set], None).model.network;
-    assert!(network.uses_batch_norm());
-    let convolution = |out| {
-        let (kernel, stride, padding) = (Pair::both(3), Pair::both(1), Pair::both(1));
-        let convolution = LayerSpec::Conv2d {
-            out,
-            kernel,
-            stride,
-            padding,
-            bias: true,
-        };
-        [convolution, LayerSpec::BatchNorm, LayerSpec::Relu]
-    };
-    let pool = LayerSpec::MaxPool {
-        kernel: Pair::both(2),
-        stride: Pair::both(2),
-        padding: Pair::both(0),
-    };
-    let half = LayerSpec::Dropout { p: 0.5 };
-    let mut layers = [convolution(3), convolution(3)].concat();
-    layers.push(pool.clone());
-    layers.extend([convolution(5), convolution(5)].concat());
-    layers.extend([pool, half.clone(), LayerSpec::Flatten]);
-    layers.extend([LayerSpec::Linear { out: Some(7) }, LayerSpec::Relu, half]);
-    layers.push(LayerSpec::Linear { out: None });
-    assert_eq!(network.layers(), Some(layers));
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn main() {
         .next()
         .map_or(64, |text| text.parse().expect("rows"));
     let (layers, side) = match kind.as_str() {
-        "cnn" => (zoo::cnn(10), 32),
+        "cnn" => (zoo::cifar_cnn(10), 32),
         "resnet18" => (zoo::resnet18(1000, false), 224),
         other => panic!("{other} is none of cnn, resnet18"),
     };

@@ -14,7 +14,7 @@ fn main() {
     };
     let (rows, steps) = (number(64), number(10));
     let (layers, side, classes) = match kind.as_str() {
-        "cnn" => (zoo::cnn(10), 32, 10),
+        "cnn" => (zoo::cifar_cnn(10), 32, 10),
         "resnet18" => (zoo::resnet18(1000, false), 224, 1000),
         "resnet18-small" => (zoo::resnet18(10, true), 32, 10),
         other => panic!("{other} is none of cnn, resnet18, resnet18-small"),

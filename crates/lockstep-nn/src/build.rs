@@ -101,6 +101,7 @@ impl Builder {
                 "gelu"
             }
             LayerSpec::Dropout { p } => {
+                let p = p as f32;
                 if !(0.0..1.0).contains(&p) {
                     return Err(NnError::Probability {
                         layer: name.clone(),

@@ -245,7 +245,7 @@ mod tests {
             width: 8,
             channels: 3,
         };
-        for layers in [zoo::cnn(4), zoo::resnet18(4, true)] {
+        for layers in [zoo::cifar_cnn(4), zoo::resnet18(4, true)] {
             let mut model = Model::new(&layers, input, 2).unwrap();
             let mut replica = Order {
                 state: model.initial_state(1),

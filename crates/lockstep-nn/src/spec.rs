@@ -17,7 +17,7 @@ pub enum LayerSpec {
     /// Zeroes this share while training.
     Dropout {
         /// The share, in `0..1`.
-        p: f32,
+        p: f64,
     },
     /// Batch normalisation of every channel.
     BatchNorm,

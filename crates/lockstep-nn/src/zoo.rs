@@ -1,12 +1,52 @@
-//! Networks that have a name.
+//! The families of networks: what a name and a few numbers stand for, layer by layer.
+//!
+//! Layers are called as PyTorch would call them. A network of torchvision has torchvision's names, so that
+//! weights go both ways, and a head those of the module that it is known from; others are numbered.
 
 use crate::spec::{LayerSpec, NamedLayer};
 
-/// A small network for small images: three blocks of two convolutions, 32, 64 and 128 channels wide, and
-/// a dense layer of 128.
-pub fn cnn(classes: usize) -> Vec<NamedLayer> {
+/// Dense layers: each is linear, batch-norm if asked for, ReLU, dropout if there is any; and a last linear
+/// one to the classes.
+pub fn mlp(hidden: &[usize], dropout: f64, batch_norm: bool, classes: usize) -> Vec<NamedLayer> {
     let mut layers = Vec::new();
-    for (out, p) in [(32, 0.2), (64, 0.3), (128, 0.4)] {
+    for &out in hidden {
+        layers.push(LayerSpec::Linear { out });
+        layers.extend(batch_norm.then_some(LayerSpec::BatchNorm));
+        layers.push(LayerSpec::Relu);
+        layers.extend(dropout_of(dropout));
+    }
+    layers.push(LayerSpec::Linear { out: classes });
+    NamedLayer::stack(layers)
+}
+
+/// A classifier of vectors: an [`mlp`] of one hidden layer with batch-norm, under the names `fc1`,
+/// `batch_norm`, `relu`, `dropout` and `fc2`.
+pub fn head(hidden: usize, dropout: f64, classes: usize) -> Vec<NamedLayer> {
+    let mut layers = mlp(&[hidden], dropout, true, classes);
+    let last = layers.len() - 1;
+    for (i, layer) in layers.iter_mut().enumerate() {
+        layer.name = match layer.spec {
+            LayerSpec::BatchNorm => "batch_norm",
+            LayerSpec::Relu => "relu",
+            LayerSpec::Dropout { .. } => "dropout",
+            _ if i == last => "fc2",
+            _ => "fc1",
+        }
+        .to_owned();
+    }
+    layers
+}
+
+/// A network for small images. Each block is twice (convolution, batch-norm, ReLU), max-pool, and dropout if
+/// there is any; `blocks` has its channels and its dropout. A dense layer and a last one to the classes follow.
+pub fn cnn(
+    blocks: &[(usize, f64)],
+    dense: usize,
+    dense_dropout: f64,
+    classes: usize,
+) -> Vec<NamedLayer> {
+    let mut layers = Vec::new();
+    for &(out, dropout) in blocks {
         for _ in 0..2 {
             let convolution = LayerSpec::Conv2d {
                 out,
@@ -17,21 +57,30 @@ pub fn cnn(classes: usize) -> Vec<NamedLayer> {
             };
             layers.extend([convolution, LayerSpec::BatchNorm, LayerSpec::Relu]);
         }
-        let pool = LayerSpec::MaxPool {
+        layers.push(LayerSpec::MaxPool {
             kernel: [2, 2],
             stride: [2, 2],
             padding: [0, 0],
-        };
-        layers.extend([pool, LayerSpec::Dropout { p }]);
+        });
+        layers.extend(dropout_of(dropout));
     }
     layers.extend([
         LayerSpec::Flatten,
-        LayerSpec::Linear { out: 128 },
+        LayerSpec::Linear { out: dense },
         LayerSpec::Relu,
-        LayerSpec::Dropout { p: 0.5 },
-        LayerSpec::Linear { out: classes },
     ]);
+    layers.extend(dropout_of(dense_dropout));
+    layers.push(LayerSpec::Linear { out: classes });
     NamedLayer::stack(layers)
+}
+
+/// The [`cnn`] for CIFAR-10: three blocks, 32, 64 and 128 channels wide, and a dense layer of 128.
+pub fn cifar_cnn(classes: usize) -> Vec<NamedLayer> {
+    cnn(&[(32, 0.2), (64, 0.3), (128, 0.4)], 128, 0.5, classes)
+}
+
+fn dropout_of(p: f64) -> Option<LayerSpec> {
+    (p > 0.0).then_some(LayerSpec::Dropout { p })
 }
 
 /// ResNet-18 under torchvision's names. With a small stem, for images of 32 x 32 or so, it begins with a
@@ -152,8 +201,24 @@ mod tests {
 
     #[test]
     fn the_cnn_ends_in_its_classes() {
-        let model = Model::new(&cnn(10), image(32), 1).unwrap();
+        let model = Model::new(&cifar_cnn(10), image(32), 1).unwrap();
         assert_eq!(model.classes(), 10);
         assert_eq!(model.layout().parameters, 551_466);
+    }
+
+    #[test]
+    fn the_head_has_the_names_of_the_tutorials_module() {
+        let layers = head(256, 0.3, 120);
+        let names: Vec<&str> = layers.iter().map(|layer| layer.name.as_str()).collect();
+        assert_eq!(names, ["fc1", "batch_norm", "relu", "dropout", "fc2"]);
+        assert_eq!(layers[0].spec, LayerSpec::Linear { out: 256 });
+        assert_eq!(layers[4].spec, LayerSpec::Linear { out: 120 });
+    }
+
+    #[test]
+    fn a_dropout_of_nothing_is_no_layer() {
+        let kinds = |layers: Vec<NamedLayer>| layers.len();
+        assert_eq!(kinds(mlp(&[4, 4], 0.0, false, 2)), 5);
+        assert_eq!(kinds(mlp(&[4, 4], 0.5, true, 2)), 9);
     }
 }

@@ -81,7 +81,7 @@ fn a_step_and_an_evaluation_of_images_allocate_nothing() {
         width: 9,
         channels: 3,
     };
-    check(&zoo::cnn(10), input, 9);
+    check(&zoo::cifar_cnn(10), input, 9);
     check(&zoo::resnet18(10, true), input, 9);
 }
 

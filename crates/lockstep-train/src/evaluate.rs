@@ -208,7 +208,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let set = noise(folder.path());
         let indices: Vec<u32> = (0..set.len() as u32).rev().collect();
-        let layers: Vec<NamedLayer> = zoo::cnn(7);
+        let layers: Vec<NamedLayer> = zoo::cifar_cnn(7);
         let input = Dims {
             height: 8,
             width: 8,

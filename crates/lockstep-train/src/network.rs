@@ -1,36 +1,104 @@
-//! The job's network in the terms of the model: layers, each under the name that PyTorch would give it.
+//! The job's network in the terms of the model, and the model's layers in the job file's words.
 //!
-//! A network of torchvision has torchvision's names, so that weights go both ways, and a head those of the
-//! module that it is known from. Others are numbered:
+//! What a family such as `mlp` stands for is known to [`zoo`] alone. A stack of the user's own is numbered:
 //! `layers.3.weight`, and inside a residual layer `layers.3.body.0.weight` or `layers.3.shortcut.0.weight`.
 
 use crate::TrainError;
-use lockstep_job::{LayerSpec as JobLayer, Network};
+use lockstep_job::{LayerSpec as JobLayer, Network, Pair};
 use lockstep_nn::{LayerSpec, NamedLayer, NnError, zoo};
 
 /// The network's layers for so many classes.
 pub(crate) fn layers(network: &Network, classes: usize) -> Vec<NamedLayer> {
     match network {
-        Network::ResNet18 { small_stem } => zoo::resnet18(classes, *small_stem),
-        Network::Head { .. } => {
-            let mut layers = named("", &network.layers().unwrap_or_default(), classes);
-            let count = layers.len();
-            for (i, layer) in layers.iter_mut().enumerate() {
-                layer.name = match layer.spec {
-                    LayerSpec::BatchNorm => "batch_norm",
-                    LayerSpec::Relu => "relu",
-                    LayerSpec::Dropout { .. } => "dropout",
-                    _ if i + 1 == count => "fc2",
-                    _ => "fc1",
-                }
-                .to_owned();
-            }
-            layers
+        Network::Mlp {
+            hidden,
+            dropout,
+            batch_norm,
+        } => zoo::mlp(hidden, *dropout, *batch_norm, classes),
+        Network::Head { hidden, dropout } => zoo::head(*hidden, *dropout, classes),
+        Network::Cnn {
+            channels,
+            dropout,
+            dense,
+            dense_dropout,
+        } => {
+            let blocks: Vec<(usize, f64)> = channels
+                .iter()
+                .copied()
+                .zip(dropout.iter().copied())
+                .collect();
+            zoo::cnn(&blocks, *dense, *dense_dropout, classes)
         }
-        Network::Mlp { .. } | Network::Cnn { .. } | Network::Stack { .. } => {
-            named("layers", &network.layers().unwrap_or_default(), classes)
+        Network::ResNet18 { small_stem } => zoo::resnet18(classes, *small_stem),
+        Network::Stack { layers } => named("layers", layers, classes),
+    }
+}
+
+/// The network layer by layer in the job file's words, for whoever builds it elsewhere; none for one that is
+/// known by its name alone.
+pub(crate) fn as_stack(network: &Network) -> Option<Vec<JobLayer>> {
+    match network {
+        Network::ResNet18 { .. } => None,
+        Network::Stack { layers } => Some(layers.clone()),
+        family => {
+            let mut layers = in_words(layers(family, 1));
+            if let Some(JobLayer::Linear { out }) = layers.last_mut() {
+                // As many as there are classes.
+                *out = None;
+            }
+            Some(layers)
         }
     }
+}
+
+/// Layers of the model as the job file writes them.
+fn in_words(layers: Vec<NamedLayer>) -> Vec<JobLayer> {
+    let pair = |[height, width]: [usize; 2]| Pair { height, width };
+    let word = |layer: NamedLayer| match layer.spec {
+        LayerSpec::Linear { out } => JobLayer::Linear { out: Some(out) },
+        LayerSpec::Relu => JobLayer::Relu,
+        LayerSpec::Gelu => JobLayer::Gelu,
+        LayerSpec::Dropout { p } => JobLayer::Dropout { p },
+        LayerSpec::BatchNorm => JobLayer::BatchNorm,
+        LayerSpec::Conv2d {
+            out,
+            kernel,
+            stride,
+            padding,
+            bias,
+        } => JobLayer::Conv2d {
+            out,
+            kernel: pair(kernel),
+            stride: pair(stride),
+            padding: pair(padding),
+            bias,
+        },
+        LayerSpec::MaxPool {
+            kernel,
+            stride,
+            padding,
+        } => JobLayer::MaxPool {
+            kernel: pair(kernel),
+            stride: pair(stride),
+            padding: pair(padding),
+        },
+        LayerSpec::AvgPool {
+            kernel,
+            stride,
+            padding,
+        } => JobLayer::AvgPool {
+            kernel: pair(kernel),
+            stride: pair(stride),
+            padding: pair(padding),
+        },
+        LayerSpec::GlobalPool => JobLayer::GlobalPool,
+        LayerSpec::Flatten => JobLayer::Flatten,
+        LayerSpec::Residual { body, shortcut } => JobLayer::Residual {
+            body: in_words(body),
+            shortcut: in_words(shortcut),
+        },
+    };
+    layers.into_iter().map(word).collect()
 }
 
 /// Layers in a row, whose names are their numbers behind `prefix`.
@@ -90,12 +158,12 @@ fn spec(name: &str, layer: &JobLayer, classes: usize) -> LayerSpec {
             body: named(&format!("{name}.body"), body, classes),
             shortcut: named(&format!("{name}.shortcut"), shortcut, classes),
         },
-        JobLayer::Dropout { p } => LayerSpec::Dropout { p: p as f32 },
+        JobLayer::Dropout { p } => LayerSpec::Dropout { p },
         JobLayer::Flatten => LayerSpec::Flatten,
     }
 }
 
-/// Why the network cannot be built, with the key of the job file that is to blame.
+/// Why the network cannot be built, with the key of the job file that is wrong.
 pub(crate) fn refusal(network: &Network, source: NnError) -> TrainError {
     let key = match (network, source.layer()) {
         (Network::Stack { .. }, Some(layer)) => key(layer),
@@ -119,30 +187,96 @@ fn key(layer: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lockstep_job::Pair;
 
     #[test]
-    fn the_cnn_without_options_is_the_zoos() {
-        let network = Network::Cnn {
+    fn a_family_in_the_job_files_words_builds_the_same_layers() {
+        let cnn = Network::Cnn {
             channels: vec![32, 64, 128],
-            dropout: vec![0.2, 0.3, 0.4],
+            dropout: vec![0.2, 0.0, 0.4],
             dense: 128,
             dense_dropout: 0.5,
         };
-        assert_eq!(layers(&network, 10), zoo::cnn(10));
+        let mlp = Network::Mlp {
+            hidden: vec![9, 8],
+            dropout: 0.3,
+            batch_norm: true,
+        };
+        for family in [cnn, mlp] {
+            let stack = Network::Stack {
+                layers: as_stack(&family).unwrap(),
+            };
+            assert_eq!(layers(&stack, 10), layers(&family, 10));
+        }
+        let named = Network::ResNet18 { small_stem: true };
+        assert_eq!(as_stack(&named), None);
     }
 
     #[test]
-    fn the_head_has_the_names_of_the_tutorials_module() {
-        let network = Network::Head {
-            hidden: 256,
-            dropout: 0.3,
+    fn an_mlp_is_a_stack_with_a_last_linear_layer() {
+        let mlp = |dropout, batch_norm| {
+            as_stack(&Network::Mlp {
+                hidden: vec![3, 4],
+                dropout,
+                batch_norm,
+            })
         };
-        let layers = layers(&network, 120);
-        let names: Vec<&str> = layers.iter().map(|layer| layer.name.as_str()).collect();
-        assert_eq!(names, ["fc1", "batch_norm", "relu", "dropout", "fc2"]);
-        assert_eq!(layers[0].spec, LayerSpec::Linear { out: 256 });
-        assert_eq!(layers[4].spec, LayerSpec::Linear { out: 120 });
+        let hidden = |out| {
+            [
+                JobLayer::Linear { out: Some(out) },
+                JobLayer::BatchNorm,
+                JobLayer::Relu,
+                JobLayer::Dropout { p: 0.3 },
+            ]
+        };
+        let mut layers = [hidden(3), hidden(4)].concat();
+        layers.push(JobLayer::Linear { out: None });
+        assert_eq!(mlp(0.3, true), Some(layers));
+        assert_eq!(mlp(0.0, false).unwrap().len(), 5);
+    }
+
+    #[test]
+    fn a_cnn_is_blocks_of_two_convolutions_a_dense_layer_and_a_last_one() {
+        let network = Network::Cnn {
+            channels: vec![3, 5],
+            dropout: vec![0.0, 0.5],
+            dense: 7,
+            dense_dropout: 0.5,
+        };
+        let convolution = |out| {
+            let (kernel, stride, padding) = (Pair::both(3), Pair::both(1), Pair::both(1));
+            let convolution = JobLayer::Conv2d {
+                out,
+                kernel,
+                stride,
+                padding,
+                bias: true,
+            };
+            [convolution, JobLayer::BatchNorm, JobLayer::Relu]
+        };
+        let pool = JobLayer::MaxPool {
+            kernel: Pair::both(2),
+            stride: Pair::both(2),
+            padding: Pair::both(0),
+        };
+        let half = JobLayer::Dropout { p: 0.5 };
+        let mut layers = [convolution(3), convolution(3)].concat();
+        layers.push(pool.clone());
+        layers.extend([convolution(5), convolution(5)].concat());
+        layers.extend([pool, half.clone(), JobLayer::Flatten]);
+        layers.extend([JobLayer::Linear { out: Some(7) }, JobLayer::Relu, half]);
+        layers.push(JobLayer::Linear { out: None });
+        assert_eq!(as_stack(&network), Some(layers));
+    }
+
+    #[test]
+    fn the_words_for_layers_stand_for_those_layers() {
+        let residual = layers(&Network::ResNet18 { small_stem: false }, 10);
+        let words = in_words(residual.clone());
+        let specs = |layers: &[NamedLayer]| {
+            let specs = layers.iter().map(|layer| in_words(vec![layer.clone()]));
+            specs.collect::<Vec<_>>()
+        };
+        assert_eq!(specs(&named("layers", &words, 10)), specs(&residual));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Weights that a run begins with: a safetensors file under the names and in the layout of a PyTorch
-//! `state_dict`, such as [`write_model`](crate::weights::write_model) and PyTorch write.
+//! Weights that a run begins with: a safetensors file or one of PyTorch's, under the names and in the layout of
+//! a PyTorch `state_dict`, such as [`write_model`](crate::weights::write_model) and PyTorch write.
 //!
 //! Every tensor of the model must be in the file, in its shape, and nothing else; what PyTorch counts in
 //! `num_batches_tracked` nobody needs. One exception makes fine-tuning easy: a last layer for another
@@ -7,8 +7,7 @@
 
 use crate::TrainError;
 use lockstep_nn::{Model, Tensor};
-use safetensors::tensor::{Dtype, TensorView};
-use safetensors::{SafeTensorError, SafeTensors};
+use lockstep_tensors::{TensorError, TensorFile};
 use std::path::Path;
 
 /// What hashes are of, where a person reads them.
@@ -37,14 +36,13 @@ pub(crate) fn read(
         path: path.to_owned(),
         reason,
     };
-    let bytes = contents(path).map_err(&refused)?;
-    let sha256 = sha256(&bytes);
+    check_regular(path).map_err(&refused)?;
+    let file = TensorFile::open(path).map_err(|error| refused(unreadable(error)))?;
+    let sha256 = format!("{PREFIX}{}", file.sha256());
     if known.is_some_and(|known| known != sha256) {
         let reason = "it has changed since the job was checked; put it back, or run the job anew";
         return Err(refused(reason.to_owned()));
     }
-    let file =
-        SafeTensors::deserialize(&bytes).map_err(|error| refused(unreadable(&bytes, error)))?;
     let tensors = &model.layout().tensors;
     check_names(&file, tensors).map_err(&refused)?;
     let head = model.summary().last().map_or("", |layer| &layer.name);
@@ -55,15 +53,19 @@ pub(crate) fn read(
             continue;
         }
         let of_tensor = |reason: String| refused(format!("`{}` {reason}", tensor.name));
-        let view = file.tensor(&tensor.name);
-        let view = view.map_err(|error| of_tensor(format!("cannot be read: {error}")))?;
-        if view.shape() != tensor.shape {
-            let (found, expected) = (view.shape(), &tensor.shape);
+        // Every name was found above.
+        let (found, expected) = (file.shape(&tensor.name).unwrap_or_default(), &tensor.shape);
+        if found != expected {
             return Err(of_tensor(format!(
                 "has the shape {found:?}, and the model's has {expected:?}"
             )));
         }
-        let numbers = numbers(&view).map_err(of_tensor)?;
+        let numbers = file.read(&tensor.name).map_err(|error| match error {
+            TensorError::Element { found, .. } => {
+                of_tensor(format!("is of {found}; f32, f16, bf16 and f64 can be read"))
+            }
+            error => refused(unreadable(error)),
+        })?;
         state[tensor.range.clone()].copy_from_slice(&tensor.from_torch(&numbers));
     }
     let note = other_classes.map(|classes| {
@@ -82,35 +84,35 @@ pub(crate) fn read(
 
 /// SHA-256 of the file at `path`, as `sha256:` and digits, if it is there.
 pub(crate) fn sha256_of(path: &Path) -> Option<String> {
-    contents(path).ok().map(|bytes| sha256(&bytes))
+    check_regular(path).ok()?;
+    let (_, hash) = lockstep_fs::sha256_of_file(path).ok()?;
+    Some(format!("{PREFIX}{hash}"))
 }
 
-fn sha256(bytes: &[u8]) -> String {
-    format!("{PREFIX}{}", lockstep_fs::sha256(bytes))
-}
-
-/// The file's bytes. What it is comes first: merely opening a FIFO would wait for its writer.
-fn contents(path: &Path) -> Result<Vec<u8>, String> {
+/// What the file is comes first: merely opening a FIFO would wait for its writer.
+fn check_regular(path: &Path) -> Result<(), String> {
     let found = std::fs::metadata(path).map_err(|error| error.to_string())?;
-    if !found.is_file() {
-        return Err("it is not a regular file".to_owned());
+    match found.is_file() {
+        true => Ok(()),
+        false => Err("it is not a regular file".to_owned()),
     }
-    std::fs::read(path).map_err(|error| error.to_string())
 }
 
-/// Why the bytes are no safetensors file, and how to make one of them where that is known.
-fn unreadable(bytes: &[u8], error: SafeTensorError) -> String {
-    // PyTorch's own files are zip archives.
-    if bytes.starts_with(b"PK\x03\x04") {
-        return "it is a PyTorch checkpoint; write its state_dict with safetensors.torch.save_file"
-            .to_owned();
+/// Why a file whose path is already named cannot be used.
+fn unreadable(error: TensorError) -> String {
+    match error {
+        TensorError::Read { source, .. } => source.to_string(),
+        TensorError::Format { .. } => {
+            "it is no safetensors file, nor one of PyTorch's (.pth, .pt, .bin)".to_owned()
+        }
+        TensorError::Damaged { reason, .. } => format!("it is damaged: {reason}"),
+        error => error.to_string(),
     }
-    format!("it is no safetensors file: {error}")
 }
 
 /// Both must have the same tensors, except for what nobody needs.
-fn check_names(file: &SafeTensors<'_>, tensors: &[Tensor]) -> Result<(), String> {
-    let found = file.names();
+fn check_names(file: &TensorFile, tensors: &[Tensor]) -> Result<(), String> {
+    let found: Vec<&str> = file.names().collect();
     let missing = tensors.iter().map(|tensor| tensor.name.as_str());
     let missing: Vec<&str> = missing.filter(|name| !found.contains(name)).collect();
     if let Some(first) = missing.first() {
@@ -122,7 +124,6 @@ fn check_names(file: &SafeTensors<'_>, tensors: &[Tensor]) -> Result<(), String>
     let known = |name: &str| tensors.iter().any(|tensor| tensor.name == name);
     let mut unknown = found;
     unknown.retain(|name| !known(name) && !name.ends_with("num_batches_tracked"));
-    unknown.sort_unstable();
     match unknown.first() {
         None => Ok(()),
         Some(first) => {
@@ -142,11 +143,10 @@ fn and_more(names: &[&str]) -> String {
 }
 
 /// The number of classes that the file's last layer is for, if it is another one and nothing else differs.
-fn classes_of_other_head(file: &SafeTensors<'_>, tensors: &[Tensor], head: &str) -> Option<usize> {
+fn classes_of_other_head(file: &TensorFile, tensors: &[Tensor], head: &str) -> Option<usize> {
     let mut classes = None;
     for tensor in tensors.iter().filter(|tensor| belongs_to(tensor, head)) {
-        let view = file.tensor(&tensor.name).ok()?;
-        let (found, expected) = (view.shape(), &tensor.shape[..]);
+        let (found, expected) = (file.shape(&tensor.name)?, &tensor.shape[..]);
         let (count, rest) = found.split_first()?;
         if *count == expected[0] || *rest != expected[1..] {
             return None;
@@ -164,45 +164,14 @@ fn belongs_to(tensor: &Tensor, layer: &str) -> bool {
     rest.is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// A tensor's numbers.
-fn numbers(view: &TensorView<'_>) -> Result<Vec<f32>, String> {
-    let data = view.data();
-    let halves = data.as_chunks::<2>().0.iter();
-    let halves = halves.map(|bytes| u16::from_le_bytes(*bytes));
-    match view.dtype() {
-        Dtype::F32 => {
-            let words = data.as_chunks::<4>().0.iter();
-            Ok(words.map(|bytes| f32::from_le_bytes(*bytes)).collect())
-        }
-        Dtype::F16 => Ok(halves.map(from_f16).collect()),
-        // The upper half of an `f32`.
-        Dtype::BF16 => Ok(halves
-            .map(|half| f32::from_bits(u32::from(half) << 16))
-            .collect()),
-        other => Err(format!("is of {other:?}; F32, F16 and BF16 can be read")),
-    }
-}
-
-/// A half-precision number as a single one, exactly.
-fn from_f16(half: u16) -> f32 {
-    let sign = u32::from(half >> 15) << 31;
-    let exponent = u32::from(half >> 10) & 0x1f;
-    let fraction = u32::from(half) & 0x3ff;
-    let magnitude = match exponent {
-        // Below the smallest normal number: so many 2^-24.
-        0 => fraction as f32 / 16_777_216.0,
-        0x1f => f32::from_bits(0xff << 23 | fraction << 13),
-        _ => f32::from_bits((exponent + 112) << 23 | fraction << 13),
-    };
-    f32::from_bits(magnitude.to_bits() | sign)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use lockstep_nn::{Dims, LayerSpec, NamedLayer};
+    use safetensors::tensor::{Dtype, TensorView};
     use std::collections::HashMap;
     use std::path::PathBuf;
+    use std::process::Command;
     use tempfile::TempDir;
 
     type Named = (String, Dtype, Vec<usize>, Vec<u8>);
@@ -326,7 +295,7 @@ mod tests {
             "{half_a_head}"
         );
         let dtype = refusal(|tensors| tensors[0].1 = Dtype::I32);
-        assert!(dtype.contains("`layers.0.weight` is of I32"), "{dtype}");
+        assert!(dtype.contains("`layers.0.weight` is of i32"), "{dtype}");
     }
 
     #[test]
@@ -336,7 +305,7 @@ mod tests {
         let shown = |path: &Path| read(path, &model(4), 0, None).err().unwrap().to_string();
         assert!(shown(&path).contains("No such file"), "{}", shown(&path));
         std::fs::write(&path, b"PK\x03\x04rest of a zip archive").unwrap();
-        assert!(shown(&path).contains("safetensors.torch.save_file"));
+        assert!(shown(&path).contains("damaged"), "{}", shown(&path));
         std::fs::write(&path, b"anything else").unwrap();
         let other = shown(&path);
         assert!(other.contains("no safetensors file"), "{other}");
@@ -344,26 +313,24 @@ mod tests {
         assert!(shown(folder.path()).contains("not a regular file"));
     }
 
+    /// What `torch.save` writes of a `state_dict`, in both of its formats.
+    const SAVE: &str = include_str!("../tests/save_like_torch.py");
+
     #[test]
-    fn half_precision_is_read_exactly() {
-        let cases: [(u16, f32); 9] = [
-            (0x0000, 0.0),
-            (0x3c00, 1.0),
-            (0xc000, -2.0),
-            (0x3555, 0.333_251_95),
-            (0x7bff, 65504.0),
-            (0x0400, 6.103_515_6e-5),
-            (0x0001, 5.960_464_5e-8),
-            (0x83ff, -6.097_555e-5),
-            (0x7c00, f32::INFINITY),
-        ];
-        for (half, single) in cases {
-            assert_eq!(from_f16(half), single, "{half:04x}");
+    fn files_of_pytorch_begin_a_run_as_safetensors_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let model = model(4);
+        let plain = write(&folder, &tensors(&model, 1));
+        for name in ["weights.pt", "weights.pth"] {
+            let path = folder.path().join(name);
+            let made = Command::new("python3")
+                .args(["-c", SAVE])
+                .args([&plain, &path])
+                .status();
+            assert!(made.unwrap().success());
+            let begin = read(&path, &model, 0, None).unwrap();
+            assert_eq!(begin.state, model.initial_state(1), "{name}");
+            assert_eq!(Some(begin.sha256), sha256_of(&path));
         }
-        assert!(from_f16(0x8000).is_sign_negative());
-        assert!(from_f16(0x7e00).is_nan());
-        let bytes = [0x80, 0x3f, 0x49, 0xc0];
-        let view = TensorView::new(Dtype::BF16, vec![2], &bytes).unwrap();
-        assert_eq!(numbers(&view).unwrap(), [1.0, -3.140_625]);
     }
 }

@@ -2,6 +2,7 @@
 //! PyTorch `state_dict`, and beside them what one must know to use them.
 
 use crate::TrainError;
+use crate::network;
 use crate::sets::Sets;
 use lockstep_fs::{hex, write_atomic};
 use lockstep_job::Job;
@@ -73,7 +74,7 @@ pub(crate) fn write_model(
         normalise: &job.data.normalise,
         classes: sets.train.class_names(),
         network: &job.model.network,
-        layers: job.model.network.layers(),
+        layers: network::as_stack(&job.model.network),
         weights_sha256: sha256,
     };
     let path = run.model();

@@ -1,6 +1,7 @@
 //! A file or folder that may lie elsewhere.
 
 use crate::field::Field;
+use crate::keys::FromField;
 use crate::nearest::suggestion;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,8 +46,10 @@ impl Location {
         let suffix = self.0.rsplit_once('.').map(|(_, suffix)| suffix);
         suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case(extension))
     }
+}
 
-    pub(crate) fn read(field: &Field<'_>) -> Option<Location> {
+impl FromField for Location {
+    fn from_field(field: &Field<'_>) -> Option<Location> {
         let text = field.text()?;
         let Some(scheme) = scheme(text) else {
             let path = field.path()?;

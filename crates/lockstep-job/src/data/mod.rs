@@ -17,6 +17,7 @@ pub use transform::{Filter, Transform};
 
 use crate::Bytes;
 use crate::field::Rule;
+use crate::keys::{Check, FromField, Table};
 use crate::section::Section;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -98,7 +99,7 @@ impl Data {
             .and_then(|field| DataRef::read(&field, embeds));
         let val = section.maybe("val", |field| DataRef::read(&field, embeds));
         let val_split = section.or("val_split", 0.0, |field| {
-            let share = field.number(Rule::BELOW_ONE)?;
+            let share = field.number(&Rule::BELOW_ONE)?;
             if share > 0.0 && !matches!(val, Some(None)) {
                 return field.reject("cannot be used together with `data.val`", "leave one out");
             }
@@ -112,7 +113,7 @@ impl Data {
                     "write `normalise` in [embed] to set the scale of the pictures",
                 );
             }
-            Normalise::read(&field)
+            Normalise::from_field(&field)
         });
         let augment = section.maybe("augment", |field| {
             if embeds {
@@ -121,10 +122,12 @@ impl Data {
                     "leave one out",
                 );
             }
-            Augment::read(field.section()?)
+            Table(Augment::read_keys).read(&field)
         });
-        let transform = section.maybe("transform", |field| Transform::read(field.section()?));
-        let max_bad = section.or("max_bad", max_bad(), |field| field.number(Rule::SHARE));
+        let transform = section.maybe("transform", |field| {
+            Table(Transform::read_keys).read(&field)
+        });
+        let max_bad = section.or("max_bad", max_bad(), |field| field.number(&Rule::SHARE));
         let memory = section.or("memory", memory(), |field| {
             Bytes::read(&field, LEAST_MEMORY)
         });

@@ -1,20 +1,28 @@
 //! `data.normalise`: the scale of the input.
 
 use crate::field::{Field, Rule};
-use crate::section::Section;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::keys::{FromField, NotEmpty, keys};
 
-/// Normalisation of the input, one number a channel.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Normalise {
-    /// What is subtracted.
-    #[schemars(length(min = 1))]
-    pub mean: Vec<f64>,
-    /// What is divided by.
-    #[schemars(length(min = 1))]
-    pub std: Vec<f64>,
+keys! {
+    /// Normalisation of the input, one number a channel.
+    pub struct Normalise {
+        /// What is subtracted.
+        mean: Vec<f64> = need("add `mean = [...]`, one number a channel")
+            => NotEmpty(Rule::FINITE, "one number a channel");
+        /// What is divided by.
+        std: Vec<f64> = need("add `std = [...]`, one number a channel")
+            => NotEmpty(Rule::NOT_ZERO, "one number a channel"), |field, std| match &mean {
+                Some(mean) if mean.len() != std.len() => field.reject(
+                    format!(
+                        "must be as long as `mean` ({}), found {}",
+                        mean.len(),
+                        std.len()
+                    ),
+                    "one number a channel in both",
+                ),
+                _ => Some(std),
+            };
+    }
 }
 
 /// Scales that networks for colour pictures were trained with, by name: mean, then deviation.
@@ -28,52 +36,20 @@ const KNOWN: [(&str, [f64; 3], [f64; 3]); 3] = [
     ("half", [0.5; 3], [0.5; 3]),
 ];
 
-impl Normalise {
-    /// Reads a name or a table.
-    pub(crate) fn read(field: &Field<'_>) -> Option<Normalise> {
+/// A name or a table.
+impl FromField for Normalise {
+    fn from_field(field: &Field<'_>) -> Option<Normalise> {
         if !field.is_text() {
-            return Normalise::read_table(
-                field.section_or("a name or a table with `mean` and `std`")?,
-            );
+            let mut section = field.section_or("a name or a table with `mean` and `std`")?;
+            let normalise = Normalise::read_keys(&mut section);
+            section.finish();
+            return normalise;
         }
         let name = field.one_of(&KNOWN.map(|(name, ..)| name))?;
         let (_, mean, std) = KNOWN.iter().find(|(known, ..)| *known == name)?;
         Some(Normalise {
             mean: mean.to_vec(),
             std: std.to_vec(),
-        })
-    }
-
-    fn read_table(mut section: Section<'_>) -> Option<Normalise> {
-        let mean = section
-            .need("mean", "add `mean = [...]`, one number a channel")
-            .and_then(|field| {
-                let mean = field.all(|x| x.number(Rule::FINITE))?;
-                if mean.is_empty() {
-                    return field.reject("must not be empty", "one number a channel");
-                }
-                Some(mean)
-            });
-        let std = section
-            .need("std", "add `std = [...]`, one number a channel")
-            .and_then(|field| {
-                let std = field.all(|x| x.number(Rule::NOT_ZERO))?;
-                match &mean {
-                    Some(mean) if mean.len() != std.len() => field.reject(
-                        format!(
-                            "must be as long as `mean` ({}), found {}",
-                            mean.len(),
-                            std.len()
-                        ),
-                        "one number a channel in both",
-                    ),
-                    _ => Some(std),
-                }
-            });
-        section.finish();
-        Some(Normalise {
-            mean: mean?,
-            std: std?,
         })
     }
 }

@@ -5,6 +5,7 @@ use super::keys::DataRefKeys;
 use super::location::scheme;
 use super::table::{self, Columns};
 use crate::field::Field;
+use crate::keys::FromField;
 use crate::nearest::suggestion;
 use crate::section::Section;
 use schemars::JsonSchema;
@@ -137,7 +138,7 @@ impl DataRef {
         match found {
             // A folder is not known by its name, but here it can be nothing else.
             DataRef::Idx { labels: None, .. } if embeds && field.is_text() => {
-                Location::read(field).map(|folder| DataRef::Pictures { folder })
+                Location::from_field(field).map(|folder| DataRef::Pictures { folder })
             }
             DataRef::Pictures { .. } => Some(found),
             _ if embeds => field.reject(
@@ -155,7 +156,7 @@ impl DataRef {
             read_cifar(section)
         } else if section.has("pictures") {
             let folder = section.get("pictures")?;
-            let folder = Location::read(&folder);
+            let folder = Location::from_field(&folder);
             section.finish();
             folder.map(|folder| DataRef::Pictures { folder })
         } else if section.has("parquet") {
@@ -202,10 +203,10 @@ impl DataRef {
             }
             // The `/` has said what it is.
             DataRef::Pictures { .. } => {
-                let folder = Location::read(field)?.without_slash();
+                let folder = Location::from_field(field)?.without_slash();
                 Some(DataRef::Pictures { folder })
             }
-            _ => Location::read(field).map(DataRef::by_name),
+            _ => Location::from_field(field).map(DataRef::by_name),
         }
     }
 }

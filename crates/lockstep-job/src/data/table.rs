@@ -2,6 +2,7 @@
 
 use super::Location;
 use crate::field::Field;
+use crate::keys::FromField;
 use crate::section::Section;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -81,7 +82,7 @@ fn column(field: &Field<'_>) -> Option<String> {
 pub(super) fn read_parquet(mut section: Section<'_>) -> Option<(Location, Columns)> {
     let files = section
         .get("parquet")
-        .and_then(|field| Location::read(&field));
+        .and_then(|field| Location::from_field(&field));
     let columns = Columns::read(&mut section);
     section.finish();
     files.zip(columns)
@@ -89,7 +90,9 @@ pub(super) fn read_parquet(mut section: Section<'_>) -> Option<(Location, Column
 
 /// Reads `{ csv = "..." }`; the key is there.
 pub(super) fn read_csv(mut section: Section<'_>) -> Option<(Location, Columns, char)> {
-    let file = section.get("csv").and_then(|field| Location::read(&field));
+    let file = section
+        .get("csv")
+        .and_then(|field| Location::from_field(&field));
     let columns = Columns::read(&mut section);
     let delimiter = section.or("delimiter", ',', |field| {
         let text = field.text()?;

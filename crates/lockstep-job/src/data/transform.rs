@@ -1,43 +1,36 @@
 //! `data.transform`: what becomes of a picture before a network sees it.
 
 use crate::field::Field;
-use crate::section::Section;
+use crate::keys::{Any, By, keys, words};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// Larger than any network's input.
 const MOST_PIXELS: u32 = 16_384;
 
-/// What becomes of a picture before a network sees it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Transform {
-    /// The shorter side is scaled to so many pixels.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
-    pub resize: Option<u32>,
-    /// The part in the middle that is kept: one number for a square, or `[height, width]`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<CropKeys>")]
-    pub crop: Option<[u32; 2]>,
-    /// How pixels are interpolated.
-    #[serde(default)]
-    pub filter: Filter,
+keys! {
+    /// What becomes of a picture before a network sees it.
+    pub struct Transform (Eq): all default {
+        /// The shorter side is scaled to so many pixels.
+        resize: Option<u32> = optional => 1..=MOST_PIXELS;
+        /// The part in the middle that is kept: one number for a square, or `[height, width]`.
+        crop: Option<[u32; 2]> as Option<CropKeys> = optional => By(read_crop);
+        /// How pixels are interpolated.
+        filter: Filter = default(Filter::Bicubic) => Any;
+    }
 }
 
-/// How pixels are interpolated; all but `nearest` average when they shrink a picture.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Filter {
-    /// The nearest pixel.
-    Nearest,
-    /// Straight lines between pixels.
-    Bilinear,
-    /// Cubic curves, as CLIP was trained with.
-    #[default]
-    Bicubic,
-    /// A windowed sinc over three pixels.
-    Lanczos,
+words! {
+    /// How pixels are interpolated; all but `nearest` average when they shrink a picture.
+    pub enum Filter {
+        /// The nearest pixel.
+        "nearest" Nearest
+        /// Straight lines between pixels.
+        "bilinear" Bilinear
+        /// Cubic curves, as CLIP was trained with.
+        "bicubic" Bicubic
+        /// A windowed sinc over three pixels.
+        "lanczos" Lanczos
+    }
 }
 
 /// A size as the job file writes it, for the schema.
@@ -49,28 +42,6 @@ enum CropKeys {
     Square(u32),
     /// Height, then width.
     Sides([u32; 2]),
-}
-
-impl Transform {
-    pub(super) fn read(mut section: Section<'_>) -> Option<Transform> {
-        let resize = section.maybe("resize", |field| field.integer(1..=MOST_PIXELS));
-        let crop = section.maybe("crop", |field| read_crop(&field));
-        let filter = section.or("filter", Filter::default(), |field| {
-            let words = ["nearest", "bilinear", "bicubic", "lanczos"];
-            Some(match field.one_of(&words)? {
-                "nearest" => Filter::Nearest,
-                "bilinear" => Filter::Bilinear,
-                "bicubic" => Filter::Bicubic,
-                _ => Filter::Lanczos,
-            })
-        });
-        section.finish();
-        Some(Transform {
-            resize: resize?,
-            crop: crop?,
-            filter: filter?,
-        })
-    }
 }
 
 fn read_crop(field: &Field<'_>) -> Option<[u32; 2]> {

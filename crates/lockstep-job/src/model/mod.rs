@@ -32,7 +32,7 @@ impl Model {
             return None;
         };
         section.is_of_kind(kind);
-        let network = Network::read(kind, &mut section);
+        let network = Network::read_keys(kind, &mut section);
         let weights = section.maybe("weights", |field| field.path());
         section.finish();
         Some(Model {
