@@ -4,9 +4,10 @@
 //! files meanwhile: however many there are, making a set takes no more memory than a few buffers.
 
 use crate::DataError;
-use crate::classes::ClassTable;
 use crate::dataset::Element;
+use crate::labels::{Decided, Labels};
 use crate::layout::{ALIGN, Extent, Form, Identity, Layout};
+use crate::target::TargetKind;
 use lockstep_fs::AtomicFile;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, Write};
@@ -23,8 +24,7 @@ pub(crate) struct Builder {
     form: Option<(Element, [usize; 3])>,
     /// Bytes written to the file.
     written: usize,
-    labels: Spill,
-    classes: ClassTable,
+    labels: Labels,
     names: SpilledTexts,
     skipped: SpilledTexts,
 }
@@ -45,8 +45,7 @@ impl Builder {
             target: target.to_owned(),
             form: None,
             written: 0,
-            labels: Spill::new(folder)?,
-            classes: ClassTable::default(),
+            labels: Labels::new(folder)?,
             names: texts()?,
             skipped: texts()?,
         })
@@ -66,7 +65,7 @@ impl Builder {
 
     /// Takes the next labels, as native `u32`, of a set whose classes are numbers.
     pub(crate) fn labels(&mut self, bytes: &[u8]) -> Result<(), DataError> {
-        let written = self.labels.write(bytes);
+        let written = self.labels.classes(bytes);
         written.map_err(DataError::io("write", &self.target))
     }
 
@@ -77,8 +76,21 @@ impl Builder {
         class: &str,
         path: &dyn Fn() -> String,
     ) -> Result<(), DataError> {
-        let label = self.classes.label(class, path)?;
-        self.labels(&label.to_ne_bytes())
+        let written = self.labels.text(class, path)?;
+        written.map_err(DataError::io("write", &self.target))
+    }
+
+    /// Says what will be predicted, if that is known, and from which columns it comes. Comes before the first
+    /// sample of a set that does not have classes, or where that is to be found out.
+    pub(crate) fn expect(&mut self, wanted: Option<TargetKind>, columns: Vec<String>) {
+        self.labels.expect(wanted, columns);
+    }
+
+    /// Takes numbers to predict, as many for each sample as there are columns.
+    pub(crate) fn numbers(&mut self, numbers: &[f32]) -> Result<(), DataError> {
+        let mut each = numbers.iter();
+        let written = each.try_for_each(|&number| self.labels.number(number));
+        written.map_err(DataError::io("write", &self.target))
     }
 
     /// Takes the name of the next sample. All samples have one, or none.
@@ -103,7 +115,8 @@ impl Builder {
     pub(crate) fn finish(mut self, identity: Identity) -> Result<(), DataError> {
         let (element, shape) = self.form.expect("a set has begun");
         let sample = shape.iter().product::<usize>() * element.size();
-        let count = self.labels.length / 4;
+        let labels = self.labels.decide();
+        let count = labels.spill.length / 4 / labels.outputs;
         assert!(
             count > 0 && self.written == count * sample,
             "one label a sample"
@@ -113,15 +126,16 @@ impl Builder {
             names.texts == 0 || names.texts == count,
             "one name a sample"
         );
-        let (classes, places) = std::mem::take(&mut self.classes).sorted();
-        let class_bytes = classes.iter().map(String::len).sum();
+        let class_bytes = labels.names.iter().map(String::len).sum();
         let layout = Layout::new(Form {
             element,
             count,
             shape,
+            target: labels.target,
+            outputs: labels.outputs,
             names,
             classes: Extent {
-                texts: classes.len(),
+                texts: labels.names.len(),
                 bytes: class_bytes,
             },
             skipped: self.skipped.extent(),
@@ -130,24 +144,23 @@ impl Builder {
         let layout = layout.expect("a file that was written");
         let target = self.target.clone();
         let failed = DataError::io("write", &target);
-        self.rest(&layout, &classes, &places, identity)
-            .map_err(failed)?;
+        self.rest(&layout, labels, identity).map_err(failed)?;
         Ok(self.file.commit_unsynced()?)
     }
 
-    fn rest(
-        &mut self,
-        layout: &Layout,
-        classes: &[String],
-        places: &[u32],
-        identity: Identity,
-    ) -> io::Result<()> {
+    fn rest(&mut self, layout: &Layout, labels: Decided, identity: Identity) -> io::Result<()> {
+        let Decided {
+            mut spill,
+            names,
+            places,
+            ..
+        } = labels;
         let mut out = Aligned {
             file: BufWriter::with_capacity(BLOCK, &mut self.file),
             at: self.written,
         };
         out.align()?;
-        self.labels.replay(|block| {
+        spill.replay(|block| {
             if places.is_empty() {
                 return out.write(block);
             }
@@ -160,14 +173,14 @@ impl Builder {
         self.names.replay(&mut out)?;
         out.align()?;
         let mut end = 0;
-        for class in classes {
-            end += class.len() as u64;
+        for name in &names {
+            end += name.len() as u64;
             out.write(&end.to_ne_bytes())?;
         }
         out.align()?;
-        classes
+        names
             .iter()
-            .try_for_each(|class| out.write(class.as_bytes()))?;
+            .try_for_each(|name| out.write(name.as_bytes()))?;
         self.skipped.replay(&mut out)?;
         out.align()?;
         out.write(
@@ -229,13 +242,13 @@ impl SpilledTexts {
 
 /// Bytes that are set aside on the disk, in a file without a name.
 #[derive(Debug)]
-struct Spill {
+pub(crate) struct Spill {
     file: BufWriter<File>,
-    length: usize,
+    pub(crate) length: usize,
 }
 
 impl Spill {
-    fn new(folder: &Path) -> Result<Spill, DataError> {
+    pub(crate) fn new(folder: &Path) -> Result<Spill, DataError> {
         let file = tempfile::tempfile_in(folder).map_err(DataError::io("write", folder))?;
         Ok(Spill {
             file: BufWriter::new(file),
@@ -243,7 +256,7 @@ impl Spill {
         })
     }
 
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.length += bytes.len();
         self.file.write_all(bytes)
     }

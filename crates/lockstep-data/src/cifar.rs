@@ -247,7 +247,8 @@ mod tests {
         let (mut row, mut label) = (vec![0.0; 3072], [0]);
         let mean = [10.0, 20.0, 30.0].map(|mean| mean / 255.0);
         let normaliser = Normaliser::new(&mean, &[1.0 / 255.0], 3).unwrap();
-        set.gather(&[0], &normaliser, &mut row, &mut label);
+        set.gather(&[0], &normaliser, &mut row);
+        set.gather_labels(&[0], &mut label);
         assert_eq!(label, [3]);
         for (i, pixel) in row.chunks_exact(3).enumerate() {
             let expected = if i == 33 { 1.0 } else { 0.0 };

@@ -1,8 +1,9 @@
-//! A data set as the trainer sees it: samples of one shape, a label each.
+//! A data set as the trainer sees it: samples of one shape, and what is to be said of each.
 
 use crate::classes::{Unseen, UnseenClass, renumber};
 use crate::decoded::{self, Decoded};
 use crate::hex::hex;
+use crate::target::TargetKind;
 use crate::{DataError, Source};
 use lockstep_fs::CacheDir;
 use sha2::{Digest, Sha256};
@@ -62,6 +63,15 @@ impl Dataset {
     pub fn open(source: &Source, cache: &CacheDir) -> Result<Dataset, DataError> {
         let files = source.files(cache, &mut |_| {})?;
         let decoded = decoded::open(&*files.recipe, cache)?;
+        if decoded.layout.form.target != TargetKind::Classes {
+            return Ok(Dataset {
+                name: files.name,
+                decoded,
+                class_names: Vec::new(),
+                renumbered: None,
+                unseen: Vec::new(),
+            });
+        }
         let labels = decoded.map.words(decoded.layout.labels.clone());
         let largest = labels.iter().copied().max().unwrap_or(0);
         let class_names = match decoded.classes.as_slice() {
@@ -146,16 +156,46 @@ impl Dataset {
         self.decoded.layout.form.element
     }
 
-    /// The labels, one a sample, each below [`classes`](Dataset::classes) unless its class is listed by
-    /// [`unseen`](Dataset::unseen).
+    /// What a model is to say of a sample.
+    pub fn target_kind(&self) -> TargetKind {
+        self.decoded.layout.form.target
+    }
+
+    /// How many scores a model has to give: one a class, a number or a label.
+    pub fn outputs(&self) -> usize {
+        self.output_names().len()
+    }
+
+    /// What each of those is called: a class, or the column of a table.
+    pub fn output_names(&self) -> &[String] {
+        match self.target_kind() {
+            TargetKind::Classes => &self.class_names,
+            TargetKind::Numbers | TargetKind::Labels => &self.decoded.classes,
+        }
+    }
+
+    /// What is to be predicted, [`outputs`](Dataset::outputs) numbers a sample; none if samples have classes.
+    /// Labels are 1 where a sample has them, and else 0.
+    pub fn numbers(&self) -> &[f32] {
+        match self.target_kind() {
+            TargetKind::Classes => &[],
+            TargetKind::Numbers | TargetKind::Labels => {
+                self.decoded.map.floats(self.decoded.layout.labels.clone())
+            }
+        }
+    }
+
+    /// The classes, one a sample, each below [`classes`](Dataset::classes) unless it is listed by
+    /// [`unseen`](Dataset::unseen); none if samples have none.
     pub fn labels(&self) -> &[u32] {
         match &self.renumbered {
             Some(labels) => labels,
+            None if self.target_kind() != TargetKind::Classes => &[],
             None => self.decoded.map.words(self.decoded.layout.labels.clone()),
         }
     }
 
-    /// The number of classes.
+    /// The number of classes; 0 if samples have none.
     pub fn classes(&self) -> usize {
         self.class_names.len()
     }
@@ -224,6 +264,11 @@ impl Dataset {
         for label in self.labels() {
             hash.update(label.to_ne_bytes());
         }
+        if self.target_kind() != TargetKind::Classes {
+            hash.update((self.target_kind() as u64).to_le_bytes());
+            hash.update((self.outputs() as u64).to_le_bytes());
+            hash.update(&self.decoded.map.bytes()[layout.labels.clone()]);
+        }
         hash.update(&self.decoded.map.bytes()[layout.samples.clone()]);
         hex(&hash.finalize())
     }
@@ -256,6 +301,18 @@ impl Dataset {
                 self.element(),
                 train.element()
             )
+        } else if self.target_kind() != train.target_kind() {
+            format!(
+                "what it is labelled with are {} instead of {}",
+                self.target_kind(),
+                train.target_kind()
+            )
+        } else if self.target_kind() != TargetKind::Classes && self.outputs() != train.outputs() {
+            format!(
+                "it has {} columns to predict instead of {}",
+                self.outputs(),
+                train.outputs()
+            )
         } else if self.has_named_classes()
             && train.has_named_classes()
             && self.class_names != train.class_names
@@ -274,7 +331,7 @@ impl Dataset {
 
     /// Whether classes are known by their names rather than by their numbers.
     fn has_named_classes(&self) -> bool {
-        !self.decoded.classes.is_empty()
+        self.target_kind() == TargetKind::Classes && !self.decoded.classes.is_empty()
     }
 
     fn first_label_beyond(&self, classes: usize) -> Option<usize> {

@@ -1,8 +1,8 @@
 //! The decoded cache: a set's files as the numbers that batches are gathered from.
 //!
 //! One file a set, named after what it was made from and how: the samples as bytes or `f32` with the
-//! channels of a pixel beside each other, the labels as `u32`, the names of samples and classes if there
-//! are any, and what was left out, each part aligned to a cache line, in the machine's own byte order. All
+//! channels of a pixel beside each other, the classes as `u32` or the numbers to predict as `f32`, the names of
+//! samples and classes if there are any, and what was left out, each part aligned to a cache line, in the machine's own byte order. All
 //! workers of a machine map it and share its pages. Its last bytes carry the identity (sizes and versions)
 //! of the files and its own length; a cache that does not match, is damaged or was torn by a power failure
 //! is silently made again, since nothing in it is worth more than that.
@@ -15,6 +15,7 @@ use crate::layout::{Identity, Layout};
 use crate::mapped::Mapped;
 use crate::stamp::Stamp;
 use crate::sweep::sweep;
+use crate::target::TargetKind;
 use lockstep_fs::CacheDir;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
@@ -53,7 +54,7 @@ pub(crate) trait Recipe: Debug {
 pub(crate) struct Decoded {
     pub(crate) map: Mapped,
     pub(crate) layout: Layout,
-    /// The names of the classes, if the set has them.
+    /// The names of the classes, if the set has them, or of the columns that are to be predicted.
     pub(crate) classes: Vec<String>,
 }
 
@@ -85,18 +86,26 @@ fn try_open(path: &Path, identity: Identity) -> Option<Decoded> {
     let map = Mapped::open(path).ok()?;
     let layout = Layout::read(map.bytes(), identity)?;
     let classes = layout.classes.all(map.bytes())?;
-    let labels = map.words(layout.labels.clone());
-    // A label decides how large a model is and where numbers are written: one look costs little.
-    let classes_or_most = match classes.len() {
-        0 => MOST_CLASSES,
-        classes => classes as u32,
-    };
-    let sound = labels.iter().all(|&label| label < classes_or_most);
-    sound.then_some(Decoded {
+    sound(&map, &layout, classes.len()).then_some(Decoded {
         map,
         layout,
         classes,
     })
+}
+
+/// Whether the labels can be what they should. A class decides how large a model is and where numbers are
+/// written: one look costs little.
+fn sound(map: &Mapped, layout: &Layout, names: usize) -> bool {
+    let place = layout.labels.clone();
+    if layout.form.target == TargetKind::Classes {
+        let classes = match names {
+            0 => MOST_CLASSES,
+            names => names as u32,
+        };
+        let labels = map.words(place);
+        return layout.form.outputs == 1 && labels.iter().all(|&label| label < classes);
+    }
+    names == layout.form.outputs && map.floats(place).iter().all(|number| number.is_finite())
 }
 
 /// Where the decoded form of a set belongs: a name made from the whole names of its files and from what

@@ -62,6 +62,31 @@ pub enum DataError {
         /// The size of the file.
         stored: u64,
     },
+    /// Samples with several classes each.
+    #[error(
+        "{place}: a sample has one class, but `{column}` is a second column of them; several are labels that are 0 \
+         or 1 each, or numbers"
+    )]
+    SeveralClasses {
+        /// The table.
+        place: String,
+        /// The second column.
+        column: String,
+    },
+    /// A label that is neither there nor not.
+    #[error(
+        "{place}, row {row}: the column `{column}` holds {found}; labels are 0 or 1, false or true"
+    )]
+    NoLabel {
+        /// The table.
+        place: String,
+        /// The row, counted from 0 over all files.
+        row: usize,
+        /// The column.
+        column: String,
+        /// What it holds.
+        found: f32,
+    },
     /// The data end before they should.
     #[error(
         "{} is truncated: expected {expected} bytes, found {found}",

@@ -7,7 +7,7 @@
 use crate::layout::MOST_CHANNELS;
 use crate::prefetch::prefetch;
 use crate::scale::Scale;
-use crate::{Augmenter, DataError, Dataset, Element};
+use crate::{Augmenter, DataError, Dataset, Element, TargetScale};
 
 /// How many rows ahead of the one being written samples are asked for: enough to cover the way to
 /// main memory, few enough to stay within what a core can have under way.
@@ -111,21 +111,13 @@ fn check(
 }
 
 impl Dataset {
-    /// Writes the samples `indices`, normalised, to the rows of `out`, and their labels to `labels`.
-    /// Allocates nothing.
+    /// Writes the samples `indices`, normalised, to the rows of `out`. Allocates nothing.
     ///
     /// # Panics
     /// When an index is not below [`len`](Dataset::len), `out` does not hold exactly a row of
-    /// [`sample_len`](Dataset::sample_len) for each index and `labels` a number, or `normaliser` is
-    /// for another number of channels.
-    pub fn gather(
-        &self,
-        indices: &[u32],
-        normaliser: &Normaliser,
-        out: &mut [f32],
-        labels: &mut [u32],
-    ) {
-        self.gather_seen(indices, normaliser, None, out, labels);
+    /// [`sample_len`](Dataset::sample_len) for each index, or `normaliser` is for another number of channels.
+    pub fn gather(&self, indices: &[u32], normaliser: &Normaliser, out: &mut [f32]) {
+        self.gather_seen(indices, normaliser, None, out);
     }
 
     /// Like [`gather`](Dataset::gather), but each sample as `augmenter` shows it in step `step`.
@@ -138,14 +130,41 @@ impl Dataset {
         normaliser: &Normaliser,
         (augmenter, step): (&Augmenter, u64),
         out: &mut [f32],
-        labels: &mut [u32],
     ) {
         assert_eq!(
             augmenter.shape(),
             self.shape(),
             "an augmenter for other samples"
         );
-        self.gather_seen(indices, normaliser, Some((augmenter, step)), out, labels);
+        self.gather_seen(indices, normaliser, Some((augmenter, step)), out);
+    }
+
+    /// Writes the classes of the samples `indices` to `out`. Allocates nothing.
+    ///
+    /// # Panics
+    /// When an index is not below [`len`](Dataset::len), the set's samples have no classes, or `out` does not
+    /// hold exactly a number for each index.
+    pub fn gather_labels(&self, indices: &[u32], out: &mut [u32]) {
+        assert_eq!(out.len(), indices.len(), "one label for each index");
+        let labels = self.labels();
+        for (label, &index) in out.iter_mut().zip(indices) {
+            *label = labels[index as usize];
+        }
+    }
+
+    /// Writes what is to be predicted of the samples `indices`, as `scale` shows it, to the rows of `out`.
+    /// Allocates nothing.
+    ///
+    /// # Panics
+    /// When an index is not below [`len`](Dataset::len), the set's samples have classes, `out` does not hold
+    /// exactly [`outputs`](Dataset::outputs) numbers for each index, or `scale` is for another number of them.
+    pub fn gather_numbers(&self, indices: &[u32], scale: &TargetScale, out: &mut [f32]) {
+        let width = self.outputs();
+        assert_eq!(out.len(), indices.len() * width, "one row for each index");
+        let numbers = self.numbers();
+        for (row, &index) in out.chunks_exact_mut(width).zip(indices) {
+            scale.forward(&numbers[index as usize * width..][..width], row);
+        }
     }
 
     fn gather_seen(
@@ -154,7 +173,6 @@ impl Dataset {
         normaliser: &Normaliser,
         augmented: Option<(&Augmenter, u64)>,
         out: &mut [f32],
-        labels: &mut [u32],
     ) {
         assert_eq!(
             normaliser.channels,
@@ -166,11 +184,6 @@ impl Dataset {
             indices.len() * self.sample_len(),
             "one row for each index"
         );
-        assert_eq!(labels.len(), indices.len(), "one label for each index");
-        let all_labels = self.labels();
-        for (label, &index) in labels.iter_mut().zip(indices) {
-            *label = all_labels[index as usize];
-        }
         match self.element() {
             Element::U8 => {
                 let scale = normaliser.scale(255.0).expect("vectors are no bytes");
@@ -238,14 +251,15 @@ mod tests {
         let set = folder.dataset(&folder.idx(8, &[256], &bytes), &folder.labels(&[0; 256]));
         let indices: Vec<u32> = (0..256).collect();
         let (mut out, mut labels) = ([0.0; 256], [9; 256]);
-        set.gather(&indices, &Normaliser::identity(1), &mut out, &mut labels);
+        set.gather(&indices, &Normaliser::identity(1), &mut out);
+        set.gather_labels(&indices, &mut labels);
         for (byte, value) in out.iter().enumerate() {
             assert_eq!(value.to_bits(), (byte as f32 / 255.0).to_bits(), "{byte}");
         }
         assert_eq!(labels, [0; 256]);
 
         let normaliser = Normaliser::new(&[0.28604], &[0.32025], 1).unwrap();
-        set.gather(&indices, &normaliser, &mut out, &mut labels);
+        set.gather(&indices, &normaliser, &mut out);
         for (byte, value) in out.iter().enumerate() {
             let exact = (byte as f64 / 255.0 - 0.28604) / 0.32025;
             assert!(
@@ -265,14 +279,15 @@ mod tests {
         let set = folder.dataset(&images, &folder.labels(&[0, 1, 2, 3, 4, 5]));
         let (mut out, mut labels) = ([0.0; 14], [0; 7]);
         let indices = [5, 0, 3, 3, 1, 2, 4];
-        set.gather(&indices, &Normaliser::identity(1), &mut out, &mut labels);
+        set.gather(&indices, &Normaliser::identity(1), &mut out);
+        set.gather_labels(&indices, &mut labels);
         assert_eq!(labels, indices);
         let bytes = out.map(|value| (value * 255.0).round() as u32);
         assert_eq!(
             bytes,
             [50, 51, 0, 1, 30, 31, 30, 31, 10, 11, 20, 21, 40, 41]
         );
-        set.gather(&[], &Normaliser::identity(1), &mut [], &mut []);
+        set.gather(&[], &Normaliser::identity(1), &mut []);
     }
 
     #[test]
@@ -284,7 +299,7 @@ mod tests {
         assert_eq!((set.shape(), set.element()), ([2, 2, 1], Element::F32));
         let normaliser = Normaliser::new(&[1.0, 2.0], &[0.5, 4.0], 2).unwrap();
         let mut out = [0.0; 4];
-        set.gather(&[0], &normaliser, &mut out, &mut [0]);
+        set.gather(&[0], &normaliser, &mut out);
         assert_eq!(out, [0.0, 0.0, 4.0, 0.5]);
     }
 
@@ -294,7 +309,7 @@ mod tests {
         let (folder, set) = crate::testing::vectors(&numbers, 3);
         let gather = |normaliser: &Normaliser| {
             let mut out = [9.0f32; 6];
-            set.gather(&[1, 0], normaliser, &mut out, &mut [0; 2]);
+            set.gather(&[1, 0], normaliser, &mut out);
             out.map(f32::to_bits)
         };
         drop(folder);
@@ -315,7 +330,7 @@ mod tests {
         ] {
             let normaliser = Normaliser::new(mean, std, 50).unwrap();
             let mut out = vec![9.0; 100];
-            set.gather(&[0, 1], &normaliser, &mut out, &mut [0; 2]);
+            set.gather(&[0, 1], &normaliser, &mut out);
             for (i, (found, raw)) in out.iter().zip(&wide).enumerate() {
                 let of = |values: &[f64]| values[if values.len() == 1 { 0 } else { i % 50 }] as f32;
                 assert_eq!(found.to_bits(), ((raw - of(mean)) / of(std)).to_bits());
@@ -335,13 +350,12 @@ mod tests {
             let augmenter = Augmenter::new(augment, set.shape(), seed).unwrap();
             let normaliser = Normaliser::new(&[0.1, 0.2, 0.3], &[0.4], 3).unwrap();
             let len = set.sample_len();
-            let (mut together, mut labels) = (vec![0.0; indices.len() * len], vec![0; indices.len()]);
-            set.gather_augmented(&indices, &normaliser, (&augmenter, step), &mut together, &mut labels);
-            for (i, (&index, row)) in indices.iter().zip(together.chunks(len)).enumerate() {
-                let (mut alone, mut label) = (vec![0.0; len], [0]);
-                set.gather_augmented(&[index], &normaliser, (&augmenter, step), &mut alone, &mut label);
+            let mut together = vec![0.0; indices.len() * len];
+            set.gather_augmented(&indices, &normaliser, (&augmenter, step), &mut together);
+            for (&index, row) in indices.iter().zip(together.chunks(len)) {
+                let mut alone = vec![0.0; len];
+                set.gather_augmented(&[index], &normaliser, (&augmenter, step), &mut alone);
                 prop_assert_eq!(row, &alone);
-                prop_assert_eq!(labels[i], label[0]);
             }
         }
     }
@@ -364,27 +378,15 @@ mod tests {
         let augmenter = Augmenter::new(Augment::default(), set.shape(), 5).unwrap();
         let indices: Vec<u32> = (0..20).collect();
         let (mut plain, mut augmented) = (vec![0.0; 1800], vec![1.0; 1800]);
-        set.gather(&indices, &normaliser, &mut plain, &mut [0; 20]);
-        set.gather_augmented(
-            &indices,
-            &normaliser,
-            (&augmenter, 9),
-            &mut augmented,
-            &mut [0; 20],
-        );
+        set.gather(&indices, &normaliser, &mut plain);
+        set.gather_augmented(&indices, &normaliser, (&augmenter, 9), &mut augmented);
         assert_eq!(plain, augmented);
         let mirrored = Augment {
             flip: true,
             ..Augment::default()
         };
         let augmenter = Augmenter::new(mirrored, set.shape(), 5).unwrap();
-        set.gather_augmented(
-            &indices,
-            &normaliser,
-            (&augmenter, 9),
-            &mut augmented,
-            &mut [0; 20],
-        );
+        set.gather_augmented(&indices, &normaliser, (&augmenter, 9), &mut augmented);
         assert_ne!(plain, augmented);
     }
 

@@ -5,14 +5,16 @@
 //! samples there are may only be known when all have been decoded.
 
 use crate::dataset::Element;
+use crate::target::TargetKind;
 use sha2::{Digest, Sha256};
 use std::ops::Range;
 
 /// "lockstep" as a number; read in another byte order it is another number.
 const MAGIC: u64 = 0x6c6f_636b_7374_6570;
 /// Changes whenever the format or the meaning of a decoded file does. 2: channels are innermost.
-/// 3: the samples come first, and there are names, classes and what was left out.
-const VERSION: u64 = 3;
+/// 3: the samples come first, and there are names, classes and what was left out. 4: what is to be predicted
+/// may be numbers or labels instead of a class.
+const VERSION: u64 = 4;
 /// Parts begin at multiples of this.
 pub(crate) const ALIGN: usize = 64;
 /// Numbers of a trailer.
@@ -31,7 +33,11 @@ pub(crate) struct Form {
     pub(crate) count: usize,
     /// Channels, height, width. In the file, the channels of a pixel lie beside each other.
     pub(crate) shape: [usize; 3],
+    pub(crate) target: TargetKind,
+    /// Numbers that a sample's target has: 1 if it is a class.
+    pub(crate) outputs: usize,
     pub(crate) names: Extent,
+    /// The classes, or the columns of what is to be predicted instead.
     pub(crate) classes: Extent,
     /// Path and reason in turn.
     pub(crate) skipped: Extent,
@@ -78,7 +84,7 @@ impl Layout {
             Some(begin..end)
         };
         let samples = part(elements, form.element.size())?;
-        let labels = part(form.count, 4)?;
+        let labels = part(form.count.checked_mul(form.outputs)?, 4)?;
         let mut texts = |extent: Extent| {
             Some(Texts {
                 ends: part(extent.texts, 8)?,
@@ -101,6 +107,8 @@ impl Layout {
             element,
             count,
             shape: [channels, height, width],
+            target,
+            outputs,
             names,
             classes,
             skipped,
@@ -117,12 +125,14 @@ impl Layout {
             skipped.texts,
             skipped.bytes,
             self.trailer.end,
+            target as usize,
+            outputs,
         ];
         let mut fields = [0; FIELDS];
         fields[..2].copy_from_slice(&[MAGIC, VERSION]);
         fields[2..6].copy_from_slice(&identity);
         fields[6] = element as u64;
-        fields[7..18].copy_from_slice(&numbers.map(|number| number as u64));
+        fields[7..20].copy_from_slice(&numbers.map(|number| number as u64));
         fields[FIELDS - 1] = checksum(&fields);
         fields
     }
@@ -143,6 +153,10 @@ impl Layout {
                 .find(|known| *known as u64 == fields[6])?,
             count: number(7),
             shape: [number(8), number(9), number(10)],
+            target: TargetKind::ALL
+                .into_iter()
+                .find(|known| *known as u64 == fields[18])?,
+            outputs: number(19),
             names: extent(11),
             classes: extent(13),
             skipped: extent(15),
@@ -152,6 +166,7 @@ impl Layout {
         let fits = channels > 0
             && pixels
             && layout.form.count > 0
+            && layout.form.outputs > 0
             && layout.trailer(identity) == fields
             && layout.trailer.end == bytes.len();
         fits.then_some(layout)

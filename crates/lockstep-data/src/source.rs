@@ -9,6 +9,7 @@ use crate::idx_pair::IdxPair;
 use crate::known::{self, Content};
 use crate::pictures::{PictureSet, Pictures};
 use crate::table::Table;
+use crate::target::TargetKind;
 use lockstep_fs::CacheDir;
 use lockstep_place::Place;
 use lockstep_table::{Columns, Format};
@@ -48,6 +49,9 @@ pub enum Source {
         place: Place,
         /// Which columns mean what; the labels are in `label` unless another column is named.
         columns: Columns,
+        /// What the labels are. If absent, that is found out: decimals are numbers to predict, several columns of
+        /// 0 and 1 are labels, and everything else is classes.
+        target: Option<TargetKind>,
         /// Bytes that reading may take.
         memory: u64,
     },
@@ -60,6 +64,8 @@ pub enum Source {
         delimiter: u8,
         /// As for Parquet.
         columns: Columns,
+        /// As for Parquet.
+        target: Option<TargetKind>,
         /// Bytes that reading may take.
         memory: u64,
     },
@@ -153,16 +159,18 @@ impl Source {
             Source::Parquet {
                 place,
                 columns,
+                target,
                 memory,
-            } => table(place, Format::Parquet, columns, *memory),
+            } => table(place, Format::Parquet, columns, *target, *memory),
             Source::Csv {
                 place,
                 delimiter,
                 columns,
+                target,
                 memory,
             } => {
                 let delimiter = *delimiter;
-                table(place, Format::Csv { delimiter }, columns, *memory)
+                table(place, Format::Csv { delimiter }, columns, *target, *memory)
             }
             Source::Pictures(pictures) => Ok(Files {
                 name: pictures.folder.to_string(),
@@ -195,11 +203,12 @@ fn table(
     place: &Place,
     format: Format,
     columns: &Columns,
+    target: Option<TargetKind>,
     memory: u64,
 ) -> Result<Files, DataError> {
     Ok(Files {
         name: place.to_string(),
-        recipe: Box::new(Table::find(place, format, columns, memory)?),
+        recipe: Box::new(Table::find(place, format, columns, target, memory)?),
         class_names: None,
     })
 }

@@ -9,6 +9,7 @@ use crate::builder::Builder;
 use crate::dataset::Element;
 use crate::decoded::Recipe;
 use crate::stamp::{Stamp, whole_place};
+use crate::target::TargetKind;
 use lockstep_place::Place;
 use lockstep_table::{Columns, Format, TableFile, TableReader, find_files};
 use std::path::Path;
@@ -23,6 +24,8 @@ pub(crate) struct Table {
     files: Vec<TableFile>,
     format: Format,
     columns: Columns,
+    /// What the labels are; `None` if that is to be found out.
+    target: Option<TargetKind>,
     /// Bytes that reading may take.
     memory: u64,
 }
@@ -33,19 +36,48 @@ impl Table {
         place: &Place,
         format: Format,
         columns: &Columns,
+        target: Option<TargetKind>,
         memory: u64,
     ) -> Result<Table, DataError> {
-        let label = columns.label.clone().unwrap_or_else(|| LABEL.to_owned());
+        let mut columns = columns.clone();
+        if columns.numbers.is_empty() {
+            columns.label.get_or_insert_with(|| LABEL.to_owned());
+        }
+        if matches!(target, Some(TargetKind::Numbers | TargetKind::Labels)) {
+            columns.numbers.extend(columns.label.take());
+        } else if let (Some(_), [_, second, ..]) = (target, &columns.numbers[..]) {
+            return Err(DataError::SeveralClasses {
+                place: place.to_string(),
+                column: second.clone(),
+            });
+        }
         Ok(Table {
             files: find_files(place, format)?,
             place: place.clone(),
             format,
-            columns: Columns {
-                label: Some(label),
-                ..columns.clone()
-            },
+            columns,
+            target,
             memory,
         })
+    }
+}
+
+impl Table {
+    /// Checks that labels are some, where the first of these is of the row `first`.
+    fn check(&self, first: usize, numbers: &[f32]) -> Result<(), DataError> {
+        if self.target != Some(TargetKind::Labels) {
+            return Ok(());
+        }
+        let columns = &self.columns.numbers;
+        match numbers.iter().position(|&x| x != 0.0 && x != 1.0) {
+            None => Ok(()),
+            Some(at) => Err(DataError::NoLabel {
+                place: self.place.to_string(),
+                row: first + at / columns.len(),
+                column: columns[at % columns.len()].clone(),
+                found: numbers[at],
+            }),
+        }
     }
 }
 
@@ -58,7 +90,7 @@ impl Recipe for Table {
     }
 
     fn variant(&self) -> String {
-        format!("{:?} {:?}", self.format, self.columns)
+        format!("{:?} {:?} {:?}", self.format, self.columns, self.target)
     }
 
     fn roots(&self) -> Result<Vec<Vec<u8>>, DataError> {
@@ -79,12 +111,18 @@ impl Recipe for Table {
     fn decode(&self, out: &mut Builder) -> Result<(), DataError> {
         let files = self.files.clone();
         let mut reader = TableReader::of_files(files, self.format, &self.columns, self.memory);
+        let labels = match &self.columns.label {
+            Some(label) => vec![label.clone()],
+            None => self.columns.numbers.clone(),
+        };
+        out.expect(self.target, labels);
         let mut bytes = Vec::new();
         let mut rows = 0;
         while let Some(batch) = reader.next_batch()? {
             if rows == 0 {
                 out.begin(Element::F32, [batch.width, 1, 1]);
             }
+            self.check(rows, &batch.numbers)?;
             rows += batch.rows;
             for numbers in batch.features.chunks(batch.width) {
                 bytes.clear();
@@ -94,6 +132,7 @@ impl Recipe for Table {
             for class in batch.labels.iter().flatten() {
                 out.class(class, &|| self.place.to_string())?;
             }
+            out.numbers(&batch.numbers)?;
             for path in batch.paths.iter().flatten() {
                 out.name(path)?;
             }
@@ -124,6 +163,7 @@ mod tests {
                 path: Some("path".into()),
                 ..Columns::default()
             },
+            target: None,
             memory: 1 << 20,
         }
     }
@@ -133,6 +173,7 @@ mod tests {
             place: place(path),
             delimiter: b',',
             columns: Columns::default(),
+            target: None,
             memory: 1 << 20,
         }
     }
@@ -169,7 +210,7 @@ mod tests {
             assert_eq!(set.labels(), [2, 0, 2, 2, 1]);
             assert_eq!(set.sample_name(3), Some("part-1.parquet/0"));
             let mut out = [9.0; 6];
-            set.gather(&[4, 2], &Normaliser::identity(3), &mut out, &mut [0; 2]);
+            set.gather(&[4, 2], &Normaliser::identity(3), &mut out);
             assert_eq!(out, [1.0, 1.0, 1.0, 2.0, 2.0, 2.0]);
         }
     }
@@ -222,6 +263,7 @@ mod tests {
                 place: place.clone(),
                 delimiter: b',',
                 columns,
+                target: None,
                 memory: 1 << 20,
             };
             Dataset::open(&source, &folder.cache()).unwrap()

@@ -93,6 +93,7 @@ pub(crate) fn vectors(numbers: &[f32], width: usize) -> (Folder, Dataset) {
         place: place(&file),
         delimiter: b',',
         columns: Columns::default(),
+        target: None,
         memory: 1 << 20,
     };
     let set = Dataset::open(&source, &folder.cache()).unwrap();

@@ -24,10 +24,11 @@ fn gathering_allocates_nothing() {
     let indices = [7, 0, 3, 1];
     let (mut rows, mut labels) = (vec![0.0; 4 * 3072], [0; 4]);
     let ((), bytes) = peak(|| {
-        set.gather(&indices, &normaliser, &mut rows, &mut labels);
+        set.gather(&indices, &normaliser, &mut rows);
+        set.gather_labels(&indices, &mut labels);
         for step in 0..20 {
             let seen = (&augmenter, step);
-            set.gather_augmented(&indices, &normaliser, seen, &mut rows, &mut labels);
+            set.gather_augmented(&indices, &normaliser, seen, &mut rows);
         }
     });
     assert_eq!((labels, bytes), ([5; 4], 0));

@@ -38,6 +38,7 @@ fn source(folder: &Path) -> Source {
                 path: Some("path".into()),
                 ..Columns::default()
             },
+            target: None,
             memory: MEMORY / 2,
         };
     }

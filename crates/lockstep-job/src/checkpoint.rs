@@ -33,8 +33,24 @@ words! {
     pub enum Measure {
         /// The lowest mean loss is the best.
         "loss" Loss
-        /// The highest share of samples classified rightly is the best.
+        /// The highest share of samples classified rightly, or of labels told rightly, is the best.
         "accuracy" Accuracy
+        /// The lowest mean squared error is the best.
+        "mse" Mse
+        /// The lowest mean absolute error is the best.
+        "mae" Mae
+        /// The highest coefficient of determination is the best.
+        "r2" R2
+    }
+}
+
+impl Measure {
+    /// Whether `value` is better than `other`.
+    pub fn is_better(self, value: f64, other: f64) -> bool {
+        match self {
+            Measure::Loss | Measure::Mse | Measure::Mae => value < other,
+            Measure::Accuracy | Measure::R2 => value > other,
+        }
     }
 }
 

@@ -563,6 +563,15 @@ macro_rules! words {
             $variant,
         )* }
 
+        impl $name {
+            /// As the job file writes it.
+            pub fn word(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)*
+                }
+            }
+        }
+
         impl $crate::keys::FromField for $name {
             fn from_field(field: &$crate::field::Field<'_>) -> Option<Self> {
                 match field.one_of(&[$($word),*])? {

@@ -52,8 +52,8 @@ mod tree;
 pub use bytes::Bytes;
 pub use checkpoint::{Checkpoint, Every, Measure, NotEvery};
 pub use data::{
-    Augment, Columns, Data, DataRef, Features, Filter, KNOWN_DATASETS, Location, Normalise, Split,
-    Transform, Validation,
+    Augment, Columns, Data, DataRef, Features, Filter, KNOWN_DATASETS, Label, Location, Normalise,
+    Split, Transform, Validation,
 };
 pub use diagnostic::{Diagnostic, printable};
 pub use embed::Embed;
@@ -69,4 +69,4 @@ pub use schedule::Schedule;
 pub use schema::schema;
 pub use storage::Storage;
 pub use template::template;
-pub use train::Train;
+pub use train::{Loss, Train};

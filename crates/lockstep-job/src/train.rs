@@ -1,7 +1,7 @@
 //! `[train]`: how the network is trained.
 
 use crate::field::{Field, Rule};
-use crate::keys::{Any, keys};
+use crate::keys::{Any, keys, words};
 use crate::section::Section;
 use crate::{Optimizer, Schedule};
 
@@ -12,6 +12,9 @@ keys! {
         epochs: u32 = need("add `epochs = 10`") => 1..=u32::MAX;
         /// Samples in an optimizer step, over all workers.
         batch: usize = need("add `batch = 32`") => 1..=MAX_BATCH;
+        /// What is minimised: `"cross-entropy"` of classes, `"mse"` of numbers, or `"bce"` of labels of which a
+        /// sample may have several. If left out, it follows from the labels.
+        loss: Option<Loss> = optional => Any;
         /// What turns gradients into new weights.
         optimizer: Optimizer = need("add `optimizer = { kind = \"sgd\", lr = 1e-3 }`")
             => Any, |field, ()| Optimizer::read(field.section()?);
@@ -31,6 +34,18 @@ keys! {
         threads: usize = default(1) => 1..=MAX_THREADS;
         /// Where all random numbers of the run come from.
         seed: u64 = default(0) => 0..=MAX_SEED;
+    }
+}
+
+words! {
+    /// What is minimised.
+    pub enum Loss {
+        /// Of classes, of which a sample has one.
+        "cross-entropy" CrossEntropy
+        /// The mean squared error of one or several numbers.
+        "mse" Mse
+        /// The binary cross-entropy of labels, of which a sample may have several.
+        "bce" Bce
     }
 }
 

@@ -45,6 +45,7 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
         Train {
             epochs: 1,
             batch: 32,
+            loss: None,
             optimizer: Optimizer::Sgd {
                 lr: 1e-3,
                 momentum: 0.0,

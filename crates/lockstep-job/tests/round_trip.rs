@@ -2,8 +2,8 @@
 
 use lockstep_job::{
     Augment, Bytes, Checkpoint, Columns, Data, DataRef, Embed, Every, Features, Filter, Gang, Job,
-    LayerSpec, Location, Measure, Model, Network, Normalise, Optimizer, Pair, Recover, Run,
-    Schedule, Split, Storage, Train, Transform, Transport, Validation,
+    Label, LayerSpec, Location, Loss, Measure, Model, Network, Normalise, Optimizer, Pair, Recover,
+    Run, Schedule, Split, Storage, Train, Transform, Transport, Validation,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -60,13 +60,17 @@ fn columns() -> impl Strategy<Value = Columns> {
         "[a-z é]{1,5}".prop_map(Features::List),
         vec("[a-z é]{1,5}", 1..4).prop_map(Features::Numbers),
     ];
-    (option::of(features), "[a-z]{1,5}", option::of("[a-z]{1,5}")).prop_map(
-        |(features, label, path)| Columns {
+    let label = prop_oneof![
+        "[a-z]{1,5}".prop_map(Label::One),
+        Just(Label::Several(vec!["red".into(), "round".into()])),
+    ];
+    (option::of(features), label, option::of("[a-z]{1,5}")).prop_map(|(features, label, path)| {
+        Columns {
             features,
             label,
             path,
-        },
-    )
+        }
+    })
 }
 
 /// Changes a job to one that embeds pictures.
@@ -221,15 +225,14 @@ fn checkpoint() -> impl Strategy<Value = Checkpoint> {
         (1e-9..1e6).prop_map(Every::Seconds),
         Just(Every::None),
     ];
-    (every, 1..9usize, any::<bool>()).prop_map(|(every, keep, loss)| Checkpoint {
-        every,
-        keep,
-        best: if loss {
-            Measure::Loss
-        } else {
-            Measure::Accuracy
-        },
-    })
+    let best = proptest::sample::select(vec![
+        Measure::Loss,
+        Measure::Accuracy,
+        Measure::Mse,
+        Measure::Mae,
+        Measure::R2,
+    ]);
+    (every, 1..9usize, best).prop_map(|(every, keep, best)| Checkpoint { every, keep, best })
 }
 
 prop_compose! {
@@ -239,6 +242,7 @@ prop_compose! {
         optimizer in optimizer(),
         schedule in schedule(),
         clip_norm in option::of(1e-9..9.0),
+        loss in option::of(proptest::sample::select(vec![Loss::CrossEntropy, Loss::Mse, Loss::Bce])),
         (lanes, workers) in (1..9usize).prop_flat_map(|lanes| (Just(lanes), 1..=lanes)),
         seed in 0..=i64::MAX as u64,
         normalise in option::of((-9.0..9.0, 1e-9..9.0)),
@@ -268,7 +272,7 @@ prop_compose! {
             embed: None,
             storage,
             model,
-            train: Train { epochs: 3, batch: 64, optimizer, schedule, clip_norm, workers, lanes, threads: 2, seed },
+            train: Train { epochs: 3, batch: 64, loss, optimizer, schedule, clip_norm, workers, lanes, threads: 2, seed },
             run: Run { store: store.into() },
             checkpoint,
             gang: Gang { transport: Transport::Tcp, deadline_s },

@@ -1,55 +1,87 @@
-//! What a classifier came to on a set.
+//! What a model came to on a set, whatever it predicts.
 
-use crate::{ClassScores, Confusion, Mistake, Scores};
+use crate::{
+    ClassSummary, Classification, LabelSummary, MultiLabel, Regression, RegressionSummary,
+};
 use serde::{Deserialize, Serialize};
 
-/// The numbers that say how good a classifier is.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Summary {
-    /// Samples of classes that the model knows: what all numbers here are over.
-    pub samples: u64,
-    /// Mean cross-entropy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub loss: Option<f64>,
-    /// The share of samples whose class was predicted. Micro-averaged precision, recall and F1 are the
-    /// same number.
-    pub accuracy: f64,
-    /// The share of samples whose class is among the five most probable.
-    pub top5: f64,
-    /// The mean over the classes that occur, all alike.
-    #[serde(rename = "macro")]
-    pub macro_average: Scores,
-    /// The mean over the classes, each as heavy as it has samples.
-    #[serde(rename = "weighted")]
-    pub weighted_average: Scores,
-    /// Samples of classes that the model does not know. They are in no other number.
-    pub unseen_samples: u64,
-}
-
-/// Everything that is known about how a classifier did on a set; `evaluation.json`.
+/// Everything that is known about how a model did on a set; `evaluation.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Evaluation {
-    /// What it was measured on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub set: Option<String>,
-    /// The numbers that say how good it is.
-    #[serde(flatten)]
-    pub summary: Summary,
-    /// Each class by itself, in the order of the model's classes.
-    pub classes: Vec<ClassScores>,
-    /// A row a class, in the same order: what its samples were taken for.
-    pub confusion: Confusion,
-    /// Classes that the model does not know, by name.
-    pub unseen: Vec<Unseen>,
-    /// The wrong predictions that the model was surest of, surest first.
-    pub mistakes: Vec<Mistake>,
+#[serde(untagged)]
+pub enum Evaluation {
+    /// Of a model that predicts a class.
+    Classes(Classification),
+    /// Of one that predicts numbers.
+    Numbers(Regression),
+    /// Of one that predicts labels, of which a sample may have several.
+    Labels(MultiLabel),
 }
 
-/// A class that the model does not know.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unseen {
-    /// Its name.
-    pub class: String,
-    /// How many samples are of it.
-    pub count: u64,
+/// The numbers that say how good a model is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Summary {
+    /// Of a model that predicts a class.
+    Classes(ClassSummary),
+    /// Of one that predicts numbers.
+    Numbers(RegressionSummary),
+    /// Of one that predicts labels, of which a sample may have several.
+    Labels(LabelSummary),
+}
+
+impl Evaluation {
+    /// The numbers that say how good the model is.
+    pub fn summary(&self) -> Summary {
+        match self {
+            Self::Classes(of) => Summary::Classes(of.summary),
+            Self::Numbers(of) => Summary::Numbers(of.summary),
+            Self::Labels(of) => Summary::Labels(of.summary),
+        }
+    }
+
+    /// How many samples they are over.
+    pub fn samples(&self) -> u64 {
+        match self {
+            Self::Classes(of) => of.summary.samples,
+            Self::Numbers(of) => of.summary.samples,
+            Self::Labels(of) => of.summary.samples,
+        }
+    }
+
+    /// Says what it was measured on.
+    pub fn set_name(&mut self, name: &str) {
+        let set = match self {
+            Self::Classes(of) => &mut of.set,
+            Self::Numbers(of) => &mut of.set,
+            Self::Labels(of) => &mut of.set,
+        };
+        *set = Some(name.to_owned());
+    }
+
+    /// Says what the mean loss was.
+    pub fn set_loss(&mut self, loss: f64) {
+        let to = match self {
+            Self::Classes(of) => &mut of.summary.loss,
+            Self::Numbers(of) => &mut of.summary.loss,
+            Self::Labels(of) => &mut of.summary.loss,
+        };
+        *to = Some(loss);
+    }
+
+    /// The scores of every class, column or label, as aligned lines of text.
+    pub fn table(&self) -> Vec<String> {
+        match self {
+            Self::Classes(of) => of.table(),
+            Self::Numbers(of) => of.table(),
+            Self::Labels(of) => of.table(),
+        }
+    }
+
+    /// A picture as an SVG file, where there is one: the confusion matrix.
+    pub fn svg(&self, title: &str) -> Option<String> {
+        match self {
+            Self::Classes(of) => Some(of.svg(title)),
+            Self::Numbers(_) | Self::Labels(_) => None,
+        }
+    }
 }

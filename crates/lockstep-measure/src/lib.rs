@@ -1,16 +1,18 @@
-//! How good a classifier is: accuracy, precision, recall, F1, confusion, and pictures of it.
+//! How good a model is: accuracy, precision, recall, F1, confusion, and pictures of it; of numbers, how near
+//! they are.
 //!
-//! A [`Tally`] takes in what was predicted, sample by sample, and becomes an [`Evaluation`]: plain data,
-//! which is JSON for programs, [text](Evaluation::table) for a terminal and an
-//! [SVG picture](Evaluation::svg) for people. Everything is computed from counts, so the order of the
-//! samples and who counted them do not matter.
+//! A [`Tally`] takes in what was predicted, sample by sample, and becomes a [`Classification`]: plain data,
+//! which is JSON for programs, [text](Classification::table) for a terminal and an
+//! [SVG picture](Classification::svg) for people. Everything is computed from counts, so the order of the
+//! samples and who counted them do not matter. A [`RegressionTally`] does the same with numbers, and a
+//! [`LabelTally`] with labels of which a sample may have several.
 //!
 //! The numbers are those of scikit-learn with `zero_division=0`. In particular the macro averages are over
 //! the classes that occur, as right ones or as predicted ones, and the micro averages of precision, recall
 //! and F1 are all the accuracy.
 //!
 //! Samples whose class the model does not know cannot be predicted rightly, and are no fault of the model.
-//! They are counted by class in [`Evaluation::unseen`] and in nothing else.
+//! They are counted by class in [`Classification::unseen`] and in nothing else.
 //!
 //! ```
 //! use lockstep_measure::{Outcome, Tally};
@@ -25,16 +27,24 @@
 //! assert_eq!(evaluation.mistakes[0].path.as_deref(), Some("photos/1.jpg"));
 //! ```
 
+mod classification;
 mod confusion;
 mod evaluation;
 mod mistakes;
+mod multi_label;
 mod picture;
+mod regression;
 mod scores;
 mod table;
 mod tally;
 
+pub use classification::{ClassSummary, Classification, Unseen};
 pub use confusion::Confusion;
-pub use evaluation::{Evaluation, Summary, Unseen};
+pub use evaluation::{Evaluation, Summary};
 pub use mistakes::Mistake;
+pub use multi_label::{LabelSummary, LabelTally, MultiLabel};
+pub use regression::{
+    ColumnScores, Miss, Regression, RegressionScores, RegressionSummary, RegressionTally, Residuals,
+};
 pub use scores::{ClassScores, Scores};
 pub use tally::{Outcome, Tally};

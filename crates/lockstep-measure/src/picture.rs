@@ -8,7 +8,7 @@
 mod canvas;
 mod shade;
 
-use crate::Evaluation;
+use crate::Classification;
 use crate::scores::ratio;
 use crate::table::{fitted, grouped, printable};
 use canvas::{Anchor, Canvas};
@@ -22,7 +22,7 @@ const GLYPH: f64 = 0.58;
 const INK: &str = "#1f2933";
 const PALE: &str = "#66707c";
 
-impl Evaluation {
+impl Classification {
     /// The confusion matrix as an SVG file with a title of one's own.
     pub fn svg(&self, title: &str) -> String {
         Picture::new(self).draw(title)
@@ -31,7 +31,7 @@ impl Evaluation {
 
 /// Where everything goes.
 struct Picture<'a> {
-    evaluation: &'a Evaluation,
+    evaluation: &'a Classification,
     names: Vec<String>,
     /// The side of a cell.
     cell: f64,
@@ -47,7 +47,7 @@ struct Picture<'a> {
 }
 
 impl<'a> Picture<'a> {
-    fn new(evaluation: &'a Evaluation) -> Self {
+    fn new(evaluation: &'a Classification) -> Self {
         let names = evaluation.classes.iter();
         let names: Vec<String> = names
             .map(|class| fitted(&printable(&class.class), NAME))

@@ -28,8 +28,15 @@ pub struct ClassScores {
 
 impl Scores {
     pub(crate) fn of_class(confusion: &Confusion, class: usize) -> Self {
-        let right = confusion.count(class, class);
-        let (support, predicted) = (confusion.support(class), confusion.predicted(class));
+        Self::of_counts(
+            confusion.count(class, class),
+            confusion.support(class),
+            confusion.predicted(class),
+        )
+    }
+
+    /// Of something that was there `support` times, was predicted `predicted` times, and both `right` times.
+    pub(crate) fn of_counts(right: u64, support: u64, predicted: u64) -> Self {
         Self {
             precision: ratio(right, predicted),
             recall: ratio(right, support),
@@ -41,22 +48,21 @@ impl Scores {
     pub(crate) fn macro_average(confusion: &Confusion) -> Self {
         let occurs = |class: &usize| confusion.support(*class) + confusion.predicted(*class) > 0;
         let classes = (0..confusion.classes()).filter(occurs);
-        Self::mean(confusion, classes.map(|class| (class, 1)))
+        Self::mean(classes.map(|class| (Self::of_class(confusion, class), 1)))
     }
 
     /// The mean of the classes, each as heavy as it has samples.
     pub(crate) fn weighted_average(confusion: &Confusion) -> Self {
         let classes = 0..confusion.classes();
-        Self::mean(
-            confusion,
-            classes.map(|class| (class, confusion.support(class))),
-        )
+        let weighted = |class| (Self::of_class(confusion, class), confusion.support(class));
+        Self::mean(classes.map(weighted))
     }
 
-    fn mean(confusion: &Confusion, weights: impl Iterator<Item = (usize, u64)>) -> Self {
+    /// The mean of scores, each as heavy as the number beside it.
+    pub(crate) fn mean(weighted: impl Iterator<Item = (Self, u64)>) -> Self {
         let (mut sum, mut total) = (Self::default(), 0.0);
-        for (class, weight) in weights {
-            let (scores, weight) = (Self::of_class(confusion, class), weight as f64);
+        for (scores, weight) in weighted {
+            let weight = weight as f64;
             sum.precision += scores.precision * weight;
             sum.recall += scores.recall * weight;
             sum.f1 += scores.f1 * weight;

@@ -1,12 +1,12 @@
 //! The scores as text.
 
-use crate::{Evaluation, Scores};
+use crate::{Classification, Scores};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr as _};
 
 /// The widest that a class's name may be.
 const WIDEST: usize = 40;
 
-impl Evaluation {
+impl Classification {
     /// The scores of every class and their averages, as aligned lines of text.
     pub fn table(&self) -> Vec<String> {
         let names = self
@@ -65,7 +65,7 @@ pub(crate) fn fitted(text: &str, width: usize) -> String {
     fitted + "…"
 }
 
-fn padded(text: &str, width: usize) -> String {
+pub(crate) fn padded(text: &str, width: usize) -> String {
     let space = width.saturating_sub(text.width());
     format!("{text}{}", " ".repeat(space))
 }

@@ -1,6 +1,6 @@
 //! Takes in predictions one by one.
 
-use crate::evaluation::{Evaluation, Summary, Unseen};
+use crate::classification::{ClassSummary, Classification, Unseen};
 use crate::mistakes::{Hardest, Mistake};
 use crate::scores::ratio;
 use crate::{ClassScores, Confusion, Scores};
@@ -64,7 +64,7 @@ impl Tally {
     }
 
     /// What it all comes to, with the hardest `mistakes`, of which `path` says where each sample is from.
-    pub fn finish(self, mistakes: usize, path: impl Fn(u64) -> Option<String>) -> Evaluation {
+    pub fn finish(self, mistakes: usize, path: impl Fn(u64) -> Option<String>) -> Classification {
         let confusion = self.confusion;
         let classes = self.classes.iter().enumerate();
         let classes = classes.map(|(number, class)| ClassScores {
@@ -84,9 +84,9 @@ impl Tally {
         let unseen: Vec<Unseen> = unseen
             .map(|(class, count)| Unseen { class, count })
             .collect();
-        Evaluation {
+        Classification {
             set: None,
-            summary: Summary {
+            summary: ClassSummary {
                 samples: confusion.total(),
                 loss: None,
                 accuracy: ratio(confusion.right(), confusion.total()),

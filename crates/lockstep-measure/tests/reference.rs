@@ -109,6 +109,6 @@ fn an_evaluation_reads_back_from_its_json() {
     }
     assert_eq!(json["mistakes"][0]["path"], "3.png");
     assert_eq!(json["unseen"][0]["class"], "c");
-    let back: lockstep_measure::Evaluation = serde_json::from_value(json).unwrap();
+    let back: lockstep_measure::Classification = serde_json::from_value(json).unwrap();
     assert_eq!(back, evaluation);
 }

@@ -1,7 +1,7 @@
 //! Times every layer of a named network alone, forward and backward, on synthetic pixels:
 //! `cargo run --release -p lockstep-nn --example conv_layers -- resnet18 16`.
 
-use lockstep_nn::{Batch, Collect, Dims, LayerSpec, Model, NamedLayer, Step, zoo};
+use lockstep_nn::{Batch, Collect, Dims, LayerSpec, Model, NamedLayer, Step, Targets, zoo};
 use std::time::Instant;
 
 /// Times a layer between a ReLU, so that its input has a gradient too, and a pool. Returns milliseconds
@@ -26,7 +26,7 @@ fn time(layer: &NamedLayer, input: Dims, rows: usize) -> (f64, Dims) {
         let start = Instant::now();
         let batch = Batch {
             inputs: &pixels,
-            labels: &labels,
+            targets: Targets::Classes(&labels),
         };
         let step = Step {
             seed: 0,

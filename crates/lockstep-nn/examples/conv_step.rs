@@ -1,7 +1,7 @@
 //! Times training steps of the named networks on synthetic pixels:
 //! `cargo run --release -p lockstep-nn --example conv_step -- cnn 64 20`.
 
-use lockstep_nn::{Batch, Buffer, Collect, Dims, Model, Optimizer, Step, zoo};
+use lockstep_nn::{Batch, Buffer, Collect, Dims, Model, Optimizer, Step, Targets, zoo};
 use std::time::Instant;
 
 fn main() {
@@ -51,7 +51,7 @@ fn main() {
             };
             let batch = Batch {
                 inputs: &pixels,
-                labels: &labels,
+                targets: Targets::Classes(&labels),
             };
             model.gradient(&mut collect, batch, step);
             gradient = collect.gradient;

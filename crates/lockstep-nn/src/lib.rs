@@ -37,7 +37,7 @@ pub use factors::{Factored, PANEL, add};
 pub use layers::Step;
 pub use layers::batch_norm::MOMENTUM as STATISTICS_SHARE;
 pub use layout::{CHUNK, LAYOUT_VERSION, Layout, Order, Role, Tensor};
-pub use loss::{LossSum, Softmax};
+pub use loss::{Loss, LossSum, Softmax, Targets, sigmoid};
 pub use model::{Batch, Model};
 pub use optimizer::{Optimizer, Update};
 pub use replica::{Collect, Replica};
@@ -130,7 +130,7 @@ pub enum NnError {
         padding: [usize; 2],
     },
     /// A stack that does not end in logits.
-    #[error("the last layer must be linear: its outputs are the classes' scores")]
+    #[error("the last layer must be linear: its outputs are the scores")]
     NoLastLinear,
 }
 

@@ -12,7 +12,7 @@ use crate::factors::Factored;
 use crate::init::Initial;
 use crate::layers::{Pass, Step};
 use crate::layout::Layout;
-use crate::loss::{self, LossSum};
+use crate::loss::{Loss, LossSum, Targets};
 use crate::replica::Replica;
 use crate::spec::{LayerSpec, LayerSummary, NamedLayer};
 
@@ -21,20 +21,21 @@ use crate::spec::{LayerSpec, LayerSummary, NamedLayer};
 pub struct Batch<'a> {
     /// The inputs, row after row.
     pub inputs: &'a [f32],
-    /// The class of every row.
-    pub labels: &'a [u32],
+    /// What the model is to say of them.
+    pub targets: Targets<'a>,
 }
 
-/// A classifier and the memory it works in.
+/// A network, what it minimises, and the memory it works in.
 pub struct Model {
     chain: Chain,
+    loss: Loss,
     layout: Layout,
     initial: Vec<Initial>,
     summary: Vec<LayerSummary>,
     normalises_vectors: bool,
     input: Dims,
     rows: usize,
-    /// The classes' scores, and the loss's gradient by them.
+    /// The scores, and the loss's gradient by them.
     logits: Buffer,
     delta: Buffer,
     scratch: Buffer,
@@ -62,6 +63,7 @@ impl Model {
         chain.place_statistics(&mut layout, &mut initial);
         let logits = rows * chain.output().len();
         Ok(Self {
+            loss: Loss::default(),
             layout,
             initial,
             summary,
@@ -75,6 +77,16 @@ impl Model {
         })
     }
 
+    /// The same model, which minimises `loss` instead of the cross-entropy.
+    pub fn minimising(self, loss: Loss) -> Self {
+        Self { loss, ..self }
+    }
+
+    /// What it minimises.
+    pub fn loss(&self) -> Loss {
+        self.loss
+    }
+
     /// Where every tensor lies.
     pub fn layout(&self) -> &Layout {
         &self.layout
@@ -85,8 +97,8 @@ impl Model {
         &self.summary
     }
 
-    /// Number of classes.
-    pub fn classes(&self) -> usize {
+    /// Number of outputs: classes, numbers or labels, by what it minimises.
+    pub fn outputs(&self) -> usize {
         self.chain.output().len()
     }
 
@@ -153,15 +165,16 @@ impl Model {
         batch: Batch<'_>,
         step: Step<'_>,
     ) -> LossSum {
-        let rows = batch.labels.len();
+        let rows = batch.targets.rows(self.outputs());
         assert_eq!(step.samples.len(), rows, "as many sample numbers as rows");
         let pass = Pass::Train(step);
         self.forward(done, pass, replica.state(), batch.inputs, rows);
-        let scores = rows * self.classes();
+        let outputs = self.outputs();
+        let scores = rows * outputs;
         let delta = &mut self.delta[..scores];
         delta.copy_from_slice(&self.logits[..scores]);
         let scale = 1.0 / step.batch as f64;
-        let sum = loss::cross_entropy(delta, batch.labels, scale);
+        let sum = self.loss.gradient(delta, outputs, batch.targets, scale);
         self.chain.statistics(step, replica);
         self.chain
             .backward(replica, batch.inputs, delta, None, &mut self.scratch);
@@ -174,12 +187,14 @@ impl Model {
     /// # Panics
     /// As [`Model::gradient`].
     pub fn evaluate(&mut self, state: &[f32], batch: Batch<'_>, sum: &mut LossSum) {
-        let rows = batch.labels.len();
-        self.forward(0, Pass::Evaluate, state, batch.inputs, rows);
-        loss::evaluate(&self.logits[..rows * self.classes()], batch.labels, sum);
+        let (loss, outputs, targets) = (self.loss, self.outputs(), batch.targets);
+        let scores = self.scores(state, batch.inputs).chunks_exact(outputs);
+        for (row, scores) in scores.enumerate() {
+            *sum += loss.row(scores, targets.of_row(row, outputs));
+        }
     }
 
-    /// The classes' scores of some rows, row after row, with the running statistics and without dropout.
+    /// The outputs' scores of some rows, row after row, with the running statistics and without dropout.
     /// Those of a row do not depend on the others.
     ///
     /// # Panics
@@ -187,7 +202,7 @@ impl Model {
     pub fn scores(&mut self, state: &[f32], inputs: &[f32]) -> &[f32] {
         let rows = inputs.len() / self.input.len();
         self.forward(0, Pass::Evaluate, state, inputs, rows);
-        &self.logits[..rows * self.classes()]
+        &self.logits[..rows * self.outputs()]
     }
 
     fn forward(&mut self, done: usize, pass: Pass<'_>, state: &[f32], inputs: &[f32], rows: usize) {
@@ -201,7 +216,7 @@ impl Model {
             rows * self.input.len(),
             "whole rows of inputs"
         );
-        let scores = rows * self.classes();
+        let scores = rows * self.outputs();
         let logits = &mut self.logits[..scores];
         self.chain
             .forward_after(done, pass, state, inputs, logits, &mut self.scratch);
@@ -255,7 +270,7 @@ mod tests {
             let inputs: Vec<f32> = (0..2 * input.len()).map(|i| (i % 7) as f32).collect();
             let batch = Batch {
                 inputs: &inputs,
-                labels: &[1, 3],
+                targets: Targets::Classes(&[1, 3]),
             };
             let step = Step {
                 seed: 0,

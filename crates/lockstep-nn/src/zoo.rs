@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn the_cnn_ends_in_its_classes() {
         let model = Model::new(&cifar_cnn(10), image(32), 1).unwrap();
-        assert_eq!(model.classes(), 10);
+        assert_eq!(model.outputs(), 10);
         assert_eq!(model.layout().parameters, 551_466);
     }
 

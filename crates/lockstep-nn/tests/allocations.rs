@@ -2,7 +2,8 @@
 
 use lockstep_nn::encoder::{ClipConfig, Encoder};
 use lockstep_nn::{
-    Batch, Collect, Dims, LayerSpec, LossSum, Model, NamedLayer, Optimizer, Step, optimizer, zoo,
+    Batch, Collect, Dims, LayerSpec, LossSum, Model, NamedLayer, Optimizer, Step, Targets,
+    optimizer, zoo,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -108,7 +109,7 @@ fn check(layers: &[NamedLayer], input: Dims, rows: usize) {
     let mut step = |number: u64, rows: usize| {
         let batch = Batch {
             inputs: &inputs[..rows * input.len()],
-            labels: &labels[..rows],
+            targets: Targets::Classes(&labels[..rows]),
         };
         let step = Step {
             seed: 0,

@@ -13,7 +13,7 @@ mod reference;
 use lockstep_nn::simd::{ISA_VARIABLE, Isa};
 use lockstep_nn::{
     Batch, Collect, Dims, LayerSpec, LossSum, Model, NamedLayer, Optimizer, Role, STATISTICS_SHARE,
-    Step, optimizer,
+    Step, Targets, optimizer,
 };
 use reference::{Reference, TOLERANCE, assert_agree};
 use std::collections::BTreeSet;
@@ -52,7 +52,7 @@ fn models_agree_with_pytorch() {
         let state = case.state(&layout);
         let batch = Batch {
             inputs: &case.inputs,
-            labels: &case.labels,
+            targets: Targets::Classes(&case.labels),
         };
 
         let mut evaluated = LossSum::default();
@@ -97,11 +97,11 @@ fn loss_curves_of_whole_networks_agree_with_pytorch() {
         let mut state = case.state(&layout);
         let inputs = case.inputs();
         let samples: Vec<u32> = (0..case.rows as u32).collect();
-        let classes = model.classes() as u32;
+        let classes = model.outputs() as u32;
         let labels: Vec<u32> = samples.iter().map(|row| row % classes).collect();
         let batch = Batch {
             inputs: &inputs,
-            labels: &labels,
+            targets: Targets::Classes(&labels),
         };
         let sgd = Optimizer::Sgd {
             momentum: 0.9,
@@ -219,7 +219,7 @@ fn gradients_under_dropout_agree_with_differences_of_the_loss() {
     let labels: Vec<u32> = samples.iter().map(|i| i * i % 3).collect();
     let batch = Batch {
         inputs: &inputs,
-        labels: &labels,
+        targets: Targets::Classes(&labels),
     };
     let step = Step {
         seed: 5,

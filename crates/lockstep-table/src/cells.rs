@@ -27,7 +27,8 @@ pub(crate) fn numeric(data_type: &DataType) -> bool {
     }
 }
 
-fn single(data_type: &DataType) -> bool {
+/// Whether a column of this type can be numbers one by one.
+pub(crate) fn single(data_type: &DataType) -> bool {
     use DataType::{
         Boolean, Float16, Float32, Float64, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32,
         UInt64,
@@ -56,12 +57,7 @@ pub(crate) fn textual(data_type: &DataType) -> bool {
 
 /// Whether a column of this type can be labels.
 pub(crate) fn labels(data_type: &DataType) -> bool {
-    use DataType::{Boolean, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
-    let whole = matches!(
-        data_type,
-        Boolean | Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64
-    );
-    whole || textual(data_type)
+    single(data_type) || textual(data_type)
 }
 
 /// How many numbers the first row of a column has.
@@ -186,7 +182,7 @@ fn copy(
     Ok(())
 }
 
-/// The cells of a column as text: strings as they are, whole numbers in decimal, `false` and `true`.
+/// The cells of a column as text: strings as they are, numbers in decimal, `false` and `true`.
 pub(crate) fn texts(column: &dyn Array) -> Result<Vec<String>, Wrong> {
     if let Some(row) = first_null(column) {
         let found = "is null; every sample needs one".to_owned();
@@ -198,6 +194,23 @@ pub(crate) fn texts(column: &dyn Array) -> Result<Vec<String>, Wrong> {
     {
         let values = column.as_primitive::<T>().values();
         values.iter().map(|value| value.to_string()).collect()
+    }
+    fn decimal<T: ArrowPrimitiveType>(
+        column: &dyn Array,
+        number: impl Fn(T::Native) -> f64,
+    ) -> Result<Vec<String>, Wrong>
+    where
+        T::Native: ToString,
+    {
+        let values = column.as_primitive::<T>().values().iter().enumerate();
+        let text = |(row, &value): (usize, &T::Native)| match used(number(value)) {
+            Some(_) => Ok(value.to_string()),
+            None => Err(Wrong {
+                row,
+                found: refused(number(value)),
+            }),
+        };
+        values.map(text).collect()
     }
     Ok(match column.data_type() {
         DataType::Utf8 => {
@@ -232,6 +245,9 @@ pub(crate) fn texts(column: &dyn Array) -> Result<Vec<String>, Wrong> {
         DataType::UInt16 => whole::<UInt16Type>(column),
         DataType::UInt32 => whole::<UInt32Type>(column),
         DataType::UInt64 => whole::<UInt64Type>(column),
+        DataType::Float16 => decimal::<Float16Type>(column, |x| x.to_f64())?,
+        DataType::Float32 => decimal::<Float32Type>(column, f64::from)?,
+        DataType::Float64 => decimal::<Float64Type>(column, |x| x)?,
         other => unreachable!("{other} was refused when the file was opened"),
     })
 }

@@ -7,8 +7,10 @@ pub struct Columns {
     /// other in this order. A list must have the same length in every row. If none is named, the column
     /// `embedding` of a Parquet file, and every column but the label and the path of a CSV file.
     pub features: Vec<String>,
-    /// The class: text, whole numbers or booleans. Read as text.
+    /// The class: text, numbers or booleans. Read as text.
     pub label: Option<String>,
+    /// What is to be predicted instead of a class: numbers, or booleans, which are 0 and 1.
+    pub numbers: Vec<String>,
     /// Where a sample comes from: text.
     pub path: Option<String>,
 }

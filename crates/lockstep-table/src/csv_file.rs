@@ -32,6 +32,7 @@ pub(crate) struct CsvFile {
     longest: u64,
     features: Vec<usize>,
     label: Option<usize>,
+    numbers: Vec<usize>,
     path: Option<usize>,
     /// Bytes of a batch.
     memory: u64,
@@ -73,7 +74,9 @@ impl CsvFile {
         if columns.features.is_empty() {
             let others = [&columns.label, &columns.path].map(Option::as_deref);
             let names = header.iter().map(str::trim);
-            let names = names.filter(|&name| !others.contains(&Some(name)));
+            let names = names.filter(|&name| {
+                !others.contains(&Some(name)) && columns.numbers.iter().all(|other| other != name)
+            });
             columns.features = names.map(str::to_owned).collect();
         }
         if columns.features.is_empty() {
@@ -90,6 +93,7 @@ impl CsvFile {
                 .map(find)
                 .collect::<Result<_, _>>()?,
             label: columns.label.as_ref().map(find).transpose()?,
+            numbers: columns.numbers.iter().map(find).collect::<Result<_, _>>()?,
             path: columns.path.as_ref().map(find).transpose()?,
             columns,
             record: StringRecord::new(),
@@ -127,6 +131,11 @@ impl CsvFile {
                 let number = number(cell).map_err(|found| self.wrong(column, found))?;
                 batch.features.push(number);
             }
+            for (&at, column) in self.numbers.iter().zip(&self.columns.numbers) {
+                let cell = self.record[at].trim();
+                let number = target(cell).map_err(|found| self.wrong(column, found))?;
+                batch.numbers.push(number);
+            }
             for (texts, at) in [
                 (&mut batch.labels, self.label),
                 (&mut batch.paths, self.path),
@@ -141,7 +150,7 @@ impl CsvFile {
                 return Err(self.wrong(column, found));
             }
             batch.rows += 1;
-            bytes += self.record.as_slice().len() as u64 + 4 * width as u64;
+            bytes += self.record.as_slice().len() as u64 + 4 * (width + self.numbers.len()) as u64;
         }
         Ok((batch.rows > 0).then_some(batch))
     }
@@ -166,6 +175,15 @@ fn number(cell: &str) -> Result<f32, String> {
         .parse()
         .map_err(|_| format!("holds `{}`, which is no number", shown(cell)))?;
     used(number).ok_or_else(|| refused(number))
+}
+
+/// A cell as a number to predict; `true` and `false` are 1 and 0.
+fn target(cell: &str) -> Result<f32, String> {
+    match cell {
+        _ if cell.eq_ignore_ascii_case("true") => Ok(1.0),
+        _ if cell.eq_ignore_ascii_case("false") => Ok(0.0),
+        _ => number(cell),
+    }
 }
 
 /// The place of a column in the first line.
@@ -277,6 +295,7 @@ mod tests {
             features: features.iter().map(|&name| name.to_owned()).collect(),
             label: label.map(str::to_owned),
             path: path.map(str::to_owned),
+            ..Columns::default()
         }
     }
 

@@ -23,4 +23,6 @@ pub use error::TableError;
 pub use files::{Format, TableFile, find_files};
 pub use footer::{Footer, footer, metadata};
 pub use reader::{Batch, TableReader};
-pub use write::{Part, Prediction, write_part, write_predictions};
+pub use write::{
+    Part, PredictedColumn, Prediction, write_part, write_predicted_numbers, write_predictions,
+};

@@ -55,7 +55,7 @@ impl ParquetFile {
         if columns.features.is_empty() {
             columns.features.push(FEATURES.to_owned());
         }
-        let wanted = columns.features.len() + 2;
+        let wanted = columns.features.len() + columns.numbers.len() + 2;
         let input = Input::open(file, wanted, memory / 4)?;
         let footer = Arc::new(footer::parse(file, &input)?);
         let schema = footer.file_metadata().schema_descr();
@@ -132,12 +132,20 @@ impl ParquetFile {
             texts.map(Some).map_err(|wrong| self.wrong(name, wrong))
         };
         let (labels, paths) = (texts(&self.columns.label)?, texts(&self.columns.path)?);
+        let targets = self.columns.numbers.len();
+        let mut numbers = vec![0.0; rows * targets];
+        for (at, name) in self.columns.numbers.iter().enumerate() {
+            let column = self.column(batch, name)?;
+            cells::numbers(column, (at, 1, targets), &mut numbers)
+                .map_err(|wrong| self.wrong(name, wrong))?;
+        }
         self.widths = Some(widths);
         Ok(Batch {
             rows,
             width: stride,
             features,
             labels,
+            numbers,
             paths,
         })
     }
@@ -169,15 +177,19 @@ fn check(file: &str, schema: &Schema, columns: &Columns) -> Result<Vec<usize>, T
         (name, cells::numeric as Fits, right)
     });
     let label = columns.label.iter().map(|name| {
-        let right = "labels must be text, whole numbers or booleans";
+        let right = "labels must be text, numbers or booleans";
         (name, cells::labels as Fits, right)
+    });
+    let numbers = columns.numbers.iter().map(|name| {
+        let right = "what is to be predicted must be integers, floats or booleans";
+        (name, cells::single as Fits, right)
     });
     let path = columns.path.iter().map(|name| {
         let right = "paths must be text";
         (name, cells::textual as Fits, right)
     });
     let mut roots = Vec::new();
-    for (name, fits, right) in features.chain(label).chain(path) {
+    for (name, fits, right) in features.chain(label).chain(numbers).chain(path) {
         let named = schema.fields().iter().enumerate();
         let mut named = named.filter(|(_, field)| field.name() == name);
         let Some((root, field)) = named.next() else {

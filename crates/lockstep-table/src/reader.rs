@@ -21,6 +21,9 @@ pub struct Batch {
     pub features: Vec<f32>,
     /// The label of each row, if there is a column for it.
     pub labels: Option<Vec<String>>,
+    /// What is to be predicted of each row, row after row, as many numbers as there are columns for it. All are
+    /// finite.
+    pub numbers: Vec<f32>,
     /// The path of each row, if there is a column for it.
     pub paths: Option<Vec<String>>,
 }

@@ -134,6 +134,47 @@ pub fn write_predictions(
     write(schema, columns, properties)
 }
 
+/// Numbers that a model says of samples.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PredictedColumn {
+    /// What they are called.
+    pub name: String,
+    /// What is right, a number a sample.
+    pub actual: Vec<f32>,
+    /// What the model says.
+    pub predicted: Vec<f32>,
+}
+
+/// The bytes of a Parquet file with the columns `path: string`, for each column to predict `NAME: float32`, which
+/// is right, and `predicted_NAME: float32`, which the model says, and `row: int64`.
+///
+/// # Errors
+/// When the numbers of rows differ, or exceed what one file can hold.
+pub fn write_predicted_numbers(
+    paths: &[String],
+    columns: &[PredictedColumn],
+    metadata: &[(&str, &str)],
+) -> Result<Vec<u8>, TableError> {
+    let mut fields = vec![Field::new("path", DataType::Utf8, false)];
+    let mut arrays: Vec<ArrayRef> = vec![Arc::new(StringArray::from_iter_values(paths))];
+    for column in columns {
+        let predicted = format!("predicted_{}", column.name);
+        for (name, numbers) in [
+            (column.name.clone(), &column.actual),
+            (predicted, &column.predicted),
+        ] {
+            fields.push(Field::new(name, DataType::Float32, false));
+            arrays.push(Arc::new(Float32Array::from(numbers.clone())));
+        }
+    }
+    fields.push(Field::new("row", DataType::Int64, false));
+    arrays.push(Arc::new(Int64Array::from_iter_values(
+        0..paths.len() as i64,
+    )));
+    let properties = properties(metadata).set_max_row_group_row_count(Some(GROUP_ROWS));
+    write(Schema::new(fields), arrays, properties)
+}
+
 /// What all files have in common.
 fn properties(metadata: &[(&str, &str)]) -> WriterPropertiesBuilder {
     let pair = |&(key, value): &(&str, &str)| KeyValue::new(key.to_owned(), value.to_owned());

@@ -1,44 +1,91 @@
 //! From what a model said of every sample to what it is worth.
 
-use crate::{Prediction, TrainError};
-use lockstep_data::Dataset;
+use crate::evaluate::BLOCK;
+use crate::{Outputs, Prediction, Predictions, TrainError};
+use lockstep_data::{Dataset, TargetKind};
 use lockstep_fs::write_atomic;
-use lockstep_measure::{Evaluation, Outcome, Tally};
+use lockstep_measure::{Evaluation, LabelTally, Outcome, RegressionTally, Tally};
 use lockstep_runs::{CONFUSION, EVALUATION, RunDir};
 use std::path::Path;
 
 /// How many of the hardest mistakes are listed.
 pub const MISTAKES: usize = 20;
 
-/// Takes in predictions of a set, and says what they come to.
+/// Takes in predictions of a set, in its order, and says what they come to.
 pub struct Assessor<'a> {
     set: &'a Dataset,
-    classes: usize,
-    tally: Tally,
+    outputs: usize,
+    kind: Kind,
     loss: f64,
-    seen: u64,
+    /// Samples that were taken in, and those of them that count.
+    rows: usize,
+    counted: u64,
+}
+
+enum Kind {
+    Classes(Tally),
+    Numbers(RegressionTally),
+    Labels(LabelTally),
 }
 
 impl<'a> Assessor<'a> {
-    /// For predictions of `set`, which was opened for a model with these classes.
-    pub fn new(set: &'a Dataset, classes: &[String]) -> Self {
+    /// For predictions of `set`, which was opened for a model with these outputs.
+    pub fn new(set: &'a Dataset, outputs: &Outputs) -> Self {
+        let (names, scale) = (&outputs.names, &outputs.scale);
         Self {
             set,
-            classes: classes.len(),
-            tally: Tally::new(classes),
+            outputs: names.len(),
+            kind: match outputs.kind {
+                TargetKind::Classes => Kind::Classes(Tally::new(names)),
+                TargetKind::Numbers => Kind::Numbers(RegressionTally::new(
+                    names,
+                    scale.mean(),
+                    scale.std(),
+                    BLOCK,
+                )),
+                TargetKind::Labels => Kind::Labels(LabelTally::new(names)),
+            },
             loss: 0.0,
-            seen: 0,
+            rows: 0,
+            counted: 0,
         }
     }
 
-    /// Counts what was said of the sample `row`.
-    pub fn add(&mut self, row: usize, prediction: Prediction) {
-        let actual = self.set.labels()[row] as usize;
-        if actual >= self.classes {
-            return self.tally.add_unseen(class_name(self.set, actual));
+    /// Takes in what was said of the next samples.
+    pub fn add(&mut self, predictions: &Predictions) {
+        match predictions {
+            Predictions::Classes(classes) => {
+                for &prediction in classes {
+                    self.add_class(prediction);
+                }
+            }
+            Predictions::Numbers { width, values } => {
+                for said in values.chunks_exact(*width) {
+                    let actual = &self.set.numbers()[self.rows * width..][..*width];
+                    match &mut self.kind {
+                        Kind::Numbers(tally) => tally.add(said, actual),
+                        Kind::Labels(tally) => tally.add(said, actual),
+                        Kind::Classes(_) => unreachable!("classes are predicted as classes"),
+                    }
+                    self.rows += 1;
+                    self.counted += 1;
+                }
+            }
         }
-        self.seen += 1;
-        self.tally.add(&Outcome {
+    }
+
+    fn add_class(&mut self, prediction: Prediction) {
+        let row = self.rows;
+        self.rows += 1;
+        let Kind::Classes(tally) = &mut self.kind else {
+            unreachable!("numbers are predicted as numbers")
+        };
+        let actual = self.set.labels()[row] as usize;
+        if actual >= self.outputs {
+            return tally.add_unseen(class_name(self.set, actual));
+        }
+        self.counted += 1;
+        tally.add(&Outcome {
             row: row as u64,
             actual,
             predicted: prediction.class as usize,
@@ -55,19 +102,17 @@ impl<'a> Assessor<'a> {
     /// What it all comes to.
     pub fn finish(self) -> Evaluation {
         let path = |row: u64| self.set.sample_name(row as usize).map(str::to_owned);
-        let mut evaluation = self.tally.finish(MISTAKES, path);
-        evaluation.set = Some(self.set.name().to_owned());
-        if self.seen > 0 {
-            evaluation.summary.loss = Some(self.loss / self.seen as f64);
+        let mut evaluation = match self.kind {
+            Kind::Classes(tally) => Evaluation::Classes(tally.finish(MISTAKES, path)),
+            Kind::Numbers(tally) => Evaluation::Numbers(tally.finish(path)),
+            Kind::Labels(tally) => Evaluation::Labels(tally.finish()),
+        };
+        evaluation.set_name(self.set.name());
+        if self.counted > 0 {
+            evaluation.set_loss(self.loss / self.counted as f64);
         }
         evaluation
     }
-}
-
-/// Names for all that a model may say: those of its classes, and numbers where its last layer is wider.
-pub(crate) fn names_of_outputs(classes: &[String], outputs: usize) -> Vec<String> {
-    let beyond = (classes.len()..outputs).map(|number| number.to_string());
-    classes.iter().cloned().chain(beyond).collect()
 }
 
 /// The name of a label of `set`, also of one that its model does not know.
@@ -91,7 +136,7 @@ pub(crate) fn remove_evaluation(run: &RunDir) {
     }
 }
 
-/// Writes an evaluation and its picture into `folder`, each whole or not at all.
+/// Writes an evaluation, and its picture if it has one, into `folder`, each whole or not at all.
 ///
 /// # Errors
 /// When the folder cannot be written.
@@ -106,6 +151,8 @@ pub fn write_evaluation(
         reason: error.to_string(),
     })?;
     write_atomic(&path, format!("{text}\n").as_bytes())?;
-    let picture = evaluation.svg(title);
-    Ok(write_atomic(&folder.join(CONFUSION), picture.as_bytes())?)
+    if let Some(picture) = evaluation.svg(title) {
+        write_atomic(&folder.join(CONFUSION), picture.as_bytes())?;
+    }
+    Ok(())
 }

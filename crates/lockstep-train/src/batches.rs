@@ -2,6 +2,7 @@
 
 use crate::lanes::LaneProgram;
 use crate::sets::Sets;
+use crate::targets::{TargetRows, loss};
 use lockstep_data::EpochOrder;
 use lockstep_nn::{Batch, Buffer};
 use std::ops::Range;
@@ -21,7 +22,7 @@ pub(crate) struct Batches {
     whole: bool,
     /// Which of the inputs are the next batch's.
     next: usize,
-    labels: Vec<u32>,
+    targets: TargetRows,
     samples: Vec<u32>,
     /// Where each of the program's lanes lies in the buffers, in rows.
     lanes: Vec<Range<usize>>,
@@ -41,7 +42,7 @@ impl Batches {
                 .map(|rows| Buffer::zeros(rows * sample_len)),
             whole,
             next: 0,
-            labels: vec![0; batch],
+            targets: TargetRows::new(loss(sets.train.target_kind()), sets.train.outputs(), batch),
             samples: vec![0; batch],
             lanes: Vec::with_capacity(batch),
         }
@@ -80,15 +81,15 @@ impl Batches {
         self.samples[rows.clone()].copy_from_slice(samples);
         let inputs = rows.start * self.sample_len..rows.end * self.sample_len;
         let inputs = &mut self.inputs[self.next][inputs];
-        let labels = &mut self.labels[rows];
+        self.targets
+            .gather(&sets.train, &sets.scale, samples, rows.start);
         match &sets.augmenter {
-            None => sets.train.gather(samples, &sets.normaliser, inputs, labels),
+            None => sets.train.gather(samples, &sets.normaliser, inputs),
             Some(augmenter) => sets.train.gather_augmented(
                 samples,
                 &sets.normaliser,
                 (augmenter, self.first_step + step),
                 inputs,
-                labels,
             ),
         }
     }
@@ -111,7 +112,7 @@ impl Batches {
         (
             Batch {
                 inputs,
-                labels: &self.labels[rows.clone()],
+                targets: self.targets.rows(rows.clone()),
             },
             &self.samples[rows],
         )

@@ -1,15 +1,18 @@
-//! Loss and accuracy on a whole data set, the work shared by the gang, the result the same for any
-//! number of workers.
+//! The metrics on a whole data set, the work shared by the gang, the result the same for any number of
+//! workers.
 //!
 //! The set is cut into blocks of a fixed size. Each block is one worker's; the blocks' sums are collected
 //! and added in the order of the set. How many rows of a block are computed at a time is a matter of
 //! memory alone: within a block rows are added one by one.
 
-use crate::{Prediction, TrainError};
+use crate::prediction::{Predictions, Said};
+use crate::targets::TargetRows;
+use crate::{Outputs, TrainError};
 use lockstep_data::{Dataset, Normaliser};
 use lockstep_events::Metrics;
 use lockstep_gang::Collective;
-use lockstep_nn::{Buffer, LossSum, Model, Softmax};
+use lockstep_measure::{RegressionScores, Residuals};
+use lockstep_nn::{Buffer, Loss, LossSum, Model, Softmax, Targets, sigmoid};
 
 /// Samples in a block.
 pub(crate) const BLOCK: usize = 256;
@@ -28,17 +31,23 @@ pub(crate) fn rows_at_once(lane: usize, row_bytes: usize) -> usize {
 /// Buffers for the rows that are computed at a time.
 pub(crate) struct Evaluator {
     rows: usize,
+    outputs: Outputs,
     inputs: Buffer,
-    labels: Vec<u32>,
+    targets: TargetRows,
+    /// What the model says of one row, as people want it.
+    said: Vec<f32>,
 }
 
 impl Evaluator {
-    /// For rows of `sample_len` numbers, `rows` of them at a time.
-    pub(crate) fn new(sample_len: usize, rows: usize) -> Self {
+    /// For rows of `sample_len` numbers, `rows` of them at a time, and a model with these outputs.
+    pub(crate) fn new(sample_len: usize, rows: usize, outputs: Outputs) -> Self {
+        let width = outputs.names.len();
         Self {
             rows,
             inputs: Buffer::zeros(rows * sample_len),
-            labels: vec![0; rows],
+            targets: TargetRows::new(outputs.loss(), width, rows),
+            said: vec![0.0; width],
+            outputs,
         }
     }
 
@@ -53,104 +62,188 @@ impl Evaluator {
         (set, indices): (&Dataset, &[u32]),
         normaliser: &Normaliser,
         collective: &mut dyn Collective,
-        predictions: Option<&mut Vec<Prediction>>,
+        predictions: Option<&mut Predictions>,
     ) -> Result<Metrics, TrainError> {
         let (rank, workers) = (collective.rank(), collective.plan().workers());
         let blocks = indices.len().div_ceil(BLOCK);
-        let mut mine = vec![0.0; NUMBERS * blocks];
-        let mut said = Vec::new();
-        let wanted = predictions.is_some();
+        let numbers = BlockSum::new(model).pack().len();
+        let mut mine = vec![0.0; numbers * blocks];
+        let mut own = Predictions::new(model.loss(), model.outputs());
         for (number, block) in indices.chunks(BLOCK).enumerate() {
             if number % workers == rank {
-                let samples = (set, block);
-                let mut note = |scores: &[f32], softmax: &Softmax, label| {
-                    if wanted {
-                        said.extend(Prediction::of(scores, softmax, label).pack());
+                let mut note = |said: Said<'_>| {
+                    if predictions.is_some() {
+                        own.push(said);
                     }
                 };
-                let sum = self.block(model, state, samples, normaliser, &mut note);
-                mine[NUMBERS * number..][..NUMBERS].copy_from_slice(&[
-                    sum.loss,
-                    sum.correct as f64,
-                    sum.rows as f64,
-                ]);
+                let sum = self.block(model, state, (set, block), normaliser, &mut note);
+                mine[numbers * number..][..numbers].copy_from_slice(&sum.pack());
             }
         }
         let mut all = vec![0.0; mine.len() * workers];
         collective.all_gather(&mine, &mut all)?;
-        let mut total = LossSum::default();
+        let mut total = BlockSum::new(model);
         for number in 0..blocks {
-            let at = number % workers * mine.len() + NUMBERS * number;
-            total.loss += all[at];
-            total.correct += all[at + 1] as u64;
-            total.rows += all[at + 2] as u64;
+            let at = number % workers * mine.len() + numbers * number;
+            total.add(&all[at..at + numbers]);
         }
         if let Some(predictions) = predictions {
-            gather(said, indices.len(), collective, predictions)?;
+            gather(own, indices.len(), collective, predictions)?;
         }
-        Ok(mean(&total))
+        Ok(total.metrics(model))
     }
 
-    /// The sum over at most [`BLOCK`] samples, added one by one. Calls `each` for every sample with its
-    /// scores, what they have in common and its label.
+    /// The sums over at most [`BLOCK`] samples, added one by one. Calls `each` for every sample with what the
+    /// model says of it.
     pub(crate) fn block(
         &mut self,
         model: &mut Model,
         state: &[f32],
         (set, indices): (&Dataset, &[u32]),
         normaliser: &Normaliser,
-        each: &mut dyn FnMut(&[f32], &Softmax, u32),
-    ) -> LossSum {
-        let classes = model.classes();
-        let mut sum = LossSum::default();
+        each: &mut dyn FnMut(Said<'_>),
+    ) -> BlockSum {
+        let (loss, outputs) = (model.loss(), model.outputs());
+        let mut sum = BlockSum::new(model);
+        let scale = &self.outputs.scale;
         for samples in indices.chunks(self.rows) {
             let inputs = &mut self.inputs[..samples.len() * set.sample_len()];
-            let own = &mut self.labels[..samples.len()];
-            set.gather(samples, normaliser, inputs, own);
-            let scores = model.scores(state, inputs);
-            for (scores, &label) in scores.chunks_exact(classes).zip(&*own) {
-                let softmax = Softmax::of(scores);
-                if (label as usize) < classes {
-                    sum += softmax.loss(scores, label);
+            set.gather(samples, normaliser, inputs);
+            self.targets.gather(set, scale, samples, 0);
+            let targets = self.targets.rows(0..samples.len());
+            let scores = model.scores(state, inputs).chunks_exact(outputs);
+            for ((row, scores), &sample) in scores.enumerate().zip(samples) {
+                let target = targets.of_row(row, outputs);
+                if let Targets::Classes(&[label]) = target {
+                    let softmax = Softmax::of(scores);
+                    if (label as usize) < outputs {
+                        sum.loss += softmax.loss(scores, label);
+                    }
+                    each(Said::Class(scores, &softmax, label));
+                    continue;
                 }
-                each(scores, &softmax, label);
+                sum.loss += loss.row(scores, target);
+                for (column, (said, &score)) in self.said.iter_mut().zip(scores).enumerate() {
+                    *said = match loss {
+                        Loss::BinaryCrossEntropy => sigmoid(score) as f32,
+                        _ => scale.back(column, score),
+                    };
+                }
+                let actual = &set.numbers()[sample as usize * outputs..][..outputs];
+                let columns = self.said.iter().zip(actual).zip(scale.mean());
+                for (residuals, ((&said, &actual), &mean)) in sum.residuals.iter_mut().zip(columns)
+                {
+                    residuals.add(said, actual, mean);
+                }
+                each(Said::Numbers(&self.said));
             }
         }
         sum
     }
 }
 
-/// What a classifier is measured by; what training minimises comes first.
-pub const METRICS: [&str; 2] = ["loss", "accuracy"];
-
-/// What a classifier comes to on average over the samples of a sum.
-pub(crate) fn mean(sum: &LossSum) -> Metrics {
-    let rows = sum.rows as f64;
-    let values = [sum.loss / rows, sum.correct as f64 / rows];
-    METRICS.into_iter().zip(values).collect()
+/// What some rows come to.
+pub(crate) struct BlockSum {
+    pub(crate) loss: LossSum,
+    /// A column each; none unless numbers are predicted.
+    residuals: Vec<Residuals>,
 }
 
-/// Numbers that a block comes to.
-const NUMBERS: usize = 3;
+impl BlockSum {
+    fn new(model: &Model) -> Self {
+        let columns = match model.loss() {
+            Loss::SquaredError => model.outputs(),
+            Loss::CrossEntropy | Loss::BinaryCrossEntropy => 0,
+        };
+        Self {
+            loss: LossSum::default(),
+            residuals: vec![Residuals::default(); columns],
+        }
+    }
+
+    /// As numbers that a collective carries.
+    fn pack(&self) -> Vec<f64> {
+        let LossSum {
+            loss,
+            correct,
+            rows,
+        } = self.loss;
+        let residuals = self.residuals.iter().flat_map(Residuals::pack);
+        [loss, correct as f64, rows as f64]
+            .into_iter()
+            .chain(residuals)
+            .collect()
+    }
+
+    /// Adds such numbers.
+    fn add(&mut self, numbers: &[f64]) {
+        self.loss += LossSum {
+            loss: numbers[0],
+            correct: numbers[1] as u64,
+            rows: numbers[2] as u64,
+        };
+        let (residuals, _) = numbers[3..].as_chunks();
+        for (total, numbers) in self.residuals.iter_mut().zip(residuals) {
+            total.merge(&Residuals::unpack(*numbers));
+        }
+    }
+
+    fn metrics(&self, model: &Model) -> Metrics {
+        let mut metrics = mean(model, &self.loss);
+        if !self.residuals.is_empty() {
+            let scores = RegressionScores::mean(&self.residuals, self.loss.rows);
+            metrics.set("r2", scores.r2);
+            metrics.set("mae", scores.mae);
+            metrics.set("mse", scores.mse);
+        }
+        metrics
+    }
+}
+
+/// What a model that minimises this is measured by; what is minimised comes first.
+pub(crate) fn metrics(loss: Loss) -> &'static [&'static str] {
+    match loss {
+        Loss::CrossEntropy | Loss::BinaryCrossEntropy => &["loss", "accuracy"],
+        Loss::SquaredError => &["loss", "r2", "mae", "mse"],
+    }
+}
+
+/// What a model comes to on average over the samples of a sum.
+pub(crate) fn mean(model: &Model, sum: &LossSum) -> Metrics {
+    let rows = sum.rows as f64;
+    let mut metrics = Metrics::from([("loss", sum.loss / rows)]);
+    match model.loss() {
+        Loss::CrossEntropy => metrics.set("accuracy", sum.correct as f64 / rows),
+        Loss::BinaryCrossEntropy => {
+            let labels = rows * model.outputs() as f64;
+            metrics.set("accuracy", sum.correct as f64 / labels);
+        }
+        // Over the training samples, what is to be predicted has the deviation 1.
+        Loss::SquaredError => metrics.set("r2", 1.0 - sum.loss / rows),
+    }
+    metrics
+}
 
 /// Brings what every rank's own blocks say to all, in the order of the samples.
 fn gather(
-    mut said: Vec<f64>,
+    own: Predictions,
     samples: usize,
     collective: &mut dyn Collective,
-    predictions: &mut Vec<Prediction>,
+    predictions: &mut Predictions,
 ) -> Result<(), TrainError> {
     let workers = collective.plan().workers();
+    let width = own.width();
     // Every rank hands in as much as the one that has most.
-    let share = samples.div_ceil(BLOCK).div_ceil(workers) * BLOCK * 2;
+    let share = samples.div_ceil(BLOCK).div_ceil(workers) * BLOCK * width;
+    let mut said = own.pack();
     said.resize(share, 0.0);
     let mut all = vec![0.0; share * workers];
     collective.all_gather(&said, &mut all)?;
-    predictions.clear();
+    *predictions = own.empty();
     for sample in 0..samples {
         let (block, row) = (sample / BLOCK, sample % BLOCK);
-        let at = block % workers * share + 2 * (block / workers * BLOCK + row);
-        predictions.push(Prediction::unpack([all[at], all[at + 1]]));
+        let at = block % workers * share + width * (block / workers * BLOCK + row);
+        predictions.unpack(&all[at..at + width]);
     }
     Ok(())
 }
@@ -158,7 +251,7 @@ fn gather(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lockstep_data::Source;
+    use lockstep_data::{Source, TargetScale};
     use lockstep_fs::CacheDir;
     use lockstep_gang::{AbortSwitch, Plan, Solo};
     use lockstep_nn::{Dims, NamedLayer, zoo};
@@ -219,8 +312,9 @@ mod tests {
             let state = model.initial_state(1);
             let plan = Plan::new(model.layout().chunks.clone(), 1, 1).unwrap();
             let mut solo = Solo::new(plan, AbortSwitch::default()).unwrap();
-            let mut predictions = Vec::new();
-            let metrics = Evaluator::new(set.sample_len(), rows)
+            let mut predictions = Predictions::new(model.loss(), model.outputs());
+            let outputs = Outputs::of(&set, &TargetScale::identity(7), 7);
+            let metrics = Evaluator::new(set.sample_len(), rows, outputs)
                 .run(
                     &mut model,
                     &state,
@@ -230,6 +324,9 @@ mod tests {
                     Some(&mut predictions),
                 )
                 .unwrap();
+            let Predictions::Classes(predictions) = predictions else {
+                panic!("{predictions:?}")
+            };
             (metrics, predictions)
         };
         let whole = metrics(BLOCK);

@@ -26,6 +26,7 @@ mod sets;
 mod snapshot;
 mod source;
 mod spec;
+mod targets;
 mod trained;
 mod trainer;
 mod weights;
@@ -33,12 +34,12 @@ pub mod worker;
 
 pub use assess::{Assessor, MISTAKES, class_name, title, write_evaluation};
 pub use error::TrainError;
-pub use evaluate::METRICS;
 pub use fork::export_weights;
-pub use prediction::Prediction;
+pub use prediction::{Prediction, Predictions};
 pub use prepare::{
     LayerLine, MemoryEstimate, Prepared, ResumePoint, Start, check_resume, check_start, prepare,
 };
 pub use sets::open_test;
+pub use targets::Outputs;
 pub use trained::{BLOCK_ROWS, Block, Trained};
 pub use worker::LearnerPart;

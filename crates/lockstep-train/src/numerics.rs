@@ -3,7 +3,7 @@
 use crate::TrainError;
 use crate::weights;
 use lockstep_gang::Collective;
-use lockstep_nn::{Batch, Collect, Dims, LayerSpec, Model, NamedLayer, Step};
+use lockstep_nn::{Batch, Collect, Dims, LayerSpec, Model, NamedLayer, Step, Targets};
 
 /// A small model that uses everything: every kind of layer, and sums longer than any block of them.
 fn specimen() -> Vec<NamedLayer> {
@@ -63,7 +63,7 @@ fn fingerprint() -> u64 {
     let mut collect = Collect::new(&state, &layout);
     let batch = Batch {
         inputs: &x,
-        labels: &labels,
+        targets: Targets::Classes(&labels),
     };
     model.gradient(
         &mut collect,

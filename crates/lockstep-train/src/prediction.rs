@@ -1,6 +1,6 @@
-//! What a model says of one sample.
+//! What a model says of samples.
 
-use lockstep_nn::Softmax;
+use lockstep_nn::{Loss, Softmax};
 
 /// How many of the most probable classes are looked at for top-5 accuracy.
 const TOP: usize = 5;
@@ -35,18 +35,115 @@ impl Prediction {
     }
 
     /// As numbers that a collective carries.
-    pub(crate) fn pack(self) -> [f64; 2] {
+    fn pack(self) -> [f64; 2] {
         let class = f64::from(self.class) * 2.0 + f64::from(u8::from(self.in_top5));
         [class, f64::from(self.probability)]
     }
 
     /// From such numbers.
-    pub(crate) fn unpack([class, probability]: [f64; 2]) -> Self {
+    fn unpack([class, probability]: [f64; 2]) -> Self {
         let class = class as u64;
         Self {
             class: (class / 2) as u32,
             probability: probability as f32,
             in_top5: class % 2 == 1,
+        }
+    }
+}
+
+/// What a model says of some samples, in their order.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Predictions {
+    /// The class of each.
+    Classes(Vec<Prediction>),
+    /// The numbers of each, in the units of the set; of labels, how probable each is.
+    Numbers {
+        /// How many a sample has.
+        width: usize,
+        /// Sample after sample.
+        values: Vec<f32>,
+    },
+}
+
+/// What a model says of one sample.
+#[derive(Clone, Copy)]
+pub(crate) enum Said<'a> {
+    /// The scores of its classes, what they have in common, and its own class.
+    Class(&'a [f32], &'a Softmax, u32),
+    /// Numbers, as [`Predictions::Numbers`] has them.
+    Numbers(&'a [f32]),
+}
+
+impl Predictions {
+    /// None yet, of a model with so many outputs.
+    pub(crate) fn new(loss: Loss, outputs: usize) -> Self {
+        match loss {
+            Loss::CrossEntropy => Self::Classes(Vec::new()),
+            Loss::SquaredError | Loss::BinaryCrossEntropy => Self::Numbers {
+                width: outputs,
+                values: Vec::new(),
+            },
+        }
+    }
+
+    /// None, of the same kind.
+    pub(crate) fn empty(&self) -> Self {
+        match self {
+            Self::Classes(_) => Self::Classes(Vec::new()),
+            Self::Numbers { width, .. } => Self::Numbers {
+                width: *width,
+                values: Vec::new(),
+            },
+        }
+    }
+
+    /// How many samples there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Classes(classes) => classes.len(),
+            Self::Numbers { width, values } => values.len() / width,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Takes in what is said of the next sample.
+    pub(crate) fn push(&mut self, said: Said<'_>) {
+        match (self, said) {
+            (Self::Classes(classes), Said::Class(scores, softmax, label)) => {
+                classes.push(Prediction::of(scores, softmax, label));
+            }
+            (Self::Numbers { values, .. }, Said::Numbers(numbers)) => values.extend(numbers),
+            _ => unreachable!("a model says one kind of thing"),
+        }
+    }
+
+    /// How many numbers a collective carries of a sample.
+    pub(crate) fn width(&self) -> usize {
+        match self {
+            Self::Classes(_) => 2,
+            Self::Numbers { width, .. } => *width,
+        }
+    }
+
+    /// As numbers that a collective carries.
+    pub(crate) fn pack(&self) -> Vec<f64> {
+        match self {
+            Self::Classes(classes) => classes.iter().flat_map(|class| class.pack()).collect(),
+            Self::Numbers { values, .. } => values.iter().map(|&x| f64::from(x)).collect(),
+        }
+    }
+
+    /// Takes in the next sample from such numbers.
+    pub(crate) fn unpack(&mut self, numbers: &[f64]) {
+        match self {
+            Self::Classes(classes) => {
+                classes.push(Prediction::unpack([numbers[0], numbers[1]]));
+            }
+            Self::Numbers { values, .. } => values.extend(numbers.iter().map(|&x| x as f32)),
         }
     }
 }

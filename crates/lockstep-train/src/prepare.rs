@@ -2,7 +2,7 @@
 //! model laid out, the exchange planned.
 
 use crate::TrainError;
-use crate::evaluate::rows_at_once;
+use crate::evaluate::{metrics, rows_at_once};
 use crate::factors::{with_factors, worth_factoring};
 use crate::lanes::LaneProgram;
 use crate::network;
@@ -10,7 +10,8 @@ use crate::pretrained;
 use crate::sets::Sets;
 use crate::snapshot::Snapshot;
 use crate::spec;
-use lockstep_data::lane_rows;
+use crate::targets::{self, loss};
+use lockstep_data::{TargetKind, lane_rows};
 use lockstep_fs::CacheDir;
 use lockstep_gang::{Plan, ShmCollective};
 use lockstep_job::Job;
@@ -41,8 +42,12 @@ pub struct Prepared {
     pub layers: Vec<LayerLine>,
     /// Shape of a sample: channels, height, width.
     pub input_shape: [usize; 3],
-    /// Names of the classes.
+    /// Names of the classes, or of the columns that are to be predicted instead.
     pub classes: Vec<String>,
+    /// What the model is measured by; what training minimises comes first.
+    pub metrics: &'static [&'static str],
+    /// What a person may not expect, each a sentence.
+    pub notes: Vec<String>,
 }
 
 /// One layer of the model, for people to read.
@@ -128,7 +133,9 @@ pub fn prepare(
         plan,
         layers: model.summary().iter().map(LayerLine::from).collect(),
         input_shape: sets.train.shape(),
-        classes: sets.train.class_names().to_vec(),
+        classes: sets.train.output_names().to_vec(),
+        metrics: metrics(model.loss()),
+        notes: targets::note(job, &sets.train).into_iter().collect(),
     })
 }
 
@@ -231,14 +238,16 @@ fn smallest_model(job: &Job, sets: &Sets) -> Result<(Model, Workspace), TrainErr
 
 /// The job's model for at most so many rows at a time.
 fn model_for(job: &Job, sets: &Sets, rows: usize) -> Result<Model, TrainError> {
-    let layers = network::layers(&job.model.network, sets.train.classes());
+    let layers = network::layers(&job.model.network, sets.train.outputs());
     let [channels, height, width] = sets.train.shape();
     let input = Dims {
         height,
         width,
         channels,
     };
-    Model::new(&layers, input, rows).map_err(|error| network::refusal(&job.model.network, error))
+    let model = Model::new(&layers, input, rows);
+    let model = model.map_err(|error| network::refusal(&job.model.network, error))?;
+    Ok(model.minimising(loss(sets.train.target_kind())))
 }
 
 /// Who exchanges what with whom, and the layers whose factors are exchanged instead of their gradient.
@@ -292,13 +301,29 @@ fn check(job: &Job, sets: &Sets, model: &Model) -> Result<(), TrainError> {
             ),
         );
     }
-    if model.classes() < sets.train.classes() {
+    let (outputs, wanted) = (model.outputs(), sets.train.outputs());
+    let kind = sets.train.target_kind();
+    // A class more or less is one that is never right; a number more would be compared with nothing.
+    if outputs < wanted || (kind != TargetKind::Classes && outputs != wanted) {
+        let what = match kind {
+            TargetKind::Classes => "classes",
+            TargetKind::Numbers => "numbers to predict",
+            TargetKind::Labels => "labels",
+        };
         return misfit(
             "model.layers",
             format!(
-                "the last layer has {} outputs, but the data has {} classes; leave its `out` away",
-                model.classes(),
-                sets.train.classes()
+                "the last layer has {outputs} outputs, but the data has {wanted} {what}; leave its `out` away"
+            ),
+        );
+    }
+    let measure = job.checkpoint.best.word();
+    if !metrics(model.loss()).contains(&measure) {
+        return misfit(
+            "checkpoint.best",
+            format!(
+                "\"{measure}\" is not measured where {kind} are predicted; use one of: {}",
+                metrics(model.loss()).join(", ")
             ),
         );
     }

@@ -72,7 +72,7 @@ pub(crate) fn read(
         format!(
             "{} is of {classes} classes, this model of {}: its last layer, `{head}`, begins anew",
             path.display(),
-            model.classes()
+            model.outputs()
         )
     });
     Ok(Pretrained {

@@ -2,7 +2,10 @@
 
 use crate::TrainError;
 use crate::source::source;
-use lockstep_data::{Augment, Augmenter, Dataset, Normaliser, Source, Unseen, split};
+use crate::targets::{self, Outputs};
+use lockstep_data::{
+    Augment, Augmenter, Dataset, Normaliser, Source, TargetKind, TargetScale, Unseen, split,
+};
 use lockstep_fs::CacheDir;
 use lockstep_job::{DataRef, Job, Validation};
 
@@ -17,6 +20,8 @@ pub(crate) struct Sets {
     val: Option<Dataset>,
     pub(crate) test: Option<Dataset>,
     pub(crate) normaliser: Normaliser,
+    /// How the numbers that are to be predicted become those that are learned.
+    pub(crate) scale: TargetScale,
     /// Varies the images that are trained on, and those alone.
     pub(crate) augmenter: Option<Augmenter>,
 }
@@ -27,14 +32,17 @@ impl Sets {
         cache: &CacheDir,
         progress: &mut dyn FnMut(&str),
     ) -> Result<Self, TrainError> {
-        let mut find = |name: &str, reference: &DataRef| -> Result<Source, TrainError> {
-            let source = source(job, name, reference)?;
+        let mut find = |name: &str, reference: &DataRef, target: Option<TargetKind>| {
+            let source = source(job, name, reference, target)?;
             source.ensure(cache, progress)?;
-            Ok(source)
+            Ok::<Source, TrainError>(source)
         };
-        let train = Dataset::open(&find("train", &job.data.train)?, cache)?;
+        let wanted = job.train.loss.map(targets::kind);
+        let train = Dataset::open(&find("train", &job.data.train, wanted)?, cache)?;
+        targets::check(job, &train)?;
         let mut open = |name: &str, reference: &DataRef| -> Result<Dataset, TrainError> {
-            let (source, classes) = (find(name, reference)?, train.class_names());
+            let source = find(name, reference, Some(train.target_kind()))?;
+            let classes = train.class_names();
             let refuse = Unseen::Refuse;
             Ok(Dataset::open_with_classes(&source, cache, classes, refuse)?)
         };
@@ -65,6 +73,7 @@ impl Sets {
             Augmenter::new(augment, train.shape(), job.train.seed)
         });
         Ok(Self {
+            scale: TargetScale::of(&train, &train_indices),
             train,
             train_indices,
             val_indices,
@@ -87,14 +96,14 @@ impl Sets {
     }
 }
 
-/// Opens the test set of a job for a model that knows these classes. Says through `progress` what may take
+/// Opens the test set of a job for a model with these outputs. Says through `progress` what may take
 /// a while. Samples of other classes have labels beyond them.
 ///
 /// # Errors
 /// When the job has none, or it is missing or damaged.
 pub fn open_test(
     job: &Job,
-    classes: &[String],
+    outputs: &Outputs,
     cache: &CacheDir,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Dataset, TrainError> {
@@ -104,10 +113,15 @@ pub fn open_test(
             reason: "the job has none".to_owned(),
         });
     };
-    let source = source(job, "test", reference)?;
+    let source = source(job, "test", reference, Some(outputs.kind))?;
     source.ensure(cache, progress)?;
     let list = Unseen::List;
-    Ok(Dataset::open_with_classes(&source, cache, classes, list)?)
+    Ok(Dataset::open_with_classes(
+        &source,
+        cache,
+        &outputs.names,
+        list,
+    )?)
 }
 
 /// Every sample of a set.

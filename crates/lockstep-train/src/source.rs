@@ -2,22 +2,35 @@
 
 use crate::TrainError;
 use crate::places::{image_transform, place};
-use lockstep_data::{CifarSplit, Pictures, Source};
+use lockstep_data::{CifarSplit, Pictures, Source, TargetKind};
 use lockstep_image::Limits;
-use lockstep_job::{Columns, DataRef, Features, Job, Location, Split};
+use lockstep_job::{Columns, DataRef, Features, Job, Label, Location, Split};
 use std::path::Path;
 
 /// The source of one of the job's sets, `name` of them: `train`, `val` or `test`. Of a job with an `[embed]`
-/// section, that is the vectors.
-pub(crate) fn source(job: &Job, name: &str, reference: &DataRef) -> Result<Source, TrainError> {
+/// section, that is the vectors. Its labels are `target`, or what they are found to be.
+pub(crate) fn source(
+    job: &Job,
+    name: &str,
+    reference: &DataRef,
+    target: Option<TargetKind>,
+) -> Result<Source, TrainError> {
     match &job.embed {
-        Some(embed) => parquet(job, &embed.store.join(name), &embedded_columns()),
-        None => of_reference(job, reference),
+        // Their labels are folders.
+        Some(embed) => {
+            let classes = Some(TargetKind::Classes);
+            parquet(job, &embed.store.join(name), &embedded_columns(), classes)
+        }
+        None => of_reference(job, reference, target),
     }
 }
 
 /// The source that a reference of the job file means.
-fn of_reference(job: &Job, reference: &DataRef) -> Result<Source, TrainError> {
+fn of_reference(
+    job: &Job,
+    reference: &DataRef,
+    target: Option<TargetKind>,
+) -> Result<Source, TrainError> {
     Ok(match reference {
         DataRef::Known { name, split } => Source::Known {
             name: name.clone(),
@@ -47,7 +60,7 @@ fn of_reference(job: &Job, reference: &DataRef) -> Result<Source, TrainError> {
             files: files.clone(),
         },
         DataRef::Pictures { folder } => pictures(job, folder)?,
-        DataRef::Parquet { files, columns } => parquet(job, files, columns)?,
+        DataRef::Parquet { files, columns } => parquet(job, files, columns, target)?,
         DataRef::Csv {
             file,
             columns,
@@ -57,6 +70,7 @@ fn of_reference(job: &Job, reference: &DataRef) -> Result<Source, TrainError> {
             // The job file allows ASCII alone.
             delimiter: *delimiter as u8,
             columns: of_columns(columns),
+            target,
             memory: job.data.memory.0,
         },
     })
@@ -83,15 +97,28 @@ fn of_columns(columns: &Columns) -> lockstep_table::Columns {
             Some(Features::List(column)) => vec![column.clone()],
             Some(Features::Numbers(columns)) => columns.clone(),
         },
-        label: Some(columns.label.clone()),
+        label: match &columns.label {
+            Label::One(column) => Some(column.clone()),
+            Label::Several(_) => None,
+        },
+        numbers: match &columns.label {
+            Label::One(_) => Vec::new(),
+            Label::Several(columns) => columns.clone(),
+        },
         path: columns.path.clone(),
     }
 }
 
-fn parquet(job: &Job, files: &Location, columns: &Columns) -> Result<Source, TrainError> {
+fn parquet(
+    job: &Job,
+    files: &Location,
+    columns: &Columns,
+    target: Option<TargetKind>,
+) -> Result<Source, TrainError> {
     Ok(Source::Parquet {
         place: place(files, &job.storage)?,
         columns: of_columns(columns),
+        target,
         memory: job.data.memory.0,
     })
 }

@@ -1,9 +1,11 @@
 //! A trained model, ready to predict: all that is needed is the `model` folder of its run.
 
-use crate::assess::names_of_outputs;
 use crate::evaluate::{BLOCK, Evaluator, rows_at_once};
-use crate::{Prediction, TrainError, network, pretrained, weights};
-use lockstep_data::{Dataset, Normaliser};
+use crate::prediction::{Predictions, Said};
+use crate::targets;
+use crate::weights::TargetCard;
+use crate::{Outputs, TrainError, network, pretrained, weights};
+use lockstep_data::{Dataset, Normaliser, TargetKind, TargetScale};
 use lockstep_job::{Network, Normalise};
 use lockstep_nn::{Dims, Model};
 use lockstep_runs::RunDir;
@@ -17,6 +19,7 @@ struct Card {
     input_shape: [usize; 3],
     normalise: Option<Normalise>,
     classes: Vec<String>,
+    targets: Option<TargetCard>,
     network: Network,
     weights_sha256: String,
 }
@@ -26,10 +29,30 @@ pub struct Trained {
     path: PathBuf,
     model: Model,
     state: Vec<f32>,
-    classes: Vec<String>,
+    outputs: Outputs,
     input_shape: [usize; 3],
     normaliser: Normaliser,
     evaluator: Evaluator,
+}
+
+impl Card {
+    /// What the model predicts; `None` if that does not fit itself.
+    fn outputs(&self) -> Option<Outputs> {
+        let Some(targets) = &self.targets else {
+            return Some(Outputs {
+                kind: TargetKind::Classes,
+                names: self.classes.clone(),
+                scale: TargetScale::identity(self.classes.len()),
+            });
+        };
+        let scale = TargetScale::new(targets.mean.clone(), targets.std.clone())?;
+        let fits = !targets.columns.is_empty() && scale.mean().len() == targets.columns.len();
+        fits.then(|| Outputs {
+            kind: targets::kind(targets.loss),
+            names: targets.columns.clone(),
+            scale,
+        })
+    }
 }
 
 /// What a model says of some samples in a row.
@@ -38,7 +61,7 @@ pub struct Block {
     /// The first of them.
     pub first: usize,
     /// What it says of each.
-    pub predictions: Vec<Prediction>,
+    pub predictions: Predictions,
     /// The sums of losses over each [`BLOCK_ROWS`] of them.
     pub losses: Vec<f64>,
     /// The probabilities of all classes, sample by sample, if they were asked for.
@@ -69,16 +92,23 @@ impl Trained {
         };
         let card: Card =
             serde_json::from_slice(&text).map_err(|error| refused(error.to_string()))?;
-        let layers = network::layers(&card.network, card.classes.len());
+        let mut outputs = card
+            .outputs()
+            .ok_or_else(|| refused("its `targets` do not fit each other".to_owned()))?;
+        let layers = network::layers(&card.network, outputs.names.len());
         let [channels, height, width] = card.input_shape;
         let input = Dims {
             height,
             width,
             channels,
         };
-        let build =
-            |rows| Model::new(&layers, input, rows).map_err(|error| refused(error.to_string()));
+        let loss = outputs.loss();
+        let build = |rows| match Model::new(&layers, input, rows) {
+            Ok(model) => Ok(model.minimising(loss)),
+            Err(error) => Err(refused(error.to_string())),
+        };
         let smallest = build(1)?;
+        outputs.widen(smallest.outputs());
         let state = read_weights(&run.weights(), &smallest)?;
         if weights::sha256(smallest.layout(), &state) != card.weights_sha256 {
             let weights = run.weights();
@@ -95,24 +125,37 @@ impl Trained {
         Ok(Self {
             model: build(rows)?,
             state,
-            classes: names_of_outputs(&card.classes, smallest.classes()),
+            evaluator: Evaluator::new(input.len(), rows, outputs.clone()),
+            outputs,
             input_shape: card.input_shape,
             normaliser,
-            evaluator: Evaluator::new(input.len(), rows),
             path,
         })
     }
 
-    /// The names of the classes, by number.
-    pub fn classes(&self) -> &[String] {
-        &self.classes
+    /// What the model predicts.
+    pub fn outputs(&self) -> &Outputs {
+        &self.outputs
     }
 
     /// Checks that samples of `set` are what the model takes.
     ///
     /// # Errors
-    /// When they have another shape.
+    /// When they have another shape, or other things are known of them than the model predicts.
     pub fn check(&self, set: &Dataset) -> Result<(), TrainError> {
+        let (kind, own) = (self.outputs.kind, set.target_kind());
+        if kind != own || (kind != TargetKind::Classes && set.outputs() != self.outputs.names.len())
+        {
+            return Err(TrainError::Trained {
+                path: self.path.clone(),
+                reason: format!(
+                    "it predicts {} {kind}, and {} has {} {own}",
+                    self.outputs.names.len(),
+                    set.name(),
+                    set.outputs()
+                ),
+            });
+        }
         if set.shape() == self.input_shape {
             return Ok(());
         }
@@ -137,7 +180,7 @@ impl Trained {
         let indices: Vec<u32> = rows.clone().map(|row| row as u32).collect();
         let mut block = Block {
             first: rows.start,
-            predictions: Vec::with_capacity(rows.len()),
+            predictions: Predictions::new(self.model.loss(), self.model.outputs()),
             losses: Vec::with_capacity(rows.len().div_ceil(BLOCK)),
             probabilities: Vec::new(),
         };
@@ -152,15 +195,17 @@ impl Trained {
                 &self.state,
                 (set, samples),
                 &self.normaliser,
-                &mut |scores, softmax, label| {
-                    predictions.push(Prediction::of(scores, softmax, label));
-                    if all {
+                &mut |said| {
+                    predictions.push(said);
+                    if let Said::Class(scores, softmax, _) = said
+                        && all
+                    {
                         let of = |&score: &f32| softmax.probability(score) as f32;
                         probabilities.extend(scores.iter().map(of));
                     }
                 },
             );
-            block.losses.push(sum.loss);
+            block.losses.push(sum.loss.loss);
         }
         block
     }

@@ -4,12 +4,13 @@
 use crate::TrainError;
 use crate::network;
 use crate::sets::Sets;
+use lockstep_data::TargetKind;
 use lockstep_fs::{hex, write_atomic};
 use lockstep_job::Job;
 use lockstep_nn::{Layout, Model, Tensor};
 use lockstep_runs::RunDir;
 use safetensors::tensor::{Dtype, View};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -24,8 +25,11 @@ struct Card<'a> {
     input_shape: [usize; 3],
     /// How bytes become inputs; null if they are only scaled to 0..1.
     normalise: &'a Option<lockstep_job::Normalise>,
-    /// Class names by number: the label map.
+    /// Class names by number: the label map. Empty if other things are predicted.
     classes: &'a [String],
+    /// What is predicted instead of classes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    targets: Option<TargetCard>,
     /// The network, as in the job file.
     network: &'a lockstep_job::Network,
     /// Its layers in order, as in the job file; absent for a network known by its name alone.
@@ -33,6 +37,34 @@ struct Card<'a> {
     layers: Option<Vec<lockstep_job::LayerSpec>>,
     /// SHA-256 of all tensors' numbers: see [`sha256`].
     weights_sha256: &'a str,
+}
+
+/// What a model predicts that does not predict classes.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct TargetCard {
+    /// What was minimised.
+    pub(crate) loss: lockstep_job::Loss,
+    /// What the outputs are called, in their order.
+    pub(crate) columns: Vec<String>,
+    /// What is predicted is the output times `std` plus `mean`; of labels, the output is the logit.
+    pub(crate) mean: Vec<f32>,
+    pub(crate) std: Vec<f32>,
+}
+
+impl TargetCard {
+    fn of(sets: &Sets) -> Option<Self> {
+        let loss = match sets.train.target_kind() {
+            TargetKind::Classes => return None,
+            TargetKind::Numbers => lockstep_job::Loss::Mse,
+            TargetKind::Labels => lockstep_job::Loss::Bce,
+        };
+        Some(Self {
+            loss,
+            columns: sets.train.output_names().to_vec(),
+            mean: sets.scale.mean().to_vec(),
+            std: sets.scale.std().to_vec(),
+        })
+    }
 }
 
 /// SHA-256 of the parameters, then the running statistics, each as PyTorch has it, little-endian: it does not
@@ -73,6 +105,7 @@ pub(crate) fn write_model(
         input_shape: sets.train.shape(),
         normalise: &job.data.normalise,
         classes: sets.train.class_names(),
+        targets: TargetCard::of(sets),
         network: &job.model.network,
         layers: network::as_stack(&job.model.network),
         weights_sha256: sha256,
@@ -83,6 +116,9 @@ pub(crate) fn write_model(
         reason: error.to_string(),
     })?;
     write_atomic(&path, format!("{text}\n").as_bytes())?;
+    if sets.train.target_kind() != TargetKind::Classes {
+        return Ok(());
+    }
     let labels = label_map(sets.train.class_names());
     Ok(write_atomic(&run.labels(), labels.as_bytes())?)
 }

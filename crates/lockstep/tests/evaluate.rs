@@ -180,6 +180,7 @@ fn parquet_and_json_lines_say_the_same() {
         features: ["probability", "row"].map(str::to_owned).into(),
         label: Some("predicted".to_owned()),
         path: Some("path".to_owned()),
+        ..Columns::default()
     };
     let table = Location::parse(text(&files[1]), &Access::default()).unwrap();
     let mut table = TableReader::open(&table, Format::Parquet, &columns, 1 << 20).unwrap();

@@ -12,7 +12,7 @@ use lockstep_fs::CacheDir;
 use lockstep_job::Job;
 use lockstep_nn::threads::set_threads;
 use lockstep_runs::RunDir;
-use lockstep_train::{BLOCK_ROWS, Block, Prediction, Trained, open_test};
+use lockstep_train::{BLOCK_ROWS, Block, Prediction, Predictions, Trained, open_test};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -56,11 +56,24 @@ struct Setup {
 /// What a worker says of a piece. Numbers are told by their bits, since JSON rounds.
 #[derive(Serialize, Deserialize)]
 struct Told {
-    classes: Vec<u32>,
-    probabilities: Vec<u32>,
-    in_top5: Vec<bool>,
+    said: Said,
     losses: Vec<u64>,
     all: Vec<u32>,
+}
+
+/// What a worker says of the rows of a piece.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Said {
+    Classes {
+        classes: Vec<u32>,
+        probabilities: Vec<u32>,
+        in_top5: Vec<bool>,
+    },
+    Numbers {
+        width: usize,
+        values: Vec<u32>,
+    },
 }
 
 /// Predicts every row of `set`, which is the job's test set, and hands the pieces to `each` in the order of the
@@ -137,7 +150,7 @@ pub fn work(setup: Value) -> Result<Work, String> {
     let run = RunDir::open(&setup.run).map_err(|error| told(&error))?;
     let cache = CacheDir::at(&setup.cache).map_err(|error| told(&error))?;
     let mut trained = Trained::open(&run).map_err(|error| told(&error))?;
-    let set = open_test(&setup.job, trained.classes(), &cache, &mut |_| {});
+    let set = open_test(&setup.job, trained.outputs(), &cache, &mut |_| {});
     let set = set.map_err(|error| told(&error))?;
     trained.check(&set).map_err(|error| told(&error))?;
     Ok(Box::new(move |task, _| {
@@ -149,11 +162,18 @@ pub fn work(setup: Value) -> Result<Work, String> {
 }
 
 fn tell(block: &Block) -> Told {
-    let said = || block.predictions.iter();
     Told {
-        classes: said().map(|said| said.class).collect(),
-        probabilities: said().map(|said| said.probability.to_bits()).collect(),
-        in_top5: said().map(|said| said.in_top5).collect(),
+        said: match &block.predictions {
+            Predictions::Classes(said) => Said::Classes {
+                classes: said.iter().map(|said| said.class).collect(),
+                probabilities: said.iter().map(|said| said.probability.to_bits()).collect(),
+                in_top5: said.iter().map(|said| said.in_top5).collect(),
+            },
+            Predictions::Numbers { width, values } => Said::Numbers {
+                width: *width,
+                values: values.iter().map(|value| value.to_bits()).collect(),
+            },
+        },
         losses: block.losses.iter().map(|loss| loss.to_bits()).collect(),
         all: block.probabilities.iter().map(|p| p.to_bits()).collect(),
     }
@@ -161,16 +181,28 @@ fn tell(block: &Block) -> Told {
 
 fn read(first: usize, payload: Value) -> Result<Block, EngineError> {
     let told: Told = serde_json::from_value(payload).map_err(unspeakable)?;
-    let said = told.classes.into_iter().zip(told.probabilities);
-    let said = said.zip(told.in_top5);
-    let predictions = said.map(|((class, probability), in_top5)| Prediction {
-        class,
-        probability: f32::from_bits(probability),
-        in_top5,
-    });
+    let predictions = match told.said {
+        Said::Classes {
+            classes,
+            probabilities,
+            in_top5,
+        } => {
+            let said = classes.into_iter().zip(probabilities).zip(in_top5);
+            let said = said.map(|((class, probability), in_top5)| Prediction {
+                class,
+                probability: f32::from_bits(probability),
+                in_top5,
+            });
+            Predictions::Classes(said.collect())
+        }
+        Said::Numbers { width, values } => Predictions::Numbers {
+            width: width.max(1),
+            values: values.into_iter().map(f32::from_bits).collect(),
+        },
+    };
     Ok(Block {
         first,
-        predictions: predictions.collect(),
+        predictions,
         losses: told.losses.into_iter().map(f64::from_bits).collect(),
         probabilities: told.all.into_iter().map(f32::from_bits).collect(),
     })
@@ -211,11 +243,11 @@ mod tests {
     fn what_a_worker_says_arrives_to_the_bit() {
         let block = Block {
             first: 512,
-            predictions: vec![Prediction {
+            predictions: Predictions::Classes(vec![Prediction {
                 class: 7,
                 probability: 0.1 + 0.2,
                 in_top5: true,
-            }],
+            }]),
             losses: vec![0.1 + 0.2, f64::MIN_POSITIVE],
             probabilities: vec![1.0 / 3.0, f32::NAN.abs()],
         };

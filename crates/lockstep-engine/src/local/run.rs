@@ -18,7 +18,7 @@ use lockstep_fs::{CacheDir, write_atomic};
 use lockstep_gang::{Rendezvous, Secret};
 use lockstep_job::Job;
 use lockstep_runs::RunDir;
-use lockstep_train::{METRICS, Prepared, ResumePoint};
+use lockstep_train::{Prepared, ResumePoint};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
@@ -97,6 +97,9 @@ fn try_run(
         events(Event::Preparing { message });
     };
     let prepared = lockstep_train::prepare(&request.job, &request.cache, &mut progress)?;
+    for message in prepared.notes.iter().cloned() {
+        events(Event::Note { message });
+    }
     let resume = match &resumed {
         Some(earlier) => {
             let point = earlier.point(&request.job, &request.cache)?;
@@ -279,7 +282,11 @@ fn started(job: &Job, prepared: &Prepared, run: &RunDir) -> Started {
         parameters: prepared.parameters,
         steps_per_epoch: prepared.steps_per_epoch,
         epochs: job.train.epochs,
-        metrics: METRICS.map(str::to_owned).to_vec(),
+        metrics: prepared
+            .metrics
+            .iter()
+            .map(|&name| name.to_owned())
+            .collect(),
         config: job.rows(),
     }
 }

@@ -12,7 +12,7 @@ pub use augment::Augment;
 pub use location::Location;
 pub use normalise::Normalise;
 pub use reference::{DataRef, KNOWN_DATASETS, Split};
-pub use table::{Columns, Features};
+pub use table::{Columns, Features, Label};
 pub use transform::{Filter, Transform};
 
 use crate::Bytes;

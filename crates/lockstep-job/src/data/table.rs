@@ -1,4 +1,4 @@
-//! Tables of samples: which columns are the input, which is the class.
+//! Tables of samples: which columns are the input, which are to be predicted.
 
 use super::Location;
 use crate::field::Field;
@@ -17,9 +17,10 @@ pub struct Columns {
     /// Parquet file, and every column but the label and the path of a CSV file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub features: Option<Features>,
-    /// The column of the classes.
+    /// The column of the classes, or of a number to predict; several columns are labels that are 0 or 1 each, or
+    /// numbers.
     #[serde(default = "label")]
-    pub label: String,
+    pub label: Label,
     /// The column that says which sample a row is, such as the path of its picture.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
@@ -35,8 +36,18 @@ pub enum Features {
     Numbers(Vec<String>),
 }
 
-fn label() -> String {
-    LABEL.to_owned()
+/// The columns of what is to be predicted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Label {
+    /// One column.
+    One(String),
+    /// Several columns, in this order.
+    Several(Vec<String>),
+}
+
+fn label() -> Label {
+    Label::One(LABEL.to_owned())
 }
 
 impl Default for Columns {
@@ -61,7 +72,17 @@ impl Columns {
             }
             Some(Features::Numbers(names))
         });
-        let label = section.or("label", label(), |field| column(&field));
+        let label = section.or("label", label(), |field| {
+            if !field.is_array() {
+                return column(&field).map(Label::One);
+            }
+            let names = field.all(column)?;
+            let again = |(i, name): (usize, &String)| names[..i].contains(name);
+            if names.is_empty() || names.iter().enumerate().any(again) {
+                return field.reject("must name columns, each once", "name at least one column");
+            }
+            Some(Label::Several(names))
+        });
         let path = section.maybe("path", |field| column(&field));
         Some(Columns {
             features: features?,

@@ -26,6 +26,7 @@ pub(crate) fn columns(features: &[&str], label: Option<&str>, path: Option<&str>
         features: features.iter().map(|&name| name.to_owned()).collect(),
         label: label.map(str::to_owned),
         path: path.map(str::to_owned),
+        ..Columns::default()
     }
 }
 
@@ -37,6 +38,7 @@ pub(crate) fn all(reader: TableReader) -> Result<Batch, TableError> {
         all.rows += batch.rows;
         all.width = batch.width;
         all.features.extend(batch.features);
+        all.numbers.extend(batch.numbers);
         if let Some(labels) = batch.labels {
             all.labels.get_or_insert_default().extend(labels);
         }

@@ -1,20 +1,23 @@
 //! Measuring after every epoch, and the best weights so far.
 
 use super::steps::StepLoop;
-use crate::assess::{Assessor, names_of_outputs};
+use crate::assess::Assessor;
 use crate::evaluate::Evaluator;
 use crate::sets::{Sets, all_indices};
 use crate::snapshot::Best;
-use crate::{Prediction, TrainError};
+use crate::{Outputs, Predictions, TrainError};
 use lockstep_data::Dataset;
 use lockstep_events::Metrics;
 use lockstep_job::{Job, Measure};
+use lockstep_nn::Model;
 
 /// Measures the weights, and keeps the best.
 pub(super) struct Evaluation<'a> {
     sets: &'a Sets,
     /// What the best epoch is chosen by.
     measure: Measure,
+    /// What the model predicts.
+    outputs: Outputs,
     test_indices: Vec<u32>,
     evaluator: Evaluator,
     /// The best weights so far; none without validation data.
@@ -22,7 +25,7 @@ pub(super) struct Evaluation<'a> {
     /// The present weights on the test set.
     test: Option<Metrics>,
     /// What the kept weights say of every test sample, once they were measured.
-    predictions: Vec<Prediction>,
+    predictions: Predictions,
 }
 
 /// What an epoch's weights are worth.
@@ -42,16 +45,24 @@ pub(super) struct Kept {
 }
 
 impl<'a> Evaluation<'a> {
-    /// Measures `rows` rows at a time.
-    pub(super) fn new(job: &Job, sets: &'a Sets, rows: usize, best: Option<Best>) -> Self {
+    /// Measures `rows` rows of `model` at a time.
+    pub(super) fn new(
+        job: &Job,
+        sets: &'a Sets,
+        model: &Model,
+        rows: usize,
+        best: Option<Best>,
+    ) -> Self {
+        let outputs = Outputs::of(&sets.train, &sets.scale, model.outputs());
         Self {
             sets,
             measure: job.checkpoint.best,
             test_indices: sets.test.as_ref().map(all_indices).unwrap_or_default(),
-            evaluator: Evaluator::new(sets.train.sample_len(), rows),
+            evaluator: Evaluator::new(sets.train.sample_len(), rows, outputs.clone()),
+            outputs,
             best,
             test: None,
-            predictions: Vec::new(),
+            predictions: Predictions::new(model.loss(), model.outputs()),
         }
     }
 
@@ -103,20 +114,14 @@ impl<'a> Evaluation<'a> {
     }
 
     /// What the kept weights are worth on the test set, once [`Evaluation::of_kept`] has measured them.
-    /// `outputs` are the model's.
-    pub(super) fn assess(
-        &self,
-        metrics: Option<&Metrics>,
-        outputs: usize,
-    ) -> Option<lockstep_measure::Evaluation> {
+    pub(super) fn assess(&self, metrics: Option<&Metrics>) -> Option<lockstep_measure::Evaluation> {
         let (set, metrics) = (self.sets.test.as_ref()?, metrics?);
-        let classes = names_of_outputs(self.sets.train.class_names(), outputs);
-        let mut assessor = Assessor::new(set, &classes);
-        for (row, &prediction) in self.predictions.iter().enumerate() {
-            assessor.add(row, prediction);
-        }
+        let mut assessor = Assessor::new(set, &self.outputs);
+        assessor.add(&self.predictions);
         let mut evaluation = assessor.finish();
-        evaluation.summary.loss = metrics.get("loss");
+        if let Some(loss) = metrics.get("loss") {
+            evaluation.set_loss(loss);
+        }
         Some(evaluation)
     }
 
@@ -149,10 +154,10 @@ impl<'a> Evaluation<'a> {
 
     /// Of epochs that are equally good the first is kept.
     fn keep_if_best(&mut self, state: &[f32], epoch: u32, val: &Metrics) -> bool {
-        let better = self.best.as_ref().is_none_or(|best| match self.measure {
-            Measure::Loss => val.get("loss") < best.val.get("loss"),
-            Measure::Accuracy => val.get("accuracy") > best.val.get("accuracy"),
-        });
+        let measure = self.measure;
+        let value = |metrics: &Metrics| metrics.get(measure.word()).unwrap_or(f64::NAN);
+        let is_better = |best: &Best| measure.is_better(value(val), value(&best.val));
+        let better = self.best.as_ref().is_none_or(is_better);
         if better {
             let (state, val) = (state.to_vec(), val.clone());
             self.best = Some(Best { epoch, val, state });
@@ -169,7 +174,7 @@ fn measure(
     steps: &mut StepLoop<'_>,
     state: Option<&[f32]>,
     samples: (&Dataset, &[u32]),
-    predictions: Option<&mut Vec<Prediction>>,
+    predictions: Option<&mut Predictions>,
 ) -> Result<Metrics, TrainError> {
     let replica = &mut steps.replica;
     let metrics = evaluator.run(

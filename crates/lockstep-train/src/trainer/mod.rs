@@ -89,7 +89,7 @@ impl<'a> Trainer<'a> {
             rank: assignment.rank,
             epochs: job.train.epochs,
             leaves_checkpoint: job.checkpoint.every != Every::None,
-            evaluation: Evaluation::new(job, sets, *evaluation_rows, best),
+            evaluation: Evaluation::new(job, sets, steps.model, *evaluation_rows, best),
             publisher: Publisher::new((assignment, job), sets, history, pretrained)?,
             steps,
         })
@@ -147,7 +147,7 @@ impl<'a> Trainer<'a> {
             let result = EpochResult {
                 epoch,
                 step: self.steps.position.step,
-                train: mean(&total),
+                train: mean(self.steps.model, &total),
                 val: measured.val,
                 test: measured.test,
                 seconds: began.elapsed().as_secs_f64(),
@@ -189,8 +189,7 @@ impl<'a> Trainer<'a> {
         let state = self.evaluation.kept_state(&self.steps);
         let sha256 = weights::sha256(self.steps.model.layout(), state);
         self.publisher.weights(self.steps.model, state, &sha256)?;
-        let classes = self.steps.model.classes();
-        let evaluation = (self.evaluation).assess(kept.metrics.as_ref(), classes);
+        let evaluation = self.evaluation.assess(kept.metrics.as_ref());
         if let Some(evaluation) = &evaluation {
             self.publisher.evaluation(evaluation)?;
         }
@@ -200,7 +199,7 @@ impl<'a> Trainer<'a> {
         // Nobody says that it is finished before the weights are there.
         self.steps.replica.collective.barrier()?;
         Ok(Finished {
-            evaluation: evaluation.map(|evaluation| evaluation.summary),
+            evaluation: evaluation.map(|evaluation| evaluation.summary()),
             metrics: kept.metrics,
             best_epoch: Some(kept.epoch),
             ..self.report(false, sha256)

@@ -44,7 +44,7 @@ impl<'a> Publisher<'a> {
             true => {
                 let subject = Subject {
                     input_shape: sets.train.shape(),
-                    classes: sets.train.classes(),
+                    classes: sets.train.outputs(),
                     fingerprint: ResumeFingerprint::new(&job, sets, json!(pretrained)),
                 };
                 Checkpointer::writer(&run, &job.checkpoint, subject)?

@@ -12,7 +12,8 @@ use std::process::ExitCode;
 pub(crate) fn run(job: &Job, as_json: bool) -> anyhow::Result<ExitCode> {
     let cache = CacheDir::locate()?;
     let prepared = lockstep_train::prepare(job, &cache, &mut |message| eprintln!("{message}"))?;
-    let notes = lockstep_train::check_start(job, &cache)?.notes;
+    let mut notes = prepared.notes.clone();
+    notes.extend(lockstep_train::check_start(job, &cache)?.notes);
     RunDir::check_store(&job.run.store)?;
     let text = if as_json {
         format!("{}\n", json_plan(job, &prepared, &notes))

@@ -4,6 +4,7 @@ use super::inference::{Inference, interrupted};
 use crate::args::EvaluateArgs;
 use crate::view::{evaluation, from_here};
 use anyhow::{Context, bail};
+use lockstep_data::TargetKind;
 use lockstep_runs::{CONFUSION, EVALUATION};
 use lockstep_train::{Assessor, title, write_evaluation};
 use std::process::ExitCode;
@@ -15,11 +16,9 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
     let folder = args.out.as_ref().unwrap_or(&inference.run.path);
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    let mut assessor = Assessor::new(&inference.set, &inference.classes);
+    let mut assessor = Assessor::new(&inference.set, &inference.outputs);
     let whole = inference.go(false, &mut |block| {
-        for (row, prediction) in (block.first..).zip(block.predictions) {
-            assessor.add(row, prediction);
-        }
+        assessor.add(&block.predictions);
         for loss in block.losses {
             assessor.add_loss(loss);
         }
@@ -29,11 +28,11 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
         return Ok(interrupted());
     }
     let measured = assessor.finish();
-    if measured.summary.samples == 0 {
+    if measured.samples() == 0 {
         bail!(
             "no sample of {} is of a class that the model knows: {}",
             inference.set.name(),
-            inference.classes.join(", ")
+            inference.outputs.names.join(", ")
         );
     }
     let title = title(&inference.run.name, &inference.set);
@@ -45,11 +44,10 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
         for line in evaluation::lines(&measured) {
             text += &format!("{line}\n");
         }
-        text += &format!(
-            "\n{}\n{}\n",
-            from_here(&folder.join(EVALUATION)),
-            from_here(&folder.join(CONFUSION))
-        );
+        text += &format!("\n{}\n", from_here(&folder.join(EVALUATION)));
+        if inference.outputs.kind == TargetKind::Classes {
+            text += &format!("{}\n", from_here(&folder.join(CONFUSION)));
+        }
         super::print(text)?;
     }
     Ok(ExitCode::SUCCESS)

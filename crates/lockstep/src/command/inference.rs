@@ -12,7 +12,7 @@ use lockstep_events::event::Event;
 use lockstep_fs::CacheDir;
 use lockstep_job::{DataRef, Job, Location, Override};
 use lockstep_runs::RunDir;
-use lockstep_train::{Block, Trained, open_test};
+use lockstep_train::{Block, Outputs, Trained, open_test};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -27,8 +27,8 @@ pub(super) struct Inference {
     pub(super) run: RunDir,
     pub(super) job: Job,
     pub(super) set: Dataset,
-    /// The names of the model's classes, by number.
-    pub(super) classes: Vec<String>,
+    /// What the model predicts.
+    pub(super) outputs: Outputs,
     cache: CacheDir,
     workers: usize,
     stop: StopFlag,
@@ -62,10 +62,10 @@ impl Inference {
             return Ok(None);
         }
         let mut tell = |message: &str| eprintln!("{message}");
-        let set = open_test(&job, trained.classes(), &cache, &mut tell)?;
+        let set = open_test(&job, trained.outputs(), &cache, &mut tell)?;
         trained.check(&set)?;
         Ok(Some(Self {
-            classes: trained.classes().to_vec(),
+            outputs: trained.outputs().clone(),
             workers,
             run,
             job,

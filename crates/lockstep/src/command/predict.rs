@@ -1,13 +1,15 @@
-//! `lockstep predict`: the class of every sample of a set, as a file.
+//! `lockstep predict`: what a model says of every sample of a set, as a file.
+
+mod numbers;
 
 use super::inference::{Inference, interrupted};
 use crate::args::PredictArgs;
 use crate::view::{count, from_here};
 use anyhow::bail;
-use lockstep_data::Dataset;
+use lockstep_data::{Dataset, TargetKind};
 use lockstep_fs::{AtomicFile, write_atomic};
 use lockstep_table::{Prediction, write_predictions};
-use lockstep_train::{Block, class_name};
+use lockstep_train::{Block, Predictions, class_name};
 use serde::{Serialize, Serializer};
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -55,9 +57,12 @@ fn format_of(out: &Path) -> anyhow::Result<Format> {
 /// Writes a JSON object a sample, as they come.
 fn lines(inference: &Inference, args: &PredictArgs) -> anyhow::Result<bool> {
     let mut file = BufWriter::new(AtomicFile::create(&args.out)?);
-    let (set, classes) = (&inference.set, &inference.classes);
-    let whole = inference.go(args.probabilities, &mut |block| {
-        write_lines(&mut file, set, classes, &block)
+    let (set, outputs) = (&inference.set, &inference.outputs);
+    let whole = inference.go(args.probabilities, &mut |block| match &block.predictions {
+        Predictions::Classes(said) => write_lines(&mut file, set, &outputs.names, &block, said),
+        Predictions::Numbers { values, .. } => {
+            numbers::write_lines(&mut file, set, outputs, block.first, values)
+        }
     })?;
     if whole {
         let file = file.into_inner().map_err(|error| error.into_error())?;
@@ -96,9 +101,10 @@ fn write_lines(
     set: &Dataset,
     classes: &[String],
     block: &Block,
+    predictions: &[lockstep_train::Prediction],
 ) -> anyhow::Result<()> {
     let mut all = block.probabilities.chunks_exact(classes.len().max(1));
-    for (row, said) in (block.first..).zip(&block.predictions) {
+    for (row, said) in (block.first..).zip(predictions) {
         let probabilities = all.next();
         let line = Line {
             path: set.sample_name(row),
@@ -116,10 +122,17 @@ fn write_lines(
 
 /// Writes a Parquet file at the end.
 fn parquet(inference: &Inference, args: &PredictArgs) -> anyhow::Result<bool> {
-    let (set, classes) = (&inference.set, &inference.classes);
+    let (set, outputs) = (&inference.set, &inference.outputs);
+    if outputs.kind != TargetKind::Classes {
+        return numbers::parquet(inference, args);
+    }
+    let classes = &outputs.names;
     let mut rows = Vec::with_capacity(set.len());
     let whole = inference.go(false, &mut |block| {
-        for (row, said) in (block.first..).zip(block.predictions) {
+        let Predictions::Classes(predictions) = block.predictions else {
+            return Ok(());
+        };
+        for (row, said) in (block.first..).zip(predictions) {
             let path = set.sample_name(row);
             rows.push(Prediction {
                 path: path.map_or_else(|| row.to_string(), str::to_owned),

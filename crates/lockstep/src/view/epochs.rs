@@ -50,7 +50,7 @@ impl Epochs {
             }
         }
         if !val && !test {
-            let others = others.iter();
+            let others = others.iter().take(1);
             fields.extend(others.map(|name| metric(0, ("train", 9), name, |e| Some(&e.train))));
         }
         fields.push(field(5, Column::right("samples/s", 9), |e| {

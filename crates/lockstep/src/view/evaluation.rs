@@ -1,24 +1,77 @@
 //! An evaluation as lines of text.
 
 use super::words;
-use lockstep_measure::Evaluation;
+use lockstep_measure::{Classification, Evaluation, MultiLabel, Regression};
 
 /// How many classes that the model does not know are named.
 const NAMED: usize = 10;
 
-/// The numbers, the table of classes, and the hardest mistakes.
+/// The numbers, the table of classes, columns or labels, and the worst mistakes.
 pub(crate) fn lines(evaluation: &Evaluation) -> Vec<String> {
+    match evaluation {
+        Evaluation::Classes(of) => classes(of),
+        Evaluation::Numbers(of) => numbers(of),
+        Evaluation::Labels(of) => labels(of),
+    }
+}
+
+/// The first line: what was measured, and over how many samples.
+fn first(measured: String, loss: Option<f64>, samples: u64) -> String {
+    let loss = loss.map_or(String::new(), |loss| {
+        format!("loss {}   ", words::loss(loss))
+    });
+    format!("{measured}   {loss}{} samples", words::count(samples))
+}
+
+fn numbers(evaluation: &Regression) -> Vec<String> {
     let summary = &evaluation.summary;
-    let mut lines = vec![format!(
-        "accuracy {:.4}   top-5 {:.4}   {}{} samples",
-        summary.accuracy,
-        summary.top5,
-        summary.loss.map_or(String::new(), |loss| format!(
-            "loss {}   ",
-            words::loss(loss)
-        )),
-        words::count(summary.samples)
-    )];
+    let scores = &summary.scores;
+    let measured = format!(
+        "R² {:.4}   MAE {}   MSE {}",
+        scores.r2,
+        words::loss(scores.mae),
+        words::loss(scores.mse)
+    );
+    let mut lines = vec![
+        first(measured, summary.loss, summary.samples),
+        String::new(),
+    ];
+    lines.extend(evaluation.table());
+    if !evaluation.misses.is_empty() {
+        lines.push(String::new());
+        lines.push("farthest off".to_owned());
+    }
+    lines.extend(evaluation.misses.iter().map(|miss| {
+        let (column, actual, predicted) = (&miss.column, miss.actual, miss.predicted);
+        let sample = sample(miss.path.as_deref(), miss.row);
+        super::harmless(&format!(
+            "  {column} is {actual}, predicted {predicted}: {sample}"
+        ))
+    }));
+    lines
+}
+
+fn labels(evaluation: &MultiLabel) -> Vec<String> {
+    let summary = &evaluation.summary;
+    let measured = format!(
+        "accuracy {:.4}   all labels right {:.4}   F1 {:.4} (micro)",
+        summary.accuracy, summary.exact, summary.micro.f1
+    );
+    let mut lines = vec![
+        first(measured, summary.loss, summary.samples),
+        String::new(),
+    ];
+    lines.extend(evaluation.table());
+    lines
+}
+
+fn classes(evaluation: &Classification) -> Vec<String> {
+    let summary = &evaluation.summary;
+    let measured = format!(
+        "accuracy {:.4}   top-5 {:.4}",
+        summary.accuracy, summary.top5
+    );
+    let mut lines = vec![first(measured, summary.loss, summary.samples)];
     lines.push(String::new());
     lines.extend(evaluation.table());
     if !evaluation.mistakes.is_empty() {
@@ -33,12 +86,14 @@ pub(crate) fn lines(evaluation: &Evaluation) -> Vec<String> {
     lines
 }
 
-fn mistakes(evaluation: &Evaluation) -> impl Iterator<Item = String> {
+/// Which sample of a set.
+fn sample(path: Option<&str>, row: u64) -> String {
+    path.map_or_else(|| format!("row {row}"), str::to_owned)
+}
+
+fn mistakes(evaluation: &Classification) -> impl Iterator<Item = String> {
     evaluation.mistakes.iter().map(|mistake| {
-        let sample = match &mistake.path {
-            Some(path) => path.clone(),
-            None => format!("row {}", mistake.row),
-        };
+        let sample = sample(mistake.path.as_deref(), mistake.row);
         let (actual, predicted) = (&mistake.actual, &mistake.predicted);
         super::harmless(&format!(
             "  {:.4}  {actual} taken for {predicted}: {sample}",
@@ -48,7 +103,7 @@ fn mistakes(evaluation: &Evaluation) -> impl Iterator<Item = String> {
 }
 
 /// The classes that the model does not know, with their counts.
-fn unseen(evaluation: &Evaluation) -> String {
+fn unseen(evaluation: &Classification) -> String {
     let named = evaluation.unseen.iter().take(NAMED);
     let mut names: Vec<String> = named
         .map(|unseen| format!("{} ({})", unseen.class, words::count(unseen.count)))
@@ -85,7 +140,7 @@ mod tests {
             tally.add_unseen(&format!("fish {class}\u{7}"));
         }
         let evaluation = tally.finish(20, |row| Some(format!("{row}.jpg")));
-        let text = lines(&evaluation).join("\n");
+        let text = lines(&Evaluation::Classes(evaluation)).join("\n");
         for part in [
             "accuracy 0.6667   top-5 1.0000   3 samples",
             "macro average",

@@ -3,6 +3,7 @@
 use super::{Options, words};
 use lockstep_events::Metrics;
 use lockstep_events::event::{Embedded, Embedding, Restart, RunResult, Status};
+use lockstep_measure::{Scores, Summary};
 use lockstep_runs::RunDir;
 use std::path::Path;
 
@@ -36,6 +37,32 @@ pub(crate) fn measured(metrics: &Metrics) -> String {
         .map(|(name, value)| format!("{name} {}", words::metric(name, value)));
     let first = said.next();
     said.chain(first).collect::<Vec<_>>().join(", ")
+}
+
+/// What the kept weights are worth on the test set, beyond the metrics.
+fn test_set(evaluation: &Summary) -> String {
+    let averages = |scores: &Scores| {
+        let Scores {
+            precision,
+            recall,
+            f1,
+        } = scores;
+        format!("precision {precision:.4}, recall {recall:.4}, F1 {f1:.4} (macro)")
+    };
+    match evaluation {
+        Summary::Classes(of) => format!("{}, top-5 {:.4}", averages(&of.macro_average), of.top5),
+        Summary::Labels(of) => {
+            format!(
+                "{}, all labels right {:.4}",
+                averages(&of.macro_average),
+                of.exact
+            )
+        }
+        Summary::Numbers(of) => {
+            let rms = of.scores.mse.sqrt();
+            format!("off by {} (root mean square)", words::loss(rms))
+        }
+    }
 }
 
 /// What is said when the gang begins again.
@@ -123,14 +150,7 @@ fn all_details(result: &RunResult, options: &Options) -> Vec<(String, String)> {
         );
     }
     if let Some(evaluation) = &result.evaluation {
-        let scores = &evaluation.macro_average;
-        tell(
-            "test set",
-            format!(
-                "precision {:.4}, recall {:.4}, F1 {:.4} (macro), top-5 {:.4}",
-                scores.precision, scores.recall, scores.f1, evaluation.top5
-            ),
-        );
+        tell("test set", test_set(evaluation));
     }
     if let Some(hash) = &result.weights_sha256 {
         tell("sha256", hash.clone());
@@ -175,7 +195,7 @@ pub(crate) fn from_here(path: &Path) -> String {
 mod tests {
     use super::super::tests::{options, result};
     use super::*;
-    use lockstep_measure::{Scores, Summary};
+    use lockstep_measure::ClassSummary;
 
     #[test]
     fn the_headline_says_how_it_ended_and_what_came_out() {
@@ -199,7 +219,7 @@ mod tests {
             f1: 0.83,
         };
         let evaluated = RunResult {
-            evaluation: Some(Summary {
+            evaluation: Some(Summary::Classes(ClassSummary {
                 samples: 100,
                 loss: Some(0.4),
                 accuracy: 0.8123,
@@ -207,7 +227,7 @@ mod tests {
                 macro_average: scores,
                 weighted_average: scores,
                 unseen_samples: 0,
-            }),
+            })),
             ..result(Status::Succeeded)
         };
         let details = details(&evaluated, &options());

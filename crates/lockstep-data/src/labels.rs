@@ -1,0 +1,149 @@
+//! What is to be predicted, set aside while a set is decoded: classes or numbers, whichever they turn out to be.
+//!
+//! Where nobody said which, one column is taken for numbers if every value is one and some value is not
+//! whole, and for classes otherwise; several columns are taken for labels if every value is 0 or 1, and for
+//! numbers otherwise. That is only known after the last value, so both are kept until then.
+
+use crate::DataError;
+use crate::builder::Spill;
+use crate::classes::ClassTable;
+use crate::convert::MOST_CLASSES;
+use crate::target::TargetKind;
+use std::io;
+use std::path::Path;
+
+/// The targets of a set, as they come.
+#[derive(Debug)]
+pub(crate) struct Labels {
+    /// What they are; `None` if that is to be found out.
+    wanted: Option<TargetKind>,
+    /// The columns that they come from, where those have names.
+    columns: Vec<String>,
+    /// Nothing once there were too many.
+    classes: Option<Spill>,
+    table: ClassTable,
+    /// Nothing once a value was none.
+    numbers: Option<Spill>,
+    /// Whether all numbers so far are whole, or 0 and 1.
+    whole: bool,
+    flags: bool,
+}
+
+/// What the targets came to.
+pub(crate) struct Decided {
+    pub(crate) target: TargetKind,
+    /// Numbers of a sample's target.
+    pub(crate) outputs: usize,
+    pub(crate) spill: Spill,
+    /// Of the classes, if they have names, or of the columns.
+    pub(crate) names: Vec<String>,
+    /// For each number that was given to a class, its place among them all; empty if it stays.
+    pub(crate) places: Vec<u32>,
+}
+
+impl Labels {
+    /// Of classes, unless [`Labels::expect`] says otherwise.
+    pub(crate) fn new(folder: &Path) -> Result<Self, DataError> {
+        Ok(Self {
+            wanted: Some(TargetKind::Classes),
+            columns: Vec::new(),
+            classes: Some(Spill::new(folder)?),
+            table: ClassTable::default(),
+            numbers: Some(Spill::new(folder)?),
+            whole: true,
+            flags: true,
+        })
+    }
+
+    /// Says what is to come, if that is known, and from which columns. Comes before the first target.
+    pub(crate) fn expect(&mut self, wanted: Option<TargetKind>, columns: Vec<String>) {
+        self.wanted = wanted;
+        self.columns = columns;
+    }
+
+    /// Takes the next classes, as native `u32`.
+    pub(crate) fn classes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.classes {
+            Some(classes) => classes.write(bytes),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the next target as text: the name of a class, or perhaps a number. `path` says where the sample
+    /// lies, for the error that there are too many classes.
+    pub(crate) fn text(
+        &mut self,
+        text: &str,
+        path: &dyn Fn() -> String,
+    ) -> Result<io::Result<()>, DataError> {
+        if self.wanted.is_none() {
+            let number = text.trim().parse::<f64>().ok();
+            let number = number.filter(|&number| (number as f32).is_finite());
+            match number {
+                Some(number) => {
+                    self.whole &= number.fract() == 0.0;
+                    if let Err(error) = self.number(number as f32) {
+                        return Ok(Err(error));
+                    }
+                }
+                None => self.numbers = None,
+            }
+            if self.classes.is_none() && self.numbers.is_none() {
+                return Err(DataError::TooManyClasses {
+                    path: path(),
+                    class: text.to_owned(),
+                    most: MOST_CLASSES,
+                });
+            }
+        }
+        let class = match self.table.label(text, path) {
+            Ok(class) => class,
+            // More than there can be classes of, but they may be numbers.
+            Err(_) if self.wanted.is_none() && self.numbers.is_some() && !self.whole => {
+                self.classes = None;
+                return Ok(Ok(()));
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(self.classes(&class.to_ne_bytes()))
+    }
+
+    /// Takes the next number.
+    pub(crate) fn number(&mut self, number: f32) -> io::Result<()> {
+        self.flags &= number == 0.0 || number == 1.0;
+        match &mut self.numbers {
+            Some(numbers) => numbers.write(&number.to_ne_bytes()),
+            None => Ok(()),
+        }
+    }
+
+    /// What they all came to.
+    pub(crate) fn decide(&mut self) -> Decided {
+        let several = self.columns.len() > 1;
+        let target = self.wanted.unwrap_or(match self.numbers {
+            Some(_) if several && self.flags => TargetKind::Labels,
+            Some(_) if several || !self.whole => TargetKind::Numbers,
+            _ => TargetKind::Classes,
+        });
+        let spill = match target {
+            TargetKind::Classes => self.classes.take(),
+            TargetKind::Numbers | TargetKind::Labels => self.numbers.take(),
+        };
+        let (names, places) = match target {
+            TargetKind::Classes => std::mem::take(&mut self.table).sorted(),
+            TargetKind::Numbers | TargetKind::Labels => {
+                (std::mem::take(&mut self.columns), Vec::new())
+            }
+        };
+        Decided {
+            target,
+            outputs: match target {
+                TargetKind::Classes => 1,
+                TargetKind::Numbers | TargetKind::Labels => names.len(),
+            },
+            spill: spill.expect("what was decided on was kept"),
+            names,
+            places,
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What is minimised: one file a loss, each with its value, its gradient and what it counts beside them.
+//!
+//! A loss looks at a row's scores and its target alone. Its value is computed in `f64` and rows are added
+//! one by one, in their order: a sum over a set does not depend on how many rows are handed in at a time.
+
+mod binary_cross_entropy;
+mod cross_entropy;
+mod squared_error;
+
+pub use binary_cross_entropy::sigmoid;
+pub use cross_entropy::Softmax;
+
+/// What the model is to say of each row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Targets<'a> {
+    /// The class of every row.
+    Classes(&'a [u32]),
+    /// As many numbers a row as the model has outputs, row after row. Of labels that a row may have several of,
+    /// 1 says that it has one and 0 that it has not.
+    Numbers(&'a [f32]),
+}
+
+/// How far what a model says is from what it is to say. All are means: over the rows, and where a row has
+/// several numbers or labels, over those too, as PyTorch's are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Loss {
+    /// Of classes, of which each row has one: the scores are their logits.
+    #[default]
+    CrossEntropy,
+    /// Of numbers: the mean squared error.
+    SquaredError,
+    /// Of labels, of which each row has any number: the scores are their logits.
+    BinaryCrossEntropy,
+}
+
+/// What a pass over some rows came to.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct LossSum {
+    /// The rows' losses, added in order.
+    pub loss: f64,
+    /// How often the model was right: of classes, the rows whose largest score is at theirs; of labels, the
+    /// labels told rightly from their absence. Numbers are never right, only near: 0.
+    pub correct: u64,
+    /// Number of rows.
+    pub rows: u64,
+}
+
+impl std::ops::AddAssign for LossSum {
+    fn add_assign(&mut self, other: Self) {
+        self.loss += other.loss;
+        self.correct += other.correct;
+        self.rows += other.rows;
+    }
+}
+
+impl Targets<'_> {
+    /// Number of rows, for a model with so many outputs.
+    pub fn rows(&self, outputs: usize) -> usize {
+        match self {
+            Self::Classes(classes) => classes.len(),
+            Self::Numbers(numbers) => numbers.len() / outputs.max(1),
+        }
+    }
+
+    /// The target of one row, for a model with so many outputs.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn of_row(&self, row: usize, outputs: usize) -> Self {
+        match self {
+            Self::Classes(classes) => Self::Classes(&classes[row..=row]),
+            Self::Numbers(numbers) => Self::Numbers(&numbers[row * outputs..][..outputs]),
+        }
+    }
+}
+
+impl Loss {
+    /// What one row comes to.
+    ///
+    /// # Panics
+    /// When the target is not of the loss's kind, or a class that there is no score of.
+    pub fn row(self, scores: &[f32], target: Targets<'_>) -> LossSum {
+        match (self, target) {
+            (Self::CrossEntropy, Targets::Classes(&[class])) => {
+                Softmax::of(scores).loss(scores, class)
+            }
+            (Self::SquaredError, Targets::Numbers(numbers)) => squared_error::row(scores, numbers),
+            (Self::BinaryCrossEntropy, Targets::Numbers(labels)) => {
+                binary_cross_entropy::row(scores, labels)
+            }
+            (loss, target) => panic!("{loss:?} of {target:?}"),
+        }
+    }
+
+    /// Sums the losses of rows of `outputs` scores, and overwrites the scores with the gradient of the loss,
+    /// times `scale`.
+    ///
+    /// # Panics
+    /// When the targets are not of the loss's kind, or a class that there is no score of.
+    pub(crate) fn gradient(
+        self,
+        scores: &mut [f32],
+        outputs: usize,
+        targets: Targets<'_>,
+        scale: f64,
+    ) -> LossSum {
+        let rows = scores.chunks_exact_mut(outputs);
+        match (self, targets) {
+            (Self::CrossEntropy, Targets::Classes(classes)) => {
+                cross_entropy::gradient(rows, classes, scale)
+            }
+            (Self::SquaredError, Targets::Numbers(numbers)) => {
+                let targets = numbers.chunks_exact(outputs);
+                squared_error::gradient(rows.zip(targets), scale / outputs as f64)
+            }
+            (Self::BinaryCrossEntropy, Targets::Numbers(labels)) => {
+                let targets = labels.chunks_exact(outputs);
+                binary_cross_entropy::gradient(rows.zip(targets), scale / outputs as f64)
+            }
+            (loss, targets) => panic!("{loss:?} of {targets:?}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Compares a loss and its gradient of two rows of three scores with what they are by definition.
+    pub(super) fn check(
+        loss: Loss,
+        scores: [f32; 6],
+        targets: Targets<'_>,
+        value: impl Fn(&[f64]) -> f64,
+    ) -> LossSum {
+        let mut gradient = scores;
+        let sum = loss.gradient(&mut gradient, 3, targets, 0.5);
+        let wide: Vec<f64> = scores.iter().map(|&x| f64::from(x)).collect();
+        assert!((sum.loss - value(&wide)).abs() < 1e-9, "{}", sum.loss);
+        for i in 0..scores.len() {
+            let (mut up, mut down) = (wide.clone(), wide.clone());
+            up[i] += 1e-6;
+            down[i] -= 1e-6;
+            let slope = (value(&up) - value(&down)) / 2e-6 * 0.5;
+            assert!((f64::from(gradient[i]) - slope).abs() < 1e-6, "{i}");
+        }
+        let mut rows = LossSum::default();
+        for (row, scores) in scores.chunks(3).enumerate() {
+            rows += loss.row(scores, targets.of_row(row, 3));
+        }
+        assert_eq!(rows, sum, "row by row");
+        sum
+    }
+}

@@ -1,0 +1,156 @@
+//! What a model predicts: classes, numbers or labels, what they are called, and rows of them.
+
+use crate::TrainError;
+use lockstep_data::{Dataset, TargetKind, TargetScale};
+use lockstep_job::{Job, Loss as JobLoss};
+use lockstep_nn::{Loss, Targets};
+use std::ops::Range;
+
+/// What a model predicts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outputs {
+    /// What its outputs are.
+    pub kind: TargetKind,
+    /// What each of them is called: a class, or the column of a table.
+    pub names: Vec<String>,
+    /// How its numbers become those of the set.
+    pub scale: TargetScale,
+}
+
+impl Outputs {
+    /// Of a model with so many outputs that is trained on `set`.
+    pub(crate) fn of(set: &Dataset, scale: &TargetScale, outputs: usize) -> Self {
+        let mut own = Self {
+            kind: set.target_kind(),
+            names: set.output_names().to_vec(),
+            scale: scale.clone(),
+        };
+        own.widen(outputs);
+        own
+    }
+
+    /// Names all that the model may say: the last layer may be wider than there are classes.
+    pub(crate) fn widen(&mut self, outputs: usize) {
+        let beyond = self.names.len()..outputs;
+        self.names.extend(beyond.map(|number| number.to_string()));
+    }
+
+    /// What is minimised to predict them.
+    pub(crate) fn loss(&self) -> Loss {
+        loss(self.kind)
+    }
+}
+
+/// What is minimised where this is to be predicted.
+pub(crate) fn loss(kind: TargetKind) -> Loss {
+    match kind {
+        TargetKind::Classes => Loss::CrossEntropy,
+        TargetKind::Numbers => Loss::SquaredError,
+        TargetKind::Labels => Loss::BinaryCrossEntropy,
+    }
+}
+
+/// What labels must be for a loss of the job file.
+pub(crate) fn kind(loss: JobLoss) -> TargetKind {
+    match loss {
+        JobLoss::CrossEntropy => TargetKind::Classes,
+        JobLoss::Mse => TargetKind::Numbers,
+        JobLoss::Bce => TargetKind::Labels,
+    }
+}
+
+/// A loss's name in the job file.
+pub(crate) fn name(kind: TargetKind) -> &'static str {
+    match kind {
+        TargetKind::Classes => JobLoss::CrossEntropy,
+        TargetKind::Numbers => JobLoss::Mse,
+        TargetKind::Labels => JobLoss::Bce,
+    }
+    .word()
+}
+
+/// Checks that the training set has what the job minimises.
+pub(crate) fn check(job: &Job, train: &Dataset) -> Result<(), TrainError> {
+    match job.train.loss {
+        Some(loss) if kind(loss) != train.target_kind() => Err(TrainError::Misfit {
+            key: "train.loss",
+            reason: format!(
+                "\"{}\" is for {}, but {} has {}; use \"{}\", or leave it out",
+                loss.word(),
+                kind(loss),
+                train.name(),
+                train.target_kind(),
+                name(train.target_kind())
+            ),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// What is said to a person who did not say what the labels are, and may not expect what was found.
+pub(crate) fn note(job: &Job, train: &Dataset) -> Option<String> {
+    let (what, other) = match (job.train.loss, train.target_kind()) {
+        (Some(_), _) | (None, TargetKind::Classes) => return None,
+        (None, TargetKind::Numbers) if train.outputs() == 1 => (
+            "the labels are decimals, so they are numbers to predict",
+            "; \"cross-entropy\" would make each of them a class",
+        ),
+        (None, TargetKind::Numbers) => ("the labels are numbers to predict", ""),
+        (None, TargetKind::Labels) => (
+            "the labels are 0 or 1 each, so a sample may have several",
+            "; \"mse\" would predict them as numbers",
+        ),
+    };
+    let name = name(train.target_kind());
+    Some(format!("{what} (train.loss = \"{name}\"{other})"))
+}
+
+/// Room for what some rows are to be taken for.
+pub(crate) struct TargetRows {
+    width: usize,
+    classes: Vec<u32>,
+    numbers: Vec<f32>,
+}
+
+impl TargetRows {
+    /// For at most so many rows of a model with so many outputs.
+    pub(crate) fn new(loss: Loss, outputs: usize, rows: usize) -> Self {
+        let (classes, numbers) = match loss {
+            Loss::CrossEntropy => (rows, 0),
+            Loss::SquaredError | Loss::BinaryCrossEntropy => (0, rows * outputs),
+        };
+        Self {
+            width: outputs,
+            classes: vec![0; classes],
+            numbers: vec![0.0; numbers],
+        }
+    }
+
+    /// Writes what these samples are to be taken for, from row `to` on.
+    pub(crate) fn gather(
+        &mut self,
+        set: &Dataset,
+        scale: &TargetScale,
+        samples: &[u32],
+        to: usize,
+    ) {
+        let rows = to..to + samples.len();
+        match self.numbers.is_empty() {
+            true => set.gather_labels(samples, &mut self.classes[rows]),
+            false => {
+                let numbers = rows.start * self.width..rows.end * self.width;
+                set.gather_numbers(samples, scale, &mut self.numbers[numbers]);
+            }
+        }
+    }
+
+    /// What some rows are to be taken for.
+    pub(crate) fn rows(&self, rows: Range<usize>) -> Targets<'_> {
+        match self.numbers.is_empty() {
+            true => Targets::Classes(&self.classes[rows]),
+            false => {
+                Targets::Numbers(&self.numbers[rows.start * self.width..rows.end * self.width])
+            }
+        }
+    }
+}
