@@ -1,5 +1,6 @@
 //! Why a run could not begin, or not be recorded.
 
+use crate::launcher::LaunchError;
 use lockstep_embed::EmbedError;
 use lockstep_fs::FsError;
 use lockstep_gang::GangError;
@@ -31,30 +32,27 @@ pub enum EngineError {
     #[error(transparent)]
     Gang(#[from] GangError),
     /// A worker could not be started.
-    #[error("cannot start worker {rank} as `{} worker`: {source}", exe.display())]
-    Spawn {
-        /// The worker's rank.
-        rank: usize,
-        /// What was to be executed.
-        exe: PathBuf,
-        /// Why it could not be.
-        source: Box<dyn Error + Send + Sync>,
-    },
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// The job wants workers to share memory that cannot.
+    #[error(
+        "gang.transport: the workers are on different hosts, which share no memory; \"auto\" or \
+         \"tcp\" would work"
+    )]
+    NoSharedMemory,
     /// A worker failed before any had trained.
     #[error("{0}")]
     Start(String),
     /// A worker did not join the gang in time.
     #[error(
-        "worker {rank} (pid {pid}) did not join within {seconds} s; \
-         is the machine overloaded, or loopback TCP blocked?"
+        "{worker} did not join within {seconds} s (gang.start_deadline_s); \
+         is the machine overloaded, or TCP to the coordinator blocked?"
     )]
     StartDeadline {
-        /// The first worker that is missing.
-        rank: usize,
-        /// Its process id.
-        pid: u32,
+        /// The first worker that is missing, in words.
+        worker: String,
         /// How long it was waited for.
-        seconds: u64,
+        seconds: f64,
     },
     /// There is nothing to go on from.
     #[error(

@@ -3,14 +3,34 @@
 //! An engine takes a checked job and brings it to a result: it prepares the data, makes the run's
 //! folder, starts the workers, listens to them, and records what they say. Its promises: whatever
 //! happens, no worker outlives the run; which worker failed first is always said; and a run that
-//! could not begin leaves nothing behind. There is one engine so far, [`local`]; [`worker`] is what
-//! runs in the processes that it starts.
+//! could not begin leaves nothing behind.
+//!
+//! | part | what it is for |
+//! |---|---|
+//! | [`run`](fn@run) | from a job to a result |
+//! | `supervise` | who is in a gang, generations, root causes, recovery |
+//! | [`launcher`] | where workers run: the little that is asked of a machine or a cluster |
+//! | [`LocalLauncher`] | workers that are child processes of this one |
+//! | `record`, `resume` | what a run writes, and earlier runs to go on with |
+//! | [`tasks`] | workers without a gang, which take numbered tasks |
+//! | [`embed`], [`infer`] | tasks: pictures become vectors; a trained model on a whole set |
+//! | [`worker`] | what runs in the processes of a gang |
 
+pub mod embed;
 mod error;
+pub mod infer;
 mod invitation;
-pub mod local;
+pub mod launcher;
+mod local;
+mod record;
+mod resume;
+mod run;
 mod stop;
+mod supervise;
+pub mod tasks;
 pub mod worker;
 
 pub use error::{EngineError, describe};
+pub use local::LocalLauncher;
+pub use run::{RunRequest, run};
 pub use stop::{Stop, StopFlag};

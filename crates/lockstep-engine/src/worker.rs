@@ -1,22 +1,21 @@
-//! The other side of the local engine: what happens in a worker's process.
+//! The other side of the engine: what happens in a worker's process.
 //!
-//! A worker reads its invitation from standard input, joins the coordinator, and trains. It watches
-//! standard input all the while: its end means that the coordinator is gone, and then so is this
-//! worker, whatever it is doing.
+//! A worker is told in private where its coordinator is, joins it, and trains. Where that came through
+//! standard input it watches that all the while: its end means that the coordinator is gone, and then so
+//! is this worker, whatever it is doing. Elsewhere a lease does that: a worker that has not heard the
+//! coordinator for so long ends itself.
 
-use crate::invitation::Invitation;
+use crate::invitation::{self, Invitation};
 use lockstep_gang::{GangError, Hello, Link, Secret};
 use lockstep_train::TrainError;
 use std::backtrace::{Backtrace, BacktraceStatus};
-use std::io::{self, BufRead, Read};
-use std::net::TcpListener;
+use std::io::{self, Read};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-/// How long reaching the coordinator may take.
-const JOIN_DEADLINE: Duration = Duration::from_secs(10);
 /// The exit code after a panic, as Rust has it.
 const PANICKED: i32 = 101;
 
@@ -58,9 +57,7 @@ pub enum WorkerError {
 /// When this process was not started as a worker, the coordinator cannot be reached, or training
 /// fails.
 pub fn run() -> Result<(), WorkerError> {
-    let mut line = String::new();
-    let read = io::stdin().lock().read_line(&mut line);
-    read.map_err(system("read standard input"))?;
+    let line = invitation::receive().map_err(system("read what to do"))?;
     let invitation: Invitation = serde_json::from_str(&line).map_err(|_| {
         WorkerError::Uninvited(match line.trim() {
             "" => "nothing".to_string(),
@@ -69,13 +66,16 @@ pub fn run() -> Result<(), WorkerError> {
     })?;
     report_panics(invitation.rank);
     ignore_interrupts().map_err(system("ignore Ctrl-C"))?;
-    die_with_coordinator().map_err(system("watch standard input"))?;
+    if invitation::comes_through_stdin() {
+        die_with_coordinator().map_err(system("watch standard input"))?;
+    }
 
-    let listener = match invitation.listen {
-        true => Some(TcpListener::bind("127.0.0.1:0").map_err(system("listen for peers"))?),
-        false => None,
-    };
-    let peer_address = listener.as_ref().map(TcpListener::local_addr).transpose();
+    let listener = invitation.listen.map(|at| TcpListener::bind((at, 0)));
+    let listener = listener.transpose().map_err(system("listen for peers"))?;
+    let peer_address = listener
+        .as_ref()
+        .map(|listener| advertised(listener.local_addr()?, invitation.address))
+        .transpose();
     let hello = Hello {
         rank: invitation.rank,
         pid: std::process::id(),
@@ -83,8 +83,22 @@ pub fn run() -> Result<(), WorkerError> {
         listener: peer_address.map_err(system("listen for peers"))?,
     };
     let secret: Secret = invitation.secret.parse()?;
-    let link = Link::connect(invitation.address, &secret, &hello, JOIN_DEADLINE)?;
-    Ok(lockstep_train::worker::run(link, &secret, listener)?)
+    let patience = Duration::from_secs_f64(invitation.join_s);
+    let link = Link::connect(invitation.address, &secret, &hello, patience)?;
+    let lease = invitation.lease_s.map(Duration::from_secs_f64);
+    Ok(lockstep_train::worker::run(link, &secret, listener, lease)?)
+}
+
+/// Under which address others reach a listener. One that listens everywhere is reached at the address from
+/// which this machine reaches the coordinator.
+fn advertised(bound: SocketAddr, coordinator: SocketAddr) -> io::Result<SocketAddr> {
+    if !bound.ip().is_unspecified() {
+        return Ok(bound);
+    }
+    // A connected datagram socket sends nothing, and knows which way it would.
+    let socket = UdpSocket::bind((bound.ip(), 0))?;
+    socket.connect(coordinator)?;
+    Ok(SocketAddr::new(socket.local_addr()?.ip(), bound.port()))
 }
 
 /// Ends this process as soon as standard input ends.

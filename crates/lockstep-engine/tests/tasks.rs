@@ -1,6 +1,6 @@
 //! Task workers that are this test program, run anew: tasks are done exactly once, whoever dies.
 
-use lockstep_engine::local::tasks::{self, Request, Summary, TaskEvent, Work};
+use lockstep_engine::tasks::{self, Request, Summary, TaskEvent, Work};
 use lockstep_engine::{EngineError, Stop, StopFlag};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};

@@ -62,6 +62,11 @@ pub enum Transport {
 pub enum ToWorker {
     /// Join the gang and train.
     Begin(Box<Assignment>),
+    /// The coordinator lives.
+    Alive {
+        /// How far the work of the whole gang is: while this moves, waiting for a peer makes sense.
+        progress: u64,
+    },
     /// Finish the step in progress, write the state, and end.
     Stop,
     /// A worker of this generation was lost: stop waiting for it, say so, and wait to begin again.
@@ -76,7 +81,10 @@ pub enum ToWorker {
 #[serde(tag = "message", rename_all = "snake_case")]
 pub enum FromWorker {
     /// This process lives, whatever else it has to say.
-    Alive,
+    Alive {
+        /// How far its work is, in a count that only grows while it works.
+        progress: u64,
+    },
     /// The first optimizer step of a generation is done.
     FirstStep {
         /// Steps of the run that were done before it.

@@ -8,8 +8,13 @@ keys! {
     pub struct Gang: all default {
         /// What carries gradients and weights between workers.
         transport: Transport = default(Transport::Auto) => Any;
-        /// Seconds that a worker waits for another before it gives it up.
+        /// Seconds that a worker waits for another that makes no progress before it gives it up.
         deadline_s: f64 = default(30.0) => Rule::SECONDS;
+        /// Seconds that a worker may take from being started to having joined.
+        start_deadline_s: f64 = default(30.0) => Rule::SECONDS;
+        /// Seconds without a word from the coordinator after which a worker ends itself, where the
+        /// coordinator cannot end it for certain.
+        lease_s: f64 = default(30.0) => Rule::SECONDS;
     }
 }
 

@@ -275,7 +275,7 @@ prop_compose! {
             train: Train { epochs: 3, batch: 64, loss, optimizer, schedule, clip_norm, workers, lanes, threads: 2, seed },
             run: Run { store: store.into() },
             checkpoint,
-            gang: Gang { transport: Transport::Tcp, deadline_s },
+            gang: Gang { transport: Transport::Tcp, deadline_s, ..Gang::default() },
             recover: Recover { max_restarts: 7, min_workers: 2 },
         };
         match embed {

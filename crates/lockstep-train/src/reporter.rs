@@ -33,12 +33,12 @@ impl Reporter {
         }
     }
 
-    /// Shows, from a thread of its own and until the link ends, that this process lives: one that is
-    /// stopped cannot.
+    /// Shows, from a thread of its own and until the link ends, that this process lives, which one that is
+    /// stopped cannot, and how far its work is.
     pub(crate) fn show_life(&self) {
         let link = self.link.clone();
         let show = move || {
-            while send(&link, &FromWorker::Alive).is_ok() {
+            while send(&link, &alive()).is_ok() {
                 std::thread::sleep(LIFE);
             }
         };
@@ -82,6 +82,12 @@ impl Reporter {
             samples_per_s: samples / elapsed.as_secs_f64().max(1e-9),
             rank: self.rank,
         }))
+    }
+}
+
+fn alive() -> FromWorker {
+    FromWorker::Alive {
+        progress: lockstep_progress::count(),
     }
 }
 

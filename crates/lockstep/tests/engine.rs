@@ -4,7 +4,7 @@ mod common;
 
 use common::Place;
 use lockstep_engine::StopFlag;
-use lockstep_engine::local::{RunRequest, run};
+use lockstep_engine::{RunRequest, run};
 use lockstep_events::event::{Event, LogLine, Status};
 use lockstep_fs::CacheDir;
 use lockstep_job::Job;

@@ -7,14 +7,14 @@
 use std::io::{self, Read};
 
 /// Bytes after which a line without an end is cut, and goes on as the next line.
-pub(super) const LONGEST_LINE: usize = 16 * 1024;
+pub(crate) const LONGEST_LINE: usize = 16 * 1024;
 
 /// Reads `source` to its end and calls `each` for every line, without its end.
 ///
 /// Lines end with `\n`, `\r\n` or `\r`. Empty lines between two ends are passed on, except the one
 /// that a carriage return before a line feed would make. Reading stops early when `each` returns
 /// false.
-pub(super) fn each_line(
+pub(crate) fn each_line(
     mut source: impl Read,
     mut each: impl FnMut(String) -> bool,
 ) -> io::Result<()> {

@@ -7,7 +7,7 @@ use crate::signals::{self, INTERRUPTED};
 use crate::view::Options;
 use anyhow::Context;
 use lockstep_engine::StopFlag;
-use lockstep_engine::local::embed::{EmbedRequest, embed};
+use lockstep_engine::embed::{EmbedRequest, embed};
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &EmbedArgs) -> anyhow::Result<ExitCode> {

@@ -7,7 +7,7 @@ use crate::signals::{self, INTERRUPTED};
 use crate::view::{Json, Options, Plain, Terminal, View, shell};
 use anyhow::Context;
 use lockstep_engine::StopFlag;
-use lockstep_engine::local::{self, RunRequest};
+use lockstep_engine::RunRequest;
 use lockstep_events::event::{Event, RunResult, Status, Timing};
 use lockstep_fs::CacheDir;
 use lockstep_job::Job;
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &RunArgs, started_at: Instant) -> anyhow::Result<ExitCod
     }
     let request = ending_with_a_result(args, started_at, request(args, started_at))?;
     let mut watched = Watched::new(view(args), request.stop.clone());
-    let result = local::run(request, &mut |event| watched.show(&event));
+    let result = lockstep_engine::run(request, &mut |event| watched.show(&event));
     if let Some(code) = watched.end()? {
         return Ok(code);
     }

@@ -1,8 +1,8 @@
 //! `lockstep task-worker`: the process that does numbered tasks, whatever they are.
 
-use lockstep_engine::local::embed;
-use lockstep_engine::local::infer;
-use lockstep_engine::local::tasks::{self, Work};
+use lockstep_engine::embed;
+use lockstep_engine::infer;
+use lockstep_engine::tasks::{self, Work};
 use lockstep_engine::worker::WorkerError;
 use serde_json::Value;
 use std::process::ExitCode;

@@ -5,7 +5,7 @@ use crate::args::RunArgs;
 use crate::signals::{self, INTERRUPTED};
 use crate::view::plural;
 use anyhow::{Context, bail};
-use lockstep_engine::local::{self, RunRequest};
+use lockstep_engine::RunRequest;
 use lockstep_engine::{Stop, StopFlag};
 use lockstep_events::event::{Event, Status};
 use lockstep_fs::CacheDir;
@@ -86,7 +86,7 @@ fn train(job: &Job, stop: &StopFlag) -> anyhow::Result<Option<String>> {
         cache: CacheDir::locate()?,
         worker_exe: std::env::current_exe().context("cannot find this program's own file")?,
     };
-    let result = local::run(request, &mut |event| match event {
+    let result = lockstep_engine::run(request, &mut |event| match event {
         Event::Warning { message } => eprintln!("warning: {message}"),
         Event::Restart(restart) => eprintln!("warning: {}", restart.reason),
         _ => (),

@@ -1,16 +1,17 @@
 //! What is to be done by task workers, what is heard of it, and how it ended.
 
-use super::office::Office;
+use super::coordinator::TaskCoordinator;
+use crate::launcher::Launcher;
 use crate::{EngineError, StopFlag};
 use lockstep_events::event::{Event, LogLine};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::time::Duration;
 
 /// What to do, and by whom.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// The program whose `task-worker` command is a worker; usually this process's own.
-    pub worker_exe: PathBuf,
+    /// Where the workers run.
+    pub launcher: &'a mut dyn Launcher,
     /// Worker processes; no more are started than there are tasks.
     pub workers: usize,
     /// What the tasks are: a verb and what it is done to, as in "cannot embed pictures".
@@ -23,6 +24,8 @@ pub struct Request<'a> {
     pub stop: StopFlag,
     /// How often lost workers are replaced, in all.
     pub max_restarts: usize,
+    /// How long a worker with something to do may make no progress before it is given up.
+    pub deadline: Duration,
 }
 
 /// Something that happened.
@@ -107,7 +110,7 @@ pub struct Summary {
     pub restarts: usize,
 }
 
-/// Does all tasks on child processes of this one, and passes on what happens.
+/// Does all tasks on the workers of a launcher, and passes on what happens.
 ///
 /// A wish to stop in good order finishes the tasks in progress; one to stop now does not. Either way the
 /// summary says that it was heeded.
@@ -123,11 +126,11 @@ pub fn run(
     events: &mut dyn FnMut(TaskEvent),
 ) -> Result<Summary, EngineError> {
     let total = request.tasks.len();
-    let mut office = Office::open(request, events)?;
-    let finished = office.work()?;
+    let mut coordinator = TaskCoordinator::open(request, events)?;
+    let finished = coordinator.work()?;
     Ok(Summary {
-        done: total - office.open_tasks(),
+        done: total - coordinator.open_tasks(),
         stopped: !finished,
-        restarts: office.restarts(),
+        restarts: coordinator.restarts(),
     })
 }

@@ -8,7 +8,7 @@
 
 /// Where one worker is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(crate) enum Place {
     /// Its process was started and has not joined yet.
     Starting,
     /// It waits to be told to begin.
@@ -25,7 +25,7 @@ pub(super) enum Place {
 
 /// What is heard of one seat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum News {
+pub(crate) enum News {
     /// It joined.
     Joined,
     /// It stopped working, because of others, and waits.
@@ -40,7 +40,7 @@ pub(super) enum News {
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Order {
+pub(crate) enum Order {
     /// Tell everyone who works to stop.
     CallOff,
     /// End this seat's process.
@@ -55,9 +55,9 @@ pub(super) enum Order {
     GiveUp,
 }
 
-/// The roll of a gang.
+/// The state of a gang.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Roll {
+pub(crate) struct GangState {
     places: Vec<Place>,
     /// The present generation; 0 before the first.
     generation: u16,
@@ -71,9 +71,9 @@ pub(super) struct Roll {
     over: bool,
 }
 
-impl Roll {
+impl GangState {
     /// A gang whose workers were just started.
-    pub(super) fn new(workers: usize, max_restarts: u32, min_workers: usize) -> Self {
+    pub(crate) fn new(workers: usize, max_restarts: u32, min_workers: usize) -> Self {
         Self {
             places: vec![Place::Starting; workers],
             generation: 0,
@@ -85,27 +85,27 @@ impl Roll {
     }
 
     /// The present generation; 0 before the first.
-    pub(super) fn generation(&self) -> u16 {
+    pub(crate) fn generation(&self) -> u16 {
         self.generation
     }
 
     /// Where a seat is.
-    pub(super) fn place(&self, seat: usize) -> Place {
+    pub(crate) fn place(&self, seat: usize) -> Place {
         self.places[seat]
     }
 
     /// Whether the present generation is called off and somebody still works in it.
-    pub(super) fn is_calling_off(&self) -> bool {
+    pub(crate) fn is_calling_off(&self) -> bool {
         self.called_off && self.any(Place::Working)
     }
 
     /// The seats of the present generation by rank.
-    pub(super) fn ranks(&self) -> impl Iterator<Item = usize> + '_ {
+    pub(crate) fn ranks(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.places.len()).filter(|seat| self.places[*seat] != Place::Retired)
     }
 
     /// Takes in news of a seat and says what is to be done, in order.
-    pub(super) fn hear(&mut self, seat: usize, news: News) -> Vec<Order> {
+    pub(crate) fn hear(&mut self, seat: usize, news: News) -> Vec<Order> {
         let mut orders = Vec::new();
         if self.over {
             return orders;
@@ -194,84 +194,84 @@ impl Roll {
 mod tests {
     use super::*;
 
-    fn hear(roll: &mut Roll, seat: usize, news: News) -> Vec<Order> {
-        roll.hear(seat, news)
+    fn hear(state: &mut GangState, seat: usize, news: News) -> Vec<Order> {
+        state.hear(seat, news)
     }
 
     /// A gang of so many that has begun.
-    fn begun(workers: usize, max_restarts: u32, min_workers: usize) -> Roll {
-        let mut roll = Roll::new(workers, max_restarts, min_workers);
+    fn begun(workers: usize, max_restarts: u32, min_workers: usize) -> GangState {
+        let mut state = GangState::new(workers, max_restarts, min_workers);
         for seat in 0..workers {
-            hear(&mut roll, seat, News::Joined);
+            hear(&mut state, seat, News::Joined);
         }
-        assert_eq!(roll.generation(), 1);
-        roll
+        assert_eq!(state.generation(), 1);
+        state
     }
 
     #[test]
     fn all_begin_when_the_last_has_joined() {
-        let mut roll = Roll::new(2, 3, 1);
-        assert_eq!(hear(&mut roll, 1, News::Joined), []);
-        assert_eq!(hear(&mut roll, 0, News::Joined), [Order::Begin(vec![0, 1])]);
+        let mut state = GangState::new(2, 3, 1);
+        assert_eq!(hear(&mut state, 1, News::Joined), []);
+        assert_eq!(hear(&mut state, 0, News::Joined), [Order::Begin(vec![0, 1])]);
     }
 
     #[test]
     fn a_lost_worker_is_replaced_when_the_others_have_stopped() {
-        let mut roll = begun(3, 3, 1);
-        assert_eq!(hear(&mut roll, 1, News::Ended), [Order::CallOff]);
-        assert_eq!(hear(&mut roll, 0, News::Stopped), []);
-        assert_eq!(hear(&mut roll, 2, News::Stopped), [Order::Start(1)]);
+        let mut state = begun(3, 3, 1);
+        assert_eq!(hear(&mut state, 1, News::Ended), [Order::CallOff]);
+        assert_eq!(hear(&mut state, 0, News::Stopped), []);
+        assert_eq!(hear(&mut state, 2, News::Stopped), [Order::Start(1)]);
         assert_eq!(
-            hear(&mut roll, 1, News::Joined),
+            hear(&mut state, 1, News::Joined),
             [Order::Begin(vec![0, 1, 2])]
         );
-        assert_eq!(roll.generation(), 2);
+        assert_eq!(state.generation(), 2);
     }
 
     #[test]
     fn one_that_is_stopped_for_good_is_killed_and_replaced() {
-        let mut roll = begun(2, 3, 1);
-        assert_eq!(hear(&mut roll, 0, News::Stopped), [Order::CallOff]);
-        assert!(roll.is_calling_off());
-        assert_eq!(hear(&mut roll, 1, News::Overdue), [Order::Kill(1)]);
-        assert_eq!(hear(&mut roll, 1, News::Ended), [Order::Start(1)]);
+        let mut state = begun(2, 3, 1);
+        assert_eq!(hear(&mut state, 0, News::Stopped), [Order::CallOff]);
+        assert!(state.is_calling_off());
+        assert_eq!(hear(&mut state, 1, News::Overdue), [Order::Kill(1)]);
+        assert_eq!(hear(&mut state, 1, News::Ended), [Order::Start(1)]);
     }
 
     #[test]
     fn a_replacement_that_cannot_start_is_done_without_unless_too_few_are_left() {
         for (min_workers, last) in [(2, Order::Begin(vec![0, 2])), (3, Order::GiveUp)] {
-            let mut roll = begun(3, 3, min_workers);
-            hear(&mut roll, 1, News::Ended);
-            hear(&mut roll, 0, News::Stopped);
-            hear(&mut roll, 2, News::Stopped);
-            assert_eq!(hear(&mut roll, 1, News::Ended), [last]);
+            let mut state = begun(3, 3, min_workers);
+            hear(&mut state, 1, News::Ended);
+            hear(&mut state, 0, News::Stopped);
+            hear(&mut state, 2, News::Stopped);
+            assert_eq!(hear(&mut state, 1, News::Ended), [last]);
         }
     }
 
     #[test]
     fn the_gang_gives_up_after_so_many_restarts() {
-        let mut roll = begun(1, 2, 1);
+        let mut state = begun(1, 2, 1);
         for _ in 0..2 {
-            let orders = hear(&mut roll, 0, News::Ended);
+            let orders = hear(&mut state, 0, News::Ended);
             assert_eq!(orders, [Order::CallOff, Order::Start(0)]);
-            hear(&mut roll, 0, News::Joined);
+            hear(&mut state, 0, News::Joined);
         }
-        let orders = hear(&mut roll, 0, News::Ended);
+        let orders = hear(&mut state, 0, News::Ended);
         assert_eq!(orders, [Order::CallOff, Order::GiveUp]);
-        assert_eq!(hear(&mut roll, 0, News::Joined), []);
+        assert_eq!(hear(&mut state, 0, News::Joined), []);
     }
 
     #[test]
     fn a_worker_that_dies_after_another_finished_costs_nothing() {
-        let mut roll = begun(2, 3, 1);
-        assert_eq!(hear(&mut roll, 0, News::Finished), []);
-        let orders = hear(&mut roll, 1, News::Ended);
+        let mut state = begun(2, 3, 1);
+        assert_eq!(hear(&mut state, 0, News::Finished), []);
+        let orders = hear(&mut state, 1, News::Ended);
         assert_eq!(orders, [Order::CallOff, Order::Conclude]);
     }
 
     #[test]
     fn a_gang_that_cannot_even_start_gives_up() {
-        let mut roll = Roll::new(2, 3, 1);
-        assert_eq!(hear(&mut roll, 1, News::Ended), [Order::GiveUp]);
+        let mut state = GangState::new(2, 3, 1);
+        assert_eq!(hear(&mut state, 1, News::Ended), [Order::GiveUp]);
     }
 }

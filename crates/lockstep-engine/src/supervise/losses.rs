@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 /// The account of a run's losses.
 #[derive(Debug, Default)]
-pub(super) struct Losses {
+pub(crate) struct Losses {
     restarts: u32,
     repeated: u64,
     lost: Duration,
@@ -16,48 +16,48 @@ pub(super) struct Losses {
 
 impl Losses {
     /// Steps that are known to be done.
-    pub(super) fn furthest(&self) -> u64 {
+    pub(crate) fn furthest(&self) -> u64 {
         self.furthest
     }
 
     /// A worker has done so many steps.
-    pub(super) fn reached(&mut self, step: u64) {
+    pub(crate) fn reached(&mut self, step: u64) {
         self.furthest = self.furthest.max(step);
     }
 
     /// A failure was seen.
-    pub(super) fn began(&mut self) {
+    pub(crate) fn began(&mut self) {
         self.since.get_or_insert_with(Instant::now);
     }
 
     /// The gang begins again. Returns how often it has.
-    pub(super) fn count_restart(&mut self) -> u32 {
+    pub(crate) fn count_restart(&mut self) -> u32 {
         self.restarts += 1;
         self.restarts
     }
 
     /// The gang has done its first step again, from this one on.
-    pub(super) fn resumed(&mut self, step: u64) {
+    pub(crate) fn resumed(&mut self, step: u64) {
         if self.since.is_some() {
             self.repeated += self.furthest.saturating_sub(step);
         }
     }
 
     /// All steps that were done before are done again.
-    pub(super) fn caught_up(&mut self) {
+    pub(crate) fn caught_up(&mut self) {
         if let Some(since) = self.since.take() {
             self.lost += since.elapsed();
         }
     }
 
     /// The run ended, maybe before it caught up.
-    pub(super) fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.caught_up();
     }
 
     /// How often the gang began again, the steps that were done twice, and the seconds from failures
     /// until their steps were done again.
-    pub(super) fn account(&self) -> (u32, u64, f64) {
+    pub(crate) fn account(&self) -> (u32, u64, f64) {
         (self.restarts, self.repeated, self.lost.as_secs_f64())
     }
 }

@@ -4,7 +4,8 @@
 //! does not depend on who computes it or together with which others, and pieces are handed on in the order
 //! of the set: so everything that is made of them is the same for any number of workers.
 
-use super::tasks::{self, TaskEvent, Work};
+use crate::launcher::Launcher;
+use crate::tasks::{self, TaskEvent, Work};
 use crate::{EngineError, StopFlag, describe};
 use lockstep_data::Dataset;
 use lockstep_events::event::Event;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The name of this work among those that task workers do.
 pub const KIND: &str = "predict";
@@ -38,10 +40,8 @@ pub struct InferRequest<'a> {
     pub workers: usize,
     /// Raised by whoever wants the work to end early.
     pub stop: StopFlag,
-    /// Where decoded data is kept; the workers use the same.
-    pub cache: &'a CacheDir,
-    /// The program whose `task-worker` command is a worker; usually this process's own.
-    pub worker_exe: PathBuf,
+    /// Where the workers run.
+    pub launcher: &'a mut dyn Launcher,
 }
 
 /// What all pieces have in common, for the workers.
@@ -50,7 +50,6 @@ struct Setup {
     run: PathBuf,
     job: Job,
     probabilities: bool,
-    cache: PathBuf,
 }
 
 /// What a worker says of a piece. Numbers are told by their bits, since JSON rounds.
@@ -92,11 +91,11 @@ pub fn infer<E: From<EngineError>>(
         run: request.run.path.clone(),
         job: request.job.clone(),
         probabilities: request.probabilities,
-        cache: request.cache.path().to_owned(),
     };
     let rows = |first: &usize| serde_json::json!([first, pieces.1.min(set.len() - first)]);
     let tasks = tasks::Request {
-        worker_exe: request.worker_exe,
+        launcher: request.launcher,
+        deadline: Duration::from_secs_f64(request.job.gang.deadline_s),
         workers: request.workers,
         kind: KIND,
         setup: serde_json::to_value(setup).map_err(unspeakable)?,
@@ -148,7 +147,7 @@ pub fn work(setup: Value) -> Result<Work, String> {
     set_threads(setup.job.train.threads).map_err(|error| error.to_string())?;
     let told = |error: &(dyn std::error::Error + 'static)| describe(error);
     let run = RunDir::open(&setup.run).map_err(|error| told(&error))?;
-    let cache = CacheDir::at(&setup.cache).map_err(|error| told(&error))?;
+    let cache = CacheDir::locate().map_err(|error| told(&error))?;
     let mut trained = Trained::open(&run).map_err(|error| told(&error))?;
     let set = open_test(&setup.job, trained.outputs(), &cache, &mut |_| {});
     let set = set.map_err(|error| told(&error))?;

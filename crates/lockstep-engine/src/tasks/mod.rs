@@ -15,15 +15,15 @@
 //!
 //! | part | what it is for |
 //! |---|---|
-//! | `board` | which task is next, and what a lost worker means |
+//! | `queue` | which task is next, and what a lost worker means |
 //! | `message` | what the two sides say to each other |
-//! | `office` | the coordinator's loop |
+//! | `coordinator` | the coordinator's loop |
 //! | `run` | what is asked of it, and what it answers |
 //! | `serve` | the worker's side |
 
-mod board;
+mod queue;
 mod message;
-mod office;
+mod coordinator;
 mod run;
 mod serve;
 

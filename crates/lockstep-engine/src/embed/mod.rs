@@ -6,7 +6,8 @@
 
 mod progress;
 
-use super::tasks::{self, TaskEvent, Work};
+use crate::launcher::Launcher;
+use crate::tasks::{self, TaskEvent, Work};
 use crate::{EngineError, StopFlag, describe};
 use lockstep_embed::{
     EmbedError, Finished, Inventory, Model, PartTask, Recipe, Skipped, Studio, check_share, find,
@@ -19,9 +20,8 @@ use lockstep_train::places::{access, embedded_sets, image_normalise, image_trans
 use progress::Progress;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::path::PathBuf;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The name of this work among those that task workers do.
 pub const KIND: &str = "embed pictures";
@@ -35,8 +35,8 @@ pub struct EmbedRequest<'a> {
     pub job: &'a Job,
     /// The one set to embed, `train`, `val` or `test`, if it is not all of them.
     pub only: Option<&'a str>,
-    /// The program whose `task-worker` command is a worker; usually this process's own.
-    pub worker_exe: PathBuf,
+    /// Where the workers run.
+    pub launcher: &'a mut dyn Launcher,
     /// Raised by whoever wants the work to end early.
     pub stop: StopFlag,
 }
@@ -201,7 +201,8 @@ fn make(
     let mut unreadable = None;
     let summary = tasks::run(
         tasks::Request {
-            worker_exe: request.worker_exe,
+            launcher: request.launcher,
+            deadline: Duration::from_secs_f64(job.gang.deadline_s),
             workers: job.train.workers,
             kind: KIND,
             setup: json(setup)?,

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// The open files of a run's folder.
-pub(super) struct Record {
+pub(crate) struct Record {
     run: RunDir,
     logs: Vec<File>,
     /// The metrics, once an epoch ended in this part of the run.
@@ -18,7 +18,7 @@ pub(super) struct Record {
 
 impl Record {
     /// Opens a log for each of `workers`. What an earlier part of the run wrote is kept.
-    pub(super) fn open(run: RunDir, workers: usize) -> Result<Self, EngineError> {
+    pub(crate) fn open(run: RunDir, workers: usize) -> Result<Self, EngineError> {
         let logs = (0..workers)
             .map(|rank| append(&run.worker_log(rank)))
             .collect::<Result<_, _>>()?;
@@ -30,13 +30,13 @@ impl Record {
     }
 
     /// Writes one line of a worker's output.
-    pub(super) fn log(&mut self, rank: usize, line: &str) -> Result<(), EngineError> {
+    pub(crate) fn log(&mut self, rank: usize, line: &str) -> Result<(), EngineError> {
         let written = self.logs[rank].write_all(format!("{line}\n").as_bytes());
         written.map_err(failed(self.run.worker_log(rank)))
     }
 
     /// Writes what an epoch came to.
-    pub(super) fn epoch(&mut self, epoch: &EpochResult) -> Result<(), EngineError> {
+    pub(crate) fn epoch(&mut self, epoch: &EpochResult) -> Result<(), EngineError> {
         let path = self.run.metrics();
         let file = match &mut self.metrics {
             Some(file) => file,
@@ -48,7 +48,7 @@ impl Record {
 
     /// Makes the metrics those of the state that the run goes on from: what was recorded after it is
     /// trained again, and a crash may have cut the record short.
-    pub(super) fn restore(&mut self, history: &str) -> Result<(), EngineError> {
+    pub(crate) fn restore(&mut self, history: &str) -> Result<(), EngineError> {
         self.metrics = None;
         let path = self.run.metrics();
         match fs::read(&path) {
@@ -59,7 +59,7 @@ impl Record {
     }
 
     /// Writes how the run ended.
-    pub(super) fn result(&self, result: &RunResult) -> Result<(), EngineError> {
+    pub(crate) fn result(&self, result: &RunResult) -> Result<(), EngineError> {
         let text = as_json(result) + "\n";
         Ok(write_atomic(&self.run.result(), text.as_bytes())?)
     }

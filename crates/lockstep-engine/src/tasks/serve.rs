@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 /// How often a worker says that it is alive.
-const HEARTBEAT: Duration = Duration::from_secs(2);
+const HEARTBEAT: Duration = Duration::from_millis(500);
 
 /// Told how far a task got, in the words of its kind.
 pub type Progress<'a> = dyn FnMut(Value) + 'a;
@@ -95,7 +95,8 @@ fn show_life() -> io::Result<()> {
     let beat = || {
         loop {
             thread::sleep(HEARTBEAT);
-            say(&FromWorker::Alive);
+            let progress = lockstep_progress::count();
+            say(&FromWorker::Alive { progress });
         }
     };
     thread::Builder::new()

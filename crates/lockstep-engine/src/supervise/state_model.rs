@@ -1,10 +1,10 @@
 //! Every order of events that a small gang can meet, explored: crashes, hangs and awakenings, messages
 //! that are late, replacements that do not start, deadlines that strike too early.
 //!
-//! The [`Roll`] under test is the one that runs; only processes and links are modelled. A link delivers
+//! The [`GangState`] under test is the one that runs; only processes and links are modelled. A link delivers
 //! in order, after any delay, what was said before its end; then it says that the process ended.
 
-use super::roll::{News, Order, Place, Roll};
+use super::state::{News, Order, Place, GangState};
 use stateright::{Checker, Model, Property};
 use std::collections::VecDeque;
 
@@ -61,7 +61,7 @@ impl Process {
 /// The whole of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct World {
-    roll: Roll,
+    state: GangState,
     processes: Vec<Process>,
     /// Who was told to begin in the present generation, and who of them came to the last barrier.
     members: Vec<usize>,
@@ -111,14 +111,14 @@ struct Gang {
 }
 
 impl World {
-    fn tell_roll(&mut self, seat: usize, news: News, starts: bool, min_workers: usize) {
-        let mut orders: VecDeque<Order> = self.roll.hear(seat, news).into();
+    fn tell_state(&mut self, seat: usize, news: News, starts: bool, min_workers: usize) {
+        let mut orders: VecDeque<Order> = self.state.hear(seat, news).into();
         while let Some(order) = orders.pop_front() {
             match order {
                 Order::CallOff => {
-                    let generation = self.roll.generation();
+                    let generation = self.state.generation();
                     for seat in 0..self.processes.len() {
-                        if self.roll.place(seat) == Place::Working && self.processes[seat].alive {
+                        if self.state.place(seat) == Place::Working && self.processes[seat].alive {
                             self.processes[seat]
                                 .inbox
                                 .push_back(Told::CallOff(generation));
@@ -135,13 +135,13 @@ impl World {
                 }
                 Order::Start(seat) => {
                     self.failed_starts_left -= 1;
-                    orders.extend(self.roll.hear(seat, News::Ended));
+                    orders.extend(self.state.hear(seat, News::Ended));
                 }
                 Order::Begin(seats) => {
                     self.overlapped |= self.processes.iter().any(|p| p.works_in.is_some());
                     self.too_few |= seats.len() < min_workers;
                     for &seat in &seats {
-                        let told = Told::Begin(self.roll.generation());
+                        let told = Told::Begin(self.state.generation());
                         if self.processes[seat].alive {
                             self.processes[seat].inbox.push_back(told);
                         }
@@ -166,7 +166,7 @@ impl Model for Gang {
 
     fn init_states(&self) -> Vec<World> {
         vec![World {
-            roll: Roll::new(self.workers, self.max_restarts, self.min_workers),
+            state: GangState::new(self.workers, self.max_restarts, self.min_workers),
             processes: vec![Process::started(); self.workers],
             members: Vec::new(),
             arrived: Vec::new(),
@@ -188,7 +188,7 @@ impl Model for Gang {
         }
         let all_arrived = world.members.iter().all(|s| world.arrived.contains(s));
         for (seat, process) in world.processes.iter().enumerate() {
-            let place = world.roll.place(seat);
+            let place = world.state.place(seat);
             if process.alive && world.crashes_left > 0 {
                 events.push(Event::Crash(seat));
             }
@@ -274,7 +274,7 @@ impl Model for Gang {
                 let news = world.processes[seat].outbox.pop_front()?;
                 let all_arrived = world.members.iter().all(|s| world.arrived.contains(s));
                 world.finished_early |= news == News::Finished && !all_arrived;
-                world.tell_roll(seat, news, starts, self.min_workers);
+                world.tell_state(seat, news, starts, self.min_workers);
                 // To fail where nothing is started is the same as not to.
                 if !starts && world.failed_starts_left == before {
                     return None;
@@ -284,7 +284,7 @@ impl Model for Gang {
                 if !world.processes[seat].hung {
                     world.alarms_left -= 1;
                 }
-                world.tell_roll(seat, News::Overdue, true, self.min_workers);
+                world.tell_state(seat, News::Overdue, true, self.min_workers);
             }
         }
         Some(world)
@@ -301,7 +301,7 @@ impl Model for Gang {
             }),
             Property::eventually("it ends", |_, w: &World| w.is_over()),
             Property::sometimes("it recovers and concludes", |_, w: &World| {
-                w.concluded && w.roll.generation() > 1
+                w.concluded && w.state.generation() > 1
             }),
         ]
     }

@@ -1,5 +1,6 @@
 //! What the coordinator hears, through one channel from many threads.
 
+use crate::launcher::{LaunchNotice, Notify, WorkerId};
 use lockstep_events::control::FromWorker;
 use lockstep_gang::{Hello, Link, LinkReader, Rendezvous};
 use std::io;
@@ -10,14 +11,14 @@ use std::thread;
 use std::time::Duration;
 
 /// How many notices may wait. A worker that writes faster than it is heard is held back by its pipe.
-pub(super) const WAITING: usize = 1024;
+pub(crate) const WAITING: usize = 1024;
 
 /// How often the threads that wait for the network look whether they are still needed.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// One thing that happened to one worker, identified by its rank.
+/// One thing that happened to one worker.
 #[derive(Debug)]
-pub(super) enum Notice {
+pub(crate) enum Notice {
     /// It proved that it belongs to this run.
     Joined {
         /// How it introduced itself.
@@ -25,47 +26,37 @@ pub(super) enum Notice {
         /// The link to it.
         link: Link,
     },
-    /// It wrote a line.
-    Line {
-        /// Which worker.
-        rank: usize,
-        /// The line without its end.
-        line: String,
-    },
-    /// All that it wrote was read.
-    OutputEnded {
-        /// Which worker.
-        rank: usize,
-    },
-    /// Its process ended and waits to be reaped.
-    Exited {
-        /// Which worker.
-        rank: usize,
-    },
+    /// Its launcher tells something of it.
+    Launcher(LaunchNotice),
     /// It said something over the control link.
     Said {
         /// Which worker.
-        rank: usize,
+        id: WorkerId,
         /// What it said.
         message: FromWorker,
     },
     /// Its control link ended; nothing more will be said over it.
     LinkEnded {
         /// Which worker.
-        rank: usize,
+        id: WorkerId,
         /// Why, in words.
         error: String,
     },
 }
 
+/// Where a launcher's notices go.
+pub(crate) fn from_launcher(notices: SyncSender<Notice>) -> Notify {
+    Arc::new(move |notice| notices.send(Notice::Launcher(notice)).is_ok())
+}
+
 /// A thread that waits at the rendezvous; it ends when this is dropped.
-pub(super) struct Doorkeeper {
+pub(crate) struct JoinListener {
     closed: Arc<AtomicBool>,
 }
 
-impl Doorkeeper {
+impl JoinListener {
     /// Reports everybody who joins.
-    pub(super) fn spawn(mut door: Rendezvous, notices: SyncSender<Notice>) -> io::Result<Self> {
+    pub(crate) fn spawn(mut door: Rendezvous, notices: SyncSender<Notice>) -> io::Result<Self> {
         let closed = Arc::new(AtomicBool::new(false));
         let closing = closed.clone();
         let watch = move || {
@@ -83,22 +74,20 @@ impl Doorkeeper {
                 }
             }
         };
-        thread::Builder::new()
-            .name("doorkeeper".into())
-            .spawn(watch)?;
+        thread::Builder::new().name("joins".into()).spawn(watch)?;
         Ok(Self { closed })
     }
 }
 
-impl Drop for Doorkeeper {
+impl Drop for JoinListener {
     fn drop(&mut self) {
         self.closed.store(true, Ordering::Relaxed);
     }
 }
 
 /// Reports what a worker says until its link ends.
-pub(super) fn listen(
-    rank: usize,
+pub(crate) fn listen(
+    id: WorkerId,
     mut link: LinkReader,
     notices: SyncSender<Notice>,
 ) -> io::Result<()> {
@@ -106,9 +95,9 @@ pub(super) fn listen(
         loop {
             let notice = match link.recv(LOOK) {
                 Ok(None) => continue,
-                Ok(Some(message)) => Notice::Said { rank, message },
+                Ok(Some(message)) => Notice::Said { id, message },
                 Err(error) => Notice::LinkEnded {
-                    rank,
+                    id,
                     error: error.to_string(),
                 },
             };
@@ -119,7 +108,7 @@ pub(super) fn listen(
         }
     };
     thread::Builder::new()
-        .name(format!("link-{rank}"))
+        .name(format!("link-{}", id.seat))
         .spawn(hear)?;
     Ok(())
 }

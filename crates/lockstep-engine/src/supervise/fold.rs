@@ -10,13 +10,13 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// How long a line waits for its likes from other workers.
-pub(super) const WINDOW: Duration = Duration::from_millis(100);
+pub(crate) const WINDOW: Duration = Duration::from_millis(100);
 
 /// How many lines wait at most; a worker that writes faster is not held back for folding's sake.
 const MOST_WAITING: usize = 1024;
 
 /// Lines that wait, oldest first.
-pub(super) struct Folder {
+pub(crate) struct Folder {
     workers: usize,
     waiting: VecDeque<Waiting>,
 }
@@ -30,7 +30,7 @@ struct Waiting {
 
 impl Folder {
     /// For a gang of this many workers.
-    pub(super) fn new(workers: usize) -> Self {
+    pub(crate) fn new(workers: usize) -> Self {
         Self {
             workers,
             waiting: VecDeque::new(),
@@ -38,7 +38,7 @@ impl Folder {
     }
 
     /// Takes a line that a worker wrote at `now`.
-    pub(super) fn push(&mut self, rank: usize, pid: u32, line: String, now: Instant) {
+    pub(crate) fn push(&mut self, rank: usize, pid: u32, line: String, now: Instant) {
         // Joining a line ahead of this worker's own last one would turn its order around.
         let own_last = self
             .waiting
@@ -69,7 +69,7 @@ impl Folder {
 
     /// The next line whose wait is over at `now`: its window passed, every worker said it, or too
     /// many wait behind it.
-    pub(super) fn pop(&mut self, now: Instant) -> Option<LogLine> {
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<LogLine> {
         let first = self.waiting.front()?;
         let complete = first.ranks.len() == self.workers;
         let ripe = now.saturating_duration_since(first.since) >= WINDOW;
@@ -81,7 +81,7 @@ impl Folder {
     }
 
     /// The next line, whether or not others might still join it.
-    pub(super) fn pop_any(&mut self) -> Option<LogLine> {
+    pub(crate) fn pop_any(&mut self) -> Option<LogLine> {
         self.waiting.pop_front().map(|waiting| waiting.line)
     }
 }

@@ -1,16 +1,12 @@
 //! From a job to a result: prepares, starts the gang, and says how it ended.
 
-use super::blame::Blame;
-use super::embed::{EmbedRequest, embed};
-use super::fold::Folder;
-use super::losses::Losses;
-use super::member::Member;
-use super::muster::{Muster, kind_of_transport};
-use super::notice::{Doorkeeper, WAITING};
-use super::record::Record;
-use super::resume::{Earlier, newest_state};
-use super::roll::Roll;
-use super::supervisor::{Outcome, Supervisor, in_turn};
+use crate::embed::{EmbedRequest, embed};
+use crate::launcher::Launcher;
+use crate::record::Record;
+use crate::resume::{Earlier, newest_state};
+use crate::supervise::generation::{Carrier, Door, Gang, GangSettings};
+use crate::supervise::notice::{JoinListener, WAITING};
+use crate::supervise::supervisor::{Outcome, Supervisor, Watch, in_turn};
 use crate::{EngineError, Stop, StopFlag, describe};
 use lockstep_events::control::Finished;
 use lockstep_events::event::{Event, RunResult, Started, Status, Timing};
@@ -18,11 +14,10 @@ use lockstep_fs::{CacheDir, write_atomic};
 use lockstep_gang::{Rendezvous, Secret};
 use lockstep_job::Job;
 use lockstep_runs::RunDir;
-use lockstep_train::{Prepared, ResumePoint};
-use std::net::Ipv4Addr;
+use lockstep_train::{LearnerPart, Prepared, ResumePoint};
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// What to run.
 #[derive(Debug)]
@@ -39,13 +34,13 @@ pub struct RunRequest {
     pub max_steps: Option<u64>,
     /// Raised by whoever wants the run to end early.
     pub stop: StopFlag,
-    /// Where decoded data is kept; the workers use the same.
+    /// Where decoded data is kept here. Workers elsewhere have their own.
     pub cache: CacheDir,
-    /// The program whose `worker` command is a worker; usually this process's own.
-    pub worker_exe: PathBuf,
+    /// Where the workers run.
+    pub launcher: Box<dyn Launcher>,
 }
 
-/// Runs a job on child processes of this one and returns how it ended.
+/// Runs a job on the workers of a launcher and returns how it ended.
 ///
 /// # Guarantees
 /// The last event is [`Event::Result`], on errors too. No worker is left when this returns or
@@ -64,7 +59,8 @@ pub fn run(
         Ok(result) => result.clone(),
         Err(error) => RunResult {
             error: Some(describe(error)),
-            ..unstarted(&request, Status::Failed)
+            status: Status::Failed,
+            ..unstarted(&request.job, request.started_at)
         },
     };
     events(Event::Result(last));
@@ -86,11 +82,11 @@ fn try_run(
     let embedding = EmbedRequest {
         job: &request.job,
         only: None,
-        worker_exe: request.worker_exe.clone(),
+        launcher: &mut *request.launcher,
         stop: request.stop.clone(),
     };
     if !embed(embedding, events)? {
-        return Ok(unstarted(request, Status::Interrupted));
+        return Ok(unstarted(&request.job, request.started_at));
     }
     let mut progress = |message: &str| {
         let message = message.to_owned();
@@ -120,13 +116,13 @@ fn try_run(
         begin_anew(&request.job, events)?;
     }
     if request.stop.get() != Stop::No {
-        return Ok(unstarted(request, Status::Interrupted));
+        return Ok(unstarted(&request.job, request.started_at));
     }
     let (run, folder, _lock) = match resumed {
-        Some(Earlier { run, lock, .. }) => (run, Folderkeeper { run: None }, lock),
+        Some(Earlier { run, lock, .. }) => (run, Unstarted { run: None }, lock),
         None => {
             let run = RunDir::create(&request.job.run.store, &request.job.name)?;
-            let folder = Folderkeeper {
+            let folder = Unstarted {
                 run: Some(run.clone()),
             };
             let lock = run.lock()?;
@@ -141,42 +137,55 @@ fn try_run(
 }
 
 fn run_gang(
-    request: &RunRequest,
+    request: &mut RunRequest,
     prepared: &Prepared,
     pretrained: Option<String>,
     run: RunDir,
-    mut folder: Folderkeeper,
+    mut folder: Unstarted,
     resume: Option<(PathBuf, ResumePoint)>,
     events: &mut dyn FnMut(Event),
 ) -> Result<RunResult, EngineError> {
     let job = &request.job;
     let workers = job.train.workers;
+    let site = request.launcher.site();
+    let carrier = Carrier::of(job, &site)?;
     let secret = Secret::random()?;
-    let door = Rendezvous::bind((Ipv4Addr::LOCALHOST, 0), &secret)?;
+    let door = Rendezvous::bind(site.listen, &secret)?;
     let mut record = Record::open(run.clone(), workers)?;
     let (checkpoint, point) = resume.unzip();
     if let Some(point) = &point {
         record.restore(&point.history)?;
     }
     let (sender, notices) = sync_channel(WAITING);
-    let mut muster = Muster::new(
-        job,
-        &run.path,
-        &request.cache,
-        &request.worker_exe,
-        &prepared.plan,
-        pretrained,
-        request.max_steps,
-        job.recover.min_workers,
-        door.address(),
-        &secret,
-        sender.clone(),
-    )?;
-    events(Event::Started(started(job, prepared, &run)));
+    let learner = |workers| {
+        let mut job = job.clone();
+        job.train.workers = workers;
+        let pretrained = pretrained.clone();
+        let part = LearnerPart { job, pretrained };
+        serde_json::to_value(part).expect("a job is plain data")
+    };
+    let settings = GangSettings {
+        min_workers: job.recover.min_workers,
+        plan: &prepared.plan,
+        carrier,
+        learner: &learner,
+        run_dir: run.path.clone(),
+        max_steps: request.max_steps,
+        deadline_s: job.gang.deadline_s,
+        start_deadline_s: job.gang.start_deadline_s,
+        lease_s: job.gang.lease_s,
+    };
+    let at = Door {
+        address: door.address(),
+        secret,
+        notices: sender.clone(),
+    };
+    let mut gang = Gang::new(&mut *request.launcher, settings, at)?;
+    events(Event::Started(started(job, prepared, carrier, &run)));
     for seat in 0..workers {
-        muster.start(seat, 0)?;
+        gang.start(seat, 0)?;
     }
-    let _door = Doorkeeper::spawn(door, sender).map_err(|source| EngineError::System {
+    let _door = JoinListener::spawn(door, sender).map_err(|source| EngineError::System {
         what: "wait for workers",
         source,
     })?;
@@ -188,26 +197,19 @@ fn run_gang(
     }
 
     let resume_point = || newest_state(&run);
-    let mut supervisor = Supervisor {
-        muster,
-        roll: Roll::new(workers, job.recover.max_restarts, job.recover.min_workers),
-        members: (0..workers).map(|_| Member::default()).collect(),
+    let watch = Watch {
         notices,
         record,
         stop: request.stop.clone(),
         started_at: request.started_at,
-        deadline: Duration::from_secs_f64(job.gang.deadline_s),
+        max_restarts: job.recover.max_restarts,
+        epochs: point.map_or(0, |point| point.epochs),
         resume_point: &resume_point,
         events,
-        folder: Folder::new(workers),
-        blame: Blame::default(),
-        losses: Losses::default(),
-        first_step_s: None,
-        epochs: point.map_or(0, |point| point.epochs),
-        decided: None,
     };
+    let mut supervisor = Supervisor::new(gang, watch);
     let watched = supervisor.watch();
-    let trained = supervisor.members.iter().any(|member| member.first_step);
+    let trained = supervisor.has_trained();
     if trained {
         // Whatever fails from here on, what was trained stays.
         folder.keep();
@@ -217,7 +219,7 @@ fn run_gang(
         watched => watched?,
     };
     let finished = matches!(outcome, Outcome::Finished(_));
-    let mut result = conclude(request, &run, outcome);
+    let mut result = conclude(unstarted(job, request.started_at), &run, outcome);
     result.timing.start_to_first_step_s = supervisor.first_step_s.unwrap_or(0.0);
     result.epochs = result.epochs.max(supervisor.epochs);
     let (restarts, steps_repeated, seconds_lost) = supervisor.losses.account();
@@ -228,12 +230,15 @@ fn run_gang(
         // There is nothing that a folder could hold.
         return match result.status {
             Status::Failed => Err(EngineError::Start(result.error.unwrap_or_default())),
-            _ => Ok(unstarted(request, result.status)),
+            status => Ok(RunResult {
+                status,
+                ..unstarted(job, request.started_at)
+            }),
         };
     }
     // A resumed run that did not get to train is as it was, and so is the record of it.
     if trained || finished {
-        record_result(&supervisor.record, &mut result);
+        record_result(supervisor.record(), &mut result);
     }
     Ok(result)
 }
@@ -250,17 +255,17 @@ fn record_result(record: &Record, result: &mut RunResult) {
 }
 
 /// Removes the folder of a run that did not begin.
-struct Folderkeeper {
+struct Unstarted {
     run: Option<RunDir>,
 }
 
-impl Folderkeeper {
+impl Unstarted {
     fn keep(&mut self) {
         self.run = None;
     }
 }
 
-impl Drop for Folderkeeper {
+impl Drop for Unstarted {
     fn drop(&mut self) {
         if let Some(run) = self.run.take() {
             // The error that brought us here is the one to report.
@@ -269,13 +274,13 @@ impl Drop for Folderkeeper {
     }
 }
 
-fn started(job: &Job, prepared: &Prepared, run: &RunDir) -> Started {
+fn started(job: &Job, prepared: &Prepared, carrier: Carrier, run: &RunDir) -> Started {
     Started {
         run: run.name.clone(),
         run_dir: run.path.clone(),
         workers: job.train.workers,
         lanes: job.train.lanes,
-        transport: kind_of_transport(job).to_owned(),
+        transport: carrier.word().to_owned(),
         train_samples: prepared.train_samples,
         val_samples: prepared.val_samples,
         test_samples: prepared.test_samples,
@@ -291,19 +296,19 @@ fn started(job: &Job, prepared: &Prepared, run: &RunDir) -> Started {
     }
 }
 
-/// The result of a run that has no folder, because it never began.
-fn unstarted(request: &RunRequest, status: Status) -> RunResult {
+/// The result of a run that was stopped before it began, so that it has no folder.
+fn unstarted(job: &Job, started_at: Instant) -> RunResult {
     RunResult {
-        status,
+        status: Status::Interrupted,
         run: None,
-        workers: request.job.train.workers,
-        lanes: request.job.train.lanes,
+        workers: job.train.workers,
+        lanes: job.train.lanes,
         epochs: 0,
         metrics: None,
         evaluation: None,
         best_epoch: None,
         timing: Timing {
-            total_s: request.started_at.elapsed().as_secs_f64(),
+            total_s: started_at.elapsed().as_secs_f64(),
             ..Timing::default()
         },
         weights_sha256: None,
@@ -315,8 +320,7 @@ fn unstarted(request: &RunRequest, status: Status) -> RunResult {
     }
 }
 
-fn conclude(request: &RunRequest, run: &RunDir, outcome: Outcome) -> RunResult {
-    let mut result = unstarted(request, Status::Interrupted);
+fn conclude(mut result: RunResult, run: &RunDir, outcome: Outcome) -> RunResult {
     result.run = Some(run.name.clone());
     result.run_dir = Some(run.path.clone());
     match outcome {

@@ -7,7 +7,7 @@ pub(super) const TASK_KILLS: usize = 2;
 
 /// The tasks of a job.
 #[derive(Debug)]
-pub(super) struct Board {
+pub(super) struct TaskQueue {
     /// Those that nobody has, the next one first.
     waiting: VecDeque<usize>,
     /// How many are not done.
@@ -31,7 +31,7 @@ pub(super) enum Loss {
     TooMany,
 }
 
-impl Board {
+impl TaskQueue {
     /// With so many tasks, for workers that may be replaced so often.
     pub(super) fn new(tasks: usize, max_restarts: usize) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl Board {
         }
     }
 
-    /// Takes the next task off the board.
+    /// Takes the next task off the queue.
     pub(super) fn take(&mut self) -> Option<usize> {
         self.waiting.pop_front()
     }
@@ -95,37 +95,37 @@ mod tests {
 
     #[test]
     fn a_lost_task_is_the_next_one_again() {
-        let mut board = Board::new(3, 5);
-        assert_eq!((board.take(), board.take()), (Some(0), Some(1)));
-        board.done();
-        assert_eq!(board.lost(Some(0)), Loss::Replace);
-        assert_eq!((board.take(), board.take()), (Some(0), Some(2)));
-        assert_eq!(board.take(), None);
-        board.done();
-        assert!(!board.is_done());
-        board.done();
-        assert!(board.is_done());
-        assert_eq!((board.restarts(), board.open()), (1, 0));
+        let mut queue = TaskQueue::new(3, 5);
+        assert_eq!((queue.take(), queue.take()), (Some(0), Some(1)));
+        queue.done();
+        assert_eq!(queue.lost(Some(0)), Loss::Replace);
+        assert_eq!((queue.take(), queue.take()), (Some(0), Some(2)));
+        assert_eq!(queue.take(), None);
+        queue.done();
+        assert!(!queue.is_done());
+        queue.done();
+        assert!(queue.is_done());
+        assert_eq!((queue.restarts(), queue.open()), (1, 0));
     }
 
     #[test]
     fn a_task_that_loses_its_worker_twice_is_the_reason() {
-        let mut board = Board::new(2, 5);
-        board.take();
-        assert_eq!(board.lost(Some(0)), Loss::Replace);
-        board.take();
-        assert_eq!(board.lost(Some(0)), Loss::TaskKills(0));
+        let mut queue = TaskQueue::new(2, 5);
+        queue.take();
+        assert_eq!(queue.lost(Some(0)), Loss::Replace);
+        queue.take();
+        assert_eq!(queue.lost(Some(0)), Loss::TaskKills(0));
     }
 
     #[test]
     fn workers_are_replaced_as_often_as_allowed_and_only_if_there_is_work() {
-        let mut board = Board::new(2, 2);
-        assert_eq!(board.lost(None), Loss::Replace);
-        board.take();
-        assert_eq!(board.lost(Some(0)), Loss::Replace);
-        board.take();
-        board.take();
-        assert_eq!(board.lost(None), Loss::LetGo);
-        assert_eq!(board.lost(Some(1)), Loss::TooMany);
+        let mut queue = TaskQueue::new(2, 2);
+        assert_eq!(queue.lost(None), Loss::Replace);
+        queue.take();
+        assert_eq!(queue.lost(Some(0)), Loss::Replace);
+        queue.take();
+        queue.take();
+        assert_eq!(queue.lost(None), Loss::LetGo);
+        assert_eq!(queue.lost(Some(1)), Loss::TooMany);
     }
 }

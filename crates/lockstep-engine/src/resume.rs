@@ -10,17 +10,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A run that left a state, and that nobody else trains.
-pub(super) struct Earlier {
-    pub(super) run: RunDir,
-    pub(super) lock: RunLock,
+pub(crate) struct Earlier {
+    pub(crate) run: RunDir,
+    pub(crate) lock: RunLock,
     /// Its newest whole checkpoint.
-    pub(super) checkpoint: PathBuf,
+    pub(crate) checkpoint: PathBuf,
     /// What is wrong with newer ones.
-    pub(super) warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
 /// The newest whole checkpoint of a run, if it has one, and what is wrong with newer ones.
-pub(super) fn newest_state(run: &RunDir) -> Result<(Option<PathBuf>, Vec<String>), EngineError> {
+pub(crate) fn newest_state(run: &RunDir) -> Result<(Option<PathBuf>, Vec<String>), EngineError> {
     let Some(found) = run.checkpoints().newest()? else {
         return Ok((None, Vec::new()));
     };
@@ -35,7 +35,7 @@ pub(super) fn newest_state(run: &RunDir) -> Result<(Option<PathBuf>, Vec<String>
 
 impl Earlier {
     /// Opens the run in the folder `path`.
-    pub(super) fn open(path: &Path) -> Result<Self, EngineError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, EngineError> {
         let run = RunDir::open(path)?;
         // Locked before its state is looked for: one who goes on with it replaces that.
         let lock = run.lock()?;
@@ -52,7 +52,7 @@ impl Earlier {
     }
 
     /// Where `job` goes on.
-    pub(super) fn point(&self, job: &Job, cache: &CacheDir) -> Result<ResumePoint, EngineError> {
+    pub(crate) fn point(&self, job: &Job, cache: &CacheDir) -> Result<ResumePoint, EngineError> {
         let point = lockstep_train::check_resume(job, &self.checkpoint, cache);
         let point = point.map_err(EngineError::Resume)?;
         // A run that came to its end without saying so, in a power cut, may still do that.
@@ -76,7 +76,7 @@ impl Earlier {
     }
 
     /// Makes `job` begin in the new run `run` with the weights of this one.
-    pub(super) fn fork(&self, run: &RunDir, job: &mut Job) -> Result<(), EngineError> {
+    pub(crate) fn fork(&self, run: &RunDir, job: &mut Job) -> Result<(), EngineError> {
         let weights = run.start();
         lockstep_train::export_weights(&self.checkpoint, &weights).map_err(EngineError::Resume)?;
         job.model.weights = Some(weights);

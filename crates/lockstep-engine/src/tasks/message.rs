@@ -32,7 +32,10 @@ pub(super) enum FromWorker {
     /// It has all that it needs, and waits for a task.
     Ready,
     /// It is alive, whatever it does.
-    Alive,
+    Alive {
+        /// How far its work is, in a count that only grows while it works.
+        progress: u64,
+    },
     /// It took up a task.
     Started {
         /// The task's number.

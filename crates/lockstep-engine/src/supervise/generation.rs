@@ -1,0 +1,219 @@
+//! Starts the workers of a gang, and makes what each is told when a generation begins.
+
+use super::member::Member;
+use super::notice::{Notice, from_launcher};
+use crate::EngineError;
+use crate::invitation::Invitation;
+use crate::launcher::{Launcher, Site, WorkerId, WorkerSpec};
+use lockstep_events::control::{Assignment, Transport};
+use lockstep_gang::{Plan, Secret, Segment, ShmCollective, ShmControl};
+use lockstep_job::Job;
+use serde_json::Value;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::mpsc::SyncSender;
+
+/// The hidden command of the program that is a worker of a gang.
+const COMMAND: &str = "worker";
+
+/// What carries the exchange of a gang.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Carrier {
+    /// One worker exchanges nothing.
+    Solo,
+    /// Shared memory.
+    Shm,
+    /// TCP.
+    Tcp,
+}
+
+impl Carrier {
+    /// What a job's gang uses where workers run at `site`.
+    ///
+    /// # Errors
+    /// When the job wants workers to share memory that cannot.
+    pub(crate) fn of(job: &Job, site: &Site) -> Result<Self, EngineError> {
+        use lockstep_job::Transport::{Auto, Shm, Tcp};
+        match (job.gang.transport, site.shares_memory) {
+            _ if job.train.workers == 1 => Ok(Self::Solo),
+            (Auto | Shm, true) => Ok(Self::Shm),
+            (Shm, false) => Err(EngineError::NoSharedMemory),
+            (Auto, false) | (Tcp, _) => Ok(Self::Tcp),
+        }
+    }
+
+    /// In the words of [`Started`](lockstep_events::event::Started).
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Solo => "solo",
+            Self::Shm => "shm",
+            Self::Tcp => "tcp",
+        }
+    }
+}
+
+/// What a gang is, in every generation.
+pub(crate) struct GangSettings<'a> {
+    /// With fewer workers than this it does not go on.
+    pub(crate) min_workers: usize,
+    /// The exchange of the whole gang; a smaller one's follows from it.
+    pub(crate) plan: &'a Plan,
+    pub(crate) carrier: Carrier,
+    /// What the learner is told when it begins with so many workers.
+    pub(crate) learner: &'a dyn Fn(usize) -> Value,
+    pub(crate) run_dir: PathBuf,
+    /// Steps after which the run stops by itself.
+    pub(crate) max_steps: Option<u64>,
+    /// How long a worker is waited for that makes no progress, in seconds.
+    pub(crate) deadline_s: f64,
+    /// How long a worker may take to join, in seconds.
+    pub(crate) start_deadline_s: f64,
+    /// After how long without the coordinator a worker ends itself, in seconds.
+    pub(crate) lease_s: f64,
+}
+
+/// Where workers find their coordinator.
+pub(crate) struct Door {
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+    pub(crate) secret: Secret,
+    pub(crate) notices: SyncSender<Notice>,
+}
+
+/// Where a generation begins.
+pub(crate) struct Beginning {
+    /// The generation.
+    pub(crate) generation: u16,
+    /// The seats by rank.
+    pub(crate) seats: Vec<usize>,
+    /// The state to go on from, if not from the beginning.
+    pub(crate) resume: Option<PathBuf>,
+    /// Steps that were done before.
+    pub(crate) catch_up: u64,
+}
+
+/// The workers of a gang and what they have in common. Dropping it ends them.
+pub(crate) struct Gang<'a> {
+    pub(crate) launcher: &'a mut dyn Launcher,
+    pub(crate) settings: GangSettings<'a>,
+    pub(crate) door: Door,
+    /// By seat.
+    pub(crate) members: Vec<Member>,
+    /// The memory that the workers share.
+    segment: Option<Segment>,
+    /// The hold on it in the present generation.
+    control: Option<ShmControl>,
+}
+
+impl<'a> Gang<'a> {
+    /// Prepares to start workers.
+    pub(crate) fn new(
+        launcher: &'a mut dyn Launcher,
+        settings: GangSettings<'a>,
+        door: Door,
+    ) -> Result<Self, EngineError> {
+        let plan = settings.plan;
+        let segment = match settings.carrier {
+            Carrier::Shm => {
+                let mut bytes = 0;
+                for workers in settings.min_workers.max(2)..=plan.workers() {
+                    let plan = plan.for_workers(workers)?;
+                    bytes = bytes.max(ShmCollective::bytes_needed(&plan));
+                }
+                Some(Segment::create(bytes)?)
+            }
+            Carrier::Solo | Carrier::Tcp => None,
+        };
+        let first = |seat| Member::new(WorkerId { seat, incarnation: 1 });
+        Ok(Self {
+            members: (0..plan.workers()).map(first).collect(),
+            launcher,
+            settings,
+            door,
+            segment,
+            control: None,
+        })
+    }
+
+    /// Starts the worker of a seat; the one before it, if any, has ended.
+    pub(crate) fn start(&mut self, seat: usize, generation: u16) -> Result<(), EngineError> {
+        let site = self.launcher.site();
+        let id = self.members[seat].id;
+        let invitation = Invitation {
+            address: site.reached_at(self.door.address),
+            secret: self.door.secret.to_hex(),
+            rank: seat,
+            generation,
+            listen: (self.settings.carrier == Carrier::Tcp).then_some(site.peers),
+            join_s: self.settings.start_deadline_s,
+            lease_s: site.leased.then_some(self.settings.lease_s),
+        };
+        let spec = WorkerSpec {
+            id,
+            command: COMMAND,
+            invitation: invitation.line(),
+            speaks: false,
+            memory: self.segment.as_ref(),
+        };
+        let notify = from_launcher(self.door.notices.clone());
+        let launched = self.launcher.start(&spec, notify)?;
+        self.members[seat].launched(launched);
+        Ok(())
+    }
+
+    /// A worker in words: its seat, and where it runs.
+    pub(crate) fn describe(&self, seat: usize) -> String {
+        let place = self.launcher.describe(self.members[seat].id);
+        format!("worker {seat} ({place})")
+    }
+
+    /// Prepares the exchange of a generation, and returns what each of its seats is told, by rank.
+    pub(crate) fn begin(&mut self, begin: &Beginning) -> Result<Vec<Assignment>, EngineError> {
+        let workers = begin.seats.len();
+        self.control = match &self.segment {
+            Some(segment) if workers > 1 => {
+                let plan = self.settings.plan.for_workers(workers)?;
+                Some(ShmControl::new(segment, &plan, begin.generation)?)
+            }
+            _ => None,
+        };
+        let peers = (begin.seats.iter()).filter_map(|&seat| self.members[seat].peer_address);
+        let peers: Vec<SocketAddr> = peers.collect();
+        let learner = (self.settings.learner)(workers);
+        let assignment = |(rank, &seat): (usize, &usize)| Assignment {
+            learner: learner.clone(),
+            run_dir: self.settings.run_dir.clone(),
+            rank,
+            workers,
+            generation: begin.generation,
+            transport: match self.members[seat].memory {
+                _ if workers == 1 => Transport::Solo,
+                Some(fd) => Transport::Shm { fd },
+                None => Transport::Tcp {
+                    peers: peers.clone(),
+                },
+            },
+            deadline_s: self.settings.deadline_s,
+            resume: begin.resume.clone(),
+            max_steps: self.settings.max_steps,
+            catch_up: begin.catch_up,
+        };
+        Ok(begin.seats.iter().enumerate().map(assignment).collect())
+    }
+
+    /// Tells those who wait in shared memory that `rank` died, or that the step is called off.
+    pub(crate) fn call_off(&self, lost: Option<usize>) {
+        match (&self.control, lost) {
+            (Some(control), Some(rank)) => control.lost(rank),
+            (Some(control), None) => control.abort(),
+            // Over TCP they see its connections close.
+            (None, _) => {}
+        }
+    }
+}
+
+impl Drop for Gang<'_> {
+    fn drop(&mut self) {
+        self.launcher.end_all();
+    }
+}
