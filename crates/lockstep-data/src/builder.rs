@@ -58,6 +58,7 @@ impl Builder {
 
     /// Takes the next piece of the samples, as they are stored.
     pub(crate) fn samples(&mut self, bytes: &[u8]) -> Result<(), DataError> {
+        lockstep_progress::advance();
         self.written += bytes.len();
         let written = self.file.write_all(bytes);
         written.map_err(DataError::io("write", &self.target))

@@ -269,7 +269,10 @@ impl Dataset {
             hash.update((self.outputs() as u64).to_le_bytes());
             hash.update(&self.decoded.map.bytes()[layout.labels.clone()]);
         }
-        hash.update(&self.decoded.map.bytes()[layout.samples.clone()]);
+        for piece in self.decoded.map.bytes()[layout.samples.clone()].chunks(1 << 20) {
+            hash.update(piece);
+            lockstep_progress::advance();
+        }
         hex(&hash.finalize())
     }
 

@@ -1,7 +1,8 @@
 //! Task workers that are this test program, run anew: tasks are done exactly once, whoever dies.
 
 use lockstep_engine::tasks::{self, Request, Summary, TaskEvent, Work};
-use lockstep_engine::{EngineError, Stop, StopFlag};
+use lockstep_engine::launcher::Launcher;
+use lockstep_engine::{EngineError, LocalLauncher, Stop, StopFlag};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -45,7 +46,20 @@ fn worker(setup: &Value) -> Work {
                 eprintln!("these are my last words");
                 std::process::exit(7);
             }
-            "die once" => Ok(json!("done after all")),
+            "hang once" if !mark.exists() => {
+                std::fs::write(&mark, "").unwrap();
+                loop {
+                    std::thread::park();
+                }
+            }
+            "die once" | "hang once" => Ok(json!("done after all")),
+            "work for long" => {
+                for _ in 0..30 {
+                    std::thread::sleep(Duration::from_millis(100));
+                    lockstep_progress::advance();
+                }
+                Ok(json!("done"))
+            }
             "sleep" => {
                 std::thread::sleep(Duration::from_secs_f64(task["s"].as_f64().unwrap()));
                 Ok(json!(std::process::id()))
@@ -83,15 +97,21 @@ impl Stage {
 
     fn request(&self, workers: usize, tasks: Vec<Value>) -> Request<'static> {
         Request {
-            worker_exe: self.exe.clone(),
+            launcher: launcher(&self.exe),
             workers,
             kind: "test",
             setup: json!({ "folder": self.folder.path() }),
             tasks,
             stop: StopFlag::new(),
             max_restarts: 3,
+            deadline: Duration::from_secs(30),
         }
     }
+}
+
+/// A request borrows its launcher, and a test is a short life.
+fn launcher(program: &Path) -> &'static mut dyn Launcher {
+    Box::leak(Box::new(LocalLauncher::new(program)))
 }
 
 /// How the work ended, what came of each task, and all other events.
@@ -148,7 +168,7 @@ fn every_task_is_done_once_on_any_number_of_workers() {
 #[test]
 fn no_task_needs_no_worker() {
     let mut request = Stage::new().request(2, Vec::new());
-    request.worker_exe = PathBuf::from("/nonexistent");
+    request.launcher = launcher(Path::new("/nonexistent"));
     let (result, _, events) = run(request);
     assert_eq!(result.unwrap(), summary(0, 0));
     assert_eq!(events, []);
@@ -327,4 +347,27 @@ fn wait_for(file: &Path) -> String {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+#[test]
+fn a_worker_that_hangs_while_its_heart_beats_is_replaced_and_one_that_works_for_long_is_not() {
+    let stage = Stage::new();
+    let tasks = vec![
+        json!({ "do": "hang once", "mark": "hung" }),
+        json!({ "do": "work for long" }),
+    ];
+    let mut request = stage.request(2, tasks);
+    request.deadline = Duration::from_secs(1);
+    let began = Instant::now();
+    let (result, done, events) = run(request);
+    assert_eq!(result.unwrap(), summary(2, 1));
+    assert_eq!(done[&0], "done after all");
+    assert!(began.elapsed() < Duration::from_secs(20));
+    let reasons: Vec<&String> = (events.iter())
+        .filter_map(|event| match event {
+            TaskEvent::Restart { reason, .. } => Some(reason),
+            _ => None,
+        })
+        .collect();
+    assert!(reasons[0].ends_with("made no progress for 1 s"), "{reasons:?}");
 }

@@ -78,7 +78,9 @@ impl AtomicFile {
     /// # Errors
     /// When the disk refuses.
     pub fn sync(&self) -> Result<(), FsError> {
+        lockstep_failpoint::reach("fs.sync");
         let synced = self.file.sync_all();
+        lockstep_progress::advance();
         synced.map_err(FsError::io("write", &self.target))
     }
 
@@ -98,6 +100,7 @@ impl AtomicFile {
 
 impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        lockstep_progress::advance();
         self.file.write(bytes)
     }
 
@@ -120,6 +123,8 @@ impl Drop for AtomicFile {
 /// # Errors
 /// When the folder cannot be opened, or the disk refuses.
 pub fn sync_folder(folder: &Path) -> Result<(), FsError> {
+    lockstep_failpoint::reach("fs.sync");
+    lockstep_progress::advance();
     let synced = File::open(folder).and_then(|opened| opened.sync_all());
     synced.map_err(FsError::io("sync the folder", folder))
 }

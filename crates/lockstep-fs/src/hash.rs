@@ -25,6 +25,7 @@ pub fn sha256_of_file(path: &Path) -> io::Result<(u64, String)> {
             Ok(0) => return Ok((length, hex::encode(hash.finalize()))),
             Ok(read) => {
                 hash.update(&piece[..read]);
+                lockstep_progress::advance();
                 length += read as u64;
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

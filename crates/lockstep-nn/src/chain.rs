@@ -148,6 +148,7 @@ impl Chain {
         // Number of activations that are made.
         let mut made = done;
         for node in &mut self.nodes[done..] {
+            lockstep_progress::advance();
             let width = rows * self.dims[made].len();
             match node {
                 Node::Pointwise(layer) => {
@@ -204,6 +205,7 @@ impl Chain {
         // The activation that `newest` is the gradient by.
         let mut at = self.dims.len() - 1;
         for node in self.nodes.iter_mut().rev() {
+            lockstep_progress::advance();
             let dy = &mut newest[..rows * self.dims[at].len()];
             match node {
                 Node::Pointwise(layer) => {

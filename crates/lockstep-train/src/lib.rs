@@ -7,11 +7,11 @@
 mod assess;
 mod batches;
 mod checkpoint;
-mod desk;
 mod error;
 mod evaluate;
 mod factors;
 mod fork;
+mod instructions;
 mod lanes;
 mod network;
 mod numerics;

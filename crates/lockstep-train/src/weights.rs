@@ -85,6 +85,7 @@ pub(crate) fn sha256_of(vectors: impl IntoIterator<Item: AsRef<[f32]>>) -> Strin
             }
             hash.update(&bytes[..4 * piece.len()]);
         }
+        lockstep_progress::advance();
     }
     hex::encode(hash.finalize())
 }

@@ -4,7 +4,7 @@
 //! waits to be told to begin again. One that fails for a reason of its own says so and ends.
 
 use crate::TrainError;
-use crate::desk::Desk;
+use crate::instructions::Instructions;
 use crate::reporter::Reporter;
 use crate::trainer::{Opened, Trainer};
 use lockstep_events::control::{Assignment, Finished, FromWorker, ToWorker, Transport};
@@ -19,10 +19,10 @@ use serde::{Deserialize, Serialize};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How often the listening thread looks whether it is still wanted.
-const LISTEN: Duration = Duration::from_secs(1);
+/// How often the listening thread looks whether it is still wanted, and whether its lease holds.
+const LISTEN: Duration = Duration::from_millis(250);
 
 /// What the trainer of networks is told in [`Assignment::learner`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -41,17 +41,23 @@ impl LearnerPart {
 }
 
 /// Trains as the coordinator says over `link`, until it closes it. `listener` and `secret` are for
-/// peers over TCP.
+/// peers over TCP. Ends the process when the coordinator was not heard for the length of the `lease`, if
+/// there is one: then another may have taken its place.
 ///
 /// # Errors
 /// When training cannot begin or go on; the coordinator has been told by then.
-pub fn run(link: Link, secret: &Secret, listener: Option<TcpListener>) -> Result<(), TrainError> {
+pub fn run(
+    link: Link,
+    secret: &Secret,
+    listener: Option<TcpListener>,
+    lease: Option<Duration>,
+) -> Result<(), TrainError> {
     let (reader, writer) = link.split();
     let mut reporter = Reporter::new(writer);
     reporter.show_life();
-    let desk = Arc::new(Desk::default());
+    let instructions = Arc::new(Instructions::default());
     let (sender, assignments) = channel();
-    listen(reader, desk.clone(), sender);
+    listen(reader, instructions.clone(), sender, lease);
     let mut opened = None;
     // Ends when the link does: the work is done, or the coordinator is gone.
     while let Ok(assignment) = assignments.recv() {
@@ -60,7 +66,7 @@ pub fn run(link: Link, secret: &Secret, listener: Option<TcpListener>) -> Result
         let outcome = generation(
             &assignment,
             &mut opened,
-            &desk,
+            &instructions,
             &mut reporter,
             secret,
             listener.as_ref(),
@@ -89,7 +95,7 @@ pub fn run(link: Link, secret: &Secret, listener: Option<TcpListener>) -> Result
 fn generation(
     assignment: &Assignment,
     opened: &mut Option<Opened>,
-    desk: &Desk,
+    instructions: &Instructions,
     reporter: &mut Reporter,
     secret: &Secret,
     listener: Option<&TcpListener>,
@@ -106,11 +112,11 @@ fn generation(
         ..Membership::default()
     };
     // Before joining: a peer may be lost while this rank waits for it to come.
-    desk.register(assignment.generation, membership.abort.clone());
+    instructions.register(assignment.generation, membership.abort.clone());
     let join = |plan: Plan| join(assignment, plan, &membership, secret, listener);
     let mut trainer = Trainer::new(assignment, &part, opened, join).map_err(|error| (error, 0))?;
     trainer
-        .train(&desk.stop, reporter)
+        .train(&instructions.stop, reporter)
         .map_err(|error| (error, trainer.steps()))
 }
 
@@ -149,20 +155,36 @@ fn join(
     })
 }
 
-/// Hears the coordinator in the background. Its end calls everything off.
-fn listen(mut reader: LinkReader, desk: Arc<Desk>, begin: Sender<Assignment>) {
+/// Hears the coordinator in the background. Its end calls everything off; its silence for longer than the
+/// lease ends this process.
+fn listen(
+    mut reader: LinkReader,
+    instructions: Arc<Instructions>,
+    begin: Sender<Assignment>,
+    lease: Option<Duration>,
+) {
     let hear = move || {
+        let mut heard = Instant::now();
         loop {
-            match reader.recv(LISTEN) {
-                Ok(Some(ToWorker::Stop)) => desk.ask_to_stop(),
-                Ok(Some(ToWorker::CallOff { generation })) => desk.call_off(generation),
+            let said = reader.recv(LISTEN);
+            // One that was stopped meanwhile must not take an old word for a new one.
+            if let Some(lease) = lease.filter(|lease| heard.elapsed() > *lease) {
+                let seconds = lease.as_secs_f64();
+                eprintln!("the coordinator was not heard for {seconds} s; this worker ends");
+                std::process::exit(1);
+            }
+            match said {
+                Ok(None) => continue,
+                Ok(Some(ToWorker::Alive { progress })) => instructions.gets_on(progress),
+                Ok(Some(ToWorker::Stop)) => instructions.ask_to_stop(),
+                Ok(Some(ToWorker::CallOff { generation })) => instructions.call_off(generation),
                 Ok(Some(ToWorker::Begin(assignment))) => {
                     // The other end is gone only when this worker is about to end.
                     let _ = begin.send(*assignment);
                 }
-                Ok(None) => {}
-                Err(_) => return desk.call_off(u16::MAX),
+                Err(_) => return instructions.call_off(u16::MAX),
             }
+            heard = Instant::now();
         }
     };
     std::thread::spawn(hear);

@@ -3,8 +3,7 @@
 mod common;
 
 use common::Place;
-use lockstep_engine::StopFlag;
-use lockstep_engine::{RunRequest, run};
+use lockstep_engine::{LocalLauncher, RunRequest, StopFlag, run};
 use lockstep_events::event::{Event, LogLine, Status};
 use lockstep_fs::CacheDir;
 use lockstep_job::Job;
@@ -32,6 +31,10 @@ fn script(place: &Place, body: &str) -> PathBuf {
     path
 }
 
+fn launcher(place: &Place, program: PathBuf) -> LocalLauncher {
+    LocalLauncher::new(program).with("LOCKSTEP_CACHE", place.path("cache"))
+}
+
 fn request(place: &Place, worker_exe: PathBuf) -> RunRequest {
     RunRequest {
         job: Job::load(&place.path("job.toml"), &[], None).unwrap(),
@@ -41,7 +44,7 @@ fn request(place: &Place, worker_exe: PathBuf) -> RunRequest {
         max_steps: None,
         stop: StopFlag::new(),
         cache: CacheDir::at(&place.path("cache")).unwrap(),
-        worker_exe,
+        launcher: Box::new(launcher(place, worker_exe)),
     }
 }
 

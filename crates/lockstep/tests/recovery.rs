@@ -3,8 +3,7 @@
 mod common;
 
 use common::{JOB, Place, send};
-use lockstep_engine::StopFlag;
-use lockstep_engine::{RunRequest, run};
+use lockstep_engine::{LocalLauncher, RunRequest, StopFlag, run};
 use lockstep_events::event::Event;
 use lockstep_fs::CacheDir;
 use lockstep_job::Job;
@@ -119,7 +118,9 @@ fn a_gang_whose_workers_cannot_be_replaced_goes_on_with_fewer() {
         max_steps: None,
         stop: StopFlag::new(),
         cache: CacheDir::at(&place.path("cache")).unwrap(),
-        worker_exe: exe.clone(),
+        launcher: Box::new(
+            LocalLauncher::new(&exe).with("LOCKSTEP_CACHE", place.path("cache")),
+        ),
     };
     let mut pids = BTreeMap::new();
     let mut victims = [1, 3].into_iter();

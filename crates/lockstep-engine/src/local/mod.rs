@@ -96,7 +96,9 @@ impl LocalLauncher {
         let tell = move |what| notify(LaunchNotice { id, what });
         let wait = {
             let tell = tell.clone();
-            move || drop(tell(Happened::Ended(wait_for(pid))))
+            move || {
+                tell(Happened::Ended(wait_for(pid)));
+            }
         };
         named("exit", id).spawn(wait)?;
         let hear = move || {

@@ -95,6 +95,9 @@ impl Member {
 
     /// It is out of reach and does not run any more: nothing will be heard of it.
     pub(crate) fn gone(&mut self, end: WorkerEnd) {
+        if let Some(link) = &self.link {
+            link.close();
+        }
         self.end = Some(end);
         self.output_ended = true;
         self.link_ended = true;

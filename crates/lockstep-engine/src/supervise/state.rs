@@ -32,7 +32,7 @@ pub(crate) enum News {
     Stopped,
     /// It finished its work.
     Finished,
-    /// Its process ended, and all that it had to say was heard.
+    /// Its process ended, and all that it had to say was heard; or its lease ran out, so that it must have.
     Ended,
     /// It has not answered in time.
     Overdue,
@@ -43,7 +43,8 @@ pub(crate) enum News {
 pub(crate) enum Order {
     /// Tell everyone who works to stop.
     CallOff,
-    /// End this seat's process.
+    /// End this seat's process. If nobody can say whether that worked, it has [ended](News::Ended) when its
+    /// lease ran out, and not before: until then it may still write.
     Kill(usize),
     /// Start a process for this seat. If that fails, it has [ended](News::Ended).
     Start(usize),
@@ -117,6 +118,10 @@ impl GangState {
             (News::Ended, Place::Working | Place::Ready) => {
                 self.leave(seat, Place::Gone, &mut orders);
             }
+            // It has done its part. What rank 0 has published stays.
+            (News::Ended, Place::Done) if self.ranks().next() != Some(seat) => {
+                self.places[seat] = Place::Gone;
+            }
             (News::Ended, Place::Starting) if self.generation > 0 => {
                 self.places[seat] = Place::Retired;
             }
@@ -147,11 +152,17 @@ impl GangState {
         if self.any(Place::Working) {
             return;
         }
-        // Who finished has passed the last barrier, and so had everybody else done all the work.
-        if self.any(Place::Done) {
+        // Who finished has passed the last barrier, and so had everybody else done all the work. Rank 0
+        // publishes it after that: without it, there is no result, and those who are done begin again.
+        if self.ranks().next().map(|first| self.places[first]) == Some(Place::Done) {
             self.over = true;
             orders.push(Order::Conclude);
             return;
+        }
+        for place in &mut self.places {
+            if *place == Place::Done {
+                *place = Place::Ready;
+            }
         }
         if self.called_off {
             if self.restarts_left == 0 {
@@ -267,6 +278,16 @@ mod tests {
         assert_eq!(hear(&mut state, 0, News::Finished), []);
         let orders = hear(&mut state, 1, News::Ended);
         assert_eq!(orders, [Order::CallOff, Order::Conclude]);
+    }
+
+    #[test]
+    fn without_rank_0_which_publishes_nothing_is_concluded() {
+        let mut state = begun(3, 3, 1);
+        assert_eq!(hear(&mut state, 1, News::Finished), []);
+        assert_eq!(hear(&mut state, 2, News::Finished), []);
+        assert_eq!(hear(&mut state, 2, News::Ended), []);
+        let orders = hear(&mut state, 0, News::Ended);
+        assert_eq!(orders, [Order::CallOff, Order::Start(0), Order::Start(2)]);
     }
 
     #[test]

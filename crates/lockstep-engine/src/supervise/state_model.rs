@@ -1,5 +1,6 @@
 //! Every order of events that a small gang can meet, explored: crashes, hangs and awakenings, messages
-//! that are late, replacements that do not start, deadlines that strike too early.
+//! that are late, replacements that do not start, deadlines that strike too early, workers that are out of
+//! reach when they are to be ended.
 //!
 //! The [`GangState`] under test is the one that runs; only processes and links are modelled. A link delivers
 //! in order, after any delay, what was said before its end; then it says that the process ended.
@@ -25,6 +26,8 @@ struct Process {
     works_in: Option<u16>,
     /// It has come to the last barrier of its work.
     arrived: bool,
+    /// The coordinator ended it, and cannot say whether that worked: its lease is running out.
+    condemned: bool,
     inbox: VecDeque<Told>,
     outbox: VecDeque<News>,
 }
@@ -36,6 +39,7 @@ impl Process {
             hung: false,
             works_in: None,
             arrived: false,
+            condemned: false,
             inbox: VecDeque::new(),
             outbox: VecDeque::from([News::Joined]),
         }
@@ -54,7 +58,10 @@ impl Process {
         self.alive = false;
         self.works_in = None;
         self.inbox.clear();
-        self.outbox.push_back(News::Ended);
+        // Of one that is out of reach nobody hears that it ended.
+        if !self.condemned {
+            self.outbox.push_back(News::Ended);
+        }
     }
 }
 
@@ -70,6 +77,10 @@ struct World {
     hangs_left: u8,
     failed_starts_left: u8,
     alarms_left: u8,
+    /// How often a worker may be out of reach when it is to be ended.
+    cuts_left: u8,
+    /// Rank 0 has published what was learned.
+    published: bool,
     concluded: bool,
     gave_up: bool,
     /// Somebody said that it finished when not all work was done.
@@ -96,8 +107,12 @@ enum Event {
     MissPeer(usize),
     /// The coordinator hears a worker; if that makes it start one, this says whether that works.
     Hear(usize, bool),
-    /// A deadline strikes.
-    Alarm(usize),
+    /// A deadline strikes; if that ends a worker, this says whether it can be reached.
+    Alarm(usize, bool),
+    /// A worker that is out of reach ends itself. One that hangs does so as the first thing when it wakes.
+    LeaseEnds(usize),
+    /// The coordinator has waited for that.
+    LeaseWaited(usize),
 }
 
 struct Gang {
@@ -108,10 +123,11 @@ struct Gang {
     hangs: u8,
     failed_starts: u8,
     alarms: u8,
+    cuts: u8,
 }
 
 impl World {
-    fn tell_state(&mut self, seat: usize, news: News, starts: bool, min_workers: usize) {
+    fn tell_state(&mut self, seat: usize, news: News, works: bool, min_workers: usize) {
         let mut orders: VecDeque<Order> = self.state.hear(seat, news).into();
         while let Some(order) = orders.pop_front() {
             match order {
@@ -125,12 +141,16 @@ impl World {
                         }
                     }
                 }
+                Order::Kill(seat) if !works && self.cuts_left > 0 => {
+                    self.cuts_left -= 1;
+                    self.processes[seat].condemned = true;
+                }
                 Order::Kill(seat) => {
                     if self.processes[seat].alive {
                         self.processes[seat].die();
                     }
                 }
-                Order::Start(seat) if starts || self.failed_starts_left == 0 => {
+                Order::Start(seat) if works || self.failed_starts_left == 0 => {
                     self.processes[seat] = Process::started()
                 }
                 Order::Start(seat) => {
@@ -174,6 +194,8 @@ impl Model for Gang {
             hangs_left: self.hangs,
             failed_starts_left: self.failed_starts,
             alarms_left: self.alarms,
+            cuts_left: self.cuts,
+            published: false,
             concluded: false,
             gave_up: false,
             finished_early: false,
@@ -199,13 +221,18 @@ impl Model for Gang {
                 events.push(Event::Wake(seat));
                 // The deadline of one that hangs strikes at last; another's may, if it is slow.
                 if matches!(place, Place::Working | Place::Starting) {
-                    events.push(Event::Alarm(seat));
+                    alarm(world, seat, events);
                 }
             } else if process.alive
                 && world.alarms_left > 0
                 && matches!(place, Place::Working | Place::Starting)
             {
-                events.push(Event::Alarm(seat));
+                alarm(world, seat, events);
+            }
+            if process.condemned && process.alive {
+                events.push(Event::LeaseEnds(seat));
+            } else if process.condemned {
+                events.push(Event::LeaseWaited(seat));
             }
             if process.runs() && !process.inbox.is_empty() {
                 events.push(Event::Obey(seat));
@@ -264,6 +291,7 @@ impl Model for Gang {
                 world.arrived.sort_unstable();
             }
             Event::Finish(seat) => {
+                world.published |= world.members.first() == Some(&seat);
                 let process = &mut world.processes[seat];
                 process.works_in = None;
                 process.outbox.push_back(News::Finished);
@@ -280,11 +308,18 @@ impl Model for Gang {
                     return None;
                 }
             }
-            Event::Alarm(seat) => {
+            Event::Alarm(seat, reached) => {
                 if !world.processes[seat].hung {
                     world.alarms_left -= 1;
                 }
-                world.tell_state(seat, News::Overdue, true, self.min_workers);
+                world.tell_state(seat, News::Overdue, reached, self.min_workers);
+            }
+            Event::LeaseEnds(seat) => world.processes[seat].die(),
+            Event::LeaseWaited(seat) => {
+                world.processes[seat].condemned = false;
+                // Its link is closed: what it said last is not heard any more.
+                world.processes[seat].outbox.clear();
+                world.tell_state(seat, News::Ended, true, self.min_workers);
             }
         }
         Some(world)
@@ -296,6 +331,9 @@ impl Model for Gang {
                 !w.overlapped && !w.finished_early
             }),
             Property::always("never with too few", |_, w: &World| !w.too_few),
+            Property::always("no result without what was learned", |_, w: &World| {
+                !w.concluded || w.published
+            }),
             Property::always("it ends in one way", |_, w: &World| {
                 !(w.concluded && w.gave_up)
             }),
@@ -304,6 +342,17 @@ impl Model for Gang {
                 w.concluded && w.state.generation() > 1
             }),
         ]
+    }
+}
+
+/// A deadline strikes for a worker that is not on its way out already.
+fn alarm(world: &World, seat: usize, events: &mut Vec<Event>) {
+    if world.processes[seat].condemned {
+        return;
+    }
+    events.push(Event::Alarm(seat, true));
+    if world.cuts_left > 0 {
+        events.push(Event::Alarm(seat, false));
     }
 }
 
@@ -323,6 +372,7 @@ fn whatever_happens_to_two_workers_no_generation_overlaps_and_the_run_ends() {
         hangs: 1,
         failed_starts: 1,
         alarms: 1,
+        cuts: 1,
     });
     assert!(states > 1_000, "{states} states are too few to mean much");
 }
@@ -337,5 +387,6 @@ fn whatever_happens_to_three_workers_no_generation_overlaps_and_the_run_ends() {
         hangs: 1,
         failed_starts: 1,
         alarms: 0,
+        cuts: 1,
     });
 }

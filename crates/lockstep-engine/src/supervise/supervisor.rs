@@ -278,7 +278,10 @@ impl<'a> Supervisor<'a> {
     /// strikes: so standing still counts only against one that others waited for in vain, or when all of
     /// them stand still and none complained.
     fn patience(&self, seat: usize) -> (Duration, Duration) {
-        let deadline = Duration::from_secs_f64(self.gang.settings.deadline_s) + CAUSE_DEADLINE;
+        // What a peer says of it comes first: it learns of the gang's progress two heartbeats late.
+        let deadline = Duration::from_secs_f64(self.gang.settings.deadline_s)
+            + 2 * HEARTBEAT
+            + CAUSE_DEADLINE;
         let awaited = self.root_cause.is_awaited(seat);
         match self.state.is_calling_off() {
             true if awaited => (CAUSE_DEADLINE, CAUSE_DEADLINE),
@@ -286,7 +289,7 @@ impl<'a> Supervisor<'a> {
             false => {
                 let mut working = (self.state.ranks())
                     .filter(|seat| self.state.place(*seat) == Place::Working);
-                let all = deadline + 2 * HEARTBEAT;
+                let all = deadline + CAUSE_DEADLINE;
                 let stand = working.all(|seat| self.gang.members[seat].still_for > all);
                 (deadline, if stand { all } else { Duration::MAX })
             }
@@ -614,6 +617,7 @@ impl<'a> Supervisor<'a> {
 
     fn slow_to_stop(&self) -> String {
         let slow = self
+            .gang
             .members
             .iter()
             .position(|member| member.finished.is_none());

@@ -71,8 +71,8 @@ impl Seat {
 }
 
 /// The coordinator at work. Dropping it ends all workers.
-pub(super) struct TaskCoordinator<'a> {
-    request: Request<'a>,
+pub(super) struct TaskCoordinator<'r, 'e> {
+    request: Request<'r>,
     queue: TaskQueue,
     seats: Vec<Seat>,
     stopping: bool,
@@ -80,14 +80,14 @@ pub(super) struct TaskCoordinator<'a> {
     notices: Receiver<LaunchNotice>,
     /// When time was last counted.
     counted: Instant,
-    events: &'a mut dyn FnMut(TaskEvent),
+    events: &'e mut dyn FnMut(TaskEvent),
 }
 
-impl<'a> TaskCoordinator<'a> {
+impl<'r, 'e> TaskCoordinator<'r, 'e> {
     /// Starts the workers, no more than there are tasks.
     pub(super) fn open(
-        request: Request<'a>,
-        events: &'a mut dyn FnMut(TaskEvent),
+        request: Request<'r>,
+        events: &'e mut dyn FnMut(TaskEvent),
     ) -> Result<Self, EngineError> {
         let (sender, notices) = sync_channel(WAITING);
         let tasks = request.tasks.len();
@@ -351,7 +351,7 @@ impl<'a> TaskCoordinator<'a> {
     }
 }
 
-impl Drop for TaskCoordinator<'_> {
+impl Drop for TaskCoordinator<'_, '_> {
     fn drop(&mut self) {
         self.request.launcher.end_all();
     }

@@ -203,7 +203,7 @@ impl ShmCollective {
                     let reason = format!("it left and did not {}", what());
                     return Err(GangError::PeerLost { rank: peer, reason });
                 }
-                if waited > this.deadline.0 {
+                if this.abort.in_vain(waited) > this.deadline.0 {
                     let seconds = this.deadline.0.as_secs_f64();
                     return Err(GangError::PeerTimeout {
                         rank: peer,

@@ -198,7 +198,8 @@ impl TcpCollective {
                 let reason = format!("it left and did not {}", what());
                 return Err(GangError::PeerLost { rank, reason });
             }
-            let left = self.deadline.0.saturating_sub(begin.elapsed());
+            let in_vain = self.abort.in_vain(begin.elapsed());
+            let left = self.deadline.0.saturating_sub(in_vain);
             if left.is_zero() {
                 let seconds = self.deadline.0.as_secs_f64();
                 return Err(GangError::PeerTimeout {
@@ -247,7 +248,7 @@ impl TcpCollective {
             match error.kind() {
                 ErrorKind::Interrupted => {}
                 ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-                    if begin.elapsed() > self.deadline.0 {
+                    if self.abort.in_vain(begin.elapsed()) > self.deadline.0 {
                         let what = "take in what it was sent".to_owned();
                         let seconds = self.deadline.0.as_secs_f64();
                         return Err(GangError::PeerTimeout {

@@ -5,9 +5,9 @@ use super::watched::Watched;
 use crate::args::EmbedArgs;
 use crate::signals::{self, INTERRUPTED};
 use crate::view::Options;
-use anyhow::Context;
 use lockstep_engine::StopFlag;
 use lockstep_engine::embed::{EmbedRequest, embed};
+use lockstep_fs::CacheDir;
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &EmbedArgs) -> anyhow::Result<ExitCode> {
@@ -29,10 +29,11 @@ pub(crate) fn run(args: &EmbedArgs) -> anyhow::Result<ExitCode> {
         },
     );
     let mut watched = Watched::new(view, stop.clone());
+    let mut launcher = super::launcher(&CacheDir::locate()?)?;
     let request = EmbedRequest {
         job: &job,
         only: None,
-        worker_exe: std::env::current_exe().context("cannot find this program's own file")?,
+        launcher: &mut launcher,
         stop,
     };
     let done = embed(request, &mut |event| watched.show(&event));

@@ -3,7 +3,7 @@
 use crate::args::ModelArgs;
 use crate::signals;
 use crate::view::{count, summary};
-use anyhow::{Context, bail};
+use anyhow::bail;
 use lockstep_data::Dataset;
 use lockstep_engine::StopFlag;
 use lockstep_engine::embed::{EmbedRequest, embed};
@@ -82,14 +82,14 @@ impl Inference {
         probabilities: bool,
         each: &mut dyn FnMut(Block) -> anyhow::Result<()>,
     ) -> anyhow::Result<bool> {
+        let mut launcher = super::launcher(&self.cache)?;
         let request = InferRequest {
             run: &self.run,
             job: &self.job,
             probabilities,
             workers: self.workers,
             stop: self.stop.clone(),
-            cache: &self.cache,
-            worker_exe: std::env::current_exe().context("cannot find this program's own file")?,
+            launcher: &mut launcher,
         };
         let mut events = |event| match event {
             Event::Log(log) => eprintln!("[worker {} · pid {}] {}", log.rank, log.pid, log.line),
@@ -127,10 +127,11 @@ fn embed_first(
         settings.store = Location::new(store.to_string_lossy());
     }
     job.train.workers = workers;
+    let mut launcher = super::launcher(cache)?;
     let request = EmbedRequest {
         job,
         only: Some("test"),
-        worker_exe: std::env::current_exe().context("cannot find this program's own file")?,
+        launcher: &mut launcher,
         stop: stop.clone(),
     };
     let mut last = Instant::now();

@@ -15,10 +15,19 @@ mod verify;
 mod watched;
 pub(crate) mod worker;
 
+use anyhow::Context;
+use lockstep_engine::LocalLauncher;
+use lockstep_fs::CacheDir;
 use std::io::{self, Write};
 
 /// The exit code when the reader of standard output went away, as if SIGPIPE had ended us.
 pub(crate) const BROKEN_PIPE: u8 = 141;
+
+/// Workers are child processes that run this same program and use the same cache.
+fn launcher(cache: &CacheDir) -> anyhow::Result<LocalLauncher> {
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    Ok(LocalLauncher::new(program).with("LOCKSTEP_CACHE", cache.path()))
+}
 
 /// Whether an error only means that nobody reads the output any more, as in `lockstep … | head -1`.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {

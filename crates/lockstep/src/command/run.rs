@@ -51,6 +51,7 @@ fn request(args: &RunArgs, started_at: Instant) -> anyhow::Result<RunRequest> {
         Some(Some(run)) => Some(find_run(run, &job)),
         Some(None) => Some(newest_run(&job)?),
     };
+    let cache = CacheDir::locate()?;
     Ok(RunRequest {
         resume,
         fork: args.fork,
@@ -58,8 +59,8 @@ fn request(args: &RunArgs, started_at: Instant) -> anyhow::Result<RunRequest> {
         job,
         started_at,
         stop,
-        cache: CacheDir::locate()?,
-        worker_exe: std::env::current_exe().context("cannot find this program's own file")?,
+        launcher: Box::new(super::launcher(&cache)?),
+        cache,
     })
 }
 

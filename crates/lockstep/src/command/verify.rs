@@ -4,7 +4,7 @@ use super::print;
 use crate::args::RunArgs;
 use crate::signals::{self, INTERRUPTED};
 use crate::view::plural;
-use anyhow::{Context, bail};
+use anyhow::bail;
 use lockstep_engine::RunRequest;
 use lockstep_engine::{Stop, StopFlag};
 use lockstep_events::event::{Event, Status};
@@ -76,6 +76,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
 
 /// The hash of the weights after some steps, or nothing when a stop was asked for.
 fn train(job: &Job, stop: &StopFlag) -> anyhow::Result<Option<String>> {
+    let cache = CacheDir::locate()?;
     let request = RunRequest {
         job: job.clone(),
         started_at: Instant::now(),
@@ -83,8 +84,8 @@ fn train(job: &Job, stop: &StopFlag) -> anyhow::Result<Option<String>> {
         fork: false,
         max_steps: Some(STEPS),
         stop: stop.clone(),
-        cache: CacheDir::locate()?,
-        worker_exe: std::env::current_exe().context("cannot find this program's own file")?,
+        launcher: Box::new(super::launcher(&cache)?),
+        cache,
     };
     let result = lockstep_engine::run(request, &mut |event| match event {
         Event::Warning { message } => eprintln!("warning: {message}"),

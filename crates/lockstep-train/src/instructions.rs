@@ -1,12 +1,12 @@
-//! Where the thread that hears the coordinator leaves word for the one that trains.
+//! What the thread that hears the coordinator hands to the one that trains.
 
 use lockstep_gang::AbortSwitch;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What was asked for, and the switch that ends a wait.
+/// What the coordinator asked for, and the switch that ends a wait.
 #[derive(Default)]
-pub(crate) struct Desk {
+pub(crate) struct Instructions {
     /// A stop was asked for: finish the step, write the state, and end.
     pub(crate) stop: AtomicBool,
     work: Mutex<Work>,
@@ -18,6 +18,8 @@ struct Work {
     current: Option<(u16, AbortSwitch)>,
     /// The last generation that was called off.
     called_off: u16,
+    /// How far the gang's work was when the coordinator last said it.
+    progress: u64,
 }
 
 impl Work {
@@ -30,21 +32,31 @@ impl Work {
     }
 }
 
-impl Desk {
+impl Instructions {
     pub(crate) fn ask_to_stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
     /// A generation begins to work. It may have been called off already.
     pub(crate) fn register(&self, generation: u16, abort: AbortSwitch) {
-        let mut work = self.work.lock().expect("nobody panics at the desk");
+        let mut work = self.work.lock().expect("no holder of this lock panics");
         work.current = Some((generation, abort));
         work.obey();
     }
 
+    /// The coordinator says how far the work of the whole gang is. While it gets on, waits go on too.
+    pub(crate) fn gets_on(&self, progress: u64) {
+        let mut work = self.work.lock().expect("no holder of this lock panics");
+        if std::mem::replace(&mut work.progress, progress) != progress
+            && let Some((_, abort)) = &work.current
+        {
+            abort.renew();
+        }
+    }
+
     /// Ends the waits of `generation` and of those before it.
     pub(crate) fn call_off(&self, generation: u16) {
-        let mut work = self.work.lock().expect("nobody panics at the desk");
+        let mut work = self.work.lock().expect("no holder of this lock panics");
         work.called_off = work.called_off.max(generation);
         work.obey();
     }
@@ -56,16 +68,16 @@ mod tests {
 
     #[test]
     fn a_generation_is_called_off_also_when_it_begins_later_but_the_next_is_not() {
-        let desk = Desk::default();
+        let instructions = Instructions::default();
         let [first, second] = [AbortSwitch::default(), AbortSwitch::default()];
-        desk.call_off(1);
-        desk.register(1, first.clone());
+        instructions.call_off(1);
+        instructions.register(1, first.clone());
         assert!(first.is_aborted());
-        desk.register(2, second.clone());
+        instructions.register(2, second.clone());
         assert!(!second.is_aborted());
-        desk.call_off(1);
+        instructions.call_off(1);
         assert!(!second.is_aborted());
-        desk.call_off(2);
+        instructions.call_off(2);
         assert!(second.is_aborted());
     }
 }
