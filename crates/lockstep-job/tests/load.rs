@@ -392,6 +392,8 @@ fn rows_are_in_the_files_order_with_paths_that_can_be_set() {
         "checkpoint.best: loss",
         "gang.transport: auto",
         "gang.deadline_s: 30.0",
+        "gang.start_deadline_s: 30.0",
+        "gang.lease_s: 30.0",
         "recover.max_restarts: 3",
         "recover.min_workers: 1",
     ];
