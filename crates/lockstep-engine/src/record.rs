@@ -2,11 +2,15 @@
 
 use crate::EngineError;
 use lockstep_events::event::{EpochResult, RunResult};
+use lockstep_events::{Recorded, Thin};
 use lockstep_fs::write_atomic;
 use lockstep_runs::RunDir;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+/// The record of events.
+const EVENTS: &str = "events.jsonl";
 
 /// The open files of a run's folder.
 pub(crate) struct Record {
@@ -14,6 +18,8 @@ pub(crate) struct Record {
     logs: Vec<File>,
     /// The metrics, once an epoch ended in this part of the run.
     metrics: Option<File>,
+    events: File,
+    thin: Thin,
 }
 
 impl Record {
@@ -22,10 +28,13 @@ impl Record {
         let logs = (0..workers)
             .map(|rank| append(&run.worker_log(rank)))
             .collect::<Result<_, _>>()?;
+        let events = append(&run.path.join(EVENTS))?;
         Ok(Self {
             run,
             logs,
             metrics: None,
+            events,
+            thin: Thin::new(Recorded::clock()),
         })
     }
 
@@ -33,6 +42,16 @@ impl Record {
     pub(crate) fn log(&mut self, rank: usize, line: &str) -> Result<(), EngineError> {
         let written = self.logs[rank].write_all(format!("{line}\n").as_bytes());
         written.map_err(failed(self.run.worker_log(rank)))
+    }
+
+    /// Writes what happened; of progress only as much as shows that the run was alive.
+    pub(crate) fn event(&mut self, event: &Recorded) -> Result<(), EngineError> {
+        if !self.thin.keeps(&event.event, event.time) {
+            return Ok(());
+        }
+        let line = as_json(event) + "\n";
+        let written = self.events.write_all(line.as_bytes());
+        written.map_err(failed(self.run.path.join(EVENTS)))
     }
 
     /// Writes what an epoch came to.

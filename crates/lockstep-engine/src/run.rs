@@ -10,6 +10,7 @@ use crate::supervise::supervisor::{Outcome, Supervisor, Watch, in_turn};
 use crate::{EngineError, Stop, StopFlag, describe};
 use lockstep_events::control::Finished;
 use lockstep_events::event::{Event, RunResult, Started, Status, Timing};
+use lockstep_events::{Recorded, Thin};
 use lockstep_fs::{CacheDir, write_atomic};
 use lockstep_gang::{Rendezvous, Secret};
 use lockstep_job::Job;
@@ -69,8 +70,19 @@ pub fn run(
 
 fn try_run(
     request: &mut RunRequest,
-    events: &mut dyn FnMut(Event),
+    show: &mut dyn FnMut(Event),
 ) -> Result<RunResult, EngineError> {
+    // What happens before there is a folder is recorded when there is one.
+    let mut early = Vec::new();
+    let mut thin = Thin::new(Recorded::clock());
+    let mut tell = |event: Event| {
+        let event = Recorded::now(event);
+        if thin.keeps(&event.event, event.time) {
+            early.push(event.clone());
+        }
+        show(event.event);
+    };
+    let events: &mut dyn FnMut(Event) = &mut tell;
     let earlier = request.resume.as_deref().map(Earlier::open).transpose()?;
     for message in earlier.iter().flat_map(|earlier| earlier.warnings.clone()) {
         events(Event::Warning { message });
@@ -133,18 +145,41 @@ fn try_run(
         earlier.fork(&run, &mut request.job)?;
         begin_anew(&request.job, events)?;
     }
-    run_gang(request, &prepared, pretrained, run, folder, resume, events)
+    let beginning = Beginning {
+        prepared,
+        pretrained,
+        run,
+        resume,
+        early,
+    };
+    run_gang(request, beginning, folder, show)
+}
+
+/// All that is known when the workers are about to start.
+struct Beginning {
+    prepared: Prepared,
+    /// SHA-256 of the file of weights to begin with.
+    pretrained: Option<String>,
+    run: RunDir,
+    /// The state to go on from, and where that is.
+    resume: Option<(PathBuf, ResumePoint)>,
+    /// What happened before there was a folder to record it in.
+    early: Vec<Recorded>,
 }
 
 fn run_gang(
     request: &mut RunRequest,
-    prepared: &Prepared,
-    pretrained: Option<String>,
-    run: RunDir,
+    beginning: Beginning,
     mut folder: Unstarted,
-    resume: Option<(PathBuf, ResumePoint)>,
     events: &mut dyn FnMut(Event),
 ) -> Result<RunResult, EngineError> {
+    let Beginning {
+        prepared,
+        pretrained,
+        run,
+        resume,
+        mut early,
+    } = beginning;
     let job = &request.job;
     let workers = job.train.workers;
     let site = request.launcher.site();
@@ -181,7 +216,12 @@ fn run_gang(
         notices: sender.clone(),
     };
     let mut gang = Gang::new(&mut *request.launcher, settings, at)?;
-    events(Event::Started(started(job, prepared, carrier, &run)));
+    let started = Event::Started(started(job, &prepared, carrier, &run));
+    early.push(Recorded::now(started.clone()));
+    events(started);
+    for event in &early {
+        record.event(event)?;
+    }
     for seat in 0..workers {
         gang.start(seat, 0)?;
     }
@@ -244,13 +284,19 @@ fn run_gang(
 }
 
 /// Writes how the run ended. A run that cannot say so has failed, but its first failure comes first.
-fn record_result(record: &Record, result: &mut RunResult) {
-    if let Err(error) = record.result(result) {
+fn record_result(record: &mut Record, result: &mut RunResult) {
+    let mut write = |result: &RunResult| {
+        record.event(&Recorded::now(Event::Result(result.clone())))?;
+        record.result(result)
+    };
+    if let Err(error) = write(result) {
         result.status = Status::Failed;
         result.error = Some(match result.error.take() {
             Some(first) => in_turn(&first, &error),
             None => describe(&error),
         });
+        // The last event counts. If the disk refuses that too, there is nothing left to do.
+        let _ = record.event(&Recorded::now(Event::Result(result.clone())));
     }
 }
 

@@ -8,6 +8,8 @@ pub mod control;
 pub mod event;
 mod metrics;
 mod recorded;
+mod thin;
 
 pub use metrics::Metrics;
 pub use recorded::{Recorded, VERSION};
+pub use thin::Thin;

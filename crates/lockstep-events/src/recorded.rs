@@ -23,13 +23,17 @@ pub struct Recorded {
 impl Recorded {
     /// An event that happens now.
     pub fn now(event: Event) -> Self {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
         Self {
             v: VERSION,
-            // Milliseconds are enough, and short to write.
-            time: since.unwrap_or_default().as_millis() as f64 / 1000.0,
+            time: Self::clock(),
             event,
         }
+    }
+
+    /// The time now, in seconds since 1970 in UTC. Milliseconds are enough, and short to write.
+    pub fn clock() -> f64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        since.unwrap_or_default().as_millis() as f64 / 1000.0
     }
 }
 

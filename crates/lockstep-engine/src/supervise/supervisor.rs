@@ -15,6 +15,7 @@ use crate::launcher::{Ending, Happened, LaunchNotice, WorkerEnd, WorkerId};
 use crate::record::Record;
 use crate::{EngineError, Stop, StopFlag, describe};
 use lockstep_events::control::{Finished, FromWorker, ToWorker};
+use lockstep_events::Recorded;
 use lockstep_events::event::{Event, Restart};
 use lockstep_gang::{Hello, Link};
 use std::collections::VecDeque;
@@ -83,6 +84,8 @@ pub(crate) struct Supervisor<'a> {
     pub(crate) epochs: u32,
     /// How the gang ended, once that is decided.
     decided: Option<Decision>,
+    /// Events could not be recorded, and that was said.
+    unrecorded: bool,
     /// When time was last counted.
     counted: Instant,
     /// When the workers were last told that the coordinator lives.
@@ -107,6 +110,7 @@ impl<'a> Supervisor<'a> {
             first_step_s: None,
             epochs: watch.epochs,
             decided: None,
+            unrecorded: false,
             counted: Instant::now(),
             told: Instant::now(),
             gang,
@@ -122,6 +126,18 @@ impl<'a> Supervisor<'a> {
     /// What the run writes.
     pub(crate) fn record(&mut self) -> &mut Record {
         &mut self.watch.record
+    }
+
+    /// Tells and records what happens.
+    fn emit(&mut self, event: Event) {
+        let event = Recorded::now(event);
+        if let Err(error) = self.watch.record.event(&event)
+            && !std::mem::replace(&mut self.unrecorded, true)
+        {
+            let message = format!("what happens is no longer recorded: {}", describe(&error));
+            (self.watch.events)(Event::Warning { message });
+        }
+        (self.watch.events)(event.event);
     }
 
     /// Watches over the gang until it ended. No worker is left when this returns.
@@ -166,7 +182,7 @@ impl<'a> Supervisor<'a> {
                 Stop::Graceful if self.state.generation() == 0 => return Ok(Outcome::Killed),
                 Stop::Graceful => {
                     if stopping.is_none() {
-                        (self.watch.events)(Event::Stopping);
+                        self.emit(Event::Stopping);
                         self.ask_to_stop();
                     }
                     let since = *stopping.get_or_insert_with(Instant::now);
@@ -380,7 +396,7 @@ impl<'a> Supervisor<'a> {
             self.root_cause.note(seat, Sign::Ended(end));
         } else if !end.is_success() {
             let message = format!("worker {seat} finished its work, but was then {end}");
-            (self.watch.events)(Event::Warning { message });
+            self.emit(Event::Warning { message });
         }
         self.follow(seat, News::Ended)
     }
@@ -390,7 +406,7 @@ impl<'a> Supervisor<'a> {
         let member = self.gang.members.get_mut(rank);
         let Some(member) = member.filter(|m| m.pid == pid && !m.has_joined()) else {
             let message = format!("a stranger asked to join as worker {rank} (pid {pid})");
-            (self.watch.events)(Event::Warning { message });
+            self.emit(Event::Warning { message });
             return Ok(());
         };
         let (reader, writer) = link.split();
@@ -401,7 +417,7 @@ impl<'a> Supervisor<'a> {
         listen(member.id, reader, self.gang.door.notices.clone()).map_err(system)?;
         member.link = Some(writer);
         member.peer_address = hello.listener;
-        (self.watch.events)(Event::Worker { rank, pid });
+        self.emit(Event::Worker { rank, pid });
         self.follow(rank, News::Joined)
     }
 
@@ -418,21 +434,20 @@ impl<'a> Supervisor<'a> {
             FromWorker::Alive { .. } => {}
             FromWorker::FirstStep { step } => {
                 self.gang.members[seat].first_step = true;
-                let mut ranks = self.state.ranks();
-                if ranks.next() == Some(seat) {
+                if self.state.ranks().next() == Some(seat) {
                     self.losses.resumed(step);
                 }
                 if self.first_step_s.is_none() && self.gang.members.iter().all(|m| m.first_step) {
                     let seconds = self.watch.started_at.elapsed().as_secs_f64();
                     self.first_step_s = Some(seconds);
-                    (self.watch.events)(Event::FirstStep { seconds });
+                    self.emit(Event::FirstStep { seconds });
                 }
             }
             FromWorker::CaughtUp => self.losses.caught_up(),
             FromWorker::Progress(progress) => {
                 let before = u64::from(progress.epoch - 1) * progress.steps;
                 self.losses.reached(before + progress.step);
-                (self.watch.events)(Event::Progress(progress));
+                self.emit(Event::Progress(progress));
             }
             FromWorker::Epoch(epoch) => {
                 self.losses.reached(epoch.step);
@@ -440,14 +455,14 @@ impl<'a> Supervisor<'a> {
                 if epoch.epoch > self.epochs {
                     self.watch.record.epoch(&epoch)?;
                     self.epochs = epoch.epoch;
-                    (self.watch.events)(Event::Epoch(epoch));
+                    self.emit(Event::Epoch(epoch));
                 }
             }
             FromWorker::Finished(finished) => {
                 self.gang.members[seat].finished = Some(finished);
                 self.follow(seat, News::Finished)?;
             }
-            FromWorker::Warning { words: message } => (self.watch.events)(Event::Warning { message }),
+            FromWorker::Warning { words: message } => self.emit(Event::Warning { message }),
             FromWorker::Failed {
                 error,
                 peer_lost,
@@ -487,7 +502,7 @@ impl<'a> Supervisor<'a> {
                 Order::Start(seat) => {
                     if let Err(error) = self.replace(seat) {
                         let message = describe(&error);
-                        (self.watch.events)(Event::Warning { message });
+                        self.emit(Event::Warning { message });
                         orders.extend(heard(self.state.hear(seat, News::Ended)));
                     }
                 }
@@ -539,7 +554,7 @@ impl<'a> Supervisor<'a> {
         let generation = self.state.generation();
         let (resume, warnings) = (self.watch.resume_point)()?;
         for message in warnings.into_iter().filter(|_| generation > 1) {
-            (self.watch.events)(Event::Warning { message });
+            self.emit(Event::Warning { message });
         }
         let beginning = Beginning {
             generation,
@@ -555,7 +570,7 @@ impl<'a> Supervisor<'a> {
                 from: beginning.resume.clone(),
             };
             self.root_cause = RootCause::default();
-            (self.watch.events)(Event::Restart(restart));
+            self.emit(Event::Restart(restart));
         }
         let assignments = self.gang.begin(&beginning)?;
         for (&seat, assignment) in beginning.seats.iter().zip(assignments) {
@@ -635,7 +650,7 @@ impl<'a> Supervisor<'a> {
                 self.folder.pop(now)
             };
             match line {
-                Some(line) => (self.watch.events)(Event::Log(line)),
+                Some(line) => self.emit(Event::Log(line)),
                 None => return,
             }
         }

@@ -8,6 +8,7 @@ use crate::view::{Json, Options, Plain, Terminal, View, shell};
 use anyhow::Context;
 use lockstep_engine::StopFlag;
 use lockstep_engine::RunRequest;
+use lockstep_events::Recorded;
 use lockstep_events::event::{Event, RunResult, Status, Timing};
 use lockstep_fs::CacheDir;
 use lockstep_job::Job;
@@ -120,7 +121,7 @@ pub(super) fn view_as(json: bool, options: Options) -> Box<dyn View> {
     } else if io::stdout().is_terminal() {
         Box::new(Terminal::new(options))
     } else {
-        Box::new(Plain::new(io::stdout(), options))
+        Box::new(Plain::new(io::stdout(), options, Recorded::clock()))
     }
 }
 

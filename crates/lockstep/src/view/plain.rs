@@ -4,14 +4,11 @@ use super::epochs::Epochs;
 use super::table::{Frame, Table};
 use super::{Options, View, harmless, log_prefix, summary, words};
 use lockstep_events::event::{Embedding, Event, Progress, RunResult, Started};
+use lockstep_events::{Recorded, Thin};
 use std::io::{self, Write};
-use std::time::{Duration, Instant};
 
 /// Where nothing says how wide a line may be.
 const WIDTH: usize = 100;
-
-/// How often an epoch in progress is mentioned, so that a log shows a run that is alive.
-const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 
 /// The view for files and pipes.
 pub(crate) struct Plain<W> {
@@ -20,18 +17,19 @@ pub(crate) struct Plain<W> {
     epochs: Option<Epochs>,
     /// Whether the head of the table of epochs was written.
     headed: bool,
-    last_progress: Instant,
+    /// Mentions progress now and then, so that a log shows a run that is alive.
+    thin: Thin,
 }
 
 impl<W: Write> Plain<W> {
-    /// Writes to `out`.
-    pub(crate) fn new(out: W, options: Options) -> Self {
+    /// Writes to `out` what happens from `began` on, in seconds since 1970.
+    pub(crate) fn new(out: W, options: Options, began: f64) -> Self {
         Self {
             out,
             options,
             epochs: None,
             headed: false,
-            last_progress: Instant::now(),
+            thin: Thin::new(began),
         }
     }
 
@@ -47,10 +45,6 @@ impl<W: Write> Plain<W> {
     }
 
     fn progress(&mut self, progress: &Progress) -> io::Result<()> {
-        if progress.rank != 0 || self.last_progress.elapsed() < PROGRESS_EVERY {
-            return Ok(());
-        }
-        self.last_progress = Instant::now();
         writeln!(
             self.out,
             "epoch {}: step {} of {}, {}, {} samples/s",
@@ -63,10 +57,6 @@ impl<W: Write> Plain<W> {
     }
 
     fn embedding(&mut self, embedding: &Embedding) -> io::Result<()> {
-        if self.last_progress.elapsed() < PROGRESS_EVERY {
-            return Ok(());
-        }
-        self.last_progress = Instant::now();
         writeln!(self.out, "embedding: {}", summary::embedding(embedding))
     }
 
@@ -83,7 +73,15 @@ impl<W: Write> Plain<W> {
 
 impl<W: Write> View for Plain<W> {
     fn show(&mut self, event: &Event) -> io::Result<()> {
-        if self.options.quiet && !matches!(event, Event::Result(_)) {
+        self.show_at(event, Recorded::clock())
+    }
+}
+
+impl<W: Write> Plain<W> {
+    /// Shows an event of the given time, in seconds since 1970: now, or when it was recorded.
+    fn show_at(&mut self, event: &Event, time: f64) -> io::Result<()> {
+        if self.options.quiet && !matches!(event, Event::Result(_)) || !self.thin.keeps(event, time)
+        {
             return Ok(());
         }
         match event {
@@ -155,7 +153,7 @@ mod tests {
 
     fn render(options: Options) -> String {
         let mut out = Vec::new();
-        let mut view = Plain::new(&mut out, options);
+        let mut view = Plain::new(&mut out, options, Recorded::clock());
         for event in story() {
             view.show(&event).unwrap();
         }
@@ -200,5 +198,44 @@ mod tests {
             render(quiet),
             "10 epochs in 13.0 s: accuracy 0.8123, loss 0.4000\n"
         );
+    }
+
+    #[test]
+    fn the_view_is_redrawn_from_what_a_run_recorded() {
+        // An event a second, with a lot of progress; what is recorded is what is shown.
+        let progress = |step: u64| {
+            let mut told = story();
+            told.retain(|event| matches!(event, Event::Progress(progress) if progress.rank == 0));
+            let Some(Event::Progress(mut told)) = told.pop() else {
+                panic!("the story has progress");
+            };
+            told.step = step;
+            Event::Progress(told)
+        };
+        let mut events = story();
+        let last = events.split_off(events.len() - 2);
+        events.extend((0..60).map(progress));
+        events.extend(last);
+        let (mut live, mut redrawn) = (Vec::new(), Vec::new());
+        let mut view = Plain::new(&mut live, options(), 0.0);
+        let mut thin = Thin::new(0.0);
+        let mut recorded = String::new();
+        for (second, event) in events.into_iter().enumerate() {
+            let time = second as f64;
+            view.show_at(&event, time).unwrap();
+            if thin.keeps(&event, time) {
+                let line = Recorded { v: 1, time, event };
+                recorded += &(serde_json::to_string(&line).unwrap() + "\n");
+            }
+        }
+        let mut view = Plain::new(&mut redrawn, options(), 0.0);
+        for line in recorded.lines() {
+            let line: Recorded = serde_json::from_str(line).unwrap();
+            view.show_at(&line.event, line.time).unwrap();
+        }
+        let text = String::from_utf8(live).unwrap();
+        assert!(text.contains("step 25 of 1,875"), "{text}");
+        assert_eq!(text.matches(" samples/s").count(), 7, "{text}");
+        assert_eq!(String::from_utf8(redrawn).unwrap(), text);
     }
 }
