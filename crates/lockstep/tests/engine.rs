@@ -3,13 +3,18 @@
 mod common;
 
 use common::Place;
+use lockstep_engine::launcher::{
+    Ending, LaunchError, Launched, Launcher, Notify, Site, WorkerId, WorkerSpec,
+};
 use lockstep_engine::{LocalLauncher, RunRequest, StopFlag, run};
 use lockstep_events::event::{Event, LogLine, Status};
 use lockstep_fs::CacheDir;
 use lockstep_job::Job;
+use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// An executable that stands for a worker and does what the script says, `$EXE` being the real one.
@@ -127,4 +132,107 @@ fn a_worker_that_cannot_be_executed_is_named() {
         "{error}"
     );
     assert!(place.runs().is_empty());
+}
+
+/// Workers on a machine that is out of reach as soon as one of them is to be ended: nobody can say whether
+/// it was, and nothing more is heard of it.
+#[derive(Debug)]
+struct OutOfReach {
+    here: LocalLauncher,
+    lost: Arc<Mutex<Vec<WorkerId>>>,
+    pids: Vec<(WorkerId, u32)>,
+    /// How each worker was when its successor was started, as Linux says it: `Z` has ended.
+    ends: Arc<Mutex<Vec<String>>>,
+}
+
+impl Launcher for OutOfReach {
+    fn start(&mut self, spec: &WorkerSpec<'_>, notify: Notify) -> Result<Launched, LaunchError> {
+        let before = self.pids.iter().find(|(id, _)| id.successor() == spec.id);
+        if let Some((_, pid)) = before {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let state = stat.rsplit(") ").next().unwrap_or_default();
+            self.ends.lock().unwrap().push(state[..1].to_owned());
+        }
+        let lost = self.lost.clone();
+        let notify: Notify =
+            Arc::new(move |notice| lost.lock().unwrap().contains(&notice.id) || notify(notice));
+        let launched = self.here.start(spec, notify)?;
+        self.pids.extend(launched.pid.map(|pid| (spec.id, pid)));
+        Ok(launched)
+    }
+
+    fn tell(&mut self, id: WorkerId, line: &str) {
+        self.here.tell(id, line);
+    }
+
+    fn end(&mut self, id: WorkerId) -> Ending {
+        self.lost.lock().unwrap().push(id);
+        Ending::Unknown
+    }
+
+    fn end_all(&mut self) {
+        self.here.end_all();
+    }
+
+    fn describe(&self, id: WorkerId) -> String {
+        self.here.describe(id)
+    }
+
+    fn site(&self) -> Site {
+        Site {
+            leased: true,
+            ..self.here.site()
+        }
+    }
+}
+
+#[test]
+fn a_worker_out_of_reach_ends_itself_with_its_lease_and_only_then_is_it_replaced() {
+    let place = Place::new();
+    let undisturbed = place.weights(&[]);
+    let ends = Arc::new(Mutex::new(Vec::new()));
+    let exe = PathBuf::from(env!("CARGO_BIN_EXE_lockstep"));
+    let mut request = request(&place, exe.clone());
+    request.job.gang.deadline_s = 1.0;
+    request.job.gang.lease_s = 2.0;
+    // Its training hangs in the second epoch; its replacement makes too few steps for that.
+    let hang = "step.begin@rank1=sleep:1000000@50";
+    request.launcher = Box::new(OutOfReach {
+        here: launcher(&place, exe).with("LOCKSTEP_FAILPOINTS", hang),
+        lost: Arc::default(),
+        pids: Vec::new(),
+        ends: ends.clone(),
+    });
+    let mut reasons = Vec::new();
+    let result = run(request, &mut |event| {
+        if let Event::Restart(restart) = event {
+            reasons.push(restart.reason);
+        }
+    })
+    .unwrap();
+    assert_eq!(result.weights_sha256.as_ref(), Some(&undisturbed));
+    assert_eq!(result.restarts, 1, "{reasons:?}");
+    assert_eq!(*ends.lock().unwrap(), ["Z"]);
+    place.assert_no_process_is_left();
+}
+
+#[test]
+fn the_record_of_events_is_what_was_told() {
+    let place = Place::new();
+    let ran = place.run(&["run", "job.toml", "--json"]);
+    let told = ran.events().into_iter();
+    let told: Vec<Value> = told.filter(|event| event["event"] != "progress").collect();
+    let run = place.runs().remove(0);
+    let recorded = fs::read_to_string(run.join("events.jsonl")).unwrap();
+    let recorded: Vec<Value> = recorded
+        .lines()
+        .map(|line| {
+            let mut event: Value = serde_json::from_str(line).unwrap();
+            let event_of = event.as_object_mut().unwrap();
+            assert_eq!(event_of.remove("v"), Some(Value::from(1)));
+            assert!(event_of.remove("time").unwrap().as_f64().unwrap() > 1.6e9);
+            event
+        })
+        .collect();
+    assert_eq!(recorded, told);
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{JOB, Place, send};
+use common::{JOB, Place, Running, send};
 use lockstep_engine::{LocalLauncher, RunRequest, StopFlag, run};
 use lockstep_events::event::Event;
 use lockstep_fs::CacheDir;
@@ -11,6 +11,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
+use std::process::Stdio;
 use std::time::Instant;
 
 /// Kills a worker after so many epochs, and returns the result with the pids that each rank had.
@@ -168,4 +169,48 @@ fn a_run_gives_up_after_so_many_restarts_and_says_why() {
     assert_eq!(result["restarts"], 3);
     let error = result["error"].as_str().unwrap();
     assert!(error.contains("SIGKILL"), "{error}");
+}
+
+/// Runs with failpoints and returns the result, which must be a success.
+fn with_failpoints(place: &Place, points: &str, args: &[&str]) -> Value {
+    let mut command = place.command(&[&["run", "job.toml", "--json"], args].concat());
+    let child = command
+        .env("LOCKSTEP_FAILPOINTS", points)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (code, result, stderr) = Running::new(child).finish();
+    assert_eq!(code, Some(0), "{result} {stderr}");
+    result
+}
+
+#[test]
+fn a_worker_whose_training_hangs_while_its_heart_beats_is_replaced() {
+    let place = Place::new();
+    for (workers, rank) in [("1", 0), ("2", 1)] {
+        let args = ["--workers", workers, "--set", "gang.deadline_s=2"];
+        let undisturbed = place.weights(&args);
+        // In the second epoch; the replacement begins there, and makes too few steps to hang again.
+        let hang = format!("step.begin@rank{rank}=sleep:1000000@50");
+        let result = with_failpoints(&place, &hang, &args);
+        assert_eq!(result["weights_sha256"], undisturbed);
+        assert_eq!(result["restarts"], 1);
+        let lost = result["seconds_lost"].as_f64().unwrap();
+        assert!(lost < 10.0, "{lost}");
+    }
+    place.assert_no_process_is_left();
+}
+
+#[test]
+fn what_rank_0_does_alone_on_a_slow_disk_counts_against_nobody() {
+    let place = Place::new();
+    for transport in ["shm", "tcp"] {
+        let transport = format!("gang.transport=\"{transport}\"");
+        let args = ["--set", "gang.deadline_s=2", "--set", &transport];
+        let undisturbed = place.weights(&args);
+        let result = with_failpoints(&place, "fs.sync=sleep:400", &args);
+        assert_eq!(result["weights_sha256"], undisturbed);
+        assert_eq!(result["restarts"], 0);
+    }
 }

@@ -148,6 +148,7 @@ impl<'a> StepLoop<'a> {
         checkpoints: &mut Checkpointer,
         reporter: &mut Reporter,
     ) -> Result<Vote, TrainError> {
+        lockstep_failpoint::reach("step.begin");
         let first = self.clock.began.is_none();
         self.clock.began.get_or_insert_with(Instant::now);
         let in_epoch = self.position.step_in_epoch;
