@@ -82,6 +82,8 @@ pub(crate) struct Supervisor<'a> {
     pub(crate) first_step_s: Option<f64>,
     /// Epochs that were trained completely.
     pub(crate) epochs: u32,
+    /// Who was lost first since the generation began, and why.
+    lost: Option<String>,
     /// How the gang ended, once that is decided.
     decided: Option<Decision>,
     /// Events could not be recorded, and that was said.
@@ -109,6 +111,7 @@ impl<'a> Supervisor<'a> {
             losses: Losses::default(),
             first_step_s: None,
             epochs: watch.epochs,
+            lost: None,
             decided: None,
             unrecorded: false,
             counted: Instant::now(),
@@ -542,6 +545,9 @@ impl<'a> Supervisor<'a> {
 
     fn replace(&mut self, seat: usize) -> Result<(), EngineError> {
         self.emit_logs(true);
+        // Said before another takes its place, and its name.
+        let verdict = self.verdict();
+        self.lost.get_or_insert(verdict);
         self.gang.members[seat] = self.gang.members[seat].successor();
         let started = self.gang.start(seat, self.state.generation());
         if started.is_err() {
@@ -563,10 +569,11 @@ impl<'a> Supervisor<'a> {
             seats,
         };
         if generation > 1 {
+            let reason = self.lost.take().unwrap_or_else(|| self.verdict());
             let restart = Restart {
                 restart: self.losses.count_restart(),
                 workers: beginning.seats.len(),
-                reason: self.verdict(),
+                reason,
                 from: beginning.resume.clone(),
             };
             self.root_cause = RootCause::default();
