@@ -1,7 +1,7 @@
 //! Task workers that are this test program, run anew: tasks are done exactly once, whoever dies.
 
-use lockstep_engine::tasks::{self, Request, Summary, TaskEvent, Work};
 use lockstep_engine::launcher::Launcher;
+use lockstep_engine::tasks::{self, Request, Summary, TaskEvent, Work};
 use lockstep_engine::{EngineError, LocalLauncher, Stop, StopFlag};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -369,5 +369,8 @@ fn a_worker_that_hangs_while_its_heart_beats_is_replaced_and_one_that_works_for_
             _ => None,
         })
         .collect();
-    assert!(reasons[0].ends_with("made no progress for 1 s"), "{reasons:?}");
+    assert!(
+        reasons[0].ends_with("made no progress for 1 s"),
+        "{reasons:?}"
+    );
 }

@@ -87,7 +87,10 @@ mod tests {
         let long = Duration::from_secs(100);
         std::thread::sleep(Duration::from_millis(30));
         assert!(switch.in_vain(long) >= Duration::from_millis(30));
-        assert_eq!(switch.in_vain(Duration::from_millis(5)), Duration::from_millis(5));
+        assert_eq!(
+            switch.in_vain(Duration::from_millis(5)),
+            Duration::from_millis(5)
+        );
         switch.renew();
         assert!(switch.in_vain(long) < Duration::from_millis(30));
     }

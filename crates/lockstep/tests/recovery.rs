@@ -119,9 +119,7 @@ fn a_gang_whose_workers_cannot_be_replaced_goes_on_with_fewer() {
         max_steps: None,
         stop: StopFlag::new(),
         cache: CacheDir::at(&place.path("cache")).unwrap(),
-        launcher: Box::new(
-            LocalLauncher::new(&exe).with("LOCKSTEP_CACHE", place.path("cache")),
-        ),
+        launcher: Box::new(LocalLauncher::new(&exe).with("LOCKSTEP_CACHE", place.path("cache"))),
     };
     let mut pids = BTreeMap::new();
     let mut victims = [1, 3].into_iter();

@@ -2,9 +2,7 @@
 //!
 //! The suite is given a function that makes launchers whose program is a shell script.
 
-use super::{
-    Ending, Happened, LaunchNotice, Launcher, Notify, WorkerEnd, WorkerId, WorkerSpec,
-};
+use super::{Ending, Happened, LaunchNotice, Launcher, Notify, WorkerEnd, WorkerId, WorkerSpec};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -311,7 +311,10 @@ mod tests {
             launcher
         });
         let _launcher = started.join().unwrap();
-        let end = heard.end(WorkerId { seat: 0, incarnation: 1 });
+        let end = heard.end(WorkerId {
+            seat: 0,
+            incarnation: 1,
+        });
         assert_eq!(end, WorkerEnd::Signal(9));
     }
 
@@ -321,7 +324,10 @@ mod tests {
         let heard = Heard::default();
         let error = launcher.start(&spec(3, 1), heard.notify()).unwrap_err();
         let said = error.to_string();
-        assert!(said.contains("worker 3 as `/no/such/program worker`"), "{said}");
+        assert!(
+            said.contains("worker 3 as `/no/such/program worker`"),
+            "{said}"
+        );
         assert_eq!(heard.next(Duration::from_millis(50)), None);
     }
 }

@@ -124,7 +124,12 @@ impl<'a> Gang<'a> {
             }
             Carrier::Solo | Carrier::Tcp => None,
         };
-        let first = |seat| Member::new(WorkerId { seat, incarnation: 1 });
+        let first = |seat| {
+            Member::new(WorkerId {
+                seat,
+                incarnation: 1,
+            })
+        };
         Ok(Self {
             members: (0..plan.workers()).map(first).collect(),
             launcher,

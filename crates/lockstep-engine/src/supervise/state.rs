@@ -223,7 +223,10 @@ mod tests {
     fn all_begin_when_the_last_has_joined() {
         let mut state = GangState::new(2, 3, 1);
         assert_eq!(hear(&mut state, 1, News::Joined), []);
-        assert_eq!(hear(&mut state, 0, News::Joined), [Order::Begin(vec![0, 1])]);
+        assert_eq!(
+            hear(&mut state, 0, News::Joined),
+            [Order::Begin(vec![0, 1])]
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! The [`GangState`] under test is the one that runs; only processes and links are modelled. A link delivers
 //! in order, after any delay, what was said before its end; then it says that the process ended.
 
-use super::state::{News, Order, Place, GangState};
+use super::state::{GangState, News, Order, Place};
 use stateright::{Checker, Model, Property};
 use std::collections::VecDeque;
 

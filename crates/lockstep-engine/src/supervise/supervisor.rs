@@ -14,8 +14,8 @@ use super::state::{GangState, News, Order, Place};
 use crate::launcher::{Ending, Happened, LaunchNotice, WorkerEnd, WorkerId};
 use crate::record::Record;
 use crate::{EngineError, Stop, StopFlag, describe};
-use lockstep_events::control::{Finished, FromWorker, ToWorker};
 use lockstep_events::Recorded;
+use lockstep_events::control::{Finished, FromWorker, ToWorker};
 use lockstep_events::event::{Event, Restart};
 use lockstep_gang::{Hello, Link};
 use std::collections::VecDeque;
@@ -247,7 +247,10 @@ impl<'a> Supervisor<'a> {
         }
         for seat in 0..self.gang.members.len() {
             let member = &mut self.gang.members[seat];
-            if member.lease_until.is_some_and(|until| until < Instant::now()) {
+            if member
+                .lease_until
+                .is_some_and(|until| until < Instant::now())
+            {
                 member.gone(WorkerEnd::Lost("its lease ran out".to_owned()));
                 self.judge_end(seat)?;
             } else if !member.killed && !member.has_ended() {
@@ -298,16 +301,15 @@ impl<'a> Supervisor<'a> {
     /// them stand still and none complained.
     fn patience(&self, seat: usize) -> (Duration, Duration) {
         // What a peer says of it comes first: it learns of the gang's progress two heartbeats late.
-        let deadline = Duration::from_secs_f64(self.gang.settings.deadline_s)
-            + 2 * HEARTBEAT
-            + CAUSE_DEADLINE;
+        let deadline =
+            Duration::from_secs_f64(self.gang.settings.deadline_s) + 2 * HEARTBEAT + CAUSE_DEADLINE;
         let awaited = self.root_cause.is_awaited(seat);
         match self.state.is_calling_off() {
             true if awaited => (CAUSE_DEADLINE, CAUSE_DEADLINE),
             true => (deadline, deadline),
             false => {
-                let mut working = (self.state.ranks())
-                    .filter(|seat| self.state.place(*seat) == Place::Working);
+                let mut working =
+                    (self.state.ranks()).filter(|seat| self.state.place(*seat) == Place::Working);
                 let all = deadline + CAUSE_DEADLINE;
                 let stand = working.all(|seat| self.gang.members[seat].still_for > all);
                 (deadline, if stand { all } else { Duration::MAX })
@@ -477,7 +479,8 @@ impl<'a> Supervisor<'a> {
                 let logged = self.watch.record.log(seat, &format!("error: {error}"));
                 if peer_lost {
                     let waiting_for = waiting_for.and_then(|rank| self.state.ranks().nth(rank));
-                    self.root_cause.note(seat, Sign::PeerLost { error, waiting_for });
+                    self.root_cause
+                        .note(seat, Sign::PeerLost { error, waiting_for });
                     self.follow(seat, News::Stopped)?;
                 } else {
                     // It would fail again for the same reason.

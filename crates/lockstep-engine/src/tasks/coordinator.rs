@@ -3,8 +3,8 @@
 //! All that happens to workers arrives at one place, one after the other. What a lost worker means the
 //! [`TaskQueue`] decides; here are the processes.
 
-use super::queue::{TaskQueue, Loss, TASK_KILLS};
 use super::message::{FromWorker, ToWorker, line};
+use super::queue::{Loss, TASK_KILLS, TaskQueue};
 use super::run::{Request, TaskEvent};
 use crate::launcher::{Happened, LaunchNotice, Notify, WorkerEnd, WorkerId, WorkerSpec};
 use crate::{EngineError, Stop};
@@ -103,7 +103,10 @@ impl<'r, 'e> TaskCoordinator<'r, 'e> {
             events,
         };
         for seat in 0..workers {
-            let first = WorkerId { seat, incarnation: 1 };
+            let first = WorkerId {
+                seat,
+                incarnation: 1,
+            };
             coordinator.seats.push(Seat::new(first));
             coordinator.start(first)?;
         }
@@ -337,7 +340,10 @@ impl<'r, 'e> TaskCoordinator<'r, 'e> {
     /// Who ended and how, in words.
     fn reason(&self, seat: usize, end: &WorkerEnd) -> String {
         let state = &self.seats[seat];
-        let worker = format!("worker {seat} ({})", self.request.launcher.describe(state.id));
+        let worker = format!(
+            "worker {seat} ({})",
+            self.request.launcher.describe(state.id)
+        );
         if state.was_still {
             let seconds = self.request.deadline.as_secs_f64();
             return format!("{worker} made no progress for {seconds} s");

@@ -21,9 +21,9 @@
 //! | `run` | what is asked of it, and what it answers |
 //! | `serve` | the worker's side |
 
-mod queue;
-mod message;
 mod coordinator;
+mod message;
+mod queue;
 mod run;
 mod serve;
 
