@@ -262,7 +262,7 @@ pub enum DataError {
     },
     /// More classes than any model would have.
     #[error(
-        "{path}: `{class}` would be class number {most}, and there may be {most} at most; is this a column of labels?"
+        "{path}: `{class}` would be class number {most}, and there may be {most} at most; is this a column of labels? Numbers to predict need train.loss = \"mse\""
     )]
     TooManyClasses {
         /// Where the sample lies.

@@ -1,7 +1,7 @@
 //! What is to be predicted, set aside while a set is decoded: classes or numbers, whichever they turn out to be.
 //!
-//! Where nobody said which, one column is taken for numbers if every value is one and some value is not
-//! whole, and for classes otherwise; several columns are taken for labels if every value is 0 or 1, and for
+//! Where nobody said which, one column is taken for numbers if every value is one and some value is written as
+//! a decimal, and for classes otherwise; several columns are taken for labels if every value is 0 or 1, and for
 //! numbers otherwise. That is only known after the last value, so both are kept until then.
 
 use crate::DataError;
@@ -24,7 +24,7 @@ pub(crate) struct Labels {
     table: ClassTable,
     /// Nothing once a value was none.
     numbers: Option<Spill>,
-    /// Whether all numbers so far are whole, or 0 and 1.
+    /// Whether all numbers so far are written as whole ones, or are 0 and 1.
     whole: bool,
     flags: bool,
 }
@@ -81,7 +81,7 @@ impl Labels {
             let number = number.filter(|&number| (number as f32).is_finite());
             match number {
                 Some(number) => {
-                    self.whole &= number.fract() == 0.0;
+                    self.whole &= !text.contains(['.', 'e', 'E']);
                     if let Err(error) = self.number(number as f32) {
                         return Ok(Err(error));
                     }

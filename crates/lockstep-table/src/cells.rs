@@ -182,7 +182,8 @@ fn copy(
     Ok(())
 }
 
-/// The cells of a column as text: strings as they are, numbers in decimal, `false` and `true`.
+/// The cells of a column as text: strings as they are, whole numbers in decimal, floats with a
+/// decimal point or an exponent, `false` and `true`.
 pub(crate) fn texts(column: &dyn Array) -> Result<Vec<String>, Wrong> {
     if let Some(row) = first_null(column) {
         let found = "is null; every sample needs one".to_owned();
@@ -200,11 +201,12 @@ pub(crate) fn texts(column: &dyn Array) -> Result<Vec<String>, Wrong> {
         number: impl Fn(T::Native) -> f64,
     ) -> Result<Vec<String>, Wrong>
     where
-        T::Native: ToString,
+        T::Native: std::fmt::Debug,
     {
         let values = column.as_primitive::<T>().values().iter().enumerate();
         let text = |(row, &value): (usize, &T::Native)| match used(number(value)) {
-            Some(_) => Ok(value.to_string()),
+            // Whole ones too have a decimal point then.
+            Some(_) => Ok(format!("{value:?}")),
             None => Err(Wrong {
                 row,
                 found: refused(number(value)),

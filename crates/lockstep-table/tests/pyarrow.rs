@@ -87,7 +87,7 @@ fn every_codec_kind_of_list_and_kind_of_label_is_read() {
     assert_eq!(labels("int8"), ["2", "0", "2", "1", "0"]);
     assert_eq!(labels("uint64")[4], u64::MAX.to_string());
     assert_eq!(labels("bool"), ["true", "false", "true", "true", "false"]);
-    assert_eq!(labels("float"), ["0", "1", "2", "3", "4"]);
+    assert_eq!(labels("float"), ["0.0", "1.0", "2.0", "3.0", "4.0"]);
 }
 
 #[test]

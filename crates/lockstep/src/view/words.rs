@@ -72,10 +72,14 @@ pub(crate) fn loss(loss: f64) -> String {
     }
 }
 
-/// A measured value, as its name wants it: an accuracy is a share of 1, with four decimals.
+/// A measured value, as its name wants it: an accuracy is a share of 1, with four decimals. What is in the units
+/// of the data may be large, and has six digits.
 pub(crate) fn metric(name: &str, value: f64) -> String {
-    match name {
-        "accuracy" => format!("{value:.4}"),
+    match (name, value.abs()) {
+        ("accuracy", _) => format!("{value:.4}"),
+        ("mse" | "mae", 1e2..1e3) => format!("{value:.3}"),
+        ("mse" | "mae", 1e3..1e4) => format!("{value:.2}"),
+        ("mse" | "mae", 1e4..1e5) => format!("{value:.1}"),
         _ => loss(value),
     }
 }
