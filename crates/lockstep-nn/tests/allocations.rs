@@ -2,7 +2,7 @@
 
 use lockstep_nn::encoder::{ClipConfig, Encoder};
 use lockstep_nn::{
-    Batch, Collect, Dims, LayerSpec, LossSum, Model, NamedLayer, Optimizer, Step, Targets,
+    Batch, Collect, Dims, LayerSpec, Loss, LossSum, Model, NamedLayer, Optimizer, Step, Targets,
     optimizer, zoo,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -72,7 +72,11 @@ fn a_step_and_an_evaluation_of_dense_layers_allocate_nothing() {
         Dropout { p: 0.25 },
         Linear { out: 10 },
     ];
-    check(&NamedLayer::stack(layers), Dims::vector(100), 24);
+    let layers = NamedLayer::stack(layers);
+    check(&layers, Dims::vector(100), 24);
+    for loss in [Loss::SquaredError, Loss::BinaryCrossEntropy] {
+        check_with(loss, &layers, Dims::vector(100), 24);
+    }
 }
 
 #[test]
@@ -88,7 +92,12 @@ fn a_step_and_an_evaluation_of_images_allocate_nothing() {
 
 /// Trains and evaluates on a full batch and on a short one, and counts.
 fn check(layers: &[NamedLayer], input: Dims, rows: usize) {
-    let mut model = Model::new(layers, input, rows).unwrap();
+    check_with(Loss::CrossEntropy, layers, input, rows);
+}
+
+/// As [`check`], of a model with 10 outputs that minimises `loss`.
+fn check_with(loss: Loss, layers: &[NamedLayer], input: Dims, rows: usize) {
+    let mut model = Model::new(layers, input, rows).unwrap().minimising(loss);
     let layout = model.layout().clone();
     let state = model.initial_state(0);
     let mut collect = Collect::new(&state, &layout);
@@ -96,6 +105,7 @@ fn check(layers: &[NamedLayer], input: Dims, rows: usize) {
         .map(|i| (i % 17) as f32 - 8.0)
         .collect();
     let labels: Vec<u32> = (0..rows as u32).map(|i| i % 10).collect();
+    let numbers: Vec<f32> = (0..rows * 10).map(|i| (i % 2) as f32).collect();
     let samples: Vec<u32> = (0..rows as u32).collect();
     let adam = Optimizer::Adam {
         betas: [0.9, 0.999],
@@ -109,7 +119,10 @@ fn check(layers: &[NamedLayer], input: Dims, rows: usize) {
     let mut step = |number: u64, rows: usize| {
         let batch = Batch {
             inputs: &inputs[..rows * input.len()],
-            targets: Targets::Classes(&labels[..rows]),
+            targets: match loss {
+                Loss::CrossEntropy => Targets::Classes(&labels[..rows]),
+                _ => Targets::Numbers(&numbers[..rows * 10]),
+            },
         };
         let step = Step {
             seed: 0,

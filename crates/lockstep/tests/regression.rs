@@ -3,13 +3,14 @@
 
 mod common;
 
-use common::{Place, read_json, send};
+use common::{LIMIT, Place, read_json, send};
 use lockstep_testkit::{python, succeed};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 const JOB: &str = r#"
 name = "numbers"
@@ -205,25 +206,48 @@ fn numbers_and_labels_have_the_same_weights_on_any_number_of_workers() {
 #[test]
 fn a_regression_that_is_killed_and_resumed_has_the_weights_of_one_that_was_not() {
     let place = place();
-    let whole = place.train(&["--epochs", "40"]);
-    let mut run = place.start(&["--epochs", "40"]);
-    for _ in 0..2 {
+    let epochs = ["--epochs", "300"];
+    let whole = place.train(&epochs);
+    let started = place.runs().len();
+    let mut run = place.start(&epochs);
+    run.wait_for("epoch");
+    let begin = Instant::now();
+    while !place
+        .runs()
+        .iter()
+        .any(|run| !is_ended(run) && has_checkpoint(run))
+    {
+        assert!(begin.elapsed() < LIMIT, "no checkpoint");
         run.wait_for("epoch");
     }
     run.signal(Signal::KILL);
     run.finish();
     place.assert_no_process_is_left();
-    let resumed = place.train(&["--epochs", "40", "--workers", "1", "--resume"]);
+    assert_eq!(place.runs().len(), started + 1);
+    let resumed = place.train(&[&epochs[..], &["--workers", "1", "--resume"]].concat());
     assert_eq!(resumed["weights_sha256"], whole["weights_sha256"]);
     assert_eq!(resumed["metrics"], whole["metrics"]);
 
-    let mut run = place.start(&["--epochs", "40"]);
+    let mut run = place.start(&epochs);
     let victim = run.wait_for_worker(1);
     run.wait_for("epoch");
     send(victim, Signal::KILL);
     let (code, result, stderr) = run.finish();
     assert_eq!(code, Some(0), "{stderr}");
     assert_eq!(result["weights_sha256"], whole["weights_sha256"]);
+}
+
+/// Whether a run has written its result.
+fn is_ended(run: &Path) -> bool {
+    run.join("result.json").exists()
+}
+
+/// Whether a run has a whole checkpoint.
+fn has_checkpoint(run: &Path) -> bool {
+    let checkpoints = fs::read_dir(run.join("checkpoints")).into_iter().flatten();
+    checkpoints
+        .flatten()
+        .any(|checkpoint| checkpoint.path().join("manifest.json").exists())
 }
 
 #[test]
