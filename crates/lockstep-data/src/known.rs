@@ -6,6 +6,7 @@
 mod catalogue;
 mod fetch;
 mod subprocess;
+mod unpack;
 
 pub(crate) use catalogue::Content;
 pub use catalogue::{KNOWN, KnownSet, Split};

@@ -1,14 +1,16 @@
 //! The ways to a known data set. Each brings its files to a folder; whether they are the right ones
 //! is for the caller to check.
 
-use super::catalogue::{Address, Archive, Debian, KnownSet};
+use super::catalogue::{Address, Archive, Debian, KnownFile, KnownSet};
 use super::subprocess::run;
+use super::unpack;
 use crate::file::shown;
-use crate::hex::hex;
-use sha2::{Digest, Sha256};
+use lockstep_fs::sha256_of_file;
+use lockstep_place::{Access, Place};
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -17,14 +19,10 @@ use std::time::Duration;
 const UPDATE_LIMIT: Duration = Duration::from_secs(120);
 /// How long the package may take.
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(300);
-/// How long unpacking may take.
-const UNPACK_LIMIT: Duration = Duration::from_secs(60);
-/// How long a web server may take to answer.
-const CONNECT_LIMIT: Duration = Duration::from_secs(10);
-/// How long a file may take from a web server.
-const TRANSFER_LIMIT: Duration = Duration::from_secs(300);
-/// How long an archive may take from a web server, as long as something of it comes.
-const ARCHIVE_LIMIT: Duration = Duration::from_secs(3600);
+/// Bytes that are asked for at a time: each piece has the whole of a request's time.
+const PIECE: u64 = 8 << 20;
+/// How often a request to a web server is sent again.
+const RETRIES: u32 = 2;
 
 /// A way to a known data set.
 pub(crate) struct Way {
@@ -102,15 +100,9 @@ fn from_downloaded_package(
         download(&own).map_err(|error| error.to_string())?;
     }
     let archive = find_archive(scratch).ok_or("apt-get left no package behind")?;
-    let unpacked = scratch.join("unpacked");
-    run(
-        Command::new("dpkg-deb")
-            .arg("-x")
-            .args([&archive, &unpacked]),
-        UNPACK_LIMIT,
-    )
-    .map_err(|error| error.to_string())?;
-    Ok(unpacked.join(debian.folder))
+    unpack::deb(&archive, debian.folder, set.files, scratch)
+        .map_err(|error| format!("{}: {error}", shown(&archive)))?;
+    Ok(scratch.to_owned())
 }
 
 /// `apt-get` in the folder `folder`, impatient with servers that do not answer.
@@ -163,94 +155,89 @@ fn from_web(
     progress: &mut dyn FnMut(&str),
 ) -> Result<PathBuf, String> {
     match &set.address {
-        Address::Folder(folder) => from_web_folder(set, folder, scratch, progress),
-        Address::Archive(archive) => from_web_archive(archive, scratch, progress),
-    }
-}
-
-fn from_web_folder(
-    set: &KnownSet,
-    folder: &str,
-    scratch: &Path,
-    progress: &mut dyn FnMut(&str),
-) -> Result<PathBuf, String> {
-    let agent: ureq::Agent = ureq::Agent::config_builder()
-        .timeout_connect(Some(CONNECT_LIMIT))
-        .timeout_global(Some(TRANSFER_LIMIT))
-        .build()
-        .into();
-    for file in set.files {
-        let address = format!("{folder}/{}", file.name);
-        progress(&format!("downloading {address}"));
-        let failed = |error: &dyn std::fmt::Display| format!("{address}: {error}");
-        let mut response = agent.get(&address).call().map_err(|error| failed(&error))?;
-        // Compressed, no file is larger than what it decodes to.
-        let limited = response.body_mut().with_config().limit(file.decoded_bytes);
-        let mut target = File::create(scratch.join(file.name)).map_err(|error| failed(&error))?;
-        io::copy(&mut limited.reader(), &mut target).map_err(|error| failed(&error))?;
+        Address::Folder(folder) => {
+            for file in set.files {
+                let address = format!("{folder}/{}", file.name);
+                progress(&format!("downloading {address}"));
+                // Compressed, no file is larger than what it decodes to.
+                download(&address, file.decoded_bytes, &scratch.join(file.name))?;
+            }
+        }
+        Address::Archive(archive) => {
+            let megabytes = archive.bytes / 1_000_000;
+            progress(&format!("downloading {} ({megabytes} MB)", archive.address));
+            let packed = scratch.join("archive.tar.gz");
+            download(archive.address, archive.bytes, &packed)?;
+            unpack_archive(archive, &packed, set.files, scratch)?;
+        }
     }
     Ok(scratch.to_owned())
 }
 
-fn from_web_archive(
-    archive: &Archive,
-    scratch: &Path,
-    progress: &mut dyn FnMut(&str),
-) -> Result<PathBuf, String> {
-    let megabytes = archive.bytes / 1_000_000;
-    progress(&format!("downloading {} ({megabytes} MB)", archive.address));
-    let packed = scratch.join("archive.tar.gz");
-    run(&mut curl(archive, &packed), ARCHIVE_LIMIT)
-        .map_err(|error| format!("{}: {error}", archive.address))?;
-    unpack(archive, &packed, scratch)
+/// Brings what lies at an address of the web, at most `limit` bytes, into the file `target`.
+fn download(address: &str, limit: u64, target: &Path) -> Result<(), String> {
+    let access = Access {
+        retries: RETRIES,
+        ..Access::default()
+    };
+    let failed = |error: &dyn Display| format!("{address}: {error}");
+    let place = Place::parse(address, &access).map_err(|error| error.to_string())?;
+    let entry = place.entry().map_err(|error| error.to_string())?;
+    let entry = entry.ok_or_else(|| failed(&"there is no such file"))?;
+    if entry.size > limit {
+        let found = entry.size;
+        return Err(failed(&format!("it has {found} bytes instead of {limit}")));
+    }
+    let mut file = File::create(target).map_err(|error| failed(&error))?;
+    for start in (0..entry.size).step_by(PIECE as usize) {
+        let range = start..entry.size.min(start + PIECE);
+        let bytes = place.read_range_of(&entry, range);
+        let bytes = bytes.map_err(|error| error.to_string())?;
+        file.write_all(&bytes).map_err(|error| failed(&error))?;
+    }
+    Ok(())
 }
 
 /// Unpacks the archive that came, if it is the published one.
-fn unpack(archive: &Archive, packed: &Path, scratch: &Path) -> Result<PathBuf, String> {
-    let found = sha256_of(packed).map_err(|error| error.to_string())?;
+fn unpack_archive(
+    archive: &Archive,
+    packed: &Path,
+    files: &[KnownFile],
+    to: &Path,
+) -> Result<(), String> {
+    let (_, found) = sha256_of_file(packed).map_err(|error| error.to_string())?;
     if found != archive.sha256 {
         return Err(format!(
             "{} gave another file than the published one: its SHA-256 is {found} instead of {}",
             archive.address, archive.sha256
         ));
     }
-    let mut tar = Command::new("tar");
-    tar.arg("-xzf").arg(packed).arg("-C").arg(scratch);
-    run(&mut tar, UNPACK_LIMIT).map_err(|error| error.to_string())?;
-    Ok(scratch.join(archive.folder))
-}
-
-/// `curl` for an encrypted address: a system has it with the certificates it trusts, and what comes is
-/// checked by its hash anyway.
-fn curl(archive: &Archive, target: &Path) -> Command {
-    let mut command = Command::new("curl");
-    command.args(["--fail", "--silent", "--show-error", "--location"]);
-    command.args(["--proto", "=https", "--connect-timeout"]);
-    command.arg(CONNECT_LIMIT.as_secs().to_string());
-    // Ends when less than so many bytes a second came for so many seconds.
-    command.args(["--speed-limit", "1000", "--speed-time", "30"]);
-    command.args(["--max-filesize", &archive.bytes.to_string()]);
-    command.arg("--output").arg(target).arg(archive.address);
-    command
-}
-
-fn sha256_of(path: &Path) -> io::Result<String> {
-    let mut reader = BufReader::new(File::open(path)?);
-    let mut hash = Sha256::new();
-    loop {
-        let block = reader.fill_buf()?;
-        if block.is_empty() {
-            return Ok(hex(&hash.finalize()));
-        }
-        hash.update(block);
-        let read = block.len();
-        reader.consume(read);
-    }
+    unpack::tar_gz(packed, archive.folder, files, to)
+        .map_err(|error| format!("{}: {error}", archive.address))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Read;
+    use std::net::TcpListener;
+
+    const FILE: KnownFile = KnownFile {
+        name: "batch.bin",
+        decoded_bytes: 7,
+        decoded_sha256: "",
+    };
+
+    fn set(archive: Archive) -> KnownSet {
+        KnownSet {
+            name: "set",
+            splits: &[],
+            class_names: &[],
+            files: &[FILE],
+            debian: None,
+            address: Address::Archive(archive),
+        }
+    }
 
     const NOWHERE: Archive = Archive {
         address: "https://127.0.0.1:1/set.tar.gz",
@@ -264,11 +251,8 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         let mut heard = Vec::new();
         let mut progress = |message: &str| heard.push(message.to_owned());
-        let error = from_web_archive(&NOWHERE, scratch.path(), &mut progress).unwrap_err();
-        assert!(
-            error.starts_with("https://127.0.0.1:1/set.tar.gz: curl"),
-            "{error}"
-        );
+        let error = from_web(&set(NOWHERE), scratch.path(), &mut progress).unwrap_err();
+        assert!(error.contains("https://127.0.0.1:1/set.tar.gz"), "{error}");
         assert_eq!(heard, ["downloading https://127.0.0.1:1/set.tar.gz (0 MB)"]);
     }
 
@@ -282,14 +266,69 @@ mod tests {
         tar.arg("-czf").arg(&packed).arg("-C");
         assert!(tar.arg(from.path()).arg("set").status().unwrap().success());
 
-        let refused = unpack(&NOWHERE, &packed, to.path()).unwrap_err();
+        let refused = unpack_archive(&NOWHERE, &packed, &[FILE], to.path()).unwrap_err();
         assert!(refused.contains("SHA-256"), "{refused}");
         assert_eq!(fs::read_dir(to.path()).unwrap().count(), 0);
         let published = Archive {
-            sha256: sha256_of(&packed).unwrap().leak(),
+            sha256: sha256_of_file(&packed).unwrap().1.leak(),
             ..NOWHERE
         };
-        let folder = unpack(&published, &packed, to.path()).unwrap();
-        assert_eq!(fs::read(folder.join("batch.bin")).unwrap(), b"content");
+        unpack_archive(&published, &packed, &[FILE], to.path()).unwrap();
+        assert_eq!(fs::read(to.path().join("batch.bin")).unwrap(), b"content");
+    }
+
+    /// A web server that has one file, which it gives whole or in part.
+    fn serve(content: &'static [u8]) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}/file", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let mut request = Vec::new();
+                let mut byte = [0];
+                while !request.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) == 1 {
+                    request.push(byte[0]);
+                }
+                let request = String::from_utf8_lossy(&request).to_lowercase();
+                let range = request
+                    .lines()
+                    .find_map(|line| line.strip_prefix("range: bytes="));
+                let all = content.len();
+                let (status, part) = match range.and_then(|range| range.trim().split_once('-')) {
+                    Some((start, end)) => {
+                        let (start, end): (usize, usize) =
+                            (start.parse().unwrap(), end.parse().unwrap());
+                        let status = format!(
+                            "206 Partial Content\r\ncontent-range: bytes {start}-{end}/{all}"
+                        );
+                        (status, &content[start..=end])
+                    }
+                    None => ("200 OK".to_owned(), content),
+                };
+                let head = format!(
+                    "HTTP/1.1 {status}\r\ncontent-length: {}\r\netag: \"1\"\r\nconnection: close\r\n\r\n",
+                    part.len()
+                );
+                let body = if request.starts_with("head") {
+                    &[][..]
+                } else {
+                    part
+                };
+                // Whoever hangs up early has seen enough.
+                let _ = stream.write_all(&[head.as_bytes(), body].concat());
+            }
+        });
+        address
+    }
+
+    #[test]
+    fn a_file_comes_from_the_web_whole_and_no_larger_than_it_may_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("file");
+        let address = serve(b"content");
+        download(&address, 7, &target).unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"content");
+        let error = download(&address, 6, &target).unwrap_err();
+        assert!(error.ends_with("it has 7 bytes instead of 6"), "{error}");
     }
 }
