@@ -6,43 +6,43 @@
 //! folder keeps are the same words that the user wrote.
 
 use crate::field::Field;
-use crate::keys::{Check, Table};
+use crate::keys::{Any, Check, Limits, Table, keys};
 use crate::section::Section;
 use crate::{Checkpoint, Data, Embed, Gang, Model, Recover, Run, Storage, Train};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::path::Path;
 
-/// What to train, on which data, how, and where the result goes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Job {
-    /// Name of the job; each of its runs is named after it. Letters, digits, `-`, `_` and `.`.
-    #[schemars(regex(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"))]
-    pub name: String,
-    /// What to learn from.
-    pub data: Data,
-    /// Pictures become vectors before anything is trained on them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub embed: Option<Embed>,
-    /// The network and the weights it begins with.
-    pub model: Model,
-    /// How to train it.
-    pub train: Train,
-    /// Where the run goes.
-    #[serde(default)]
-    pub run: Run,
-    /// When the run's state is written.
-    #[serde(default)]
-    pub checkpoint: Checkpoint,
-    /// How the workers talk to each other.
-    #[serde(default)]
-    pub gang: Gang,
-    /// What happens when a worker is lost.
-    #[serde(default)]
-    pub recover: Recover,
-    /// How places outside this machine are reached.
-    #[serde(default, skip_serializing_if = "Storage::is_default")]
-    pub storage: Storage,
+keys! {
+    /// What to train, on which data, how, and where the result goes.
+    pub struct Job given (workers: Option<Field<'_>>, embeds: bool, folder: &Path) {
+        /// Name of the job; each of its runs is named after it. Letters, digits, `-`, `_` and `.`.
+        name: String = need("add `name = \"...\"`") => JobName;
+        /// What to learn from.
+        data: Data = need("add a [data] section with `train = \"...\"`")
+            => Any, |field, ()| Table(|section: &mut Section<'_>| Data::read_keys(section, embeds)).read(field);
+        /// Pictures become vectors before anything is trained on them.
+        embed: Option<Embed> = optional => Table(Embed::read_keys);
+        /// The network and the weights it begins with.
+        model: Model = need("add a [model] section with a `kind` or `layers`")
+            => Any, |field, ()| Model::read(field.section()?);
+        /// How to train it.
+        train: Train = need("add a [train] section with `epochs`, `batch` and `optimizer`")
+            => Any, |field, ()| {
+                let batch_norm = model.as_ref().is_some_and(|model| model.network.uses_batch_norm());
+                Train::read(field.section()?, workers, batch_norm)
+            };
+        /// Where the run goes.
+        run: Run = shown(Run::default(), Run::default_in(folder))
+            => Any, |field, ()| Run::read(field.section()?);
+        /// When the run's state is written.
+        checkpoint: Checkpoint = default(Checkpoint::default()) => Table(Checkpoint::read_keys);
+        /// How the workers talk to each other.
+        gang: Gang = default(Gang::default()) => Table(Gang::read_keys);
+        /// What happens when a worker is lost.
+        recover: Recover = default(Recover::default()) => Table(Recover::read_keys);
+        /// How places outside this machine are reached.
+        storage: Storage = hidden(Storage::default()) => Table(Storage::read_keys);
+    }
 }
 
 /// The longest name: a run adds its number to it, and file systems stop at 255 bytes.
@@ -60,62 +60,35 @@ impl Job {
 
     /// Reads the whole job; `workers` is what the command line says about them.
     pub(crate) fn read(mut root: Section<'_>, workers: Option<Field<'_>>) -> Option<Job> {
-        let name = root.need("name", "add `name = \"...\"`").and_then(|field| {
-            let name = field.text()?;
-            if !Job::is_valid_name(name) {
-                return field.reject(
-                    format!("cannot be {name:?}"),
-                    format!(
-                        "use 1 to {NAME_LIMIT} of letters, digits, `-`, `_` and `.`; \
-                         begin with a letter or digit"
-                    ),
-                );
-            }
-            Some(name.to_owned())
-        });
-        let data = root
-            .need("data", "add a [data] section with `train = \"...\"`")
-            .and_then(|field| Data::read(field.section()?, root.has("embed")));
-        let embed = root.maybe("embed", |field| Table(Embed::read_keys).read(&field));
-        let model = root
-            .need("model", "add a [model] section with a `kind` or `layers`")
-            .and_then(|field| Model::read(field.section()?));
-        let uses_batch_norm = model
-            .as_ref()
-            .is_some_and(|model| model.network.uses_batch_norm());
-        let train = root
-            .need(
-                "train",
-                "add a [train] section with `epochs`, `batch` and `optimizer`",
-            )
-            .and_then(|field| Train::read(field.section()?, workers, uses_batch_norm));
-        let run = root.or("run", Run::default_in(root.folder()), |field| {
-            Run::read(field.section()?)
-        });
-        let checkpoint = root.or("checkpoint", Checkpoint::default(), |field| {
-            Table(Checkpoint::read_keys).read(&field)
-        });
-        let gang = root.or("gang", Gang::default(), |field| {
-            Table(Gang::read_keys).read(&field)
-        });
-        let recover = root.or("recover", Recover::default(), |field| {
-            Table(Recover::read_keys).read(&field)
-        });
-        let storage = root.or("storage", Storage::default(), |field| {
-            Table(Storage::read_keys).read(&field)
-        });
+        let (embeds, folder) = (root.has("embed"), root.folder());
+        let job = Job::read_keys(&mut root, workers, embeds, folder);
         root.finish();
-        Some(Job {
-            name: name?,
-            data: data?,
-            embed: embed?,
-            model: model?,
-            train: train?,
-            run: run?,
-            checkpoint: checkpoint?,
-            gang: gang?,
-            recover: recover?,
-            storage: storage?,
-        })
+        job
+    }
+}
+
+/// What names runs, and so begins the names of folders.
+struct JobName;
+
+impl Limits for JobName {
+    fn describe(&self, schema: &mut Map<String, Value>) {
+        let pattern = format!("^[A-Za-z0-9][A-Za-z0-9._-]{{0,{}}}$", NAME_LIMIT - 1);
+        schema.insert("pattern".to_owned(), json!(pattern));
+    }
+}
+
+impl Check<String> for JobName {
+    fn read(&self, field: &Field<'_>) -> Option<String> {
+        let name = field.text()?;
+        if !Job::is_valid_name(name) {
+            return field.reject(
+                format!("cannot be {name:?}"),
+                format!(
+                    "use 1 to {NAME_LIMIT} of letters, digits, `-`, `_` and `.`; \
+                     begin with a letter or digit"
+                ),
+            );
+        }
+        Some(name.to_owned())
     }
 }

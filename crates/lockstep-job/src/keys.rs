@@ -20,6 +20,8 @@
 //! | `default(value)` | the value |
 //! | `hidden(value)` | the value, which is not written when the job is shown |
 //! | `optional` | nothing: the field is an `Option` |
+//! | `shown(a, b)` | the value `b`; the schema, which knows no folder, says `a` |
+//! | `flat(read)` | nothing itself: its own keys, which `read` reads, stand beside the others |
 //! | `otherwise(value)` | what follows from keys above it, each an `Option` that is `None` after a mistake |
 //!
 //! Where the file writes a value in other forms than its type has, `as` names a type with their schema.
@@ -30,6 +32,7 @@ use crate::field::{Field, Rule};
 use crate::section::Section;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
+use serde::ser::SerializeMap;
 use serde_json::{Map, Value, json};
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -220,11 +223,27 @@ impl FromField for PathBuf {
     }
 }
 
+/// Reads keys that stand beside those of another table.
+pub(crate) fn read_flat<T>(
+    section: &mut Section<'_>,
+    read: impl FnOnce(&mut Section<'_>) -> Option<T>,
+) -> Option<T> {
+    read(section)
+}
+
+/// A value whose keys stand beside those of another table.
+pub(crate) trait WriteKeys {
+    /// Writes them.
+    fn write_keys<M: SerializeMap>(&self, keys: &mut M) -> Result<(), M::Error>;
+}
+
 /// What holds when a key is left out, as the schema says it.
 pub(crate) enum LeftOut {
     Mistake,
     Default(Value),
     Nothing,
+    /// It is no key, but has keys.
+    Flat,
 }
 
 impl LeftOut {
@@ -240,6 +259,8 @@ pub(crate) struct TableSchema {
     description: String,
     properties: Map<String, Value>,
     required: Vec<Value>,
+    /// The kinds of a table whose keys depend on its kind.
+    kinds: Option<Schema>,
 }
 
 impl TableSchema {
@@ -249,6 +270,7 @@ impl TableSchema {
             description: sentences(doc),
             properties: Map::new(),
             required: Vec::new(),
+            kinds: None,
         };
         if let Some(kind) = kind {
             let value = json!({ "type": "string", "const": kind });
@@ -267,6 +289,9 @@ impl TableSchema {
         left_out: LeftOut,
         limits: &impl Limits,
     ) {
+        if matches!(left_out, LeftOut::Flat) {
+            return self.flat(T::json_schema(generator));
+        }
         let mut schema = generator.subschema_for::<T>();
         let object = schema.ensure_object();
         object.insert("description".to_owned(), json!(sentences(doc)));
@@ -276,13 +301,31 @@ impl TableSchema {
             LeftOut::Default(value) => {
                 object.insert("default".to_owned(), value);
             }
-            LeftOut::Nothing => {}
+            LeftOut::Nothing | LeftOut::Flat => {}
         }
         self.properties.insert(name.to_owned(), schema.to_value());
     }
 
+    /// Adds the keys of another table, or one of its kinds.
+    fn flat(&mut self, mut table: Schema) {
+        if table.get("oneOf").is_some() {
+            self.kinds = Some(table);
+        } else if let Some(Value::Object(keys)) = table.remove("properties") {
+            self.properties.extend(keys);
+        }
+    }
+
     /// The whole.
     pub(crate) fn finish(self) -> Schema {
+        if let Some(mut schema) = self.kinds {
+            let kinds = schema.get_mut("oneOf").and_then(Value::as_array_mut);
+            for kind in kinds.into_iter().flatten() {
+                for (key, value) in &self.properties {
+                    kind["properties"][key] = value.clone();
+                }
+            }
+            return schema;
+        }
         let mut schema = json_schema!({
             "type": "object",
             "description": self.description,
@@ -318,6 +361,12 @@ macro_rules! key {
     (read $section:ident $name:expr, hidden($value:expr), $read:expr) => {
         $section.or($name, $value, $read)
     };
+    (read $section:ident $name:expr, shown($schema:expr, $value:expr), $read:expr) => {
+        $section.or($name, $value, $read)
+    };
+    (read $section:ident $name:expr, flat($keys:expr), $read:expr) => {
+        $crate::keys::read_flat($section, $keys)
+    };
     (read $section:ident $name:expr, optional, $read:expr) => {
         $section.maybe($name, $read)
     };
@@ -338,12 +387,15 @@ macro_rules! key {
             serde::ser::SerializeMap::serialize_entry($map, $name, value)?;
         }
     };
+    (write $map:ident $name:expr, $value:expr, flat($keys:expr)) => {
+        $crate::keys::WriteKeys::write_keys($value, $map)?;
+    };
     (write $map:ident $name:expr, $value:expr, hidden($default:expr)) => {
         if *$value != $default {
             serde::ser::SerializeMap::serialize_entry($map, $name, $value)?;
         }
     };
-    (write $map:ident $name:expr, $value:expr, $mode:ident $(($left:expr))?) => {
+    (write $map:ident $name:expr, $value:expr, $mode:ident $(($($left:expr),+))?) => {
         serde::ser::SerializeMap::serialize_entry($map, $name, $value)?;
     };
     (left_out $type:ty, need($fix:expr)) => {
@@ -352,7 +404,13 @@ macro_rules! key {
     (left_out $type:ty, default($value:expr)) => {
         $crate::keys::LeftOut::default::<$type>($value)
     };
-    (left_out $type:ty, $mode:ident $(($left:expr))?) => {
+    (left_out $type:ty, shown($schema:expr, $value:expr)) => {
+        $crate::keys::LeftOut::default::<$type>($schema)
+    };
+    (left_out $type:ty, flat($keys:expr)) => {
+        $crate::keys::LeftOut::Flat
+    };
+    (left_out $type:ty, $mode:ident $(($($left:expr),+))?) => {
         $crate::keys::LeftOut::Nothing
     };
     (shown $type:ty) => {
@@ -385,12 +443,12 @@ macro_rules! keys {
     (
         default $name:ident { $(
             $(#[doc = $doc:literal])*
-            $key:ident : $type:ty $(as $shown:ty)? = $mode:ident $(($left:expr))? => $check:expr $(, $and:expr)?;
+            $key:ident : $type:ty $(as $shown:ty)? = $mode:ident $(($($left:expr),+))? => $check:expr $(, $and:expr)?;
         )* }
     ) => {
         impl Default for $name {
             fn default() -> Self {
-                Self { $($key: $crate::keys::key!(default $mode $(($left))?)),* }
+                Self { $($key: $crate::keys::key!(default $mode $(($($left),+))?)),* }
             }
         }
     };
@@ -398,14 +456,15 @@ macro_rules! keys {
         $(#[doc = $doc:literal])*
         pub struct $name:ident $(($($derive:ident),*))? $(given ($($given:ident : $given_type:ty),*))? { $(
             $(#[doc = $key_doc:literal])*
-            $key:ident : $type:ty $(as $shown:ty)? = $mode:ident $(($left:expr))? => $check:expr $(, $and:expr)?;
+            $(#[serde($serde:ident)])?
+            $key:ident : $type:ty $(as $shown:ty)? = $mode:ident $(($($left:expr),+))? => $check:expr $(, $and:expr)?;
         )* }
     ) => {
         $(#[doc = $doc])*
         #[derive(Debug, Clone, PartialEq, $($($derive,)*)? serde::Deserialize)]
-        #[serde(deny_unknown_fields)]
         pub struct $name { $(
             $(#[doc = $key_doc])*
+            $(#[serde($serde)])?
             pub $key: $type,
         )* }
 
@@ -416,7 +475,7 @@ macro_rules! keys {
                 $($(, $given: $given_type)*)?
             ) -> Option<Self> {
                 $(let $key = $crate::keys::key!(
-                    read section stringify!($key), $mode $(($left))?,
+                    read section stringify!($key), $mode $(($($left),+))?,
                     |field| $crate::keys::key!(value field $check $(, $and)?)
                 );)*
                 Some(Self { $($key: $key?),* })
@@ -427,7 +486,7 @@ macro_rules! keys {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let mut map = serializer.serialize_map(None)?;
                 let keys = &mut map;
-                $($crate::keys::key!(write keys stringify!($key), &self.$key, $mode $(($left))?);)*
+                $($crate::keys::key!(write keys stringify!($key), &self.$key, $mode $(($($left),+))?);)*
                 serde::ser::SerializeMap::end(map)
             }
         }
@@ -443,7 +502,7 @@ macro_rules! keys {
                     generator,
                     stringify!($key),
                     &[$($key_doc),*],
-                    $crate::keys::key!(left_out $type, $mode $(($left))?),
+                    $crate::keys::key!(left_out $type, $mode $(($($left),+))?),
                     &$check,
                 );)*
                 table.finish()
@@ -460,7 +519,7 @@ macro_rules! kinds {
             $(#[doc = $kind_doc:literal])*
             $kind:literal $variant:ident $({ $(
                 $(#[doc = $key_doc:literal])*
-                $key:ident : $type:ty $(as $shown:ty)? = $mode:ident $(($left:expr))? => $check:expr $(, $and:expr)?;
+                $key:ident : $type:ty $(as $shown:ty)? = $mode:ident $(($($left:expr),+))? => $check:expr $(, $and:expr)?;
             )* })?
         )* }
     ) => {
@@ -490,7 +549,7 @@ macro_rules! kinds {
                 match kind {
                     $($kind => {
                         $($(let $key = $crate::keys::key!(
-                            read section stringify!($key), $mode $(($left))?,
+                            read section stringify!($key), $mode $(($($left),+))?,
                             |field| $crate::keys::key!(value field $check $(, $and)?)
                         );)*)?
                         Some(Self::$variant $({ $($key: $key?),* })?)
@@ -500,18 +559,24 @@ macro_rules! kinds {
             }
         }
 
-        impl serde::Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                let mut map = serializer.serialize_map(None)?;
-                let keys = &mut map;
+        impl $crate::keys::WriteKeys for $name {
+            fn write_keys<M: serde::ser::SerializeMap>(&self, keys: &mut M) -> Result<(), M::Error> {
                 match self {
                     $(Self::$variant $({ $($key),* })? => {
                         serde::ser::SerializeMap::serialize_entry(keys, "kind", $kind)?;
                         $($($crate::keys::key!(
-                            write keys stringify!($key), $key, $mode $(($left))?
+                            write keys stringify!($key), $key, $mode $(($($left),+))?
                         );)*)?
                     })*
                 }
+                Ok(())
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let mut map = serializer.serialize_map(None)?;
+                $crate::keys::WriteKeys::write_keys(self, &mut map)?;
                 serde::ser::SerializeMap::end(map)
             }
         }
@@ -530,7 +595,7 @@ macro_rules! kinds {
                         generator,
                         stringify!($key),
                         &[$($key_doc),*],
-                        $crate::keys::key!(left_out $type, $mode $(($left))?),
+                        $crate::keys::key!(left_out $type, $mode $(($($left),+))?),
                         &$check,
                     );)*)?
                     kinds.push(table.finish());

@@ -50,12 +50,6 @@ keys! {
     }
 }
 
-impl Storage {
-    pub(crate) fn is_default(&self) -> bool {
-        *self == Storage::default()
-    }
-}
-
 /// What STS allows.
 struct SessionSeconds;
 

@@ -17,56 +17,56 @@ pub use transform::{Filter, Transform};
 
 use crate::Bytes;
 use crate::field::Rule;
-use crate::keys::{Check, FromField, Table};
+use crate::keys::{Any, FromField, Table, WriteKeys, keys};
 use crate::section::Section;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde::ser::SerializeMap;
 
-/// What to learn from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct Data {
-    /// The training set.
-    pub train: DataRef,
-    /// The samples that the best epoch is chosen on.
-    #[serde(flatten)]
-    #[schemars(with = "ValidationKeys")]
-    pub validation: Validation,
-    /// The test set: every epoch is measured on it, nothing is ever chosen on it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub test: Option<DataRef>,
-    /// Normalisation of the input: `(x - mean) / std`, with `x` from 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub normalise: Option<Normalise>,
-    /// How training images are varied from step to step; evaluation sees them as they are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub augment: Option<Augment>,
-    /// What becomes of a picture before a network sees it. Of pictures that are embedded, if left out,
-    /// what the encoder was trained with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub transform: Option<Transform>,
-    /// The share of pictures that may be unreadable: they are left out and listed. More fail the job.
-    #[serde(default = "max_bad")]
-    #[schemars(range(min = 0, max = 1))]
-    pub max_bad: f64,
-    /// Memory that reading a data set may take in each process, however large the set is.
-    #[serde(default = "memory")]
-    pub memory: Bytes,
-}
-
-fn max_bad() -> f64 {
-    0.01
-}
-
-fn memory() -> Bytes {
-    Bytes(1 << 30)
+keys! {
+    /// What to learn from.
+    pub struct Data given (embeds: bool) {
+        /// The training set.
+        train: DataRef = need(
+            "add `train = \"fashion-mnist:train\"` the path of an IDX file, or a folder of pictures"
+        ) => Any, |field, ()| DataRef::read(field, embeds);
+        /// The samples that the best epoch is chosen on.
+        #[serde(flatten)]
+        validation: Validation as ValidationKeys
+            = flat(|section| Validation::read(section, embeds)) => Any;
+        /// The test set: every epoch is measured on it, nothing is ever chosen on it.
+        test: Option<DataRef> = optional => Any, |field, ()| DataRef::read(field, embeds);
+        /// Normalisation of the input: `(x - mean) / std`, with `x` from 0 to 1.
+        normalise: Option<Normalise> = optional => Any, |field, ()| match embeds {
+            true => field.reject(
+                "is for what is trained on, and with [embed] those are vectors",
+                "write `normalise` in [embed] to set the scale of the pictures",
+            ),
+            false => Normalise::from_field(field),
+        };
+        /// How training images are varied from step to step; evaluation sees them as they are.
+        augment: Option<Augment> = optional => Table(Augment::read_keys), |field, augment| match embeds {
+            true => field.reject(
+                "is for pictures that are trained on, and with [embed] vectors are",
+                "leave one out",
+            ),
+            false => Some(augment),
+        };
+        /// What becomes of a picture before a network sees it. Of pictures that are embedded, if left out,
+        /// what the encoder was trained with.
+        transform: Option<Transform> = optional => Table(Transform::read_keys);
+        /// The share of pictures that may be unreadable: they are left out and listed. More fail the job.
+        max_bad: f64 = default(0.01) => Rule::SHARE;
+        /// Memory that reading a data set may take in each process, however large the set is.
+        memory: Bytes = default(Bytes(1 << 30)) => Any, |field, ()| Bytes::read(field, LEAST_MEMORY);
+    }
 }
 
 /// Room for a few large pictures, or some rows of a wide table.
 const LEAST_MEMORY: Bytes = Bytes(64 << 20);
 
 /// The samples that the best epoch is chosen on: never those of the test set.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub enum Validation {
     /// This share of the training set, set aside; 0 means that there is no validation.
     #[serde(rename = "val_split")]
@@ -76,7 +76,7 @@ pub enum Validation {
     Set(DataRef),
 }
 
-/// [`Validation`] as the job file's keys, for the schema.
+/// [`Validation`] as the job file's keys.
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
 struct ValidationKeys {
@@ -88,15 +88,17 @@ struct ValidationKeys {
     val_split: f64,
 }
 
-impl Data {
-    /// Reads the section; with `embeds`, its sets are pictures that become vectors.
-    pub(crate) fn read(mut section: Section<'_>, embeds: bool) -> Option<Data> {
-        let train = section
-            .need(
-                "train",
-                "add `train = \"fashion-mnist:train\"` the path of an IDX file, or a folder of pictures",
-            )
-            .and_then(|field| DataRef::read(&field, embeds));
+impl WriteKeys for Validation {
+    fn write_keys<M: SerializeMap>(&self, keys: &mut M) -> Result<(), M::Error> {
+        match self {
+            Validation::Split(share) => keys.serialize_entry("val_split", share),
+            Validation::Set(set) => keys.serialize_entry("val", set),
+        }
+    }
+}
+
+impl Validation {
+    fn read(section: &mut Section<'_>, embeds: bool) -> Option<Validation> {
         let val = section.maybe("val", |field| DataRef::read(&field, embeds));
         let val_split = section.or("val_split", 0.0, |field| {
             let share = field.number(&Rule::BELOW_ONE)?;
@@ -105,46 +107,9 @@ impl Data {
             }
             Some(share)
         });
-        let test = section.maybe("test", |field| DataRef::read(&field, embeds));
-        let normalise = section.maybe("normalise", |field| {
-            if embeds {
-                return field.reject(
-                    "is for what is trained on, and with [embed] those are vectors",
-                    "write `normalise` in [embed] to set the scale of the pictures",
-                );
-            }
-            Normalise::from_field(&field)
-        });
-        let augment = section.maybe("augment", |field| {
-            if embeds {
-                return field.reject(
-                    "is for pictures that are trained on, and with [embed] vectors are",
-                    "leave one out",
-                );
-            }
-            Table(Augment::read_keys).read(&field)
-        });
-        let transform = section.maybe("transform", |field| {
-            Table(Transform::read_keys).read(&field)
-        });
-        let max_bad = section.or("max_bad", max_bad(), |field| field.number(&Rule::SHARE));
-        let memory = section.or("memory", memory(), |field| {
-            Bytes::read(&field, LEAST_MEMORY)
-        });
-        section.finish();
-        let validation = match val? {
+        Some(match val? {
             Some(set) => Validation::Set(set),
             None => Validation::Split(val_split?),
-        };
-        Some(Data {
-            train: train?,
-            validation,
-            test: test?,
-            normalise: normalise?,
-            augment: augment?,
-            transform: transform?,
-            max_bad: max_bad?,
-            memory: memory?,
         })
     }
 }

@@ -8,21 +8,20 @@ pub use layer::LayerSpec;
 pub use network::Network;
 pub use pair::Pair;
 
+use crate::keys::{Any, keys};
 use crate::section::Section;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 use std::path::PathBuf;
 
-/// The network and the weights it begins with.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Model {
-    /// The network.
-    #[serde(flatten)]
-    pub network: Network,
-    /// A safetensors file whose weights training begins with, in place of random ones.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub weights: Option<PathBuf>,
+keys! {
+    /// The network and the weights it begins with.
+    pub struct Model given (kind: &str) {
+        /// The network.
+        #[serde(flatten)]
+        network: Network = flat(|section| Network::read_keys(kind, section)) => Any;
+        /// A file whose weights training begins with, in place of random ones: safetensors, or one of
+        /// PyTorch's. A last layer for another number of classes is left out of it.
+        weights: Option<PathBuf> = optional => Any;
+    }
 }
 
 impl Model {
@@ -32,35 +31,8 @@ impl Model {
             return None;
         };
         section.is_of_kind(kind);
-        let network = Network::read_keys(kind, &mut section);
-        let weights = section.maybe("weights", |field| field.path());
+        let model = Model::read_keys(&mut section, kind);
         section.finish();
-        Some(Model {
-            network: network?,
-            weights: weights?,
-        })
-    }
-}
-
-/// As serde writes it: `weights` is a key of every kind of network.
-impl JsonSchema for Model {
-    fn schema_name() -> Cow<'static, str> {
-        "Model".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let weights = serde_json::json!({
-            "type": "string",
-            "description": "A safetensors file whose weights training begins with, in place of random ones. \
-                            A last layer for another number of classes is left out of it.",
-        });
-        let mut schema = Network::json_schema(generator);
-        let kinds = schema
-            .get_mut("oneOf")
-            .and_then(|kinds| kinds.as_array_mut());
-        for kind in kinds.into_iter().flatten() {
-            kind["properties"]["weights"] = weights.clone();
-        }
-        schema
+        model
     }
 }
