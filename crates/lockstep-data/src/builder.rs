@@ -4,11 +4,14 @@
 //! files meanwhile: however many there are, making a set takes no more memory than a few buffers.
 
 use crate::DataError;
+use crate::checksums;
+use crate::content::{self, About};
 use crate::dataset::Element;
 use crate::labels::{Decided, Labels};
-use crate::layout::{ALIGN, Extent, Form, Identity, Layout};
+use crate::layout::{ALIGN, Extent, Facts, Form, Identity, Layout};
 use crate::target::TargetKind;
 use lockstep_fs::AtomicFile;
+use sha2::Sha256;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -109,11 +112,16 @@ impl Builder {
         written.map_err(DataError::io("write", &self.target))
     }
 
-    /// Writes what comes after the samples and gives the file its name.
+    /// Writes what comes after the samples, hashes it all and gives the file its name. Of a set whose classes
+    /// are numbers, there are `numbered` of them, or as many as the largest label says.
     ///
     /// # Panics
     /// When there are not as many labels, and names if there are any, as samples, or none at all.
-    pub(crate) fn finish(mut self, identity: Identity) -> Result<(), DataError> {
+    pub(crate) fn finish(
+        mut self,
+        identity: Identity,
+        numbered: Option<usize>,
+    ) -> Result<(), DataError> {
         let (element, shape) = self.form.expect("a set has begun");
         let sample = shape.iter().product::<usize>() * element.size();
         let labels = self.labels.decide();
@@ -145,11 +153,28 @@ impl Builder {
         let layout = layout.expect("a file that was written");
         let target = self.target.clone();
         let failed = DataError::io("write", &target);
-        self.rest(&layout, labels, identity).map_err(failed)?;
+        let names = match labels.target {
+            TargetKind::Classes => labels.names.clone(),
+            TargetKind::Numbers | TargetKind::Labels => Vec::new(),
+        };
+        let kind = labels.target;
+        let largest = self.rest(labels).map_err(&failed)?;
+        let about = About {
+            form: &layout.form,
+            classes: match (kind, names.len(), numbered) {
+                (TargetKind::Classes, 0, Some(classes)) => classes,
+                (TargetKind::Classes, 0, None) => largest as usize + 1,
+                (_, named, _) => named,
+            },
+            names: &names,
+        };
+        let begun = about.begin();
+        self.seal(&layout, identity, begun).map_err(failed)?;
         Ok(self.file.commit_unsynced()?)
     }
 
-    fn rest(&mut self, layout: &Layout, labels: Decided, identity: Identity) -> io::Result<()> {
+    /// Writes labels and texts; the largest label.
+    fn rest(&mut self, labels: Decided) -> io::Result<u32> {
         let Decided {
             mut spill,
             names,
@@ -161,12 +186,15 @@ impl Builder {
             at: self.written,
         };
         out.align()?;
+        let mut largest = 0;
         spill.replay(|block| {
-            if places.is_empty() {
-                return out.write(block);
-            }
             for label in block.as_chunks().0 {
-                let place = places[u32::from_ne_bytes(*label) as usize];
+                let label = u32::from_ne_bytes(*label);
+                let place = match &places[..] {
+                    [] => label,
+                    places => places[label as usize],
+                };
+                largest = largest.max(place);
                 out.write(&place.to_ne_bytes())?;
             }
             Ok(())
@@ -183,13 +211,32 @@ impl Builder {
             .iter()
             .try_for_each(|name| out.write(name.as_bytes()))?;
         self.skipped.replay(&mut out)?;
+        out.file.flush()?;
+        self.written = out.at;
+        Ok(largest)
+    }
+
+    /// Writes the checksums of what was written, and the trailer.
+    fn seal(&mut self, layout: &Layout, identity: Identity, begun: Sha256) -> io::Result<()> {
+        let file = File::open(self.file.temporary())?;
+        let (labels, samples) = (layout.labels.clone(), layout.samples.clone());
+        let content = content::of_file(begun, &file, labels, samples)?;
+        let sums = checksums::of_file(&file, layout.summed())?;
+        let sums: Vec<u8> = sums.into_iter().flat_map(u64::to_ne_bytes).collect();
+        let facts = Facts {
+            identity,
+            content,
+            sums: checksums::checksum(&sums),
+        };
+        let mut out = Aligned {
+            file: BufWriter::with_capacity(BLOCK, &mut self.file),
+            at: self.written,
+        };
         out.align()?;
-        out.write(
-            layout
-                .trailer(identity)
-                .map(u64::to_ne_bytes)
-                .as_flattened(),
-        )?;
+        out.write(&sums)?;
+        out.align()?;
+        let trailer = layout.trailer(&facts).map(u64::to_ne_bytes);
+        out.write(trailer.as_flattened())?;
         out.file.flush()
     }
 }

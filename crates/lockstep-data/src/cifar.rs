@@ -230,7 +230,7 @@ mod tests {
         let kind = Kind::Cifar100;
         let files = vec![folder.file(&records(kind, 0..120))];
         let recipe = Cifar { kind, files };
-        let decoded = crate::decoded::open(&recipe, &folder.cache()).unwrap();
+        let decoded = crate::decoded::open(&recipe, &folder.cache(), None).unwrap();
         let labels = decoded.map.words(decoded.layout.labels.clone());
         assert_eq!(labels, (0..120).map(|i| i % 100).collect::<Vec<_>>());
         assert_eq!(decoded.layout.samples.len(), 120 * 3072);

@@ -1,12 +1,16 @@
 //! A data set as the trainer sees it: samples of one shape, and what is to be said of each.
 
 use crate::classes::{Unseen, UnseenClass, renumber};
+use crate::content::About;
 use crate::decoded::{self, Decoded};
 use crate::hex::hex;
 use crate::target::TargetKind;
 use crate::{DataError, Source};
 use lockstep_fs::CacheDir;
-use sha2::{Digest, Sha256};
+use serde::{Deserialize, Serialize};
+use sha2::Digest;
+use std::path::PathBuf;
+use std::sync::OnceLock;
 
 /// How samples are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +43,21 @@ pub struct Skipped {
     pub reason: String,
 }
 
+/// A decoded set that was opened and checked: where it lies and what it holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DecodedSet {
+    /// The decoded file.
+    pub path: PathBuf,
+    /// What tells it from every other file that may come to lie there.
+    pub version: u64,
+    /// What a person calls the set.
+    pub name: String,
+    /// The names of the classes that it was opened with.
+    pub class_names: Vec<String>,
+    /// The hash of its content, as [`Dataset::sha256`] gives it.
+    pub sha256: String,
+}
+
 /// An open data set: mapped, shared with every process that opens the same one.
 #[derive(Debug)]
 pub struct Dataset {
@@ -48,6 +67,8 @@ pub struct Dataset {
     /// The labels, if they are not those of the decoded file.
     renumbered: Option<Vec<u32>>,
     unseen: Vec<UnseenClass>,
+    /// The hash of the content, once it was asked for.
+    sha256: OnceLock<String>,
 }
 
 impl Dataset {
@@ -62,7 +83,8 @@ impl Dataset {
     /// the sample where there is one.
     pub fn open(source: &Source, cache: &CacheDir) -> Result<Dataset, DataError> {
         let files = source.files(cache, &mut |_| {})?;
-        let decoded = decoded::open(&*files.recipe, cache)?;
+        let classes = files.class_names.as_ref().map(Vec::len);
+        let decoded = decoded::open(&*files.recipe, cache, classes)?;
         if decoded.layout.form.target != TargetKind::Classes {
             return Ok(Dataset {
                 name: files.name,
@@ -70,6 +92,7 @@ impl Dataset {
                 class_names: Vec::new(),
                 renumbered: None,
                 unseen: Vec::new(),
+                sha256: OnceLock::new(),
             });
         }
         let labels = decoded.map.words(decoded.layout.labels.clone());
@@ -98,6 +121,7 @@ impl Dataset {
             class_names,
             renumbered: None,
             unseen: Vec::new(),
+            sha256: OnceLock::new(),
         })
     }
 
@@ -117,10 +141,7 @@ impl Dataset {
         if !set.has_named_classes() {
             return Ok(set);
         }
-        let renumbered = renumber(&set.decoded.classes, set.labels(), classes);
-        set.renumbered = renumbered.labels;
-        set.unseen = renumbered.unseen;
-        set.class_names = classes.to_vec();
+        set.number_by(classes);
         if unseen == Unseen::List || set.unseen.is_empty() {
             return Ok(set);
         }
@@ -132,6 +153,52 @@ impl Dataset {
                 .sample_name(first)
                 .map_or_else(|| format!("sample {first}"), str::to_owned),
         })
+    }
+
+    /// Makes labels the places of their classes in `classes`.
+    fn number_by(&mut self, classes: &[String]) {
+        let renumbered = renumber(&self.decoded.classes, self.labels(), classes);
+        self.renumbered = renumbered.labels;
+        self.unseen = renumbered.unseen;
+        self.class_names = classes.to_vec();
+    }
+
+    /// What another process of this host needs to open this set again without its source.
+    pub fn decoded(&self) -> DecodedSet {
+        DecodedSet {
+            path: self.decoded.path.clone(),
+            version: self.decoded.version(),
+            name: self.name.clone(),
+            class_names: self.class_names.clone(),
+            sha256: self.sha256(),
+        }
+    }
+
+    /// Opens a set that another process has opened and checked. Its source is neither listed nor looked at,
+    /// and its samples are not read.
+    ///
+    /// # Errors
+    /// When the decoded file is gone, or another one has taken its place; the set can still be opened by its
+    /// source.
+    pub fn reopen(set: &DecodedSet) -> Result<Dataset, DataError> {
+        let Some(decoded) = decoded::reopen(&set.path, set.version) else {
+            return Err(DataError::DecodedGone {
+                set: set.name.clone(),
+                path: set.path.clone(),
+            });
+        };
+        let mut opened = Dataset {
+            name: set.name.clone(),
+            decoded,
+            class_names: set.class_names.clone(),
+            renumbered: None,
+            unseen: Vec::new(),
+            sha256: OnceLock::from(set.sha256.clone()),
+        };
+        if opened.has_named_classes() && opened.decoded.classes != set.class_names {
+            opened.number_by(&set.class_names);
+        }
+        Ok(opened)
     }
 
     /// The number of samples, at least 1.
@@ -240,36 +307,34 @@ impl Dataset {
     }
 
     /// SHA-256 of all that training sees of the set, in hexadecimal: by it a run that is resumed knows
-    /// that it goes on with the same data. Reads the whole set.
+    /// that it goes on with the same data. It was computed when the set was decoded; only a set that was
+    /// opened with other classes than its own is read for it, once.
     pub fn sha256(&self) -> String {
-        let layout = &self.decoded.layout;
-        let [channels, height, width] = self.shape();
-        let mut hash = Sha256::new();
-        for number in [
-            self.len(),
-            channels,
-            height,
-            width,
-            self.element() as usize,
-            self.classes(),
-        ] {
-            hash.update((number as u64).to_le_bytes());
+        self.sha256.get_or_init(|| self.hash_content()).clone()
+    }
+
+    fn hash_content(&self) -> String {
+        let (layout, bytes) = (&self.decoded.layout, self.decoded.map.bytes());
+        let about = About {
+            form: &layout.form,
+            classes: self.classes(),
+            names: match self.has_named_classes() {
+                true => &self.class_names,
+                false => &[],
+            },
+        };
+        let mut hash = about.begin();
+        match &self.renumbered {
+            Some(labels) => labels
+                .iter()
+                .for_each(|label| hash.update(label.to_ne_bytes())),
+            None => hash.update(&bytes[layout.labels.clone()]),
         }
-        if self.has_named_classes() {
-            for name in &self.class_names {
-                hash.update((name.len() as u64).to_le_bytes());
-                hash.update(name);
-            }
+        let kept = &self.decoded.facts.content;
+        if *hash.clone().finalize() == kept.head {
+            return hex(&kept.whole);
         }
-        for label in self.labels() {
-            hash.update(label.to_ne_bytes());
-        }
-        if self.target_kind() != TargetKind::Classes {
-            hash.update((self.target_kind() as u64).to_le_bytes());
-            hash.update((self.outputs() as u64).to_le_bytes());
-            hash.update(&self.decoded.map.bytes()[layout.labels.clone()]);
-        }
-        for piece in self.decoded.map.bytes()[layout.samples.clone()].chunks(1 << 20) {
+        for piece in bytes[layout.samples.clone()].chunks(1 << 20) {
             hash.update(piece);
             lockstep_progress::advance();
         }
@@ -394,6 +459,70 @@ mod tests {
             hash(&idx_bytes(8, &[2, 2, 1], &[1, 2, 3, 4]), &[0, 1]),
             plain
         );
+    }
+
+    #[test]
+    fn the_hash_that_is_kept_is_the_one_that_reading_all_gives() {
+        use sha2::Sha256;
+        let folder = Folder::new();
+        let csv = |text: &str| Source::Csv {
+            place: crate::testing::place(&folder.file(text.as_bytes())),
+            delimiter: b',',
+            columns: crate::Columns::default(),
+            memory: 1 << 20,
+        };
+        let train = Dataset::open(&csv("x,label\n1,b\n2,a\n3,c\n"), &folder.cache()).unwrap();
+        let val = csv("x,label\n4,c\n5,b\n");
+        let classes = train.class_names();
+        let val =
+            Dataset::open_with_classes(&val, &folder.cache(), classes, Unseen::Refuse).unwrap();
+        let idx = folder.dataset(
+            &folder.idx(8, &[2, 2], &[1, 2, 3, 4]),
+            &folder.labels(&[0, 3]),
+        );
+        for set in [train, val, idx] {
+            // As it was computed before there was a hash in the decoded file.
+            let mut hash = Sha256::new();
+            let [channels, height, width] = set.shape();
+            let element = set.element() as usize;
+            for number in [set.len(), channels, height, width, element, set.classes()] {
+                hash.update((number as u64).to_le_bytes());
+            }
+            if set.has_named_classes() {
+                for name in set.class_names() {
+                    hash.update((name.len() as u64).to_le_bytes());
+                    hash.update(name);
+                }
+            }
+            for label in set.labels() {
+                hash.update(label.to_ne_bytes());
+            }
+            hash.update(&set.decoded.map.bytes()[set.decoded.layout.samples.clone()]);
+            assert_eq!(set.sha256(), hex(&hash.finalize()), "{}", set.name());
+
+            let again = Dataset::reopen(&set.decoded()).unwrap();
+            assert_eq!(again.labels(), set.labels());
+            assert_eq!(again.decoded(), set.decoded());
+            assert_eq!(again.hash_content(), set.sha256());
+        }
+    }
+
+    #[test]
+    fn a_set_is_reopened_without_its_source_and_only_while_it_is_the_same() {
+        let folder = Folder::new();
+        let images = folder.idx(8, &[2, 2], &[1, 2, 3, 4]);
+        let labels = folder.labels(&[0, 1]);
+        let told = folder.dataset(&images, &labels).decoded();
+        let source = std::fs::read(&images).unwrap();
+        std::fs::remove_file(&images).unwrap();
+        assert_eq!(Dataset::reopen(&told).unwrap().bytes(), [1, 2, 3, 4]);
+
+        std::fs::write(&images, [&source[..source.len() - 1], &[9]].concat()).unwrap();
+        folder.dataset(&images, &labels);
+        let error = Dataset::reopen(&told).unwrap_err();
+        assert!(matches!(error, DataError::DecodedGone { .. }), "{error}");
+        std::fs::remove_file(&told.path).unwrap();
+        assert!(Dataset::reopen(&told).is_err());
     }
 
     #[test]

@@ -4,20 +4,24 @@
 //! channels of a pixel beside each other, the classes as `u32` or the numbers to predict as `f32`, the names of
 //! samples and classes if there are any, and what was left out, each part aligned to a cache line, in the machine's own byte order. All
 //! workers of a machine map it and share its pages. Its last bytes carry the identity (sizes and versions)
-//! of the files and its own length; a cache that does not match, is damaged or was torn by a power failure
-//! is silently made again, since nothing in it is worth more than that.
+//! of the files, its own length, checksums of all its blocks and the hash of its content. Whoever opens a set
+//! by its source reads all blocks once and compares them with their sums; a cache that does not match, is
+//! damaged or was torn by a power failure is silently made again, since nothing in it is worth more than that.
+//! Processes that are told of a set which was checked so ([`reopen`]) only map it.
 
 use crate::DataError;
 use crate::builder::Builder;
+use crate::checksums;
 use crate::convert::MOST_CLASSES;
 use crate::hex::hex;
-use crate::layout::{Identity, Layout};
+use crate::layout::{Facts, Identity, Layout};
 use crate::mapped::Mapped;
 use crate::stamp::Stamp;
 use crate::sweep::sweep;
 use crate::target::TargetKind;
 use lockstep_fs::CacheDir;
 use std::fmt::Debug;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// How a set is made from files: what every reader of a format gives.
@@ -52,45 +56,96 @@ pub(crate) trait Recipe: Debug {
 /// A decoded set: its file and where things lie in it.
 #[derive(Debug)]
 pub(crate) struct Decoded {
+    pub(crate) path: PathBuf,
     pub(crate) map: Mapped,
     pub(crate) layout: Layout,
+    pub(crate) facts: Facts,
     /// The names of the classes, if the set has them, or of the columns that are to be predicted.
     pub(crate) classes: Vec<String>,
 }
 
-/// Opens the decoded form of a set, and makes it first if need be.
-pub(crate) fn open(recipe: &dyn Recipe, cache: &CacheDir) -> Result<Decoded, DataError> {
+/// Opens the decoded form of a set, and makes it first if need be. Of a set whose classes are numbers, there
+/// are `classes` of them, or as many as the largest label says.
+pub(crate) fn open(
+    recipe: &dyn Recipe,
+    cache: &CacheDir,
+    classes: Option<usize>,
+) -> Result<Decoded, DataError> {
     let identity = identity(recipe)?;
     let path = place(recipe, cache)?;
-    if let Some(decoded) = try_open(&path, identity) {
-        recipe.accept(&decoded)?;
-        return Ok(decoded);
+    let fresh = |opened: &Opened| opened.decoded.facts.identity == identity;
+    if let Some(opened) = try_open(&path).filter(fresh).filter(Opened::is_intact) {
+        recipe.accept(&opened.decoded)?;
+        return Ok(opened.decoded);
     }
     path.parent().into_iter().for_each(sweep);
     let mut out = Builder::new(&path)?;
     recipe.decode(&mut out)?;
-    out.finish(identity)?;
-    try_open(&path, identity).ok_or_else(|| DataError::Io {
-        action: "read back the decoded data",
-        path,
-        source: std::io::Error::other("the file was damaged or replaced as soon as it was written"),
-    })
+    out.finish(identity, classes)?;
+    let opened = try_open(&path).filter(fresh);
+    opened
+        .map(|opened| opened.decoded)
+        .ok_or_else(|| DataError::Io {
+            action: "read back the decoded data",
+            path,
+            source: std::io::Error::other(
+                "the file was damaged or replaced as soon as it was written",
+            ),
+        })
+}
+
+/// Opens a decoded file that was checked before, if it is still the one of this version.
+pub(crate) fn reopen(path: &Path, version: u64) -> Option<Decoded> {
+    let decoded = try_open(path)?.decoded;
+    (decoded.version() == version).then_some(decoded)
 }
 
 /// Whether the decoded form of a set is there, so that opening it is quick.
 pub(crate) fn is_there(recipe: &dyn Recipe, cache: &CacheDir) -> Result<bool, DataError> {
-    Ok(try_open(&place(recipe, cache)?, identity(recipe)?).is_some())
+    let (opened, identity) = (try_open(&place(recipe, cache)?), identity(recipe)?);
+    Ok(opened.is_some_and(|opened| opened.decoded.facts.identity == identity))
 }
 
-fn try_open(path: &Path, identity: Identity) -> Option<Decoded> {
-    let map = Mapped::open(path).ok()?;
-    let layout = Layout::read(map.bytes(), identity)?;
+/// A decoded file that looks whole, and the file itself.
+struct Opened {
+    decoded: Decoded,
+    file: File,
+}
+
+impl Opened {
+    /// Whether every block has its checksum. Reads the whole file.
+    fn is_intact(&self) -> bool {
+        let Decoded { layout, map, .. } = &self.decoded;
+        let sums = map.bytes()[layout.sums.clone()].as_chunks().0;
+        let sums: Vec<u64> = sums.iter().map(|sum| u64::from_ne_bytes(*sum)).collect();
+        checksums::agree(&self.file, layout.summed(), &sums)
+    }
+}
+
+fn try_open(path: &Path) -> Option<Opened> {
+    let file = File::open(path).ok()?;
+    let map = Mapped::of(&file).ok()?;
+    let (layout, facts) = Layout::read(map.bytes())?;
     let classes = layout.classes.all(map.bytes())?;
-    sound(&map, &layout, classes.len()).then_some(Decoded {
+    if !sound(&map, &layout, classes.len()) {
+        return None;
+    }
+    let path = path.to_owned();
+    let decoded = Decoded {
+        path,
         map,
         layout,
+        facts,
         classes,
-    })
+    };
+    Some(Opened { decoded, file })
+}
+
+impl Decoded {
+    /// What tells this file from every other.
+    pub(crate) fn version(&self) -> u64 {
+        self.layout.version(&self.facts)
+    }
 }
 
 /// Whether the labels can be what they should. A class decides how large a model is and where numbers are
@@ -143,7 +198,7 @@ mod tests {
 
     fn open(images: &Path, labels: &Path, cache: &CacheDir) -> Result<Decoded, DataError> {
         let (images, labels) = (images.to_owned(), labels.to_owned());
-        super::open(&IdxPair { images, labels }, cache)
+        super::open(&IdxPair { images, labels }, cache, None)
     }
 
     /// The one file in the decoded cache.
@@ -203,9 +258,20 @@ mod tests {
         other_count[trailer + 7 * 8] = 2;
         let mut huge_label = whole.clone();
         huge_label[labels_at + 2] = 1;
+        let mut other_sample = whole.clone();
+        other_sample[1] ^= 1;
+        let mut other_label = whole.clone();
+        other_label[labels_at] ^= 1;
         let longer = [whole.as_slice(), &[0]].concat();
         let torn = [&whole[..0], &whole[..100], &whole[..whole.len() - 1]];
-        let wrong = [&*longer, &*other_version, &*other_count, &*huge_label];
+        let wrong = [
+            &*longer,
+            &*other_version,
+            &*other_count,
+            &*huge_label,
+            &*other_sample,
+            &*other_label,
+        ];
         for damaged in torn.into_iter().chain(wrong) {
             fs::write(&path, damaged).unwrap();
             open(&images, &labels, &folder.cache()).unwrap();
@@ -230,6 +296,32 @@ mod tests {
         let decoded = open(&images, &labels, &folder.cache()).unwrap();
         assert_eq!(decoded.map.bytes()[decoded.layout.samples.clone()], [3, 4]);
         cached(&folder);
+    }
+
+    #[test]
+    fn a_file_of_equal_size_and_time_but_other_content_is_noticed() {
+        let folder = Folder::new();
+        let images = folder.idx(8, &[2], &[1, 2]);
+        let labels = folder.labels(&[0, 1]);
+        open(&images, &labels, &folder.cache()).unwrap();
+        let before = modified(&images);
+        let samples =
+            |decoded: &Decoded| decoded.map.bytes()[decoded.layout.samples.clone()].to_vec();
+        // Written over in place, and replaced by another file.
+        for (content, replaced) in [([3, 4], false), ([5, 6], true)] {
+            let bytes = idx_bytes(8, &[2], &content);
+            let target = match replaced {
+                true => folder.file(&bytes),
+                false => images.clone(),
+            };
+            fs::write(&target, &bytes).unwrap();
+            let file = fs::File::options().write(true).open(&target).unwrap();
+            file.set_modified(before).unwrap();
+            fs::rename(&target, &images).unwrap();
+            assert_eq!(modified(&images), before);
+            let decoded = open(&images, &labels, &folder.cache()).unwrap();
+            assert_eq!(samples(&decoded), content);
+        }
     }
 
     #[test]

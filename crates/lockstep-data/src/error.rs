@@ -26,6 +26,17 @@ pub enum DataError {
         /// What it is, such as `a folder`.
         kind: &'static str,
     },
+    /// What was decoded before is no longer there.
+    #[error(
+        "the decoded copy {} of {set} is gone or was replaced while it was in use",
+        shown(path)
+    )]
+    DecodedGone {
+        /// The set.
+        set: String,
+        /// The decoded file.
+        path: PathBuf,
+    },
     /// The file system failed.
     #[error("cannot {action} {}: {source}", shown(path))]
     Io {

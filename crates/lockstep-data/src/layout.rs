@@ -1,9 +1,12 @@
-//! The form of a decoded file: the samples, the labels, three tables of texts, then a trailer.
+//! The form of a decoded file: the samples, the labels, three tables of texts, the checksums of all that, then
+//! a trailer with the checksum of these and the hash of the set's content.
 //!
 //! The trailer says all of it, so a file that is torn, damaged, of another version or made from other
 //! files is told from a good one by its last bytes and its length. It comes last because how many
 //! samples there are may only be known when all have been decoded.
 
+use crate::checksums;
+use crate::content::ContentHash;
 use crate::dataset::Element;
 use crate::target::TargetKind;
 use sha2::{Digest, Sha256};
@@ -13,12 +16,12 @@ use std::ops::Range;
 const MAGIC: u64 = 0x6c6f_636b_7374_6570;
 /// Changes whenever the format or the meaning of a decoded file does. 2: channels are innermost.
 /// 3: the samples come first, and there are names, classes and what was left out. 4: what is to be predicted
-/// may be numbers or labels instead of a class.
-const VERSION: u64 = 4;
+/// may be numbers or labels instead of a class. 5: checksums of all blocks, and the hash of the content.
+const VERSION: u64 = 5;
 /// Parts begin at multiples of this.
 pub(crate) const ALIGN: usize = 64;
 /// Numbers of a trailer.
-pub(crate) const FIELDS: usize = 24;
+pub(crate) const FIELDS: usize = 32;
 /// Numbers of a pixel: grey or depth, two of anything, colours, colours with transparency. Vectors, which
 /// are one pixel of many channels, may have more.
 pub(crate) const MOST_CHANNELS: usize = 4;
@@ -60,7 +63,19 @@ pub(crate) struct Layout {
     pub(crate) names: Texts,
     pub(crate) classes: Texts,
     pub(crate) skipped: Texts,
+    /// The checksums of all that comes before them.
+    pub(crate) sums: Range<usize>,
     trailer: Range<usize>,
+}
+
+/// What a decoded file knows of itself beside its form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// What it was made from.
+    pub(crate) identity: Identity,
+    pub(crate) content: ContentHash,
+    /// The checksum of the table of checksums.
+    pub(crate) sums: u64,
 }
 
 /// Where a table of texts lies: where each ends, then their bytes.
@@ -91,18 +106,27 @@ impl Layout {
                 bytes: part(extent.bytes, 1)?,
             })
         };
+        let (names, classes) = (texts(form.names)?, texts(form.classes)?);
+        let skipped = texts(form.skipped)?;
+        let sums = part(checksums::blocks(skipped.bytes.end), 8)?;
         Some(Layout {
             samples,
             labels,
-            names: texts(form.names)?,
-            classes: texts(form.classes)?,
-            skipped: texts(form.skipped)?,
+            names,
+            classes,
+            skipped,
+            sums,
             trailer: part(FIELDS, 8)?,
             form,
         })
     }
 
-    pub(crate) fn trailer(&self, identity: Identity) -> [u64; FIELDS] {
+    /// The bytes that have checksums: all parts but the checksums themselves and the trailer.
+    pub(crate) fn summed(&self) -> usize {
+        self.skipped.bytes.end
+    }
+
+    pub(crate) fn trailer(&self, facts: &Facts) -> [u64; FIELDS] {
         let Form {
             element,
             count,
@@ -130,15 +154,18 @@ impl Layout {
         ];
         let mut fields = [0; FIELDS];
         fields[..2].copy_from_slice(&[MAGIC, VERSION]);
-        fields[2..6].copy_from_slice(&identity);
+        fields[2..6].copy_from_slice(&facts.identity);
         fields[6] = element as u64;
         fields[7..20].copy_from_slice(&numbers.map(|number| number as u64));
+        fields[20..24].copy_from_slice(&words(&facts.content.head));
+        fields[24..28].copy_from_slice(&words(&facts.content.whole));
+        fields[28] = facts.sums;
         fields[FIELDS - 1] = checksum(&fields);
         fields
     }
 
-    /// The layout of the file `bytes`, if it is whole and was made from the files of `identity`.
-    pub(crate) fn read(bytes: &[u8], identity: Identity) -> Option<Layout> {
+    /// The layout of the file `bytes`, if it is whole, and what it says of itself.
+    pub(crate) fn read(bytes: &[u8]) -> Option<(Layout, Facts)> {
         let at = bytes.len().checked_sub(FIELDS * 8)?;
         let fields = bytes[at..].as_chunks().0;
         let fields: [u64; FIELDS] = std::array::from_fn(|i| u64::from_ne_bytes(fields[i]));
@@ -161,16 +188,41 @@ impl Layout {
             classes: extent(13),
             skipped: extent(15),
         })?;
+        let facts = Facts {
+            identity: std::array::from_fn(|i| fields[2 + i]),
+            content: ContentHash {
+                head: hash_of(&fields[20..24]),
+                whole: hash_of(&fields[24..28]),
+            },
+            sums: fields[28],
+        };
         let [channels, height, width] = layout.form.shape;
         let pixels = channels <= MOST_CHANNELS || (height, width) == (1, 1);
         let fits = channels > 0
             && pixels
             && layout.form.count > 0
             && layout.form.outputs > 0
-            && layout.trailer(identity) == fields
-            && layout.trailer.end == bytes.len();
-        fits.then_some(layout)
+            && layout.trailer(&facts) == fields
+            && layout.trailer.end == bytes.len()
+            && checksums::checksum(bytes.get(layout.sums.clone())?) == facts.sums;
+        fits.then_some((layout, facts))
     }
+
+    /// The last number of the trailer, which no other file's is.
+    pub(crate) fn version(&self, facts: &Facts) -> u64 {
+        self.trailer(facts)[FIELDS - 1]
+    }
+}
+
+/// A hash as numbers.
+pub(crate) fn words(hash: &[u8; 32]) -> [u64; 4] {
+    let words = hash.as_chunks().0;
+    std::array::from_fn(|i| u64::from_le_bytes(words[i]))
+}
+
+/// The hash that [`words`] are of.
+fn hash_of(words: &[u64]) -> [u8; 32] {
+    std::array::from_fn(|i| words[i / 8].to_le_bytes()[i % 8])
 }
 
 /// A sum of all fields but the last, which is for it: parts are aligned, so that not every wrong number

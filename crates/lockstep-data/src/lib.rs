@@ -12,9 +12,11 @@
 
 mod augment;
 mod builder;
+mod checksums;
 mod cifar;
 mod cifar_folder;
 mod classes;
+mod content;
 mod convert;
 mod dataset;
 mod decoded;
@@ -44,7 +46,7 @@ mod unpacked;
 pub use augment::{Augment, Augmenter};
 pub use cifar_folder::CifarSplit;
 pub use classes::{Unseen, UnseenClass};
-pub use dataset::{Dataset, Element, Skipped};
+pub use dataset::{Dataset, DecodedSet, Element, Skipped};
 pub use error::DataError;
 pub use gather::Normaliser;
 pub use lockstep_table::Columns;

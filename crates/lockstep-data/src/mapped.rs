@@ -4,7 +4,6 @@ use memmap2::Mmap;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::path::Path;
 
 /// The bytes of a file that nobody changes: files of the cache are only ever replaced as a whole, by
 /// renaming, which leaves what is mapped as it is.
@@ -14,11 +13,10 @@ pub(crate) struct Mapped {
 }
 
 impl Mapped {
-    /// Maps the file `path`.
-    pub(crate) fn open(path: &Path) -> io::Result<Mapped> {
-        let file = File::open(path)?;
-        // SAFETY: the file is written under another name and never again once it has this one.
-        let map = unsafe { Mmap::map(&file)? };
+    /// Maps a file of the cache.
+    pub(crate) fn of(file: &File) -> io::Result<Mapped> {
+        // SAFETY: the file is written under another name and never again once it has its own.
+        let map = unsafe { Mmap::map(file)? };
         Ok(Mapped { map })
     }
 

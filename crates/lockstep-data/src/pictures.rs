@@ -116,6 +116,7 @@ impl Recipe for PictureSet {
         stamp.piece(&self.pictures.memory.to_le_bytes());
         for entry in &self.entries {
             stamp.entry(&entry.path, entry.size, &entry.version);
+            stamp.piece(entry.inode.as_bytes());
         }
         Ok(())
     }

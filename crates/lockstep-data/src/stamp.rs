@@ -2,10 +2,11 @@
 
 use crate::DataError;
 use crate::file::regular;
-use crate::layout::Identity;
+use crate::layout::{Identity, words};
 use lockstep_place::Place;
 use sha2::{Digest, Sha256};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
@@ -26,7 +27,8 @@ impl Stamp {
         self.piece(version.as_bytes());
     }
 
-    /// A local file, by its size and time of modification.
+    /// A local file, by its size, its time of modification, and its inode with the time of its last change of
+    /// any kind: that time cannot be set back, so another content of equal size and time is noticed.
     pub(crate) fn file(&mut self, path: &Path) -> Result<(), DataError> {
         let metadata = regular(path)?;
         let modified = metadata.modified().map_err(DataError::io("open", path))?;
@@ -35,6 +37,10 @@ impl Stamp {
             Err(before) => -(before.duration().as_nanos() as i128),
         };
         self.entry("", metadata.len(), &nanoseconds.to_string());
+        let (inode, seconds) = (metadata.ino(), metadata.ctime());
+        for number in [inode as i64, seconds, metadata.ctime_nsec()] {
+            self.piece(&number.to_le_bytes());
+        }
         Ok(())
     }
 
@@ -43,9 +49,7 @@ impl Stamp {
     }
 
     pub(crate) fn identity(self) -> Identity {
-        let bytes = self.bytes();
-        let words = bytes.as_chunks().0;
-        std::array::from_fn(|i| u64::from_le_bytes(words[i]))
+        words(&self.bytes())
     }
 }
 

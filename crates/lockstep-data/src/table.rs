@@ -100,6 +100,7 @@ impl Recipe for Table {
     fn stamp(&self, stamp: &mut Stamp) -> Result<(), DataError> {
         for file in &self.files {
             stamp.entry(&file.place.to_string(), file.size, &file.version);
+            file.place.local().map_or(Ok(()), |path| stamp.file(path))?;
         }
         Ok(())
     }

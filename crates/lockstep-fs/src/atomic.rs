@@ -62,6 +62,11 @@ impl AtomicFile {
         })
     }
 
+    /// The name that it has until then: for whoever wants to look at what was written before it counts.
+    pub fn temporary(&self) -> &Path {
+        &self.temporary
+    }
+
     /// Gives the file its name, once its bytes are safe on the disk; then makes the name safe too.
     ///
     /// # Errors

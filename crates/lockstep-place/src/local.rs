@@ -78,6 +78,12 @@ pub(crate) fn entry(path: &Path) -> Result<Option<Entry>, PlaceError> {
     }
 }
 
+/// What changes with the content of a file even when its size and time are made the same.
+fn inode(found: &Metadata) -> String {
+    let (number, seconds, nanoseconds) = (found.ino(), found.ctime(), found.ctime_nsec());
+    format!("{number}-{seconds}.{nanoseconds:09}")
+}
+
 fn describe(path: String, found: &Metadata) -> Entry {
     let modified = found.modified().unwrap_or(UNIX_EPOCH);
     let version = match modified.duration_since(UNIX_EPOCH) {
@@ -88,6 +94,7 @@ fn describe(path: String, found: &Metadata) -> Entry {
         path,
         size: found.len(),
         version,
+        inode: inode(found),
     }
 }
 

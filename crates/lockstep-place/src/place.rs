@@ -27,6 +27,9 @@ pub struct Entry {
     pub size: u64,
     /// Another one when the content is: the store's ETag, or the time of the last change in nanoseconds.
     pub version: String,
+    /// Of a file of this machine, its inode and the time of its last change of any kind, which no program
+    /// can set back. Empty in an object store, whose version says all.
+    pub inode: String,
 }
 
 /// Runs one of two expressions: on the local path, or on the remote place.

@@ -259,5 +259,6 @@ fn describe(path: &str, object: &ObjectMeta) -> Entry {
             Some(tag) => tag.trim_matches('"').into(),
             None => changed().to_string(),
         },
+        inode: String::new(),
     }
 }
