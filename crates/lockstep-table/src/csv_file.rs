@@ -18,6 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// No line may be longer than this, whatever the memory: it would be a quote that is never closed.
 const LONGEST_LINE: u64 = 64 << 20;
+/// Bytes that a cell takes, even an empty one: its end, its column's name, and its number.
+const CELL: u64 = 64;
 /// Bytes that are read at once.
 const BUFFER: usize = 64 << 10;
 
@@ -48,7 +50,7 @@ impl CsvFile {
         memory: u64,
     ) -> Result<CsvFile, TableError> {
         let name = file.place.to_string();
-        let longest = (memory / 2).clamp(BUFFER as u64, LONGEST_LINE);
+        let longest = (memory / CELL).clamp(BUFFER as u64, LONGEST_LINE);
         let left = Arc::new(AtomicU64::new(longest + BUFFER as u64));
         let input = Input::open(file, 0, memory / 4)?;
         let metered = Metered {
@@ -223,7 +225,8 @@ fn failed(file: &str, longest: u64, error: csv::Error) -> TableError {
                 Some(Ok(error)) => return TableError::Place(*error),
                 _ if too_long => {
                     let reason = format!(
-                        "a line goes on for more than {longest} bytes; is a quote left open?"
+                        "a line goes on for more than {longest} bytes; is a quote left open? If not, \
+                         allow more with data.memory"
                     );
                     return TableError::Damaged { file, reason };
                 }

@@ -47,6 +47,24 @@ pub enum TableError {
         /// What the decoder says.
         reason: String,
     },
+    /// A part of the file is larger than the memory that it may take.
+    #[error(
+        "{file}: the column `{column}` of row group {row_group} would take more than {most} bytes of memory \
+         (at least {bytes}), in one page or in the rows that are read at once; if the file is right, allow \
+         more with data.memory"
+    )]
+    TooLarge {
+        /// The file.
+        file: String,
+        /// The row group, counted from 0.
+        row_group: usize,
+        /// The column.
+        column: String,
+        /// Bytes that it would take, at least.
+        bytes: u64,
+        /// Bytes that it may take: half of the memory.
+        most: u64,
+    },
     /// The file uses what this reader does not know.
     #[error("{file} cannot be read: {reason}")]
     Unsupported {

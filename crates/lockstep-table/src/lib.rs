@@ -6,6 +6,7 @@
 //! path each, from one file or a folder of them, here or in an object store, in memory that the caller
 //! bounds. Every value is checked on the way, and what is wrong is named with its file, column and row.
 
+mod budget;
 mod cells;
 mod columns;
 mod csv_file;
@@ -13,9 +14,11 @@ mod error;
 mod files;
 mod footer;
 mod input;
+mod page_input;
 mod pages;
 mod parquet_file;
 mod reader;
+mod runs;
 mod write;
 
 pub use columns::Columns;

@@ -1,11 +1,16 @@
-//! The pages of a file's columns, checked before they are decoded.
+//! The pages of a file's columns, measured and checked before they are decoded.
 //!
 //! A page of a column that may be null or is a list begins with its *levels*, which say where values are
 //! missing and where lists begin. The decoder takes their lengths on trust, that of values whose bytes are
 //! split into streams, and references to half-precision numbers of a dictionary, and would panic over a
-//! damaged page. So these are measured here, once a page; all else is checked by the decoder itself.
+//! damaged page. So these are checked here, once a page; all else is checked by the decoder itself. What
+//! the rows of a page will take once they are decoded is counted on the way ([`Budget`]).
 
+use crate::budget::{Budget, Excess, NUMBER, TEXT, Tally, TooLarge};
+use crate::columns::shown;
 use crate::input::Input;
+use crate::page_input::PageInput;
+use crate::runs::{Differences, walk, walk_from_the_top};
 use parquet::arrow::arrow_reader::RowGroups;
 use parquet::basic::{Encoding, Type};
 use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
@@ -13,11 +18,13 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::serialized_reader::SerializedPageReader;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// All row groups of a file.
 pub(crate) struct CheckedGroups {
-    pub(crate) input: Arc<Input>,
+    pub(crate) input: Input,
     pub(crate) footer: Arc<ParquetMetaData>,
+    pub(crate) budget: Arc<Budget>,
 }
 
 impl RowGroups for CheckedGroups {
@@ -28,10 +35,12 @@ impl RowGroups for CheckedGroups {
 
     fn column_chunks(&self, column: usize) -> Result<Box<dyn PageIterator>> {
         Ok(Box::new(Column {
-            input: Arc::clone(&self.input),
+            input: self.input.clone(),
             footer: Arc::clone(&self.footer),
+            budget: Arc::clone(&self.budget),
             column,
             group: 0,
+            row: Arc::default(),
         }))
     }
 
@@ -46,10 +55,13 @@ impl RowGroups for CheckedGroups {
 
 /// A column, row group by row group.
 struct Column {
-    input: Arc<Input>,
+    input: Input,
     footer: Arc<ParquetMetaData>,
+    budget: Arc<Budget>,
     column: usize,
     group: usize,
+    /// Rows of the column that were seen.
+    row: Arc<AtomicU64>,
 }
 
 impl Iterator for Column {
@@ -57,14 +69,23 @@ impl Iterator for Column {
 
     fn next(&mut self) -> Option<Self::Item> {
         let group = self.footer.row_groups().get(self.group)?;
+        let number = self.group;
         self.group += 1;
         let column = group.column(self.column);
-        let (input, rows) = (Arc::clone(&self.input), group.num_rows() as usize);
-        let pages = SerializedPageReader::new(input, column, rows, None);
+        let rows = group.num_rows() as usize;
+        let most = self.budget.page();
+        let input = PageInput::new(self.input.clone(), column.compression(), most);
+        let input = Arc::new(input);
+        let pages = SerializedPageReader::new(Arc::clone(&input), column, rows, None);
         Some(pages.map(|pages| {
             let about = column.column_descr();
             let checked = CheckedPages {
                 pages,
+                input,
+                budget: Arc::clone(&self.budget),
+                group: number,
+                column: shown(&about.path().string()),
+                row: Arc::clone(&self.row),
                 repetition: about.max_rep_level(),
                 definition: about.max_def_level(),
                 value: match about.physical_type() {
@@ -72,8 +93,9 @@ impl Iterator for Column {
                     Type::INT64 | Type::DOUBLE => 8,
                     _ => u64::try_from(about.type_length()).unwrap_or(0),
                 },
-                fixed: about.physical_type() == Type::FIXED_LEN_BYTE_ARRAY,
+                physical: about.physical_type(),
                 dictionary: None,
+                lengths: Vec::new(),
             };
             Box::new(checked) as Box<dyn PageReader>
         }))
@@ -84,16 +106,35 @@ impl PageIterator for Column {}
 
 /// The pages of a column in a row group.
 struct CheckedPages {
-    pages: SerializedPageReader<Input>,
+    pages: SerializedPageReader<PageInput>,
+    input: Arc<PageInput>,
+    budget: Arc<Budget>,
+    group: usize,
+    column: String,
+    /// Rows of the column that were seen, in this row group and those before it.
+    row: Arc<AtomicU64>,
     /// The largest levels that the column can have.
     repetition: i16,
     definition: i16,
     /// Bytes of a value, if all have the same.
     value: u64,
-    /// Whether values are strings of that many bytes.
-    fixed: bool,
+    physical: Type,
     /// Bytes of the page that others refer to, once it was seen.
     dictionary: Option<u64>,
+    /// The lengths of the texts in it.
+    lengths: Vec<u32>,
+}
+
+/// Why a page is not decoded.
+enum Fault {
+    Damaged,
+    TooLarge(Excess),
+}
+
+impl From<Excess> for Fault {
+    fn from(excess: Excess) -> Fault {
+        Fault::TooLarge(excess)
+    }
 }
 
 impl Iterator for CheckedPages {
@@ -106,47 +147,88 @@ impl Iterator for CheckedPages {
 
 impl PageReader for CheckedPages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
+        // The header alone, before the page is unpacked.
+        self.peek_next_page()?;
         let page = self.pages.get_next_page()?;
-        if page.as_ref().is_some_and(|page| self.check(page).is_none()) {
-            let reason =
-                "a page is shorter than it says, or refers to what is not in its dictionary";
-            return Err(ParquetError::General(reason.to_owned()));
+        if let Some(page) = &page {
+            let checked = self.check(page);
+            checked.map_err(|fault| self.refusal(fault))?;
         }
         Ok(page)
     }
 
     fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
-        self.pages.peek_next_page()
+        self.input.forget();
+        let page = self.pages.peek_next_page()?;
+        match self.input.check() {
+            Some(Ok(())) => Ok(page),
+            Some(Err(excess)) => Err(self.refusal(excess.into())),
+            None if page.is_some() => Err(self.refusal(Fault::Damaged)),
+            None => Ok(page),
+        }
     }
 
     fn skip_next_page(&mut self) -> Result<()> {
         self.pages.skip_next_page()
     }
 
-    fn supports_deferred_dictionary(&self) -> bool {
-        self.pages.supports_deferred_dictionary()
-    }
-
-    fn take_deferred_dictionary(&mut self) -> Result<Option<Page>> {
-        self.pages.take_deferred_dictionary()
-    }
-
     fn at_record_boundary(&mut self) -> Result<bool> {
-        self.pages.at_record_boundary()
+        // As the reader below has it, with the look at the header that it takes checked.
+        let next = self.peek_next_page()?;
+        Ok(next.is_none_or(|page| page.num_rows.is_some()))
     }
 }
 
 impl CheckedPages {
-    /// Measures a page; `None` if it is damaged.
-    fn check(&mut self, page: &Page) -> Option<()> {
-        let (values, encoding) = match page {
-            Page::DictionaryPage { buf, .. } => {
-                self.dictionary = Some(buf.len() as u64);
-                return Some(());
+    fn refusal(&self, fault: Fault) -> ParquetError {
+        match fault {
+            Fault::Damaged => ParquetError::General(
+                "a page is shorter than it says, or refers to what is not in its dictionary"
+                    .to_owned(),
+            ),
+            Fault::TooLarge(excess) => {
+                self.budget.refuse(TooLarge {
+                    group: self.group,
+                    column: self.column.clone(),
+                    excess,
+                });
+                ParquetError::General("a page is too large".to_owned())
             }
-            Page::DataPage { encoding, .. } => (self.first_version(page)?, encoding),
-            Page::DataPageV2 { encoding, .. } => (self.second_version(page)?, encoding),
+        }
+    }
+
+    /// Measures a page.
+    fn check(&mut self, page: &Page) -> std::result::Result<(), Fault> {
+        if let Page::DictionaryPage { buf, .. } = page {
+            self.dictionary = Some(buf.len() as u64);
+            if self.physical == Type::BYTE_ARRAY {
+                self.lengths = plain_lengths(buf).ok_or(Fault::Damaged)?;
+            }
+            return Ok(());
+        }
+        let mut tally = self.budget.tally(self.row.load(Ordering::Relaxed));
+        let values = match page {
+            Page::DataPage { .. } => self.first_version(page, &mut tally),
+            _ => self.second_version(page, &mut tally),
         };
+        let values = values.ok_or(Fault::Damaged)?;
+        // Of a list of a billion numbers, not even where they are is known without walking it: the page is
+        // refused before its values are looked at.
+        let first = self.row.swap(tally.finish()?, Ordering::Relaxed);
+        self.check_values(&values, page.encoding())
+            .ok_or(Fault::Damaged)?;
+        if self.physical == Type::BYTE_ARRAY {
+            let mut tally = self.budget.tally(first);
+            let visit = |length: u64, count| tally.rows(count, TEXT.saturating_add(2 * length));
+            self.texts(&values, page.encoding(), visit)
+                .ok_or(Fault::Damaged)?;
+            tally.finish()?;
+        }
+        Ok(())
+    }
+
+    /// Checks what the decoder does not; `None` if a page is damaged.
+    fn check_values(&self, values: &Values<'_>, encoding: Encoding) -> Option<()> {
         match encoding {
             Encoding::BYTE_STREAM_SPLIT => {
                 let needed = values.count.checked_mul(self.value)?;
@@ -154,7 +236,7 @@ impl CheckedPages {
             }
             Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY => {
                 let dictionary = self.dictionary?;
-                if !self.fixed {
+                if self.physical != Type::FIXED_LEN_BYTE_ARRAY {
                     return Some(());
                 }
                 let (&bits, places) = values.bytes.split_first()?;
@@ -168,7 +250,53 @@ impl CheckedPages {
         }
     }
 
-    fn first_version<'a>(&self, page: &'a Page) -> Option<Values<'a>> {
+    /// Goes through the lengths of a page's texts, each with how often it comes; `None` if it is damaged.
+    fn texts(
+        &self,
+        values: &Values<'_>,
+        encoding: Encoding,
+        mut visit: impl FnMut(u64, u64),
+    ) -> Option<()> {
+        let (data, count) = (values.bytes, values.count);
+        match encoding {
+            Encoding::PLAIN => {
+                let mut lengths = PlainLengths(data);
+                (0..count).try_for_each(|_| Some(visit(lengths.next()?.into(), 1)))
+            }
+            Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY => {
+                let Some((&bits, places)) = data.split_first() else {
+                    return (count == 0).then_some(());
+                };
+                let mut known = true;
+                walk(places, u64::from(bits), count, |place, run| {
+                    let length = usize::try_from(place).ok();
+                    match length.and_then(|place| self.lengths.get(place)) {
+                        Some(&length) => visit(length.into(), run),
+                        None => known = false,
+                    }
+                })?;
+                known.then_some(())
+            }
+            Encoding::DELTA_LENGTH_BYTE_ARRAY => {
+                let mut lengths = Differences::new(data, count)?;
+                (0..count).try_for_each(|_| Some(visit(lengths.next()?, 1)))
+            }
+            Encoding::DELTA_BYTE_ARRAY => {
+                // What a text begins with is that of the one before it, so many bytes of it.
+                let mut shared = Differences::new(data, count)?;
+                let mut all = shared.clone();
+                (0..count).try_for_each(|_| all.next().map(drop))?;
+                let mut own = Differences::new(all.rest()?, count)?;
+                (0..count).try_for_each(|_| {
+                    let (shared, own) = (shared.next()?, own.next()?);
+                    Some(visit(shared.saturating_add(own), 1))
+                })
+            }
+            _ => None,
+        }
+    }
+
+    fn first_version<'a>(&self, page: &'a Page, tally: &mut Tally<'_>) -> Option<Values<'a>> {
         let Page::DataPage {
             buf,
             num_values,
@@ -181,21 +309,13 @@ impl CheckedPages {
         };
         let mut rest: &[u8] = buf;
         let levels = u64::from(*num_values);
-        let mut count = levels;
-        for (most, encoding) in [
-            (self.repetition, rep_level_encoding),
-            (self.definition, def_level_encoding),
-        ] {
-            if most == 0 {
-                continue;
-            }
+        let mut part = |most: i16, encoding: Encoding| {
             let length = match encoding {
+                _ if most == 0 => 0,
                 Encoding::RLE => {
                     let (length, after) = rest.split_first_chunk()?;
                     rest = after;
-                    let length = u32::from_le_bytes(*length) as usize;
-                    count = runs(rest.get(..length)?, most, levels)?;
-                    length
+                    u32::from_le_bytes(*length) as usize
                 }
                 #[expect(deprecated, reason = "old files have it")]
                 Encoding::BIT_PACKED => {
@@ -203,12 +323,17 @@ impl CheckedPages {
                 }
                 _ => return None,
             };
-            rest = rest.get(length..)?;
-        }
+            let (part, after) = rest.split_at_checked(length)?;
+            rest = after;
+            Some((part, encoding))
+        };
+        let repetitions = part(self.repetition, *rep_level_encoding)?;
+        let definitions = part(self.definition, *def_level_encoding)?;
+        let count = self.measure(levels, repetitions, definitions, tally)?;
         Some(Values { count, bytes: rest })
     }
 
-    fn second_version<'a>(&self, page: &'a Page) -> Option<Values<'a>> {
+    fn second_version<'a>(&self, page: &'a Page, tally: &mut Tally<'_>) -> Option<Values<'a>> {
         let Page::DataPageV2 {
             buf,
             num_values,
@@ -221,17 +346,36 @@ impl CheckedPages {
         };
         let (repetitions, rest) = buf.split_at_checked(*rep_levels_byte_len as usize)?;
         let (definitions, rest) = rest.split_at_checked(*def_levels_byte_len as usize)?;
-        let levels = u64::from(*num_values);
-        let mut count = levels;
-        for (most, data) in [
-            (self.repetition, repetitions),
-            (self.definition, definitions),
-        ] {
-            if most > 0 {
-                count = runs(data, most, levels)?;
-            }
-        }
+        let (levels, encoding) = (u64::from(*num_values), Encoding::RLE);
+        let (repetitions, definitions) = ((repetitions, encoding), (definitions, encoding));
+        let count = self.measure(levels, repetitions, definitions, tally)?;
         Some(Values { count, bytes: rest })
+    }
+
+    /// Goes through the levels of a page, and counts what its rows take; the number of its values that are
+    /// not null.
+    fn measure(
+        &self,
+        levels: u64,
+        repetitions: (&[u8], Encoding),
+        definitions: (&[u8], Encoding),
+        tally: &mut Tally<'_>,
+    ) -> Option<u64> {
+        match self.repetition {
+            0 => tally.rows(levels, NUMBER),
+            most => each_level(repetitions, most, levels, |level, run| match level {
+                0 => tally.rows(run, NUMBER),
+                _ => tally.more(run.saturating_mul(NUMBER)),
+            })?,
+        }
+        let mut full = 0;
+        match self.definition {
+            0 => full = levels,
+            most => each_level(definitions, most, levels, |level, run| {
+                full += if level == most as u64 { run } else { 0 };
+            })?,
+        }
+        Some(full)
     }
 }
 
@@ -247,83 +391,68 @@ fn bits(most: i16) -> u32 {
     i16::BITS - most.leading_zeros()
 }
 
-/// Checks that `data` holds so many levels; counts those that are `most`.
-fn runs(data: &[u8], most: i16, levels: u64) -> Option<u64> {
-    let mut full = 0;
-    walk(data, u64::from(bits(most)), levels, |level, run| {
-        full += if level == most as u64 { run } else { 0 };
-    })?;
-    Some(full)
+/// Goes through so many levels; `None` if they are not all there.
+fn each_level(
+    (data, encoding): (&[u8], Encoding),
+    most: i16,
+    levels: u64,
+    visit: impl FnMut(u64, u64),
+) -> Option<()> {
+    let bits = u64::from(bits(most));
+    match encoding {
+        Encoding::RLE => walk(data, bits, levels, visit),
+        _ => walk_from_the_top(data, bits, levels, visit),
+    }
 }
 
-/// Goes through `count` numbers of `bits` bits, which are stored as runs of one number and runs of packed
-/// ones: each with how often it comes. `None` if they are not all there.
-fn walk(mut data: &[u8], bits: u64, count: u64, mut visit: impl FnMut(u64, u64)) -> Option<()> {
-    let mut left = count;
-    while left > 0 {
-        let (header, used) = varint(data)?;
-        data = &data[used..];
-        let (packed, length) = (header & 1 == 1, header >> 1);
-        let bytes = if packed {
-            // Eight at a time; of the last eight, only those that are used must be there.
-            let run = length.checked_mul(8)?.min(left);
-            if run == 0 || run.checked_mul(bits)?.div_ceil(8) > data.len() as u64 {
-                return None;
-            }
-            let bit = |at: u64| u64::from(data[(at / 8) as usize] >> (at % 8) & 1);
-            for i in 0..run {
-                let number = (0..bits.min(64)).fold(0, |all, b| all | bit(i * bits + b) << b);
-                visit(number, 1);
-            }
-            left -= run;
-            length.checked_mul(bits)?.min(data.len() as u64)
-        } else {
-            let run = length.min(left);
-            let bytes = bits.div_ceil(8);
-            let number = data.get(..bytes as usize)?.iter().rev();
-            if run == 0 {
-                return None;
-            }
-            visit(number.fold(0, |all, &byte| all << 8 | u64::from(byte)), run);
-            left -= run;
-            bytes
-        };
-        data = &data[bytes as usize..];
+/// Texts one after the other, each after its length.
+struct PlainLengths<'a>(&'a [u8]);
+
+impl PlainLengths<'_> {
+    /// The next length; `None` at the end, or when the text is not there.
+    fn next(&mut self) -> Option<u32> {
+        let (length, rest) = self.0.split_first_chunk()?;
+        let length = u32::from_le_bytes(*length);
+        self.0 = rest.get(length as usize..)?;
+        Some(length)
     }
-    Some(())
 }
 
-/// A number in groups of seven bits, the lowest first, and the bytes that it takes.
-fn varint(data: &[u8]) -> Option<(u64, usize)> {
-    let mut number = 0u64;
-    for (i, &byte) in data.iter().take(9).enumerate() {
-        number |= u64::from(byte & 0x7f) << (7 * i);
-        if byte & 0x80 == 0 {
-            return Some((number, i + 1));
-        }
-    }
-    None
+/// The lengths of all texts of a dictionary.
+fn plain_lengths(data: &[u8]) -> Option<Vec<u32>> {
+    let mut lengths = PlainLengths(data);
+    let all = std::iter::from_fn(|| lengths.next()).collect();
+    lengths.0.is_empty().then_some(all)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// How many of so many levels are `most`.
+    fn full(data: &[u8], most: i16, levels: u64) -> Option<u64> {
+        let mut full = 0;
+        each_level((data, Encoding::RLE), most, levels, |level, run| {
+            full += if level == most as u64 { run } else { 0 };
+        })?;
+        Some(full)
+    }
+
     #[test]
     fn levels_that_are_all_there_pass_and_shorter_ones_do_not() {
         // 20 times the level 2, then 16 packed levels of 2 bits, of which 10 are used: 1 1 1 2, again, 1 1.
         let data = [40, 2, 0b101, 0x95, 0x95, 0x55, 0x55];
-        assert_eq!(runs(&data, 2, 30), Some(22));
-        assert_eq!(runs(&data[..6], 2, 30), Some(22));
-        assert_eq!(runs(&data[..5], 2, 30), None);
-        assert_eq!(runs(&data[..1], 2, 30), None);
-        assert_eq!(runs(&data, 2, 36), Some(22));
-        assert_eq!(runs(&data, 2, 37), None);
-        assert_eq!(runs(&data, 2, 7), Some(7));
-        assert_eq!(runs(&[], 1, 0), Some(0));
+        assert_eq!(full(&data, 2, 30), Some(22));
+        assert_eq!(full(&data[..6], 2, 30), Some(22));
+        assert_eq!(full(&data[..5], 2, 30), None);
+        assert_eq!(full(&data[..1], 2, 30), None);
+        assert_eq!(full(&data, 2, 36), Some(22));
+        assert_eq!(full(&data, 2, 37), None);
+        assert_eq!(full(&data, 2, 7), Some(7));
+        assert_eq!(full(&[], 1, 0), Some(0));
         // A run of nothing would never end.
-        assert_eq!(runs(&[0, 1, 0, 1], 1, 1), None);
-        assert_eq!(runs(&[0xff; 20], 1, 1), None);
+        assert_eq!(full(&[0, 1, 0, 1], 1, 1), None);
+        assert_eq!(full(&[0xff; 20], 1, 1), None);
     }
 
     #[test]

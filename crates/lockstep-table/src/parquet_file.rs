@@ -4,6 +4,7 @@
 //! dictionaries are strings, and lists of whatever kind (`list`, `large_list`, `fixed_size_list`, the
 //! tensors of Ray Data) are lists, however the file was made.
 
+use crate::budget::{Budget, NUMBER};
 use crate::cells::{self, Wrong};
 use crate::columns::{advice, shown};
 use crate::files::TableFile;
@@ -13,7 +14,7 @@ use crate::pages::CheckedGroups;
 use crate::reader::{Batch, MOST_ROWS};
 use crate::{Columns, TableError};
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Schema};
+use arrow_schema::{ArrowError, DataType, Schema};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels, parquet_to_arrow_schema};
 use parquet::errors::ParquetError;
@@ -30,6 +31,7 @@ pub(crate) struct ParquetFile {
     name: String,
     columns: Columns,
     batches: ParquetRecordBatchReader,
+    budget: Arc<Budget>,
     /// Rows read so far.
     row: u64,
     /// How many numbers each feature column has in a row, once a row was seen.
@@ -64,14 +66,17 @@ impl ParquetFile {
         let rows = rows_of(&footer, &roots, memory / 4);
         let mask = ProjectionMask::roots(schema, roots);
         let levels = parquet_to_arrow_field_levels(schema, mask, None).map_err(failed)?;
+        let budget = Arc::new(Budget::new(memory, rows));
         let groups = CheckedGroups {
-            input: Arc::new(input),
+            input,
             footer: Arc::clone(&footer),
+            budget: Arc::clone(&budget),
         };
         let batches =
             ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, rows, None);
         Ok(ParquetFile {
             batches: batches.map_err(failed)?,
+            budget,
             name,
             columns,
             row: 0,
@@ -89,10 +94,7 @@ impl ParquetFile {
             let Some(batch) = self.batches.next() else {
                 return Ok(None);
             };
-            let batch = batch.map_err(|error| {
-                let error = ParquetError::from(error);
-                TableError::decode(&self.name, error)
-            })?;
+            let batch = batch.map_err(|error| self.failed(error))?;
             if batch.num_rows() > 0 {
                 let converted = self.convert(&batch)?;
                 self.row += batch.num_rows() as u64;
@@ -148,6 +150,19 @@ impl ParquetFile {
             numbers,
             paths,
         })
+    }
+
+    fn failed(&self, error: ArrowError) -> TableError {
+        match self.budget.refused() {
+            Some(refused) => TableError::TooLarge {
+                file: self.name.clone(),
+                row_group: refused.group,
+                column: refused.column.clone(),
+                bytes: refused.excess.bytes,
+                most: refused.excess.most,
+            },
+            None => TableError::decode(&self.name, ParquetError::from(error)),
+        }
     }
 
     fn column<'a>(&self, batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef, TableError> {
@@ -231,18 +246,19 @@ fn rows_of(metadata: &ParquetMetaData, roots: &[usize], memory: u64) -> usize {
             if !roots.contains(&schema.get_column_root_idx(leaf)) {
                 return 0;
             }
-            // A dictionary stores less than it stands for, so numbers are counted: as they are decoded,
-            // and as they are handed on. The same cannot be known of strings.
+            // A dictionary stores less than it stands for, so numbers are counted. The same is only known of
+            // texts if the writer says so.
             let values = u64::try_from(column.num_values()).unwrap_or(0);
             let stored = u64::try_from(column.uncompressed_size()).unwrap_or(0);
-            let decoded = values.saturating_mul(16);
-            let text = column.column_type() == parquet::basic::Type::BYTE_ARRAY;
-            let most = if text {
-                values.saturating_mul(USUAL_TEXT)
-            } else {
-                0
+            let decoded = values.saturating_mul(NUMBER);
+            let letters = column.unencoded_byte_array_data_bytes();
+            let texts = match column.column_type() == parquet::basic::Type::BYTE_ARRAY {
+                true => u64::try_from(letters.unwrap_or(0))
+                    .unwrap_or(0)
+                    .max(values.saturating_mul(USUAL_TEXT)),
+                false => 0,
             };
-            decoded.max(stored).max(most) / rows
+            decoded.max(stored).max(texts) / rows
         });
         row = row.max(bytes.fold(0, u64::saturating_add));
     }

@@ -22,7 +22,7 @@ pub(super) fn is_legacy(bytes: &[u8]) -> bool {
 
 pub(super) fn tensors(bytes: &[u8]) -> Result<Vec<(String, Place)>, Fault> {
     let mut at = MAGIC.len();
-    let mut next = || -> Result<Pickle, Fault> {
+    let mut next = || -> Result<Pickle<'_>, Fault> {
         let pickle = pickle::load(&bytes[at..])?;
         at += pickle.len;
         Ok(pickle)
@@ -40,32 +40,32 @@ pub(super) fn tensors(bytes: &[u8]) -> Result<Vec<(String, Place)>, Fault> {
     let (object, keys) = (next()?, next()?);
 
     let ranges = ranges(bytes, at, &keys, &objects::storages(&object)?)?;
-    objects::tensors(&object, |storage| ranges.get(&storage.key).cloned())
+    objects::tensors(&object, |storage| ranges.get(storage.key).cloned())
 }
 
-fn is_little_endian(machine: &Pickle) -> bool {
+fn is_little_endian(machine: &Pickle<'_>) -> bool {
     let Value::Dict(pairs) = machine.get(machine.root) else {
         return false;
     };
     pairs.iter().any(|&(key, value)| {
-        *machine.get(key) == Value::Text("little_endian".into())
+        *machine.get(key) == Value::Text("little_endian")
             && *machine.get(value) == Value::Bool(true)
     })
 }
 
 /// The bytes of each storage. Where one begins depends on the sizes of those before it.
-fn ranges(
+fn ranges<'a>(
     bytes: &[u8],
     mut at: usize,
-    keys: &Pickle,
-    storages: &HashMap<String, Storage>,
-) -> Result<HashMap<String, Range<usize>>, Fault> {
+    keys: &Pickle<'a>,
+    storages: &HashMap<&str, Storage<'_>>,
+) -> Result<HashMap<&'a str, Range<usize>>, Fault> {
     let Value::List(items) = keys.get(keys.root) else {
         return Err(Fault::damaged("the storages' keys are no list"));
     };
     let mut ranges = HashMap::new();
     for &id in items {
-        let Value::Text(key) = keys.get(id) else {
+        let Value::Text(key) = *keys.get(id) else {
             return Err(Fault::damaged("a storage's key is not text"));
         };
         let storage = storages
@@ -85,7 +85,7 @@ fn ranges(
             .and_then(|len| len.checked_mul(storage.element.size()))
             .filter(|&len| len <= bytes.len() - at)
             .ok_or_else(cut)?;
-        ranges.insert(key.clone(), at..at + len);
+        ranges.insert(key, at..at + len);
         at += len;
     }
     Ok(ranges)

@@ -26,6 +26,13 @@ impl Fault {
         Self::Damaged(reason.into())
     }
 
+    /// An object that is not known, by its name: as much of it as can be read.
+    fn unknown(module: &str, name: &str) -> Self {
+        const LONGEST: usize = 200;
+        let whole = module.chars().chain(['.']).chain(name.chars());
+        Self::Unknown(whole.take(LONGEST).collect())
+    }
+
     fn in_file(self, path: &Path) -> TensorError {
         let path = path.to_path_buf();
         match self {

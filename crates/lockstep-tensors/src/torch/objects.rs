@@ -7,9 +7,11 @@ use crate::file::Place;
 use std::collections::HashMap;
 use std::ops::Range;
 
-const REBUILD: &str = "torch._utils._rebuild_tensor_v2";
-const REBUILD_OLD: &str = "torch._utils._rebuild_tensor";
-const PARAMETER: &str = "torch._utils._rebuild_parameter";
+/// The module of those that make a tensor, and their names.
+const UTILS: &str = "torch._utils";
+const REBUILD: &str = "_rebuild_tensor_v2";
+const REBUILD_OLD: &str = "_rebuild_tensor";
+const PARAMETER: &str = "_rebuild_parameter";
 
 /// How deep dictionaries may lie in each other.
 const DEPTH: usize = 8;
@@ -17,40 +19,53 @@ const DEPTH: usize = 8;
 /// The most entries of all dictionaries together: large models have thousands.
 const ENTRIES: usize = 1 << 20;
 
+/// The most dimensions of a tensor: PyTorch and NumPy have no more.
+const DIMENSIONS: usize = 64;
+
+/// The longest name of a storage: PyTorch numbers them.
+const LONGEST_KEY: usize = 256;
+
+/// How many times its own size the names of a file's tensors may take: those of nested dictionaries are
+/// longer than what the file says.
+const NAMES: usize = 16;
+
 /// Whether a call of this object is understood.
-pub(super) fn is_known(global: &str) -> bool {
-    [REBUILD, REBUILD_OLD, PARAMETER].contains(&global)
+pub(super) fn is_known(module: &str, name: &str) -> bool {
+    module == UTILS && [REBUILD, REBUILD_OLD, PARAMETER].contains(&name)
 }
 
 /// What the numbers of a storage are, by the name of its class.
-fn element(class: &str) -> Option<Element> {
+fn element(module: &str, class: &str) -> Option<Element> {
+    if module != "torch" {
+        return None;
+    }
     Some(match class {
-        "torch.FloatStorage" => Element::F32,
-        "torch.HalfStorage" => Element::F16,
-        "torch.BFloat16Storage" => Element::Bf16,
-        "torch.DoubleStorage" => Element::F64,
-        "torch.LongStorage" => Element::Other("i64", 8),
-        "torch.IntStorage" => Element::Other("i32", 4),
-        "torch.ShortStorage" => Element::Other("i16", 2),
-        "torch.CharStorage" => Element::Other("i8", 1),
-        "torch.ByteStorage" => Element::Other("u8", 1),
-        "torch.BoolStorage" => Element::Other("bool", 1),
+        "FloatStorage" => Element::F32,
+        "HalfStorage" => Element::F16,
+        "BFloat16Storage" => Element::Bf16,
+        "DoubleStorage" => Element::F64,
+        "LongStorage" => Element::Other("i64", 8),
+        "IntStorage" => Element::Other("i32", 4),
+        "ShortStorage" => Element::Other("i16", 2),
+        "CharStorage" => Element::Other("i8", 1),
+        "ByteStorage" => Element::Other("u8", 1),
+        "BoolStorage" => Element::Other("bool", 1),
         _ => return None,
     })
 }
 
 /// Some numbers that tensors look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Storage {
-    pub(super) key: String,
+pub(super) struct Storage<'a> {
+    pub(super) key: &'a str,
     pub(super) element: Element,
     /// How many numbers it has.
     pub(super) len: usize,
 }
 
 /// A tensor as the pickle tells of it.
-struct Tensor {
-    storage: Storage,
+struct Tensor<'a> {
+    storage: Storage<'a>,
     /// Numbers before its first.
     offset: usize,
     shape: Vec<usize>,
@@ -58,21 +73,22 @@ struct Tensor {
 }
 
 /// All storages that a pickle speaks of, by their keys.
-pub(super) fn storages(pickle: &Pickle) -> Result<HashMap<String, Storage>, Fault> {
+pub(super) fn storages<'a>(pickle: &Pickle<'a>) -> Result<HashMap<&'a str, Storage<'a>>, Fault> {
     let references = pickle.persistent();
     references
-        .map(|id| storage(pickle, id).map(|storage| (storage.key.clone(), storage)))
+        .map(|id| storage(pickle, id).map(|storage| (storage.key, storage)))
         .collect()
 }
 
 /// All tensors of a state dictionary, and of those inside it under `outer.inner`. `find` says which
 /// bytes of the file a storage has.
 pub(super) fn tensors(
-    pickle: &Pickle,
-    find: impl Fn(&Storage) -> Option<Range<usize>>,
+    pickle: &Pickle<'_>,
+    find: impl Fn(&Storage<'_>) -> Option<Range<usize>>,
 ) -> Result<Vec<(String, Place)>, Fault> {
     let mut found = Vec::new();
     let mut entries = 0;
+    let mut letters = pickle.len.saturating_mul(NAMES);
     let mut open = vec![(String::new(), pickle.root, 0)];
     while let Some((prefix, dict, depth)) = open.pop() {
         let Value::Dict(pairs) = pickle.get(dict) else {
@@ -89,6 +105,10 @@ pub(super) fn tensors(
                 // Optimizers number their tensors; weights have names.
                 continue;
             };
+            let length = prefix.len() + key.len();
+            letters = letters
+                .checked_sub(length)
+                .ok_or_else(|| Fault::Unsupported("names that are longer than the file".into()))?;
             match pickle.get(value) {
                 Value::Dict(_) => open.push((format!("{prefix}{key}."), value, depth + 1)),
                 Value::Call(..) => {
@@ -110,7 +130,7 @@ pub(super) fn tensors(
 }
 
 /// Where a tensor lies whose storage has these bytes, if it lies inside of them.
-fn place(tensor: Tensor, bytes: Range<usize>) -> Option<Place> {
+fn place(tensor: Tensor<'_>, bytes: Range<usize>) -> Option<Place> {
     let Storage { element, len, .. } = tensor.storage;
     let room = len.min(bytes.len() / element.size());
     let room = room.checked_sub(tensor.offset)?;
@@ -125,17 +145,18 @@ fn place(tensor: Tensor, bytes: Range<usize>) -> Option<Place> {
 }
 
 /// The tensor that a call would make.
-fn tensor(pickle: &Pickle, call: Id, wrapped: bool) -> Result<Tensor, Fault> {
+fn tensor<'a>(pickle: &Pickle<'a>, call: Id, wrapped: bool) -> Result<Tensor<'a>, Fault> {
     let damaged = || Fault::damaged("a tensor is not made as PyTorch makes them");
     let Value::Call(called, arguments) = *pickle.get(call) else {
         return Err(damaged());
     };
-    let (Value::Global(called), Value::Tuple(arguments)) =
+    let (Value::Global(_, called), Value::Tuple(arguments)) =
         (pickle.get(called), pickle.get(arguments))
     else {
         return Err(damaged());
     };
-    match (called.as_str(), &arguments[..]) {
+    // Its module was looked at when the call was noted.
+    match (*called, &arguments[..]) {
         (PARAMETER, [data, ..]) if !wrapped => tensor(pickle, *data, true),
         (REBUILD | REBUILD_OLD, [data, offset, shape, strides, ..]) => {
             let (shape, strides) = (sizes(pickle, *shape)?, sizes(pickle, *strides)?);
@@ -155,7 +176,7 @@ fn tensor(pickle: &Pickle, call: Id, wrapped: bool) -> Result<Tensor, Fault> {
 
 /// The storage that a reference means: `('storage', class, key, device, length)`, and in old files
 /// a sixth, for storages inside others.
-fn storage(pickle: &Pickle, reference: Id) -> Result<Storage, Fault> {
+fn storage<'a>(pickle: &Pickle<'a>, reference: Id) -> Result<Storage<'a>, Fault> {
     let damaged = || Fault::damaged("a storage is not described as PyTorch describes them");
     let Value::Persistent(tuple) = *pickle.get(reference) else {
         return Err(damaged());
@@ -171,19 +192,22 @@ fn storage(pickle: &Pickle, reference: Id) -> Result<Storage, Fault> {
             "storages inside of other storages".into(),
         ));
     }
-    match (pickle.get(*kind), pickle.get(*class), pickle.get(*key)) {
-        (Value::Text(kind), Value::Global(class), Value::Text(key)) if kind == "storage" => {
-            Ok(Storage {
-                key: key.clone(),
-                element: element(class).ok_or_else(|| Fault::Unknown(class.clone()))?,
-                len: size(pickle, *len)?,
-            })
-        }
-        _ => Err(damaged()),
+    let (Value::Text("storage"), Value::Global(module, class), Value::Text(key)) =
+        (pickle.get(*kind), pickle.get(*class), pickle.get(*key))
+    else {
+        return Err(damaged());
+    };
+    if key.len() > LONGEST_KEY {
+        return Err(damaged());
     }
+    Ok(Storage {
+        key,
+        element: element(module, class).ok_or_else(|| Fault::unknown(module, class))?,
+        len: size(pickle, *len)?,
+    })
 }
 
-fn size(pickle: &Pickle, id: Id) -> Result<usize, Fault> {
+fn size(pickle: &Pickle<'_>, id: Id) -> Result<usize, Fault> {
     match pickle.get(id) {
         Value::Int(n) => {
             usize::try_from(*n).map_err(|_| Fault::damaged(format!("a length or an offset is {n}")))
@@ -194,8 +218,12 @@ fn size(pickle: &Pickle, id: Id) -> Result<usize, Fault> {
     }
 }
 
-fn sizes(pickle: &Pickle, id: Id) -> Result<Vec<usize>, Fault> {
+fn sizes(pickle: &Pickle<'_>, id: Id) -> Result<Vec<usize>, Fault> {
     match pickle.get(id) {
+        Value::Tuple(items) if items.len() > DIMENSIONS => Err(Fault::damaged(format!(
+            "a shape has {} dimensions",
+            items.len()
+        ))),
         Value::Tuple(items) => items.iter().map(|&id| size(pickle, id)).collect(),
         _ => Err(Fault::damaged("a shape is not a tuple")),
     }

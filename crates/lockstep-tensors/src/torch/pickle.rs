@@ -1,7 +1,8 @@
 //! The stack machine of pickles, without the instructions that call or import.
 //!
-//! Values live in one arena and refer to each other by index, so that a hostile program can neither
-//! make a value deep enough to overflow the stack when it is dropped, nor more values than it has bytes.
+//! Values live in one arena and refer to each other by index, so that a hostile program cannot make a value
+//! deep enough to overflow the stack when it is dropped. Texts and names are those of the file, never copies, so
+//! a program cannot make more text than it has, and of everything else it makes at most [`MOST`].
 //! `REDUCE` and `BUILD`, which in Python call, only note what would have been called with what;
 //! [`super::objects`] knows what the few calls of a tensor mean.
 
@@ -13,17 +14,17 @@ pub(super) type Id = usize;
 
 /// What a program can make.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
+pub(super) enum Value<'a> {
     None,
     Bool(bool),
     Int(i128),
     Float(f64),
-    Text(String),
+    Text(&'a str),
     Tuple(Vec<Id>),
     List(Vec<Id>),
     Dict(Vec<(Id, Id)>),
-    /// An object that is named but not looked at: `module.name`.
-    Global(String),
+    /// An object that is named but not looked at: its module and its name.
+    Global(&'a str, &'a str),
     /// A call of the first with the second.
     Call(Id, Id),
     /// A reference to something outside of the pickle.
@@ -31,16 +32,16 @@ pub(super) enum Value {
 }
 
 /// What a program left: its values, and which of them is the result.
-pub(super) struct Pickle {
-    values: Vec<Value>,
+pub(super) struct Pickle<'a> {
+    values: Vec<Value<'a>>,
     pub(super) root: Id,
     /// Bytes that the program took.
     pub(super) len: usize,
 }
 
-impl Pickle {
+impl<'a> Pickle<'a> {
     /// A value.
-    pub(super) fn get(&self, id: Id) -> &Value {
+    pub(super) fn get(&self, id: Id) -> &Value<'a> {
         &self.values[id]
     }
 
@@ -51,11 +52,15 @@ impl Pickle {
     }
 }
 
+/// The most values, entries of the stack and of the memo, each: a model of a hundred thousand tensors has
+/// two million values.
+const MOST: usize = 1 << 22;
+
 /// The most digits of a whole number, in bytes.
 const LONGEST_INT: usize = 16;
 
 /// Runs the program at the front of `bytes`.
-pub(super) fn load(bytes: &[u8]) -> Result<Pickle, Fault> {
+pub(super) fn load(bytes: &[u8]) -> Result<Pickle<'_>, Fault> {
     let mut machine = Machine {
         bytes,
         at: 0,
@@ -75,7 +80,7 @@ pub(super) fn load(bytes: &[u8]) -> Result<Pickle, Fault> {
 struct Machine<'a> {
     bytes: &'a [u8],
     at: usize,
-    values: Vec<Value>,
+    values: Vec<Value<'a>>,
     stack: Vec<Id>,
     /// Heights of the stack at which a mark was set.
     marks: Vec<usize>,
@@ -87,6 +92,12 @@ impl<'a> Machine<'a> {
         loop {
             let at = self.at;
             let opcode = self.byte()?;
+            let sizes = [self.values.len(), self.stack.len(), self.marks.len()];
+            if sizes.into_iter().any(|size| size > MOST) || self.memo.len() > MOST {
+                return Err(Fault::Unsupported(format!(
+                    "a pickle of more than {MOST} values (at byte {at})"
+                )));
+            }
             match opcode {
                 0x80 => drop(self.take(1)?), // PROTO: what follows says enough
                 0x95 => drop(self.take(8)?), // FRAME: only helps reading ahead
@@ -172,7 +183,7 @@ impl<'a> Machine<'a> {
                 }
                 b'c' => {
                     let (module, name) = (self.line()?, self.line()?);
-                    self.push(Value::Global(format!("{module}.{name}")));
+                    self.push(Value::Global(module, name));
                 }
                 0x93 => self.stack_global()?,
                 b'Q' => {
@@ -187,8 +198,8 @@ impl<'a> Machine<'a> {
                 0x81 => {
                     // NEWOBJ: an object of a class. None of those that are known is made so.
                     let (_arguments, class) = (self.pop()?, self.pop()?);
-                    return Err(match &self.values[class] {
-                        Value::Global(name) => Fault::Unknown(name.clone()),
+                    return Err(match self.values[class] {
+                        Value::Global(module, name) => Fault::unknown(module, name),
                         _ => Fault::damaged("it makes an object of what is no class"),
                     });
                 }
@@ -212,18 +223,18 @@ impl<'a> Machine<'a> {
     }
 
     /// What a call makes. An ordered dictionary is an ordinary one here; the rest is only noted.
-    fn call(&mut self, called: Id, arguments: Id) -> Result<Value, Fault> {
-        let Value::Global(name) = &self.values[called] else {
+    fn call(&mut self, called: Id, arguments: Id) -> Result<Value<'a>, Fault> {
+        let Value::Global(module, name) = self.values[called] else {
             return Err(Fault::damaged("it calls what is not an object's name"));
         };
-        if name == "collections.OrderedDict" {
+        if (module, name) == ("collections", "OrderedDict") {
             return match &self.values[arguments] {
                 Value::Tuple(items) if items.is_empty() => Ok(Value::Dict(Vec::new())),
                 _ => Err(Fault::Unsupported("a dictionary made from a list".into())),
             };
         }
-        if !super::objects::is_known(name) {
-            return Err(Fault::Unknown(name.clone()));
+        if !super::objects::is_known(module, name) {
+            return Err(Fault::unknown(module, name));
         }
         Ok(Value::Call(called, arguments))
     }
@@ -234,8 +245,7 @@ impl<'a> Machine<'a> {
         else {
             return Err(Fault::damaged("an object's name is not text"));
         };
-        let global = format!("{module}.{name}");
-        self.push(Value::Global(global));
+        self.push(Value::Global(module, name));
         Ok(())
     }
 
@@ -273,7 +283,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn push(&mut self, value: Value) {
+    fn push(&mut self, value: Value<'a>) {
         self.stack.push(self.values.len());
         self.values.push(value);
     }
@@ -330,7 +340,7 @@ impl<'a> Machine<'a> {
     fn text(&mut self, len: usize) -> Result<(), Fault> {
         let bytes = self.take(len)?;
         let text = str::from_utf8(bytes).map_err(|_| Fault::damaged("a text is not UTF-8"))?;
-        self.push(Value::Text(text.to_owned()));
+        self.push(Value::Text(text));
         Ok(())
     }
 
@@ -362,6 +372,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn a_program_cannot_make_more_values_than_any_model_has() {
+        for many in [&b"N"[..], b"h\x00", b"(", b"\x94"] {
+            let mut program = b"Nq\x00".to_vec();
+            program.extend(many.repeat(MOST + 2));
+            assert!(matches!(fault(&program), Fault::Unsupported(_)), "{many:?}");
+        }
+    }
+
     fn fault(program: &[u8]) -> Fault {
         match load(program) {
             Ok(_) => panic!("{program:?} was taken"),
@@ -380,7 +399,7 @@ mod tests {
         let Value::Dict(pairs) = pickle.get(pickle.root) else {
             panic!("no dictionary");
         };
-        assert_eq!(*pickle.get(pairs[0].0), Value::Text("a".into()));
+        assert_eq!(*pickle.get(pairs[0].0), Value::Text("a"));
         let Value::List(items) = pickle.get(pairs[0].1) else {
             panic!("no list");
         };
