@@ -1,7 +1,7 @@
 //! Pictures become vectors: the parts, the encoder, and what each finished part promises.
 //!
 //! A [`Recipe`] says how a picture becomes a vector. An [`Inventory`] is the pictures of a folder, in an
-//! order that the seed decides, cut into parts. A part is one piece of work ([`Studio::make`]) and one
+//! order that the seed decides, cut into parts. A part is one piece of work ([`PartMaker::make`]) and one
 //! Parquet file, which is there in full or not at all.
 //!
 //! The file carries all that is known of its part: the vectors, the pictures that could not be read with
@@ -12,17 +12,17 @@
 
 mod error;
 mod inventory;
+mod maker;
 mod model;
 mod part;
 mod reading;
 mod recipe;
 mod skipped;
-mod studio;
 
 pub use error::EmbedError;
 pub use inventory::{Inventory, Picture};
+pub use maker::PartMaker;
 pub use model::{Kind, Model};
 pub use part::{Finished, PartTask, find, part_number};
 pub use recipe::Recipe;
 pub use skipped::{SKIPPED_FILE, Skipped, check_share, write_list};
-pub use studio::Studio;

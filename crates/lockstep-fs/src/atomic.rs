@@ -54,6 +54,8 @@ impl AtomicFile {
             .create_new(true)
             .open(&temporary)
             .map_err(FsError::io("write", target))?;
+        // Tells others that it has a writer (`is_leftover`). Where there are no locks, its age does.
+        let _ = file.lock();
         Ok(AtomicFile {
             file,
             temporary,

@@ -11,6 +11,7 @@ mod error;
 mod hash;
 pub mod hex;
 mod kind;
+mod leftover;
 mod letters;
 mod lock;
 
@@ -19,5 +20,6 @@ pub use cache::CacheDir;
 pub use error::FsError;
 pub use hash::{sha256, sha256_of_file};
 pub use kind::file_kind;
+pub use leftover::{ABANDONED, is_leftover, is_older};
 pub use letters::{is_random_letter, random_letters};
 pub use lock::FileLock;

@@ -193,6 +193,29 @@ fn whenever_it_is_killed_the_next_run_finishes_it_with_the_same_bytes() {
 }
 
 #[test]
+fn two_at_once_into_one_store_both_succeed() {
+    let place = place();
+    let many = ["--set", "embed.part=1"];
+    embedded(&embed(&place, &many), "train");
+    let whole = files(&place.path("vectors"));
+    for _ in 0..3 {
+        fs::remove_dir_all(place.path("vectors")).unwrap();
+        let start = || {
+            let args = [&["embed", "job.toml", "--json"], &many[..]].concat();
+            let mut command = place.command(&args);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            Running::new(command.spawn().unwrap())
+        };
+        let (first, second) = (start(), start());
+        for running in [first, second] {
+            let (code, _, stderr) = running.finish();
+            assert_eq!(code, Some(0), "{stderr}");
+        }
+        assert!(files(&place.path("vectors")) == whole);
+    }
+}
+
+#[test]
 fn a_killed_worker_costs_its_part_only() {
     let place = place();
     embedded(&embed(&place, &[]), "train");

@@ -10,10 +10,11 @@ use crate::launcher::Launcher;
 use crate::tasks::{self, TaskEvent, Work};
 use crate::{EngineError, StopFlag, describe};
 use lockstep_embed::{
-    EmbedError, Finished, Inventory, Model, PartTask, Recipe, Skipped, Studio, check_share, find,
+    EmbedError, Finished, Inventory, Model, PartMaker, PartTask, Recipe, Skipped, check_share, find,
     part_number, write_list,
 };
 use lockstep_events::event::{Embedded, Event};
+use lockstep_fs::is_leftover;
 use lockstep_job::{Embed, Job};
 use lockstep_place::{Access, Place};
 use lockstep_train::places::{access, embedded_sets, image_normalise, image_transform, place};
@@ -260,12 +261,13 @@ fn conclude(
 }
 
 /// Removes what earlier runs left: parts beyond the last one, of a time when there were more pictures, and
-/// what workers were writing when they were killed.
+/// what workers were writing when they were killed. What another run is writing at this moment stays.
 fn remove_strays(set: &Set) -> Result<(), EmbedError> {
     for entry in set.store.list()? {
         let number = part_number(&entry.path);
         let beyond = number.is_some_and(|number| number >= set.parts.len());
-        let torn = entry.path.starts_with(".part-") && entry.path.ends_with(".tmp");
+        let folder = set.store.local();
+        let torn = folder.is_some_and(|folder| is_leftover(&folder.join(&entry.path)));
         if beyond || torn {
             set.store.join(&entry.path)?.delete()?;
         }
@@ -279,15 +281,15 @@ fn remove_strays(set: &Set) -> Result<(), EmbedError> {
 /// When the encoder cannot be built.
 pub fn work(setup: Value) -> Result<Work, String> {
     let setup: Setup = serde_json::from_value(setup).map_err(|error| error.to_string())?;
-    let studio = Studio::open(&setup.recipe, setup.batch, setup.memory);
-    let mut studio = studio.map_err(|error| describe(&error))?;
+    let maker = PartMaker::open(&setup.recipe, setup.batch, setup.memory);
+    let mut maker = maker.map_err(|error| describe(&error))?;
     Ok(Box::new(move |order, progress| {
         let order: Order = serde_json::from_value(order).map_err(|error| error.to_string())?;
         let place =
             |text: &str| Place::parse(text, &setup.access).map_err(|error| describe(&error));
         let (folder, store) = (place(&order.folder)?, place(&order.store)?);
         let mut tell = |pictures: usize| progress(Value::from(pictures));
-        let finished = studio.make(&order.part, &folder, &store, &mut tell);
+        let finished = maker.make(&order.part, &folder, &store, &mut tell);
         let finished = finished.map_err(|error| describe(&error))?;
         serde_json::to_value(finished).map_err(|error| error.to_string())
     }))

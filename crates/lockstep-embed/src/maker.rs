@@ -1,4 +1,4 @@
-//! Where parts are made: an encoder, the buffers for a batch, and the folders they go between.
+//! Making parts: an encoder, the buffers for a batch, and the folders that pictures and vectors lie in.
 
 use crate::part::part_name;
 use crate::reading::{Bunch, ahead};
@@ -14,8 +14,8 @@ const BUNCH_SHARE: u64 = 6;
 /// Bytes for a pixel while a picture is decoded, at most.
 const PIXEL_BYTES: u64 = 16;
 
-/// An encoder at work.
-pub struct Studio {
+/// Makes parts, one after the other.
+pub struct PartMaker {
     recipe: Recipe,
     encoder: Encoder,
     transformer: Transformer,
@@ -24,12 +24,12 @@ pub struct Studio {
     pixels: Vec<f32>,
 }
 
-impl Studio {
+impl PartMaker {
     /// An encoder for `batch` pictures at a time, that reads them within `memory` bytes.
     ///
     /// # Errors
     /// When the model is no longer the recipe's, or cannot be built.
-    pub fn open(recipe: &Recipe, batch: usize, memory: u64) -> Result<Studio, EmbedError> {
+    pub fn open(recipe: &Recipe, batch: usize, memory: u64) -> Result<PartMaker, EmbedError> {
         let model = Model::open(&recipe.model)?;
         if model.sha256 != recipe.model_sha256 {
             return Err(EmbedError::ModelChanged {
@@ -43,7 +43,7 @@ impl Studio {
             ..limits
         };
         let transformer = Transformer::new(&recipe.transform, limits).map_err(EmbedError::Image)?;
-        Ok(Studio {
+        Ok(PartMaker {
             recipe: recipe.clone(),
             pixels: vec![0.0; batch * transformer.output_len()],
             encoder,
