@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 /// Bytes that are read at once.
-const AT_ONCE: usize = 1 << 20;
+const AT_ONCE: usize = 256 << 10;
 
 /// The hash of a set's content, and of what comes before its samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

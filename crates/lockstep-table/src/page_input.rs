@@ -10,7 +10,9 @@ use crate::runs::varint;
 use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
 use parquet::basic::Compression;
+use parquet::column::page::PageMetadata;
 use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{ChunkReader, Length};
 use std::io::{self, Read};
 use std::sync::Mutex;
@@ -24,56 +26,86 @@ const LZ4_FRAME: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
 const LZ4_SHRINKAGE: u64 = 255;
 const GZIP_SHRINKAGE: u64 = 1032;
 
+/// The type of a page in its header, as far as it matters: one whose first value begins a row, and a dictionary.
+const SECOND_VERSION: u64 = 3;
+const DICTIONARY: u64 = 2;
+
 /// The bytes of a column's pages in a row group.
 pub(crate) struct PageInput {
     input: Input,
     compression: Compression,
     /// The most bytes of a page.
     most: u64,
-    /// The header that was read last, if one was, and what it says, if it is one: only headers are read from
-    /// a place on without saying how far.
-    header: Mutex<Option<Option<Sizes>>>,
+    progress: Mutex<Progress>,
+}
+
+/// How far the pages of a column have been read.
+#[derive(Debug)]
+struct Progress {
+    /// Where the header of the next page begins, and where the last page ends.
+    next: u64,
+    end: u64,
+    /// What was too large.
+    excess: Option<Excess>,
 }
 
 /// What a page's header says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sizes {
+struct Header {
+    kind: u64,
     packed: u64,
     unpacked: u64,
 }
 
 impl PageInput {
-    pub(crate) fn new(input: Input, compression: Compression, most: u64) -> PageInput {
+    /// The pages of `column`, each of which may have `most` bytes.
+    pub(crate) fn new(input: Input, column: &ColumnChunkMetaData, most: u64) -> PageInput {
+        // The footer was checked to be sound.
+        let (next, length) = column.byte_range();
         PageInput {
             input,
-            compression,
+            compression: column.compression(),
             most,
-            header: Mutex::default(),
+            progress: Mutex::new(Progress {
+                next,
+                end: next.saturating_add(length),
+                excess: None,
+            }),
         }
     }
 
-    /// Forgets the header that was read last.
-    pub(crate) fn forget(&self) {
-        *self.last() = None;
+    /// What was too large, if a page was.
+    pub(crate) fn excess(&self) -> Option<Excess> {
+        self.progress().excess
     }
 
-    /// Checks the page whose header was read since [`forget`](PageInput::forget), if one was; `None` if it is
-    /// no header.
-    pub(crate) fn check(&self) -> Option<Result<(), Excess>> {
-        let Some(header) = *self.last() else {
-            return Some(Ok(()));
+    /// What the next page is; `None` after the last.
+    pub(crate) fn next_page(&self) -> Result<Option<PageMetadata>> {
+        let (next, end) = {
+            let progress = self.progress();
+            (progress.next, progress.end)
         };
-        let Sizes { packed, unpacked } = header?;
-        let (bytes, most) = (packed.saturating_add(unpacked), self.most);
-        Some(match bytes > most {
-            true => Err(Excess { bytes, most }),
-            false => Ok(()),
-        })
+        if next >= end {
+            return Ok(None);
+        }
+        let kind = self.header(next)?.kind;
+        Ok(Some(PageMetadata {
+            // Only whether it is known matters: pages are not skipped here.
+            num_rows: (kind == SECOND_VERSION).then_some(0),
+            num_levels: None,
+            is_dict: kind == DICTIONARY,
+        }))
     }
 
-    fn last(&self) -> std::sync::MutexGuard<'_, Option<Option<Sizes>>> {
-        // A header is set as a whole.
-        self.header
+    fn header(&self, start: u64) -> Result<Header> {
+        let length = BEGINNING.min(self.input.len().saturating_sub(start) as usize);
+        let header = header(&self.input.get_bytes(start, length)?);
+        header.ok_or_else(|| ParquetError::General("a page has no header".to_owned()))
+    }
+
+    fn progress(&self) -> std::sync::MutexGuard<'_, Progress> {
+        // Every field is right by itself.
+        self.progress
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -105,14 +137,22 @@ impl Length for PageInput {
 impl ChunkReader for PageInput {
     type T = InputReader;
 
+    /// Only headers are read from a place on without saying how far.
     fn get_read(&self, start: u64) -> Result<InputReader> {
-        let length = BEGINNING.min(self.input.len().saturating_sub(start) as usize);
-        *self.last() = Some(sizes(&self.input.get_bytes(start, length)?));
+        let Header {
+            packed, unpacked, ..
+        } = self.header(start)?;
+        let (bytes, most) = (packed.saturating_add(unpacked), self.most);
+        if bytes > most {
+            self.progress().excess = Some(Excess { bytes, most });
+            return Err(ParquetError::General("a page is too large".to_owned()));
+        }
         Ok(self.input.reader(start))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
         let page = self.input.get_bytes(start, length)?;
+        self.progress().next = start + length as u64;
         if self.overflows(&page) {
             let reason = "a page unpacks to more bytes than it says";
             return Err(ParquetError::General(reason.to_owned()));
@@ -121,8 +161,8 @@ impl ChunkReader for PageInput {
     }
 }
 
-/// The sizes at the beginning of a page's header: its type, its bytes unpacked, and its bytes packed.
-fn sizes(mut header: &[u8]) -> Option<Sizes> {
+/// The beginning of a page's header: its type, its bytes unpacked, and its bytes packed.
+fn header(mut header: &[u8]) -> Option<Header> {
     /// The next field, a number of 32 bits.
     const NEXT_NUMBER: u8 = 0x15;
     let mut number = || {
@@ -132,8 +172,12 @@ fn sizes(mut header: &[u8]) -> Option<Sizes> {
         // The lowest bit is the sign, and no size has one.
         (field == NEXT_NUMBER && number & 1 == 0).then_some(number >> 1)
     };
-    let (_type, unpacked, packed) = (number()?, number()?, number()?);
-    Some(Sizes { packed, unpacked })
+    let (kind, unpacked, packed) = (number()?, number()?, number()?);
+    Some(Header {
+        kind,
+        packed,
+        unpacked,
+    })
 }
 
 #[cfg(test)]
@@ -141,13 +185,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sizes_of_a_header_are_read_and_anything_else_is_not() {
+    fn the_beginning_of_a_header_is_read_and_anything_else_is_not() {
         // A data page of 300 bytes, 150 packed.
-        let header = [0x15, 0, 0x15, 0xd8, 0x04, 0x15, 0xac, 0x02, 0x2c];
-        let (packed, unpacked) = (150, 300);
-        assert_eq!(sizes(&header), Some(Sizes { packed, unpacked }));
-        assert_eq!(sizes(&header[..6]), None);
-        assert_eq!(sizes(&[0x15, 0, 0x16, 2, 0x15, 2]), None);
-        assert_eq!(sizes(&[0x15, 0, 0x15, 1, 0x15, 2]), None);
+        let bytes = [0x15, 6, 0x15, 0xd8, 0x04, 0x15, 0xac, 0x02, 0x2c];
+        let (kind, packed, unpacked) = (SECOND_VERSION, 150, 300);
+        let expected = Header {
+            kind,
+            packed,
+            unpacked,
+        };
+        assert_eq!(header(&bytes), Some(expected));
+        assert_eq!(header(&bytes[..6]), None);
+        assert_eq!(header(&[0x15, 0, 0x16, 2, 0x15, 2]), None);
+        assert_eq!(header(&[0x15, 0, 0x15, 1, 0x15, 2]), None);
     }
 }

@@ -74,7 +74,7 @@ impl Iterator for Column {
         let column = group.column(self.column);
         let rows = group.num_rows() as usize;
         let most = self.budget.page();
-        let input = PageInput::new(self.input.clone(), column.compression(), most);
+        let input = PageInput::new(self.input.clone(), column, most);
         let input = Arc::new(input);
         let pages = SerializedPageReader::new(Arc::clone(&input), column, rows, None);
         Some(pages.map(|pages| {
@@ -147,9 +147,10 @@ impl Iterator for CheckedPages {
 
 impl PageReader for CheckedPages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
-        // The header alone, before the page is unpacked.
-        self.peek_next_page()?;
-        let page = self.pages.get_next_page()?;
+        let page = match (self.pages.get_next_page(), self.input.excess()) {
+            (_, Some(excess)) => return Err(self.refusal(excess.into())),
+            (page, None) => page?,
+        };
         if let Some(page) = &page {
             let checked = self.check(page);
             checked.map_err(|fault| self.refusal(fault))?;
@@ -158,24 +159,13 @@ impl PageReader for CheckedPages {
     }
 
     fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
-        self.input.forget();
-        let page = self.pages.peek_next_page()?;
-        match self.input.check() {
-            Some(Ok(())) => Ok(page),
-            Some(Err(excess)) => Err(self.refusal(excess.into())),
-            None if page.is_some() => Err(self.refusal(Fault::Damaged)),
-            None => Ok(page),
-        }
+        // The reader below panics over a header that lacks a part, and reads it only once.
+        self.input.next_page()
     }
 
     fn skip_next_page(&mut self) -> Result<()> {
-        self.pages.skip_next_page()
-    }
-
-    fn at_record_boundary(&mut self) -> Result<bool> {
-        // As the reader below has it, with the look at the header that it takes checked.
-        let next = self.peek_next_page()?;
-        Ok(next.is_none_or(|page| page.num_rows.is_some()))
+        let reason = "pages are measured one after the other";
+        Err(ParquetError::NYI(reason.to_owned()))
     }
 }
 

@@ -191,6 +191,7 @@ fn a_page_that_says_it_unpacks_to_gigabytes_is_refused_before_it_is_unpacked() {
         let chunk = Chunk {
             codec,
             unpacked: Some(2_000_000_000),
+            dictionary: None,
             ..lists(&[4])
         };
         refused(parquet(1, &[chunk]), None, "embedding");
@@ -204,6 +205,7 @@ fn a_page_that_unpacks_to_more_than_it_says_is_refused() {
     let chunk = Chunk {
         codec: Codec::Gzip,
         unpacked: Some(100),
+        dictionary: None,
         page: packed.finish().unwrap(),
         ..lists(&[4])
     };

@@ -84,14 +84,14 @@ fn a_long_key_of_many_tensors_is_refused() {
     program.extend(b"u");
     let error = takes_little(&program).unwrap_err();
     assert!(
-        error.contains("bomb.pth") && error.contains("names"),
+        error.contains("bomb.pth has a name of 614400 bytes"),
         "{error}"
     );
 }
 
 #[test]
 fn dictionaries_in_each_other_with_long_keys_are_refused() {
-    let mut program = [text(&vec![b'x'; 100 << 10], 0), b"}q\x01".to_vec()].concat();
+    let mut program = [text(&[b'x'; 120], 0), b"}q\x01".to_vec()].concat();
     for level in 1..8u8 {
         // Each holds the one before it a hundred times.
         program.extend(b"}(");
@@ -99,7 +99,7 @@ fn dictionaries_in_each_other_with_long_keys_are_refused() {
         program.extend([&b"uq"[..], &[level + 1]].concat());
     }
     let error = takes_little(&program).unwrap_err();
-    assert!(error.contains("bomb.pth"), "{error}");
+    assert!(error.contains("longer than the file"), "{error}");
 }
 
 #[test]

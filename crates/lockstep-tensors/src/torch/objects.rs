@@ -25,6 +25,9 @@ const DIMENSIONS: usize = 64;
 /// The longest name of a storage: PyTorch numbers them.
 const LONGEST_KEY: usize = 256;
 
+/// The longest name of a tensor.
+const LONGEST_NAME: usize = 1024;
+
 /// How many times its own size the names of a file's tensors may take: those of nested dictionaries are
 /// longer than what the file says.
 const NAMES: usize = 16;
@@ -106,6 +109,9 @@ pub(super) fn tensors(
                 continue;
             };
             let length = prefix.len() + key.len();
+            if length > LONGEST_NAME {
+                return Err(Fault::Unsupported(format!("a name of {length} bytes")));
+            }
             letters = letters
                 .checked_sub(length)
                 .ok_or_else(|| Fault::Unsupported("names that are longer than the file".into()))?;
