@@ -469,6 +469,7 @@ mod tests {
             place: crate::testing::place(&folder.file(text.as_bytes())),
             delimiter: b',',
             columns: crate::Columns::default(),
+            target: None,
             memory: 1 << 20,
         };
         let train = Dataset::open(&csv("x,label\n1,b\n2,a\n3,c\n"), &folder.cache()).unwrap();
