@@ -16,7 +16,11 @@ pub(crate) fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let (path, name) = (entry.path(), entry.file_name());
         let fetched = name.to_string_lossy().starts_with(FETCH_PREFIX);
-        let old = || entry.metadata().is_ok_and(|found| is_older(&found, ABANDONED));
+        let old = || {
+            entry
+                .metadata()
+                .is_ok_and(|found| is_older(&found, ABANDONED))
+        };
         if fetched && old() {
             let _ = fs::remove_dir_all(&path);
         } else if is_leftover(&path) {
@@ -47,7 +51,7 @@ mod tests {
             fs::write(folder.path().join(other), "").unwrap();
         }
         let others = names();
-let mut file = AtomicFile::create(&folder.path().join("set.gz")).unwrap();
+        let mut file = AtomicFile::create(&folder.path().join("set.gz")).unwrap();
         file.write_all(b"half").unwrap();
         let written = file.temporary().to_owned();
         // As if another process were killed while it wrote.

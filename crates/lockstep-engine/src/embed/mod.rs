@@ -10,8 +10,8 @@ use crate::launcher::Launcher;
 use crate::tasks::{self, TaskEvent, Work};
 use crate::{EngineError, StopFlag, describe};
 use lockstep_embed::{
-    EmbedError, Finished, Inventory, Model, PartMaker, PartTask, Recipe, Skipped, check_share, find,
-    part_number, write_list,
+    EmbedError, Finished, Inventory, Model, PartMaker, PartTask, Recipe, Skipped, check_share,
+    find, part_number, write_list,
 };
 use lockstep_events::event::{Embedded, Event};
 use lockstep_fs::is_leftover;
