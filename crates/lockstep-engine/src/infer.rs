@@ -11,7 +11,6 @@ use lockstep_data::Dataset;
 use lockstep_events::event::Event;
 use lockstep_fs::CacheDir;
 use lockstep_job::Job;
-use lockstep_nn::threads::set_threads;
 use lockstep_runs::RunDir;
 use lockstep_train::{BLOCK_ROWS, Block, Prediction, Predictions, Trained, open_test};
 use serde::{Deserialize, Serialize};
@@ -143,12 +142,11 @@ fn pieces(rows: usize, workers: usize) -> (Vec<usize>, usize) {
 /// When the model or the set cannot be opened.
 pub fn work(setup: Value) -> Result<Work, String> {
     let setup: Setup = serde_json::from_value(setup).map_err(|error| error.to_string())?;
-    // Only the first call counts, and this is it.
-    set_threads(setup.job.train.threads).map_err(|error| error.to_string())?;
     let told = |error: &(dyn std::error::Error + 'static)| describe(error);
     let run = RunDir::open(&setup.run).map_err(|error| told(&error))?;
     let cache = CacheDir::locate().map_err(|error| told(&error))?;
-    let mut trained = Trained::open(&run).map_err(|error| told(&error))?;
+    let trained = Trained::open(&run, setup.job.train.threads);
+    let mut trained = trained.map_err(|error| told(&error))?;
     let set = open_test(&setup.job, trained.outputs(), &cache, &mut |_| {});
     let set = set.map_err(|error| told(&error))?;
     trained.check(&set).map_err(|error| told(&error))?;

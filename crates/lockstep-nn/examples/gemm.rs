@@ -1,6 +1,6 @@
 //! Times the matrix products of a dense layer: `cargo run --release -p lockstep-nn --example gemm`.
 
-use lockstep_nn::gemm::{Into, Left, gemm};
+use lockstep_nn::gemm::{Accumulate, Left, gemm};
 use std::time::Instant;
 
 fn time(name: &str, (m, n, k): (usize, usize, usize), transposed: bool) {
@@ -15,7 +15,7 @@ fn time(name: &str, (m, n, k): (usize, usize, usize), transposed: bool) {
     let best = (0..300)
         .map(|_| {
             let start = Instant::now();
-            gemm((m, n, k), left, &b, n, &mut c, n, Into::Replace);
+            gemm((m, n, k), left, &b, n, &mut c, n, Accumulate::Replace);
             start.elapsed().as_secs_f64()
         })
         .fold(f64::MAX, f64::min);

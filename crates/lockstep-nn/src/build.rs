@@ -3,6 +3,7 @@
 
 use crate::NnError;
 use crate::chain::Chain;
+use crate::compute::Compute;
 use crate::dims::Dims;
 use crate::init::Initial;
 use crate::layers::avg_pool::AvgPool;
@@ -24,6 +25,7 @@ use crate::spec::{LayerSpec, LayerSummary, NamedLayer};
 pub(crate) struct Builder {
     /// The most rows that a pass may have.
     rows: usize,
+    compute: Compute,
     /// Layers begun so far.
     count: usize,
     pub(crate) layout: Layout,
@@ -35,9 +37,10 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    pub(crate) fn new(rows: usize) -> Self {
+    pub(crate) fn new(rows: usize, compute: &Compute) -> Self {
         Self {
             rows,
+            compute: compute.clone(),
             count: 0,
             layout: Layout::default(),
             initial: Vec::new(),
@@ -184,7 +187,7 @@ impl Builder {
                 layer: name.to_owned(),
             });
         }
-        let linear = Linear::new(name, inputs, out, &mut self.layout);
+        let linear = Linear::new(name, inputs, out, &self.compute, &mut self.layout);
         let bound = Initial::uniform_for_inputs(inputs);
         self.initial.extend([bound, bound]);
         chain.push(Box::new(linear), Dims::vector(out));
@@ -219,7 +222,8 @@ impl Builder {
             channels: out,
             ..windows(name, window, input)?
         };
-        let convolution = Conv2d::new(name, input, output, window, bias, &mut self.layout);
+        let (compute, layout) = (&self.compute, &mut self.layout);
+        let convolution = Conv2d::new(name, input, output, window, bias, compute, layout);
         let bound = Initial::uniform_for_inputs(window.area() * input.channels);
         let tensors = if bias { 2 } else { 1 };
         self.initial.extend(std::iter::repeat_n(bound, tensors));
@@ -316,7 +320,7 @@ mod tests {
             width: 4,
             channels: 3,
         };
-        let built = Builder::new(2).chain(&NamedLayer::stack(specs), input);
+        let built = Builder::new(2, &Compute::default()).chain(&NamedLayer::stack(specs), input);
         built
             .err()
             .expect("a chain that cannot be built")
@@ -384,7 +388,7 @@ mod tests {
             width: 4,
             channels: 3,
         };
-        let mut builder = Builder::new(2);
+        let mut builder = Builder::new(2, &Compute::default());
         let chain = builder.chain(&layers, input).unwrap();
         assert_eq!(chain.output(), Dims::vector(7));
         let lines: Vec<(&str, usize)> = builder

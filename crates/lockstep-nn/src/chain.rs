@@ -6,9 +6,8 @@
 
 use crate::buffer::Buffer;
 use crate::dims::Dims;
-use crate::factors::Factored;
 use crate::init::Initial;
-use crate::layers::copy::Copy;
+use crate::layers::input_copy::InputCopy;
 use crate::layers::{Layer, Pass, Pointwise, Step, carve, carved};
 use crate::layout::Layout;
 use crate::replica::Replica;
@@ -50,7 +49,7 @@ impl Chain {
     /// not the chain's to change.
     pub(crate) fn push_in_place(&mut self, layer: Box<dyn Pointwise>) {
         if self.nodes.is_empty() {
-            self.push(Box::new(Copy), self.output());
+            self.push(Box::new(InputCopy), self.output());
         }
         self.nodes.push(Node::Pointwise(layer));
     }
@@ -76,7 +75,7 @@ impl Chain {
     pub(crate) fn plan(&mut self, rows: usize) {
         if matches!(self.nodes.last(), Some(Node::Pointwise(_))) {
             // What it left will be needed on the way back, and the chain's output is not kept.
-            self.push(Box::new(Copy), self.output());
+            self.push(Box::new(InputCopy), self.output());
         }
         let kept = &self.dims[1..self.dims.len() - 1];
         let kept = kept.iter().map(|dims| Buffer::zeros(dims.len() * rows));
@@ -108,10 +107,10 @@ impl Chain {
         widths.max().unwrap_or(0)
     }
 
-    /// The first layer, if it is dense and its output is kept.
-    pub(crate) fn first_dense(&self) -> Option<&Factored> {
+    /// The number of the first layer among the layout's dense layers, if it is one and its output is kept.
+    pub(crate) fn first_dense(&self) -> Option<usize> {
         match self.nodes.first() {
-            Some(Node::Layer(layer)) if !self.activations.is_empty() => layer.factored(),
+            Some(Node::Layer(layer)) if !self.activations.is_empty() => layer.dense(),
             _ => None,
         }
     }

@@ -6,11 +6,10 @@
 //! where it is needed, with the same bits. And since every chunk of the weights is all that some columns
 //! of the output need, whoever has the chunk can compute those columns for everyone.
 
-use crate::gemm::{Into, Left, Shape, Span, WHOLE_DEPTH, Walk, gemm, threaded};
+use crate::compute::Compute;
+use crate::gemm::{Accumulate, Left, Shape, Span, WHOLE_DEPTH, Walk};
 use crate::layout::{CHUNK, Layout, Order, Role};
-use crate::replica::Replica;
 use crate::simd::for_each_isa;
-use crate::threads;
 use std::ops::Range;
 
 /// Columns of a panel of weights: two vectors of the widest kind, so that most layers have as many panels
@@ -100,11 +99,11 @@ impl Factored {
     }
 
     /// Computes the output `y` of the rows `x`.
-    pub(crate) fn forward(&self, state: &[f32], x: &[f32], y: &mut [f32]) {
+    pub(crate) fn forward(&self, compute: &Compute, state: &[f32], x: &[f32], y: &mut [f32]) {
         let work = x.len() * self.outputs;
-        threads::by_rows(work, (x, self.inputs), (y, self.outputs), |x, y| {
-            let (weight, bias) = (&state[self.weight.clone()], &state[self.bias.clone()]);
-            self.product(0..self.outputs, (weight, bias), x, (y, self.outputs));
+        compute.by_rows(work, (x, self.inputs), (y, self.outputs), |x, y| {
+            let weights = (&state[self.weight.clone()], &state[self.bias.clone()]);
+            self.product(compute, 0..self.outputs, weights, x, (y, self.outputs));
         });
     }
 
@@ -121,6 +120,7 @@ impl Factored {
     /// When the columns do not begin with a panel, or an operand is too short.
     pub fn product(
         &self,
+        compute: &Compute,
         columns: Range<usize>,
         (weight, bias): (&[f32], &[f32]),
         x: &[f32],
@@ -142,27 +142,26 @@ impl Factored {
             }
             let shape = (rows, panel.len(), self.inputs);
             let weight = &weight[(start - columns.start) * self.inputs..];
-            gemm(
-                shape,
-                Left::rows(x, self.inputs),
-                weight,
-                panel.len(),
-                y,
-                stride,
-                Into::Add,
-            );
+            let (x, weight) = (Left::rows(x, self.inputs), (weight, panel.len()));
+            compute.gemm(shape, x, weight, (y, stride), Accumulate::Add);
         }
     }
 
     /// Computes the transposed gradient by the input from that by the output: `dx' = W dy'`. There the
     /// rows of the batch are what vectors run across, and the weights are read in place instead of being
     /// packed (3 times faster than a packing product at 16 rows).
-    pub(crate) fn input_gradient(&self, replica: &dyn Replica, dy_t: &[f32], dx_t: &mut [f32]) {
+    pub(crate) fn input_gradient(
+        &self,
+        compute: &Compute,
+        state: &[f32],
+        dy_t: &[f32],
+        dx_t: &mut [f32],
+    ) {
         let rows = dy_t.len() / self.outputs;
-        let weight = replica.values(self.weight.clone());
+        let weight = &state[self.weight.clone()];
         let whole = self.outputs / PANEL;
         let (panels, last) = weight.split_at(whole * PANEL * self.inputs);
-        let mut into = Into::Replace;
+        let mut into = Accumulate::Replace;
         // Each number is one chain over all columns: the last panel goes on where the others end.
         if whole > 0 {
             let shape = Shape {
@@ -183,14 +182,15 @@ impl Factored {
                     inner: 1,
                 },
             };
-            threaded(shape, left, (dy_t, rows), dx_t, Walk::flat(rows), into);
-            into = Into::Add;
+            compute.product(shape, left, (dy_t, rows), (dx_t, Walk::flat(rows)), into);
+            into = Accumulate::Add;
         }
         if !last.is_empty() {
             let width = self.outputs - whole * PANEL;
             let shape = (self.inputs, rows, width);
             let dy_t = &dy_t[whole * PANEL * rows..];
-            gemm(shape, Left::rows(last, width), dy_t, rows, dx_t, rows, into);
+            let last = Left::rows(last, width);
+            compute.gemm(shape, last, (dy_t, rows), (dx_t, rows), into);
         }
     }
 
@@ -199,9 +199,15 @@ impl Factored {
     ///
     /// # Panics
     /// When the chunk is not of this layer, or `gradient` is not as long as it.
-    pub fn gradient(&self, chunk: usize, (x, dy): (&[f32], &[f32]), gradient: &mut [f32]) {
+    pub fn gradient(
+        &self,
+        compute: &Compute,
+        chunk: usize,
+        (x, dy): (&[f32], &[f32]),
+        gradient: &mut [f32],
+    ) {
         match self.weight_chunks().contains(&chunk) {
-            true => self.products(chunk, x, dy, gradient, Into::Replace),
+            true => self.products(compute, chunk, (x, dy), gradient, Accumulate::Replace),
             false => sum_rows(dy, gradient),
         }
     }
@@ -213,6 +219,7 @@ impl Factored {
     /// As [`Factored::gradient`].
     pub fn add_gradient(
         &self,
+        compute: &Compute,
         chunk: usize,
         (x, dy): (&[f32], &[f32]),
         sum: &mut [f32],
@@ -220,15 +227,22 @@ impl Factored {
     ) {
         let rows = dy.len() / self.outputs;
         if rows <= WHOLE_DEPTH && self.weight_chunks().contains(&chunk) {
-            return self.products(chunk, x, dy, sum, Into::AddWhole);
+            return self.products(compute, chunk, (x, dy), sum, Accumulate::AddWhole);
         }
         let spare = &mut spare[..sum.len()];
-        self.gradient(chunk, (x, dy), spare);
+        self.gradient(compute, chunk, (x, dy), spare);
         add(sum, spare);
     }
 
     /// Computes a chunk of the weights' gradient.
-    fn products(&self, chunk: usize, x: &[f32], dy: &[f32], gradient: &mut [f32], into: Into) {
+    fn products(
+        &self,
+        compute: &Compute,
+        chunk: usize,
+        (x, dy): (&[f32], &[f32]),
+        gradient: &mut [f32],
+        into: Accumulate,
+    ) {
         let (rows, columns) = self.part(chunk - self.chunks.start);
         assert_eq!(
             gradient.len(),
@@ -240,7 +254,8 @@ impl Factored {
         for (start, gradient) in columns.clone().step_by(PANEL).zip(panels) {
             let width = PANEL.min(columns.end - start);
             let shape = (rows.len(), width, dy.len() / self.outputs);
-            gemm(shape, x, &dy[start..], self.outputs, gradient, width, into);
+            let dy = (&dy[start..], self.outputs);
+            compute.gemm(shape, x, dy, (gradient, width), into);
         }
     }
 }
@@ -314,13 +329,15 @@ mod tests {
         let (layer, layout) = layer(40, 70);
         let (state, x) = (numbers(layout.len(), 3), numbers(5 * 40, 8));
         let mut whole = vec![0.0; 5 * 70];
-        layer.forward(&state, &x, &mut whole);
+        let compute = Compute::default();
+        layer.forward(&compute, &state, &x, &mut whole);
         for columns in [0..32, 32..64, 64..70, 32..70] {
             let width = columns.len();
             let mut part = vec![0.0; 5 * width];
             let weight = &state[layer.weight.start + columns.start * 40..];
             let bias = &state[layer.bias()];
-            layer.product(columns.clone(), (weight, bias), &x, (&mut part, width));
+            let part_of = (&mut part[..], width);
+            layer.product(&compute, columns.clone(), (weight, bias), &x, part_of);
             for (part, whole) in part.chunks(width).zip(whole.chunks(70)) {
                 assert_eq!(part, &whole[columns.clone()]);
             }
@@ -330,6 +347,7 @@ mod tests {
     #[test]
     fn adding_a_gradient_gives_the_bits_of_forming_it_and_adding() {
         let (layer, layout) = layer(2500, 39);
+        let compute = Compute::default();
         for rows in [1, 4, WHOLE_DEPTH, WHOLE_DEPTH + 1] {
             let (x, dy) = (numbers(rows * 2500, 0), numbers(rows * 39, 5));
             for chunk in layer.chunks.clone() {
@@ -337,9 +355,9 @@ mod tests {
                 let mut sum = numbers(len, 11);
                 let mut expected = sum.clone();
                 let (mut gradient, mut spare) = (vec![0.0; len], vec![0.0; len]);
-                layer.gradient(chunk, (&x, &dy), &mut gradient);
+                layer.gradient(&compute, chunk, (&x, &dy), &mut gradient);
                 add(&mut expected, &gradient);
-                layer.add_gradient(chunk, (&x, &dy), &mut sum, &mut spare);
+                layer.add_gradient(&compute, chunk, (&x, &dy), &mut sum, &mut spare);
                 assert_eq!(sum, expected, "{rows} rows, chunk {chunk}");
             }
         }

@@ -127,6 +127,9 @@ pub struct Layout {
     pub parameters: usize,
     /// The runs of chunks whose gradients are products of small factors, in the order of the vector.
     pub factored: Vec<Factored>,
+    /// Which of these reads the batch itself, if the network begins with a dense layer and goes on: its
+    /// output can be computed by whoever has its weights.
+    pub first_dense: Option<usize>,
 }
 
 impl Layout {

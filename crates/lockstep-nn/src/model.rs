@@ -7,8 +7,8 @@ use crate::NnError;
 use crate::buffer::Buffer;
 use crate::build::Builder;
 use crate::chain::Chain;
+use crate::compute::Compute;
 use crate::dims::Dims;
-use crate::factors::Factored;
 use crate::init::Initial;
 use crate::layers::{Pass, Step};
 use crate::layout::Layout;
@@ -42,12 +42,25 @@ pub struct Model {
 }
 
 impl Model {
-    /// Builds a model for rows of such images, at most `rows` of them at a time.
+    /// Builds a model for rows of such images, at most `rows` of them at a time, that computes on one thread.
     ///
     /// # Errors
     /// When a layer cannot be built as asked; the error names it.
     pub fn new(layers: &[NamedLayer], input: Dims, rows: usize) -> Result<Self, NnError> {
-        let mut builder = Builder::new(rows);
+        Self::on(&Compute::default(), layers, input, rows)
+    }
+
+    /// As [`Model::new`], on the threads of `compute`.
+    ///
+    /// # Errors
+    /// As [`Model::new`].
+    pub fn on(
+        compute: &Compute,
+        layers: &[NamedLayer],
+        input: Dims,
+        rows: usize,
+    ) -> Result<Self, NnError> {
+        let mut builder = Builder::new(rows, compute);
         let mut chain = builder.chain(layers, input)?;
         let last = layers.last().map(|layer| &layer.spec);
         if !matches!(last, Some(LayerSpec::Linear { .. })) {
@@ -61,6 +74,7 @@ impl Model {
             ..
         } = builder;
         chain.place_statistics(&mut layout, &mut initial);
+        layout.first_dense = chain.first_dense();
         let logits = rows * chain.output().len();
         Ok(Self {
             loss: Loss::default(),
@@ -118,20 +132,6 @@ impl Model {
         crate::init::state(&self.layout, &self.initial, seed)
     }
 
-    /// The first layer, if it is dense and another follows: then its output may be written to
-    /// [`Model::first_output`] by whoever has its weights.
-    pub fn first_dense(&self) -> Option<&Factored> {
-        self.chain.first_dense()
-    }
-
-    /// Room for the first layer's output, for [`Model::gradient_after_first`].
-    ///
-    /// # Panics
-    /// When there is no [`Model::first_dense`], or the model was built for fewer rows.
-    pub fn first_output(&mut self, rows: usize) -> &mut [f32] {
-        self.chain.first_output(rows)
-    }
-
     /// Computes the loss over one lane's rows and hands the gradient to `replica`, last chunk first.
     ///
     /// # Panics
@@ -142,32 +142,12 @@ impl Model {
         batch: Batch<'_>,
         step: Step<'_>,
     ) -> LossSum {
-        self.gradient_after(0, replica, batch, step)
-    }
-
-    /// As [`Model::gradient`], where [`Model::first_output`] holds what the first layer would compute.
-    ///
-    /// # Panics
-    /// As [`Model::gradient`].
-    pub fn gradient_after_first(
-        &mut self,
-        replica: &mut dyn Replica,
-        batch: Batch<'_>,
-        step: Step<'_>,
-    ) -> LossSum {
-        self.gradient_after(1, replica, batch, step)
-    }
-
-    fn gradient_after(
-        &mut self,
-        done: usize,
-        replica: &mut dyn Replica,
-        batch: Batch<'_>,
-        step: Step<'_>,
-    ) -> LossSum {
         let rows = batch.targets.rows(self.outputs());
         assert_eq!(step.samples.len(), rows, "as many sample numbers as rows");
-        let pass = Pass::Train(step);
+        let first = self.chain.first_dense();
+        let is_done =
+            first.is_some_and(|first| replica.output(first, self.chain.first_output(rows)));
+        let (done, pass) = (usize::from(is_done), Pass::Train(step));
         self.forward(done, pass, replica.state(), batch.inputs, rows);
         let outputs = self.outputs();
         let scores = rows * outputs;
@@ -179,19 +159,6 @@ impl Model {
         self.chain
             .backward(replica, batch.inputs, delta, None, &mut self.scratch);
         sum
-    }
-
-    /// Adds to `sum` the loss over some rows with the running statistics and without dropout. Rows are
-    /// added one by one: the sum over a set does not depend on how many are handed in at a time.
-    ///
-    /// # Panics
-    /// As [`Model::gradient`].
-    pub fn evaluate(&mut self, state: &[f32], batch: Batch<'_>, sum: &mut LossSum) {
-        let (loss, outputs, targets) = (self.loss, self.outputs(), batch.targets);
-        let scores = self.scores(state, batch.inputs).chunks_exact(outputs);
-        for (row, scores) in scores.enumerate() {
-            *sum += loss.row(scores, targets.of_row(row, outputs));
-        }
     }
 
     /// The outputs' scores of some rows, row after row, with the running statistics and without dropout.
@@ -239,10 +206,6 @@ mod tests {
     impl Replica for Order {
         fn state(&self) -> &[f32] {
             &self.state
-        }
-
-        fn values(&self, range: Range<usize>) -> &[f32] {
-            &self.state[range]
         }
 
         fn gradient(&mut self, chunk: usize, fill: &mut dyn FnMut(&mut [f32])) {

@@ -2,27 +2,32 @@
 
 use std::ops::Range;
 
-/// A worker's view of the state vector while a step is computed.
+/// A worker's view of the state vector while a step is computed, on a device whose networks read `Values`.
 ///
 /// A backward pass calls [`Replica::gradient`] once for every chunk of the layout, the last chunk
 /// first. An implementation may reduce, exchange and update a chunk inside that call, while its numbers
 /// are in cache: a layer has finished reading its parameters before it hands out their gradient, and no
 /// earlier layer reads them.
-pub trait Replica {
-    /// The state vector as it is between steps: for the forward pass, before any gradient is handed out.
-    fn state(&self) -> &[f32];
+pub trait Replica<Values: ?Sized = [f32]> {
+    /// The state vector as it is now: a layer's own part is as it was between steps until that layer hands
+    /// out its gradient.
+    fn state(&self) -> &Values;
 
-    /// A layer's own part of the state vector, until that layer hands out its gradient.
-    fn values(&self, range: Range<usize>) -> &[f32];
+    /// Offers to take the output of the layout's `number`-th dense layer from elsewhere, before it is
+    /// computed. `y` is room for it; who fills it returns true. Offered for the layer that reads the batch
+    /// itself, [`Layout::first_dense`](crate::Layout::first_dense).
+    fn output(&mut self, _number: usize, _y: &mut [f32]) -> bool {
+        false
+    }
 
     /// Takes the gradient of one chunk. `fill` writes all of its numbers to the slice it is given, which
     /// is as long as the chunk and holds nothing of meaning before.
     fn gradient(&mut self, chunk: usize, fill: &mut dyn FnMut(&mut [f32]));
 
-    /// Offers the factors of all chunks of the layout's `number`-th [`Factored`](crate::Factored)
-    /// layer, as early as they are known. Who takes them, by returning true, forms the chunks' gradients
-    /// from them, and [`Replica::gradient`] is not called for those chunks. The layer still reads its
-    /// parameters, until [`Replica::factors_used`].
+    /// Offers the factors of all chunks of the layout's `number`-th dense layer, as early as they are
+    /// known. Who takes them, by returning true, forms the chunks' gradients from them, and
+    /// [`Replica::gradient`] is not called for those chunks. The layer still reads its parameters, until
+    /// [`Replica::factors_used`].
     fn factors(&mut self, _number: usize, _x: &[f32], _dy: &[f32]) -> bool {
         false
     }
@@ -60,10 +65,6 @@ impl<'a> Collect<'a> {
 impl Replica for Collect<'_> {
     fn state(&self) -> &[f32] {
         self.state
-    }
-
-    fn values(&self, range: Range<usize>) -> &[f32] {
-        &self.state[range]
     }
 
     fn gradient(&mut self, chunk: usize, fill: &mut dyn FnMut(&mut [f32])) {

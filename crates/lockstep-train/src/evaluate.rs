@@ -12,7 +12,7 @@ use lockstep_data::{Dataset, Normaliser};
 use lockstep_events::Metrics;
 use lockstep_gang::Collective;
 use lockstep_measure::{RegressionScores, Residuals};
-use lockstep_nn::{Buffer, Loss, LossSum, Model, Softmax, Targets, sigmoid};
+use lockstep_nn::{Buffer, Loss, LossSum, Network, Softmax, Targets, sigmoid};
 
 /// Samples in a block.
 pub(crate) const BLOCK: usize = 256;
@@ -55,10 +55,10 @@ impl Evaluator {
     /// model says of each of them too, in their order.
     ///
     /// Samples of classes that the model does not know are left out of the metrics.
-    pub(crate) fn run(
+    pub(crate) fn run<N: Network>(
         &mut self,
-        model: &mut Model,
-        state: &[f32],
+        network: &mut N,
+        state: &N::Values,
         (set, indices): (&Dataset, &[u32]),
         normaliser: &Normaliser,
         collective: &mut dyn Collective,
@@ -66,9 +66,9 @@ impl Evaluator {
     ) -> Result<Metrics, TrainError> {
         let (rank, workers) = (collective.rank(), collective.plan().workers());
         let blocks = indices.len().div_ceil(BLOCK);
-        let numbers = BlockSum::new(model).pack().len();
+        let numbers = BlockSum::new(network).pack().len();
         let mut mine = vec![0.0; numbers * blocks];
-        let mut own = Predictions::new(model.loss(), model.outputs());
+        let mut own = Predictions::new(network.loss(), network.outputs());
         for (number, block) in indices.chunks(BLOCK).enumerate() {
             if number % workers == rank {
                 let mut note = |said: Said<'_>| {
@@ -76,13 +76,13 @@ impl Evaluator {
                         own.push(said);
                     }
                 };
-                let sum = self.block(model, state, (set, block), normaliser, &mut note);
+                let sum = self.block(network, state, (set, block), normaliser, &mut note);
                 mine[numbers * number..][..numbers].copy_from_slice(&sum.pack());
             }
         }
         let mut all = vec![0.0; mine.len() * workers];
         collective.all_gather(&mine, &mut all)?;
-        let mut total = BlockSum::new(model);
+        let mut total = BlockSum::new(network);
         for number in 0..blocks {
             let at = number % workers * mine.len() + numbers * number;
             total.add(&all[at..at + numbers]);
@@ -90,28 +90,28 @@ impl Evaluator {
         if let Some(predictions) = predictions {
             gather(own, indices.len(), collective, predictions)?;
         }
-        Ok(total.metrics(model))
+        Ok(total.metrics(network))
     }
 
     /// The sums over at most [`BLOCK`] samples, added one by one. Calls `each` for every sample with what the
     /// model says of it.
-    pub(crate) fn block(
+    pub(crate) fn block<N: Network>(
         &mut self,
-        model: &mut Model,
-        state: &[f32],
+        network: &mut N,
+        state: &N::Values,
         (set, indices): (&Dataset, &[u32]),
         normaliser: &Normaliser,
         each: &mut dyn FnMut(Said<'_>),
     ) -> BlockSum {
-        let (loss, outputs) = (model.loss(), model.outputs());
-        let mut sum = BlockSum::new(model);
+        let (loss, outputs) = (network.loss(), network.outputs());
+        let mut sum = BlockSum::new(network);
         let scale = &self.outputs.scale;
         for samples in indices.chunks(self.rows) {
             let inputs = &mut self.inputs[..samples.len() * set.sample_len()];
             set.gather(samples, normaliser, inputs);
             self.targets.gather(set, scale, samples, 0);
             let targets = self.targets.rows(0..samples.len());
-            let scores = model.scores(state, inputs).chunks_exact(outputs);
+            let scores = network.scores(state, inputs).chunks_exact(outputs);
             for ((row, scores), &sample) in scores.enumerate().zip(samples) {
                 let target = targets.of_row(row, outputs);
                 if let Targets::Classes(&[label]) = target {
@@ -150,9 +150,9 @@ pub(crate) struct BlockSum {
 }
 
 impl BlockSum {
-    fn new(model: &Model) -> Self {
-        let columns = match model.loss() {
-            Loss::SquaredError => model.outputs(),
+    fn new(network: &impl Network) -> Self {
+        let columns = match network.loss() {
+            Loss::SquaredError => network.outputs(),
             Loss::CrossEntropy | Loss::BinaryCrossEntropy => 0,
         };
         Self {
@@ -188,8 +188,8 @@ impl BlockSum {
         }
     }
 
-    fn metrics(&self, model: &Model) -> Metrics {
-        let mut metrics = mean(model, &self.loss);
+    fn metrics(&self, network: &impl Network) -> Metrics {
+        let mut metrics = mean(network, &self.loss);
         if !self.residuals.is_empty() {
             let scores = RegressionScores::mean(&self.residuals, self.loss.rows);
             metrics.set("r2", scores.r2);
@@ -209,13 +209,13 @@ pub(crate) fn metrics(loss: Loss) -> &'static [&'static str] {
 }
 
 /// What a model comes to on average over the samples of a sum.
-pub(crate) fn mean(model: &Model, sum: &LossSum) -> Metrics {
+pub(crate) fn mean(network: &impl Network, sum: &LossSum) -> Metrics {
     let rows = sum.rows as f64;
     let mut metrics = Metrics::from([("loss", sum.loss / rows)]);
-    match model.loss() {
+    match network.loss() {
         Loss::CrossEntropy => metrics.set("accuracy", sum.correct as f64 / rows),
         Loss::BinaryCrossEntropy => {
-            let labels = rows * model.outputs() as f64;
+            let labels = rows * network.outputs() as f64;
             metrics.set("accuracy", sum.correct as f64 / labels);
         }
         // Over the training samples, what is to be predicted has the deviation 1.
@@ -254,7 +254,7 @@ mod tests {
     use lockstep_data::{Source, TargetScale};
     use lockstep_fs::CacheDir;
     use lockstep_gang::{AbortSwitch, Plan, Solo};
-    use lockstep_nn::{Dims, NamedLayer, zoo};
+    use lockstep_nn::{Dims, Model, NamedLayer, zoo};
 
     #[test]
     fn rows_fill_the_room_but_never_less_than_a_lane_or_more_than_a_block() {

@@ -27,7 +27,7 @@ pub fn export_weights(path: &Path, to: &Path) -> Result<(), TrainError> {
             state.len()
         )));
     }
-    write_safetensors(to, tensors(&model, &state), None)
+    write_safetensors(to, tensors(model.layout(), &state), None)
 }
 
 fn model_of(subject: &Subject) -> Result<Model, String> {

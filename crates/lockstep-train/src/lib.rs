@@ -9,7 +9,7 @@ mod batches;
 mod checkpoint;
 mod error;
 mod evaluate;
-mod factors;
+mod exchange;
 mod fork;
 mod instructions;
 mod lanes;

@@ -3,7 +3,7 @@
 
 use crate::TrainError;
 use crate::evaluate::{metrics, rows_at_once};
-use crate::factors::{with_factors, worth_factoring};
+use crate::exchange::{ExchangePlan, Workload};
 use crate::lanes::LaneProgram;
 use crate::network;
 use crate::pretrained;
@@ -15,7 +15,7 @@ use lockstep_data::{TargetKind, lane_rows};
 use lockstep_fs::CacheDir;
 use lockstep_gang::{Plan, ShmCollective};
 use lockstep_job::Job;
-use lockstep_nn::{Dims, LayerSummary, Model};
+use lockstep_nn::{Compute, Dims, LayerSummary, Layout, Model};
 use serde::Serialize;
 use std::path::Path;
 
@@ -96,7 +96,9 @@ pub fn prepare(
     let (model, workspace) = smallest_model(job, &sets)?;
     check(job, &sets, &model)?;
     let layout = model.layout();
-    let (plan, _) = exchange_plan(job, &sets, &model)?;
+    let exchange = exchange_plan(job, &sets, layout)?;
+    let batches = if exchange.reads_whole_batch() { 2 } else { 1 };
+    let plan = exchange.plan;
     let solo = plan.workers() == 1;
     // Of a gang they lie in shared memory.
     let shares: usize = match solo {
@@ -113,7 +115,6 @@ pub fn prepare(
     let lane = largest_lane(job, &sets);
     let evaluation = rows_at_once(lane, workspace.row);
     let workspace = workspace.bytes(lane.max(evaluation));
-    let batches = if plan.producing().is_empty() { 1 } else { 2 };
     let inputs = (batches * full_batch(job, &sets) + evaluation) * sets.train.sample_len();
     Ok(Prepared {
         train_samples: sets.train_indices.len(),
@@ -205,11 +206,16 @@ pub fn check_resume(job: &Job, path: &Path, cache: &CacheDir) -> Result<ResumePo
 }
 
 /// The job's model for its lanes and for evaluation, and how many rows that may compute at a time.
-pub(crate) fn working_model(job: &Job, sets: &Sets) -> Result<(Model, usize), TrainError> {
+pub(crate) fn working_model(
+    job: &Job,
+    sets: &Sets,
+    compute: &Compute,
+) -> Result<(Model, usize), TrainError> {
     let (_, workspace) = smallest_model(job, sets)?;
     let lane = largest_lane(job, sets);
     let evaluation = rows_at_once(lane, workspace.row);
-    Ok((model_for(job, sets, lane.max(evaluation))?, evaluation))
+    let model = model_on(compute, job, sets, lane.max(evaluation))?;
+    Ok((model, evaluation))
 }
 
 /// Bytes that a model works in.
@@ -236,8 +242,13 @@ fn smallest_model(job: &Job, sets: &Sets) -> Result<(Model, Workspace), TrainErr
     Ok((model, Workspace { first, row }))
 }
 
-/// The job's model for at most so many rows at a time.
+/// The job's model for at most so many rows at a time, to be looked at.
 fn model_for(job: &Job, sets: &Sets, rows: usize) -> Result<Model, TrainError> {
+    model_on(&Compute::default(), job, sets, rows)
+}
+
+/// The job's model for at most so many rows at a time.
+fn model_on(compute: &Compute, job: &Job, sets: &Sets, rows: usize) -> Result<Model, TrainError> {
     let layers = network::layers(&job.model.network, sets.train.outputs());
     let [channels, height, width] = sets.train.shape();
     let input = Dims {
@@ -245,28 +256,25 @@ fn model_for(job: &Job, sets: &Sets, rows: usize) -> Result<Model, TrainError> {
         width,
         channels,
     };
-    let model = Model::new(&layers, input, rows);
+    let model = Model::on(compute, &layers, input, rows);
     let model = model.map_err(|error| network::refusal(&job.model.network, error))?;
     Ok(model.minimising(loss(sets.train.target_kind())))
 }
 
-/// Who exchanges what with whom, and the layers whose factors are exchanged instead of their gradient.
+/// Who exchanges what with whom.
 pub(crate) fn exchange_plan(
     job: &Job,
     sets: &Sets,
-    model: &Model,
-) -> Result<(Plan, Vec<usize>), TrainError> {
-    let (train, layout) = (&job.train, model.layout());
-    let factored = worth_factoring(
-        layout,
-        train.lanes,
-        full_batch(job, sets),
-        train.clip_norm.is_some(),
-    );
-    let plan = Plan::new(layout.chunks.clone(), train.lanes, train.workers)?;
-    let planes = spec::optimizer(job).planes();
-    let plan = with_factors(plan, model, &factored, largest_lane(job, sets), planes);
-    Ok((plan, factored))
+    layout: &Layout,
+) -> Result<ExchangePlan, TrainError> {
+    let workload = Workload {
+        lanes: job.train.lanes,
+        workers: job.train.workers,
+        batch: full_batch(job, sets),
+        planes: spec::optimizer(job).planes(),
+        clips: job.train.clip_norm.is_some(),
+    };
+    ExchangePlan::new(layout, workload)
 }
 
 /// Samples of a full batch: not more than there are.

@@ -7,7 +7,7 @@ use crate::weights::TargetCard;
 use crate::{Outputs, TrainError, network, pretrained, weights};
 use lockstep_data::{Dataset, Normaliser, TargetKind, TargetScale};
 use lockstep_job::{Network, Normalise};
-use lockstep_nn::{Dims, Model};
+use lockstep_nn::{Compute, Dims, Model};
 use lockstep_runs::RunDir;
 use serde::Deserialize;
 use std::ops::Range;
@@ -72,11 +72,11 @@ pub struct Block {
 pub const BLOCK_ROWS: usize = BLOCK;
 
 impl Trained {
-    /// Opens the model that a run ended with.
+    /// Opens the model that a run ended with, to predict with so many threads.
     ///
     /// # Errors
     /// When the run has no model yet, or its files are damaged or do not belong together.
-    pub fn open(run: &RunDir) -> Result<Self, TrainError> {
+    pub fn open(run: &RunDir, threads: usize) -> Result<Self, TrainError> {
         let path = run.model();
         let refused = |reason: String| TrainError::Trained {
             path: path.clone(),
@@ -103,7 +103,8 @@ impl Trained {
             channels,
         };
         let loss = outputs.loss();
-        let build = |rows| match Model::new(&layers, input, rows) {
+        let compute = Compute::with_threads(threads).map_err(|error| refused(error.to_string()))?;
+        let build = |rows| match Model::on(&compute, &layers, input, rows) {
             Ok(model) => Ok(model.minimising(loss)),
             Err(error) => Err(refused(error.to_string())),
         };

@@ -7,7 +7,7 @@ use crate::sets::Sets;
 use lockstep_data::TargetKind;
 use lockstep_fs::{hex, write_atomic};
 use lockstep_job::Job;
-use lockstep_nn::{Layout, Model, Tensor};
+use lockstep_nn::{Layout, Tensor};
 use lockstep_runs::RunDir;
 use safetensors::tensor::{Dtype, View};
 use serde::{Deserialize, Serialize};
@@ -95,12 +95,12 @@ pub(crate) fn write_model(
     run: &RunDir,
     job: &Job,
     sets: &Sets,
-    model: &Model,
+    layout: &Layout,
     state: &[f32],
     sha256: &str,
 ) -> Result<(), TrainError> {
     remove_leftovers(&run.weights());
-    write_safetensors(&run.weights(), tensors(model, state), None)?;
+    write_safetensors(&run.weights(), tensors(layout, state), None)?;
     let card = Card {
         version: 1,
         input_shape: sets.train.shape(),
@@ -149,12 +149,12 @@ fn remove_leftovers(file: &Path) {
     }
 }
 
-/// A model's tensors under their names, in their shapes and in PyTorch's order.
+/// A layout's tensors under their names, in their shapes and in PyTorch's order.
 pub(crate) fn tensors<'a>(
-    model: &'a Model,
+    layout: &'a Layout,
     state: &'a [f32],
 ) -> impl Iterator<Item = (&'a str, impl View)> {
-    let tensors = model.layout().tensors.iter();
+    let tensors = layout.tensors.iter();
     tensors.map(move |tensor| (&tensor.name[..], ForPyTorch { tensor, state }))
 }
 

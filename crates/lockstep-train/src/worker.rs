@@ -14,7 +14,6 @@ use lockstep_gang::{
     ShmCollective, Solo, TcpCollective,
 };
 use lockstep_job::Job;
-use lockstep_nn::threads::set_threads;
 use serde::{Deserialize, Serialize};
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -122,10 +121,6 @@ fn generation(
 
 /// What outlives a generation.
 fn open(job: &Job) -> Result<Opened, TrainError> {
-    set_threads(job.train.threads).map_err(|error| TrainError::Misfit {
-        key: "train.threads",
-        reason: error.to_string(),
-    })?;
     Opened::open(job, &CacheDir::locate()?)
 }
 

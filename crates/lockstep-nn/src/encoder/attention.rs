@@ -2,7 +2,7 @@
 
 use super::norm::sum_of;
 use crate::buffer::Buffer;
-use crate::gemm::{Into, Left, Walk, gemm};
+use crate::gemm::{Accumulate, Left, Walk, gemm};
 use crate::layers::gelu::exp_of_negative;
 use crate::simd::for_each_isa;
 
@@ -59,7 +59,7 @@ impl Attention {
                     tokens,
                     &mut self.shares,
                     tokens,
-                    Into::Replace,
+                    Accumulate::Replace,
                 );
                 softmax(tokens, 1.0 / (width as f32).sqrt(), &mut self.shares);
                 let shares = Left::rows(&self.shares, tokens);
@@ -71,7 +71,7 @@ impl Attention {
                     3 * hidden,
                     &mut y[at..],
                     hidden,
-                    Into::Replace,
+                    Accumulate::Replace,
                 );
             }
         }

@@ -8,7 +8,7 @@ use super::norm::Norm;
 use super::weights::Weights;
 use super::{EncoderError, square};
 use crate::buffer::Buffer;
-use crate::gemm::{Into, Left, Shape, Span, Walk, nested};
+use crate::gemm::{Accumulate, Left, Shape, Span, Walk, nested};
 
 /// A transformer block: attention, then two products, each on what a normalisation made of the tokens,
 /// each added to them.
@@ -170,7 +170,7 @@ impl Clip {
             (&self.patches, hidden),
             to,
             places,
-            Into::Add,
+            Accumulate::Add,
         );
         self.before.run(tokens, &mut self.tokens[..rows * picture]);
     }

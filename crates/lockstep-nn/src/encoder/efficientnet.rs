@@ -13,7 +13,7 @@ use super::weights::Weights;
 use super::{EncoderError, square};
 use crate::buffer::Buffer;
 use crate::dims::Dims;
-use crate::gemm::{Into, Left, Shape, Span, Walk, nested};
+use crate::gemm::{Accumulate, Left, Shape, Span, Walk, nested};
 use crate::simd::for_each_isa;
 
 /// Features of a picture.
@@ -368,7 +368,14 @@ impl Stem {
             middle: self.output.width * STEM,
             inner: STEM,
         };
-        nested(shape, windows, (&self.weight, STEM), y, places, Into::Add);
+        nested(
+            shape,
+            windows,
+            (&self.weight, STEM),
+            y,
+            places,
+            Accumulate::Add,
+        );
         relu6(y);
     }
 }

@@ -16,7 +16,6 @@ mod tile;
 mod vector;
 
 use crate::simd::Isa;
-use crate::threads;
 use tile::{Product, Registers16, Registers32};
 pub(crate) use vector::{Kernel, Vector, dispatch};
 
@@ -41,7 +40,7 @@ impl Span {
         }
     }
 
-    fn len(self) -> usize {
+    pub(crate) fn len(self) -> usize {
         self.outer * self.middle * self.inner
     }
 }
@@ -112,7 +111,7 @@ impl<'a> Left<'a> {
 
 /// What becomes of the values that C had before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Into {
+pub enum Accumulate {
     /// They are overwritten.
     Replace,
     /// The product is added to them: each chain begins with the old value.
@@ -136,7 +135,7 @@ pub struct Shape {
     pub depth: Span,
 }
 
-/// C (`m` x `n`) = A (`m` x `k`) B (`k` x `n`), or C += A B. B's rows are `b_stride` apart, C's rows
+/// C (`m` x `n`) = A (`m` x `k`) B (`k` x `n`), or C += A B, on this thread. B's rows are `b_stride` apart, C's rows
 /// `c_stride`.
 ///
 /// # Panics
@@ -148,43 +147,24 @@ pub fn gemm(
     b_stride: usize,
     c: &mut [f32],
     c_stride: usize,
-    into: Into,
+    into: Accumulate,
 ) {
     let shape = Shape {
         rows: Span::flat(m),
         columns: n,
         depth: Span::flat(k),
     };
-    threaded(shape, a, (b, b_stride), c, Walk::flat(c_stride), into);
-}
-
-/// As [`nested`], on all of the worker's threads if that is worth it. Its rows are one loop.
-pub(crate) fn threaded(
-    shape: Shape,
-    a: Left<'_>,
-    b: (&[f32], usize),
-    c: &mut [f32],
-    walk: Walk,
-    into: Into,
-) {
-    let rows = shape.rows.inner;
-    match threads::pool_for(rows * shape.columns * shape.depth.len()) {
-        None => nested(shape, a, b, c, walk, into),
-        Some(pool) => {
-            let rows = threads::rows_each(rows, pool);
-            pool.install(|| shared(shape, a, b, c, walk, into, rows));
-        }
-    }
+    nested(shape, a, (b, b_stride), c, Walk::flat(c_stride), into);
 }
 
 /// The product cut into halves until each has at most `rows` rows, each half where a thread is free.
-fn shared(
+pub(crate) fn halved(
     shape: Shape,
     a: Left<'_>,
     b: (&[f32], usize),
     c: &mut [f32],
     walk: Walk,
-    into: Into,
+    into: Accumulate,
     rows: usize,
 ) {
     let all = shape.rows.inner;
@@ -202,8 +182,8 @@ fn shared(
         ..shape
     };
     rayon::join(
-        || shared(part(top), a, b, c_top, walk, into, rows),
-        || shared(part(all - top), below, b, c_bottom, walk, into, rows),
+        || halved(part(top), a, b, c_top, walk, into, rows),
+        || halved(part(all - top), below, b, c_bottom, walk, into, rows),
     );
 }
 
@@ -218,7 +198,7 @@ pub fn nested(
     (b, b_stride): (&[f32], usize),
     c: &mut [f32],
     c_rows: Walk,
-    into: Into,
+    into: Accumulate,
 ) {
     let Shape {
         rows,
@@ -231,7 +211,7 @@ pub fn nested(
     assert!(c_rows.reach(rows) + columns <= c.len(), "C is too short");
     let b_rows = depth.len();
     if b_rows == 0 {
-        if into == Into::Replace {
+        if into == Accumulate::Replace {
             clear(rows, columns, c, c_rows);
         }
         return;
@@ -245,7 +225,7 @@ pub fn nested(
         "B is too short"
     );
     assert!(
-        into != Into::AddWhole || b_rows <= WHOLE_DEPTH,
+        into != Accumulate::AddWhole || b_rows <= WHOLE_DEPTH,
         "a product of depth {b_rows} cannot be added as a whole"
     );
     let product = Product {
@@ -259,8 +239,8 @@ pub fn nested(
         b_stride,
         c: c.as_mut_ptr(),
         c_rows,
-        accumulate: into == Into::Add,
-        add_whole: into == Into::AddWhole,
+        accumulate: into == Accumulate::Add,
+        add_whole: into == Accumulate::AddWhole,
     };
     // SAFETY: the asserts above put the last element of each operand, and with it every other, inside
     // its slice; `c` is borrowed mutably, so it overlaps neither of the others; each kernel runs only
@@ -328,7 +308,7 @@ mod tests {
         (b, b_stride): (&[f32], usize),
         c: &mut [f32],
         c_rows: Walk,
-        into: Into,
+        into: Accumulate,
     ) {
         let place = |walk: Walk, span: Span, at: usize| {
             let turn = at / span.inner;
@@ -337,12 +317,12 @@ mod tests {
         for i in 0..shape.rows.len() {
             for j in 0..shape.columns {
                 let to = place(c_rows, shape.rows, i) + j;
-                let start = if into == Into::Add { c[to] } else { 0.0 };
+                let start = if into == Accumulate::Add { c[to] } else { 0.0 };
                 let chain = (0..shape.depth.len()).fold(start, |sum, k| {
                     let from = place(a.rows, shape.rows, i) + place(a.depth, shape.depth, k);
                     a.data[from].mul_add(b[k * b_stride + j], sum)
                 });
-                c[to] = if into == Into::AddWhole {
+                c[to] = if into == Accumulate::AddWhole {
                     c[to] + chain
                 } else {
                     chain
@@ -357,7 +337,7 @@ mod tests {
     }
 
     /// Compares every level with the definition, to the bit.
-    fn check(shape: Shape, a_walks: (Walk, Walk), extra: usize, c_rows: Walk, into: Into) {
+    fn check(shape: Shape, a_walks: (Walk, Walk), extra: usize, c_rows: Walk, into: Accumulate) {
         let (rows, depth) = a_walks;
         let a = numbers(1, rows.reach(shape.rows) + depth.reach(shape.depth) + 1);
         let a = Left {
@@ -386,8 +366,8 @@ mod tests {
                 b_stride,
                 c: c.as_mut_ptr(),
                 c_rows,
-                accumulate: into == Into::Add,
-                add_whole: into == Into::AddWhole,
+                accumulate: into == Accumulate::Add,
+                add_whole: into == Accumulate::AddWhole,
             };
             // SAFETY: the operands were made for this shape, and the level is there.
             unsafe { run(level, product) };
@@ -399,7 +379,12 @@ mod tests {
         }
     }
 
-    fn check_flat((m, n, k): (usize, usize, usize), transposed: bool, extra: usize, into: Into) {
+    fn check_flat(
+        (m, n, k): (usize, usize, usize),
+        transposed: bool,
+        extra: usize,
+        into: Accumulate,
+    ) {
         let shape = Shape {
             rows: Span::flat(m),
             columns: n,
@@ -421,8 +406,8 @@ mod tests {
             (33, 47, 300),
             (64, 96, 16),
         ] {
-            check_flat(shape, false, 0, Into::Replace);
-            check_flat(shape, true, 5, Into::Add);
+            check_flat(shape, false, 0, Accumulate::Replace);
+            check_flat(shape, true, 5, Accumulate::Add);
         }
     }
 
@@ -432,8 +417,8 @@ mod tests {
         fn odd_shapes_give_the_bits_of_the_definition(
             m in 1usize..70, n in 1usize..110, k in 1usize..280, t: bool, extra in 0usize..9, add: bool,
         ) {
-            check_flat((m, n, k), t, extra, if add { Into::Add } else { Into::Replace });
-            check_flat((m, n, k.min(WHOLE_DEPTH)), t, extra, Into::AddWhole);
+            check_flat((m, n, k), t, extra, if add { Accumulate::Add } else { Accumulate::Replace });
+            check_flat((m, n, k.min(WHOLE_DEPTH)), t, extra, Accumulate::AddWhole);
         }
 
         #[test]
@@ -447,7 +432,7 @@ mod tests {
             let shape = Shape { rows: span(rows), columns: n, depth: span(depth) };
             let line = rows.2 * (n + 3) + gap;
             let c_rows = walk((rows.1 * line + gap, line, n + 3));
-            let into = if add { Into::Add } else { Into::Replace };
+            let into = if add { Accumulate::Add } else { Accumulate::Replace };
             check(shape, (walk(a_rows), walk(a_depth)), 3, c_rows, into);
         }
     }
@@ -464,15 +449,23 @@ mod tests {
             depth: Span::flat(k),
         };
         let (a, b, walk) = (Left::rows(&a, k), (&b[..], n), Walk::flat(n));
-        nested(shape, a, b, &mut whole, walk, Into::Add);
-        shared(shape, a, b, &mut cut, walk, Into::Add, 16);
+        nested(shape, a, b, &mut whole, walk, Accumulate::Add);
+        halved(shape, a, b, &mut cut, walk, Accumulate::Add, 16);
         assert_eq!(whole, cut);
     }
 
     #[test]
     fn a_product_over_nothing_is_zero_or_leaves_c_alone() {
         let mut c = [1.0; 4];
-        gemm((2, 2, 0), Left::rows(&[], 0), &[], 2, &mut c, 2, Into::Add);
+        gemm(
+            (2, 2, 0),
+            Left::rows(&[], 0),
+            &[],
+            2,
+            &mut c,
+            2,
+            Accumulate::Add,
+        );
         assert_eq!(c, [1.0; 4]);
         gemm(
             (2, 2, 0),
@@ -481,7 +474,7 @@ mod tests {
             2,
             &mut c,
             2,
-            Into::Replace,
+            Accumulate::Replace,
         );
         assert_eq!(c, [0.0; 4]);
     }
@@ -490,6 +483,14 @@ mod tests {
     #[should_panic(expected = "B is too short")]
     fn an_operand_that_is_too_short_is_refused() {
         let a = Left::rows(&[0.0; 4], 2);
-        gemm((2, 2, 2), a, &[0.0; 3], 2, &mut [0.0; 4], 2, Into::Replace);
+        gemm(
+            (2, 2, 2),
+            a,
+            &[0.0; 3],
+            2,
+            &mut [0.0; 4],
+            2,
+            Accumulate::Replace,
+        );
     }
 }

@@ -145,7 +145,7 @@ impl Layer for BatchNorm {
         let line = Line {
             mean: &self.mean,
             factor: &self.factor,
-            shift: replica.values(self.shift.clone()),
+            shift: &replica.state()[self.shift.clone()],
         };
         sum_gradients(x, dy, line, self.relu, &mut self.sums);
         let [d_shift, d_scale] = &mut self.sums;

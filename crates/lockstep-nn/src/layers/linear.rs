@@ -1,6 +1,7 @@
 //! `y = x W + b`.
 
 use super::{Layer, Pass};
+use crate::compute::Compute;
 use crate::factors::Factored;
 use crate::layout::Layout;
 use crate::replica::Replica;
@@ -11,16 +12,24 @@ pub(crate) struct Linear {
     factored: Factored,
     /// The place of `factored` in the layout.
     number: usize,
+    compute: Compute,
 }
 
 impl Linear {
     /// Appends the layer's tensors to the layout.
-    pub(crate) fn new(name: &str, inputs: usize, outputs: usize, layout: &mut Layout) -> Self {
+    pub(crate) fn new(
+        name: &str,
+        inputs: usize,
+        outputs: usize,
+        compute: &Compute,
+        layout: &mut Layout,
+    ) -> Self {
         let factored = Factored::new(name, inputs, outputs, layout);
         layout.factored.push(factored.clone());
         Self {
             factored,
             number: layout.factored.len() - 1,
+            compute: compute.clone(),
         }
     }
 }
@@ -30,12 +39,12 @@ impl Layer for Linear {
         rows * (self.factored.inputs + self.factored.outputs)
     }
 
-    fn factored(&self) -> Option<&Factored> {
-        Some(&self.factored)
+    fn dense(&self) -> Option<usize> {
+        Some(self.number)
     }
 
     fn forward(&mut self, _: Pass<'_>, state: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
-        self.factored.forward(state, x, y);
+        self.factored.forward(&self.compute, state, x, y);
     }
 
     fn backward(
@@ -55,7 +64,8 @@ impl Layer for Linear {
             let (dy_t, dx_t) = scratch.split_at_mut(rows * outputs);
             let dx_t = &mut dx_t[..rows * inputs];
             transpose(dy, outputs, dy_t);
-            self.factored.input_gradient(replica, dy_t, dx_t);
+            let state = replica.state();
+            (self.factored).input_gradient(&self.compute, state, dy_t, dx_t);
             transpose(dx_t, rows, dx);
         }
         if taken {
@@ -63,7 +73,7 @@ impl Layer for Linear {
         }
         for chunk in self.factored.chunks.clone().rev() {
             replica.gradient(chunk, &mut |gradient| {
-                self.factored.gradient(chunk, (x, dy), gradient);
+                (self.factored).gradient(&self.compute, chunk, (x, dy), gradient);
             });
         }
     }
@@ -96,7 +106,7 @@ mod tests {
     fn it_agrees_with_finite_differences() {
         for (rows, inputs, outputs) in [(1, 1, 1), (3, 5, 4), (17, 20, 9), (2, 3, 40)] {
             let mut layout = Layout::default();
-            let mut layer = Linear::new("l", inputs, outputs, &mut layout);
+            let mut layer = Linear::new("l", inputs, outputs, &Compute::default(), &mut layout);
             check_layer(&mut layer, &layout, rows, inputs, outputs, &|state, x| {
                 let (weight, bias) = state.split_at(inputs * outputs);
                 let weight = |i: usize, o: usize| {

@@ -10,11 +10,11 @@ pub(crate) mod batch_norm;
 pub(crate) mod check;
 pub(crate) mod columns;
 pub(crate) mod conv2d;
-pub(crate) mod copy;
 pub(crate) mod dropout;
 pub(crate) mod flatten;
 pub(crate) mod gelu;
 pub(crate) mod global_pool;
+pub(crate) mod input_copy;
 pub(crate) mod linear;
 pub(crate) mod max_pool;
 pub(crate) mod relu;
@@ -22,7 +22,6 @@ pub(crate) mod residual;
 pub(crate) mod window;
 
 use crate::buffer::LINE;
-use crate::factors::Factored;
 use crate::init::Initial;
 use crate::layout::Layout;
 use crate::replica::Replica;
@@ -54,8 +53,8 @@ pub(crate) trait Layer: Send {
     /// Numbers of scratch memory that a pass of so many rows wants, forward or backward.
     fn scratch(&self, rows: usize) -> usize;
 
-    /// Its parameters, if it is a dense layer.
-    fn factored(&self) -> Option<&Factored> {
+    /// Its number among the layout's dense layers, if it is one.
+    fn dense(&self) -> Option<usize> {
         None
     }
 

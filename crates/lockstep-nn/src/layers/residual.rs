@@ -102,6 +102,7 @@ mod tests {
     use super::super::check::{Definition, check_layer};
     use super::*;
     use crate::build::Builder;
+    use crate::compute::Compute;
     use crate::dims::Dims;
     use crate::spec::{LayerSpec, NamedLayer};
 
@@ -118,7 +119,7 @@ mod tests {
 
     fn check(body: Vec<LayerSpec>, shortcut: Vec<LayerSpec>, row: &Definition<'_>) {
         const ROWS: usize = 4;
-        let mut builder = Builder::new(ROWS);
+        let mut builder = Builder::new(ROWS, &Compute::default());
         let input = Dims::vector(3);
         let body = builder.chain(&NamedLayer::stack(body), input).unwrap();
         let shortcut = match shortcut.is_empty() {

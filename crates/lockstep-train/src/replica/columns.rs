@@ -6,45 +6,62 @@
 //! for the rows of all lanes, and hands each lane's rank its part: a few numbers a row instead of new
 //! weights for everyone after every step. Each number is the same chain as ever, and so are its bits.
 
-use super::{GangReplica, StepPlan};
-use crate::factors::other_lanes;
+use super::StepPlan;
+use super::factors::{DenseExchange, other_lanes};
 use lockstep_data::lane_rows;
-use lockstep_gang::{GangError, SharingCollective};
-use lockstep_nn::Factored;
+use lockstep_gang::{GangError, Plan, SharingCollective};
+use lockstep_nn::{Buffer, Compute, DeviceState, Factored};
 use std::ops::Range;
 
-impl GangReplica {
-    /// Whether the owner of a chunk keeps its new values to itself.
-    pub(super) fn is_kept(&self, chunk: usize) -> bool {
-        self.collective.plan().producing().contains(&chunk)
-    }
+/// What computing by columns needs.
+pub(super) struct Columns {
+    /// Room for one chunk's columns of one lane's output.
+    room: Buffer,
+    /// The layer's bias in this step.
+    bias: Buffer,
+}
 
-    /// Whether the first layer is computed by columns.
-    pub(crate) fn is_by_columns(&self) -> bool {
-        self.first.is_some()
+impl Columns {
+    pub(super) fn new(layer: &Factored, plan: &Plan) -> Self {
+        let products = layer.weight_chunks();
+        let lengths = products.map(|chunk| plan.chunk(plan.product(chunk, 0)).len());
+        Self {
+            room: Buffer::zeros(lengths.max().unwrap_or(0)),
+            bias: Buffer::zeros(layer.outputs),
+        }
     }
+}
 
+impl DenseExchange {
     /// Computes this rank's columns for all other ranks' lanes. Lanes without rows get a piece as well:
     /// their ranks count on it.
-    pub(crate) fn make_columns(&mut self, step: &StepPlan<'_>) -> Result<(), GangError> {
-        let Some(layer) = &self.first else {
+    pub(super) fn make_columns(
+        &mut self,
+        compute: &Compute,
+        step: &StepPlan<'_>,
+        collective: &mut dyn SharingCollective,
+        state: &mut impl DeviceState,
+    ) -> Result<(), GangError> {
+        let (Some(Columns { room, bias }), layer) = (&mut self.columns, &self.layer) else {
             return Ok(());
         };
-        let plan = self.collective.plan();
-        let (lanes, own) = (plan.lanes(), plan.lanes_of(self.collective.rank()));
+        bias.copy_from_slice(state.read(layer.bias()));
+        let plan = collective.plan();
+        let (lanes, own) = (plan.lanes(), plan.lanes_of(collective.rank()));
         for chunk in layer.weight_chunks() {
-            if !self.collective.holds(chunk) {
+            if !collective.holds(chunk) {
                 continue;
             }
             let columns = columns_of(layer, chunk);
             for lane in other_lanes(own.clone(), lanes) {
-                let x = lane_inputs(step, lane, lanes, layer.inputs);
-                let y = (&mut self.columns[..], columns.len());
-                let weights = weights(layer, chunk, &mut *self.collective, &self.state);
-                layer.product(columns.clone(), weights, x, y);
-                let product = self.collective.plan().product(chunk, lane);
-                let length = self.collective.plan().chunk(product).len();
-                self.collective.publish(product, &self.columns[..length])?;
+                let rows = lane_rows(lane, lanes, step.program.batch);
+                let x = step.rows(rows, layer.inputs);
+                let y = (&mut room[..], columns.len());
+                let weights = (weight(chunk, collective, state), &bias[..]);
+                layer.product(compute, columns.clone(), weights, x, y);
+                let product = collective.plan().product(chunk, lane);
+                let length = collective.plan().chunk(product).len();
+                collective.publish(product, &room[..length])?;
             }
         }
         Ok(())
@@ -52,32 +69,35 @@ impl GangReplica {
 
     /// Completes the first layer's output `y` for one of this rank's lanes: computes the own columns and
     /// fetches the others'.
-    pub(crate) fn take_columns(
+    pub(super) fn take_columns(
         &mut self,
+        compute: &Compute,
         step: &StepPlan<'_>,
         lane: usize,
         y: &mut [f32],
+        collective: &mut dyn SharingCollective,
+        state: &mut impl DeviceState,
     ) -> Result<(), GangError> {
-        let Some(layer) = &self.first else {
+        let (Some(Columns { room, bias }), layer) = (&mut self.columns, &self.layer) else {
             return Ok(());
         };
-        let lanes = self.collective.plan().lanes();
-        let x = lane_inputs(step, lane, lanes, layer.inputs);
+        let lanes = collective.plan().lanes();
+        let x = step.rows(lane_rows(lane, lanes, step.program.batch), layer.inputs);
         for own in [true, false] {
             for chunk in layer.weight_chunks() {
-                if self.collective.holds(chunk) != own {
+                if collective.holds(chunk) != own {
                     continue;
                 }
                 let columns = columns_of(layer, chunk);
                 if own && !y.is_empty() {
                     let y = (&mut y[columns.start..], layer.outputs);
-                    let weights = weights(layer, chunk, &mut *self.collective, &self.state);
-                    layer.product(columns, weights, x, y);
+                    let weights = (weight(chunk, collective, state), &bias[..]);
+                    layer.product(compute, columns, weights, x, y);
                 } else if !own {
-                    let product = self.collective.plan().product(chunk, lane);
-                    let length = self.collective.plan().chunk(product).len();
-                    let part = &mut self.columns[..length];
-                    self.collective.fetch(product, part)?;
+                    let product = collective.plan().product(chunk, lane);
+                    let length = collective.plan().chunk(product).len();
+                    let part = &mut room[..length];
+                    collective.fetch(product, part)?;
                     let rows = y.chunks_exact_mut(layer.outputs);
                     for (row, part) in rows.zip(part.chunks_exact(columns.len())) {
                         row[columns.clone()].copy_from_slice(part);
@@ -95,21 +115,15 @@ fn columns_of(layer: &Factored, chunk: usize) -> Range<usize> {
     columns.expect("only a layer of whole panels is computed by columns")
 }
 
-/// The weights of a chunk that this rank holds, and the layer's bias.
-fn weights<'a>(
-    layer: &Factored,
+/// The weights of a chunk that this rank holds.
+fn weight<'a>(
     chunk: usize,
     collective: &'a mut dyn SharingCollective,
-    state: &'a [f32],
-) -> (&'a [f32], &'a [f32]) {
+    state: &'a mut impl DeviceState,
+) -> &'a [f32] {
     let range = collective.plan().chunk(chunk);
-    let home = collective.home(chunk).and_then(|home| home.values);
-    let weight = home.map_or(&state[range], |values| values);
-    (weight, &state[layer.bias()])
-}
-
-/// One lane's rows of the batch's inputs.
-fn lane_inputs<'a>(step: &StepPlan<'a>, lane: usize, lanes: usize, width: usize) -> &'a [f32] {
-    let rows = lane_rows(lane, lanes, step.program.batch);
-    &step.inputs[rows.start * width..rows.end * width]
+    match collective.home(chunk).and_then(|home| home.values) {
+        Some(values) => values,
+        None => state.read(range),
+    }
 }

@@ -10,8 +10,9 @@
 use super::{GangReplica, StepPlan};
 use crate::TrainError;
 use lockstep_gang::{CollectiveExt, GangError};
+use lockstep_nn::{DeviceState, StatePart};
 
-impl GangReplica {
+impl<S: DeviceState> GangReplica<S> {
     /// Brings what lives in shared memory there. Called by all ranks before the first step.
     pub(crate) fn enter_homes(&mut self) -> Result<(), TrainError> {
         // Once all are here nobody works on for a generation that was given up.
@@ -38,12 +39,12 @@ impl GangReplica {
             let Some(home) = self.collective.home(chunk) else {
                 continue;
             };
-            if let Some(values) = home.values {
-                each(values, &mut self.state[range.clone()]);
-            }
-            for (plane, own) in home.planes.into_iter().zip(&mut self.planes) {
-                if !plane.is_empty() {
-                    each(plane, &mut own[range.clone()]);
+            let planes = home.planes.into_iter().enumerate();
+            let planes = planes.map(|(number, plane)| (StatePart::Plane(number), plane));
+            let values = home.values.map(|values| (StatePart::Values, values));
+            for (part, numbers) in planes.chain(values) {
+                if !numbers.is_empty() {
+                    (self.state).write(part, range.clone(), &mut |own| each(numbers, own));
                 }
             }
         }

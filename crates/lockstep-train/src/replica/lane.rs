@@ -1,30 +1,57 @@
-//! The replica as one lane's backward pass sees it.
+//! The replica as one lane's pass sees it.
 
 use super::{GangReplica, StepPlan};
-use lockstep_nn::{Replica, add};
-use std::ops::Range;
+use lockstep_gang::GangError;
+use lockstep_nn::{DeviceState, Replica, add};
 
-/// Takes what one lane's backward pass hands out.
-pub(crate) struct LaneReplica<'a> {
-    pub(super) replica: &'a mut GangReplica,
+/// Takes what one lane's pass hands out.
+pub(super) struct LaneReplica<'a, S> {
+    pub(super) replica: &'a mut GangReplica<S>,
     pub(super) step: &'a StepPlan<'a>,
     /// Which lane of the step's program.
     pub(super) work: usize,
 }
 
-impl LaneReplica<'_> {
+impl<S: DeviceState> LaneReplica<'_, S> {
     fn is_last_lane(&self) -> bool {
         self.work + 1 == self.step.program.work.len()
     }
-}
 
-impl Replica for LaneReplica<'_> {
-    fn state(&self) -> &[f32] {
-        &self.replica.state
+    fn lane(&self) -> usize {
+        self.step.program.work[self.work].lane
     }
 
-    fn values(&self, range: Range<usize>) -> &[f32] {
-        &self.replica.state[range]
+    /// Keeps the first error: a pass cannot return it.
+    fn note(&mut self, outcome: Result<(), GangError>) {
+        if let Err(error) = outcome {
+            self.replica.failed.get_or_insert(error);
+        }
+    }
+}
+
+impl<S: DeviceState> Replica<S::Values> for LaneReplica<'_, S> {
+    fn state(&self) -> &S::Values {
+        self.replica.state.values()
+    }
+
+    fn output(&mut self, number: usize, y: &mut [f32]) -> bool {
+        let (lane, replica) = (self.lane(), &mut *self.replica);
+        let Some(dense) = &mut replica.dense[number] else {
+            return false;
+        };
+        if dense.columns.is_none() {
+            return false;
+        }
+        let taken = dense.take_columns(
+            &replica.compute,
+            self.step,
+            lane,
+            y,
+            &mut *replica.collective,
+            &mut replica.state,
+        );
+        self.note(taken);
+        true
     }
 
     fn gradient(&mut self, chunk: usize, fill: &mut dyn FnMut(&mut [f32])) {
@@ -32,11 +59,13 @@ impl Replica for LaneReplica<'_> {
         let work = &self.step.program.work[self.work];
         let plan = replica.collective.plan();
         let range = plan.chunk(chunk);
+        if replica.immediate {
+            lockstep_failpoint::reach("update.before");
+            return replica.state.update_at_once(range, fill, &self.step.update);
+        }
         let owned = plan.owner(chunk) == replica.collective.rank();
         if work.buffer > 0 {
             fill(&mut replica.aside[work.buffer - 1][range.clone()]);
-        } else if owned && replica.immediate {
-            fill(&mut replica.block[..range.len()]);
         } else if owned {
             fill(&mut replica.own[work.partial][range.clone()]);
         } else {
@@ -66,23 +95,22 @@ impl Replica for LaneReplica<'_> {
     }
 
     fn factors(&mut self, number: usize, x: &[f32], dy: &[f32]) -> bool {
-        let Some(layer) = self.replica.taken[number] else {
+        let (lane, replica) = (self.lane(), &mut *self.replica);
+        let Some(dense) = &mut replica.dense[number] else {
             return false;
         };
-        let replica = &mut *self.replica;
-        let lane = self.step.program.work[self.work].lane;
         if replica.failed.is_none() {
-            let shared = replica.factors[layer].share(lane, (x, dy), &mut *replica.collective);
-            replica.failed = shared.err();
+            let shared = dense.share(lane, (x, dy), &mut *replica.collective);
+            self.note(shared);
         }
         true
     }
 
     fn factors_used(&mut self, number: usize) {
-        if let Some(layer) = self.replica.taken[number]
+        if let Some(dense) = &self.replica.dense[number]
             && self.is_last_lane()
         {
-            for chunk in self.replica.factors[layer].layer.chunks.clone().rev() {
+            for chunk in dense.layer.chunks.clone().rev() {
                 self.replica.hand_over(self.step, chunk);
             }
         }

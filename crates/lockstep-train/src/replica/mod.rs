@@ -3,7 +3,7 @@
 //!
 //! The backward pass finishes chunks from the back of the network to the front. A chunk that another
 //! rank owns is written straight into the outbox for it and posted; a layer whose factors are smaller
-//! than its gradient is shared as those ([`crate::factors`]). An own chunk is added up, updated and
+//! than its gradient is shared as those ([`factors`]). An own chunk is added up, updated and
 //! published as soon as the peers' parts are there, usually while it is still in cache and always while
 //! the backward pass goes on; only what is left over is waited for at the end. What follows from factors
 //! comes last, when this rank's are all shared: peers wait for those, and for nothing that takes longer.
@@ -13,29 +13,36 @@
 
 mod columns;
 mod common;
+mod factors;
 mod lane;
 mod update;
 
 use crate::TrainError;
-use crate::factors::{LayerFactors, other_lanes};
+use crate::exchange::ExchangePlan;
 use crate::lanes::LaneProgram;
+use factors::{DenseExchange, other_lanes};
 use lane::LaneReplica;
 use lockstep_gang::{CollectiveExt, GangError, SharingCollective, TreeSum};
-use lockstep_nn::{Buffer, Factored, Layout, Optimizer, Update};
+use lockstep_nn::{
+    Batch, Buffer, Compute, DeviceState, Layout, LossSum, Network, StatePart, Step, Update,
+};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// Numbers that are summed and updated at a time, so that the sum stays in the first-level cache.
 const BLOCK: usize = 2048;
 
 /// A worker's replica of the state, with its share of the optimizer's.
-pub(crate) struct GangReplica {
+pub(crate) struct GangReplica<S> {
     pub(crate) collective: Box<dyn SharingCollective>,
-    /// Parameters, then running statistics; the same on all ranks between steps, but for chunks that their
-    /// owners keep to themselves until [`GangReplica::gather_state`].
-    pub(crate) state: Buffer,
-    /// The optimizer's vectors; only own chunks are kept up.
-    pub(crate) planes: [Buffer; 2],
+    /// Parameters and running statistics, the same on all ranks between steps but for chunks that their
+    /// owners keep to themselves until [`GangReplica::gather_state`]. Of the optimizer's vectors only own
+    /// chunks are kept up.
+    pub(crate) state: S,
+    compute: Compute,
     parameters: usize,
+    /// The optimizer's vectors.
+    planes: usize,
     clip_norm: Option<f64>,
     /// Adds up all ranks' partial sums.
     tree: TreeSum,
@@ -43,18 +50,14 @@ pub(crate) struct GangReplica {
     own: Vec<Buffer>,
     /// Lanes' gradients that wait to be added.
     aside: Vec<Buffer>,
-    /// The layers whose factors are exchanged, and by each chunk which of them it belongs to.
-    factors: Vec<LayerFactors>,
-    factors_of: Vec<Option<usize>>,
-    /// By the layout's factored layers, which of `factors` each is.
-    taken: Vec<Option<usize>>,
+    /// The layout's dense layers, those whose factors are exchanged; and by each chunk which of these it
+    /// belongs to.
+    dense: Vec<Option<DenseExchange>>,
+    dense_of: Vec<Option<usize>>,
     /// Gradients of one chunk, formed from factors; the first becomes the sum, the last is spare.
     formed: Vec<Buffer>,
     /// A piece of a summed gradient on its way to the optimizer.
     block: Buffer,
-    /// The layer that is computed by columns, and room for some of its columns for one lane.
-    first: Option<Factored>,
-    columns: Buffer,
     /// Own chunks that wait for the peers' parts.
     pending: VecDeque<usize>,
     /// Others' chunks that were handed over and not fetched yet.
@@ -64,65 +67,74 @@ pub(crate) struct GangReplica {
     /// Sums of squares by chunk, this rank's and all ranks'; for clipping only.
     squares: Vec<f64>,
     all_squares: Vec<f64>,
-    /// With one lane and no clipping there is nothing to add: a gradient is written to `block`, and used
-    /// from there at once.
+    /// With one lane and no clipping there is nothing to add: a gradient is used as it is handed out.
     immediate: bool,
-    /// The first error of the step; the backward pass cannot return it.
+    /// The first error of the step; a pass cannot return it.
     failed: Option<GangError>,
 }
 
-/// What the backward passes of one step have in common.
+/// What the passes of one step have in common.
 #[derive(Clone, Copy)]
 pub(crate) struct StepPlan<'a> {
     pub(crate) program: &'a LaneProgram,
     pub(crate) update: Update,
-    /// The batch's inputs, of all lanes if the first layer is computed by columns.
+    /// The batch's inputs, of all lanes if the exchange reads whole batches.
     pub(crate) inputs: &'a [f32],
 }
 
-impl GangReplica {
-    /// `factored` are the layers whose factors are exchanged, in the order of the plan's shares.
+impl<'a> StepPlan<'a> {
+    /// Some rows of the batch's inputs.
+    fn rows(&self, rows: Range<usize>, width: usize) -> &'a [f32] {
+        &self.inputs[rows.start * width..rows.end * width]
+    }
+}
+
+/// What a replica is made with.
+pub(crate) struct ReplicaSetup<'a> {
+    pub(crate) layout: &'a Layout,
+    pub(crate) exchange: &'a ExchangePlan,
+    pub(crate) compute: Compute,
+    /// The optimizer's vectors.
+    pub(crate) planes: usize,
+    pub(crate) clip_norm: Option<f64>,
+    /// Lanes' gradients that wait to be added, at the most.
+    pub(crate) aside: usize,
+}
+
+impl<S: DeviceState> GangReplica<S> {
+    /// Joins what `collective` reaches; all ranks have the same `state`.
     pub(crate) fn new(
         collective: Box<dyn SharingCollective>,
-        layout: &Layout,
-        state: Buffer,
-        optimizer: &Optimizer,
-        clip_norm: Option<f64>,
-        factored: &[usize],
-        aside: usize,
-    ) -> Self {
+        state: S,
+        setup: ReplicaSetup<'_>,
+    ) -> Result<Self, TrainError> {
+        let ReplicaSetup {
+            layout,
+            exchange,
+            compute,
+            planes,
+            clip_norm,
+            aside,
+        } = setup;
         let plan = collective.plan();
         let (rank, chunks, len) = (collective.rank(), plan.chunks(), layout.len());
         let immediate = plan.lanes() == 1 && clip_norm.is_none();
-        let own = if immediate { 0 } else { len };
-        let block = if immediate {
-            plan.longest_chunk()
-        } else {
-            BLOCK
-        };
-        let plane = |index| Buffer::zeros(if optimizer.planes() > index { len } else { 0 });
+        let (own, block) = if immediate { (0, 0) } else { (len, BLOCK) };
         let clip_chunks = if clip_norm.is_some() { chunks } else { 0 };
-        let mut factors_of = vec![None; chunks];
-        let mut taken = vec![None; layout.factored.len()];
-        let mut factors = Vec::new();
-        for (kind, &number) in factored.iter().enumerate() {
-            let layer = &layout.factored[number];
-            factors_of[layer.chunks.clone()].fill(Some(kind));
-            taken[number] = Some(kind);
-            factors.push(LayerFactors::new(layer, kind, plan));
+        let dense = DenseExchange::of_all(&layout.factored, &exchange.strategies, plan);
+        let mut dense_of = vec![None; chunks];
+        for (number, dense) in dense.iter().enumerate() {
+            if let Some(dense) = dense {
+                dense_of[dense.layer.chunks.clone()].fill(Some(number));
+            }
         }
         // A sum and what waits on each level of the tree, and one to spare.
         let levels = plan.lanes().next_power_of_two().ilog2() as usize + 2;
-        let formed = match factored.is_empty() {
-            true => Vec::new(),
-            false => vec![Buffer::zeros(plan.longest_chunk()); levels],
+        let formed = match dense_of.iter().any(Option::is_some) {
+            true => vec![Buffer::zeros(plan.longest_chunk()); levels],
+            false => Vec::new(),
         };
-        let products = (plan.producing()).map(|chunk| plan.chunk(plan.product(chunk, 0)).len());
-        let columns = Buffer::zeros(products.max().unwrap_or(0));
-        let by_columns = |layer: &&Factored| layer.weight_chunks() == plan.producing();
-        Self {
-            first: layout.factored.iter().find(by_columns).cloned(),
-            columns,
+        let mut replica = Self {
             tree: TreeSum::new(plan),
             own: vec![Buffer::zeros(own); plan.partials_of(rank).len()],
             aside: vec![Buffer::zeros(len); aside],
@@ -133,34 +145,51 @@ impl GangReplica {
             open: VecDeque::with_capacity(chunks),
             squares: vec![0.0; clip_chunks],
             all_squares: vec![0.0; clip_chunks * plan.workers()],
-            planes: [plane(0), plane(1)],
             parameters: layout.parameters,
-            factors,
-            factors_of,
-            taken,
+            planes,
+            dense,
+            dense_of,
+            compute,
             clip_norm,
             immediate,
             failed: None,
             state,
             collective,
-        }
+        };
+        replica.enter_homes()?;
+        Ok(replica)
     }
 
     /// Begins a step.
-    pub(crate) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self, step: &StepPlan<'_>) -> Result<(), TrainError> {
         let plan = self.collective.plan();
-        let own = plan.lanes_of(self.collective.rank());
-        for factors in &mut self.factors {
-            factors.begin(other_lanes(own.clone(), plan.lanes()));
+        let (own, lanes) = (plan.lanes_of(self.collective.rank()), plan.lanes());
+        for dense in self.dense.iter_mut().flatten() {
+            dense.begin(other_lanes(own.clone(), lanes));
+            let (collective, state) = (&mut *self.collective, &mut self.state);
+            dense.make_columns(&self.compute, step, collective, state)?;
         }
+        Ok(())
     }
 
-    /// The view for the backward pass of the `work`-th lane of the step's program.
-    pub(crate) fn lane<'a>(&'a mut self, step: &'a StepPlan<'a>, work: usize) -> LaneReplica<'a> {
-        LaneReplica {
+    /// Computes the `work`-th lane of the step's program, and exchanges meanwhile.
+    pub(crate) fn gradient<N: Network<Values = S::Values>>(
+        &mut self,
+        network: &mut N,
+        plan: &StepPlan<'_>,
+        work: usize,
+        batch: Batch<'_>,
+        step: Step<'_>,
+    ) -> Result<LossSum, TrainError> {
+        let mut lane = LaneReplica {
             replica: self,
-            step,
+            step: plan,
             work,
+        };
+        let sum = network.gradient(&mut lane, batch, step);
+        match self.failed.take() {
+            None => Ok(sum),
+            Some(error) => Err(error.into()),
         }
     }
 
@@ -170,9 +199,10 @@ impl GangReplica {
         let own = self.collective.plan().lanes_of(self.collective.rank());
         for lane in own {
             if !step.program.work.iter().any(|work| work.lane == lane) {
-                self.take_columns(step, lane, &mut [])?;
-                for factors in self.factors.iter_mut().rev() {
-                    factors.share(lane, (&[], &[]), &mut *self.collective)?;
+                for dense in self.dense.iter_mut().rev().flatten() {
+                    let (collective, state) = (&mut *self.collective, &mut self.state);
+                    dense.take_columns(&self.compute, step, lane, &mut [], collective, state)?;
+                    dense.share(lane, (&[], &[]), collective)?;
                 }
             }
         }
@@ -191,9 +221,11 @@ impl GangReplica {
     /// vote.
     pub(crate) fn finish(&mut self, step: &StepPlan<'_>, vote: u64) -> Result<u64, TrainError> {
         // A vote says that this rank has taken all factors of the step.
-        for layer in (0..self.factors.len()).rev() {
-            while !self.factors[layer].is_complete() {
-                self.factors[layer].wait(&mut *self.collective)?;
+        for number in (0..self.dense.len()).rev() {
+            while let Some(dense) = &mut self.dense[number]
+                && !dense.is_complete()
+            {
+                dense.wait(&mut *self.collective)?;
                 self.advance(step)?;
             }
         }
@@ -209,8 +241,7 @@ impl GangReplica {
             } else if self.take_over(step)? {
                 continue;
             } else if let Some(chunk) = self.awaited.pop_front() {
-                let range = self.collective.plan().chunk(chunk);
-                self.collective.fetch(chunk, &mut self.state[range])?;
+                self.fetch(chunk)?;
             } else {
                 break;
             }
@@ -221,19 +252,26 @@ impl GangReplica {
     /// Completes the state on every rank, where owners keep chunks to themselves.
     pub(crate) fn gather_state(&mut self) -> Result<(), TrainError> {
         self.leave_homes()?;
-        if self.first.is_some() {
-            self.collective.exchange_owned(&mut self.state)?;
+        match self.collective.plan().producing().is_empty() {
+            true => Ok(()),
+            false => self.exchange_owned(StatePart::Values),
         }
-        Ok(())
     }
 
     /// Completes the optimizer's vectors on every rank, so that any of them can write the whole state.
     pub(crate) fn gather_planes(&mut self) -> Result<(), TrainError> {
         self.leave_homes()?;
-        for plane in self.planes.iter_mut().filter(|plane| !plane.is_empty()) {
-            self.collective.exchange_owned(plane)?;
-        }
-        Ok(())
+        (0..self.planes).try_for_each(|plane| self.exchange_owned(StatePart::Plane(plane)))
+    }
+
+    /// Completes one vector on every rank.
+    fn exchange_owned(&mut self, part: StatePart) -> Result<(), TrainError> {
+        let mut outcome = Ok(());
+        let whole = 0..self.collective.plan().len();
+        self.state.write(part, whole, &mut |vector| {
+            outcome = self.collective.exchange_owned(vector);
+        });
+        Ok(outcome?)
     }
 
     /// Called when all lanes of this rank have contributed to a chunk.
@@ -251,7 +289,7 @@ impl GangReplica {
             outcome = self.collective.post(chunk);
         }
         // What follows from factors is formed when all are shared.
-        if outcome.is_ok() && self.clip_norm.is_none() && self.factors_of[chunk].is_none() {
+        if outcome.is_ok() && self.clip_norm.is_none() && self.dense_of[chunk].is_none() {
             outcome = self.advance(step);
         }
         self.failed = outcome.err();
@@ -274,11 +312,12 @@ impl GangReplica {
         let Some(&chunk) = self.pending.front() else {
             return Ok(false);
         };
-        let ready = match self.factors_of[chunk] {
+        let dense = self.dense_of[chunk].and_then(|number| self.dense[number].as_mut());
+        let ready = match dense {
             None => self.collective.arrived(chunk)?,
-            Some(layer) => {
-                self.factors[layer].collect(&mut *self.collective)?;
-                self.factors[layer].is_complete()
+            Some(dense) => {
+                dense.collect(&mut *self.collective)?;
+                dense.is_complete()
             }
         };
         if ready {
@@ -290,19 +329,21 @@ impl GangReplica {
 
     /// Fetches the next of others' chunks, if it is there.
     fn fetch_next(&mut self) -> Result<bool, GangError> {
+        let mut there = None;
         for others in [&mut self.awaited, &mut self.open] {
             let Some(&chunk) = others.front() else {
                 continue;
             };
             let kept = self.collective.plan().producing().contains(&chunk);
             if !kept && self.collective.published(chunk)? {
-                others.pop_front();
-                let range = self.collective.plan().chunk(chunk);
-                self.collective.fetch(chunk, &mut self.state[range])?;
-                return Ok(true);
+                there = others.pop_front();
+                break;
             }
         }
-        Ok(false)
+        match there {
+            None => Ok(false),
+            Some(chunk) => self.fetch(chunk).map(|()| true),
+        }
     }
 
     fn publish(&mut self, chunk: usize) -> Result<(), GangError> {
@@ -310,6 +351,21 @@ impl GangReplica {
             return Ok(());
         }
         let range = self.collective.plan().chunk(chunk);
-        self.collective.publish(chunk, &self.state[range])
+        self.collective.publish(chunk, self.state.read(range))
+    }
+
+    /// Takes the new values of another rank's chunk, waiting for them if need be.
+    fn fetch(&mut self, chunk: usize) -> Result<(), GangError> {
+        let mut outcome = Ok(());
+        let range = self.collective.plan().chunk(chunk);
+        self.state.write(StatePart::Values, range, &mut |values| {
+            outcome = self.collective.fetch(chunk, values);
+        });
+        outcome
+    }
+
+    /// Whether the owner of a chunk keeps its new values to itself.
+    fn is_kept(&self, chunk: usize) -> bool {
+        self.collective.plan().producing().contains(&chunk)
     }
 }

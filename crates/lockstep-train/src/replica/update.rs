@@ -2,77 +2,51 @@
 
 use super::{BLOCK, GangReplica, StepPlan};
 use lockstep_gang::{GangError, Partial};
-use lockstep_nn::optimizer::{blend, square_sum};
-use lockstep_nn::{Buffer, STATISTICS_SHARE, Update, add};
+use lockstep_nn::optimizer::square_sum;
+use lockstep_nn::{DeviceState, StatePart};
 use std::ops::Range;
 
-impl GangReplica {
+impl<S: DeviceState> GangReplica<S> {
     /// Adds all lanes' parts of a chunk that this rank holds, and updates it.
     pub(super) fn reduce_and_update(&mut self, step: &StepPlan<'_>, chunk: usize) {
         lockstep_failpoint::reach("update.before");
-        let range = self.collective.plan().chunk(chunk);
-        if let Some(layer) = self.factors_of[chunk] {
-            self.form(step, layer, chunk);
-            let gradient = &self.formed[0][..range.len()];
-            let mut values = &mut self.state[range.clone()];
-            let mut planes = parts(&mut self.planes, &range);
-            if let Some(home) = self.collective.home(chunk) {
-                values = home.values.unwrap_or(values);
-                planes = home.planes;
-            }
-            step.update.apply(values, gradient, planes);
-        } else if self.immediate {
-            update(
-                &step.update,
-                self.parameters,
-                range,
-                &self.block,
-                &mut self.state,
-                &mut self.planes,
-            );
-        } else {
-            for block in blocks(&range) {
-                self.sum_block(step, chunk, &block);
-                update(
-                    &step.update,
-                    self.parameters,
-                    block,
-                    &self.block,
-                    &mut self.state,
-                    &mut self.planes,
-                );
+        match self.dense_of[chunk] {
+            Some(number) => self.form_and_update(step, number, chunk),
+            None => {
+                for block in blocks(&self.collective.plan().chunk(chunk)) {
+                    self.sum_block(step, chunk, &block);
+                    let gradient = &self.block[..block.len()];
+                    self.state.update(block, gradient, &step.update);
+                }
             }
         }
     }
 
-    /// Forms the gradient of a chunk from all lanes' factors, added in the lanes' tree, in the first of
-    /// the buffers.
-    fn form(&mut self, step: &StepPlan<'_>, layer: usize, chunk: usize) {
-        let len = self.collective.plan().chunk(chunk).len();
-        let factors = &self.factors[layer];
-        let Some((spare, formed)) = self.formed.split_last_mut() else {
+    /// Forms a chunk's gradient from the factors of its layer, and updates the chunk where it lives.
+    fn form_and_update(&mut self, step: &StepPlan<'_>, number: usize, chunk: usize) {
+        let Some(dense) = &self.dense[number] else {
             return;
         };
-        lockstep_failpoint::reach("update.reduce");
-        let batch = (step.program.batch, step.inputs);
-        for work in &step.program.forming {
-            let of_lane = factors.of_lane(work.lane, &*self.collective, batch);
-            let mut sums = &work.sums[..];
-            // A lane that is added to its left neighbour at once needs no buffer of its own.
-            if let [(into, from), rest @ ..] = sums
-                && *from == work.buffer
-            {
-                sums = rest;
-                let into = &mut formed[*into][..len];
-                factors.layer.add_gradient(chunk, of_lane, into, spare);
-            } else {
-                let into = &mut formed[work.buffer][..len];
-                factors.layer.gradient(chunk, of_lane, into);
-            }
-            for &(into, from) in sums {
-                let [into, from] = formed.get_disjoint_mut([into, from]).expect("two buffers");
-                add(&mut into[..len], &from[..len]);
-            }
+        dense.form(
+            &self.compute,
+            step,
+            chunk,
+            &*self.collective,
+            &mut self.formed,
+        );
+        let range = self.collective.plan().chunk(chunk);
+        let gradient = &self.formed[0][..range.len()];
+        let Some(home) = self.collective.home(chunk) else {
+            return self.state.update(range, gradient, &step.update);
+        };
+        let [first, second] = home.planes;
+        let mut apply = |values: &mut [f32]| {
+            let planes = [&mut *first, &mut *second];
+            step.update.apply(values, gradient, planes);
+        };
+        match home.values {
+            Some(values) => apply(values),
+            None => self.state.write(StatePart::Values, range, &mut apply),
         }
     }
 
@@ -140,30 +114,4 @@ fn blocks(range: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
         .clone()
         .step_by(BLOCK)
         .map(move |start| start..(start + BLOCK).min(end))
-}
-
-/// Updates a range by a gradient that begins with it: parameters by the optimizer, running statistics by
-/// blending.
-fn update(
-    update: &Update,
-    parameters: usize,
-    range: Range<usize>,
-    gradient: &[f32],
-    state: &mut [f32],
-    planes: &mut [Buffer; 2],
-) {
-    let gradient = &gradient[..range.len()];
-    let values = &mut state[range.clone()];
-    if range.start >= parameters {
-        blend(values, gradient, STATISTICS_SHARE);
-        return;
-    }
-    update.apply(values, gradient, parts(planes, &range));
-}
-
-/// A range of the optimizer's vectors, as far as there are any.
-fn parts<'a>(planes: &'a mut [Buffer; 2], range: &Range<usize>) -> [&'a mut [f32]; 2] {
-    planes
-        .each_mut()
-        .map(|plane| plane.get_mut(range.clone()).unwrap_or_default())
 }

@@ -9,7 +9,7 @@ use crate::{Outputs, Predictions, TrainError};
 use lockstep_data::Dataset;
 use lockstep_events::Metrics;
 use lockstep_job::{Job, Measure};
-use lockstep_nn::Model;
+use lockstep_nn::{DeviceState, Network};
 
 /// Measures the weights, and keeps the best.
 pub(super) struct Evaluation<'a> {
@@ -45,15 +45,15 @@ pub(super) struct Kept {
 }
 
 impl<'a> Evaluation<'a> {
-    /// Measures `rows` rows of `model` at a time.
+    /// Measures `rows` rows of `network` at a time.
     pub(super) fn new(
         job: &Job,
         sets: &'a Sets,
-        model: &Model,
+        network: &impl Network,
         rows: usize,
         best: Option<Best>,
     ) -> Self {
-        let outputs = Outputs::of(&sets.train, &sets.scale, model.outputs());
+        let outputs = Outputs::of(&sets.train, &sets.scale, network.outputs());
         Self {
             sets,
             measure: job.checkpoint.best,
@@ -62,15 +62,15 @@ impl<'a> Evaluation<'a> {
             outputs,
             best,
             test: None,
-            predictions: Predictions::new(model.loss(), model.outputs()),
+            predictions: Predictions::new(network.loss(), network.outputs()),
         }
     }
 
     /// Measures the weights after an epoch, and keeps them if they are the best. All ranks come here
     /// together.
-    pub(super) fn epoch(
+    pub(super) fn epoch<N: Network>(
         &mut self,
-        steps: &mut StepLoop<'_>,
+        steps: &mut StepLoop<'_, N>,
         epoch: u32,
         is_last: bool,
     ) -> Result<Measured, TrainError> {
@@ -78,7 +78,10 @@ impl<'a> Evaluation<'a> {
         self.test = self.measure_test(steps, None, val.is_none() && is_last)?;
         let best = match &val {
             None => true,
-            Some(val) => self.keep_if_best(&steps.replica.state, epoch, val),
+            Some(val) => {
+                let [state, ..] = steps.replica.state.read_all();
+                self.keep_if_best(state, epoch, val)
+            }
         };
         Ok(Measured {
             val,
@@ -88,7 +91,10 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Measures the weights that are kept. All ranks come here together.
-    pub(super) fn of_kept(&mut self, steps: &mut StepLoop<'_>) -> Result<Kept, TrainError> {
+    pub(super) fn of_kept<N: Network>(
+        &mut self,
+        steps: &mut StepLoop<'_, N>,
+    ) -> Result<Kept, TrainError> {
         let best = self.best.take();
         let (metrics, epoch) = match &best {
             Some(best) => {
@@ -105,11 +111,11 @@ impl<'a> Evaluation<'a> {
         Ok(Kept { metrics, epoch })
     }
 
-    /// The weights that are kept.
-    pub(super) fn kept_state<'s>(&'s self, steps: &'s StepLoop<'_>) -> &'s [f32] {
+    /// The weights that are kept, if these are the present ones.
+    pub(super) fn kept_state<'s, S: DeviceState>(&'s self, present: &'s mut S) -> &'s [f32] {
         match &self.best {
             Some(best) => &best.state,
-            None => &steps.replica.state,
+            None => present.read_all()[0],
         }
     }
 
@@ -125,7 +131,10 @@ impl<'a> Evaluation<'a> {
         Some(evaluation)
     }
 
-    fn validate(&mut self, steps: &mut StepLoop<'_>) -> Result<Option<Metrics>, TrainError> {
+    fn validate<N: Network>(
+        &mut self,
+        steps: &mut StepLoop<'_, N>,
+    ) -> Result<Option<Metrics>, TrainError> {
         let sets = self.sets;
         if sets.val_indices.is_empty() {
             return Ok(None);
@@ -136,9 +145,9 @@ impl<'a> Evaluation<'a> {
 
     /// The metrics on the test set of the given weights, or of the present ones. Of the ones that are
     /// `kept`, what they say of every sample is kept too.
-    fn measure_test(
+    fn measure_test<N: Network>(
         &mut self,
-        steps: &mut StepLoop<'_>,
+        steps: &mut StepLoop<'_, N>,
         state: Option<&[f32]>,
         kept: bool,
     ) -> Result<Option<Metrics>, TrainError> {
@@ -168,18 +177,19 @@ impl<'a> Evaluation<'a> {
 
 /// The metrics of the given weights, or of the present ones, on some samples. Metrics that are no numbers
 /// mean that the weights are lost.
-fn measure(
+fn measure<N: Network>(
     evaluator: &mut Evaluator,
     sets: &Sets,
-    steps: &mut StepLoop<'_>,
+    steps: &mut StepLoop<'_, N>,
     state: Option<&[f32]>,
     samples: (&Dataset, &[u32]),
     predictions: Option<&mut Predictions>,
 ) -> Result<Metrics, TrainError> {
     let replica = &mut steps.replica;
+    let loaded = state.map(|state| steps.network.load_state(state, 0));
     let metrics = evaluator.run(
-        steps.model,
-        state.unwrap_or(&replica.state),
+        steps.network,
+        loaded.as_ref().unwrap_or(&replica.state).values(),
         samples,
         &sets.normaliser,
         &mut *replica.collective,

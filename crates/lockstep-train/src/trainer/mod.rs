@@ -26,7 +26,7 @@ use lockstep_events::event::EpochResult;
 use lockstep_fs::CacheDir;
 use lockstep_gang::{CollectiveExt, Plan, SharingCollective};
 use lockstep_job::{Every, Job};
-use lockstep_nn::Model;
+use lockstep_nn::{Compute, DeviceState, Model, Network};
 use publish::Publisher;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -36,34 +36,43 @@ use steps::StepLoop;
 pub(crate) struct Opened {
     sets: Sets,
     model: Model,
+    compute: Compute,
     evaluation_rows: usize,
 }
 
 impl Opened {
     /// Opens the data and builds the model.
     pub(crate) fn open(job: &Job, cache: &CacheDir) -> Result<Self, TrainError> {
+        let compute = Compute::with_threads(job.train.threads).map_err(|error| {
+            let reason = error.to_string();
+            TrainError::Misfit {
+                key: "train.threads",
+                reason,
+            }
+        })?;
         let sets = Sets::open(job, cache, &mut |_| {})?;
-        let (model, evaluation_rows) = working_model(job, &sets)?;
+        let (model, evaluation_rows) = working_model(job, &sets, &compute)?;
         Ok(Self {
             sets,
             model,
+            compute,
             evaluation_rows,
         })
     }
 }
 
 /// One rank's training of one job, in one generation of its gang.
-pub(crate) struct Trainer<'a> {
+pub(crate) struct Trainer<'a, N: Network> {
     rank: usize,
     epochs: u32,
     /// Whether the run leaves a checkpoint when it is trained to the end.
     leaves_checkpoint: bool,
-    steps: StepLoop<'a>,
+    steps: StepLoop<'a, N>,
     evaluation: Evaluation<'a>,
     publisher: Publisher<'a>,
 }
 
-impl<'a> Trainer<'a> {
+impl<'a> Trainer<'a, Model> {
     /// Joins the gang through `join`, and begins with the state that the assignment names.
     pub(crate) fn new(
         assignment: &Assignment,
@@ -75,10 +84,12 @@ impl<'a> Trainer<'a> {
         let Opened {
             sets,
             model,
+            compute,
             evaluation_rows,
         } = opened;
         let beginning = Beginning::read(assignment, part, sets, model)?;
-        let steps = StepLoop::new((assignment, job), sets, model, &beginning, join)?;
+        let network = (model, &*compute);
+        let steps = StepLoop::new((assignment, job), sets, network, &beginning, join)?;
         let Beginning {
             best,
             history,
@@ -89,12 +100,14 @@ impl<'a> Trainer<'a> {
             rank: assignment.rank,
             epochs: job.train.epochs,
             leaves_checkpoint: job.checkpoint.every != Every::None,
-            evaluation: Evaluation::new(job, sets, steps.model, *evaluation_rows, best),
+            evaluation: Evaluation::new(job, sets, steps.network, *evaluation_rows, best),
             publisher: Publisher::new((assignment, job), sets, history, pretrained)?,
             steps,
         })
     }
+}
 
+impl<N: Network> Trainer<'_, N> {
     /// Optimizer steps that were done.
     pub(crate) fn steps(&self) -> u64 {
         self.steps.position.step
@@ -147,7 +160,7 @@ impl<'a> Trainer<'a> {
             let result = EpochResult {
                 epoch,
                 step: self.steps.position.step,
-                train: mean(self.steps.model, &total),
+                train: mean(self.steps.network, &total),
                 val: measured.val,
                 test: measured.test,
                 seconds: began.elapsed().as_secs_f64(),
@@ -168,12 +181,13 @@ impl<'a> Trainer<'a> {
     /// Writes the run's state, in the background unless it is the last. All ranks come here together.
     fn checkpoint(&mut self, last: bool) -> Result<(), TrainError> {
         self.steps.gather()?;
-        let replica = &self.steps.replica;
+        let seconds = self.steps.seconds();
+        let [state, first, second] = self.steps.replica.state.read_all();
         let view = View {
             position: &self.steps.position,
-            seconds: self.steps.seconds(),
-            state: &replica.state,
-            planes: replica.planes.each_ref().map(|plane| &plane[..]),
+            seconds,
+            state,
+            planes: [first, second],
             best: self.evaluation.best.as_ref(),
             history: &self.publisher.history,
         };
@@ -186,9 +200,10 @@ impl<'a> Trainer<'a> {
 
     fn finished(&mut self) -> Result<Finished, TrainError> {
         let kept = self.evaluation.of_kept(&mut self.steps)?;
-        let state = self.evaluation.kept_state(&self.steps);
-        let sha256 = weights::sha256(self.steps.model.layout(), state);
-        self.publisher.weights(self.steps.model, state, &sha256)?;
+        let layout = self.steps.network.layout();
+        let state = (self.evaluation).kept_state(&mut self.steps.replica.state);
+        let sha256 = weights::sha256(layout, state);
+        self.publisher.weights(layout, state, &sha256)?;
         let evaluation = self.evaluation.assess(kept.metrics.as_ref());
         if let Some(evaluation) = &evaluation {
             self.publisher.evaluation(evaluation)?;
@@ -208,10 +223,11 @@ impl<'a> Trainer<'a> {
 
     fn interrupted(&mut self) -> Result<Finished, TrainError> {
         self.checkpoint(true)?;
-        let state = &self.steps.replica.state;
-        let sha256 = weights::sha256(self.steps.model.layout(), state);
+        let layout = self.steps.network.layout();
+        let [state, ..] = self.steps.replica.state.read_all();
+        let sha256 = weights::sha256(layout, state);
         self.publisher.remove_evaluation();
-        self.publisher.weights(self.steps.model, state, &sha256)?;
+        self.publisher.weights(layout, state, &sha256)?;
         self.steps.replica.collective.barrier()?;
         // The weights are of the middle of an epoch: no metrics are of them, and no epoch is theirs.
         Ok(self.report(true, sha256))

@@ -12,7 +12,7 @@ use lockstep_events::control::Assignment;
 use lockstep_events::event::EpochResult;
 use lockstep_job::Job;
 use lockstep_measure::Evaluation;
-use lockstep_nn::Model;
+use lockstep_nn::Layout;
 use lockstep_runs::RunDir;
 use serde_json::json;
 
@@ -70,12 +70,12 @@ impl<'a> Publisher<'a> {
     /// Writes the weights and what one must know to use them.
     pub(super) fn weights(
         &self,
-        model: &Model,
+        layout: &Layout,
         state: &[f32],
         sha256: &str,
     ) -> Result<(), TrainError> {
         match self.writes {
-            true => write_model(&self.run, &self.job, self.sets, model, state, sha256),
+            true => write_model(&self.run, &self.job, self.sets, layout, state, sha256),
             false => Ok(()),
         }
     }

@@ -5,7 +5,7 @@ use crate::batches::Batches;
 use crate::checkpoint::{Checkpointer, StepEnd, Vote};
 use crate::lanes::LaneProgram;
 use crate::prepare::{exchange_plan, full_batch, steps_per_epoch};
-use crate::replica::{GangReplica, StepPlan};
+use crate::replica::{GangReplica, ReplicaSetup, StepPlan};
 use crate::reporter::Reporter;
 use crate::sets::Sets;
 use crate::snapshot::Position;
@@ -13,21 +13,21 @@ use crate::{TrainError, numerics, spec};
 use lockstep_events::control::{Assignment, FromWorker};
 use lockstep_gang::{Plan, SharingCollective};
 use lockstep_job::Job;
-use lockstep_nn::{LossSum, Model, Optimizer, Schedule, Step};
+use lockstep_nn::{Compute, DeviceState, LossSum, Network, Optimizer, Schedule, StatePart, Step};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Trains step by step.
-pub(super) struct StepLoop<'a> {
+pub(super) struct StepLoop<'a, N: Network> {
     rank: usize,
     seed: u64,
     epochs: u32,
     sets: &'a Sets,
-    pub(super) model: &'a mut Model,
+    pub(super) network: &'a mut N,
     optimizer: Optimizer,
     schedule: Schedule,
     steps_per_epoch: u64,
-    pub(super) replica: GangReplica,
+    pub(super) replica: GangReplica<N::State>,
     batches: Batches,
     /// For full batches, and for the last one of an epoch.
     programs: [LaneProgram; 2],
@@ -51,44 +51,48 @@ pub(super) struct Clock {
     pub(super) samples: u64,
 }
 
-impl<'a> StepLoop<'a> {
+impl<'a, N: Network> StepLoop<'a, N> {
     /// Joins the gang through `join`, and begins with `beginning`.
     pub(super) fn new(
         (assignment, job): (&Assignment, &Job),
         sets: &'a Sets,
-        model: &'a mut Model,
+        (network, compute): (&'a mut N, &Compute),
         beginning: &Beginning,
         join: impl FnOnce(Plan) -> Result<Box<dyn SharingCollective>, TrainError>,
     ) -> Result<Self, TrainError> {
-        let (plan, factored) = exchange_plan(job, sets, model)?;
-        let whole = !plan.producing().is_empty();
+        let exchange = exchange_plan(job, sets, network.layout())?;
         let full = full_batch(job, sets);
         let last = match sets.train_indices.len() % full {
             0 => full,
             rest => rest,
         };
-        let programs = [full, last].map(|batch| LaneProgram::new(&plan, assignment.rank, batch));
+        let programs =
+            [full, last].map(|batch| LaneProgram::new(&exchange.plan, assignment.rank, batch));
         let optimizer = spec::optimizer(job);
         let steps_per_epoch = steps_per_epoch(job, sets);
         let position = beginning.position.clone().unwrap_or_else(|| Position {
-            lane_sums: vec![LossSum::default(); plan.lanes()],
+            lane_sums: vec![LossSum::default(); exchange.plan.lanes()],
             ..Position::default()
         });
-        let mut collective = join(plan)?;
+        let mut collective = join(exchange.plan.clone())?;
         numerics::agree(&mut *collective)?;
-        let mut replica = GangReplica::new(
-            collective,
-            model.layout(),
-            (&beginning.state[..]).into(),
-            &optimizer,
-            job.train.clip_norm,
-            &factored,
-            programs[0].aside.max(programs[1].aside),
-        );
-        if let Some(planes) = &beginning.planes {
-            replica.planes = planes.each_ref().map(|plane| (&plane[..]).into());
+        let mut state = network.load_state(&beginning.state, optimizer.planes());
+        for (number, plane) in beginning.planes.iter().flatten().enumerate() {
+            if number < optimizer.planes() {
+                let part = StatePart::Plane(number);
+                state.write(part, 0..plane.len(), &mut |own| own.copy_from_slice(plane));
+            }
         }
-        replica.enter_homes()?;
+        let setup = ReplicaSetup {
+            layout: network.layout(),
+            exchange: &exchange,
+            compute: compute.clone(),
+            planes: optimizer.planes(),
+            clip_norm: job.train.clip_norm,
+            aside: programs[0].aside.max(programs[1].aside),
+        };
+        let replica = GangReplica::new(collective, state, setup)?;
+        let whole = exchange.reads_whole_batch();
         Ok(Self {
             rank: assignment.rank,
             seed: job.train.seed,
@@ -103,7 +107,7 @@ impl<'a> StepLoop<'a> {
             programs,
             position,
             replica,
-            model,
+            network,
             sets,
         })
     }
@@ -162,8 +166,7 @@ impl<'a> StepLoop<'a> {
             update,
             inputs: self.batches.inputs(),
         };
-        self.replica.begin();
-        self.replica.make_columns(&plan)?;
+        self.replica.begin(&plan)?;
         let mut sum = LossSum::default();
         for (i, work) in program.work.iter().enumerate() {
             let (batch, samples) = self.batches.lane(i);
@@ -173,16 +176,7 @@ impl<'a> StepLoop<'a> {
                 samples,
                 batch: program.batch,
             };
-            let by_columns = self.replica.is_by_columns();
-            if by_columns {
-                let output = self.model.first_output(samples.len());
-                self.replica.take_columns(&plan, work.lane, output)?;
-            }
-            let replica = &mut self.replica.lane(&plan, i);
-            let lane = match by_columns {
-                true => self.model.gradient_after_first(replica, batch, step),
-                false => self.model.gradient(replica, batch, step),
-            };
+            let lane = self.replica.gradient(self.network, &plan, i, batch, step)?;
             if !lane.loss.is_finite() {
                 return Err(TrainError::Diverged {
                     loss: lane.loss,

@@ -56,7 +56,7 @@ impl Inference {
         let stop = StopFlag::new();
         signals::obey(stop.clone())?;
         let cache = CacheDir::locate()?;
-        let trained = Trained::open(&run)?;
+        let trained = Trained::open(&run, 1)?;
         let workers = args.workers.unwrap_or(job.train.workers).max(1);
         if !embed_first(&mut job, args, workers, &cache, &stop)? {
             return Ok(None);

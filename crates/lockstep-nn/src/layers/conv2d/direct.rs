@@ -6,7 +6,7 @@ use super::super::linear::transpose;
 use super::super::window::Window;
 use super::super::{carve, carved};
 use crate::dims::Dims;
-use crate::gemm::{Into, Left, Shape, Span, Walk, nested};
+use crate::gemm::{Accumulate, Left, Shape, Span, Walk, nested};
 use std::ops::Range;
 
 /// Rows of a product that are enough for the kernels to be read but once in a while.
@@ -132,8 +132,8 @@ impl Direct {
                 depth: line,
             };
             let into = match bias {
-                Some(_) => Into::Add,
-                None => Into::Replace,
+                Some(_) => Accumulate::Add,
+                None => Accumulate::Replace,
             };
             nested(shape, windows, (weight, channels), y, self.pixels(), into);
         }
@@ -200,7 +200,7 @@ impl Direct {
                 (kernel, inputs),
                 to,
                 self.places(),
-                Into::Add,
+                Accumulate::Add,
             );
         }
     }
@@ -305,7 +305,14 @@ impl WeightGradient<'_> {
                 let panel = &self.dy[column * pixels..][..columns * pixels];
                 let to = &mut gradient[(row - rows.start) * channels + column..];
                 let walk = Walk::flat(channels);
-                nested(shape, windows, (panel, columns), to, walk, Into::Replace);
+                nested(
+                    shape,
+                    windows,
+                    (panel, columns),
+                    to,
+                    walk,
+                    Accumulate::Replace,
+                );
             }
             row += count;
         }

@@ -10,6 +10,7 @@ mod winograd;
 
 use super::window::Window;
 use super::{Layer, Pass, carve, carved};
+use crate::compute::Compute;
 use crate::dims::Dims;
 use crate::factors::{add, sum_rows};
 use crate::layout::{CHUNK, Layout, Order, Role};
@@ -25,9 +26,10 @@ enum Method {
 }
 
 impl Method {
-    fn new(input: Dims, output: Dims, window: Window) -> Self {
+    fn new(input: Dims, output: Dims, window: Window, compute: &Compute) -> Self {
         if Winograd::suits(input, output, window) {
-            return Self::Winograd(Winograd::new(input, output, window.padding));
+            let winograd = Winograd::new(input, output, window.padding, compute);
+            return Self::Winograd(winograd);
         }
         Self::Direct(Direct::new(input, output, window))
     }
@@ -59,6 +61,7 @@ impl Conv2d {
         output: Dims,
         window: Window,
         bias: bool,
+        compute: &Compute,
         layout: &mut Layout,
     ) -> Self {
         let channels = output.channels;
@@ -85,7 +88,7 @@ impl Conv2d {
             }
         }));
         Self {
-            method: Method::new(input, output, window),
+            method: Method::new(input, output, window, compute),
             output,
             weight,
             bias,
@@ -141,7 +144,7 @@ impl Layer for Conv2d {
             }
         }
         if let Some(dx) = dx {
-            let weight = replica.values(self.weight.clone());
+            let weight = &replica.state()[self.weight.clone()];
             match &self.method {
                 Method::Direct(direct) => direct.input_gradient(weight, dy, dx, scratch),
                 Method::Winograd(winograd) => winograd.input_gradient(weight, dy, dx, scratch),

@@ -57,7 +57,15 @@ fn check(rows: usize, input: [usize; 3], out: usize, window: [[usize; 2]; 3], bi
         ..window.output(input).unwrap()
     };
     let mut layout = Layout::default();
-    let mut layer = Conv2d::new("c", input, output, window, bias, &mut layout);
+    let mut layer = Conv2d::new(
+        "c",
+        input,
+        output,
+        window,
+        bias,
+        &Compute::default(),
+        &mut layout,
+    );
     check_layer(
         &mut layer,
         &layout,
@@ -108,7 +116,15 @@ fn a_large_kernel_is_cut_into_chunks_of_whole_rows() {
         ..input
     };
     let mut layout = Layout::default();
-    Conv2d::new("c", input, output, window, true, &mut layout);
+    Conv2d::new(
+        "c",
+        input,
+        output,
+        window,
+        true,
+        &Compute::default(),
+        &mut layout,
+    );
     assert_eq!(layout.len(), 181_000);
     assert_eq!(layout.chunks.len(), 180usize.div_ceil(16));
     assert_eq!(layout.chunks.last().unwrap().len(), 4 * 1000 + 1000);
@@ -152,7 +168,15 @@ fn winograds_method_loses_little_against_the_direct_one() {
         numbers(3, images * output.len()),
     );
     let mut layout = Layout::default();
-    let layer = Conv2d::new("c", input, output, window, false, &mut layout);
+    let layer = Conv2d::new(
+        "c",
+        input,
+        output,
+        window,
+        false,
+        &Compute::default(),
+        &mut layout,
+    );
     let Method::Winograd(winograd) = &layer.method else {
         panic!("Winograd's method suits {window:?}");
     };

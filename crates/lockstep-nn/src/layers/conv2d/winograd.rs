@@ -8,8 +8,9 @@
 use super::super::linear::transpose;
 use super::super::{carve, carved};
 use super::tiles::{OutputGradients, Outputs, Pixels, Tiling, WeightGradients, Weights};
+use crate::compute::Compute;
 use crate::dims::Dims;
-use crate::gemm::{Into, Left, dispatch, gemm};
+use crate::gemm::{Accumulate, Left, dispatch};
 use std::ops::Range;
 
 /// Places of a tile.
@@ -30,6 +31,7 @@ pub(super) struct Winograd {
     input: Dims,
     output: Dims,
     padding: [usize; 2],
+    compute: Compute,
 }
 
 impl Winograd {
@@ -42,11 +44,12 @@ impl Winograd {
             && output.channels.is_multiple_of(GROUP)
     }
 
-    pub(super) fn new(input: Dims, output: Dims, padding: [usize; 2]) -> Self {
+    pub(super) fn new(input: Dims, output: Dims, padding: [usize; 2], compute: &Compute) -> Self {
         Self {
             input,
             output,
             padding,
+            compute: compute.clone(),
         }
     }
 
@@ -82,7 +85,7 @@ impl Winograd {
     ) {
         let tiles = self.forth();
         let from = tiles.under(self.input, self.padding);
-        convolve(weight, bias, (x, from), (y, tiles), scratch);
+        convolve(&self.compute, weight, bias, (x, from), (y, tiles), scratch);
     }
 
     pub(super) fn input_gradient(
@@ -100,7 +103,14 @@ impl Winograd {
         }
         let tiles = self.back();
         let from = tiles.under(self.output, self.padding.map(|padding| 2 - padding));
-        convolve(turned, None, (dy, from), (dx, tiles), scratch);
+        convolve(
+            &self.compute,
+            turned,
+            None,
+            (dy, from),
+            (dx, tiles),
+            scratch,
+        );
     }
 
     /// Computes the whole weight gradient into scratch memory.
@@ -134,12 +144,17 @@ impl Winograd {
                 plane: plane(tiles, outputs),
                 to: z,
             });
-            let into = if first == 0 { Into::Replace } else { Into::Add };
+            let into = if first == 0 {
+                Accumulate::Replace
+            } else {
+                Accumulate::Add
+            };
             for (i, product) in products.chunks_exact_mut(inputs * outputs).enumerate() {
                 let v = Left::transposed(&v[i * plane(tiles, inputs)..], inputs);
                 let z = &z[i * plane(tiles, outputs)..];
                 let shape = (inputs, outputs, range.len());
-                gemm(shape, v, z, outputs, product, outputs, into);
+                let product = (product, outputs);
+                self.compute.gemm(shape, v, (z, outputs), product, into);
             }
         }
         dispatch(WeightGradients {
@@ -182,6 +197,7 @@ fn plane(tiles: usize, channels: usize) -> usize {
 
 /// Convolves images, whose tiles lie as in `from`, into the tiles of `to`.
 fn convolve(
+    compute: &Compute,
     weight: &[f32],
     bias: Option<&[f32]>,
     (x, from): (&[f32], Tiling),
@@ -212,7 +228,7 @@ fn convolve(
             let v = Left::rows(&v[i * plane(tiles, inputs)..], inputs);
             let m = &mut m[i * plane(tiles, outputs)..];
             let shape = (range.len(), outputs, inputs);
-            gemm(shape, v, u, outputs, m, outputs, Into::Replace);
+            compute.gemm(shape, v, (u, outputs), (m, outputs), Accumulate::Replace);
         }
         dispatch(Outputs {
             from: m,

@@ -4,9 +4,9 @@ use super::{Layer, Pass};
 use crate::replica::Replica;
 
 /// A copy of the input.
-pub(crate) struct Copy;
+pub(crate) struct InputCopy;
 
-impl Layer for Copy {
+impl Layer for InputCopy {
     fn scratch(&self, _rows: usize) -> usize {
         0
     }
