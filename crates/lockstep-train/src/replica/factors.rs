@@ -71,7 +71,10 @@ impl DenseExchange {
     }
 
     /// Takes what is there, without waiting.
-    pub(super) fn collect(&mut self, collective: &mut dyn SharingCollective) -> Result<(), GangError> {
+    pub(super) fn collect(
+        &mut self,
+        collective: &mut dyn SharingCollective,
+    ) -> Result<(), GangError> {
         while let Some(&lane) = self.missing.last() {
             if !collective.published(collective.plan().share(self.kind, lane))? {
                 break;
