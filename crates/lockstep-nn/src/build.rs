@@ -57,24 +57,22 @@ impl Builder {
             let before = self.layout.parameters;
             let listed = self.summary.len();
             let next = layers.get(i + 1).map(|next| &next.spec);
-            let kind = match &layer.spec {
+            match &layer.spec {
                 // Built with the batch-norm before it.
                 LayerSpec::Relu if fused => {
                     self.count += 1;
                     fused = false;
-                    "relu"
                 }
                 LayerSpec::BatchNorm => {
                     fused = next == Some(&LayerSpec::Relu);
                     self.batch_norm(&layer.name, fused, &mut chain);
-                    "batch-norm"
                 }
                 _ => self.layer(layer, &mut chain)?,
-            };
+            }
             let parts = self.summary[listed..].iter().map(|part| part.parameters);
             self.summary.push(LayerSummary {
                 name: layer.name.clone(),
-                kind,
+                kind: layer.spec.kind(),
                 output: chain.output(),
                 parameters: self.layout.parameters - before - parts.sum::<usize>(),
             });
@@ -83,25 +81,22 @@ impl Builder {
         Ok(chain)
     }
 
-    /// Appends one layer to a chain and says what it is.
-    fn layer(&mut self, layer: &NamedLayer, chain: &mut Chain) -> Result<&'static str, NnError> {
+    /// Appends one layer to a chain.
+    fn layer(&mut self, layer: &NamedLayer, chain: &mut Chain) -> Result<(), NnError> {
         let (name, input) = (&layer.name, chain.output());
         let number = self.count;
         self.count += 1;
-        Ok(match layer.spec {
+        match layer.spec {
             LayerSpec::Linear { out } => {
                 flatten(chain);
                 self.linear(name, out, chain)?;
-                "linear"
             }
             LayerSpec::BatchNorm => unreachable!("built by `chain`, which knows what follows"),
             LayerSpec::Relu => {
                 chain.push_in_place(Box::new(Relu));
-                "relu"
             }
             LayerSpec::Gelu => {
                 chain.push(Box::new(Gelu), input);
-                "gelu"
             }
             LayerSpec::Dropout { p } => {
                 let p = p as f32;
@@ -116,7 +111,6 @@ impl Builder {
                 })?;
                 let dropout = Dropout::new(p, number, input.len(), self.rows);
                 chain.push_in_place(Box::new(dropout));
-                "dropout"
             }
             LayerSpec::Conv2d {
                 out,
@@ -131,7 +125,6 @@ impl Builder {
                     padding,
                 };
                 self.convolution(name, out, window, bias, chain)?;
-                "conv2d"
             }
             LayerSpec::MaxPool {
                 kernel,
@@ -145,7 +138,6 @@ impl Builder {
                 };
                 let output = pooled(name, window, input)?;
                 chain.push(Box::new(MaxPool::new(input, window, self.rows)), output);
-                "max-pool"
             }
             LayerSpec::AvgPool {
                 kernel,
@@ -159,25 +151,22 @@ impl Builder {
                 };
                 let output = pooled(name, window, input)?;
                 chain.push(Box::new(AvgPool::new(input, window)), output);
-                "avg-pool"
             }
             LayerSpec::GlobalPool => {
                 let pool = GlobalPool::new(input);
                 chain.push(Box::new(pool), Dims::vector(input.channels));
-                "global-pool"
             }
             LayerSpec::Flatten => {
                 flatten(chain);
-                "flatten"
             }
             LayerSpec::Residual {
                 ref body,
                 ref shortcut,
             } => {
                 self.residual(name, body, shortcut, chain)?;
-                "residual"
             }
-        })
+        }
+        Ok(())
     }
 
     fn linear(&mut self, name: &str, out: usize, chain: &mut Chain) -> Result<(), NnError> {

@@ -65,6 +65,37 @@ pub enum LayerSpec {
     },
 }
 
+/// Names every kind of layer once: what is missing does not compile.
+macro_rules! kinds {
+    ($($kind:pat => $name:literal,)*) => {
+        impl LayerSpec {
+            /// The names of all kinds, as in a job file.
+            pub const KINDS: &[&str] = &[$($name),*];
+
+            /// The name of its kind.
+            pub fn kind(&self) -> &'static str {
+                match self {
+                    $($kind => $name,)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    Self::Linear { .. } => "linear",
+    Self::Relu => "relu",
+    Self::Gelu => "gelu",
+    Self::Dropout { .. } => "dropout",
+    Self::BatchNorm => "batch-norm",
+    Self::Conv2d { .. } => "conv2d",
+    Self::MaxPool { .. } => "max-pool",
+    Self::AvgPool { .. } => "avg-pool",
+    Self::GlobalPool => "global-pool",
+    Self::Flatten => "flatten",
+    Self::Residual { .. } => "residual",
+}
+
 /// A layer and what it is called.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedLayer {

@@ -15,6 +15,8 @@ mod columns;
 mod common;
 mod factors;
 mod lane;
+#[cfg(test)]
+mod tests;
 mod update;
 
 use crate::TrainError;

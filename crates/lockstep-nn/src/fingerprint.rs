@@ -1,0 +1,279 @@
+//! A fingerprint of how this process computes: two processes with the same one compute the same bits.
+//!
+//! It is a hash over everything that training computes and that a machine could compute differently: a
+//! network with every kind of layer and both ways of convolving, forward and backward and evaluated, every
+//! loss, dense layers formed from factors and by columns, every optimizer, the rates, and the norm.
+
+use crate::compute::Compute;
+use crate::device::{DeviceState, Network};
+use crate::dims::Dims;
+use crate::layers::Step;
+use crate::loss::{Loss, Targets};
+use crate::model::{Batch, Model};
+use crate::optimizer::{Optimizer, square_sum};
+use crate::replica::Collect;
+use crate::schedule::{Decay, Schedule};
+use crate::spec::{LayerSpec, NamedLayer};
+
+/// Rows of the batches: sums over rows and pixels are longer than any block of them.
+const ROWS: usize = 7;
+
+/// Outputs of the network.
+const OUTPUTS: usize = 10;
+
+/// The fingerprint of this process. It takes a few milliseconds.
+pub fn fingerprint() -> u64 {
+    let mut hash = Hash::default();
+    let input = Dims {
+        height: 19,
+        width: 17,
+        channels: 3,
+    };
+    let mut model = Model::new(&specimen(), input, ROWS).expect("the specimen can be built");
+    let gradient = every_layer(&mut model, input, &mut hash);
+    every_optimizer(&model, &gradient, &mut hash);
+    dense_layers(&model, &mut hash);
+    for loss in [
+        Loss::CrossEntropy,
+        Loss::SquaredError,
+        Loss::BinaryCrossEntropy,
+    ] {
+        every_loss(loss, &mut hash);
+    }
+    hash.0
+}
+
+/// A small network that has every kind of layer.
+fn specimen() -> Vec<NamedLayer> {
+    let convolution = |out, kernel: [usize; 2], stride| LayerSpec::Conv2d {
+        out,
+        kernel,
+        stride: [stride; 2],
+        padding: [kernel[0] / 2, kernel[1] / 2],
+        bias: true,
+    };
+    let (kernel, padding) = ([3, 2], [1, 0]);
+    // With channels in groups of 16 a 3 x 3 convolution is Winograd's, without it is not.
+    let identity = LayerSpec::Residual {
+        body: NamedLayer::stack([convolution(16, [3, 3], 1), LayerSpec::BatchNorm]),
+        shortcut: Vec::new(),
+    };
+    let projected = LayerSpec::Residual {
+        body: NamedLayer::stack([convolution(5, [3, 3], 2), LayerSpec::Gelu]),
+        shortcut: NamedLayer::stack([convolution(5, [1, 1], 2)]),
+    };
+    let to_vector = LayerSpec::Residual {
+        body: NamedLayer::stack([LayerSpec::Flatten, LayerSpec::Linear { out: 37 }]),
+        shortcut: NamedLayer::stack([LayerSpec::GlobalPool, LayerSpec::Linear { out: 37 }]),
+    };
+    NamedLayer::stack([
+        convolution(16, [3, 3], 1),
+        LayerSpec::BatchNorm,
+        LayerSpec::Relu,
+        identity,
+        LayerSpec::MaxPool {
+            kernel,
+            stride: [2, 1],
+            padding,
+        },
+        projected,
+        LayerSpec::AvgPool {
+            kernel,
+            stride: [1, 1],
+            padding,
+        },
+        to_vector,
+        LayerSpec::Relu,
+        LayerSpec::Dropout { p: 0.3 },
+        LayerSpec::Linear { out: OUTPUTS },
+    ])
+}
+
+/// A training pass over the specimen, and an evaluation. Returns the gradient.
+fn every_layer(model: &mut Model, input: Dims, hash: &mut Hash) -> Vec<f32> {
+    let state = model.initial_state(1);
+    let inputs = numbers(ROWS * input.len());
+    let labels: Vec<u32> = (0..ROWS as u32).collect();
+    let layout = model.layout().clone();
+    let mut collect = Collect::new(&state, &layout);
+    let targets = Targets::Classes(&labels);
+    model.gradient(&mut collect, batch(&inputs, targets), step(&labels));
+    hash.add(&collect.gradient);
+    hash.add(model.scores(&state, &inputs));
+    collect.gradient
+}
+
+/// Two steps of every optimizer, with rates of every schedule, and the norm of the gradient.
+fn every_optimizer(model: &Model, gradient: &[f32], hash: &mut Hash) {
+    let sgd = |momentum, nesterov| Optimizer::Sgd {
+        momentum,
+        nesterov,
+        weight_decay: 0.01,
+    };
+    let adam = |decoupled| Optimizer::Adam {
+        betas: [0.9, 0.999],
+        epsilon: 1e-8,
+        weight_decay: 0.01,
+        decoupled,
+    };
+    let cosine = Decay::Cosine {
+        steps: 9,
+        min: 1e-5,
+    };
+    let step = Decay::Step {
+        every: 3,
+        gamma: 0.3,
+    };
+    let schedules = [Decay::Constant, step, cosine].map(|decay| Schedule {
+        base: 0.1,
+        warmup: 2,
+        decay,
+    });
+    let values = model.initial_state(1);
+    let optimizers = [
+        sgd(0.0, false),
+        sgd(0.9, false),
+        sgd(0.9, true),
+        adam(false),
+        adam(true),
+    ];
+    for optimizer in optimizers {
+        let mut state = model.load_state(&values, optimizer.planes());
+        for (number, schedule) in [1, 7].into_iter().zip(schedules.iter().cycle()) {
+            let update = optimizer.at(number, schedule.rate(number)).scaled(0.7);
+            for chunk in &model.layout().chunks {
+                state.update(chunk.clone(), &gradient[chunk.clone()], &update);
+            }
+        }
+        state
+            .read_all()
+            .into_iter()
+            .for_each(|vector| hash.add(vector));
+    }
+    let rates = schedules.map(|schedule| schedule.rate(5));
+    hash.add(&rates);
+    hash.add_bits(square_sum(gradient).to_bits());
+}
+
+/// The specimen's dense layers as workers exchange them: gradients formed from factors and added, and
+/// outputs by columns.
+fn dense_layers(model: &Model, hash: &mut Hash) {
+    let compute = Compute::default();
+    let state = model.initial_state(1);
+    for layer in &model.layout().factored {
+        let factors = (
+            &numbers(ROWS * layer.inputs)[..],
+            &numbers(ROWS * layer.outputs)[..],
+        );
+        for chunk in layer.chunks.clone() {
+            let length = model.layout().chunks[chunk].len();
+            let (mut sum, mut spare) = (vec![0.0; length], vec![0.0; length]);
+            layer.gradient(&compute, chunk, factors, &mut sum);
+            layer.add_gradient(&compute, chunk, factors, &mut sum, &mut spare);
+            hash.add(&sum);
+        }
+        for chunk in layer.weight_chunks() {
+            let Some(columns) = layer.columns(chunk) else {
+                continue;
+            };
+            let width = columns.len();
+            let mut y = vec![0.0; ROWS * width];
+            let weight = &state[model.layout().chunks[chunk].clone()];
+            let weights = (weight, &state[layer.bias()]);
+            layer.product(&compute, columns, weights, factors.0, (&mut y, width));
+            hash.add(&y);
+        }
+    }
+}
+
+/// A training pass of a single dense layer that minimises `loss`.
+fn every_loss(loss: Loss, hash: &mut Hash) {
+    let layers = NamedLayer::stack([LayerSpec::Linear { out: OUTPUTS }]);
+    let model = Model::new(&layers, Dims::vector(20), ROWS).expect("a dense layer can be built");
+    let mut model = model.minimising(loss);
+    let (state, layout) = (model.initial_state(2), model.layout().clone());
+    let (inputs, wanted) = (numbers(ROWS * 20), numbers(ROWS * OUTPUTS));
+    let labels: Vec<u32> = (0..ROWS as u32).collect();
+    let targets = match loss {
+        Loss::CrossEntropy => Targets::Classes(&labels),
+        Loss::SquaredError | Loss::BinaryCrossEntropy => Targets::Numbers(&wanted),
+    };
+    let mut collect = Collect::new(&state, &layout);
+    let sum = model.gradient(&mut collect, batch(&inputs, targets), step(&labels));
+    hash.add(&collect.gradient);
+    hash.add_bits(sum.loss.to_bits());
+}
+
+fn batch<'a>(inputs: &'a [f32], targets: Targets<'a>) -> Batch<'a> {
+    Batch { inputs, targets }
+}
+
+fn step(samples: &[u32]) -> Step<'_> {
+    Step {
+        seed: 3,
+        number: 5,
+        samples,
+        batch: ROWS + 2,
+    }
+}
+
+/// Numbers between 0 and 1 that no two layers see in the same order.
+fn numbers(count: usize) -> Vec<f32> {
+    let number = |i: usize| (i * 7919 % 1009) as f32 / 1009.0;
+    (0..count).map(number).collect()
+}
+
+/// FNV-1a over the bits of numbers.
+struct Hash(u64);
+
+impl Default for Hash {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hash {
+    fn add(&mut self, numbers: &[f32]) {
+        for number in numbers {
+            self.add_bits(u64::from(number.to_bits()));
+        }
+    }
+
+    fn add_bits(&mut self, bits: u64) {
+        self.0 = (self.0 ^ bits).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// The kinds of some layers and of those inside of them.
+    fn kinds(layers: &[NamedLayer], found: &mut BTreeSet<&'static str>) {
+        for layer in layers {
+            found.insert(layer.spec.kind());
+            if let LayerSpec::Residual { body, shortcut } = &layer.spec {
+                kinds(body, found);
+                kinds(shortcut, found);
+            }
+        }
+    }
+
+    #[test]
+    fn it_contains_every_kind_of_layer() {
+        let mut found = BTreeSet::new();
+        kinds(&specimen(), &mut found);
+        let every: BTreeSet<&str> = LayerSpec::KINDS.iter().copied().collect();
+        assert_eq!(found, every);
+    }
+
+    #[test]
+    fn it_is_the_same_every_time_and_other_numbers_would_change_it() {
+        assert_eq!(fingerprint(), fingerprint());
+        let (mut one, mut other) = (Hash::default(), Hash::default());
+        one.add(&[1.0, 2.0]);
+        other.add(&[1.0, f32::from_bits(2f32.to_bits() + 1)]);
+        assert_ne!(one.0, other.0);
+    }
+}
