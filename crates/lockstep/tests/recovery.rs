@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Stdio;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Kills a worker after so many epochs, and returns the result with the pids that each rank had.
 fn disturbed(
@@ -211,4 +211,40 @@ fn what_rank_0_does_alone_on_a_slow_disk_counts_against_nobody() {
         assert_eq!(result["weights_sha256"], undisturbed);
         assert_eq!(result["restarts"], 0);
     }
+}
+
+#[test]
+fn a_rank_0_that_dies_while_it_publishes_is_replaced_and_publishes_again() {
+    let place = Place::new();
+    let undisturbed = place.weights(&[]);
+    let mut command = place.command(&["run", "job.toml", "--json"]);
+    let child = command
+        .env("LOCKSTEP_FAILPOINTS", "publish.weights@rank0=sleep:2000")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut run = Running::new(child);
+    let mut victim = None;
+    while let Some(event) = run.next() {
+        if event["event"] == "worker" && event["rank"] == 0 && victim.is_none() {
+            victim = event["pid"].as_i64();
+        }
+        if event["event"] == "epoch"
+            && event["epoch"] == 2
+            && let Some(pid) = victim.filter(|pid| *pid != 0)
+        {
+            // All that ranks do together is done by then; its peers have said that they are finished.
+            std::thread::sleep(Duration::from_millis(700));
+            send(pid as i32, Signal::KILL);
+            victim = Some(0);
+        }
+    }
+    let (code, result, stderr) = run.finish();
+    assert_eq!(code, Some(0), "{result} {stderr}");
+    assert_eq!(result["restarts"], 1, "{result}");
+    assert_eq!(result["weights_sha256"], undisturbed);
+    let folder = std::path::PathBuf::from(result["run_dir"].as_str().unwrap());
+    assert!(folder.join("model").join("weights.safetensors").is_file());
+    place.assert_no_process_is_left();
 }

@@ -12,7 +12,7 @@ mod evaluation;
 mod publish;
 mod steps;
 
-use crate::checkpoint::Vote;
+use crate::checkpoint::{Checkpointer, Vote};
 use crate::evaluate::mean;
 use crate::prepare::working_model;
 use crate::reporter::Reporter;
@@ -142,7 +142,7 @@ impl<N: Network> Trainer<'_, N> {
             }
             match vote {
                 Vote::GoOn => {}
-                Vote::Checkpoint => self.checkpoint(false)?,
+                Vote::Checkpoint => self.checkpoint()?,
                 Vote::Stop => {
                     self.steps.pause();
                     return Ok(true);
@@ -173,14 +173,27 @@ impl<N: Network> Trainer<'_, N> {
         }
         // What is due at the end of an epoch has its evaluation in it.
         if vote == Vote::Checkpoint {
-            self.checkpoint(false)?;
+            self.checkpoint()?;
         }
         Ok(vote == Vote::Stop)
     }
 
-    /// Writes the run's state, in the background unless it is the last. All ranks come here together.
-    fn checkpoint(&mut self, last: bool) -> Result<(), TrainError> {
+    /// Writes the run's state in the background. All ranks come here together.
+    fn checkpoint(&mut self) -> Result<(), TrainError> {
         self.steps.gather()?;
+        let (view, checkpoints) = self.view();
+        checkpoints.take(&view);
+        Ok(())
+    }
+
+    /// Writes the run's state, once it is gathered, and waits for the disk.
+    fn last_checkpoint(&mut self) -> Result<(), TrainError> {
+        let (view, checkpoints) = self.view();
+        checkpoints.finish(&view)
+    }
+
+    /// The run's state, and who writes it.
+    fn view(&mut self) -> (View<'_>, &mut Checkpointer) {
         let seconds = self.steps.seconds();
         let [state, first, second] = self.steps.replica.state.read_all();
         let view = View {
@@ -191,15 +204,21 @@ impl<N: Network> Trainer<'_, N> {
             best: self.evaluation.best.as_ref(),
             history: &self.publisher.history,
         };
-        match last {
-            true => self.publisher.checkpoints.finish(&view)?,
-            false => self.publisher.checkpoints.take(&view),
-        }
-        Ok(())
+        (view, &mut self.publisher.checkpoints)
+    }
+
+    /// Ends what ranks do together. What follows is each rank's own: nobody waits for the disk of rank 0,
+    /// and what it has published counts only once it says that it is finished.
+    fn part(&mut self) -> Result<(), TrainError> {
+        Ok(self.steps.replica.collective.barrier()?)
     }
 
     fn finished(&mut self) -> Result<Finished, TrainError> {
         let kept = self.evaluation.of_kept(&mut self.steps)?;
+        if self.leaves_checkpoint {
+            self.steps.gather()?;
+        }
+        self.part()?;
         let layout = self.steps.network.layout();
         let state = (self.evaluation).kept_state(&mut self.steps.replica.state);
         let sha256 = weights::sha256(layout, state);
@@ -209,10 +228,8 @@ impl<N: Network> Trainer<'_, N> {
             self.publisher.evaluation(evaluation)?;
         }
         if self.leaves_checkpoint {
-            self.checkpoint(true)?;
+            self.last_checkpoint()?;
         }
-        // Nobody says that it is finished before the weights are there.
-        self.steps.replica.collective.barrier()?;
         Ok(Finished {
             evaluation: evaluation.map(|evaluation| evaluation.summary()),
             metrics: kept.metrics,
@@ -222,13 +239,14 @@ impl<N: Network> Trainer<'_, N> {
     }
 
     fn interrupted(&mut self) -> Result<Finished, TrainError> {
-        self.checkpoint(true)?;
+        self.steps.gather()?;
+        self.part()?;
+        self.last_checkpoint()?;
         let layout = self.steps.network.layout();
         let [state, ..] = self.steps.replica.state.read_all();
         let sha256 = weights::sha256(layout, state);
         self.publisher.remove_evaluation();
         self.publisher.weights(layout, state, &sha256)?;
-        self.steps.replica.collective.barrier()?;
         // The weights are of the middle of an epoch: no metrics are of them, and no epoch is theirs.
         Ok(self.report(true, sha256))
     }

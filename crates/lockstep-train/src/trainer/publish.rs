@@ -74,10 +74,11 @@ impl<'a> Publisher<'a> {
         state: &[f32],
         sha256: &str,
     ) -> Result<(), TrainError> {
-        match self.writes {
-            true => write_model(&self.run, &self.job, self.sets, layout, state, sha256),
-            false => Ok(()),
+        if !self.writes {
+            return Ok(());
         }
+        lockstep_failpoint::reach("publish.weights");
+        write_model(&self.run, &self.job, self.sets, layout, state, sha256)
     }
 
     /// Writes what the weights are worth on the test set.
