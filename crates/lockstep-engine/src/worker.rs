@@ -7,7 +7,7 @@
 
 use crate::invitation::{self, Invitation};
 use lockstep_gang::{GangError, Hello, Link, Secret};
-use lockstep_train::TrainError;
+use lockstep_learner::{self as learner, Failure};
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -42,7 +42,7 @@ pub enum WorkerError {
     Gang(#[from] GangError),
     /// Training failed. The coordinator knows already.
     #[error(transparent)]
-    Train(#[from] TrainError),
+    Train(#[from] Failure),
     /// A task failed. The coordinator knows already.
     #[error("{0}")]
     Task(String),
@@ -86,7 +86,8 @@ pub fn run() -> Result<(), WorkerError> {
     let patience = Duration::from_secs_f64(invitation.join_s);
     let link = Link::connect(invitation.address, &secret, &hello, patience)?;
     let lease = invitation.lease_s.map(Duration::from_secs_f64);
-    Ok(lockstep_train::worker::run(link, &secret, listener, lease)?)
+    let open = &lockstep_train::open;
+    Ok(learner::worker::run(link, &secret, listener, lease, open)?)
 }
 
 /// Under which address others reach a listener. One that listens everywhere is reached at the address from

@@ -3,6 +3,7 @@
 use lockstep_data::DataError;
 use lockstep_fs::FsError;
 use lockstep_gang::GangError;
+use lockstep_learner::JoinError;
 use lockstep_nn::NnError;
 use lockstep_place::PlaceError;
 use lockstep_runs::RunsError;
@@ -33,6 +34,10 @@ pub enum TrainError {
     /// What the coordinator says to do makes no sense here.
     #[error("cannot read what this worker is to do: {0}")]
     Assignment(serde_json::Error),
+
+    /// The gang cannot be entered.
+    #[error(transparent)]
+    Join(JoinError),
 
     /// The gang fell apart.
     #[error(transparent)]
@@ -122,6 +127,15 @@ pub enum TrainError {
         /// Rank 0's.
         expected: u64,
     },
+}
+
+impl From<JoinError> for TrainError {
+    fn from(error: JoinError) -> Self {
+        match error {
+            JoinError::Gang(error) => error.into(),
+            other => Self::Join(other),
+        }
+    }
 }
 
 impl TrainError {

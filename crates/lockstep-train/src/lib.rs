@@ -1,6 +1,6 @@
 //! The training loop: data, model and gang brought together.
 //!
-//! [`prepare`](prepare()) checks a job before any worker exists; [`worker::run`] is what each worker does. Everything
+//! [`prepare`](prepare()) checks a job before any worker exists; [`open`] is the learner that each worker drives. Everything
 //! that decides the result is computed alike on every rank or exchanged through the gang's collectives;
 //! the control link only carries news.
 
@@ -11,8 +11,8 @@ mod error;
 mod evaluate;
 mod exchange;
 mod fork;
-mod instructions;
 mod lanes;
+mod learner;
 mod network;
 mod numerics;
 pub mod places;
@@ -20,7 +20,6 @@ mod prediction;
 mod prepare;
 mod pretrained;
 mod replica;
-mod reporter;
 mod resume_fingerprint;
 mod sets;
 mod snapshot;
@@ -30,11 +29,11 @@ mod targets;
 mod trained;
 mod trainer;
 mod weights;
-pub mod worker;
 
 pub use assess::{Assessor, MISTAKES, class_name, title, write_evaluation};
 pub use error::TrainError;
 pub use fork::export_weights;
+pub use learner::{LearnerPart, open};
 pub use prediction::{Prediction, Predictions};
 pub use prepare::{
     LayerLine, MemoryEstimate, Prepared, ResumePoint, Start, check_resume, check_start, prepare,
@@ -42,4 +41,3 @@ pub use prepare::{
 pub use sets::open_test;
 pub use targets::Outputs;
 pub use trained::{BLOCK_ROWS, Block, Trained};
-pub use worker::LearnerPart;

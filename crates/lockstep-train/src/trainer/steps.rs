@@ -6,13 +6,14 @@ use crate::checkpoint::{Checkpointer, StepEnd, Vote};
 use crate::lanes::LaneProgram;
 use crate::prepare::{exchange_plan, full_batch, steps_per_epoch};
 use crate::replica::{GangReplica, ReplicaSetup, StepPlan};
-use crate::reporter::Reporter;
 use crate::sets::Sets;
 use crate::snapshot::Position;
 use crate::{TrainError, numerics, spec};
+use lockstep_events::Metrics;
 use lockstep_events::control::{Assignment, FromWorker};
 use lockstep_gang::{Plan, SharingCollective};
 use lockstep_job::Job;
+use lockstep_learner::Reporter;
 use lockstep_nn::{Compute, DeviceState, LossSum, Network, Optimizer, Schedule, StatePart, Step};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -221,7 +222,8 @@ impl<'a, N: Network> StepLoop<'a, N> {
             reporter.send(&FromWorker::CaughtUp)?;
         }
         let place = (epoch, in_epoch + 1, self.steps_per_epoch);
-        reporter.step(place, &sum, program.batch)?;
+        let loss = || Metrics::from([("loss", sum.loss / sum.rows.max(1) as f64)]);
+        reporter.step(place, loss, program.batch)?;
         if let Some(words) = checkpoints.news() {
             reporter.send(&FromWorker::Warning { words })?;
         }

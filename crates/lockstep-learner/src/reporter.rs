@@ -1,11 +1,9 @@
-//! What a worker tells the coordinator while it trains.
+//! What a learner tells the coordinator while it trains.
 
-use crate::TrainError;
 use lockstep_events::Metrics;
 use lockstep_events::control::FromWorker;
 use lockstep_events::event::Progress;
 use lockstep_gang::{GangError, LinkWriter};
-use lockstep_nn::LossSum;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -16,7 +14,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const LIFE: Duration = Duration::from_millis(500);
 
 /// Sends messages, and progress no more often than people can read.
-pub(crate) struct Reporter {
+pub struct Reporter {
     link: Arc<Mutex<LinkWriter>>,
     rank: usize,
     last: Instant,
@@ -50,23 +48,31 @@ impl Reporter {
         self.rank = rank;
     }
 
-    pub(crate) fn send(&mut self, message: &FromWorker) -> Result<(), TrainError> {
-        Ok(send(&self.link, message)?)
+    /// Sends one message.
+    ///
+    /// # Errors
+    /// When the coordinator is gone.
+    pub fn send(&mut self, message: &FromWorker) -> Result<(), GangError> {
+        send(&self.link, message)
     }
 
     /// Begins to count anew, so that a pause does not look like slow training.
-    pub(crate) fn resume(&mut self) {
+    pub fn resume(&mut self) {
         self.last = Instant::now();
         self.steps_since = 0;
     }
 
-    /// Reports a finished step if it is time.
-    pub(crate) fn step(
+    /// Reports a finished step of `batch` samples, if it is time: where training is (epoch, step, and steps of
+    /// the epoch) and what it has come to.
+    ///
+    /// # Errors
+    /// When the coordinator is gone.
+    pub fn step(
         &mut self,
         (epoch, step, steps): (u32, u64, u64),
-        sum: &LossSum,
+        metrics: impl FnOnce() -> Metrics,
         batch: usize,
-    ) -> Result<(), TrainError> {
+    ) -> Result<(), GangError> {
         self.steps_since += 1;
         let elapsed = self.last.elapsed();
         if elapsed < INTERVAL && step < steps {
@@ -78,7 +84,7 @@ impl Reporter {
             epoch,
             step,
             steps,
-            metrics: Metrics::from([("loss", sum.loss / sum.rows.max(1) as f64)]),
+            metrics: metrics(),
             samples_per_s: samples / elapsed.as_secs_f64().max(1e-9),
             rank: self.rank,
         }))

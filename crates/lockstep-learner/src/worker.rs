@@ -1,20 +1,16 @@
 //! A worker: trains as it is told, generation after generation, until it is dismissed.
 //!
-//! A worker whose peer was lost keeps its process, its data and its model: it says that it stopped, and
+//! A worker whose peer was lost keeps its process and what its learner has opened: it says that it stopped, and
 //! waits to be told to begin again. One that fails for a reason of its own says so and ends.
 
-use crate::TrainError;
 use crate::instructions::Instructions;
 use crate::reporter::Reporter;
-use crate::trainer::{Opened, Trainer};
+use crate::{Failure, Gang, JoinError, Learner, Open};
 use lockstep_events::control::{Assignment, Finished, FromWorker, ToWorker, Transport};
-use lockstep_fs::CacheDir;
 use lockstep_gang::{
     Deadline, Link, LinkReader, Membership, Plan, Secret, Segment, SharingCollective,
     ShmCollective, Solo, TcpCollective,
 };
-use lockstep_job::Job;
-use serde::{Deserialize, Serialize};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -23,23 +19,7 @@ use std::time::{Duration, Instant};
 /// How often the listening thread looks whether it is still wanted, and whether its lease holds.
 const LISTEN: Duration = Duration::from_millis(250);
 
-/// What the trainer of networks is told in [`Assignment::learner`].
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct LearnerPart {
-    /// The effective job, paths already resolved.
-    pub job: Job,
-    /// SHA-256 of the file of weights to begin with, as it was when the job was checked.
-    pub pretrained: Option<String>,
-}
-
-impl LearnerPart {
-    /// Reads the learner's part of an assignment.
-    fn of(assignment: &Assignment) -> Result<Self, TrainError> {
-        serde_json::from_value(assignment.learner.clone()).map_err(TrainError::Assignment)
-    }
-}
-
-/// Trains as the coordinator says over `link`, until it closes it. `listener` and `secret` are for
+/// Trains what `open` opens as the coordinator says over `link`, until it closes it. `listener` and `secret` are for
 /// peers over TCP. Ends the process when the coordinator was not heard for the length of the `lease`, if
 /// there is one: then another may have taken its place.
 ///
@@ -50,39 +30,38 @@ pub fn run(
     secret: &Secret,
     listener: Option<TcpListener>,
     lease: Option<Duration>,
-) -> Result<(), TrainError> {
+    open: &Open,
+) -> Result<(), Failure> {
     let (reader, writer) = link.split();
     let mut reporter = Reporter::new(writer);
     reporter.show_life();
     let instructions = Arc::new(Instructions::default());
     let (sender, assignments) = channel();
     listen(reader, instructions.clone(), sender, lease);
-    let mut opened = None;
+    let mut learner = None;
     // Ends when the link does: the work is done, or the coordinator is gone.
     while let Ok(assignment) = assignments.recv() {
         lockstep_failpoint::set_rank(assignment.rank);
         reporter.begin(assignment.rank);
-        let outcome = generation(
-            &assignment,
-            &mut opened,
-            &instructions,
-            &mut reporter,
+        let gang = Gang {
+            assignment: &assignment,
+            membership: membership(&assignment),
+            instructions: &instructions,
             secret,
-            listener.as_ref(),
-        );
-        match outcome {
+            listener: listener.as_ref(),
+        };
+        match generation(&gang, &mut learner, open, &mut reporter) {
             Ok(finished) => reporter.send(&FromWorker::Finished(finished))?,
-            Err((error, step)) => {
-                let stopped = error.is_peer_lost();
+            Err(failure) => {
                 // The coordinator may be what was lost; then there is nobody to tell.
                 let told = reporter.send(&FromWorker::Failed {
-                    error: error.to_string(),
-                    peer_lost: stopped,
-                    waiting_for: error.waiting_for(),
-                    step,
+                    error: failure.to_string(),
+                    peer_lost: failure.peer_lost,
+                    waiting_for: failure.waiting_for,
+                    step: failure.step,
                 });
-                if !stopped || told.is_err() {
-                    return Err(error);
+                if !failure.peer_lost || told.is_err() {
+                    return Err(failure);
                 }
             }
         }
@@ -90,48 +69,41 @@ pub fn run(
     Ok(())
 }
 
-/// Trains in one generation of the gang. An error comes with the number of steps that were done.
-fn generation(
-    assignment: &Assignment,
-    opened: &mut Option<Opened>,
-    instructions: &Instructions,
-    reporter: &mut Reporter,
-    secret: &Secret,
-    listener: Option<&TcpListener>,
-) -> Result<Finished, (TrainError, u64)> {
-    let part = LearnerPart::of(assignment).map_err(|error| (error, 0))?;
-    let opened = match opened {
-        Some(opened) => opened,
-        none => none.insert(open(&part.job).map_err(|error| (error, 0))?),
-    };
-    let membership = Membership {
+/// Who this worker is in the generation of the assignment.
+fn membership(assignment: &Assignment) -> Membership {
+    Membership {
         rank: assignment.rank,
         generation: assignment.generation,
         deadline: Deadline(Duration::from_secs_f64(assignment.deadline_s)),
         ..Membership::default()
-    };
-    // Before joining: a peer may be lost while this rank waits for it to come.
-    instructions.register(assignment.generation, membership.abort.clone());
-    let join = |plan: Plan| join(assignment, plan, &membership, secret, listener);
-    let mut trainer = Trainer::new(assignment, &part, opened, join).map_err(|error| (error, 0))?;
-    trainer
-        .train(&instructions.stop, reporter)
-        .map_err(|error| (error, trainer.steps()))
+    }
 }
 
-/// What outlives a generation.
-fn open(job: &Job) -> Result<Opened, TrainError> {
-    Opened::open(job, &CacheDir::locate()?)
+/// Trains in one generation of the gang.
+fn generation(
+    gang: &Gang<'_>,
+    learner: &mut Option<Box<dyn Learner>>,
+    open: &Open,
+    reporter: &mut Reporter,
+) -> Result<Finished, Failure> {
+    let learner = match learner {
+        Some(learner) => learner,
+        none => none.insert(open(gang.assignment)?),
+    };
+    // Before joining: a peer may be lost while this rank waits for it to come.
+    let abort = gang.membership.abort.clone();
+    (gang.instructions).register(gang.assignment.generation, abort);
+    learner.train(gang, reporter)
 }
 
 /// Enters the exchange that the assignment names.
-fn join(
+pub(crate) fn join(
     assignment: &Assignment,
     plan: Plan,
     membership: &Membership,
     secret: &Secret,
     listener: Option<&TcpListener>,
-) -> Result<Box<dyn SharingCollective>, TrainError> {
+) -> Result<Box<dyn SharingCollective>, JoinError> {
     Ok(match (&assignment.transport, listener) {
         (Transport::Solo, _) => Box::new(Solo::new(plan, membership.abort.clone())?),
         (Transport::Shm { fd }, _) => {
@@ -141,12 +113,7 @@ fn join(
         (Transport::Tcp { peers }, Some(listener)) => Box::new(TcpCollective::join(
             listener, peers, secret, plan, membership,
         )?),
-        (Transport::Tcp { .. }, None) => {
-            return Err(TrainError::Misfit {
-                key: "gang.transport",
-                reason: "this worker was told to use TCP but was given no listener".to_owned(),
-            });
-        }
+        (Transport::Tcp { .. }, None) => return Err(JoinError::NoListener),
     })
 }
 

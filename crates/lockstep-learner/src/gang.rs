@@ -1,0 +1,57 @@
+//! One generation of a gang, as a learner sees it.
+
+use crate::instructions::Instructions;
+use crate::reporter::Reporter;
+use crate::worker;
+use lockstep_events::control::Assignment;
+use lockstep_gang::{GangError, Membership, Plan, Secret, SharingCollective};
+use std::net::TcpListener;
+use std::sync::atomic::AtomicBool;
+
+/// A worker's place in one generation.
+pub struct Gang<'a> {
+    pub(crate) assignment: &'a Assignment,
+    pub(crate) membership: Membership,
+    pub(crate) instructions: &'a Instructions,
+    pub(crate) secret: &'a Secret,
+    pub(crate) listener: Option<&'a TcpListener>,
+}
+
+/// Why a worker cannot enter the exchange of its gang.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// The gang fell apart.
+    #[error(transparent)]
+    Gang(#[from] GangError),
+    /// Peers were to be reached in a way that this worker cannot.
+    #[error("gang.transport: this worker was told to use TCP but was given no listener")]
+    NoListener,
+}
+
+impl Gang<'_> {
+    /// What this worker is to do.
+    pub fn assignment(&self) -> &Assignment {
+        self.assignment
+    }
+
+    /// Set once the coordinator has asked to stop: finish the step, write the state, and end.
+    pub fn is_stopping(&self) -> &AtomicBool {
+        &self.instructions.stop
+    }
+
+    /// Enters the exchange that the assignment names. A learner that exchanges in its own way need not.
+    ///
+    /// # Errors
+    /// When a peer does not come, or the exchange cannot be set up.
+    pub fn join(&self, plan: Plan) -> Result<Box<dyn SharingCollective>, JoinError> {
+        let membership = &self.membership;
+        worker::join(
+            self.assignment,
+            plan,
+            membership,
+            self.secret,
+            self.listener,
+        )
+    }
+}

@@ -1,0 +1,73 @@
+//! What runs in a gang: whatever learns, behind one seam, and the loop of a worker that drives it.
+//!
+//! A [`Learner`] is opened once in each worker's process. It trains on one generation of the gang after the
+//! other, stops when it is asked to, and reports. The trainer of networks is one; boosted trees and a user's
+//! own script are others. [`worker::run`] hears the coordinator, and knows nothing of what is learned.
+
+mod gang;
+mod instructions;
+mod reporter;
+pub mod worker;
+
+pub use gang::{Gang, JoinError};
+pub use reporter::Reporter;
+
+use lockstep_events::control::{Assignment, Finished};
+use std::fmt;
+
+/// Something that learns in a gang.
+pub trait Learner {
+    /// Takes part in one generation of the gang: begins with the state that [`Gang::assignment`] names, and
+    /// trains to the end, or until [`Gang::is_stopping`].
+    ///
+    /// # Guarantees
+    /// What rank 0 publishes is there when it returns. The other ranks do not wait for that.
+    ///
+    /// # Errors
+    /// When it cannot begin or go on. After one that says that a peer was lost, the learner keeps what it has
+    /// opened, and is asked to train in the next generation.
+    fn train(&mut self, gang: &Gang<'_>, reporter: &mut Reporter) -> Result<Finished, Failure>;
+}
+
+/// Opens the learner that an assignment is for. It outlives the generation that it is opened for.
+pub type Open = dyn Fn(&Assignment) -> Result<Box<dyn Learner>, Failure>;
+
+/// Why a learner cannot go on.
+#[derive(Debug)]
+pub struct Failure {
+    /// What went wrong.
+    pub error: Box<dyn std::error::Error + Send + Sync>,
+    /// Whether this is only the consequence of another worker's failure.
+    pub peer_lost: bool,
+    /// The rank that was waited for in vain.
+    pub waiting_for: Option<usize>,
+    /// Optimizer steps, rounds or the like that were done by then.
+    pub step: u64,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for Failure {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.error.source()
+    }
+}
+
+impl From<lockstep_gang::GangError> for Failure {
+    fn from(error: lockstep_gang::GangError) -> Self {
+        let waiting_for = match &error {
+            lockstep_gang::GangError::PeerTimeout { rank, .. } => Some(*rank),
+            _ => None,
+        };
+        Self {
+            peer_lost: error.is_peer_lost(),
+            waiting_for,
+            step: 0,
+            error: error.into(),
+        }
+    }
+}

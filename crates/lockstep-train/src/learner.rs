@@ -1,0 +1,70 @@
+//! The trainer of networks as a learner.
+
+use crate::TrainError;
+use crate::trainer::{Opened, Trainer};
+use lockstep_events::control::{Assignment, Finished};
+use lockstep_fs::CacheDir;
+use lockstep_job::Job;
+use lockstep_learner::{Failure, Gang, Learner, Reporter};
+use serde::{Deserialize, Serialize};
+
+/// What the trainer of networks is told in [`Assignment::learner`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LearnerPart {
+    /// The effective job, paths already resolved.
+    pub job: Job,
+    /// SHA-256 of the file of weights to begin with, as it was when the job was checked.
+    pub pretrained: Option<String>,
+}
+
+impl LearnerPart {
+    /// Reads the learner's part of an assignment.
+    fn of(assignment: &Assignment) -> Result<Self, TrainError> {
+        serde_json::from_value(assignment.learner.clone()).map_err(TrainError::Assignment)
+    }
+}
+
+/// Opens the trainer of the network that an assignment is for: its data and its model.
+///
+/// # Errors
+/// When the data or the model cannot be used.
+pub fn open(assignment: &Assignment) -> Result<Box<dyn Learner>, Failure> {
+    let open = || {
+        let part = LearnerPart::of(assignment)?;
+        Opened::open(&part.job, &CacheDir::locate()?)
+    };
+    match open() {
+        Ok(opened) => Ok(Box::new(NetworkLearner { opened })),
+        Err(error) => Err(failure(error, 0)),
+    }
+}
+
+/// Trains a network. Its data and its model are kept from one generation to the next.
+struct NetworkLearner {
+    opened: Opened,
+}
+
+impl Learner for NetworkLearner {
+    fn train(&mut self, gang: &Gang<'_>, reporter: &mut Reporter) -> Result<Finished, Failure> {
+        let assignment = gang.assignment();
+        let join = |plan| Ok(gang.join(plan)?);
+        let begin = || {
+            let part = LearnerPart::of(assignment)?;
+            Trainer::new(assignment, &part, &mut self.opened, join)
+        };
+        let mut trainer = begin().map_err(|error| failure(error, 0))?;
+        trainer
+            .train(gang.is_stopping(), reporter)
+            .map_err(|error| failure(error, trainer.steps()))
+    }
+}
+
+/// What an error after so many steps means to the gang.
+fn failure(error: TrainError, step: u64) -> Failure {
+    Failure {
+        peer_lost: error.is_peer_lost(),
+        waiting_for: error.waiting_for(),
+        step,
+        error: error.into(),
+    }
+}
