@@ -1,7 +1,6 @@
 //! One generation of a gang, as a learner sees it.
 
 use crate::instructions::Instructions;
-use crate::reporter::Reporter;
 use crate::worker;
 use lockstep_events::control::Assignment;
 use lockstep_gang::{GangError, Membership, Plan, Secret, SharingCollective};

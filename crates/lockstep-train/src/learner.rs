@@ -48,11 +48,10 @@ impl Learner for NetworkLearner {
     fn train(&mut self, gang: &Gang<'_>, reporter: &mut Reporter) -> Result<Finished, Failure> {
         let assignment = gang.assignment();
         let join = |plan| Ok(gang.join(plan)?);
-        let begin = || {
-            let part = LearnerPart::of(assignment)?;
-            Trainer::new(assignment, &part, &mut self.opened, join)
-        };
-        let mut trainer = begin().map_err(|error| failure(error, 0))?;
+        // The number of workers may have changed since the generation before.
+        let part = LearnerPart::of(assignment).map_err(|error| failure(error, 0))?;
+        let mut trainer = Trainer::new(assignment, &part, &mut self.opened, join)
+            .map_err(|error| failure(error, 0))?;
         trainer
             .train(gang.is_stopping(), reporter)
             .map_err(|error| failure(error, trainer.steps()))
