@@ -49,6 +49,8 @@ struct Transport {
 #[async_trait::async_trait]
 impl HttpService for Transport {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        // Also one that is tried again: how often that is done has an end.
+        lockstep_progress::advance();
         let host = request.uri().host().unwrap_or_default();
         let metadata = METADATA_HOSTS.contains(&host);
         let ranged = request.headers().contains_key(header::RANGE);
