@@ -1,10 +1,11 @@
 //! What a worker is told in private, before anything else: where the coordinator listens, how to prove
-//! that it belongs there, and which rank it is.
+//! that it belongs there, and which seat it has.
 //!
 //! Arguments and the environment are no place for a secret, since other users of the machine may read
 //! them. The invitation comes through standard input, which only the two processes have, or through a file
 //! that is the user's own: then the environment names it.
 
+use lockstep_gang::SeatToken;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead};
 use std::net::{IpAddr, SocketAddr};
@@ -15,16 +16,12 @@ use std::path::Path;
 pub(crate) const FILE: &str = "LOCKSTEP_INVITATION";
 
 /// One line of JSON.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Invitation {
     /// Where the coordinator is reached.
     pub(crate) address: SocketAddr,
-    /// The run's secret, in hexadecimal digits.
-    pub(crate) secret: String,
-    /// The worker's rank.
-    pub(crate) rank: usize,
-    /// The generation of the gang.
-    pub(crate) generation: u16,
+    /// What admits this worker to its seat, once.
+    pub(crate) token: SeatToken,
     /// Where this worker listens for its peers, if the workers exchange over TCP.
     pub(crate) listen: Option<IpAddr>,
     /// How long joining may take, in seconds.

@@ -12,7 +12,7 @@ use lockstep_events::control::Finished;
 use lockstep_events::event::{Event, RunResult, Started, Status, Timing};
 use lockstep_events::{Recorded, Thin};
 use lockstep_fs::{CacheDir, write_atomic};
-use lockstep_gang::{Rendezvous, Secret};
+use lockstep_gang::Rendezvous;
 use lockstep_job::Job;
 use lockstep_runs::RunDir;
 use lockstep_train::{LearnerPart, Prepared, ResumePoint};
@@ -184,8 +184,7 @@ fn run_gang(
     let workers = job.train.workers;
     let site = request.launcher.site();
     let carrier = Carrier::of(job, &site)?;
-    let secret = Secret::random()?;
-    let door = Rendezvous::bind(site.listen, &secret)?;
+    let door = Rendezvous::bind(site.listen)?;
     let mut record = Record::open(run.clone(), workers)?;
     let (checkpoint, point) = resume.unzip();
     if let Some(point) = &point {
@@ -203,6 +202,7 @@ fn run_gang(
         min_workers: job.recover.min_workers,
         plan: &prepared.plan,
         carrier,
+        encrypt: job.gang.encrypt,
         learner: &learner,
         run_dir: run.path.clone(),
         max_steps: request.max_steps,
@@ -212,7 +212,7 @@ fn run_gang(
     };
     let at = Door {
         address: door.address(),
-        secret,
+        admissions: door.admissions(),
         notices: sender.clone(),
     };
     let mut gang = Gang::new(&mut *request.launcher, settings, at)?;
@@ -223,7 +223,7 @@ fn run_gang(
         record.event(event)?;
     }
     for seat in 0..workers {
-        gang.start(seat, 0)?;
+        gang.start(seat)?;
     }
     let _door = JoinListener::spawn(door, sender).map_err(|source| EngineError::System {
         what: "wait for workers",

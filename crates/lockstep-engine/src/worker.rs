@@ -6,7 +6,7 @@
 //! coordinator for so long ends itself.
 
 use crate::invitation::{self, Invitation};
-use lockstep_gang::{GangError, Hello, Link, Secret};
+use lockstep_gang::{GangError, Hello, Link};
 use lockstep_learner::{self as learner, Failure};
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, Read};
@@ -64,7 +64,7 @@ pub fn run() -> Result<(), WorkerError> {
             _ => "something else".to_string(),
         })
     })?;
-    report_panics(invitation.rank);
+    report_panics(invitation.token.seat);
     ignore_interrupts().map_err(system("ignore Ctrl-C"))?;
     if invitation::comes_through_stdin() {
         die_with_coordinator().map_err(system("watch standard input"))?;
@@ -77,17 +77,14 @@ pub fn run() -> Result<(), WorkerError> {
         .map(|listener| advertised(listener.local_addr()?, invitation.address))
         .transpose();
     let hello = Hello {
-        rank: invitation.rank,
         pid: std::process::id(),
-        generation: invitation.generation,
         listener: peer_address.map_err(system("listen for peers"))?,
     };
-    let secret: Secret = invitation.secret.parse()?;
     let patience = Duration::from_secs_f64(invitation.join_s);
-    let link = Link::connect(invitation.address, &secret, &hello, patience)?;
+    let link = Link::connect(invitation.address, &invitation.token, &hello, patience)?;
     let lease = invitation.lease_s.map(Duration::from_secs_f64);
     let open = &lockstep_train::open;
-    Ok(learner::worker::run(link, &secret, listener, lease, open)?)
+    Ok(learner::worker::run(link, listener, lease, open)?)
 }
 
 /// Under which address others reach a listener. One that listens everywhere is reached at the address from

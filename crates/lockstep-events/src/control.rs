@@ -8,7 +8,6 @@ use crate::event::{EpochResult, Progress};
 use lockstep_measure::Summary;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// A worker's place in the gang and all it needs to know to begin.
@@ -51,8 +50,11 @@ pub enum Transport {
     },
     /// TCP connections between all pairs.
     Tcp {
-        /// Each rank's listener, by rank.
-        peers: Vec<SocketAddr>,
+        /// How each rank is reached and recognised, by rank. Only the gang reads this; it holds the
+        /// keys that this worker has in common with each other one, in this generation alone.
+        peers: Value,
+        /// Whether what they exchange is encrypted.
+        encrypt: bool,
     },
 }
 

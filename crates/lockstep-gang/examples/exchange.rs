@@ -5,7 +5,7 @@
 //! fetch the others'. Each figure is the median, and the best, of many short series.
 
 use lockstep_gang::{
-    Collective, CollectiveExt, GangError, Membership, Plan, Secret, Segment, ShmCollective,
+    Collective, CollectiveExt, GangError, Membership, Mesh, MeshPeer, Plan, Segment, ShmCollective,
     ShmControl, TcpCollective, TreeSum,
 };
 use std::error::Error;
@@ -31,7 +31,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let plan = Plan::new(chunks.collect(), WORKERS, WORKERS)?;
 
     report("shm", &measure(shm_gang(&plan)?)?);
-    report("tcp", &measure(tcp_gang(&plan)?)?);
+    report("tcp, in clear", &measure(tcp_gang(&plan, false)?)?);
+    report("tcp, encrypted", &measure(tcp_gang(&plan, true)?)?);
     Ok(())
 }
 
@@ -50,8 +51,7 @@ fn shm_gang(plan: &Plan) -> Result<Vec<ShmCollective>, GangError> {
     (0..WORKERS).map(join).collect()
 }
 
-fn tcp_gang(plan: &Plan) -> Result<Vec<TcpCollective>, Box<dyn Error>> {
-    let secret = Secret::random()?;
+fn tcp_gang(plan: &Plan, encrypt: bool) -> Result<Vec<TcpCollective>, Box<dyn Error>> {
     let mut listeners = Vec::new();
     let mut addresses = Vec::new();
     for _ in 0..WORKERS {
@@ -59,13 +59,20 @@ fn tcp_gang(plan: &Plan) -> Result<Vec<TcpCollective>, Box<dyn Error>> {
         addresses.push(listener.local_addr()?);
         listeners.push(listener);
     }
+    let peers = MeshPeer::for_all(&addresses)?;
     // Joining waits for the others to join.
     std::thread::scope(|scope| {
         let mut joining = Vec::new();
         for (rank, listener) in listeners.into_iter().enumerate() {
-            let (addresses, secret, plan) = (&addresses, &secret, plan.clone());
+            let (peers, plan) = (&peers[rank], plan.clone());
             joining.push(scope.spawn(move || {
-                TcpCollective::join(&listener, addresses, secret, plan, &member(rank))
+                let mesh = Mesh {
+                    listener: &listener,
+                    peers,
+                    encrypt,
+                    refused: &|refusal| eprintln!("{refusal}"),
+                };
+                TcpCollective::join(&mesh, plan, &member(rank))
             }));
         }
         let mut gang = Vec::new();
@@ -78,7 +85,7 @@ fn tcp_gang(plan: &Plan) -> Result<Vec<TcpCollective>, Box<dyn Error>> {
 
 fn report(name: &str, series: &[f64]) {
     println!(
-        "{name}: {:7.1} us a step, best {:7.1}",
+        "{name:14} {:7.1} us a step, best {:7.1}",
         series[series.len() / 2],
         series[0]
     );

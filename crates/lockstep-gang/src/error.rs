@@ -64,7 +64,7 @@ pub enum GangError {
         what: String,
     },
 
-    /// The other side could not prove that it knows the run's secret, or spoke another language.
+    /// The other side could not prove itself, or spoke another language.
     #[error("handshake with {peer} failed: {reason}")]
     Handshake {
         /// Its address.
@@ -76,6 +76,10 @@ pub enum GangError {
     /// The other side of a control link closed it.
     #[error("the control link was closed by the other side")]
     Closed,
+
+    /// What came over a control link is not what the other side sent, or not in its turn.
+    #[error("a control message was altered, repeated or left out on the way")]
+    Altered,
 
     /// A message on the control link is larger than the link allows.
     #[error("a control message of {bytes} bytes is over the limit of {limit}")]

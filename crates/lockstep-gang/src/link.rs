@@ -1,10 +1,13 @@
 //! The control link: messages between the coordinator and one worker.
 //!
-//! A message is JSON behind its length in four bytes. It carries words, never the numbers that
-//! decide a result. The end of the link is an error of its own, [`GangError::Closed`], because it
-//! means something: the other side is gone.
+//! A message is JSON, sealed, behind its length in four bytes. It carries words, never the numbers
+//! that decide a result. The end of the link is an error of its own, [`GangError::Closed`], because it
+//! means something: the other side is gone. A message that was altered, repeated or left out on the way
+//! is [`GangError::Altered`], and the link is at its end too.
 
-use crate::{GangError, Secret, handshake};
+use crate::secure::cipher::{Cipher, TAG};
+use crate::secure::handshake::{self, Channel, Introduction, Purpose};
+use crate::{AbortSwitch, GangError, SeatToken};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{ErrorKind, Read, Write};
@@ -15,23 +18,19 @@ use std::time::{Duration, Instant};
 pub const MAX_MESSAGE: usize = 1 << 20;
 /// How long sending one message may take before the other side counts as gone.
 const SEND_TIME: Duration = Duration::from_secs(10);
-/// The purpose that control links' handshakes are bound to.
-pub(crate) const PURPOSE: &str = "control";
+/// Bytes of a message's length.
+const LENGTH: usize = 4;
 
-/// How a worker introduces itself to the coordinator.
+/// How a worker introduces itself to the coordinator. Its seat and incarnation are what its token says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// The rank that it was started as.
-    pub rank: usize,
-    /// Its process id.
+    /// Its process id on the host that it runs on: a word for people, not an identity.
     pub pid: u32,
-    /// The generation of the gang that it was started for.
-    pub generation: u16,
     /// Where it listens for its peers, when the gang exchanges over TCP.
     pub listener: Option<SocketAddr>,
 }
 
-/// A control link whose other end has proven that it knows the run's secret.
+/// A control link whose two ends have proven themselves to each other.
 #[derive(Debug)]
 pub struct Link {
     reader: LinkReader,
@@ -39,14 +38,14 @@ pub struct Link {
 }
 
 impl Link {
-    /// Connects a worker to its coordinator at `address`.
+    /// Connects a worker to its coordinator at `address`. The token works once.
     ///
     /// # Errors
     /// [`GangError::Io`] when nobody listens there, [`GangError::Handshake`] when the one who does
-    /// is not this run's coordinator, or does not answer within `timeout`.
+    /// is not this run's coordinator, does not answer within `timeout`, or knows the token as used.
     pub fn connect(
         address: SocketAddr,
-        secret: &Secret,
+        token: &SeatToken,
         hello: &Hello,
         timeout: Duration,
     ) -> Result<Self, GangError> {
@@ -54,25 +53,41 @@ impl Link {
         let stream = TcpStream::connect_timeout(&address, timeout).map_err(GangError::io(
             format!("connect to the coordinator at {address}"),
         ))?;
+        let introduction = Introduction {
+            purpose: Purpose::Control,
+            from: token.seat as u32,
+            to: 0,
+            number: token.incarnation,
+        };
         let card = serde_json::to_vec(hello)?;
-        handshake::initiate(&stream, secret, PURPOSE, &card, by)?;
-        Self::over(stream)
+        let abort = AbortSwitch::default();
+        let (_, channel) = handshake::initiate(stream, introduction, &token.key, &card, by, &abort)
+            .map_err(|failure| failure.with(&address.to_string()))?;
+        Self::over(channel)
     }
 
     /// A link over a connection that has passed its handshake.
-    pub(crate) fn over(stream: TcpStream) -> Result<Self, GangError> {
+    pub(crate) fn over(channel: Channel) -> Result<Self, GangError> {
+        let Channel {
+            stream,
+            sealer,
+            opener,
+        } = channel;
         let set_up = || {
-            stream.set_nodelay(true)?;
             stream.set_write_timeout(Some(SEND_TIME))?;
             stream.try_clone()
         };
-        let writer = set_up().map_err(GangError::io("set up a control link"))?;
+        let writing = set_up().map_err(GangError::io("set up a control link"))?;
         Ok(Self {
             reader: LinkReader {
                 stream,
+                opener,
                 frame: Vec::new(),
             },
-            writer: LinkWriter { stream: writer },
+            writer: LinkWriter {
+                stream: writing,
+                sealer,
+            },
         })
     }
 
@@ -96,7 +111,8 @@ impl Link {
 #[derive(Debug)]
 pub struct LinkReader {
     stream: TcpStream,
-    /// What has come of the next message, its length included.
+    opener: Cipher,
+    /// What has come of the next message, its length and its tag included.
     frame: Vec<u8>,
 }
 
@@ -104,31 +120,41 @@ impl LinkReader {
     /// The next message; `None` when it has not come, or not come whole, within `timeout`.
     ///
     /// # Errors
-    /// [`GangError::Closed`] when the other side is gone, [`GangError::FrameTooLarge`] and
-    /// [`GangError::Message`] for what is no message of this type.
+    /// [`GangError::Closed`] when the other side is gone, [`GangError::Altered`] and
+    /// [`GangError::FrameTooLarge`] for what it did not send, [`GangError::Message`] for what is no
+    /// message of this type. The link can be used after the last of these alone.
     pub fn recv<T: DeserializeOwned>(&mut self, timeout: Duration) -> Result<Option<T>, GangError> {
         let by = Instant::now() + timeout;
         loop {
-            let wanted = match self.frame.first_chunk::<4>() {
-                None => 4,
-                Some(length) => 4 + u32::from_le_bytes(*length) as usize,
+            let wanted = match self.frame.first_chunk::<LENGTH>() {
+                None => LENGTH,
+                Some(length) => match u32::from_le_bytes(*length) as usize {
+                    bytes @ ..=MAX_MESSAGE => LENGTH + bytes + TAG,
+                    bytes => {
+                        let limit = MAX_MESSAGE;
+                        return Err(GangError::FrameTooLarge { bytes, limit });
+                    }
+                },
             };
-            if wanted > 4 + MAX_MESSAGE {
-                return Err(GangError::FrameTooLarge {
-                    bytes: wanted - 4,
-                    limit: MAX_MESSAGE,
-                });
-            }
             let missing = wanted - self.frame.len();
             if missing == 0 {
-                let message = serde_json::from_slice(&self.frame[4..]);
+                let message = self.open().map(serde_json::from_slice);
+                let message = message.ok_or(GangError::Altered);
                 self.frame.clear();
-                return Ok(Some(message?));
+                return Ok(Some(message??));
             }
             if !self.read_some(missing, by)? {
                 return Ok(None);
             }
         }
+    }
+
+    /// The text of the message that has come whole, if the other side sealed it as the next one.
+    fn open(&mut self) -> Option<&[u8]> {
+        let (length, rest) = self.frame.split_first_chunk_mut::<LENGTH>()?;
+        let (text, tag) = rest.split_last_chunk_mut::<TAG>()?;
+        self.opener.open(length, text, *tag).ok()?;
+        Some(text)
     }
 
     /// Reads at most `missing` bytes; false when none came by `by`.
@@ -162,6 +188,7 @@ impl LinkReader {
 #[derive(Debug)]
 pub struct LinkWriter {
     stream: TcpStream,
+    sealer: Cipher,
 }
 
 impl LinkWriter {
@@ -171,16 +198,19 @@ impl LinkWriter {
     /// [`GangError::Closed`] when the other side is gone or has not read for 10 seconds,
     /// [`GangError::FrameTooLarge`] above [`MAX_MESSAGE`]. The link cannot be used after the former.
     pub fn send<T: Serialize>(&mut self, message: &T) -> Result<(), GangError> {
-        let mut frame = vec![0; 4];
+        let mut frame = vec![0; LENGTH];
         serde_json::to_writer(&mut frame, message)?;
-        let bytes = frame.len() - 4;
+        let bytes = frame.len() - LENGTH;
         if bytes > MAX_MESSAGE {
             return Err(GangError::FrameTooLarge {
                 bytes,
                 limit: MAX_MESSAGE,
             });
         }
-        frame[..4].copy_from_slice(&(bytes as u32).to_le_bytes());
+        let (length, text) = frame.split_at_mut(LENGTH);
+        length.copy_from_slice(&(bytes as u32).to_le_bytes());
+        let tag = self.sealer.seal(length, text);
+        frame.extend_from_slice(&tag);
         self.stream
             .write_all(&frame)
             .map_err(|error| match error.kind() {
@@ -191,12 +221,6 @@ impl LinkWriter {
                 | ErrorKind::ConnectionAborted => GangError::Closed,
                 _ => GangError::io("write to the control link")(error),
             })
-    }
-
-    /// The socket itself, to write what a link would not.
-    #[cfg(test)]
-    pub(crate) fn socket(&self) -> TcpStream {
-        self.stream.try_clone().expect("a socket can be duplicated")
     }
 
     /// Closes both directions: the other side, and whoever reads on this side, sees

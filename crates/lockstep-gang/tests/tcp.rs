@@ -11,45 +11,25 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// A deadline that a test can wait for.
+const IMPATIENCE: Deadline = Deadline(Duration::from_millis(500));
+
 fn plan(workers: usize) -> Plan {
     Plan::new(chunks(&[40, 7, 300]), 4, workers).unwrap()
 }
 
-/// Two ranks that join with their own idea of the gang; what each comes to.
-fn join_as(
-    secrets: [&Secret; 2],
-    plans: [Plan; 2],
-    generations: [u16; 2],
-) -> [Result<TcpCollective, GangError>; 2] {
-    let deadline = Deadline(Duration::from_millis(500));
-    let (mut listeners, addresses) = listeners(2);
-    let (second, first) = (listeners.pop().unwrap(), listeners.pop().unwrap());
-    let [one, two] = plans;
-    let mut members = memberships(2, deadline);
-    members[0].generation = generations[0];
-    members[1].generation = generations[1];
-    let members = &members;
-    thread::scope(|scope| {
-        let addresses = &addresses;
-        let first = scope
-            .spawn(move || TcpCollective::join(&first, addresses, secrets[0], one, &members[0]));
-        let second = TcpCollective::join(&second, addresses, secrets[1], two, &members[1]);
-        [first.join().unwrap(), second]
-    })
-}
-
 #[test]
-fn a_leftover_of_an_earlier_generation_is_refused_and_told_so() {
-    let secret = Secret::random().unwrap();
-    let [current, leftover] = join_as([&secret; 2], [plan(2), plan(2)], [4, 3]);
+fn a_leftover_of_an_earlier_generation_is_refused() {
+    let (listeners, addresses) = listeners(2);
+    let peers = MeshPeer::for_all(&addresses).unwrap();
+    let mut members = memberships(2, IMPATIENCE);
+    members[0].generation = 4;
+    members[1].generation = 3;
+    let [current, leftover] = &meet(&plan(2), &members, &listeners, &peers)[..] else {
+        panic!("two ranks")
+    };
     assert!(
-        matches!(
-            leftover,
-            Err(GangError::Replaced {
-                mine: 3,
-                current: 4
-            })
-        ),
+        matches!(leftover, Err(GangError::PeerLost { rank: 0, .. })),
         "{leftover:?}"
     );
     assert!(
@@ -59,25 +39,23 @@ fn a_leftover_of_an_earlier_generation_is_refused_and_told_so() {
 }
 
 #[test]
-fn a_peer_with_another_secret_or_plan_is_refused() {
-    let secret = Secret::random().unwrap();
-    let other = Secret::random().unwrap();
-    let [_, stranger] = join_as([&secret, &other], [plan(2), plan(2)], [1, 1]);
-    assert!(
-        matches!(stranger, Err(GangError::Handshake { .. })),
-        "{stranger:?}"
-    );
+fn a_peer_with_another_plan_is_refused() {
+    let (listeners, addresses) = listeners(2);
+    let peers = MeshPeer::for_all(&addresses).unwrap();
+    let members = memberships(2, IMPATIENCE);
     let another_plan = Plan::new(chunks(&[347]), 4, 2).unwrap();
-    let [_, differing] = join_as([&secret; 2], [plan(2), another_plan], [1, 1]);
-    assert!(
-        matches!(differing, Err(GangError::Mismatch { .. })),
-        "{differing:?}"
-    );
+    thread::scope(|scope| {
+        scope.spawn(|| join_mesh(&plan(2), &members[0], &listeners[0], &peers[0]));
+        let differing = join_mesh(&another_plan, &members[1], &listeners[1], &peers[1]);
+        assert!(
+            matches!(differing, Err(GangError::Mismatch { .. })),
+            "{differing:?}"
+        );
+    });
 }
 
 #[test]
-fn strangers_at_the_door_do_not_keep_a_gang_from_meeting() {
-    let secret = Secret::random().unwrap();
+fn strangers_who_connect_do_not_keep_a_gang_from_meeting() {
     let (listeners, addresses) = listeners(3);
     let mut strangers: Vec<_> = addresses
         .iter()
@@ -85,15 +63,88 @@ fn strangers_at_the_door_do_not_keep_a_gang_from_meeting() {
         .collect();
     strangers[0].write_all(&[0x55; 1000]).unwrap();
     let begin = Instant::now();
+    let peers = MeshPeer::for_all(&addresses).unwrap();
+    let gang = meet(&plan(3), &memberships(3, PATIENCE), &listeners, &peers);
+    assert!(gang.iter().all(Result::is_ok), "{gang:?}");
+    assert!(begin.elapsed() < Duration::from_secs(2));
+}
+
+#[test]
+fn a_mesh_that_forms_is_called_off_at_once_and_the_next_generation_forms() {
+    let (listeners, addresses) = listeners(3);
+    let peers = MeshPeer::for_all(&addresses).unwrap();
+    let members = memberships(3, PATIENCE);
+    // Rank 1 never comes; the others are told so after a moment.
+    let begin = Instant::now();
     thread::scope(|scope| {
-        for (listener, member) in listeners.into_iter().zip(memberships(3, PATIENCE)) {
-            let (addresses, secret) = (&addresses, &secret);
-            scope.spawn(move || {
-                TcpCollective::join(&listener, addresses, secret, plan(3), &member).unwrap()
-            });
+        let waiting = [0, 2].map(|rank| {
+            let (member, listener, peers) = (&members[rank], &listeners[rank], &peers[rank]);
+            scope.spawn(move || join_mesh(&plan(3), member, listener, peers))
+        });
+        thread::sleep(Duration::from_millis(100));
+        members.iter().for_each(|member| member.abort.abort());
+        for waiting in waiting {
+            let outcome = waiting.join().unwrap();
+            assert!(matches!(outcome, Err(GangError::Aborted)), "{outcome:?}");
         }
     });
-    assert!(begin.elapsed() < Duration::from_secs(2));
+    assert!(
+        begin.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        begin.elapsed()
+    );
+    let mut members = memberships(3, PATIENCE);
+    members.iter_mut().for_each(|member| member.generation = 2);
+    let peers = MeshPeer::for_all(&addresses).unwrap();
+    let gang = meet(&plan(3), &members, &listeners, &peers);
+    let gang = gang
+        .into_iter()
+        .map(|rank| Box::new(rank.unwrap()) as Box<dyn SharingCollective>);
+    let ends = all_ranks(gang.collect(), |mut rank| {
+        train(rank.as_mut(), 5, 4).unwrap()
+    });
+    assert_eq!(ends, vec![reference(5, 4, 4, plan(3).len()); 3]);
+}
+
+#[test]
+fn of_all_ranks_only_those_that_do_not_come_are_named() {
+    for silent in 0..4 {
+        let (listeners, addresses) = listeners(4);
+        let peers = MeshPeer::for_all(&addresses).unwrap();
+        let members = memberships(4, IMPATIENCE);
+        thread::scope(|scope| {
+            let waiting = (0..4).filter(|&rank| rank != silent).map(|rank| {
+                let (member, listener, peers) = (&members[rank], &listeners[rank], &peers[rank]);
+                scope.spawn(move || join_mesh(&plan(4), member, listener, peers))
+            });
+            for waiting in waiting.collect::<Vec<_>>() {
+                let outcome = waiting.join().unwrap();
+                let Err(GangError::PeerTimeout { rank, .. }) = outcome else {
+                    panic!("{outcome:?}")
+                };
+                assert_eq!(rank, silent);
+            }
+        });
+    }
+}
+
+#[test]
+fn a_peer_whose_process_is_gone_is_lost_at_once() {
+    let (mut listeners, addresses) = listeners(2);
+    let peers = MeshPeer::for_all(&addresses).unwrap();
+    drop(listeners.remove(0));
+    let begin = Instant::now();
+    let outcome = join_mesh(
+        &plan(2),
+        &memberships(2, PATIENCE)[1],
+        &listeners[0],
+        &peers[1],
+    );
+    assert!(
+        matches!(outcome, Err(GangError::PeerLost { rank: 0, .. })),
+        "{outcome:?}"
+    );
+    assert!(begin.elapsed() < Duration::from_secs(1));
 }
 
 #[test]

@@ -8,6 +8,9 @@ keys! {
     pub struct Gang: all default {
         /// What carries gradients and weights between workers.
         transport: Transport = default(Transport::Auto) => Any;
+        /// Whether what workers exchange over TCP is encrypted. They prove themselves to each other either
+        /// way; false is for a network on which nobody can read or take over a connection.
+        encrypt: bool = default(true) => Any;
         /// Seconds that a worker waits for another that makes no progress before it gives it up.
         deadline_s: f64 = default(30.0) => Rule::SECONDS;
         /// Seconds that a worker may take from being started to having joined.

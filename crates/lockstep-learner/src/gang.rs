@@ -3,7 +3,7 @@
 use crate::instructions::Instructions;
 use crate::worker;
 use lockstep_events::control::Assignment;
-use lockstep_gang::{GangError, Membership, Plan, Secret, SharingCollective};
+use lockstep_gang::{GangError, Membership, Plan, SharingCollective};
 use std::net::TcpListener;
 use std::sync::atomic::AtomicBool;
 
@@ -12,8 +12,9 @@ pub struct Gang<'a> {
     pub(crate) assignment: &'a Assignment,
     pub(crate) membership: Membership,
     pub(crate) instructions: &'a Instructions,
-    pub(crate) secret: &'a Secret,
     pub(crate) listener: Option<&'a TcpListener>,
+    /// Tells people of something that does not stop the work.
+    pub(crate) warn: &'a dyn Fn(String),
 }
 
 /// Why a worker cannot enter the exchange of its gang.
@@ -45,12 +46,6 @@ impl Gang<'_> {
     /// When a peer does not come, or the exchange cannot be set up.
     pub fn join(&self, plan: Plan) -> Result<Box<dyn SharingCollective>, JoinError> {
         let membership = &self.membership;
-        worker::join(
-            self.assignment,
-            plan,
-            membership,
-            self.secret,
-            self.listener,
-        )
+        worker::join(self.assignment, plan, membership, self.listener, self.warn)
     }
 }

@@ -43,6 +43,15 @@ impl Reporter {
         std::thread::spawn(show);
     }
 
+    /// Sends warnings, also while somebody else holds the reporter.
+    pub(crate) fn warnings(&self) -> impl Fn(String) + use<> {
+        let link = self.link.clone();
+        move |words| {
+            // A link that is at its end is noticed by whoever needs it next.
+            let _ = send(&link, &FromWorker::Warning { words });
+        }
+    }
+
     /// From here on reports are of this rank.
     pub(crate) fn begin(&mut self, rank: usize) {
         self.rank = rank;

@@ -8,8 +8,8 @@ use crate::reporter::Reporter;
 use crate::{Failure, Gang, JoinError, Learner, Open};
 use lockstep_events::control::{Assignment, Finished, FromWorker, ToWorker, Transport};
 use lockstep_gang::{
-    Deadline, Link, LinkReader, Membership, Plan, Secret, Segment, SharingCollective,
-    ShmCollective, Solo, TcpCollective,
+    Deadline, GangError, Link, LinkReader, Membership, Mesh, MeshPeer, Plan, Segment,
+    SharingCollective, ShmCollective, Solo, TcpCollective,
 };
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// How often the listening thread looks whether it is still wanted, and whether its lease holds.
 const LISTEN: Duration = Duration::from_millis(250);
 
-/// Trains what `open` opens as the coordinator says over `link`, until it closes it. `listener` and `secret` are for
+/// Trains what `open` opens as the coordinator says over `link`, until it closes it. `listener` is for
 /// peers over TCP. Ends the process when the coordinator was not heard for the length of the `lease`, if
 /// there is one: then another may have taken its place.
 ///
@@ -27,7 +27,6 @@ const LISTEN: Duration = Duration::from_millis(250);
 /// When training cannot begin or go on; the coordinator has been told by then.
 pub fn run(
     link: Link,
-    secret: &Secret,
     listener: Option<TcpListener>,
     lease: Option<Duration>,
     open: &Open,
@@ -39,6 +38,7 @@ pub fn run(
     let (sender, assignments) = channel();
     listen(reader, instructions.clone(), sender, lease);
     let mut learner = None;
+    let warn = reporter.warnings();
     // Ends when the link does: the work is done, or the coordinator is gone.
     while let Ok(assignment) = assignments.recv() {
         lockstep_failpoint::set_rank(assignment.rank);
@@ -47,8 +47,8 @@ pub fn run(
             assignment: &assignment,
             membership: membership(&assignment),
             instructions: &instructions,
-            secret,
             listener: listener.as_ref(),
+            warn: &warn,
         };
         match generation(&gang, &mut learner, open, &mut reporter) {
             Ok(finished) => reporter.send(&FromWorker::Finished(finished))?,
@@ -101,8 +101,8 @@ pub(crate) fn join(
     assignment: &Assignment,
     plan: Plan,
     membership: &Membership,
-    secret: &Secret,
     listener: Option<&TcpListener>,
+    warn: &dyn Fn(String),
 ) -> Result<Box<dyn SharingCollective>, JoinError> {
     Ok(match (&assignment.transport, listener) {
         (Transport::Solo, _) => Box::new(Solo::new(plan, membership.abort.clone())?),
@@ -110,9 +110,17 @@ pub(crate) fn join(
             let segment = Segment::inherited(*fd)?;
             Box::new(ShmCollective::join(&segment, plan, membership)?)
         }
-        (Transport::Tcp { peers }, Some(listener)) => Box::new(TcpCollective::join(
-            listener, peers, secret, plan, membership,
-        )?),
+        (Transport::Tcp { peers, encrypt }, Some(listener)) => {
+            let peers: Vec<MeshPeer> =
+                serde_json::from_value(peers.clone()).map_err(GangError::from)?;
+            let mesh = Mesh {
+                listener,
+                peers: &peers,
+                encrypt: *encrypt,
+                refused: &|refusal| warn(format!("worker {} {refusal}", membership.rank)),
+            };
+            Box::new(TcpCollective::join(&mesh, plan, membership)?)
+        }
         (Transport::Tcp { .. }, None) => return Err(JoinError::NoListener),
     })
 }

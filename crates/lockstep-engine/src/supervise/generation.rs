@@ -6,7 +6,7 @@ use crate::EngineError;
 use crate::invitation::Invitation;
 use crate::launcher::{Launcher, Site, WorkerId, WorkerSpec};
 use lockstep_events::control::{Assignment, Transport};
-use lockstep_gang::{Plan, Secret, Segment, ShmCollective, ShmControl};
+use lockstep_gang::{Admissions, MeshPeer, Plan, Segment, ShmCollective, ShmControl};
 use lockstep_job::Job;
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -59,6 +59,8 @@ pub(crate) struct GangSettings<'a> {
     /// The exchange of the whole gang; a smaller one's follows from it.
     pub(crate) plan: &'a Plan,
     pub(crate) carrier: Carrier,
+    /// Whether what workers exchange over TCP is encrypted.
+    pub(crate) encrypt: bool,
     /// What the learner is told when it begins with so many workers.
     pub(crate) learner: &'a dyn Fn(usize) -> Value,
     pub(crate) run_dir: PathBuf,
@@ -76,7 +78,8 @@ pub(crate) struct GangSettings<'a> {
 pub(crate) struct Door {
     /// Where it listens.
     pub(crate) address: SocketAddr,
-    pub(crate) secret: Secret,
+    /// The tokens of those who are to come.
+    pub(crate) admissions: Admissions,
     pub(crate) notices: SyncSender<Notice>,
 }
 
@@ -141,14 +144,12 @@ impl<'a> Gang<'a> {
     }
 
     /// Starts the worker of a seat; the one before it, if any, has ended.
-    pub(crate) fn start(&mut self, seat: usize, generation: u16) -> Result<(), EngineError> {
+    pub(crate) fn start(&mut self, seat: usize) -> Result<(), EngineError> {
         let site = self.launcher.site();
         let id = self.members[seat].id;
         let invitation = Invitation {
             address: site.reached_at(self.door.address),
-            secret: self.door.secret.to_hex(),
-            rank: seat,
-            generation,
+            token: self.door.admissions.admit(seat, id.incarnation)?,
             listen: (self.settings.carrier == Carrier::Tcp).then_some(site.peers),
             join_s: self.settings.start_deadline_s,
             lease_s: site.leased.then_some(self.settings.lease_s),
@@ -183,7 +184,8 @@ impl<'a> Gang<'a> {
             _ => None,
         };
         let peers = (begin.seats.iter()).filter_map(|&seat| self.members[seat].peer_address);
-        let peers: Vec<SocketAddr> = peers.collect();
+        let peers = MeshPeer::for_all(&peers.collect::<Vec<SocketAddr>>())?;
+        let peers = |rank: usize| serde_json::to_value(&peers[rank]).expect("keys are plain data");
         let learner = (self.settings.learner)(workers);
         let assignment = |(rank, &seat): (usize, &usize)| Assignment {
             learner: learner.clone(),
@@ -195,7 +197,8 @@ impl<'a> Gang<'a> {
                 _ if workers == 1 => Transport::Solo,
                 Some(fd) => Transport::Shm { fd },
                 None => Transport::Tcp {
-                    peers: peers.clone(),
+                    peers: peers(rank),
+                    encrypt: self.settings.encrypt,
                 },
             },
             deadline_s: self.settings.deadline_s,

@@ -2,7 +2,7 @@
 
 use crate::launcher::{LaunchNotice, Notify, WorkerId};
 use lockstep_events::control::FromWorker;
-use lockstep_gang::{Hello, Link, LinkReader, Rendezvous};
+use lockstep_gang::{Arrival, Hello, Link, LinkReader, Refusal, Rendezvous};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,11 +21,15 @@ const LOOK: Duration = Duration::from_millis(200);
 pub(crate) enum Notice {
     /// It proved that it belongs to this run.
     Joined {
+        /// Which worker its token says that it is.
+        id: WorkerId,
         /// How it introduced itself.
         hello: Hello,
         /// The link to it.
         link: Link,
     },
+    /// Somebody came who does not belong to this run.
+    Refused(Refusal),
     /// Its launcher tells something of it.
     Launcher(LaunchNotice),
     /// It said something over the control link.
@@ -63,8 +67,8 @@ impl JoinListener {
             while !closing.load(Ordering::Relaxed) {
                 match door.accept(LOOK) {
                     Ok(None) => (),
-                    Ok(Some((hello, link))) => {
-                        if notices.send(Notice::Joined { hello, link }).is_err() {
+                    Ok(Some(arrival)) => {
+                        if notices.send(arrived(arrival)).is_err() {
                             return;
                         }
                     }
@@ -76,6 +80,22 @@ impl JoinListener {
         };
         thread::Builder::new().name("joins".into()).spawn(watch)?;
         Ok(Self { closed })
+    }
+}
+
+fn arrived(arrival: Arrival) -> Notice {
+    match arrival {
+        Arrival::Refused(refusal) => Notice::Refused(refusal),
+        Arrival::Worker {
+            seat,
+            incarnation,
+            hello,
+            link,
+        } => Notice::Joined {
+            id: WorkerId { seat, incarnation },
+            hello,
+            link,
+        },
     }
 }
 

@@ -335,7 +335,12 @@ impl<'a> Supervisor<'a> {
 
     fn take(&mut self, notice: Notice) -> Result<(), EngineError> {
         match notice {
-            Notice::Joined { hello, link } => self.join(hello, link),
+            Notice::Joined { id, hello, link } => self.join(id, hello, link),
+            Notice::Refused(refusal) => {
+                let message = refusal.to_string();
+                self.emit(Event::Warning { message });
+                Ok(())
+            }
             Notice::Launcher(LaunchNotice { id, what }) => match self.is_present(id) {
                 true => self.happened(id.seat, what),
                 false => Ok(()),
@@ -406,14 +411,13 @@ impl<'a> Supervisor<'a> {
         self.follow(seat, News::Ended)
     }
 
-    fn join(&mut self, hello: Hello, link: Link) -> Result<(), EngineError> {
-        let Hello { rank, pid, .. } = hello;
-        let member = self.gang.members.get_mut(rank);
-        let Some(member) = member.filter(|m| m.pid == pid && !m.has_joined()) else {
-            let message = format!("a stranger asked to join as worker {rank} (pid {pid})");
-            self.emit(Event::Warning { message });
+    fn join(&mut self, id: WorkerId, hello: Hello, link: Link) -> Result<(), EngineError> {
+        // One that was given up meanwhile finds its link closed.
+        if !self.is_present(id) {
             return Ok(());
-        };
+        }
+        let (rank, pid) = (id.seat, hello.pid);
+        let member = &mut self.gang.members[rank];
         let (reader, writer) = link.split();
         let system = |source| EngineError::System {
             what: "listen to a worker",
@@ -552,7 +556,7 @@ impl<'a> Supervisor<'a> {
         let verdict = self.verdict();
         self.lost.get_or_insert(verdict);
         self.gang.members[seat] = self.gang.members[seat].successor();
-        let started = self.gang.start(seat, self.state.generation());
+        let started = self.gang.start(seat);
         if started.is_err() {
             self.gang.members[seat].never_started();
         }

@@ -1,156 +1,224 @@
 //! A connection between every two ranks of a gang.
 //!
-//! Rank i connects to all ranks below it and is connected to by all above. Both ends prove that they
-//! know the run's secret and show a card with their rank, generation and plan; who shows the wrong
-//! one is not let in.
+//! Rank i connects to all ranks below it and is connected to by all above, all at the same time, so that
+//! one that is lost hides no other. Both ends of a connection prove that they hold the key of this pair
+//! of ranks in this generation, and show each other their plan. Forming the mesh can be called off at
+//! any moment; the listener stays as it was, for the next generation.
 
-use crate::handshake::{self, Acceptor};
-use crate::{Deadline, GangError, Membership, Plan, Secret};
+use crate::secure::acceptor::{Acceptor, KeyOf, Outcome, Refusal};
+use crate::secure::handshake::{self, Channel, Failure, Introduction, Purpose};
+use crate::{AbortSwitch, Deadline, GangError, Membership, Plan, Secret};
+use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-const PURPOSE: &str = "mesh";
-/// How long to wait before trying again to reach a peer that does not listen yet.
-const RETRY: Duration = Duration::from_millis(10);
+/// How often one who waits for peers looks whether it was called off.
+const LOOK: Duration = Duration::from_millis(10);
 
-/// How a rank introduces itself to its peers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Card {
-    pub(crate) rank: u32,
-    pub(crate) generation: u16,
-    pub(crate) fingerprint: u64,
+/// Longer than anybody waits.
+const NEVER: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// How a rank reaches one of its peers in one generation.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct MeshPeer {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// What the two of them alone know; new in every generation.
+    pub key: Secret,
 }
 
-impl Card {
-    fn encode(self) -> [u8; 14] {
-        let mut bytes = [0; 14];
-        bytes[..4].copy_from_slice(&self.rank.to_le_bytes());
-        bytes[4..6].copy_from_slice(&self.generation.to_le_bytes());
-        bytes[6..].copy_from_slice(&self.fingerprint.to_le_bytes());
-        bytes
-    }
-
-    fn decode(bytes: &[u8]) -> Option<Self> {
-        let bytes: &[u8; 14] = bytes.try_into().ok()?;
-        let (rank, rest) = bytes.split_first_chunk()?;
-        let (generation, rest) = rest.split_first_chunk()?;
-        Some(Self {
-            rank: u32::from_le_bytes(*rank),
-            generation: u16::from_le_bytes(*generation),
-            fingerprint: u64::from_le_bytes(*rest.first_chunk()?),
-        })
-    }
-
-    /// Whether the one who shows `theirs` belongs to the same gang.
-    fn check(self, theirs: Self) -> Result<(), GangError> {
-        if theirs.generation > self.generation {
-            return Err(GangError::Replaced {
-                mine: self.generation,
-                current: theirs.generation,
-            });
-        }
-        let differs = |what, mine: String, theirs: String| {
-            Err(GangError::Mismatch {
-                what,
-                found: mine,
-                expected: theirs,
-            })
-        };
-        if theirs.generation != self.generation {
-            return differs(
-                "the generation of the gang",
-                self.generation.to_string(),
-                theirs.generation.to_string(),
-            );
-        }
-        if theirs.fingerprint != self.fingerprint {
-            return differs(
-                "the plan of the exchange",
-                format!("{:016x}", self.fingerprint),
-                format!("{:016x}", theirs.fingerprint),
-            );
-        }
-        Ok(())
-    }
-}
-
-/// Connects a rank with all its peers, whose listeners are at `addresses`, by rank. Returns the
-/// connections by rank, `None` for this rank itself.
-pub(crate) fn connect(
-    listener: &TcpListener,
-    addresses: &[SocketAddr],
-    secret: &Secret,
-    plan: &Plan,
-    membership: &Membership,
-) -> Result<Vec<Option<TcpStream>>, GangError> {
-    let (rank, deadline) = (membership.rank, membership.deadline);
-    let by = Instant::now() + deadline.0;
-    let card = Card {
-        rank: rank as u32,
-        generation: membership.generation,
-        fingerprint: plan.fingerprint(),
-    };
-    let mut streams: Vec<Option<TcpStream>> = addresses.iter().map(|_| None).collect();
-    for (peer, address) in addresses.iter().enumerate().take(rank) {
-        let stream = reach(peer, *address, by, deadline)?;
-        let shown = handshake::initiate(&stream, secret, PURPOSE, &card.encode(), by)?;
-        match Card::decode(&shown) {
-            Some(theirs) if theirs.rank as usize == peer => card.check(theirs)?,
-            _ => {
-                let what = format!("another rank answered at {address}");
-                return Err(GangError::Protocol { rank: peer, what });
+impl MeshPeer {
+    /// What each rank of a new generation is told of all ranks, by rank: their addresses, and a new key
+    /// for each pair. A rank gets the keys of its own pairs alone, so that it cannot pose as another.
+    ///
+    /// # Errors
+    /// When the system has no random numbers.
+    pub fn for_all(addresses: &[SocketAddr]) -> Result<Vec<Vec<Self>>, GangError> {
+        let mut told: Vec<Vec<Self>> = addresses.iter().map(|_| Vec::new()).collect();
+        for (rank, &address) in addresses.iter().enumerate() {
+            for other in 0..addresses.len() {
+                let key = match other < rank {
+                    true => told[rank][other].key.clone(),
+                    false => Secret::random()?,
+                };
+                told[other].push(Self { address, key });
             }
         }
-        streams[peer] = Some(stream);
+        Ok(told)
     }
-
-    let listener = listener
-        .try_clone()
-        .map_err(GangError::io("listen for peers"))?;
-    let mut acceptor = Acceptor::new(listener, secret, PURPOSE, &card.encode())?;
-    while let Some(missing) = (rank + 1..streams.len()).find(|peer| streams[*peer].is_none()) {
-        let Some((shown, stream)) = acceptor.accept(by)? else {
-            return Err(timeout(missing, deadline));
-        };
-        // A leftover of an earlier generation, or a second one of the same rank, is not let in; it
-        // reads the reason off the card that it was shown.
-        let Some(theirs) = Card::decode(&shown) else {
-            continue;
-        };
-        let peer = theirs.rank as usize;
-        if card.check(theirs).is_ok() && peer > rank && peer < streams.len() {
-            streams[peer].get_or_insert(stream);
-        }
-    }
-    Ok(streams)
 }
 
+/// What a rank needs to meet its peers over TCP.
+pub struct Mesh<'a> {
+    /// Where its peers reach it; it stays open, for the next generation's.
+    pub listener: &'a TcpListener,
+    /// All ranks by rank; its own entry is not used.
+    pub peers: &'a [MeshPeer],
+    /// Whether what ranks send each other is sealed. If not, they still prove themselves to each other,
+    /// and the network must be one where nobody can read or take over a connection.
+    pub encrypt: bool,
+    /// Told of everybody who was not let in.
+    pub refused: &'a dyn Fn(Refusal),
+}
+
+/// A connection to a peer, or why there is none.
+type Dialed = (usize, Result<Channel, GangError>);
+
+/// Connects a rank with all its peers. Returns the connections by rank, `None` for this rank itself.
+pub(super) fn connect(
+    mesh: &Mesh<'_>,
+    plan: &Plan,
+    membership: &Membership,
+) -> Result<Vec<Option<Channel>>, GangError> {
+    let (rank, deadline) = (membership.rank, membership.deadline);
+    let begin = Instant::now();
+    let fingerprint = plan.fingerprint();
+    let listener = mesh
+        .listener
+        .try_clone()
+        .map_err(GangError::io("listen for peers"))?;
+    lockstep_failpoint::reach("mesh.begin");
+    let mut acceptor = Acceptor::new(
+        listener,
+        &fingerprint.to_le_bytes(),
+        key_of(mesh, membership),
+    )?;
+    let over = Over::default();
+    let dialed = dial(mesh, fingerprint, membership, &over.0)?;
+    let mut channels: Vec<Option<Channel>> = mesh.peers.iter().map(|_| None).collect();
+    let missing = |channels: &[Option<Channel>]| {
+        (0..channels.len()).find(|&peer| peer != rank && channels[peer].is_none())
+    };
+    while let Some(awaited) = missing(&channels) {
+        if membership.abort.is_aborted() {
+            return Err(GangError::Aborted);
+        }
+        while let Ok((peer, result)) = dialed.try_recv() {
+            channels[peer] = Some(result?);
+        }
+        if membership.abort.in_vain(begin.elapsed()) > deadline.0 {
+            return Err(timeout(awaited, deadline));
+        }
+        match acceptor.accept(Instant::now() + LOOK)? {
+            None => {}
+            Some(Outcome::Refused(refusal)) => (mesh.refused)(refusal),
+            Some(Outcome::Proven(introduction, card, channel)) => {
+                let peer = introduction.from as usize;
+                // One that follows another plan reads so off the card that it was shown.
+                if card == fingerprint.to_le_bytes() {
+                    channels[peer].get_or_insert(channel);
+                }
+            }
+        }
+    }
+    lockstep_failpoint::reach("mesh.formed");
+    Ok(channels)
+}
+
+/// Ends the threads that connect, however forming the mesh ends.
+#[derive(Default)]
+struct Over(AbortSwitch);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Which key one who connects must know.
+fn key_of(mesh: &Mesh<'_>, membership: &Membership) -> KeyOf {
+    let keys: Vec<Secret> = mesh.peers.iter().map(|peer| peer.key.clone()).collect();
+    let (rank, generation) = (membership.rank, membership.generation);
+    Arc::new(move |introduction: Introduction| {
+        let Introduction {
+            purpose,
+            from,
+            to,
+            number,
+        } = introduction;
+        let peer = from as usize;
+        if purpose != Purpose::Mesh || to as usize != rank || peer <= rank || peer >= keys.len() {
+            return Err(format!("rank {rank} does not expect it"));
+        }
+        if number != u32::from(generation) {
+            return Err(format!(
+                "it is of generation {number}, and this gang of generation {generation}"
+            ));
+        }
+        Ok(keys[peer].clone())
+    })
+}
+
+/// Connects to all ranks below, each on a thread of its own that ends by itself when it is `over`.
+fn dial(
+    mesh: &Mesh<'_>,
+    fingerprint: u64,
+    membership: &Membership,
+    over: &AbortSwitch,
+) -> Result<Receiver<Dialed>, GangError> {
+    let (report, dialed) = channel();
+    for (peer, MeshPeer { address, key }) in mesh.peers.iter().enumerate().take(membership.rank) {
+        let (report, member, address) = (report.clone(), membership.clone(), *address);
+        let (key, over) = (key.clone(), over.clone());
+        let dial = move || {
+            let result = reach(peer, address, &key, fingerprint, &member, &over);
+            // Nobody listens any more when the mesh was called off: then the connection is dropped.
+            let _ = report.send((peer, result));
+        };
+        std::thread::Builder::new()
+            .name(format!("to-rank-{peer}"))
+            .spawn(dial)
+            .map_err(GangError::io("start a thread to connect"))?;
+    }
+    Ok(dialed)
+}
+
+/// Connects to one rank and proves to be this one.
 fn reach(
     peer: usize,
     address: SocketAddr,
-    by: Instant,
-    deadline: Deadline,
-) -> Result<TcpStream, GangError> {
-    loop {
-        let left = by.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(timeout(peer, deadline));
+    key: &Secret,
+    fingerprint: u64,
+    member: &Membership,
+    over: &AbortSwitch,
+) -> Result<Channel, GangError> {
+    let lost = |reason: String| GangError::PeerLost { rank: peer, reason };
+    let patience = member.deadline.0.max(LOOK);
+    let stream = TcpStream::connect_timeout(&address, patience).map_err(|error| {
+        match error.kind() {
+            ErrorKind::TimedOut | ErrorKind::WouldBlock => timeout(peer, member.deadline),
+            // It has listened since before its address was known.
+            _ => lost(format!("it cannot be reached at {address}: {error}")),
         }
-        match TcpStream::connect_timeout(&address, left) {
-            Ok(stream) => return Ok(stream),
-            Err(error) => match error.kind() {
-                ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => {
-                    std::thread::sleep(RETRY);
-                }
-                ErrorKind::TimedOut => return Err(timeout(peer, deadline)),
-                _ => {
-                    return Err(GangError::io(format!("reach rank {peer} at {address}"))(
-                        error,
-                    ));
-                }
-            },
-        }
+    })?;
+    lockstep_failpoint::reach("mesh.dialed");
+    let introduction = Introduction {
+        purpose: Purpose::Mesh,
+        from: member.rank as u32,
+        to: peer as u32,
+        number: member.generation.into(),
+    };
+    let mine = fingerprint.to_le_bytes();
+    // The peer may answer late, for as long as the one who forms the mesh waits for it.
+    let never = Instant::now() + NEVER;
+    let (theirs, channel) = handshake::initiate(stream, introduction, key, &mine, never, over)
+        .map_err(|failure| match failure {
+            Failure::Aborted => GangError::Aborted,
+            Failure::Late => timeout(peer, member.deadline),
+            Failure::Ended => lost("it hung up while the gang formed".to_owned()),
+            Failure::Refused(reason) => lost(format!("at {address} is somebody else: {reason}")),
+            Failure::Io(error) => lost(format!("its connection failed: {error}")),
+        })?;
+    match <[u8; 8]>::try_from(&theirs[..]) {
+        Ok(bytes) if bytes == mine => Ok(channel),
+        theirs => Err(GangError::Mismatch {
+            what: "the plan of the exchange",
+            found: format!("{fingerprint:016x}"),
+            expected: format!("{:016x}", theirs.map_or(0, u64::from_le_bytes)),
+        }),
     }
 }
 
@@ -160,5 +228,24 @@ fn timeout(rank: usize, deadline: Deadline) -> GangError {
         rank,
         what: "connect".to_owned(),
         seconds,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ranks_of_a_pair_get_its_key_and_no_other_pair_has_it() {
+        let address = SocketAddr::from(([127, 0, 0, 1], 1));
+        let told = MeshPeer::for_all(&[address; 4]).unwrap();
+        let key = |rank: usize, peer: usize| *told[rank][peer].key.bytes();
+        let mut seen = std::collections::BTreeSet::new();
+        for rank in 0..4 {
+            for peer in 0..rank {
+                assert_eq!(key(rank, peer), key(peer, rank));
+                assert!(seen.insert(key(rank, peer)));
+            }
+        }
     }
 }

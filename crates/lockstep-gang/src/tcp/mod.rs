@@ -10,14 +10,16 @@ mod frame;
 mod mesh;
 mod peer;
 mod receiver;
+mod wire;
+
+pub use mesh::{Mesh, MeshPeer};
 
 use crate::shares::ShareBuffers;
-use crate::{AbortSwitch, Deadline, GangError, Membership, Plan, Secret};
-use frame::{HEADER, Header, Kind};
+use crate::{AbortSwitch, Deadline, GangError, Membership, Plan};
+use frame::{Header, Kind};
 use peer::{LOOK, Peer};
 use receiver::{Event, events_of_a_peer};
-use std::io::{ErrorKind, IoSlice, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener};
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver as Channel, sync_channel};
 use std::time::Instant;
@@ -53,26 +55,20 @@ enum Failure {
 }
 
 impl TcpCollective {
-    /// Joins the gang: connects to every peer, whose listeners are at `addresses`, by
-    /// rank. `listener` is this rank's own; it stays open, for the next generation's peers.
+    /// Joins the gang: connects to every peer.
     ///
     /// # Errors
     /// [`GangError::PeerTimeout`] when a peer does not come within the deadline,
-    /// [`GangError::Handshake`], [`GangError::Mismatch`] or [`GangError::Replaced`] when it is not
-    /// of this run, plan or generation.
+    /// [`GangError::PeerLost`] when one cannot be reached or is somebody else,
+    /// [`GangError::Aborted`] as soon as it is called off, and [`GangError::Mismatch`] when a peer
+    /// follows another plan.
     ///
     /// # Panics
-    /// If the plan has no such rank, or there is not one address for each.
-    pub fn join(
-        listener: &TcpListener,
-        addresses: &[SocketAddr],
-        secret: &Secret,
-        plan: Plan,
-        membership: &Membership,
-    ) -> Result<Self, GangError> {
+    /// If the plan has no such rank, or the mesh not one peer for each.
+    pub fn join(mesh: &Mesh<'_>, plan: Plan, membership: &Membership) -> Result<Self, GangError> {
         let (rank, generation) = (membership.rank, membership.generation);
         assert_eq!(
-            addresses.len(),
+            mesh.peers.len(),
             plan.workers(),
             "an address for each worker"
         );
@@ -94,16 +90,24 @@ impl TcpCollective {
                 return Err(GangError::BadPlan { reason });
             }
         }
-        let streams = mesh::connect(listener, addresses, secret, &plan, membership)?;
+        let channels = mesh::connect(mesh, &plan, membership)?;
 
         let plan = Arc::new(plan);
         let (sender, events) = sync_channel(plan.workers() * events_of_a_peer(&plan));
-        let mut peers = Vec::with_capacity(streams.len());
-        for (peer, stream) in streams.into_iter().enumerate() {
-            peers.push(match stream {
-                Some(stream) => Some(Peer::start(stream, peer, rank, generation, &plan, &sender)?),
-                None => None,
-            });
+        let mut peers = Vec::with_capacity(channels.len());
+        for (peer, channel) in channels.into_iter().enumerate() {
+            let start = |channel| {
+                Peer::start(
+                    channel,
+                    mesh.encrypt,
+                    peer,
+                    rank,
+                    generation,
+                    &plan,
+                    &sender,
+                )
+            };
+            peers.push(channel.map(start).transpose()?);
         }
         let outbox = |chunk| match plan.owner(chunk) == rank {
             true => Vec::new(),
@@ -228,43 +232,43 @@ impl TcpCollective {
     /// Sends a frame to `rank`, waiting for room in the connection if need be.
     fn send(&mut self, rank: usize, header: &Header, numbers: &[u8]) -> Result<(), GangError> {
         let begin = Instant::now();
-        let header = header.encode();
-        let mut sent = 0;
-        while sent < HEADER + numbers.len() {
-            let parts = [
-                IoSlice::new(&header[sent.min(HEADER)..]),
-                IoSlice::new(&numbers[sent.saturating_sub(HEADER)..]),
-            ];
-            let error = match self.peer(rank).stream.write_vectored(&parts) {
-                Ok(0) => ErrorKind::WriteZero.into(),
-                Ok(more) => {
-                    sent += more;
-                    continue;
-                }
-                Err(error) => error,
-            };
-            self.take_in();
-            self.check()?;
-            match error.kind() {
-                ErrorKind::Interrupted => {}
-                ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-                    if self.abort.in_vain(begin.elapsed()) > self.deadline.0 {
-                        let what = "take in what it was sent".to_owned();
-                        let seconds = self.deadline.0.as_secs_f64();
-                        return Err(GangError::PeerTimeout {
-                            rank,
-                            what,
-                            seconds,
-                        });
-                    }
-                }
-                _ => {
-                    let reason = format!("its connection ended: {error}");
-                    return Err(GangError::PeerLost { rank, reason });
+        let Some(mut writer) = self.peer(rank).writer.take() else {
+            let reason = "a frame to it broke off".to_owned();
+            return Err(GangError::PeerLost { rank, reason });
+        };
+        writer.send(&header.encode(), numbers, |error| {
+            self.wait_to_send(rank, begin, &error)
+        })?;
+        self.peer(rank).writer = Some(writer);
+        Ok(())
+    }
+
+    /// Whether to go on with a frame that could not be sent whole for now.
+    fn wait_to_send(
+        &mut self,
+        rank: usize,
+        begin: Instant,
+        error: &std::io::Error,
+    ) -> Result<(), GangError> {
+        self.take_in();
+        self.check()?;
+        match error.kind() {
+            ErrorKind::Interrupted => Ok(()),
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+                match self.abort.in_vain(begin.elapsed()) > self.deadline.0 {
+                    false => Ok(()),
+                    true => Err(GangError::PeerTimeout {
+                        rank,
+                        what: "take in what it was sent".to_owned(),
+                        seconds: self.deadline.0.as_secs_f64(),
+                    }),
                 }
             }
+            _ => {
+                let reason = format!("its connection ended: {error}");
+                Err(GangError::PeerLost { rank, reason })
+            }
         }
-        Ok(())
     }
 
     fn send_to_all(&mut self, header: &Header, numbers: &[u8]) -> Result<(), GangError> {
@@ -280,10 +284,10 @@ impl Drop for TcpCollective {
         let goodbye = self.header(Kind::Goodbye, 0, 0, 0).encode();
         for peer in self.peers.iter_mut().flatten() {
             // A worker that panics did not mean to leave: its peers see a connection that ended.
-            if !std::thread::panicking() {
-                let _ = peer.stream.write_all(&goodbye);
+            if let Some(writer) = peer.writer.as_mut().filter(|_| !std::thread::panicking()) {
+                let _ = writer.send(&goodbye, &[], Err);
             }
-            let _ = peer.stream.shutdown(Shutdown::Both);
+            peer.shut_down();
         }
         // A receiver that waits for room among the events must find that nobody takes them.
         let (_, nobody) = sync_channel(0);

@@ -1,9 +1,11 @@
 //! What a rank knows of one of its peers over TCP: the connection, and all that came over it.
 
 use super::receiver::{Event, Receiver, Used};
+use super::wire::{FrameReader, FrameWriter};
+use crate::secure::handshake::Channel;
 use crate::{GangError, Plan};
 use std::collections::VecDeque;
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
@@ -15,10 +17,13 @@ pub(crate) const LOOK: Duration = Duration::from_millis(10);
 /// One peer.
 #[derive(Debug)]
 pub(crate) struct Peer {
-    pub(crate) stream: TcpStream,
+    stream: TcpStream,
+    /// Steps aside for the time of a frame, since sending also takes in what comes; does not come
+    /// back when the frame breaks off.
+    pub(crate) writer: Option<FrameWriter>,
     receiver: Option<JoinHandle<()>>,
-    /// The way home for used buffers.
-    home: SyncSender<Used>,
+    /// Takes used buffers back to the receiver.
+    returns: SyncSender<Used>,
     /// What has arrived of each chunk and waits to be used.
     pub(crate) chunks: Vec<Option<Vec<f32>>>,
     pub(crate) votes: VecDeque<u64>,
@@ -27,32 +32,40 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Starts to receive what `peer` sends to `rank` over `stream`.
+    /// Starts to receive what `peer` sends to `rank` over `channel`, sealed or as it is.
     pub(crate) fn start(
-        stream: TcpStream,
+        channel: Channel,
+        encrypt: bool,
         peer: usize,
         rank: usize,
         generation: u16,
         plan: &Arc<Plan>,
         events: &SyncSender<(usize, Event)>,
     ) -> Result<Self, GangError> {
+        let Channel {
+            stream,
+            sealer,
+            opener,
+        } = channel;
         let set_up = || {
-            stream.set_nodelay(true)?;
-            stream.set_read_timeout(None)?;
             stream.set_write_timeout(Some(LOOK))?;
-            stream.try_clone()
+            Ok((stream.try_clone()?, stream.try_clone()?))
         };
-        let reading =
+        let (reading, writing) =
             set_up().map_err(GangError::io(format!("set up rank {peer}'s connection")))?;
-        let (receiver, home) = Receiver::new(reading, peer, rank, generation, plan, events.clone());
+        let reader = FrameReader::new(reading, encrypt.then_some(opener));
+        let writer = FrameWriter::new(writing, encrypt.then_some(sealer));
+        let (receiver, returns) =
+            Receiver::new(reader, peer, rank, generation, plan, events.clone());
         let receiver = std::thread::Builder::new()
             .name(format!("from-rank-{peer}"))
             .spawn(move || receiver.run())
             .map_err(GangError::io("start a thread to receive"))?;
         Ok(Self {
             stream,
+            writer: Some(writer),
             receiver: Some(receiver),
-            home,
+            returns,
             chunks: vec![None; plan.pieces()],
             votes: VecDeque::with_capacity(2),
             gathered: VecDeque::with_capacity(2),
@@ -60,10 +73,16 @@ impl Peer {
         })
     }
 
-    /// Sends a used buffer home.
+    /// Gives a used buffer back to the receiver.
     pub(crate) fn give_back(&self, used: Used) {
         // There is room for every buffer. A receiver that is gone does not need its buffers.
-        let _ = self.home.try_send(used);
+        let _ = self.returns.try_send(used);
+    }
+
+    /// Ends both directions.
+    pub(crate) fn shut_down(&self) {
+        // It fails only for a connection that has ended already.
+        let _ = self.stream.shutdown(Shutdown::Both);
     }
 
     /// Waits for the receiver to end; its connection is shut down.

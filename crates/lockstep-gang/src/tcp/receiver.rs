@@ -1,17 +1,16 @@
 //! The receiving end of one TCP connection: a thread that turns a peer's bytes into buffers.
 //!
-//! Every buffer is made at the start and has one home here. The receiver fills it, hands it over to
+//! Every buffer is made at the start and belongs here. The receiver fills it, hands it over to
 //! the rank's own thread through a channel of fixed size, and gets it back when it was used. So a
 //! step allocates nothing, and no two threads ever see the same buffer.
 //!
 //! A peer may be anything: each header is checked against the plan and the frames before it, before
 //! one byte that follows is read. What does not fit ends the connection with an error.
 
-use super::frame::{HEADER, Header, Kind};
+use super::frame::{Header, Kind};
+use super::wire::{FrameReader, ReadError};
 use crate::Plan;
 use crate::collective::GATHER;
-use std::io::Read;
-use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver as Channel, SyncSender, sync_channel};
 
@@ -32,7 +31,7 @@ pub(crate) enum Event {
     Broken(String),
 }
 
-/// A buffer on its way home.
+/// A buffer on its way back.
 #[derive(Debug)]
 pub(crate) enum Used {
     Chunk(usize, Vec<f32>),
@@ -46,7 +45,7 @@ pub(crate) fn events_of_a_peer(plan: &Plan) -> usize {
 
 /// One peer's receiver.
 pub(crate) struct Receiver {
-    stream: TcpStream,
+    reader: FrameReader,
     peer: usize,
     generation: u16,
     /// What the peer may send of each chunk.
@@ -63,16 +62,17 @@ pub(crate) struct Receiver {
 struct Slot {
     kind: Option<Kind>,
     sequence: u64,
-    home: Option<Vec<f32>>,
+    /// Room for the next, unless it is in use.
+    buffer: Option<Vec<f32>>,
 }
 
 /// Why a receiver stops: the last event that it sends.
 type End = Event;
 
 impl Receiver {
-    /// A receiver of what `peer` sends to `rank` over `stream`, and the way home for its buffers.
+    /// A receiver of what `peer` sends to `rank` through `reader`, and the way back for its buffers.
     pub(crate) fn new(
-        stream: TcpStream,
+        reader: FrameReader,
         peer: usize,
         rank: usize,
         generation: u16,
@@ -91,12 +91,12 @@ impl Receiver {
             Slot {
                 kind,
                 sequence: 0,
-                home: Some(vec![0.0; floats]),
+                buffer: Some(vec![0.0; floats]),
             }
         };
-        let (home, used) = sync_channel(plan.pieces() + 2);
+        let (returns, used) = sync_channel(plan.pieces() + 2);
         let receiver = Self {
-            stream,
+            reader,
             peer,
             generation,
             chunks: (0..plan.pieces()).map(slot).collect(),
@@ -106,7 +106,7 @@ impl Receiver {
             used,
             events,
         };
-        (receiver, home)
+        (receiver, returns)
     }
 
     /// Receives until the connection ends or nobody wants to hear of it any more.
@@ -123,8 +123,7 @@ impl Receiver {
     }
 
     fn next(&mut self) -> Result<Event, End> {
-        let mut bytes = [0; HEADER];
-        self.read(&mut bytes)?;
+        let bytes = self.reader.header().map_err(ended)?;
         let Some(header) = Header::decode(&bytes) else {
             return Err(Event::Broken("it sent bytes that are no frame".to_owned()));
         };
@@ -133,7 +132,7 @@ impl Receiver {
         }
         while let Ok(used) = self.used.try_recv() {
             match used {
-                Used::Chunk(chunk, buffer) => self.chunks[chunk].home = Some(buffer),
+                Used::Chunk(chunk, buffer) => self.chunks[chunk].buffer = Some(buffer),
                 Used::Gathered(buffer) => self.gathered.push(buffer),
             }
         }
@@ -161,14 +160,14 @@ impl Receiver {
         };
         slot.sequence += 1;
         in_sequence(header, slot.sequence)?;
-        let Some(mut buffer) = slot.home.take() else {
+        let Some(mut buffer) = slot.buffer.take() else {
             return Err(broken(header, "a chunk again before it was used"));
         };
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut buffer);
         if header.length as usize != bytes.len() {
             return Err(broken(header, "a chunk of the wrong length"));
         }
-        self.read(bytes)?;
+        self.reader.numbers(bytes).map_err(ended)?;
         Ok(Event::Chunk(chunk, buffer))
     }
 
@@ -183,15 +182,19 @@ impl Receiver {
             return Err(broken(header, "a gathering again before the last was used"));
         };
         buffer.resize(length / 8, 0.0);
-        self.read(bytemuck::cast_slice_mut(&mut buffer))?;
+        let bytes = bytemuck::cast_slice_mut(&mut buffer);
+        self.reader.numbers(bytes).map_err(ended)?;
         Ok(Event::Gathered(buffer))
     }
+}
 
-    fn read(&mut self, bytes: &mut [u8]) -> Result<(), End> {
-        self.stream
-            .read_exact(bytes)
-            .map_err(|error| Event::Lost(format!("its connection ended: {error}")))
-    }
+/// A peer whose frames are altered on the way is lost like one whose connection ends: it may be healthy,
+/// and another connection may do better.
+fn ended(error: ReadError) -> End {
+    Event::Lost(match error {
+        ReadError::Ended(error) => format!("its connection ended: {error}"),
+        ReadError::Altered => "what it sent was altered on the way".to_owned(),
+    })
 }
 
 fn in_sequence(header: &Header, expected: u64) -> Result<(), End> {
@@ -213,10 +216,11 @@ fn broken(header: &Header, what: &str) -> End {
 
 #[cfg(test)]
 mod tests {
+    use super::super::frame::HEADER;
     use super::*;
     use proptest::prelude::*;
     use std::io::Write;
-    use std::net::{Shutdown, TcpListener};
+    use std::net::{Shutdown, TcpListener, TcpStream};
     use std::time::Duration;
 
     const GENERATION: u16 = 3;
@@ -237,7 +241,8 @@ mod tests {
             .set_read_timeout(Some(Duration::from_secs(10)))
             .unwrap();
         let (sender, events) = sync_channel(1000);
-        let (receiver, _home) = Receiver::new(stream, 1, 0, GENERATION, &plan(), sender);
+        let reader = FrameReader::new(stream, None);
+        let (receiver, _returns) = Receiver::new(reader, 1, 0, GENERATION, &plan(), sender);
         peer.write_all(bytes).unwrap();
         peer.shutdown(Shutdown::Write).unwrap();
         receiver.run();

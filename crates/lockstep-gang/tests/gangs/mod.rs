@@ -25,17 +25,47 @@ pub(crate) fn tcp(plan: &Plan, memberships: &[Membership]) -> Vec<Box<dyn Sharin
 }
 
 pub(crate) fn tcp_gang(plan: &Plan, memberships: &[Membership]) -> Vec<TcpCollective> {
-    let secret = Secret::random().unwrap();
     let (listeners, addresses) = listeners(plan.workers());
+    let peers = MeshPeer::for_all(&addresses).unwrap();
+    meet(plan, memberships, &listeners, &peers)
+        .into_iter()
+        .map(Result::unwrap)
+        .collect()
+}
+
+/// What becomes of each rank when all join at the same time, told of these peers.
+pub(crate) fn meet(
+    plan: &Plan,
+    memberships: &[Membership],
+    listeners: &[TcpListener],
+    peers: &[Vec<MeshPeer>],
+) -> Vec<Result<TcpCollective, GangError>> {
     thread::scope(|scope| {
-        let join = |(listener, membership)| {
-            let (addresses, secret, plan) = (&addresses, &secret, plan.clone());
-            scope.spawn(move || TcpCollective::join(listener, addresses, secret, plan, membership))
+        let join = |(rank, membership): (usize, &'_ Membership)| {
+            let (listener, peers, membership) =
+                (&listeners[rank], &peers[rank], membership.clone());
+            scope.spawn(move || join_mesh(plan, &membership, listener, peers))
         };
-        let joining: Vec<_> = listeners.iter().zip(memberships).map(join).collect();
+        let joining: Vec<_> = memberships.iter().enumerate().map(join).collect();
         let ranks = joining.into_iter();
-        ranks.map(|rank| rank.join().unwrap().unwrap()).collect()
+        ranks.map(|rank| rank.join().unwrap()).collect()
     })
+}
+
+/// One rank joins.
+pub(crate) fn join_mesh(
+    plan: &Plan,
+    membership: &Membership,
+    listener: &TcpListener,
+    peers: &[MeshPeer],
+) -> Result<TcpCollective, GangError> {
+    let mesh = Mesh {
+        listener,
+        peers,
+        encrypt: true,
+        refused: &|refusal| eprintln!("{refusal}"),
+    };
+    TcpCollective::join(&mesh, plan.clone(), membership)
 }
 
 pub(crate) fn listeners(count: usize) -> (Vec<TcpListener>, Vec<SocketAddr>) {
