@@ -7,17 +7,19 @@
 //! LOCKSTEP_FAILPOINTS="checkpoint.after_manifest=kill@3,checkpoint.before_part=error:28"
 //! ```
 //!
-//! and the program dies exactly there. An entry is `NAME[@rankR]=ACTION[@N]`:
+//! and the program dies exactly there. An entry is `NAME[@rankR][@genG]=ACTION[@N]`:
 //!
 //! | action | what happens |
 //! |---|---|
 //! | `kill` | SIGKILL to this process |
+//! | `stop` | SIGSTOP to this process: it lives and does nothing |
 //! | `cut` | SIGKILL to the parent and then to this process, as a power cut ends a whole run |
 //! | `error`, `error:ERRNO` | [`check`] returns this error of the system; EIO unless it is said |
 //! | `sleep:MS` | the thread sleeps for so many milliseconds |
 //!
 //! `@N` means the N-th time only that the point is reached in this process, counted from 1; without
-//! it, every time. `@rankR` means in the worker of that rank only, which must have called [`set_rank`].
+//! it, every time. `@rankR` means in the worker of that rank only, and `@genG` in that generation of the
+//! gang only; the worker must have called [`set_worker`].
 //!
 //! Points exist in builds with debug assertions alone. In a release build both functions are empty
 //! and the variable is not looked at; in a debug build without the variable a point costs one load.
@@ -37,10 +39,12 @@ mod live {
 
     static POINTS: OnceLock<Option<Points>> = OnceLock::new();
     static RANK: AtomicUsize = AtomicUsize::new(usize::MAX);
+    static GENERATION: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-    /// Says which rank this process is, for points that are meant for one of them.
-    pub fn set_rank(rank: usize) {
+    /// Says which rank of which generation this process is, for points that are meant for one of them.
+    pub fn set_worker(rank: usize, generation: u16) {
         RANK.store(rank, Ordering::Relaxed);
+        GENERATION.store(generation.into(), Ordering::Relaxed);
     }
 
     /// Marks a point: a process may be killed or delayed here. An `error` is for [`check`] alone.
@@ -64,22 +68,26 @@ mod live {
         };
         match POINTS.get_or_init(read) {
             None => Ok(()),
-            Some(points) => match points.hit(name, RANK.load(Ordering::Relaxed)) {
-                None => Ok(()),
-                Some(action) => action.perform(),
-            },
+            Some(points) => {
+                let rank = RANK.load(Ordering::Relaxed);
+                let generation = GENERATION.load(Ordering::Relaxed);
+                match points.hit(name, rank, generation) {
+                    None => Ok(()),
+                    Some(action) => action.perform(),
+                }
+            }
         }
     }
 }
 
 #[cfg(debug_assertions)]
-pub use live::{check, reach, set_rank};
+pub use live::{check, reach, set_worker};
 
 #[cfg(not(debug_assertions))]
 mod absent {
-    /// Says which rank this process is; nothing in this build.
+    /// Says which worker this process is; nothing in this build.
     #[inline(always)]
-    pub const fn set_rank(_rank: usize) {}
+    pub const fn set_worker(_rank: usize, _generation: u16) {}
 
     /// Marks a point; nothing in this build.
     #[inline(always)]
@@ -96,4 +104,4 @@ mod absent {
 }
 
 #[cfg(not(debug_assertions))]
-pub use absent::{check, reach, set_rank};
+pub use absent::{check, reach, set_worker};

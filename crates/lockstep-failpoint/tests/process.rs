@@ -1,7 +1,7 @@
 //! What points do to a real process: this binary, started again.
 #![cfg(debug_assertions)]
 
-use lockstep_failpoint::{VARIABLE, check, reach, set_rank};
+use lockstep_failpoint::{VARIABLE, check, reach, set_worker};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ fn a_child_process() {
         check("p").unwrap();
         return;
     }
-    set_rank(1);
+    set_worker(1, 1);
     for time in 1..=3 {
         match check("p") {
             Ok(()) => println!("passed {time}"),

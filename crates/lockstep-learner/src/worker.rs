@@ -41,7 +41,7 @@ pub fn run(
     let warn = reporter.warnings();
     // Ends when the link does: the work is done, or the coordinator is gone.
     while let Ok(assignment) = assignments.recv() {
-        lockstep_failpoint::set_rank(assignment.rank);
+        lockstep_failpoint::set_worker(assignment.rank, assignment.generation);
         reporter.begin(assignment.rank);
         let gang = Gang {
             assignment: &assignment,

@@ -1,7 +1,6 @@
 //! A key that two ends of a connection hold and nobody else.
 
 use crate::GangError;
-use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
@@ -18,9 +17,8 @@ impl Secret {
     /// [`GangError::Io`] when it has none to give.
     pub fn random() -> Result<Self, GangError> {
         let mut bytes = [0; 32];
-        SystemRandom::new()
-            .fill(&mut bytes)
-            .map_err(|_| std::io::Error::other("its generator failed"))
+        getrandom::fill(&mut bytes)
+            .map_err(std::io::Error::other)
             .map_err(GangError::io("get random bytes from the system"))?;
         Ok(Self(bytes))
     }

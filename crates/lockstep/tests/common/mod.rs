@@ -226,6 +226,11 @@ impl Running {
         }
     }
 
+    /// The process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         send(i32::try_from(self.child.id()).unwrap(), signal);
     }
