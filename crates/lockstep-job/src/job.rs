@@ -41,6 +41,7 @@ keys! {
         /// What happens when a worker is lost.
         recover: Recover = default(Recover::default()) => Table(Recover::read_keys);
         /// How places outside this machine are reached.
+        #[serde(default)]
         storage: Storage = hidden(Storage::default()) => Table(Storage::read_keys);
     }
 }
