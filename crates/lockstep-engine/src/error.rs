@@ -8,7 +8,6 @@ use lockstep_runs::RunsError;
 use lockstep_train::TrainError;
 use std::error::Error;
 use std::io;
-use std::path::PathBuf;
 
 /// Why a run could not begin, or not be recorded.
 ///
@@ -56,25 +55,16 @@ pub enum EngineError {
     },
     /// There is nothing to go on from.
     #[error(
-        "{} cannot be resumed: it has no checkpoint; it ended before its first one, or without any \
-         because of checkpoint.every",
-        path.display()
+        "{run} cannot be resumed: it has no checkpoint; it ended before its first one, or without any \
+         because of checkpoint.every"
     )]
     NotResumable {
-        /// The run's folder.
-        path: PathBuf,
+        /// Where the run lies.
+        run: String,
     },
     /// The state to go on from is not one of this job.
     #[error(transparent)]
     Resume(TrainError),
-    /// A file of the run's folder cannot be written.
-    #[error("cannot write {}: {source}", path.display())]
-    Record {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
     /// What the workers of numbered tasks need before the first one could not be had.
     #[error("cannot {kind}: {error}")]
     TaskSetup {

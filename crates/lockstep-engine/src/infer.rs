@@ -10,13 +10,12 @@ use crate::{EngineError, StopFlag, describe};
 use lockstep_data::Dataset;
 use lockstep_events::event::Event;
 use lockstep_fs::CacheDir;
-use lockstep_job::Job;
+use lockstep_job::{Job, Location};
 use lockstep_runs::RunDir;
 use lockstep_train::{BLOCK_ROWS, Block, Prediction, Predictions, Trained, open_test};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// The name of this work among those that task workers do.
@@ -46,7 +45,7 @@ pub struct InferRequest<'a> {
 /// What all pieces have in common, for the workers.
 #[derive(Serialize, Deserialize)]
 struct Setup {
-    run: PathBuf,
+    run: String,
     job: Job,
     probabilities: bool,
 }
@@ -87,7 +86,7 @@ pub fn infer<E: From<EngineError>>(
 ) -> Result<bool, E> {
     let pieces = pieces(set.len(), request.workers);
     let setup = Setup {
-        run: request.run.path.clone(),
+        run: request.run.place().to_string(),
         job: request.job.clone(),
         probabilities: request.probabilities,
     };
@@ -143,7 +142,8 @@ fn pieces(rows: usize, workers: usize) -> (Vec<usize>, usize) {
 pub fn work(setup: Value) -> Result<Work, String> {
     let setup: Setup = serde_json::from_value(setup).map_err(|error| error.to_string())?;
     let told = |error: &(dyn std::error::Error + 'static)| describe(error);
-    let run = RunDir::open(&setup.run).map_err(|error| told(&error))?;
+    let place = lockstep_train::places::place(&Location::new(&setup.run), &setup.job.storage);
+    let run = RunDir::open(&place.map_err(|error| told(&error))?).map_err(|error| told(&error))?;
     let cache = CacheDir::locate().map_err(|error| told(&error))?;
     let trained = Trained::open(&run, setup.job.train.threads);
     let mut trained = trained.map_err(|error| told(&error))?;

@@ -3,45 +3,44 @@
 use crate::EngineError;
 use lockstep_events::event::{EpochResult, RunResult};
 use lockstep_events::{Recorded, Thin};
-use lockstep_fs::write_atomic;
-use lockstep_runs::RunDir;
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use lockstep_runs::{Journal, RunDir, RunsError};
 
 /// The record of events.
 const EVENTS: &str = "events.jsonl";
+/// The table of metrics.
+const METRICS: &str = "metrics.jsonl";
 
-/// The open files of a run's folder.
+/// The growing files of a run.
 pub(crate) struct Record {
     run: RunDir,
-    logs: Vec<File>,
-    /// The metrics, once an epoch ended in this part of the run.
-    metrics: Option<File>,
-    events: File,
+    journal: Journal,
+    /// The name of each worker's log.
+    logs: Vec<String>,
     thin: Thin,
 }
 
 impl Record {
     /// Opens a log for each of `workers`. What an earlier part of the run wrote is kept.
     pub(crate) fn open(run: RunDir, workers: usize) -> Result<Self, EngineError> {
-        let logs = (0..workers)
-            .map(|rank| append(&run.worker_log(rank)))
-            .collect::<Result<_, _>>()?;
-        let events = append(&run.path.join(EVENTS))?;
+        let mut journal = Journal::open(&run)?;
+        let logs: Vec<String> = (0..workers)
+            .map(|rank| format!("logs/worker-{rank}.log"))
+            .collect();
+        for log in &logs {
+            journal.open_log(log)?;
+        }
+        journal.open_log(EVENTS)?;
         Ok(Self {
             run,
+            journal,
             logs,
-            metrics: None,
-            events,
             thin: Thin::new(Recorded::clock()),
         })
     }
 
     /// Writes one line of a worker's output.
     pub(crate) fn log(&mut self, rank: usize, line: &str) -> Result<(), EngineError> {
-        let written = self.logs[rank].write_all(format!("{line}\n").as_bytes());
-        written.map_err(failed(self.run.worker_log(rank)))
+        Ok(self.journal.log(&self.logs[rank], line)?)
     }
 
     /// Writes what happened; of progress only as much as shows that the run was alive.
@@ -49,48 +48,30 @@ impl Record {
         if !self.thin.keeps(&event.event, event.time) {
             return Ok(());
         }
-        let line = as_json(event) + "\n";
-        let written = self.events.write_all(line.as_bytes());
-        written.map_err(failed(self.run.path.join(EVENTS)))
+        Ok(self.journal.log(EVENTS, &as_json(event))?)
     }
 
     /// Writes what an epoch came to.
     pub(crate) fn epoch(&mut self, epoch: &EpochResult) -> Result<(), EngineError> {
-        let path = self.run.metrics();
-        let file = match &mut self.metrics {
-            Some(file) => file,
-            none => none.insert(append(&path)?),
-        };
-        let line = as_json(epoch) + "\n";
-        file.write_all(line.as_bytes()).map_err(failed(path))
+        Ok(self.journal.row(METRICS, &as_json(epoch))?)
     }
 
     /// Makes the metrics those of the state that the run goes on from: what was recorded after it is
     /// trained again, and a crash may have cut the record short.
     pub(crate) fn restore(&mut self, history: &str) -> Result<(), EngineError> {
-        self.metrics = None;
-        let path = self.run.metrics();
-        match fs::read(&path) {
-            Ok(recorded) if recorded == history.as_bytes() => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound && history.is_empty() => Ok(()),
-            _ => Ok(write_atomic(&path, history.as_bytes())?),
-        }
+        Ok(self.journal.restore(METRICS, history)?)
     }
 
-    /// Writes how the run ended.
-    pub(crate) fn result(&self, result: &RunResult) -> Result<(), EngineError> {
+    /// Writes how the run ended, once all before it is written.
+    pub(crate) fn result(&mut self, result: &RunResult) -> Result<(), EngineError> {
+        self.journal.finish()?;
         let text = as_json(result) + "\n";
-        Ok(write_atomic(&self.run.result(), text.as_bytes())?)
+        Ok(self
+            .run
+            .result()
+            .write(text.as_bytes())
+            .map_err(RunsError::from)?)
     }
-}
-
-fn append(path: &Path) -> Result<File, EngineError> {
-    let file = File::options().append(true).create(true).open(path);
-    file.map_err(failed(path.to_owned()))
-}
-
-fn failed(path: PathBuf) -> impl FnOnce(io::Error) -> EngineError {
-    move |source| EngineError::Record { path, source }
 }
 
 fn as_json(value: &impl serde::Serialize) -> String {
@@ -101,6 +82,8 @@ fn as_json(value: &impl serde::Serialize) -> String {
 mod tests {
     use super::*;
     use lockstep_events::Metrics;
+    use lockstep_place::{Access, Place};
+    use lockstep_runs::RunLock;
 
     fn epoch(epoch: u32, train_loss: f64) -> EpochResult {
         EpochResult {
@@ -116,8 +99,14 @@ mod tests {
         }
     }
 
+    fn create(store: &tempfile::TempDir) -> (RunDir, RunLock) {
+        let path = store.path().to_str().unwrap();
+        let place = Place::parse(path, &Access::default()).unwrap();
+        RunDir::create(&place, "job").unwrap()
+    }
+
     fn losses(run: &RunDir) -> Vec<(u32, f64)> {
-        let text = fs::read_to_string(run.metrics()).unwrap();
+        let text = String::from_utf8(run.metrics().read().unwrap()).unwrap();
         text.lines()
             .map(|line| serde_json::from_str::<EpochResult>(line).unwrap())
             .map(|line| (line.epoch, line.train.get("loss").unwrap()))
@@ -127,7 +116,7 @@ mod tests {
     #[test]
     fn the_metrics_of_a_resumed_run_are_those_of_its_state() {
         let store = tempfile::tempdir().unwrap();
-        let run = RunDir::create(store.path(), "job").unwrap();
+        let (run, _lock) = create(&store);
         let mut record = Record::open(run.clone(), 1).unwrap();
         record.restore("").unwrap();
         for number in 1..=3 {
@@ -138,8 +127,10 @@ mod tests {
         record.restore(&history).unwrap();
         record.epoch(&epoch(2, 2.0)).unwrap();
         assert_eq!(losses(&run), [(1, 1.0), (2, 2.0)]);
-        let text = fs::read_to_string(run.metrics()).unwrap();
-        fs::write(run.metrics(), &text[..text.len() - 9]).unwrap();
+        let text = String::from_utf8(run.metrics().read().unwrap()).unwrap();
+        run.metrics()
+            .write(&text.as_bytes()[..text.len() - 9])
+            .unwrap();
         let mut record = Record::open(run.clone(), 1).unwrap();
         record.restore(&history).unwrap();
         record.epoch(&epoch(2, 3.0)).unwrap();
@@ -149,12 +140,12 @@ mod tests {
     #[test]
     fn each_worker_has_a_log_of_its_own_which_a_resumed_run_continues() {
         let store = tempfile::tempdir().unwrap();
-        let run = RunDir::create(store.path(), "job").unwrap();
+        let (run, _lock) = create(&store);
         for line in ["first", "second"] {
             let mut record = Record::open(run.clone(), 2).unwrap();
             record.log(1, line).unwrap();
         }
-        let log = |rank| fs::read_to_string(run.worker_log(rank)).unwrap();
+        let log = |rank| String::from_utf8(run.worker_log(rank).read().unwrap()).unwrap();
         assert_eq!((log(0).as_str(), log(1).as_str()), ("", "first\nsecond\n"));
     }
 }

@@ -4,50 +4,76 @@ use crate::EngineError;
 use lockstep_events::event::{RunResult, Status};
 use lockstep_fs::CacheDir;
 use lockstep_job::Job;
-use lockstep_runs::{RunDir, RunLock};
+use lockstep_place::Place;
+use lockstep_runs::checkpoint::Checkpoint;
+use lockstep_runs::{RunDir, RunLock, RunsError};
 use lockstep_train::{ResumePoint, TrainError};
-use std::fs;
-use std::path::{Path, PathBuf};
 
 /// A run that left a state, and that nobody else trains.
 pub(crate) struct Earlier {
     pub(crate) run: RunDir,
     pub(crate) lock: RunLock,
     /// Its newest whole checkpoint.
-    pub(crate) checkpoint: PathBuf,
+    pub(crate) checkpoint: Place,
     /// What is wrong with newer ones.
     pub(crate) warnings: Vec<String>,
 }
 
 /// The newest whole checkpoint of a run, if it has one, and what is wrong with newer ones.
-pub(crate) fn newest_state(run: &RunDir) -> Result<(Option<PathBuf>, Vec<String>), EngineError> {
+fn newest_state(run: &RunDir) -> Result<(Option<Checkpoint>, Vec<String>), EngineError> {
     let Some(found) = run.checkpoints().newest()? else {
         return Ok((None, Vec::new()));
     };
-    let checkpoint = found.checkpoint.path().to_owned();
-    let warning = |damaged| {
-        let used = checkpoint.display();
-        format!("a newer checkpoint cannot be used ({damaged}); going on from {used}")
-    };
+    let used = found.checkpoint.place();
+    let warning =
+        |damaged| format!("a newer checkpoint cannot be used ({damaged}); going on from {used}");
     let warnings = found.skipped.iter().map(warning).collect();
-    Ok((Some(checkpoint), warnings))
+    Ok((Some(found.checkpoint), warnings))
+}
+
+/// Where a generation of the gang begins.
+pub(crate) struct GenerationStart {
+    /// The checkpoint to go on from, if not from the beginning.
+    pub(crate) checkpoint: Option<String>,
+    /// What is wrong with newer ones.
+    pub(crate) warnings: Vec<String>,
+    /// Under which the gang writes.
+    pub(crate) incarnation: String,
+}
+
+/// Finds where the generation begins, and makes it the only one that writes.
+pub(crate) fn begin_generation(
+    run: &RunDir,
+    lock: &RunLock,
+    generation: u16,
+) -> Result<GenerationStart, EngineError> {
+    let (checkpoint, warnings) = newest_state(run)?;
+    let writing = lock.begin(generation, checkpoint.as_ref())?;
+    Ok(GenerationStart {
+        checkpoint: checkpoint.map(|checkpoint| checkpoint.place().to_string()),
+        warnings,
+        incarnation: writing.incarnation,
+    })
 }
 
 impl Earlier {
-    /// Opens the run in the folder `path`.
-    pub(crate) fn open(path: &Path) -> Result<Self, EngineError> {
-        let run = RunDir::open(path)?;
+    /// Opens the run at `place`. If it may take a while until it is free, `waiting` is told so.
+    pub(crate) fn open(
+        place: &Place,
+        waiting: &mut dyn FnMut(String),
+    ) -> Result<Self, EngineError> {
+        let run = RunDir::open(place)?;
         // Locked before its state is looked for: one who goes on with it replaces that.
-        let lock = run.lock()?;
+        let lock = run.lock(waiting)?;
         let (checkpoint, warnings) = newest_state(&run)?;
         let checkpoint = checkpoint.ok_or_else(|| EngineError::NotResumable {
-            path: path.to_owned(),
+            run: place.to_string(),
         })?;
         Ok(Self {
             warnings,
             run,
             lock,
-            checkpoint,
+            checkpoint: checkpoint.place().clone(),
         })
     }
 
@@ -62,7 +88,7 @@ impl Earlier {
                 point.epochs
             );
             return Err(EngineError::Resume(TrainError::Resume {
-                path: self.checkpoint.clone(),
+                path: self.checkpoint.to_string().into(),
                 reason,
             }));
         }
@@ -70,16 +96,32 @@ impl Earlier {
     }
 
     fn has_succeeded_with(&self, epochs: u32) -> bool {
-        let text = fs::read(self.run.result()).unwrap_or_default();
+        let text = self.run.result().read().unwrap_or_default();
         let result = serde_json::from_slice::<RunResult>(&text);
         result.is_ok_and(|result| result.status == Status::Succeeded && result.epochs == epochs)
     }
 
     /// Makes `job` begin in the new run `run` with the weights of this one.
-    pub(crate) fn fork(&self, run: &RunDir, job: &mut Job) -> Result<(), EngineError> {
+    pub(crate) fn fork(
+        &self,
+        run: &RunDir,
+        job: &mut Job,
+        cache: &CacheDir,
+    ) -> Result<(), EngineError> {
         let weights = run.start();
         lockstep_train::export_weights(&self.checkpoint, &weights).map_err(EngineError::Resume)?;
-        job.model.weights = Some(weights);
+        let path = match weights.local() {
+            Some(path) => path.to_owned(),
+            // Weights to begin with are read from a file of this machine.
+            None => {
+                let name = format!("{}.safetensors", run.name);
+                let path = cache.folder("starts")?.join(name);
+                let bytes = weights.read().map_err(RunsError::from)?;
+                lockstep_fs::write_atomic(&path, &bytes)?;
+                path
+            }
+        };
+        job.model.weights = Some(path);
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use crate::embed::{EmbedRequest, embed};
 use crate::launcher::Launcher;
 use crate::record::Record;
-use crate::resume::{Earlier, newest_state};
+use crate::resume::{Earlier, begin_generation};
 use crate::supervise::generation::{Carrier, Door, Gang, GangSettings};
 use crate::supervise::notice::{JoinListener, WAITING};
 use crate::supervise::supervisor::{Outcome, Supervisor, Watch, in_turn};
@@ -11,12 +11,12 @@ use crate::{EngineError, Stop, StopFlag, describe};
 use lockstep_events::control::Finished;
 use lockstep_events::event::{Event, RunResult, Started, Status, Timing};
 use lockstep_events::{Recorded, Thin};
-use lockstep_fs::{CacheDir, write_atomic};
+use lockstep_fs::CacheDir;
 use lockstep_gang::Rendezvous;
 use lockstep_job::Job;
-use lockstep_runs::RunDir;
+use lockstep_place::Place;
+use lockstep_runs::{RunDir, RunLock, RunsError};
 use lockstep_train::{LearnerPart, Prepared, ResumePoint};
-use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
@@ -27,8 +27,8 @@ pub struct RunRequest {
     pub job: Job,
     /// When the command started: what the time to the first step counts from.
     pub started_at: Instant,
-    /// The folder of an earlier run to go on with, instead of beginning a new one.
-    pub resume: Option<PathBuf>,
+    /// An earlier run to go on with, instead of beginning a new one.
+    pub resume: Option<Place>,
     /// Whether a new run shall begin with that one's weights instead.
     pub fork: bool,
     /// Stop after so many steps, as if asked to.
@@ -83,7 +83,11 @@ fn try_run(
         show(event.event);
     };
     let events: &mut dyn FnMut(Event) = &mut tell;
-    let earlier = request.resume.as_deref().map(Earlier::open).transpose()?;
+    let mut waiting = |message| events(Event::Preparing { message });
+    let earlier = match &request.resume {
+        Some(place) => Some(Earlier::open(place, &mut waiting)?),
+        None => None,
+    };
     for message in earlier.iter().flat_map(|earlier| earlier.warnings.clone()) {
         events(Event::Warning { message });
     }
@@ -130,25 +134,28 @@ fn try_run(
     if request.stop.get() != Stop::No {
         return Ok(unstarted(&request.job, request.started_at));
     }
-    let (run, folder, _lock) = match resumed {
+    let (run, folder, lock) = match resumed {
         Some(Earlier { run, lock, .. }) => (run, Unstarted { run: None }, lock),
         None => {
-            let run = RunDir::create(&request.job.run.store, &request.job.name)?;
+            let job = &request.job;
+            let store = lockstep_train::places::place(&job.run.store, &job.storage)
+                .map_err(RunsError::from)?;
+            let (run, lock) = RunDir::create(&store, &job.name)?;
             let folder = Unstarted {
                 run: Some(run.clone()),
             };
-            let lock = run.lock()?;
             (run, folder, lock)
         }
     };
     if let Some(earlier) = forked {
-        earlier.fork(&run, &mut request.job)?;
+        earlier.fork(&run, &mut request.job, &request.cache)?;
         begin_anew(&request.job, events)?;
     }
     let beginning = Beginning {
         prepared,
         pretrained,
         run,
+        lock,
         resume,
         early,
     };
@@ -161,8 +168,10 @@ struct Beginning {
     /// SHA-256 of the file of weights to begin with.
     pretrained: Option<String>,
     run: RunDir,
+    /// Proof that the run is this process's.
+    lock: RunLock,
     /// The state to go on from, and where that is.
-    resume: Option<(PathBuf, ResumePoint)>,
+    resume: Option<(Place, ResumePoint)>,
     /// What happened before there was a folder to record it in.
     early: Vec<Recorded>,
 }
@@ -177,6 +186,7 @@ fn run_gang(
         prepared,
         pretrained,
         run,
+        lock,
         resume,
         mut early,
     } = beginning;
@@ -204,7 +214,7 @@ fn run_gang(
         carrier,
         encrypt: job.gang.encrypt,
         learner: &learner,
-        run_dir: run.path.clone(),
+        run_dir: run.place().to_string(),
         max_steps: request.max_steps,
         deadline_s: job.gang.deadline_s,
         start_deadline_s: job.gang.start_deadline_s,
@@ -232,11 +242,16 @@ fn run_gang(
     // Written while the workers start, since it waits for the disk; again if a later part of the run
     // is another job: more epochs, or other workers.
     let text = job.to_toml();
-    if !std::fs::read_to_string(run.job()).is_ok_and(|written| written == text) {
-        write_atomic(&run.job(), text.as_bytes())?;
+    if !run
+        .job()
+        .read()
+        .is_ok_and(|written| written == text.as_bytes())
+    {
+        run.job().write(text.as_bytes()).map_err(RunsError::from)?;
     }
+    run.sync_name()?;
 
-    let resume_point = || newest_state(&run);
+    let begin_generation = |generation| begin_generation(&run, &lock, generation);
     let watch = Watch {
         notices,
         record,
@@ -244,7 +259,7 @@ fn run_gang(
         started_at: request.started_at,
         max_restarts: job.recover.max_restarts,
         epochs: point.map_or(0, |point| point.epochs),
-        resume_point: &resume_point,
+        begin_generation: &begin_generation,
         events,
     };
     let mut supervisor = Supervisor::new(gang, watch);
@@ -323,7 +338,7 @@ impl Drop for Unstarted {
 fn started(job: &Job, prepared: &Prepared, carrier: Carrier, run: &RunDir) -> Started {
     Started {
         run: run.name.clone(),
-        run_dir: run.path.clone(),
+        run_dir: run.place().to_string(),
         workers: job.train.workers,
         lanes: job.train.lanes,
         transport: carrier.word().to_owned(),
@@ -368,7 +383,7 @@ fn unstarted(job: &Job, started_at: Instant) -> RunResult {
 
 fn conclude(mut result: RunResult, run: &RunDir, outcome: Outcome) -> RunResult {
     result.run = Some(run.name.clone());
-    result.run_dir = Some(run.path.clone());
+    result.run_dir = Some(run.place().to_string());
     match outcome {
         Outcome::Killed => {
             result.error = Some(

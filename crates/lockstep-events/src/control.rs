@@ -8,15 +8,16 @@ use crate::event::{EpochResult, Progress};
 use lockstep_measure::Summary;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::path::PathBuf;
 
 /// A worker's place in the gang and all it needs to know to begin.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Assignment {
     /// What the learner needs to begin; only it reads this.
     pub learner: Value,
-    /// The run's folder; rank 0 writes what was learned there.
-    pub run_dir: PathBuf,
+    /// Where the run lies, a path or a URL; rank 0 writes what was learned there.
+    pub run_dir: String,
+    /// The coordinator's incarnation, under which this generation writes checkpoints.
+    pub incarnation: String,
     /// This worker's rank.
     pub rank: usize,
     /// Number of workers.
@@ -28,7 +29,7 @@ pub struct Assignment {
     /// How long a worker waits for a peer before it calls it lost.
     pub deadline_s: f64,
     /// A state to go on from: the folder of a checkpoint.
-    pub resume: Option<PathBuf>,
+    pub resume: Option<String>,
     /// Steps after which the run stops by itself, as if asked to.
     #[serde(default)]
     pub max_steps: Option<u64>,

@@ -8,7 +8,6 @@ use crate::Metrics;
 use crate::metrics::{inline, train};
 use lockstep_measure::Summary;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
 
 /// One thing that happened in a run. Serialises as `{"event": "...", ...}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -101,8 +100,8 @@ pub struct Embedded {
 pub struct Started {
     /// The run's unique name, also the name of its folder.
     pub run: String,
-    /// The run's folder.
-    pub run_dir: PathBuf,
+    /// Where the run lies: a path or a URL.
+    pub run_dir: String,
     /// Number of worker processes.
     pub workers: usize,
     /// Number of lanes: the unit of arithmetic that fixes the result's bits.
@@ -195,7 +194,7 @@ pub struct Restart {
     /// Which worker failed, and why.
     pub reason: String,
     /// The state it goes on from; none means from the beginning.
-    pub from: Option<PathBuf>,
+    pub from: Option<String>,
 }
 
 /// How a run ended.
@@ -235,7 +234,7 @@ pub struct RunResult {
     /// SHA-256 of what was learned; absent on failure.
     pub weights_sha256: Option<String>,
     /// The run's folder; absent when it failed before it began, which leaves nothing behind.
-    pub run_dir: Option<PathBuf>,
+    pub run_dir: Option<String>,
     /// What went wrong, and which worker failed first.
     pub error: Option<String>,
     /// How often the gang began again because a worker was lost.

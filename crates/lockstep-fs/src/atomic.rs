@@ -7,6 +7,8 @@
 use crate::FsError;
 use crate::kind::file_kind;
 use crate::letters::random_letters;
+use crate::log::{Operation, note};
+use crate::operations::{remove_file, sync_folder};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -56,6 +58,7 @@ impl AtomicFile {
             .map_err(FsError::io("write", target))?;
         // Tells others that it has a writer (`is_leftover`). Where there are no locks, its age does.
         let _ = file.lock();
+        note(|| Operation::CreateFile(temporary.clone()));
         Ok(AtomicFile {
             file,
             temporary,
@@ -88,7 +91,9 @@ impl AtomicFile {
         lockstep_failpoint::reach("fs.sync");
         let synced = self.file.sync_all();
         lockstep_progress::advance();
-        synced.map_err(FsError::io("write", &self.target))
+        synced.map_err(FsError::io("write", &self.target))?;
+        note(|| Operation::Sync(self.temporary.clone()));
+        Ok(())
     }
 
     /// Gives the file its name without waiting for the disk.
@@ -100,15 +105,36 @@ impl AtomicFile {
     /// When the file cannot be renamed; the target is then as it was.
     pub fn commit_unsynced(mut self) -> Result<(), FsError> {
         fs::rename(&self.temporary, &self.target).map_err(FsError::io("write", &self.target))?;
+        note(|| Operation::Rename(self.temporary.clone(), self.target.clone()));
         self.committed = true;
         Ok(())
+    }
+
+    /// Gives the file its name if nothing has that name yet, durably and in one step; whether it did.
+    ///
+    /// # Errors
+    /// When the disk refuses; there is then no such file.
+    pub fn commit_new(self) -> Result<bool, FsError> {
+        self.sync()?;
+        match fs::hard_link(&self.temporary, &self.target) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            linked => linked.map_err(FsError::io("write", &self.target))?,
+        }
+        note(|| Operation::Link(self.temporary.clone(), self.target.clone()));
+        let folder = folder_of(&self.target).to_owned();
+        // Its first name goes with it.
+        drop(self);
+        sync_folder(&folder)?;
+        Ok(true)
     }
 }
 
 impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         lockstep_progress::advance();
-        self.file.write(bytes)
+        let written = self.file.write(bytes)?;
+        note(|| Operation::Write(self.temporary.clone(), bytes[..written].to_vec()));
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -120,20 +146,9 @@ impl Drop for AtomicFile {
     fn drop(&mut self) {
         if !self.committed {
             // Nothing can be done about a failure here, and the name says that it is a leftover.
-            let _ = fs::remove_file(&self.temporary);
+            let _ = remove_file(&self.temporary);
         }
     }
-}
-
-/// Waits until the names of a folder's files are safe on the disk.
-///
-/// # Errors
-/// When the folder cannot be opened, or the disk refuses.
-pub fn sync_folder(folder: &Path) -> Result<(), FsError> {
-    lockstep_failpoint::reach("fs.sync");
-    lockstep_progress::advance();
-    let synced = File::open(folder).and_then(|opened| opened.sync_all());
-    synced.map_err(FsError::io("sync the folder", folder))
 }
 
 /// The path that a new file may take in place of `path`: the end of its links, and nothing or a file.

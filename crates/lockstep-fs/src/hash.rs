@@ -11,18 +11,39 @@ pub fn sha256(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }
 
+/// A hash of bytes that come piece by piece.
+#[derive(Default)]
+pub struct Hasher(Sha256);
+
+impl Hasher {
+    /// Of no bytes yet.
+    pub fn new() -> Hasher {
+        Hasher::default()
+    }
+
+    /// Adds bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The hash, as people write it.
+    pub fn finish(self) -> String {
+        hex::encode(self.0.finalize())
+    }
+}
+
 /// Length and hash of a file, read in pieces.
 ///
 /// # Errors
 /// When the file cannot be read.
 pub fn sha256_of_file(path: &Path) -> io::Result<(u64, String)> {
     let mut file = File::open(path)?;
-    let mut hash = Sha256::new();
+    let mut hash = Hasher::new();
     let mut piece = vec![0; 1 << 18];
     let mut length = 0;
     loop {
         match file.read(&mut piece) {
-            Ok(0) => return Ok((length, hex::encode(hash.finalize()))),
+            Ok(0) => return Ok((length, hash.finish())),
             Ok(read) => {
                 hash.update(&piece[..read]);
                 lockstep_progress::advance();

@@ -14,12 +14,15 @@ mod kind;
 mod leftover;
 mod letters;
 mod lock;
+pub mod log;
+mod operations;
 
-pub use atomic::{AtomicFile, sync_folder, write_atomic};
+pub use atomic::{AtomicFile, write_atomic};
 pub use cache::CacheDir;
 pub use error::FsError;
-pub use hash::{sha256, sha256_of_file};
+pub use hash::{Hasher, sha256, sha256_of_file};
 pub use kind::file_kind;
 pub use leftover::{ABANDONED, is_leftover, is_older};
 pub use letters::{is_random_letter, random_letters};
 pub use lock::FileLock;
+pub use operations::{create_folder, remove_file, remove_folder, sync_folder};

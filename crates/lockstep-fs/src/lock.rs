@@ -5,12 +5,13 @@
 
 use crate::FsError;
 use std::fs::{File, TryLockError};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Proof that nobody else holds the lock; dropping it lets others have it.
 #[derive(Debug)]
 pub struct FileLock {
-    _file: File,
+    file: File,
 }
 
 impl FileLock {
@@ -27,10 +28,22 @@ impl FileLock {
             .open(path)
             .map_err(FsError::io("write", path))?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(FileLock { _file: file })),
+            Ok(()) => Ok(Some(FileLock { file })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(FsError::io("lock", path)(error)),
         }
+    }
+
+    /// Replaces what the file holds, for others to read. Not in one step: a reader may see a part.
+    ///
+    /// # Errors
+    /// When the file, which is that of `path`, cannot be written.
+    pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), FsError> {
+        let written = self
+            .file
+            .set_len(0)
+            .and_then(|()| self.file.write_all_at(bytes, 0));
+        written.map_err(FsError::io("write", path))
     }
 }
 

@@ -1,6 +1,6 @@
 //! A job as text again: the effective configuration, with every default visible.
 
-use crate::Job;
+use crate::{Job, without_secrets};
 use std::fmt::Write;
 use toml::{Table, Value};
 
@@ -42,7 +42,19 @@ impl Job {
     }
 
     fn table(&self) -> Table {
-        Table::try_from(self).expect("a loaded job holds only what TOML can")
+        let mut table = Table::try_from(self).expect("a loaded job holds only what TOML can");
+        table.iter_mut().for_each(|(_, value)| hide_secrets(value));
+        table
+    }
+}
+
+/// Leaves out what only the one who started the job should know.
+fn hide_secrets(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = without_secrets(text).into_owned(),
+        Value::Array(items) => items.iter_mut().for_each(hide_secrets),
+        Value::Table(table) => table.iter_mut().for_each(|(_, value)| hide_secrets(value)),
+        _ => {}
     }
 }
 

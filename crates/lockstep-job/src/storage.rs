@@ -2,6 +2,7 @@
 
 use crate::field::Field;
 use crate::keys::{Any, By, Check, Limits, keys};
+use crate::without_secrets;
 use serde_json::{Map, Value, json};
 
 const MAX_RETRIES: u32 = 100;
@@ -21,6 +22,8 @@ keys! {
         region: Option<String> = optional => By(words);
         /// Whether requests are not signed: for public buckets.
         anonymous: bool = default(false) => Any;
+        /// Whether credentials may be sent without encryption to an `http://` endpoint on another machine.
+        allow_http: bool = default(false) => Any;
         /// Whether S3's bucket is a part of the server's name, not of the path.
         virtual_host: bool = default(false) => Any;
         /// Azure's storage account.
@@ -85,8 +88,14 @@ fn web_address(field: &Field<'_>) -> Option<String> {
     let web = text.starts_with("http://") || text.starts_with("https://");
     if !web {
         return field.reject(
-            format!("must be a web address, found {text:?}"),
+            format!("must be a web address, found {:?}", without_secrets(&text)),
             "for example \"http://127.0.0.1:9000\"",
+        );
+    }
+    if without_secrets(&text) != text {
+        return field.reject(
+            "must not carry a user, a password or a signature",
+            "they come from the variables of the environment; see docs/storage.md",
         );
     }
     Some(text)

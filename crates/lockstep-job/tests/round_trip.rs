@@ -273,7 +273,7 @@ prop_compose! {
             storage,
             model,
             train: Train { epochs: 3, batch: 64, loss, optimizer, schedule, clip_norm, workers, lanes, threads: 2, seed },
-            run: Run { store: store.into() },
+            run: Run { store: Location::new(store) },
             checkpoint,
             gang: Gang { transport: Transport::Tcp, deadline_s, ..Gang::default() },
             recover: Recover { max_restarts: 7, min_workers: 2 },

@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+#[cfg(feature = "cloud")]
+use std::net::IpAddr;
 use std::str::FromStr;
 #[cfg(feature = "cloud")]
 use std::time::Duration;
@@ -20,6 +22,9 @@ pub struct Access {
     pub region: Option<String>,
     /// Asks without credentials, as public data allows.
     pub anonymous: bool,
+    /// Whether credentials may go to an `http://` endpoint on another machine, where all on the way can read
+    /// them.
+    pub allow_http: bool,
     /// Puts S3's bucket into the host's name (`bucket.host/key`) instead of the path (`host/bucket/key`).
     pub virtual_host: bool,
     /// Azure's storage account; else that of an `abfs` URL, or `AZURE_STORAGE_ACCOUNT_NAME`.
@@ -48,6 +53,7 @@ impl Default for Access {
             endpoint: None,
             region: None,
             anonymous: false,
+            allow_http: false,
             virtual_host: false,
             account: None,
             role_arn: None,
@@ -121,6 +127,35 @@ impl Endpoint {
     /// Whether it asks to be spoken to without encryption.
     pub fn is_plain(&self) -> bool {
         self.0.starts_with("http://")
+    }
+
+    /// Whether the server is this machine itself.
+    #[cfg(feature = "cloud")]
+    fn is_loopback(&self) -> bool {
+        let host = self.0.split_once("://").map_or("", |(_, rest)| rest);
+        let host = host.split('/').next().unwrap_or_default();
+        let host = match host.strip_prefix('[') {
+            Some(v6) => v6.split(']').next().unwrap_or_default(),
+            None => host.split(':').next().unwrap_or_default(),
+        };
+        let named = host == "localhost" || host.ends_with(".localhost");
+        let numbered = host
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_loopback());
+        named || numbered
+    }
+
+    /// Whether it is spoken to without encryption, which credentials must allow.
+    #[cfg(feature = "cloud")]
+    pub(crate) fn plain(&self, access: &Access) -> Result<bool, String> {
+        let safe = access.anonymous || access.allow_http || self.is_loopback();
+        match self.is_plain() {
+            true if !safe => Err(format!(
+                "{self} is not encrypted, and all on the way could read the credentials; use https://, or \
+                 set storage.allow_http = true if you trust the network"
+            )),
+            plain => Ok(plain),
+        }
     }
 }
 
@@ -200,6 +235,42 @@ mod tests {
         let endpoint: Endpoint = "http://[::1]:9000/".parse().unwrap();
         assert_eq!(endpoint.as_str(), "http://[::1]:9000");
         assert!(endpoint.is_plain());
+    }
+
+    #[cfg(feature = "cloud")]
+    #[test]
+    fn credentials_go_without_encryption_to_this_machine_only_unless_a_key_allows_it() {
+        let plain = |endpoint: &str, access: Access| {
+            let endpoint: Endpoint = endpoint.parse().unwrap();
+            endpoint.plain(&access)
+        };
+        for here in [
+            "http://localhost:9000",
+            "http://127.0.0.1",
+            "http://[::1]:9000/x",
+        ] {
+            assert_eq!(plain(here, Access::default()), Ok(true));
+        }
+        let elsewhere = [
+            "http://minio:9000",
+            "http://10.0.0.1",
+            "http://localhost.evil",
+        ];
+        for elsewhere in elsewhere {
+            let error = plain(elsewhere, Access::default()).unwrap_err();
+            assert!(error.contains("allow_http") && error.contains(elsewhere));
+            let allowed = Access {
+                allow_http: true,
+                ..Access::default()
+            };
+            assert_eq!(plain(elsewhere, allowed), Ok(true));
+            let anonymous = Access {
+                anonymous: true,
+                ..Access::default()
+            };
+            assert_eq!(plain(elsewhere, anonymous), Ok(true));
+        }
+        assert_eq!(plain("https://s3.example", Access::default()), Ok(false));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use lockstep_fs::FsError;
 use std::io;
 use std::ops::Range;
+use std::path::Path;
 use thiserror::Error;
 
 /// The schemes that a place may have, for the messages.
@@ -212,6 +213,21 @@ pub enum PlaceError {
         /// What it said.
         cause: String,
     },
+}
+
+impl PlaceError {
+    /// What the file system said when `doing` failed on `path`.
+    pub fn io(doing: &'static str, path: &Path, source: io::Error) -> PlaceError {
+        let place = path.display().to_string();
+        match source.kind() {
+            io::ErrorKind::NotFound => PlaceError::NotFound { place },
+            _ => PlaceError::Io {
+                doing,
+                place,
+                source,
+            },
+        }
+    }
 }
 
 fn times(tries: u32) -> String {

@@ -6,6 +6,8 @@
 //!
 //! - **Whole or not at all.** A read gives every byte of one version of the object, or an error; a write
 //!   is seen in full or not.
+//! - **One of many wins.** [`Place::create_new`] and [`Place::replace_if`] change what is there only if it is
+//!   what the caller thinks it is, in one step.
 //! - **It ends.** Every operation has a deadline, and what may pass is tried again a bounded number of times.
 //! - **No way out.** [`Place::join`] leads down only.
 //! - **No secrets.** They come from the environment, and no error, `Debug` or `Display` shows one.
@@ -27,6 +29,8 @@
 //! ```
 
 mod access;
+mod change;
+mod copy;
 mod error;
 mod local;
 mod name;
@@ -34,8 +38,12 @@ mod place;
 #[cfg(feature = "cloud")]
 mod remote;
 mod variables;
+mod writer;
 
 pub use access::{Access, Endpoint, EndpointError};
+pub use change::Version;
+pub use copy::LocalCopy;
 pub use error::PlaceError;
 pub use place::{Entry, Place};
 pub use variables::Variables;
+pub use writer::PlaceWriter;

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 /// A file or a folder, wherever it lies. Cheap to clone.
 #[derive(Clone)]
-pub struct Place(Kind);
+pub struct Place(pub(crate) Kind);
 
 #[derive(Clone)]
-enum Kind {
+pub(crate) enum Kind {
     Local(PathBuf),
     #[cfg(feature = "cloud")]
     Remote(Remote),
@@ -36,12 +36,13 @@ pub struct Entry {
 macro_rules! on {
     ($place:expr, $local:ident => $here:expr, $remote:ident => $there:expr) => {
         match &$place.0 {
-            Kind::Local($local) => $here,
+            $crate::place::Kind::Local($local) => $here,
             #[cfg(feature = "cloud")]
-            Kind::Remote($remote) => $there,
+            $crate::place::Kind::Remote($remote) => $there,
         }
     };
 }
+pub(crate) use on;
 
 impl Place {
     /// Understands a path or a URL. Nothing is opened or asked yet.
@@ -181,22 +182,6 @@ impl Place {
         on!(self,
             path => local::read_range(path, range, version),
             remote => remote.read(Some(range), version))
-    }
-
-    /// Replaces the content by `bytes` in one step; folders on the way are made.
-    ///
-    /// # Errors
-    /// When the place cannot be written; its content is then as it was.
-    pub fn write(&self, bytes: &[u8]) -> Result<(), PlaceError> {
-        on!(self, path => local::write(path, bytes), remote => remote.write(bytes))
-    }
-
-    /// Removes the file. One that is missing is as good as removed.
-    ///
-    /// # Errors
-    /// When the place does not allow it or cannot be reached.
-    pub fn delete(&self) -> Result<(), PlaceError> {
-        on!(self, path => local::delete(path), remote => remote.delete())
     }
 }
 

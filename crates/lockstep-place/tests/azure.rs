@@ -1,5 +1,7 @@
 //! Azure's blobs, against Azurite, the emulator that Microsoft keeps.
 
+mod support;
+
 use lockstep_place::{Access, Place, PlaceError, Variables};
 use lockstep_testkit::Server;
 
@@ -32,6 +34,7 @@ fn blobs_are_written_read_listed_and_deleted_and_errors_are_clear() {
     }
 
     server.make_container(ACCOUNT, KEY, "photos");
+    support::conformance::changes(&place("az://photos/changes", KEY), true);
     let photos = place("az://photos/train", KEY);
     assert!(photos.list().unwrap().is_empty());
     for name in ["b/2.jpg", "a/1 ü.jpg", "c"] {

@@ -92,6 +92,43 @@ fn what_was_written_is_read_listed_and_deleted() {
 }
 
 #[test]
+fn changes_are_whole_and_one_of_many_wins() {
+    support::conformance::changes(&at("s3://data/changes"), true);
+}
+
+#[test]
+fn a_write_whose_answer_is_lost_counts_as_the_one_that_was_made() {
+    // The server has done it; the client hears nothing of that and asks again.
+    let proxy = Proxy::new(OPEN.address(), [Fault::CutAnswer(0)]);
+    let file = through(&proxy, "s3://data/lost/created");
+    let version = file.create_new(b"mine").unwrap().unwrap();
+    assert!(proxy.connections() > 1);
+    assert_eq!(file.create_new(b"yours").unwrap(), None);
+    let proxy = Proxy::new(OPEN.address(), [Fault::CutAnswer(0)]);
+    let file = through(&proxy, "s3://data/lost/created");
+    file.replace_if(&version, b"mine again").unwrap().unwrap();
+    assert_eq!(file.read().unwrap(), b"mine again");
+}
+
+#[test]
+fn a_piece_that_is_cut_is_sent_again_and_the_whole_is_right() {
+    // Begin, the first piece cut in its middle, then again, and the answer to the end is lost.
+    let faults = [
+        Fault::None,
+        Fault::CutRequest(5_000_000),
+        Fault::None,
+        Fault::None,
+        Fault::CutAnswer(0),
+    ];
+    let bytes = content(20_000_000);
+    let proxy = Proxy::new(OPEN.address(), faults);
+    let file = through(&proxy, "s3://data/pieces");
+    file.write(&bytes).unwrap();
+    assert!(proxy.connections() > 5, "{}", proxy.connections());
+    assert!(at("s3://data/pieces").read().unwrap() == bytes);
+}
+
+#[test]
 fn a_range_is_all_there_or_an_error() {
     let file = at("s3://data/range");
     file.write(b"0123456789").unwrap();

@@ -1,25 +1,23 @@
-//! What can go wrong with a run's folder, with the path that it went wrong at.
+//! What can go wrong with a run, with the place that it went wrong at.
 
 use crate::checkpoint::Damaged;
 use lockstep_fs::FsError;
-use std::io;
-use std::path::PathBuf;
+use lockstep_place::PlaceError;
 use thiserror::Error;
 
 /// A run or its store could not be used as asked.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RunsError {
-    /// The folder that holds runs cannot be made or written to.
+    /// The place that holds runs cannot be made or written to.
     #[error(
-        "cannot write to the run store {}: {source}; set run.store to a folder that can be written",
-        path.display()
+        "cannot write to the run store {store}: {reason}; set run.store to a folder that can be written"
     )]
     Unwritable {
-        /// The store's folder.
-        path: PathBuf,
+        /// The store.
+        store: String,
         /// Why it cannot be written.
-        source: io::Error,
+        reason: String,
     },
     /// A job's name cannot be part of a folder's name.
     #[error(
@@ -30,32 +28,75 @@ pub enum RunsError {
         /// The name as given.
         name: String,
     },
-    /// A folder is not that of a run.
-    #[error("{} is not a run: it has no job.toml", path.display())]
+    /// A place is not that of a run.
+    #[error("{place} is not a run: it has no job.toml")]
     NotARun {
-        /// The folder as given.
-        path: PathBuf,
+        /// The place as given.
+        place: String,
     },
     /// Another process trains this run.
-    #[error("the run {name} is in use by another `lockstep run`: wait for it to end, or stop it")]
+    #[error(
+        "the run {name} is in use by another `lockstep run`{}: wait for it to end, or stop it",
+        in_brackets(holder)
+    )]
     InUse {
         /// The run's name.
         name: String,
+        /// Who has it, in words; empty if that is not known.
+        holder: String,
+    },
+    /// The run has gone on without whoever wants to write.
+    #[error(
+        "the run {name} has gone on without this process: generation {current} writes it, and this is {own}"
+    )]
+    Stale {
+        /// The run's name.
+        name: String,
+        /// Who may write, in words.
+        current: String,
+        /// Who wanted to.
+        own: String,
     },
     /// A run has checkpoints, but none can be used.
-    #[error("no checkpoint in {} is whole: {}", path.display(), listed(damaged))]
+    #[error("no checkpoint in {place} is whole: {}", listed(damaged))]
     NoWholeCheckpoint {
         /// The folder of the checkpoints.
-        path: PathBuf,
+        place: String,
         /// What is wrong with each, from the newest on.
         damaged: Vec<Damaged>,
     },
-    /// A file could not be read or written.
+    /// A file of this machine could not be used.
     #[error(transparent)]
     Fs(#[from] FsError),
+    /// A place could not be read or written.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
 }
 
 fn listed(damaged: &[Damaged]) -> String {
     let each: Vec<String> = damaged.iter().map(ToString::to_string).collect();
     each.join("; ")
+}
+
+fn in_brackets(words: &str) -> String {
+    match words {
+        "" => String::new(),
+        words => format!(" ({words})"),
+    }
+}
+
+impl RunsError {
+    /// For `map_err`: the store cannot be written.
+    pub(crate) fn unwritable(store: impl ToString) -> impl Fn(PlaceError) -> RunsError {
+        let store = store.to_string();
+        move |error| RunsError::Unwritable {
+            store: store.clone(),
+            reason: match error {
+                // The path is known: only the system's word for it is news.
+                PlaceError::Io { source, .. } => source.to_string(),
+                PlaceError::Write(FsError::Io { source, .. }) => source.to_string(),
+                error => error.to_string(),
+            },
+        }
+    }
 }

@@ -1,14 +1,21 @@
-//! Runs, and the states that they keep.
+//! Runs, and the states that they keep, wherever they lie: in a folder of this machine or in a bucket.
 //!
-//! Three promises: the name of a run is never given twice ([`RunDir`]), a run has one owner at a
-//! time ([`RunLock`]), and its newest whole state is found whatever happened to it ([`checkpoint`]).
+//! Four promises: the name of a run is never given twice ([`RunDir`]), a run has one owner at a time
+//! ([`RunLock`]), whoever was replaced can no longer add to it ([`Generation`]), and its newest whole
+//! state is found whatever happened to it ([`checkpoint`]).
 
 pub mod checkpoint;
 mod error;
+mod journal;
+mod lease;
 mod lock;
 mod name;
+mod owner;
+mod process;
 mod run;
 
 pub use error::RunsError;
+pub use journal::Journal;
 pub use lock::RunLock;
+pub use owner::Generation;
 pub use run::{CONFUSION, EVALUATION, RunDir};

@@ -1,42 +1,146 @@
 //! A run has one owner at a time.
+//!
+//! On this machine the owner holds the lock of the open file `.lock`, which ends with its process. In a
+//! bucket it holds a [lease](crate::lease). Both write into it who they are and which generation of
+//! the gang writes the run's states.
 
-use crate::{RunDir, RunsError};
-use lockstep_fs::FileLock;
+use crate::checkpoint::Checkpoint;
+use crate::lease::Lease;
+use crate::owner::{Ownership, Writing};
+use crate::process::Process;
+use crate::{Generation, RunDir, RunsError};
+use lockstep_fs::{FileLock, random_letters};
+use std::path::PathBuf;
 
 /// Proof that nobody else trains this run; dropping it lets others do so.
 #[derive(Debug)]
 pub struct RunLock {
-    _lock: FileLock,
+    run: RunDir,
+    incarnation: String,
+    hold: Hold,
+}
+
+#[derive(Debug)]
+enum Hold {
+    Local { lock: FileLock, path: PathBuf },
+    Remote(Lease),
 }
 
 impl RunDir {
-    /// Takes the run for this process alone.
+    /// Takes the run for this process alone. In a bucket this may wait for the lease of one that does not
+    /// renew it; `waiting` is told so.
     ///
     /// # Errors
-    /// [`RunsError::InUse`] when another process has it; or when the folder cannot be written.
-    pub fn lock(&self) -> Result<RunLock, RunsError> {
-        match FileLock::try_take(&self.path.join(".lock"))? {
-            Some(lock) => Ok(RunLock { _lock: lock }),
-            None => Err(RunsError::InUse {
-                name: self.name.clone(),
-            }),
+    /// [`RunsError::InUse`] when another process has it; or when the run cannot be written.
+    pub fn lock(&self, waiting: &mut dyn FnMut(String)) -> Result<RunLock, RunsError> {
+        let file = self.lock_file();
+        let hold = match file.local() {
+            Some(path) => match FileLock::try_take(path)? {
+                None => {
+                    return Err(RunsError::InUse {
+                        name: self.name.clone(),
+                        holder: self.ownership()?.holder(),
+                    });
+                }
+                Some(lock) => Hold::Local {
+                    lock,
+                    path: path.to_owned(),
+                },
+            },
+            None => Hold::Remote(Lease::take(file, &self.name, waiting)?),
+        };
+        let lock = RunLock {
+            run: self.clone(),
+            incarnation: random_letters::<12>()?,
+            hold,
+        };
+        lock.change(&|ownership| ownership.owner = Some(Process::own()))?;
+        Ok(lock)
+    }
+}
+
+impl RunLock {
+    /// Says that from now on only this generation of the gang writes states, and that it goes on from
+    /// `checkpoint`, if from any. What others write from here on does not count.
+    ///
+    /// # Errors
+    /// When the run cannot be written, or another owner has taken it.
+    pub fn begin(
+        &self,
+        generation: u16,
+        checkpoint: Option<&Checkpoint>,
+    ) -> Result<Generation, RunsError> {
+        let generation = Generation {
+            incarnation: self.incarnation.clone(),
+            generation,
+        };
+        let writing = Writing {
+            generation: generation.clone(),
+            after: checkpoint.map_or(0, Checkpoint::number),
+        };
+        self.change(&|ownership| ownership.writing = Some(writing.clone()))?;
+        Ok(generation)
+    }
+
+    fn change(&self, change: &dyn Fn(&mut Ownership)) -> Result<(), RunsError> {
+        match &self.hold {
+            Hold::Local { lock, path } => {
+                let mut ownership = self.run.ownership()?;
+                change(&mut ownership);
+                // Written in place: it is the file itself that is locked. A torn one says nothing, and
+                // after a power cut nobody is left whom it could keep away.
+                Ok(lock.write(path, &ownership.to_bytes())?)
+            }
+            Hold::Remote(lease) => lease.change(change),
         }
+    }
+}
+
+impl Drop for RunLock {
+    fn drop(&mut self) {
+        // A lease that could not be ended ends by itself.
+        let _ = self.change(&|ownership| ownership.owner = None);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lockstep_place::{Access, Place};
+
+    fn store(folder: &tempfile::TempDir) -> Place {
+        Place::parse(folder.path().to_str().unwrap(), &Access::default()).unwrap()
+    }
 
     #[test]
     fn a_run_has_one_owner_until_that_one_lets_go() {
-        let store = tempfile::tempdir().unwrap();
-        let run = RunDir::create(store.path(), "job").unwrap();
-        let lock = run.lock().unwrap();
-        let error = run.lock().unwrap_err();
+        let folder = tempfile::tempdir().unwrap();
+        let (run, lock) = RunDir::create(&store(&folder), "job").unwrap();
+        let error = run.lock(&mut |_| {}).unwrap_err();
         assert!(matches!(error, RunsError::InUse { .. }), "{error}");
-        assert!(error.to_string().contains(&run.name), "{error}");
+        let said = error.to_string();
+        let pid = std::process::id().to_string();
+        assert!(said.contains(&run.name) && said.contains(&pid), "{said}");
         drop(lock);
-        run.lock().unwrap();
+        run.lock(&mut |_| {}).unwrap();
+    }
+
+    #[test]
+    fn only_the_newest_generation_of_the_present_owner_may_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let (run, lock) = RunDir::create(&store(&folder), "job").unwrap();
+        let first = lock.begin(1, None).unwrap();
+        run.check(&first).unwrap();
+        let second = lock.begin(2, None).unwrap();
+        run.check(&second).unwrap();
+        let error = run.check(&first).unwrap_err();
+        assert!(matches!(error, RunsError::Stale { .. }), "{error}");
+        drop(lock);
+        // Until another owner's gang begins, what the last one is writing still counts.
+        let lock = run.lock(&mut |_| {}).unwrap();
+        run.check(&second).unwrap();
+        let third = lock.begin(1, None).unwrap();
+        run.check(&third).unwrap();
+        assert!(run.check(&second).is_err());
     }
 }

@@ -2,8 +2,9 @@
 //! binary, started again.
 
 use lockstep_fs::{FsError, sha256};
-use lockstep_runs::RunsError;
+use lockstep_place::{Access, Place, PlaceError};
 use lockstep_runs::checkpoint::{Checkpoint, CheckpointWriter, Checkpoints, Damage};
+use lockstep_runs::{Generation, RunDir, RunsError};
 use serde_json::json;
 use std::fs;
 use std::io;
@@ -20,7 +21,7 @@ fn bytes(content: u64, part: usize) -> Vec<u8> {
         .collect()
 }
 
-fn write(writer: &mut CheckpointWriter, content: u64) -> Result<PathBuf, RunsError> {
+fn write(writer: &mut CheckpointWriter, content: u64) -> Result<Place, RunsError> {
     let parts: Vec<Vec<u8>> = (0..PARTS.len()).map(|part| bytes(content, part)).collect();
     let parts: Vec<(&str, &[u8])> = PARTS
         .into_iter()
@@ -78,28 +79,43 @@ fn whole(names: &[&str]) -> Vec<String> {
     all
 }
 
-struct Place {
-    _folder: tempfile::TempDir,
+/// The checkpoints of a run in `folder`, in which nobody said who writes.
+fn checkpoints(folder: &Path) -> Checkpoints {
+    let place = Place::parse(folder.to_str().unwrap(), &Access::default()).unwrap();
+    RunDir::named("run", place).checkpoints()
+}
+
+fn writer(checkpoints: &Checkpoints, keep: usize) -> Result<CheckpointWriter, RunsError> {
+    let generation = Generation {
+        incarnation: "test".into(),
+        generation: 1,
+    };
+    checkpoints.writer(keep, generation)
+}
+
+struct Scratch {
+    run: tempfile::TempDir,
     checkpoints: Checkpoints,
 }
 
-impl Place {
+impl Scratch {
     /// With checkpoints of the contents 1 to `written`.
     fn new(written: u64) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let checkpoints = Checkpoints::at(&folder.path().join("checkpoints"));
-        let mut writer = checkpoints.writer(KEEP).unwrap();
+        let run = tempfile::tempdir().unwrap();
+        let checkpoints = checkpoints(run.path());
+        let mut writer = writer(&checkpoints, KEEP).unwrap();
         for content in 1..=written {
             write(&mut writer, content).unwrap();
         }
-        Self {
-            _folder: folder,
-            checkpoints,
-        }
+        Self { run, checkpoints }
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.run.path().join("checkpoints")
     }
 
     fn file(&self, name: &str) -> PathBuf {
-        self.checkpoints.folder().join(name)
+        self.folder().join(name)
     }
 }
 
@@ -119,21 +135,25 @@ fn a_child_process() {
         return;
     };
     let folder = PathBuf::from(std::env::var_os("CHECKPOINT_FOLDER").unwrap());
-    let checkpoints = Checkpoints::at(&folder);
+    let run = folder.parent().unwrap().to_owned();
+    let checkpoints = checkpoints(&run);
     let refused = |error: &RunsError, kind: io::ErrorKind| {
-        let RunsError::Fs(FsError::Io { source, path, .. }) = error else {
-            panic!("{error}");
+        let source = match error {
+            RunsError::Fs(FsError::Io { source, .. }) => source,
+            RunsError::Place(PlaceError::Io { source, .. }) => source,
+            RunsError::Place(PlaceError::Write(FsError::Io { source, .. })) => source,
+            error => panic!("{error}"),
         };
         assert_eq!(source.kind(), kind, "{error}");
-        assert!(path.starts_with(&folder), "{error}");
+        assert!(error.to_string().contains(run.to_str().unwrap()), "{error}");
     };
     match scenario.as_str() {
         "write" => {
-            write(&mut checkpoints.writer(KEEP).unwrap(), 4).unwrap();
+            write(&mut writer(&checkpoints, KEEP).unwrap(), 4).unwrap();
         }
         // The third part of the second checkpoint finds no room.
         "full" => {
-            let mut writer = checkpoints.writer(KEEP).unwrap();
+            let mut writer = writer(&checkpoints, KEEP).unwrap();
             write(&mut writer, 1).unwrap();
             let before = files(&folder);
             let ballast = folder.with_file_name("ballast");
@@ -150,7 +170,7 @@ fn a_child_process() {
         }
         "read-only" => {
             refused(
-                &checkpoints.writer(KEEP).unwrap_err(),
+                &writer(&checkpoints, KEEP).unwrap_err(),
                 io::ErrorKind::ReadOnlyFilesystem,
             );
         }
@@ -184,8 +204,8 @@ fn a_crash_anywhere_leaves_a_whole_checkpoint_and_nothing_astray_after_the_next(
             1
         };
         for time in 1..=times {
-            let place = Place::new(3);
-            let status = child("write", place.checkpoints.folder())
+            let place = Scratch::new(3);
+            let status = child("write", &place.folder())
                 .env("LOCKSTEP_FAILPOINTS", format!("{point}=kill@{time}"))
                 .output()
                 .unwrap()
@@ -198,16 +218,17 @@ fn a_crash_anywhere_leaves_a_whole_checkpoint_and_nothing_astray_after_the_next(
                 (expected, vec![]),
                 "{point}@{time}"
             );
-            let mut writer = place.checkpoints.writer(KEEP).unwrap();
+            let mut writer = writer(&place.checkpoints, KEEP).unwrap();
             let last = write(&mut writer, 5).unwrap();
-            let last = last.file_name().unwrap().to_str().unwrap();
+            let last = last.local().unwrap().file_name().unwrap();
+            let last = last.to_str().unwrap();
             let before = if counts {
                 "000004-step-4"
             } else {
                 "000003-step-3"
             };
             assert_eq!(
-                files(place.checkpoints.folder()),
+                files(&place.folder()),
                 whole(&[before, last]),
                 "{point}@{time}"
             );
@@ -221,16 +242,16 @@ fn a_crash_anywhere_leaves_a_whole_checkpoint_and_nothing_astray_after_the_next(
 #[test]
 fn an_error_of_the_disk_at_any_edge_takes_nothing_that_was_whole() {
     for point in lockstep_runs::checkpoint::FAILPOINTS {
-        let place = Place::new(3);
-        let output = child("write", place.checkpoints.folder())
+        let place = Scratch::new(3);
+        let output = child("write", &place.folder())
             .env("LOCKSTEP_FAILPOINTS", format!("{point}=error:5@1"))
             .output()
             .unwrap();
         assert!(!output.status.success(), "{point} was not reached");
         let (content, skipped) = newest(&place.checkpoints);
         assert!(content >= 3 && skipped.is_empty(), "{point}: {content}");
-        write(&mut place.checkpoints.writer(KEEP).unwrap(), 5).unwrap();
-        assert_eq!(files(place.checkpoints.folder()).len(), KEEP * 4, "{point}");
+        write(&mut writer(&place.checkpoints, KEEP).unwrap(), 5).unwrap();
+        assert_eq!(files(&place.folder()).len(), KEEP * 4, "{point}");
     }
 }
 
@@ -264,14 +285,14 @@ fn in_own_file_system(scenario: &str, folder: &Path, prepare: &str) -> Option<Co
 
 #[test]
 fn a_full_disk_refuses_the_new_one_and_keeps_the_old() {
-    let place = Place::new(0);
+    let place = Scratch::new(0);
     let folder = place.file("mounted/checkpoints");
     if let Some(command) = in_own_file_system("full", &folder, "true") {
         assert_done(command);
     }
     if cfg!(debug_assertions) {
         // ENOSPC where the sixth part is about to be written.
-        let mut command = child("full", &place.file("injected"));
+        let mut command = child("full", &place.run.path().join("injected/checkpoints"));
         command.env("LOCKSTEP_FAILPOINTS", "checkpoint.before_part=error:28@6");
         assert_done(command);
     }
@@ -279,7 +300,7 @@ fn a_full_disk_refuses_the_new_one_and_keeps_the_old() {
 
 #[test]
 fn a_read_only_folder_is_named() {
-    let place = Place::new(0);
+    let place = Scratch::new(0);
     let folder = place.file("mounted/checkpoints");
     let prepare = "mount -o remount,ro \"$1\"";
     if let Some(command) = in_own_file_system("read-only", &folder, prepare) {
@@ -288,29 +309,29 @@ fn a_read_only_folder_is_named() {
     // A file in the place of the folder refuses everybody, root too.
     let file = place.file("file");
     fs::write(&file, "").unwrap();
-    let error = Checkpoints::at(&file).writer(KEEP).unwrap_err().to_string();
+    let error = writer(&checkpoints(&file), KEEP).unwrap_err().to_string();
     assert!(error.contains(file.to_str().unwrap()), "{error}");
 }
 
 #[test]
 fn the_newest_are_kept_and_numbers_go_on() {
-    let place = Place::new(5);
+    let place = Scratch::new(5);
     let expected = whole(&["000004-step-4", "000005-step-5"]);
-    assert_eq!(files(place.checkpoints.folder()), expected);
+    assert_eq!(files(&place.folder()), expected);
     assert_eq!(newest(&place.checkpoints), (5, vec![]));
     // The order is that of writing, whatever the labels say.
-    let path = write(&mut place.checkpoints.writer(1).unwrap(), 2).unwrap();
-    assert_eq!(path, place.file("000006-step-2"));
+    let path = write(&mut writer(&place.checkpoints, 1).unwrap(), 2).unwrap();
+    assert_eq!(path.local(), Some(&*place.file("000006-step-2")));
     assert_eq!(newest(&place.checkpoints), (2, vec![]));
-    assert_eq!(files(place.checkpoints.folder()), whole(&["000006-step-2"]));
+    assert_eq!(files(&place.folder()), whole(&["000006-step-2"]));
 }
 
 #[test]
 fn a_run_without_checkpoints_has_none_and_one_without_a_manifest_is_none() {
-    let place = Place::new(0);
+    let place = Scratch::new(0);
     assert!(place.checkpoints.newest().unwrap().is_none());
     assert!(place.checkpoints.is_empty());
-    let missing = Checkpoints::at(&place.file("missing"));
+    let missing = checkpoints(&place.file("missing"));
     assert!(missing.newest().unwrap().is_none() && missing.is_empty());
     fs::create_dir(place.file("000001-step-1")).unwrap();
     fs::write(place.file("000001-step-1/state"), "half").unwrap();
@@ -318,8 +339,8 @@ fn a_run_without_checkpoints_has_none_and_one_without_a_manifest_is_none() {
     assert!(place.checkpoints.is_empty());
     // What a person put there is nobody's business.
     fs::write(place.file("notes.txt"), "mine").unwrap();
-    place.checkpoints.writer(KEEP).unwrap();
-    assert_eq!(files(place.checkpoints.folder()), ["notes.txt"]);
+    writer(&place.checkpoints, KEEP).unwrap();
+    assert_eq!(files(&place.folder()), ["notes.txt"]);
 }
 
 #[test]
@@ -338,7 +359,7 @@ fn a_damaged_checkpoint_is_passed_over_with_the_file_and_the_reason() {
         ("manifest.json", rewrite_as_newer, "its format is 99"),
     ];
     for (file, harm, reason) in harms {
-        let place = Place::new(3);
+        let place = Scratch::new(3);
         let path = place.file("000003-step-3").join(file);
         harm(&path);
         let (content, skipped) = newest(&place.checkpoints);
@@ -358,18 +379,18 @@ fn a_damaged_checkpoint_is_passed_over_with_the_file_and_the_reason() {
         assert!(error.to_string().contains(said.as_str()), "{error}");
 
         // The run goes on, and the damaged one gives way in its turn.
-        let mut writer = place.checkpoints.writer(KEEP).unwrap();
+        let mut writer = writer(&place.checkpoints, KEEP).unwrap();
         for content in 4..=5 {
             write(&mut writer, content).unwrap();
         }
         let expected = whole(&["000004-step-4", "000005-step-5"]);
-        assert_eq!(files(place.checkpoints.folder()), expected);
+        assert_eq!(files(&place.folder()), expected);
     }
 }
 
 #[test]
 fn damage_that_comes_after_the_search_is_noticed_when_a_part_is_read() {
-    let place = Place::new(1);
+    let place = Scratch::new(1);
     let found = place.checkpoints.newest().unwrap().unwrap();
     flip(&place.file("000001-step-1/state"), 0);
     let error = found.checkpoint.part("state").unwrap_err();

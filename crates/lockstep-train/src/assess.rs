@@ -3,10 +3,9 @@
 use crate::evaluate::BLOCK;
 use crate::{Outputs, Prediction, Predictions, TrainError};
 use lockstep_data::{Dataset, TargetKind};
-use lockstep_fs::write_atomic;
 use lockstep_measure::{Evaluation, LabelTally, Outcome, RegressionTally, Tally};
+use lockstep_place::Place;
 use lockstep_runs::{CONFUSION, EVALUATION, RunDir};
-use std::path::Path;
 
 /// How many of the hardest mistakes are listed.
 pub const MISTAKES: usize = 20;
@@ -132,7 +131,7 @@ pub fn title(run: &str, set: &Dataset) -> String {
 pub(crate) fn remove_evaluation(run: &RunDir) {
     for file in [run.evaluation(), run.confusion()] {
         // Mostly there is none.
-        let _ = std::fs::remove_file(file);
+        let _ = file.delete();
     }
 }
 
@@ -141,18 +140,18 @@ pub(crate) fn remove_evaluation(run: &RunDir) {
 /// # Errors
 /// When the folder cannot be written.
 pub fn write_evaluation(
-    folder: &Path,
+    folder: &Place,
     evaluation: &Evaluation,
     title: &str,
 ) -> Result<(), TrainError> {
-    let path = folder.join(EVALUATION);
+    let file = folder.join(EVALUATION)?;
     let text = serde_json::to_string(evaluation).map_err(|error| TrainError::Weights {
-        path: path.clone(),
+        path: file.to_string().into(),
         reason: error.to_string(),
     })?;
-    write_atomic(&path, format!("{text}\n").as_bytes())?;
+    file.write(format!("{text}\n").as_bytes())?;
     if let Some(picture) = evaluation.svg(title) {
-        write_atomic(&folder.join(CONFUSION), picture.as_bytes())?;
+        folder.join(CONFUSION)?.write(picture.as_bytes())?;
     }
     Ok(())
 }

@@ -12,8 +12,8 @@
 use crate::TrainError;
 use crate::snapshot::{Draft, Subject, View};
 use lockstep_job::{Checkpoint, Every};
-use lockstep_runs::checkpoint::{CheckpointWriter, Checkpoints};
-use lockstep_runs::{RunDir, RunsError};
+use lockstep_runs::checkpoint::CheckpointWriter;
+use lockstep_runs::{Generation, RunDir, RunsError};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -68,13 +68,14 @@ impl Checkpointer {
     /// For rank 0. Removes what a writer before left half done.
     pub(crate) fn writer(
         run: &RunDir,
+        generation: Generation,
         job: &Checkpoint,
         subject: Subject,
     ) -> Result<Self, TrainError> {
-        let checkpoints: Checkpoints = run.checkpoints();
+        let writer = run.checkpoints().writer(job.keep, generation)?;
         Ok(Self(Some(Scribe {
             due: Due::new(job.every),
-            background: Background::start(checkpoints.writer(job.keep)?, subject)?,
+            background: Background::start(writer, subject)?,
             failing: false,
         })))
     }
@@ -90,8 +91,11 @@ impl Checkpointer {
     }
 
     /// What a person should know about the last checkpoint.
-    pub(crate) fn news(&mut self) -> Option<String> {
-        self.0.as_mut()?.news()
+    ///
+    /// # Errors
+    /// When the run has gone on without this gang: whatever it does from here on is for nothing.
+    pub(crate) fn news(&mut self) -> Result<Option<String>, TrainError> {
+        self.0.as_mut().map_or(Ok(None), Scribe::news)
     }
 
     /// Copies the state and leaves the rest to the thread. To be called after a vote for it.
@@ -120,14 +124,19 @@ impl Scribe {
         self.due.wanted && !end.last && self.background.draft.is_some()
     }
 
-    fn news(&mut self) -> Option<String> {
-        let outcome = self.background.look()?;
+    fn news(&mut self) -> Result<Option<String>, TrainError> {
+        let Some(outcome) = self.background.look() else {
+            return Ok(None);
+        };
         let failed_before = std::mem::replace(&mut self.failing, outcome.is_err());
-        // Said once, not every few hundred steps.
-        let error = outcome.err().filter(|_| !failed_before)?;
-        Some(format!(
-            "no checkpoint was written: {error}; training goes on, and the next one is tried when it is due"
-        ))
+        match outcome {
+            Err(error @ RunsError::Stale { .. }) => Err(error.into()),
+            // Said once, not every few hundred steps.
+            Err(error) if !failed_before => Ok(Some(format!(
+                "no checkpoint was written: {error}; training goes on, and the next one is tried when it is due"
+            ))),
+            _ => Ok(None),
+        }
     }
 }
 
@@ -249,6 +258,8 @@ mod tests {
     use super::*;
     use crate::resume_fingerprint::ResumeFingerprint;
     use crate::snapshot::Position;
+    use lockstep_place::{Access, Place};
+    use lockstep_runs::RunLock;
     use std::fs;
 
     fn end(step: u64, epoch: Option<u32>) -> StepEnd {
@@ -283,16 +294,23 @@ mod tests {
         assert_eq!(due(Every::Seconds(1e-9)).len(), 12);
     }
 
-    struct Place {
+    struct Scratch {
         _store: tempfile::TempDir,
         run: RunDir,
+        lock: RunLock,
     }
 
-    impl Place {
+    impl Scratch {
         fn new() -> Self {
             let store = tempfile::tempdir().unwrap();
-            let run = RunDir::create(store.path(), "job").unwrap();
-            Self { _store: store, run }
+            let path = store.path().to_str().unwrap();
+            let place = Place::parse(path, &Access::default()).unwrap();
+            let (run, lock) = RunDir::create(&place, "job").unwrap();
+            Self {
+                _store: store,
+                run,
+                lock,
+            }
         }
 
         fn writer(&self) -> Checkpointer {
@@ -305,7 +323,8 @@ mod tests {
                 classes: 2,
                 fingerprint: ResumeFingerprint::default(),
             };
-            Checkpointer::writer(&self.run, &job, subject).unwrap()
+            let generation = self.lock.begin(1, None).unwrap();
+            Checkpointer::writer(&self.run, generation, &job, subject).unwrap()
         }
 
         /// The step of the newest checkpoint.
@@ -332,7 +351,7 @@ mod tests {
 
     #[test]
     fn what_falls_due_while_the_disk_is_busy_is_taken_as_soon_as_it_is_not() {
-        let place = Place::new();
+        let place = Scratch::new();
         let mut checkpoints = place.writer();
         assert_eq!(checkpoints.vote(false, end(1, None)), Vote::Checkpoint);
         with_view(1, |view| checkpoints.take(view));
@@ -340,7 +359,7 @@ mod tests {
         assert_eq!(checkpoints.vote(false, end(2, None)), Vote::GoOn);
         assert_eq!(checkpoints.vote(true, end(2, None)), Vote::Stop);
         while checkpoints.0.as_ref().unwrap().background.draft.is_none() {
-            assert_eq!(checkpoints.news(), None);
+            assert_eq!(checkpoints.news().unwrap(), None);
         }
         assert_eq!(place.newest(), Some(1));
         assert_eq!(checkpoints.vote(false, end(3, None)), Vote::Checkpoint);
@@ -355,15 +374,16 @@ mod tests {
 
     #[test]
     fn what_cannot_be_written_is_told_once_and_an_error_at_the_end() {
-        let place = Place::new();
+        let place = Scratch::new();
         let mut checkpoints = place.writer();
-        let folder = place.run.checkpoints().folder().to_owned();
+        let folder = place.run.checkpoints();
+        let folder = folder.folder().local().unwrap().to_owned();
         fs::remove_dir(&folder).unwrap();
         let mut told = Vec::new();
         for step in 1..=3 {
             with_view(step, |view| checkpoints.take(view));
             while checkpoints.0.as_ref().unwrap().background.draft.is_none() {
-                told.extend(checkpoints.news());
+                told.extend(checkpoints.news().unwrap());
             }
         }
         assert_eq!(told.len(), 1, "{told:?}");
@@ -380,11 +400,28 @@ mod tests {
 
     #[test]
     fn what_is_on_its_way_when_a_trainer_ends_is_written() {
-        let place = Place::new();
+        let place = Scratch::new();
         let mut checkpoints = place.writer();
         with_view(7, |view| checkpoints.take(view));
         drop(checkpoints);
         assert_eq!(place.newest(), Some(7));
+    }
+
+    #[test]
+    fn a_gang_that_was_replaced_writes_nothing_and_learns_why() {
+        let place = Scratch::new();
+        let mut checkpoints = place.writer();
+        with_view(1, |view| checkpoints.finish(view)).unwrap();
+        let newer = place.lock.begin(2, None).unwrap();
+        with_view(2, |view| checkpoints.take(view));
+        let error = loop {
+            match checkpoints.news() {
+                Err(error) => break error.to_string(),
+                Ok(words) => assert_eq!(words, None),
+            }
+        };
+        assert!(error.contains(&newer.to_string()), "{error}");
+        assert_eq!(place.newest(), Some(1));
     }
 
     #[test]

@@ -6,19 +6,19 @@ use crate::snapshot::{Subject, read_weights};
 use crate::weights::{tensors, write_safetensors};
 use lockstep_job::Network;
 use lockstep_nn::{Dims, Model};
-use std::path::Path;
+use lockstep_place::Place;
 
-/// Writes the weights of the checkpoint at `path` to the file `to`, as weights that a job can begin
+/// Writes the weights of the checkpoint at `place` to the file `to`, as weights that a job can begin
 /// with. Nothing but the checkpoint is needed: it says of which network they are.
 ///
 /// # Errors
 /// When the checkpoint is damaged, or the file cannot be written.
-pub fn export_weights(path: &Path, to: &Path) -> Result<(), TrainError> {
+pub fn export_weights(place: &Place, to: &Place) -> Result<(), TrainError> {
     let refused = |reason: String| TrainError::Resume {
-        path: path.to_owned(),
+        path: place.to_string().into(),
         reason,
     };
-    let (subject, state) = read_weights(path)?;
+    let (subject, state) = read_weights(place)?;
     let model = model_of(&subject).map_err(refused)?;
     let len = model.layout().len();
     if state.len() != len {

@@ -1,7 +1,9 @@
 //! The job file's words on pictures and on where things lie, in the terms of the crates that read them.
 
 use lockstep_image::{Filter, Normalise, Transform};
-use lockstep_job::{DataRef, Embed, Filter as JobFilter, Job, Location, Storage, Validation};
+use lockstep_job::{
+    DataRef, Embed, Filter as JobFilter, Job, Location, Storage, Validation, without_secrets,
+};
 use lockstep_place::{Access, Place, PlaceError};
 
 /// How the job's places are reached.
@@ -12,7 +14,7 @@ pub fn access(storage: &Storage) -> Result<Access, PlaceError> {
     let endpoint = |key: &str, address: &Option<String>| {
         let parsed = address.as_deref().map(str::parse).transpose();
         parsed.map_err(|error| PlaceError::Setting {
-            place: address.clone().unwrap_or_default(),
+            place: without_secrets(address.as_deref().unwrap_or_default()).into_owned(),
             why: format!("storage.{key}: {error}"),
         })
     };
@@ -21,6 +23,7 @@ pub fn access(storage: &Storage) -> Result<Access, PlaceError> {
         endpoint: endpoint("endpoint", &storage.endpoint)?,
         region: storage.region.clone(),
         anonymous: storage.anonymous,
+        allow_http: storage.allow_http,
         virtual_host: storage.virtual_host,
         account: storage.account.clone(),
         role_arn: storage.role_arn.clone(),

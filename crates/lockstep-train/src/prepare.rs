@@ -16,8 +16,8 @@ use lockstep_fs::CacheDir;
 use lockstep_gang::{Plan, ShmCollective};
 use lockstep_job::Job;
 use lockstep_nn::{Compute, Dims, LayerSummary, Layout, Model};
+use lockstep_place::Place;
 use serde::Serialize;
-use std::path::Path;
 
 /// A job that can be trained.
 #[derive(Debug, Clone)]
@@ -190,14 +190,14 @@ pub struct ResumePoint {
     pub history: String,
 }
 
-/// Checks that `job` can go on from the checkpoint at `path`, and says where that is.
+/// Checks that `job` can go on from the checkpoint at `place`, and says where that is.
 ///
 /// # Errors
 /// When the checkpoint is missing or damaged, or the job has changed what would change the result.
-pub fn check_resume(job: &Job, path: &Path, cache: &CacheDir) -> Result<ResumePoint, TrainError> {
+pub fn check_resume(job: &Job, place: &Place, cache: &CacheDir) -> Result<ResumePoint, TrainError> {
     let sets = Sets::open(job, cache, &mut |_| {})?;
     let len = model_for(job, &sets, 1)?.layout().len();
-    let snapshot = Snapshot::read(path, job, &sets, len)?;
+    let snapshot = Snapshot::read(place, job, &sets, len)?;
     Ok(ResumePoint {
         step: snapshot.position.step,
         epochs: snapshot.position.epochs,

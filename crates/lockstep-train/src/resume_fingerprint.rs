@@ -6,7 +6,7 @@
 use crate::prepare::steps_per_epoch;
 use crate::pretrained;
 use crate::sets::Sets;
-use lockstep_job::{Job, Schedule};
+use lockstep_job::{Job, Schedule, without_secrets};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -38,6 +38,7 @@ impl ResumeFingerprint {
                 train.remove(free);
             }
         }
+        hide_secrets(&mut value["data"]);
         Self(value)
     }
 
@@ -53,7 +54,10 @@ impl ResumeFingerprint {
 
     /// In what a run of `job` would differ from the run that this is of: a sentence for each key.
     pub(crate) fn changes(&self, job: &Job, sets: &Sets) -> Vec<String> {
-        let was = &self.0;
+        let mut was = self.0.clone();
+        // Earlier versions wrote them down.
+        hide_secrets(&mut was["data"]);
+        let was = &was;
         let Self(is) = Self::new(job, sets, pretrained_now(job, &was["model"]["weights"]));
         let mut changes = differences("", was, &is);
         if let Some(steps) = steps_of_whole_run(job, sets) {
@@ -68,6 +72,16 @@ impl ResumeFingerprint {
             }
         }
         changes
+    }
+}
+
+/// Leaves out of every URL what is another tomorrow and names no other data: its signature.
+fn hide_secrets(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = without_secrets(text).into_owned(),
+        Value::Array(items) => items.iter_mut().for_each(hide_secrets),
+        Value::Object(keys) => keys.values_mut().for_each(hide_secrets),
+        _ => {}
     }
 }
 

@@ -12,11 +12,11 @@ use crate::spec;
 use lockstep_events::Metrics;
 use lockstep_job::Job;
 use lockstep_nn::LossSum;
+use lockstep_place::Place;
 use lockstep_runs::checkpoint::{Checkpoint, Damaged};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// The part with parameters and running statistics.
 const STATE: &str = "state";
@@ -206,19 +206,19 @@ impl Draft {
 }
 
 impl Snapshot {
-    /// Reads the snapshot in the checkpoint at `path`, from which `job` must be able to go on with a
+    /// Reads the snapshot in the checkpoint at `place`, from which `job` must be able to go on with a
     /// state of `len` numbers.
     pub(crate) fn read(
-        path: &Path,
+        place: &Place,
         job: &Job,
         sets: &Sets,
         len: usize,
     ) -> Result<Self, TrainError> {
         let refused = |reason: String| TrainError::Resume {
-            path: path.to_owned(),
+            path: place.to_string().into(),
             reason,
         };
-        let stored = Stored::open(path)?;
+        let stored = Stored::open(place)?;
         let header = &stored.header;
         let changes = header.subject.fingerprint.changes(job, sets);
         if !changes.is_empty() {
@@ -283,9 +283,9 @@ impl Snapshot {
     }
 }
 
-/// What the checkpoint at `path` is of, and its weights.
-pub(crate) fn read_weights(path: &Path) -> Result<(Subject, Vec<f32>), TrainError> {
-    let stored = Stored::open(path)?;
+/// What the checkpoint at `place` is of, and its weights.
+pub(crate) fn read_weights(place: &Place) -> Result<(Subject, Vec<f32>), TrainError> {
+    let stored = Stored::open(place)?;
     let state = numbers(&stored.part(STATE)?);
     Ok((stored.header.subject, state))
 }
@@ -297,13 +297,13 @@ struct Stored {
 }
 
 impl Stored {
-    fn open(path: &Path) -> Result<Self, TrainError> {
-        let checkpoint = Checkpoint::open(path)?;
+    fn open(place: &Place) -> Result<Self, TrainError> {
+        let checkpoint = Checkpoint::open(place)?;
         let header = checkpoint.header().clone();
         match serde_json::from_value(header) {
             Ok(header) => Ok(Self { checkpoint, header }),
             Err(error) => Err(TrainError::Resume {
-                path: path.to_owned(),
+                path: place.to_string().into(),
                 reason: format!("it is no state of a run: {error}"),
             }),
         }
@@ -311,7 +311,7 @@ impl Stored {
 
     fn refused(&self, reason: String) -> TrainError {
         TrainError::Resume {
-            path: self.checkpoint.path().to_owned(),
+            path: self.checkpoint.place().to_string().into(),
             reason,
         }
     }
@@ -337,7 +337,7 @@ impl From<Damaged> for TrainError {
     fn from(damaged: Damaged) -> Self {
         Self::Resume {
             reason: damaged.damage.to_string(),
-            path: damaged.path,
+            path: damaged.place.into(),
         }
     }
 }

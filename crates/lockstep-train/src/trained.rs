@@ -8,10 +8,11 @@ use crate::{Outputs, TrainError, network, pretrained, weights};
 use lockstep_data::{Dataset, Normaliser, TargetKind, TargetScale};
 use lockstep_job::{Network, Normalise};
 use lockstep_nn::{Compute, Dims, Model};
+use lockstep_place::{Place, PlaceError};
 use lockstep_runs::RunDir;
 use serde::Deserialize;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What is needed of `model.json`.
 #[derive(Deserialize)]
@@ -77,17 +78,19 @@ impl Trained {
     /// # Errors
     /// When the run has no model yet, or its files are damaged or do not belong together.
     pub fn open(run: &RunDir, threads: usize) -> Result<Self, TrainError> {
-        let path = run.model();
+        let file = run.model();
+        let path = PathBuf::from(file.to_string());
         let refused = |reason: String| TrainError::Trained {
             path: path.clone(),
             reason,
         };
-        let text = match std::fs::read(&path) {
+        let text = match file.read() {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(PlaceError::NotFound { .. }) => {
                 let reason = "there is none; the run has not ended, or it failed";
                 return Err(refused(reason.to_owned()));
             }
+            Err(PlaceError::Io { source, .. }) => return Err(refused(source.to_string())),
             Err(error) => return Err(refused(error.to_string())),
         };
         let card: Card =
@@ -113,7 +116,7 @@ impl Trained {
         let state = read_weights(&run.weights(), &smallest)?;
         if weights::sha256(smallest.layout(), &state) != card.weights_sha256 {
             let weights = run.weights();
-            let reason = format!("{} holds other weights than it says", weights.display());
+            let reason = format!("{weights} holds other weights than it says");
             return Err(refused(reason));
         }
         let first = smallest.workspace_bytes();
@@ -212,14 +215,22 @@ impl Trained {
     }
 }
 
-fn read_weights(path: &Path, model: &Model) -> Result<Vec<f32>, TrainError> {
+fn read_weights(file: &Place, model: &Model) -> Result<Vec<f32>, TrainError> {
     let refused = |path: PathBuf, reason| TrainError::Trained { path, reason };
-    match pretrained::read(path, model, 0, None) {
+    let shown = PathBuf::from(file.to_string());
+    let copy = file.local_copy().map_err(|error| {
+        let reason = match error {
+            PlaceError::NotFound { .. } => "there is none".to_owned(),
+            error => error.to_string(),
+        };
+        refused(shown.clone(), reason)
+    })?;
+    match pretrained::read(copy.path(), model, 0, None) {
         Ok(read) => match read.note {
             None => Ok(read.state),
-            Some(note) => Err(refused(path.to_owned(), note)),
+            Some(note) => Err(refused(shown, note)),
         },
-        Err(TrainError::Pretrained { path, reason }) => Err(refused(path, reason)),
+        Err(TrainError::Pretrained { reason, .. }) => Err(refused(shown, reason)),
         Err(error) => Err(error),
     }
 }

@@ -5,16 +5,16 @@ use crate::TrainError;
 use crate::network;
 use crate::sets::Sets;
 use lockstep_data::TargetKind;
-use lockstep_fs::{hex, write_atomic};
+use lockstep_fs::hex;
 use lockstep_job::Job;
 use lockstep_nn::{Layout, Tensor};
+use lockstep_place::Place;
 use lockstep_runs::RunDir;
 use safetensors::tensor::{Dtype, View};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::path::Path;
 
 /// What the weights are of; `model.json`.
 #[derive(Debug, Serialize)]
@@ -99,7 +99,9 @@ pub(crate) fn write_model(
     state: &[f32],
     sha256: &str,
 ) -> Result<(), TrainError> {
-    remove_leftovers(&run.weights());
+    if let Some(path) = run.weights().local() {
+        remove_leftovers(path);
+    }
     write_safetensors(&run.weights(), tensors(layout, state), None)?;
     let card = Card {
         version: 1,
@@ -111,17 +113,17 @@ pub(crate) fn write_model(
         layers: network::as_stack(&job.model.network),
         weights_sha256: sha256,
     };
-    let path = run.model();
+    let file = run.model();
     let text = serde_json::to_string_pretty(&card).map_err(|error| TrainError::Weights {
-        path: path.clone(),
+        path: file.to_string().into(),
         reason: error.to_string(),
     })?;
-    write_atomic(&path, format!("{text}\n").as_bytes())?;
+    file.write(format!("{text}\n").as_bytes())?;
     if sets.train.target_kind() != TargetKind::Classes {
         return Ok(());
     }
     let labels = label_map(sets.train.class_names());
-    Ok(write_atomic(&run.labels(), labels.as_bytes())?)
+    Ok(run.labels().write(labels.as_bytes())?)
 }
 
 /// The number of each class by its name, in the order of the numbers; `labels.json`.
@@ -135,7 +137,7 @@ fn label_map(classes: &[String]) -> String {
 }
 
 /// Removes what a worker that was killed while it wrote beside `file` has left. Only rank 0 writes there.
-fn remove_leftovers(file: &Path) {
+fn remove_leftovers(file: &std::path::Path) {
     let entries = file
         .parent()
         .and_then(|folder| std::fs::read_dir(folder).ok());
@@ -160,16 +162,16 @@ pub(crate) fn tensors<'a>(
 
 /// Writes named tensors atomically, with a line of metadata.
 pub(crate) fn write_safetensors<'a>(
-    path: &Path,
+    file: &Place,
     tensors: impl IntoIterator<Item = (&'a str, impl View)>,
     metadata: Option<(&str, String)>,
 ) -> Result<(), TrainError> {
     let metadata = metadata.map(|(key, value)| HashMap::from([(key.to_owned(), value)]));
-    let file = safetensors::serialize(tensors, metadata).map_err(|error| TrainError::Weights {
-        path: path.to_owned(),
+    let bytes = safetensors::serialize(tensors, metadata).map_err(|error| TrainError::Weights {
+        path: file.to_string().into(),
         reason: error.to_string(),
     })?;
-    Ok(write_atomic(path, &file)?)
+    Ok(file.write(&bytes)?)
 }
 
 /// A tensor of the state vector as PyTorch has it. Its numbers are put in order when they are written, so

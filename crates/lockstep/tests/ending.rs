@@ -29,8 +29,15 @@ fn ctrl_c_finishes_the_step_writes_the_state_and_exits_with_130() {
 
 /// The weights in a run's newest checkpoint.
 fn newest_state(run: &Path) -> std::path::PathBuf {
-    let found = lockstep_runs::checkpoint::Checkpoints::at(&run.join("checkpoints")).newest();
-    found.unwrap().unwrap().checkpoint.path().join("state")
+    let place =
+        lockstep_place::Place::parse(run.to_str().unwrap(), &lockstep_place::Access::default())
+            .unwrap();
+    let found = lockstep_runs::RunDir::open(&place)
+        .unwrap()
+        .checkpoints()
+        .newest();
+    let state = found.unwrap().unwrap().checkpoint.place().join("state");
+    state.unwrap().local().unwrap().to_owned()
 }
 
 #[test]

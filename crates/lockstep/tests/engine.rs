@@ -85,11 +85,8 @@ fn identical_lines_are_folded_with_a_count_and_others_are_not() {
             .find(|line| line.line == own)
             .expect("its own line");
         assert_eq!((line.rank, line.pid, line.count), (rank, pid, 1));
-        let log = result
-            .run_dir
-            .as_ref()
-            .unwrap()
-            .join(format!("logs/worker-{rank}.log"));
+        let folder = PathBuf::from(result.run_dir.as_ref().unwrap());
+        let log = folder.join(format!("logs/worker-{rank}.log"));
         assert_eq!(
             fs::read_to_string(log).unwrap(),
             format!("the same\nfor all\n{own}\n")

@@ -10,7 +10,6 @@ use lockstep_gang::{Admissions, MeshPeer, Plan, Segment, ShmCollective, ShmContr
 use lockstep_job::Job;
 use serde_json::Value;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::mpsc::SyncSender;
 
 /// The hidden command of the program that is a worker of a gang.
@@ -63,7 +62,7 @@ pub(crate) struct GangSettings<'a> {
     pub(crate) encrypt: bool,
     /// What the learner is told when it begins with so many workers.
     pub(crate) learner: &'a dyn Fn(usize) -> Value,
-    pub(crate) run_dir: PathBuf,
+    pub(crate) run_dir: String,
     /// Steps after which the run stops by itself.
     pub(crate) max_steps: Option<u64>,
     /// How long a worker is waited for that makes no progress, in seconds.
@@ -90,7 +89,9 @@ pub(crate) struct Beginning {
     /// The seats by rank.
     pub(crate) seats: Vec<usize>,
     /// The state to go on from, if not from the beginning.
-    pub(crate) resume: Option<PathBuf>,
+    pub(crate) resume: Option<String>,
+    /// Under which checkpoints are written.
+    pub(crate) incarnation: String,
     /// Steps that were done before.
     pub(crate) catch_up: u64,
 }
@@ -190,6 +191,7 @@ impl<'a> Gang<'a> {
         let assignment = |(rank, &seat): (usize, &usize)| Assignment {
             learner: learner.clone(),
             run_dir: self.settings.run_dir.clone(),
+            incarnation: begin.incarnation.clone(),
             rank,
             workers,
             generation: begin.generation,

@@ -13,13 +13,13 @@ use super::root_cause::{RootCause, Sign};
 use super::state::{GangState, News, Order, Place};
 use crate::launcher::{Ending, Happened, LaunchNotice, WorkerEnd, WorkerId};
 use crate::record::Record;
+use crate::resume::GenerationStart;
 use crate::{EngineError, Stop, StopFlag, describe};
 use lockstep_events::Recorded;
 use lockstep_events::control::{Finished, FromWorker, ToWorker};
 use lockstep_events::event::{Event, Restart};
 use lockstep_gang::{Hello, Link};
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
@@ -66,7 +66,7 @@ pub(crate) struct Watch<'a> {
     /// Epochs that were trained completely before.
     pub(crate) epochs: u32,
     /// The state that a generation can go on from now, and what people should know about it.
-    pub(crate) resume_point: &'a dyn Fn() -> Result<(Option<PathBuf>, Vec<String>), EngineError>,
+    pub(crate) begin_generation: &'a dyn Fn(u16) -> Result<GenerationStart, EngineError>,
     pub(crate) events: &'a mut dyn FnMut(Event),
 }
 
@@ -565,13 +565,18 @@ impl<'a> Supervisor<'a> {
 
     fn begin(&mut self, seats: Vec<usize>) -> Result<(), EngineError> {
         let generation = self.state.generation();
-        let (resume, warnings) = (self.watch.resume_point)()?;
+        let GenerationStart {
+            checkpoint: resume,
+            warnings,
+            incarnation,
+        } = (self.watch.begin_generation)(generation)?;
         for message in warnings.into_iter().filter(|_| generation > 1) {
             self.emit(Event::Warning { message });
         }
         let beginning = Beginning {
             generation,
             resume,
+            incarnation,
             catch_up: self.losses.furthest(),
             seats,
         };

@@ -58,6 +58,12 @@ impl FromField for Location {
                 None => field.reject("leads through a folder whose name is no text", "rename it"),
             };
         };
+        if let Some(path) = text
+            .strip_prefix("file://")
+            .filter(|path| path.starts_with('/'))
+        {
+            return Some(Location(path.to_owned()));
+        }
         if !SCHEMES.contains(&scheme) {
             return field.reject(
                 format!("cannot be a `{scheme}://` URL"),

@@ -1,7 +1,7 @@
 //! `az://container/key` and `abfs[s]://container@account.dfs.core.windows.net/key`: Azure's blobs.
 
 use super::open::{self, Opened};
-use crate::{Access, Endpoint, Variables};
+use crate::{Access, Variables};
 use object_store::azure::MicrosoftAzureBuilder;
 use std::sync::Arc;
 
@@ -64,10 +64,7 @@ pub(super) fn open(
         .with_container_name(container)
         .with_endpoint(endpoint.clone())
         .with_skip_signature(access.anonymous)
-        .with_client_options(open::client(
-            access,
-            own.as_ref().is_some_and(Endpoint::is_plain),
-        ))
+        .with_client_options(open::client(access, open::plain(own.as_ref(), access)?))
         .with_retry(open::no_retries())
         .with_http_connector(open::connector(access));
     let mut used = Vec::new();
@@ -94,8 +91,10 @@ pub(super) fn open(
         let _ = error;
         format!("{credentials} are not of the form that Azure gives")
     })?;
+    let objects = Arc::new(objects);
     Ok(Opened {
-        objects: Arc::new(objects),
+        pieces: Some(objects.clone()),
+        objects,
         root: format!("{scheme}://{authority}"),
         suffix: "",
         bucket: container.into(),

@@ -125,6 +125,7 @@ impl Answer {
             "RequestTimeout",
             "SlowDown",
             "InternalError",
+            "ConditionalRequestConflict",
             "ServerBusy",
             "OperationTimedOut",
         ])
@@ -139,6 +140,11 @@ impl Answer {
                 "InvalidToken",
                 "InvalidClientTokenId",
             ])
+    }
+
+    /// Whether the answer is that the object is not what the request says it must be.
+    pub(crate) fn is_about_a_condition(&self) -> bool {
+        matches!(self.status, 304 | 412) || self.is(&["BlobAlreadyExists"])
     }
 
     /// Whether the bucket or container is missing, not only the object.

@@ -1,7 +1,7 @@
 //! `gs://bucket/key`: Google's cloud storage.
 
 use super::open::{self, Opened};
-use crate::{Access, Endpoint, Variables};
+use crate::{Access, Variables};
 use object_store::gcp::GoogleCloudStorageBuilder;
 use std::sync::Arc;
 
@@ -26,10 +26,7 @@ pub(super) fn open(rest: &str, access: &Access, variables: &Variables) -> Result
     let mut builder = GoogleCloudStorageBuilder::new()
         .with_bucket_name(bucket)
         .with_skip_signature(access.anonymous)
-        .with_client_options(open::client(
-            access,
-            own.as_ref().is_some_and(Endpoint::is_plain),
-        ))
+        .with_client_options(open::client(access, open::plain(own.as_ref(), access)?))
         .with_retry(open::no_retries())
         .with_http_connector(open::connector(access));
     if let Some(endpoint) = &own {
@@ -64,8 +61,10 @@ pub(super) fn open(rest: &str, access: &Access, variables: &Variables) -> Result
         let _ = error;
         format!("{credentials} cannot be understood: each is the JSON of one service account, or a file of it")
     })?;
+    let objects = Arc::new(objects);
     Ok(Opened {
-        objects: Arc::new(objects),
+        pieces: Some(objects.clone()),
+        objects,
         root: format!("gs://{bucket}"),
         suffix: "",
         bucket: bucket.into(),

@@ -15,10 +15,13 @@ mod read;
 mod s3;
 mod sts;
 mod transport;
+mod upload;
 mod web;
+mod write;
+
+pub(crate) use upload::Upload;
 
 use crate::{Access, Entry, PlaceError, Variables, name};
-use bytes::Bytes;
 use failure::Failure;
 use futures_util::StreamExt;
 use object_store::path::Path;
@@ -30,10 +33,14 @@ use std::future::Future;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 /// The threads that wait for the network, for all places of the process.
 const THREADS: usize = 2;
+
+/// How often an operation that goes on counts as progress.
+const COUNTED: Duration = Duration::from_millis(250);
 
 /// A name within a store.
 #[derive(Clone)]
@@ -150,16 +157,6 @@ impl Remote {
         }
     }
 
-    /// Replaces the object.
-    pub(crate) fn write(&self, bytes: &[u8]) -> Result<(), PlaceError> {
-        self.not_on_the_web("write")?;
-        let bytes = Bytes::copy_from_slice(bytes);
-        self.repeat("write", async || {
-            self.objects().put(&self.path, bytes.clone().into()).await?;
-            Ok(())
-        })
-    }
-
     /// Removes the object.
     pub(crate) fn delete(&self) -> Result<(), PlaceError> {
         self.not_on_the_web("delete")?;
@@ -220,7 +217,7 @@ impl Remote {
                 .build()
         });
         let done = match runtime {
-            Ok(runtime) => runtime.block_on(work),
+            Ok(runtime) => runtime.block_on(counted(work)),
             Err(error) => Err(PlaceError::Other {
                 doing,
                 place: self.to_string(),
@@ -231,6 +228,17 @@ impl Remote {
             self.store.bucket_seen.store(true, Ordering::Relaxed);
         }
         done
+    }
+}
+
+/// Counts as progress while `work` goes on: it has a deadline of its own.
+async fn counted<T>(work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    loop {
+        match tokio::time::timeout(COUNTED, &mut work).await {
+            Ok(done) => return done,
+            Err(_) => lockstep_progress::advance(),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::transport::Connector;
 use crate::{Access, Endpoint, Variables};
+use object_store::multipart::MultipartStore;
 use object_store::{ClientOptions, HeaderValue, ObjectStore, RetryConfig};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +13,8 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// A store that can be asked.
 pub(super) struct Opened {
     pub(super) objects: Arc<dyn ObjectStore>,
+    /// The same store, where it takes objects in pieces.
+    pub(super) pieces: Option<Arc<dyn MultipartStore>>,
     /// How the root of its names is shown: `s3://bucket`.
     pub(super) root: String,
     /// What is shown after each name: `?…` where a query is left out.
@@ -44,6 +47,11 @@ pub(super) fn client(access: &Access, plain: bool) -> ClientOptions {
         .with_allow_http(plain)
         .with_timeout_disabled()
         .with_connect_timeout(CONNECT.min(access.timeout()))
+}
+
+/// Whether the endpoint, if there is one, is spoken to without encryption.
+pub(super) fn plain(own: Option<&Endpoint>, access: &Access) -> Result<bool, String> {
+    own.map_or(Ok(false), |endpoint| endpoint.plain(access))
 }
 
 /// The transport that every store uses.

@@ -51,7 +51,7 @@ pub(super) fn open(rest: &str, access: &Access, variables: &Variables) -> Result
         .unwrap_or("us-east-1");
     let (credentials, used) = credentials(access, variables)?;
 
-    let plain = own.as_ref().is_some_and(Endpoint::is_plain);
+    let plain = open::plain(own.as_ref(), access)?;
     let mut builder = AmazonS3Builder::new()
         .with_bucket_name(bucket)
         .with_region(region)
@@ -80,7 +80,7 @@ pub(super) fn open(rest: &str, access: &Access, variables: &Variables) -> Result
     if let Some(role) = &access.role_arn {
         let base = builder.clone().build().map_err(|error| error.to_string())?;
         let sts = sts_endpoint(access, variables, own.as_ref(), region)?;
-        let options = open::client(access, sts.is_plain());
+        let options = open::client(access, sts.plain(access)?);
         let client = open::connector(access).connect(&options);
         let client = client.map_err(|error| error.to_string())?;
         let base = base.credentials().clone();
@@ -88,8 +88,10 @@ pub(super) fn open(rest: &str, access: &Access, variables: &Variables) -> Result
         let role = AssumedRole::new(role, access, address, region.into(), base, client);
         builder = builder.with_credentials(Arc::new(role));
     }
+    let objects = Arc::new(builder.build().map_err(|error| error.to_string())?);
     Ok(Opened {
-        objects: Arc::new(builder.build().map_err(|error| error.to_string())?),
+        pieces: Some(objects.clone()),
+        objects,
         root: format!("s3://{bucket}"),
         suffix: "",
         bucket: bucket.into(),

@@ -30,6 +30,7 @@ pub(super) fn open(scheme: &str, rest: &str, access: &Access) -> Result<Opened, 
         .map_err(|_| "the server's name is wrong".to_owned())?;
     Ok(Opened {
         objects: Arc::new(objects),
+        pieces: None,
         root: origin.clone(),
         suffix,
         bucket: url.host_str().unwrap_or_default().into(),

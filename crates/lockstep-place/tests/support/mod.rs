@@ -1,6 +1,8 @@
 //! A way to a server on which things go wrong, each at the connection that it is planned for.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod conformance;
+
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

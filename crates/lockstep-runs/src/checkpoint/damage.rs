@@ -1,32 +1,34 @@
 //! Why a checkpoint cannot be used.
 
 use super::manifest::FORMAT;
+use lockstep_place::{Place, PlaceError};
 use std::fmt;
-use std::io;
-use std::path::{Path, PathBuf};
 
 /// A file of a checkpoint that is not as it was written, or not for this program.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {damage}", path.display())]
+#[error("{place}: {damage}")]
 pub struct Damaged {
     /// The file.
-    pub path: PathBuf,
+    pub place: String,
     /// What is wrong with it.
     pub damage: Damage,
 }
 
 impl Damaged {
-    pub(super) fn new(path: &Path, damage: Damage) -> Self {
+    pub(super) fn new(place: &Place, damage: Damage) -> Self {
         Self {
-            path: path.to_owned(),
+            place: place.to_string(),
             damage,
         }
     }
 
-    pub(super) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |error| match error.kind() {
-            io::ErrorKind::NotFound => Self::new(path, Damage::Missing),
-            _ => Self::new(path, Damage::Unreadable(error)),
+    pub(super) fn unread(place: &Place) -> impl FnOnce(PlaceError) -> Self {
+        move |error| match error {
+            PlaceError::NotFound { .. } => Self::new(place, Damage::Missing),
+            PlaceError::Io { source, .. } => {
+                Self::new(place, Damage::Unreadable(source.to_string()))
+            }
+            error => Self::new(place, Damage::Unreadable(error.to_string())),
         }
     }
 }
@@ -38,7 +40,7 @@ pub enum Damage {
     /// It is not there.
     Missing,
     /// The system does not let it be read.
-    Unreadable(io::Error),
+    Unreadable(String),
     /// It has another length than it was written with.
     Length {
         /// Bytes that it has.

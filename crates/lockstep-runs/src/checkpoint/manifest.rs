@@ -5,17 +5,22 @@
 
 use super::damage::{Damage, Damaged};
 
+use crate::Generation;
 use lockstep_fs::sha256;
+use lockstep_place::Place;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::fs;
-use std::path::Path;
 
 /// The manifest's name in a checkpoint's folder.
 pub(super) const NAME: &str = "manifest.json";
 
 /// The newest format that this program reads, and the one it writes.
 pub(super) const FORMAT: u64 = 1;
+
+/// The manifest of the checkpoint in `folder`.
+pub(super) fn of(folder: &Place) -> Place {
+    folder.join(NAME).expect("a plain name leads down")
+}
 
 /// What a checkpoint consists of.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,6 +29,9 @@ pub(super) struct Manifest {
     /// What the caller wants to know about the parts.
     pub(super) header: Value,
     pub(super) parts: Vec<Part>,
+    /// The gang that wrote it; absent from one whose writer did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) generation: Option<Generation>,
 }
 
 /// One file of a checkpoint.
@@ -47,9 +55,9 @@ impl Manifest {
         format!("{line}\n{hash}\n")
     }
 
-    pub(super) fn read(path: &Path) -> Result<Self, Damaged> {
-        let bytes = fs::read(path).map_err(Damaged::io(path))?;
-        let wrong = |damage| Damaged::new(path, damage);
+    pub(super) fn read(place: &Place) -> Result<Self, Damaged> {
+        let bytes = place.read().map_err(Damaged::unread(place))?;
+        let wrong = |damage| Damaged::new(place, damage);
         let form = |error: serde_json::Error| wrong(Damage::Form(error.to_string()));
         let mut lines = bytes.split(|byte| *byte == b'\n');
         let line = lines.next().unwrap_or_default();
@@ -77,6 +85,7 @@ pub(super) fn is_plain(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lockstep_place::Access;
 
     fn manifest() -> Manifest {
         Manifest {
@@ -87,14 +96,16 @@ mod tests {
                 bytes: 3,
                 sha256: sha256(b"abc"),
             }],
+            generation: None,
         }
     }
 
     fn read(text: &[u8]) -> Result<Manifest, Damaged> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(NAME);
-        fs::write(&path, text).unwrap();
-        Manifest::read(&path)
+        let place = Place::parse(path.to_str().unwrap(), &Access::default()).unwrap();
+        place.write(text).unwrap();
+        Manifest::read(&place)
     }
 
     #[test]

@@ -2,12 +2,15 @@
 //!
 //! A checkpoint is a folder `RUN/checkpoints/NUMBER-LABEL` of *parts*, which are plain bytes, and one
 //! *manifest*, which names them with their lengths and hashes. The manifest is written last: a folder
-//! without one was never finished and does not count. Numbers grow, so the highest is the newest.
+//! without one was never finished and does not count. Numbers grow, so the highest is the newest. In a
+//! bucket the label ends with the writer's generation, since there no folder can be made exclusively.
 //!
 //! - A crash at any moment leaves the checkpoints that were whole before, whole. What it left half
 //!   done is removed by the next writer.
 //! - What was damaged later is recognised: [`Checkpoints::newest`] passes over it to the one before and
 //!   says which file is wrong and how.
+//! - Each carries the [generation](crate::Generation) of the gang that wrote it. What one wrote after it
+//!   had been replaced does not count, and one that knows it was replaced does not write.
 //! - Old ones are removed only after a new one is safe on the disk.
 //!
 //! What is in the parts, and in the header that a manifest carries along, is the caller's affair.
@@ -21,11 +24,9 @@ pub use damage::{Damage, Damaged};
 pub use read::{Checkpoint, Found};
 pub use write::CheckpointWriter;
 
+use crate::owner::Writing;
 use crate::{RunDir, RunsError};
-use lockstep_fs::FsError;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use lockstep_place::Place;
 
 /// The points of a checkpoint's life at which a test can make its writer fail, in their order. Those of
 /// a part are reached once for each.
@@ -43,28 +44,25 @@ pub const FAILPOINTS: [&str; 10] = [
 ];
 
 /// All checkpoints of one run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Checkpoints {
-    folder: PathBuf,
+    run: RunDir,
+    folder: Place,
 }
 
 impl RunDir {
     /// The run's checkpoints.
     pub fn checkpoints(&self) -> Checkpoints {
-        Checkpoints::at(&self.path.join("checkpoints"))
+        Checkpoints {
+            folder: self.file("checkpoints"),
+            run: self.clone(),
+        }
     }
 }
 
 impl Checkpoints {
-    /// Those in `folder`, which need not exist.
-    pub fn at(folder: &Path) -> Self {
-        Self {
-            folder: folder.to_owned(),
-        }
-    }
-
     /// The folder that holds them.
-    pub fn folder(&self) -> &Path {
+    pub fn folder(&self) -> &Place {
         &self.folder
     }
 
@@ -76,41 +74,42 @@ impl Checkpoints {
 
     /// All checkpoints, finished or not, from the oldest to the newest.
     fn entries(&self) -> Result<Vec<Entry>, RunsError> {
-        let reading = || FsError::io("read", &self.folder);
-        let found = match fs::read_dir(&self.folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            found => found.map_err(reading())?,
-        };
         let mut entries = Vec::new();
-        for entry in found {
-            entries.extend(Entry::of(entry.map_err(reading())?.path()));
+        for name in self.folder.folders()? {
+            if let Some(number) = number(&name) {
+                let place = self.folder.join(&name)?;
+                entries.push(Entry { number, place });
+            }
         }
         entries.sort_by_key(|entry| entry.number);
         Ok(entries)
     }
+
+    /// Who writes them now, if anyone said so.
+    fn writing(&self) -> Result<Option<Writing>, RunsError> {
+        Ok(self.run.ownership()?.writing)
+    }
+}
+
+/// The number of a checkpoint whose folder has this name, if it is one that a writer gives.
+fn number(name: &str) -> Option<u64> {
+    name.split_once('-')?.0.parse().ok()
 }
 
 /// One folder of a checkpoint.
 #[derive(Debug)]
 struct Entry {
     number: u64,
-    path: PathBuf,
+    place: Place,
 }
 
 impl Entry {
-    /// What `path` is, if its name is one that a writer gives.
-    fn of(path: PathBuf) -> Option<Self> {
-        let (number, _) = path.file_name()?.to_str()?.split_once('-')?;
-        let number = number.parse().ok()?;
-        Some(Self { number, path })
-    }
-
-    fn manifest(&self) -> PathBuf {
-        self.path.join(manifest::NAME)
+    fn manifest(&self) -> Place {
+        manifest::of(&self.place)
     }
 
     fn is_finished(&self) -> bool {
         // What cannot be looked at is not taken for something that may be removed.
-        !matches!(self.manifest().try_exists(), Ok(false))
+        !matches!(self.manifest().entry(), Ok(None))
     }
 }

@@ -2,50 +2,72 @@
 
 use super::manifest::{self, FORMAT, Manifest, Part, is_plain};
 use super::{Checkpoints, Entry};
-use crate::RunsError;
+use crate::{Generation, RunsError};
 use lockstep_failpoint as failpoint;
-use lockstep_fs::{AtomicFile, FsError, sha256, sync_folder};
+use lockstep_fs::{FsError, sha256};
+use lockstep_place::{Place, PlaceError};
 use serde_json::Value;
-use std::fs;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
 
-/// Writes the checkpoints of a run. There must be one writer at a time: whoever holds the run's lock.
+/// Writes the checkpoints of a run, for one generation of its gang.
 #[derive(Debug)]
 pub struct CheckpointWriter {
-    folder: PathBuf,
+    checkpoints: Checkpoints,
+    generation: Generation,
     keep: usize,
     /// The number of the next one.
     next: u64,
+    /// Whether the names of the folders above are known to be on the disk.
+    settled: bool,
 }
 
 impl Checkpoints {
-    /// Prepares for writing: makes the folder, and removes what a writer before left half done. The
-    /// newest `keep` will stay; at least one does.
+    /// Prepares for writing: makes the folder, and removes what a writer before left half done or wrote
+    /// after it had been replaced. The newest `keep` will stay; at least one does.
     ///
     /// # Errors
-    /// When the folder cannot be made, read or cleaned.
-    pub fn writer(&self, keep: usize) -> Result<CheckpointWriter, RunsError> {
-        fs::create_dir_all(&self.folder).map_err(FsError::io("write", &self.folder))?;
+    /// [`RunsError::Stale`] when `generation` was replaced already; or when the folder cannot be made,
+    /// read or cleaned.
+    pub fn writer(
+        &self,
+        keep: usize,
+        generation: Generation,
+    ) -> Result<CheckpointWriter, RunsError> {
+        self.run.check(&generation)?;
+        self.folder.make_folder()?;
         let entries = self.entries()?;
-        for entry in entries.iter().filter(|entry| !entry.is_finished()) {
-            fs::remove_dir_all(&entry.path).map_err(FsError::io("remove", &entry.path))?;
+        for entry in &entries {
+            if !entry.is_finished() || self.is_stale(entry)? {
+                remove(entry)?;
+            }
         }
         Ok(CheckpointWriter {
-            folder: self.folder.clone(),
+            checkpoints: self.clone(),
+            generation,
             keep: keep.max(1),
             next: entries.last().map_or(1, |newest| newest.number + 1),
+            settled: false,
         })
+    }
+
+    /// Whether a checkpoint was written by one that had been replaced. One that cannot be read is not: it
+    /// is kept as evidence until its turn comes.
+    fn is_stale(&self, entry: &Entry) -> Result<bool, RunsError> {
+        let Some(writing) = self.writing()? else {
+            return Ok(false);
+        };
+        Ok(Manifest::read(&entry.manifest())
+            .is_ok_and(|found| writing.excludes(entry.number, found.generation.as_ref())))
     }
 }
 
 impl CheckpointWriter {
     /// Writes a checkpoint of these parts and removes those that are too old. Returns its folder, which
-    /// is on the disk, its name included, when this returns.
+    /// outlives a power cut, its name included, when this returns.
     ///
     /// # Errors
-    /// When the disk refuses. What was there before is still there, and nothing of this one is, unless
-    /// the disk refuses that too; then the next writer removes it.
+    /// [`RunsError::Stale`] when another generation has begun. When the disk or the store refuses: what
+    /// was there before is still there, and nothing of this one is, unless that is refused too; then
+    /// the next writer removes it.
     ///
     /// # Panics
     /// When the label or a part's name is not a plain file name.
@@ -54,89 +76,126 @@ impl CheckpointWriter {
         label: &str,
         header: Value,
         parts: &[(&str, &[u8])],
-    ) -> Result<PathBuf, RunsError> {
+    ) -> Result<Place, RunsError> {
         assert!(is_plain(label), "`{label}` is no label");
-        let path = self.folder.join(format!("{:06}-{label}", self.next));
+        self.checkpoints.run.check(&self.generation)?;
+        let folder = self.checkpoints.folder.clone();
+        let place = folder.join(&self.name(label))?;
         self.next += 1;
-        if let Err(error) = write_all(&path, header, parts) {
+        if !place.make_new_folder()? {
+            // Its files are another's.
+            let taken = std::io::ErrorKind::AlreadyExists.into();
+            return Err(FsError::io("write", place.to_string().as_ref())(taken).into());
+        }
+        if let Err(error) = self.write_all(&place, header, parts) {
             // It would take the room that the next one may need. The first error is the one to report.
-            let _ = fs::remove_dir_all(&path);
-            return Err(error.into());
+            let _ = place.delete_all();
+            return Err(error);
         }
         // The name of the new folder lies in the one that holds it.
-        sync_folder(&self.folder)?;
-        edge("checkpoint.after_manifest", &path)?;
+        folder.sync()?;
+        if !self.settled {
+            self.checkpoints.run.place().sync()?;
+            self.checkpoints.run.sync_name()?;
+            self.settled = true;
+        }
+        edge("checkpoint.after_manifest", &place)?;
         self.prune()?;
-        Ok(path)
+        Ok(place)
     }
 
-    /// Removes all but the newest. Their manifests go first: what is left by a crash does not count.
+    /// The name of the next one. In a bucket, where no folder can be made exclusively, no other generation
+    /// uses the same.
+    fn name(&self, label: &str) -> String {
+        let name = format!("{:06}-{label}", self.next);
+        match self.checkpoints.folder.local() {
+            Some(_) => name,
+            None => format!("{name}-{}", self.generation),
+        }
+    }
+
+    /// Writes the files of one checkpoint.
+    fn write_all(
+        &self,
+        place: &Place,
+        header: Value,
+        parts: &[(&str, &[u8])],
+    ) -> Result<(), RunsError> {
+        let mut named = Vec::with_capacity(parts.len());
+        for (name, bytes) in parts {
+            assert!(is_plain(name), "`{name}` is no name of a part");
+            let file = place.join(name)?;
+            edge("checkpoint.before_part", &file)?;
+            let mut writer = file.writer()?;
+            writer.write_all(bytes)?;
+            edge("checkpoint.before_part_rename", &file)?;
+            writer.commit_before_sync()?;
+            edge("checkpoint.after_part", &file)?;
+            named.push(Part {
+                name: (*name).to_owned(),
+                bytes: bytes.len() as u64,
+                sha256: sha256(bytes),
+            });
+        }
+        // The parts' names are on the disk before the manifest's may be.
+        place.sync()?;
+        let manifest = Manifest {
+            format: FORMAT,
+            header,
+            parts: named,
+            generation: Some(self.generation.clone()),
+        };
+        let file = manifest::of(place);
+        edge("checkpoint.before_manifest", &file)?;
+        // What was replaced while it wrote the parts ends here, or writes what does not count.
+        self.checkpoints.run.check(&self.generation)?;
+        edge("checkpoint.before_rename", &file)?;
+        if file.create_new(manifest.to_text().as_bytes())?.is_none() {
+            let taken = std::io::ErrorKind::AlreadyExists.into();
+            return Err(FsError::io("write", file.to_string().as_ref())(taken).into());
+        }
+        edge("checkpoint.after_rename", &file)
+    }
+
+    /// Removes all but the newest, and what was replaced.
     fn prune(&self) -> Result<(), RunsError> {
-        let entries = Checkpoints::at(&self.folder).entries()?;
-        let finished = entries.iter().filter(|entry| entry.is_finished());
-        // What is not finished is what an earlier write could not take back.
-        let newest = finished.rev().nth(self.keep - 1);
-        let first = newest.map_or(0, |entry| entry.number);
-        let old = |entry: &&Entry| entry.number < first || !entry.is_finished();
-        for entry in entries.iter().filter(old) {
-            edge("checkpoint.before_prune", &entry.path)?;
-            let manifest = entry.manifest();
-            match fs::remove_file(&manifest) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                removed => removed.map_err(FsError::io("remove", &manifest))?,
+        // One that was replaced meanwhile takes nothing away from the others.
+        self.checkpoints.run.check(&self.generation)?;
+        let entries = self.checkpoints.entries()?;
+        let finished: Vec<bool> = entries.iter().map(Entry::is_finished).collect();
+        let counted = entries.iter().zip(&finished).rev();
+        let newest = counted
+            .filter(|(_, finished)| **finished)
+            .nth(self.keep - 1);
+        let first = newest.map_or(0, |(entry, _)| entry.number);
+        for (entry, finished) in entries.iter().zip(finished) {
+            // What is not finished is what an earlier write could not take back.
+            if entry.number < first || !finished {
+                remove(entry)?;
             }
-            edge("checkpoint.in_prune", &entry.path)?;
-            fs::remove_dir_all(&entry.path).map_err(FsError::io("remove", &entry.path))?;
-            edge("checkpoint.after_prune", &entry.path)?;
         }
         Ok(())
     }
 }
 
-/// Writes one checkpoint into a new folder.
-fn write_all(path: &Path, header: Value, parts: &[(&str, &[u8])]) -> Result<(), FsError> {
-    fs::create_dir(path).map_err(FsError::io("write", path))?;
-    let mut named = Vec::with_capacity(parts.len());
-    for (name, bytes) in parts {
-        assert!(is_plain(name), "`{name}` is no name of a part");
-        let path = path.join(name);
-        edge("checkpoint.before_part", &path)?;
-        put(&path, bytes, "checkpoint.before_part_rename")?;
-        edge("checkpoint.after_part", &path)?;
-        named.push(Part {
-            name: (*name).to_owned(),
-            bytes: bytes.len() as u64,
-            sha256: sha256(bytes),
-        });
+/// Removes a checkpoint. Its manifest goes first: what is left by a crash does not count.
+fn remove(entry: &Entry) -> Result<(), RunsError> {
+    edge("checkpoint.before_prune", &entry.place)?;
+    entry.manifest().delete()?;
+    // Else a power cut could bring the manifest back without what it names.
+    match entry.place.sync() {
+        // A folder that is gone, which another removed, has no names to sync.
+        Err(PlaceError::Write(FsError::Io { source, .. }))
+            if source.kind() == std::io::ErrorKind::NotFound => {}
+        synced => synced?,
     }
-    let manifest = Manifest {
-        format: FORMAT,
-        header,
-        parts: named,
-    };
-    let file = path.join(manifest::NAME);
-    edge("checkpoint.before_manifest", &file)?;
-    put(
-        &file,
-        manifest.to_text().as_bytes(),
-        "checkpoint.before_rename",
-    )?;
-    edge("checkpoint.after_rename", &file)?;
-    sync_folder(path)
-}
-
-/// Writes a file that gets its name when its bytes are on the disk. That the name is, too, is seen to
-/// by syncing the folder once.
-fn put(path: &Path, bytes: &[u8], before_rename: &str) -> Result<(), FsError> {
-    let mut file = AtomicFile::create(path)?;
-    let written = file.write_all(bytes);
-    written.map_err(FsError::io("write", path))?;
-    file.sync()?;
-    edge(before_rename, path)?;
-    file.commit_unsynced()
+    edge("checkpoint.in_prune", &entry.place)?;
+    entry.place.delete_all()?;
+    edge("checkpoint.after_prune", &entry.place)
 }
 
 /// One of [`FAILPOINTS`](super::FAILPOINTS).
-fn edge(name: &str, path: &Path) -> Result<(), FsError> {
-    failpoint::check(name).map_err(FsError::io("write", path))
+fn edge(name: &str, place: &Place) -> Result<(), RunsError> {
+    let reached = failpoint::check(name);
+    Ok(reached.map_err(FsError::io("write", place.to_string().as_ref()))?)
 }

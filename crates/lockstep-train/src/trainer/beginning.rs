@@ -1,9 +1,11 @@
 //! What training begins with: a snapshot, the weights of a file, or weights drawn from the seed.
 
+use crate::places::place;
 use crate::sets::Sets;
 use crate::snapshot::{Best, Position, Snapshot};
 use crate::{LearnerPart, TrainError, pretrained};
 use lockstep_events::control::Assignment;
+use lockstep_job::Location;
 use lockstep_nn::Model;
 
 /// The state that a generation begins with.
@@ -31,8 +33,9 @@ impl Beginning {
         model: &Model,
     ) -> Result<Self, TrainError> {
         let job = &part.job;
-        if let Some(path) = &assignment.resume {
-            let snapshot = Snapshot::read(path, job, sets, model.layout().len())?;
+        if let Some(checkpoint) = &assignment.resume {
+            let checkpoint = place(&Location::new(checkpoint), &job.storage)?;
+            let snapshot = Snapshot::read(&checkpoint, job, sets, model.layout().len())?;
             return Ok(Self {
                 position: Some(snapshot.position),
                 state: snapshot.state,

@@ -4,16 +4,17 @@
 use crate::TrainError;
 use crate::assess::{remove_evaluation, title, write_evaluation};
 use crate::checkpoint::Checkpointer;
+use crate::places::place;
 use crate::resume_fingerprint::ResumeFingerprint;
 use crate::sets::Sets;
 use crate::snapshot::Subject;
 use crate::weights::write_model;
 use lockstep_events::control::Assignment;
 use lockstep_events::event::EpochResult;
-use lockstep_job::Job;
+use lockstep_job::{Job, Location};
 use lockstep_measure::Evaluation;
 use lockstep_nn::Layout;
-use lockstep_runs::RunDir;
+use lockstep_runs::{Generation, RunDir};
 use serde_json::json;
 
 /// Writes a run's results.
@@ -21,6 +22,8 @@ pub(super) struct Publisher<'a> {
     job: Job,
     sets: &'a Sets,
     run: RunDir,
+    /// Under which this gang writes.
+    generation: Generation,
     /// Whether this rank writes.
     writes: bool,
     /// What each epoch came to, a JSON object a line; rank 0's alone.
@@ -38,7 +41,12 @@ impl<'a> Publisher<'a> {
         pretrained: Option<String>,
     ) -> Result<Self, TrainError> {
         let job = job.clone();
-        let run = RunDir::open(&assignment.run_dir)?;
+        let run = place(&Location::new(&assignment.run_dir), &job.storage)?;
+        let run = RunDir::open(&run)?;
+        let generation = Generation {
+            incarnation: assignment.incarnation.clone(),
+            generation: assignment.generation,
+        };
         let writes = assignment.rank == 0;
         let checkpoints = match writes {
             true => {
@@ -47,7 +55,7 @@ impl<'a> Publisher<'a> {
                     classes: sets.train.outputs(),
                     fingerprint: ResumeFingerprint::new(&job, sets, json!(pretrained)),
                 };
-                Checkpointer::writer(&run, &job.checkpoint, subject)?
+                Checkpointer::writer(&run, generation.clone(), &job.checkpoint, subject)?
             }
             false => Checkpointer::follower(),
         };
@@ -55,6 +63,7 @@ impl<'a> Publisher<'a> {
             job,
             sets,
             run,
+            generation,
             writes,
             history,
             checkpoints,
@@ -77,6 +86,7 @@ impl<'a> Publisher<'a> {
         if !self.writes {
             return Ok(());
         }
+        self.run.check(&self.generation)?;
         lockstep_failpoint::reach("publish.weights");
         write_model(&self.run, &self.job, self.sets, layout, state, sha256)
     }
@@ -85,7 +95,7 @@ impl<'a> Publisher<'a> {
     pub(super) fn evaluation(&self, evaluation: &Evaluation) -> Result<(), TrainError> {
         match &self.sets.test {
             Some(set) if self.writes => {
-                write_evaluation(&self.run.path, evaluation, &title(&self.run.name, set))
+                write_evaluation(self.run.place(), evaluation, &title(&self.run.name, set))
             }
             _ => Ok(()),
         }

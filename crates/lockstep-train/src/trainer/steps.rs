@@ -224,7 +224,7 @@ impl<'a, N: Network> StepLoop<'a, N> {
         let place = (epoch, in_epoch + 1, self.steps_per_epoch);
         let loss = || Metrics::from([("loss", sum.loss / sum.rows.max(1) as f64)]);
         reporter.step(place, loss, program.batch)?;
-        if let Some(words) = checkpoints.news() {
+        if let Some(words) = checkpoints.news()? {
             reporter.send(&FromWorker::Warning { words })?;
         }
         Ok(vote)

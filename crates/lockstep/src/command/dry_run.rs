@@ -5,6 +5,7 @@ use lockstep_fs::CacheDir;
 use lockstep_gang::tree;
 use lockstep_job::Job;
 use lockstep_runs::RunDir;
+use lockstep_train::places::place;
 use lockstep_train::{LayerLine, Prepared};
 use serde_json::json;
 use std::process::ExitCode;
@@ -14,7 +15,7 @@ pub(crate) fn run(job: &Job, as_json: bool) -> anyhow::Result<ExitCode> {
     let prepared = lockstep_train::prepare(job, &cache, &mut |message| eprintln!("{message}"))?;
     let mut notes = prepared.notes.clone();
     notes.extend(lockstep_train::check_start(job, &cache)?.notes);
-    RunDir::check_store(&job.run.store)?;
+    RunDir::check_store(&place(&job.run.store, &job.storage)?)?;
     let text = if as_json {
         format!("{}\n", json_plan(job, &prepared, &notes))
     } else {
@@ -108,7 +109,7 @@ fn facts(job: &Job, prepared: &Prepared) -> Vec<(String, String)> {
         ("lanes", lanes),
         ("model", model),
         ("memory", memory),
-        ("store", job.run.store.display().to_string()),
+        ("store", job.run.store.to_string()),
     ];
     pairs.map(|(name, value)| (name.to_owned(), value)).into()
 }

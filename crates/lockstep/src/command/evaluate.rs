@@ -5,7 +5,9 @@ use crate::args::EvaluateArgs;
 use crate::view::{evaluation, from_here};
 use anyhow::{Context, bail};
 use lockstep_data::TargetKind;
+use lockstep_job::Location;
 use lockstep_runs::{CONFUSION, EVALUATION};
+use lockstep_train::places::place;
 use lockstep_train::{Assessor, title, write_evaluation};
 use std::process::ExitCode;
 
@@ -13,9 +15,16 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
     let Some(inference) = Inference::open(&args.model)? else {
         return Ok(interrupted());
     };
-    let folder = args.out.as_ref().unwrap_or(&inference.run.path);
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    let folder = match &args.out {
+        None => inference.run.place().clone(),
+        Some(out) => {
+            let out = out.to_str().context("--out: the path is no text")?;
+            place(&Location::new(out), &inference.job.storage)?
+        }
+    };
+    folder
+        .make_folder()
+        .with_context(|| format!("cannot make the folder {folder}"))?;
     let mut assessor = Assessor::new(&inference.set, &inference.outputs);
     let whole = inference.go(false, &mut |block| {
         assessor.add(&block.predictions);
@@ -36,7 +45,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
         );
     }
     let title = title(&inference.run.name, &inference.set);
-    write_evaluation(folder, &measured, &title)?;
+    write_evaluation(&folder, &measured, &title)?;
     if args.json {
         super::print(format!("{}\n", serde_json::to_string(&measured)?))?;
     } else {
@@ -44,9 +53,15 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
         for line in evaluation::lines(&measured) {
             text += &format!("{line}\n");
         }
-        text += &format!("\n{}\n", from_here(&folder.join(EVALUATION)));
-        if inference.outputs.kind == TargetKind::Classes {
-            text += &format!("{}\n", from_here(&folder.join(CONFUSION)));
+        text.push('\n');
+        let picture = inference.outputs.kind == TargetKind::Classes;
+        for name in [Some(EVALUATION), picture.then_some(CONFUSION)]
+            .into_iter()
+            .flatten()
+        {
+            let file = folder.join(name)?;
+            let shown = file.local().map_or(file.to_string(), from_here);
+            text += &format!("{shown}\n");
         }
         super::print(text)?;
     }

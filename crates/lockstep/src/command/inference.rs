@@ -3,15 +3,16 @@
 use crate::args::ModelArgs;
 use crate::signals;
 use crate::view::{count, summary};
-use anyhow::bail;
+use anyhow::{Context, bail};
 use lockstep_data::Dataset;
 use lockstep_engine::StopFlag;
 use lockstep_engine::embed::{EmbedRequest, embed};
 use lockstep_engine::infer::{InferRequest, infer};
 use lockstep_events::event::Event;
 use lockstep_fs::CacheDir;
-use lockstep_job::{DataRef, Job, Location, Override};
+use lockstep_job::{DataRef, Job, Location, Override, Storage};
 use lockstep_runs::RunDir;
+use lockstep_train::places::place;
 use lockstep_train::{Block, Outputs, Trained, open_test};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -38,7 +39,6 @@ impl Inference {
     /// Opens the run, its model and the set, whose pictures are embedded first if the run's were. What
     /// cannot be used is found here. Nothing after Ctrl-C.
     pub(super) fn open(args: &ModelArgs) -> anyhow::Result<Option<Self>> {
-        let run = RunDir::open(&find(&args.run))?;
         let mut overrides = Vec::new();
         for set in &args.set {
             overrides.push(set.parse()?);
@@ -46,7 +46,9 @@ impl Inference {
         if let Some(data) = &args.data {
             overrides.push(data_override(data)?);
         }
-        let mut job = Job::load(&run.job(), &overrides, None)?;
+        let run = open_run(&args.run, &args.set)?;
+        let job = run.job().local_copy()?;
+        let mut job = Job::load(job.path(), &overrides, None)?;
         if job.data.test.is_none() {
             bail!(
                 "the job of {} has no data.test; name a set with --data",
@@ -150,6 +152,31 @@ fn embed_first(
 pub(super) fn interrupted() -> ExitCode {
     eprintln!("interrupted; nothing was written");
     ExitCode::from(signals::INTERRUPTED)
+}
+
+/// Opens a run that is given by its path or URL, or by its name. How a bucket is reached is in the run's own
+/// job, so here it must be in the variables of the environment, or in `--set storage.KEY=VALUE`.
+fn open_run(run: &Path, set: &[String]) -> anyhow::Result<RunDir> {
+    let text = run.to_str().context("the run's path is no text")?;
+    let location = Location::new(text);
+    if location.is_url() {
+        let keys = set.iter().filter_map(|set| set.strip_prefix("storage."));
+        let pairs = keys.filter_map(|set| set.split_once('='));
+        let keys: serde_json::Map<_, _> = pairs
+            .map(|(key, text)| {
+                let value = serde_json::from_str(text).unwrap_or_else(|_| text.into());
+                (key.to_owned(), value)
+            })
+            .collect();
+        let storage: Storage = serde_json::from_value(keys.into()).context("--set storage")?;
+        return Ok(RunDir::open(&place(&location, &storage)?)?);
+    }
+    let found = find(run);
+    let found = found.to_str().context("the run's path is no text")?;
+    Ok(RunDir::open(&place(
+        &Location::new(found),
+        &Storage::default(),
+    )?)?)
 }
 
 /// The folder of a run that is given as such or by its name.

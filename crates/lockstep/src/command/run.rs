@@ -11,10 +11,12 @@ use lockstep_engine::StopFlag;
 use lockstep_events::Recorded;
 use lockstep_events::event::{Event, RunResult, Status, Timing};
 use lockstep_fs::CacheDir;
-use lockstep_job::Job;
+use lockstep_job::{Job, Location};
+use lockstep_place::Place;
 use lockstep_runs::RunDir;
+use lockstep_train::places::place;
 use std::io::{self, IsTerminal};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -49,7 +51,7 @@ fn request(args: &RunArgs, started_at: Instant) -> anyhow::Result<RunRequest> {
     signals::obey(stop.clone())?;
     let resume = match &args.resume {
         None => None,
-        Some(Some(run)) => Some(find_run(run, &job)),
+        Some(Some(run)) => Some(find_run(run, &job)?),
         Some(None) => Some(newest_run(&job)?),
     };
     let cache = CacheDir::locate()?;
@@ -125,20 +127,34 @@ pub(super) fn view_as(json: bool, options: Options) -> Box<dyn View> {
     }
 }
 
-/// The folder of the job's newest run.
-fn newest_run(job: &Job) -> anyhow::Result<PathBuf> {
-    let store = &job.run.store;
-    let newest = RunDir::newest(store, &job.name)?;
-    let none = || format!("there is no run of `{}` in {}", job.name, store.display());
-    Ok(newest.with_context(none)?.path)
+/// The job's newest run.
+fn newest_run(job: &Job) -> anyhow::Result<Place> {
+    let store = place(&job.run.store, &job.storage)?;
+    let newest = RunDir::newest(&store, &job.name)?;
+    let none = || format!("there is no run of `{}` in {store}", job.name);
+    Ok(newest.with_context(none)?.place().clone())
 }
 
-/// The folder of a run that is given as a path or as its name in the job's store.
-fn find_run(run: &Path, job: &Job) -> PathBuf {
-    let in_store = job.run.store.join(run);
-    if !run.exists() && in_store.exists() {
-        in_store
-    } else {
-        std::path::absolute(run).unwrap_or_else(|_| run.to_owned())
+/// A run that is given as a path, as a URL, or as its name in the job's store.
+fn find_run(run: &Path, job: &Job) -> anyhow::Result<Place> {
+    let text = run.to_str().context("--resume: the path is no text")?;
+    let given = Location::new(text);
+    if given.is_url() {
+        return Ok(place(&given, &job.storage)?);
     }
+    let store = place(&job.run.store, &job.storage)?;
+    let in_store = store.join(text);
+    let found = match (&in_store, store.local()) {
+        (Ok(in_store), Some(_)) => in_store.local().is_some_and(Path::exists),
+        (in_store, None) => in_store.is_ok(),
+        _ => false,
+    };
+    if !run.exists() && found {
+        return Ok(in_store?);
+    }
+    let whole = std::path::absolute(run).unwrap_or_else(|_| run.to_owned());
+    Ok(place(
+        &Location::new(whole.to_string_lossy()),
+        &job.storage,
+    )?)
 }

@@ -9,7 +9,7 @@ use lockstep_engine::RunRequest;
 use lockstep_engine::{Stop, StopFlag};
 use lockstep_events::event::{Event, Status};
 use lockstep_fs::CacheDir;
-use lockstep_job::{Every, Job};
+use lockstep_job::{Every, Job, Location};
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -31,7 +31,7 @@ impl Drop for Scratch {
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let mut job = args.job.load()?;
     let scratch = Scratch(std::env::temp_dir().join(format!("lockstep-{}", std::process::id())));
-    job.run.store = scratch.0.clone();
+    job.run.store = Location::new(scratch.0.to_string_lossy());
     job.checkpoint.every = Every::None;
     let stop = StopFlag::new();
     signals::obey(stop.clone())?;

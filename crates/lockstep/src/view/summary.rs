@@ -4,6 +4,7 @@ use super::{Options, words};
 use lockstep_events::Metrics;
 use lockstep_events::event::{Embedded, Embedding, Restart, RunResult, Status};
 use lockstep_measure::{Scores, Summary};
+use lockstep_place::{Access, Place};
 use lockstep_runs::RunDir;
 use std::path::Path;
 
@@ -69,7 +70,7 @@ fn test_set(evaluation: &Summary) -> String {
 pub(crate) fn restarted(restart: &Restart) -> String {
     let workers = words::plural(restart.workers, "worker");
     let from = match &restart.from {
-        Some(path) => format!("from {}", from_here(path)),
+        Some(path) => format!("from {}", from_here(path.as_ref())),
         None => "from the beginning".to_owned(),
     };
     format!(
@@ -161,13 +162,20 @@ fn all_details(result: &RunResult, options: &Options) -> Vec<(String, String)> {
     let Some(path) = &result.run_dir else {
         return details;
     };
-    let run = RunDir {
-        name: result.run.clone().unwrap_or_default(),
-        path: path.clone(),
+    let here = Place::parse(path, &Access::default());
+    let Some(here) = here.ok().filter(|place| place.local().is_some()) else {
+        // What lies in a bucket is not asked for again: its place says enough.
+        tell("run", path.clone());
+        if result.status != Status::Succeeded {
+            let run = words::shell(path);
+            tell(GO_ON, format!("{} {run}", options.resume_command));
+        }
+        return details;
     };
-    let mut tell_file = |name: &str, file: &Path| {
-        if file.exists() {
-            tell(name, from_here(file));
+    let run = RunDir::named(result.run.as_deref().unwrap_or_default(), here);
+    let mut tell_file = |name: &str, file: &Place| {
+        if let Some(path) = file.local().filter(|path| path.exists()) {
+            tell(name, from_here(path));
         }
     };
     tell_file("model", &run.weights());
@@ -178,7 +186,7 @@ fn all_details(result: &RunResult, options: &Options) -> Vec<(String, String)> {
     }
     tell_file("logs", &run.logs());
     if result.status != Status::Succeeded && !run.checkpoints().is_empty() {
-        let run = words::shell(&from_here(path));
+        let run = words::shell(&from_here(path.as_ref()));
         tell(GO_ON, format!("{} {run}", options.resume_command));
     }
     details
@@ -242,7 +250,7 @@ mod tests {
     fn a_run_that_was_cut_short_says_how_to_go_on_only_if_it_left_a_checkpoint() {
         let folder = tempfile::tempdir().unwrap();
         let interrupted = RunResult {
-            run_dir: Some(folder.path().to_owned()),
+            run_dir: Some(folder.path().display().to_string()),
             ..result(Status::Interrupted)
         };
         let says_how = || {

@@ -1,5 +1,11 @@
 //! Files and folders of this machine, without a runtime or a thread in between.
 
+mod change;
+
+pub(crate) use change::{
+    create_new, delete, delete_all, folders, make_folder, make_new_folder, replace_if, writer,
+};
+
 use crate::{Entry, PlaceError};
 use std::fs::{self, File, Metadata};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -98,6 +104,21 @@ fn describe(path: String, found: &Metadata) -> Entry {
     }
 }
 
+/// The whole file, and which version of it that is.
+pub(crate) fn read_versioned(path: &Path) -> Result<(Vec<u8>, String), PlaceError> {
+    let mut file = File::open(path).map_err(failed("read", path))?;
+    let found = file.metadata().map_err(failed("read", path))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(failed("read", path))?;
+    Ok((bytes, version(&found)))
+}
+
+/// What is another one for every file that takes the name: it is never written in place.
+fn version(found: &Metadata) -> String {
+    let Entry { size, version, .. } = describe(String::new(), found);
+    format!("{}-{version}-{size}", found.ino())
+}
+
 /// The whole file.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, PlaceError> {
     fs::read(path).map_err(failed("read", path))
@@ -129,37 +150,13 @@ pub(crate) fn read_range(
     Ok(bytes)
 }
 
-/// Replaces the file by `bytes` in one step, and makes the folders that it lies in.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), PlaceError> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(failed("create", folder))?;
-    }
-    Ok(lockstep_fs::write_atomic(path, bytes)?)
-}
-
-/// Removes the file, if it is there.
-pub(crate) fn delete(path: &Path) -> Result<(), PlaceError> {
-    match fs::remove_file(path) {
-        Err(error) if !is_missing(error.kind()) => Err(failed("delete", path)(error)),
-        _ => Ok(()),
-    }
-}
-
 /// Whether there is nothing at a path: no such name, or a file where a folder would lead on.
 fn is_missing(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
 fn failed(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> PlaceError {
-    let place = path.display().to_string();
-    move |source| match source.kind() {
-        ErrorKind::NotFound => PlaceError::NotFound { place },
-        _ => PlaceError::Io {
-            doing,
-            place,
-            source,
-        },
-    }
+    move |source| PlaceError::io(doing, path, source)
 }
 
 #[cfg(test)]
