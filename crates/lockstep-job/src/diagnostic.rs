@@ -1,5 +1,6 @@
 //! One thing that is wrong with a job, shown where the user wrote it.
 
+use crate::secrets::masked;
 use crate::source::{Place, Spot};
 use std::fmt;
 use std::path::Path;
@@ -110,7 +111,8 @@ fn window(place: &Place) -> (String, usize, usize) {
     } else {
         before.saturating_sub(SHOWN / 2)
     };
-    let text: String = place.text.chars().skip(skipped).take(SHOWN).collect();
+    let text = masked(&place.text);
+    let text: String = text.chars().skip(skipped).take(SHOWN).collect();
     let before = before - skipped;
     (printable(&text), before, place.width.min(SHOWN - before))
 }

@@ -58,6 +58,30 @@ pub fn without_secrets(text: &str) -> Cow<'_, str> {
     format!("{scheme}://{host}{path}{mark}{kept}").into()
 }
 
+/// A line of a file in which URLs may stand, with a star for every letter of theirs that may be secret.
+pub(crate) fn masked(line: &str) -> String {
+    let mut shown = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(at) = rest.find("://") {
+        let (before, from) = rest.split_at(at + 3);
+        let is_end = |c: char| c.is_whitespace() || c == '"' || c == '\'';
+        let (url, after) = from.split_at(from.find(is_end).unwrap_or(from.len()));
+        let scheme = before[..at].rsplit(|c: char| !c.is_ascii_alphanumeric());
+        let web = scheme.into_iter().next().unwrap_or("").starts_with("http");
+        let host_end = url.find(['/', '?', '#']).unwrap_or(url.len());
+        let user = match url[..host_end].rfind('@') {
+            Some(end) if web || url[..end].contains(':') => end,
+            _ => 0,
+        };
+        let query = url.find('?').filter(|_| web).map_or(url.len(), |at| at + 1);
+        shown += before;
+        let letters = url.char_indices();
+        shown.extend(letters.map(|(at, c)| if at < user || at >= query { '*' } else { c }));
+        rest = after;
+    }
+    shown + rest
+}
+
 /// A query without what is secret in it.
 fn open_parameters(query: &str) -> String {
     let name = |parameter: &str| {
@@ -97,6 +121,16 @@ mod tests {
         ] {
             assert_eq!(without_secrets(url), open);
         }
+    }
+
+    #[test]
+    fn a_line_is_shown_with_stars_where_secrets_may_stand() {
+        assert_eq!(
+            masked(r#"a = "https://me:pw@h/x?sig=é" # and http://h"#),
+            r#"a = "https://*****@h/x?*****" # and http://h"#
+        );
+        let plain = r#"store = "abfss://c@acc.x/a?b""#;
+        assert_eq!(masked(plain), plain);
     }
 
     #[test]

@@ -140,6 +140,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_renewed_signature_names_the_same_data() {
+        let data = |signature: &str| {
+            let url = format!("https://host/a.csv?id=1&X-Amz-Signature={signature}");
+            let mut value = json!({ "train": { "file": url }, "sets": ["/a?sig=b"] });
+            hide_secrets(&mut value);
+            value
+        };
+        assert_eq!(data("old"), data("new"));
+        assert_eq!(data("x")["train"]["file"], "https://host/a.csv?id=1");
+        assert_eq!(data("x")["sets"][0], "/a?sig=b");
+    }
+
+    #[test]
     fn every_key_that_differs_is_named_with_both_values() {
         let was = json!({ "a": { "b": 1, "c": [1, 2] }, "same": "x", "gone": 1 });
         let is = json!({ "a": { "b": 2, "c": [1, 3] }, "same": "x", "new": null });

@@ -1,0 +1,37 @@
+//! What a URL of a job carries of secrets is shown to nobody.
+
+use lockstep_job::Job;
+use std::path::Path;
+
+const JOB: &str = r#"name = "x"
+[data]
+train = "https://host/train.parquet?X-Amz-Credential=hunter2&X-Amz-Signature=hunter2"
+test = "https://host/get.csv?id=7&token=hunter2"
+[model]
+kind = "mlp"
+hidden = [8]
+"#;
+
+#[test]
+fn a_signature_in_a_url_is_neither_shown_nor_written_and_still_used() {
+    let job = Job::parse(Path::new("/jobs/job.toml"), JOB, &[], None).unwrap();
+    let shown = format!("{}{:?}", job.to_toml(), job.rows());
+    assert!(!shown.contains("hunter2"), "{shown}");
+    assert!(shown.contains("https://host/train.parquet\""), "{shown}");
+    assert!(shown.contains("https://host/get.csv?id=7"), "{shown}");
+    // Whoever reads the data gets the whole of it.
+    let told = serde_json::to_string(&job).unwrap();
+    assert!(told.contains("X-Amz-Signature=hunter2"), "{told}");
+}
+
+#[test]
+fn an_endpoint_with_a_password_is_refused_without_a_word_of_it_in_what_was_found() {
+    let storage = "[storage]\nendpoint = \"http://me:hunter2@minio:9000\"\n";
+    let text = format!("{JOB}{storage}");
+    let error = Job::parse(Path::new("/jobs/job.toml"), &text, &[], None).unwrap_err();
+    let said = error.to_string();
+    assert!(
+        said.contains("password") && !said.contains("hunter2"),
+        "{said}"
+    );
+}
