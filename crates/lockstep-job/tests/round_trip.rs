@@ -261,7 +261,10 @@ prop_compose! {
         });
         let augment = augment.map(|(crop_padding, flip)| Augment { crop_padding, flip });
         let transform = transform.map(|(resize, crop)| Transform { resize, crop, filter: Filter::Lanczos });
-        let storage = Storage { anonymous: test.is_some(), region: Some("eu".into()), ..Storage::default() };
+        let storage = match &test {
+            Some(_) => Storage { anonymous: true, region: Some("eu".into()), ..Storage::default() },
+            None => Storage::default(),
+        };
         let data = Data {
             train, validation, test, normalise: normalise.clone(), augment, transform,
             max_bad: 0.25, memory: Bytes(lanes as u64 * 100_000_000),
