@@ -2,12 +2,11 @@
 
 use crate::EngineError;
 use lockstep_events::event::{RunResult, Status};
-use lockstep_fs::CacheDir;
 use lockstep_job::Job;
 use lockstep_place::Place;
 use lockstep_runs::checkpoint::Checkpoint;
 use lockstep_runs::{RunDir, RunLock, RunsError};
-use lockstep_train::{ResumePoint, TrainError};
+use lockstep_train::{FoundSets, ResumePoint, TrainError};
 
 /// A run that left a state, and that nobody else trains.
 pub(crate) struct Earlier {
@@ -78,8 +77,8 @@ impl Earlier {
     }
 
     /// Where `job` goes on.
-    pub(crate) fn point(&self, job: &Job, cache: &CacheDir) -> Result<ResumePoint, EngineError> {
-        let point = lockstep_train::check_resume(job, &self.checkpoint, cache);
+    pub(crate) fn point(&self, job: &Job, found: &FoundSets) -> Result<ResumePoint, EngineError> {
+        let point = lockstep_train::check_resume(job, &self.checkpoint, found);
         let point = point.map_err(EngineError::Resume)?;
         // A run that came to its end without saying so, in a power cut, may still do that.
         if point.epochs == job.train.epochs && self.has_succeeded_with(point.epochs) {

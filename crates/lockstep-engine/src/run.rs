@@ -16,7 +16,7 @@ use lockstep_gang::Rendezvous;
 use lockstep_job::Job;
 use lockstep_place::Place;
 use lockstep_runs::{RunDir, RunLock, RunsError};
-use lockstep_train::{LearnerPart, Prepared, ResumePoint};
+use lockstep_train::{FoundSets, LearnerPart, Prepared, ResumePoint};
 use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
@@ -108,20 +108,20 @@ fn try_run(
         let message = message.to_owned();
         events(Event::Preparing { message });
     };
-    let prepared = lockstep_train::prepare(&request.job, &request.cache, &mut progress)?;
+    let (prepared, found) = lockstep_train::prepare(&request.job, &request.cache, &mut progress)?;
     for message in prepared.notes.iter().cloned() {
         events(Event::Note { message });
     }
     let resume = match &resumed {
         Some(earlier) => {
-            let point = earlier.point(&request.job, &request.cache)?;
+            let point = earlier.point(&request.job, &found)?;
             Some((earlier.checkpoint.clone(), point))
         }
         None => None,
     };
     let mut pretrained = None;
     let mut begin_anew = |job: &Job, events: &mut dyn FnMut(Event)| {
-        let start = lockstep_train::check_start(job, &request.cache)?;
+        let start = lockstep_train::check_start(job, &prepared.data)?;
         for message in start.notes {
             events(Event::Note { message });
         }
@@ -153,6 +153,7 @@ fn try_run(
     }
     let beginning = Beginning {
         prepared,
+        found,
         pretrained,
         run,
         lock,
@@ -165,6 +166,8 @@ fn try_run(
 /// All that is known when the workers are about to start.
 struct Beginning {
     prepared: Prepared,
+    /// Where the job's sets are.
+    found: FoundSets,
     /// SHA-256 of the file of weights to begin with.
     pretrained: Option<String>,
     run: RunDir,
@@ -184,6 +187,7 @@ fn run_gang(
 ) -> Result<RunResult, EngineError> {
     let Beginning {
         prepared,
+        found,
         pretrained,
         run,
         lock,
@@ -205,7 +209,12 @@ fn run_gang(
         let mut job = job.clone();
         job.train.workers = workers;
         let pretrained = pretrained.clone();
-        let part = LearnerPart { job, pretrained };
+        let found = found.clone();
+        let part = LearnerPart {
+            job,
+            pretrained,
+            found,
+        };
         serde_json::to_value(part).expect("a job is plain data")
     };
     let settings = GangSettings {

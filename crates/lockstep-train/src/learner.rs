@@ -1,6 +1,7 @@
 //! The trainer of networks as a learner.
 
 use crate::TrainError;
+use crate::sets::FoundSets;
 use crate::trainer::{Opened, Trainer};
 use lockstep_events::control::{Assignment, Finished};
 use lockstep_fs::CacheDir;
@@ -15,6 +16,8 @@ pub struct LearnerPart {
     pub job: Job,
     /// SHA-256 of the file of weights to begin with, as it was when the job was checked.
     pub pretrained: Option<String>,
+    /// Where the sets were found when the job was prepared.
+    pub found: FoundSets,
 }
 
 impl LearnerPart {
@@ -31,7 +34,7 @@ impl LearnerPart {
 pub fn open(assignment: &Assignment) -> Result<Box<dyn Learner>, Failure> {
     let open = || {
         let part = LearnerPart::of(assignment)?;
-        Opened::open(&part.job, &CacheDir::locate()?)
+        Opened::open(&part, &CacheDir::locate()?)
     };
     match open() {
         Ok(opened) => Ok(Box::new(NetworkLearner { opened })),

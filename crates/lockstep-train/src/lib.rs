@@ -36,8 +36,9 @@ pub use fork::export_weights;
 pub use learner::{LearnerPart, open};
 pub use prediction::{Prediction, Predictions};
 pub use prepare::{
-    LayerLine, MemoryEstimate, Prepared, ResumePoint, Start, check_resume, check_start, prepare,
+    LayerLine, MemoryEstimate, Prepared, ResumePoint, Start, check_resume, check_start, plan,
+    prepare,
 };
-pub use sets::open_test;
+pub use sets::{DataFacts, FoundSets, open_test};
 pub use targets::Outputs;
 pub use trained::{BLOCK_ROWS, Block, Trained};

@@ -7,7 +7,7 @@ use crate::exchange::{ExchangePlan, Workload};
 use crate::lanes::LaneProgram;
 use crate::network;
 use crate::pretrained;
-use crate::sets::Sets;
+use crate::sets::{DataFacts, FoundSets, Sets};
 use crate::snapshot::Snapshot;
 use crate::spec;
 use crate::targets::{self, loss};
@@ -22,6 +22,8 @@ use serde::Serialize;
 /// A job that can be trained.
 #[derive(Debug, Clone)]
 pub struct Prepared {
+    /// What the data is.
+    pub data: DataFacts,
     /// Training samples in an epoch.
     pub train_samples: usize,
     /// Validation samples; 0 without.
@@ -83,7 +85,8 @@ pub struct MemoryEstimate {
     pub shared_bytes: usize,
 }
 
-/// Opens and checks all that the job names. Says through `progress` what may take a while.
+/// Opens and checks all that the job names, and says where its sets were found: they are looked for here, once.
+/// Says through `progress` what may take a while.
 ///
 /// # Errors
 /// When the data is missing, damaged or does not fit the job, or the model cannot be built.
@@ -91,12 +94,22 @@ pub fn prepare(
     job: &Job,
     cache: &CacheDir,
     progress: &mut dyn FnMut(&str),
-) -> Result<Prepared, TrainError> {
+) -> Result<(Prepared, FoundSets), TrainError> {
     let sets = Sets::open(job, cache, progress)?;
-    let (model, workspace) = smallest_model(job, &sets)?;
-    check(job, &sets, &model)?;
+    let mut prepared = plan(job, &sets.facts())?;
+    prepared.notes.extend(targets::note(job, &sets.train));
+    Ok((prepared, sets.found()))
+}
+
+/// Plans a job on data of which only this is known: none of it need be there yet.
+///
+/// # Errors
+/// When the job does not fit such data, or the model cannot be built.
+pub fn plan(job: &Job, data: &DataFacts) -> Result<Prepared, TrainError> {
+    let (model, workspace) = smallest_model(job, data)?;
+    check(job, data, &model)?;
     let layout = model.layout();
-    let exchange = exchange_plan(job, &sets, layout)?;
+    let exchange = exchange_plan(job, data, layout)?;
     let batches = if exchange.reads_whole_batch() { 2 } else { 1 };
     let plan = exchange.plan;
     let solo = plan.workers() == 1;
@@ -109,20 +122,21 @@ pub fn prepare(
     };
     // The replica, its optimizer's planes and the best weights, those of a checkpoint again on rank 0,
     // gradients, and the file that weights go to.
-    let best = usize::from(!sets.val_indices.is_empty());
+    let best = usize::from(data.val > 0);
     let planes = spec::optimizer(job).planes();
-    let vectors = 2 * (1 + planes + best) + gradient_vectors(job, &sets, &plan) + 1;
-    let lane = largest_lane(job, &sets);
+    let vectors = 2 * (1 + planes + best) + gradient_vectors(job, data, &plan) + 1;
+    let lane = largest_lane(job, data);
     let evaluation = rows_at_once(lane, workspace.row);
     let workspace = workspace.bytes(lane.max(evaluation));
-    let inputs = (batches * full_batch(job, &sets) + evaluation) * sets.train.sample_len();
+    let inputs =
+        (batches * full_batch(job, data) + evaluation) * data.shape.iter().product::<usize>();
     Ok(Prepared {
-        train_samples: sets.train_indices.len(),
-        val_samples: sets.val_indices.len(),
-        test_samples: sets.test.as_ref().map_or(0, |set| set.len()),
+        train_samples: data.train,
+        val_samples: data.val,
+        test_samples: data.test,
         parameters: layout.parameters,
         state_len: layout.len(),
-        steps_per_epoch: steps_per_epoch(job, &sets),
+        steps_per_epoch: steps_per_epoch(job, data),
         memory: MemoryEstimate {
             per_worker_bytes: (vectors * layout.len() + shares + inputs) * 4 + workspace,
             shared_bytes: if solo {
@@ -133,21 +147,22 @@ pub fn prepare(
         },
         plan,
         layers: model.summary().iter().map(LayerLine::from).collect(),
-        input_shape: sets.train.shape(),
-        classes: sets.train.output_names().to_vec(),
+        input_shape: data.shape,
+        classes: data.names.clone(),
         metrics: metrics(model.loss()),
-        notes: targets::note(job, &sets.train).into_iter().collect(),
+        notes: Vec::new(),
+        data: data.clone(),
     })
 }
 
 /// Vectors of gradients in the worker that has most: partial sums, and lanes kept aside.
-fn gradient_vectors(job: &Job, sets: &Sets, plan: &Plan) -> usize {
+fn gradient_vectors(job: &Job, data: &DataFacts, plan: &Plan) -> usize {
     if plan.lanes() == 1 && job.train.clip_norm.is_none() {
         // Used where it is formed.
         return 0;
     }
     let of_rank = |rank| {
-        let program = LaneProgram::new(plan, rank, full_batch(job, sets));
+        let program = LaneProgram::new(plan, rank, full_batch(job, data));
         plan.partials_of(rank).len() + program.aside
     };
     (0..plan.workers()).map(of_rank).max().unwrap_or(0)
@@ -166,12 +181,11 @@ pub struct Start {
 ///
 /// # Errors
 /// When they are missing, damaged or do not fit the model.
-pub fn check_start(job: &Job, cache: &CacheDir) -> Result<Start, TrainError> {
+pub fn check_start(job: &Job, data: &DataFacts) -> Result<Start, TrainError> {
     let Some(path) = &job.model.weights else {
         return Ok(Start::default());
     };
-    let sets = Sets::open(job, cache, &mut |_| {})?;
-    let model = model_for(job, &sets, 1)?;
+    let model = model_for(job, data, 1)?;
     let begin = pretrained::read(path, &model, job.train.seed, None)?;
     Ok(Start {
         pretrained: Some(begin.sha256),
@@ -194,9 +208,13 @@ pub struct ResumePoint {
 ///
 /// # Errors
 /// When the checkpoint is missing or damaged, or the job has changed what would change the result.
-pub fn check_resume(job: &Job, place: &Place, cache: &CacheDir) -> Result<ResumePoint, TrainError> {
-    let sets = Sets::open(job, cache, &mut |_| {})?;
-    let len = model_for(job, &sets, 1)?.layout().len();
+pub fn check_resume(
+    job: &Job,
+    place: &Place,
+    found: &FoundSets,
+) -> Result<ResumePoint, TrainError> {
+    let sets = Sets::reopen(job, found)?;
+    let len = model_for(job, &sets.facts(), 1)?.layout().len();
     let snapshot = Snapshot::read(place, job, &sets, len)?;
     Ok(ResumePoint {
         step: snapshot.position.step,
@@ -208,13 +226,13 @@ pub fn check_resume(job: &Job, place: &Place, cache: &CacheDir) -> Result<Resume
 /// The job's model for its lanes and for evaluation, and how many rows that may compute at a time.
 pub(crate) fn working_model(
     job: &Job,
-    sets: &Sets,
+    data: &DataFacts,
     compute: &Compute,
 ) -> Result<(Model, usize), TrainError> {
-    let (_, workspace) = smallest_model(job, sets)?;
-    let lane = largest_lane(job, sets);
+    let (_, workspace) = smallest_model(job, data)?;
+    let lane = largest_lane(job, data);
     let evaluation = rows_at_once(lane, workspace.row);
-    let model = model_on(compute, job, sets, lane.max(evaluation))?;
+    let model = model_on(compute, job, data, lane.max(evaluation))?;
     Ok((model, evaluation))
 }
 
@@ -233,24 +251,29 @@ impl Workspace {
 }
 
 /// The job's model for one row, and what more rows would take.
-fn smallest_model(job: &Job, sets: &Sets) -> Result<(Model, Workspace), TrainError> {
-    let model = model_for(job, sets, 1)?;
+fn smallest_model(job: &Job, data: &DataFacts) -> Result<(Model, Workspace), TrainError> {
+    let model = model_for(job, data, 1)?;
     let first = model.workspace_bytes();
-    let row = model_for(job, sets, 2)?
+    let row = model_for(job, data, 2)?
         .workspace_bytes()
         .saturating_sub(first);
     Ok((model, Workspace { first, row }))
 }
 
 /// The job's model for at most so many rows at a time, to be looked at.
-fn model_for(job: &Job, sets: &Sets, rows: usize) -> Result<Model, TrainError> {
-    model_on(&Compute::default(), job, sets, rows)
+fn model_for(job: &Job, data: &DataFacts, rows: usize) -> Result<Model, TrainError> {
+    model_on(&Compute::default(), job, data, rows)
 }
 
 /// The job's model for at most so many rows at a time.
-fn model_on(compute: &Compute, job: &Job, sets: &Sets, rows: usize) -> Result<Model, TrainError> {
-    let layers = network::layers(&job.model.network, sets.train.outputs());
-    let [channels, height, width] = sets.train.shape();
+fn model_on(
+    compute: &Compute,
+    job: &Job,
+    data: &DataFacts,
+    rows: usize,
+) -> Result<Model, TrainError> {
+    let layers = network::layers(&job.model.network, data.names.len());
+    let [channels, height, width] = data.shape;
     let input = Dims {
         height,
         width,
@@ -258,19 +281,19 @@ fn model_on(compute: &Compute, job: &Job, sets: &Sets, rows: usize) -> Result<Mo
     };
     let model = Model::on(compute, &layers, input, rows);
     let model = model.map_err(|error| network::refusal(&job.model.network, error))?;
-    Ok(model.minimising(loss(sets.train.target_kind())))
+    Ok(model.minimising(loss(data.kind)))
 }
 
 /// Who exchanges what with whom.
 pub(crate) fn exchange_plan(
     job: &Job,
-    sets: &Sets,
+    data: &DataFacts,
     layout: &Layout,
 ) -> Result<ExchangePlan, TrainError> {
     let workload = Workload {
         lanes: job.train.lanes,
         workers: job.train.workers,
-        batch: full_batch(job, sets),
+        batch: full_batch(job, data),
         planes: spec::optimizer(job).planes(),
         clips: job.train.clip_norm.is_some(),
     };
@@ -278,21 +301,21 @@ pub(crate) fn exchange_plan(
 }
 
 /// Samples of a full batch: not more than there are.
-pub(crate) fn full_batch(job: &Job, sets: &Sets) -> usize {
-    job.train.batch.min(sets.train_indices.len())
+pub(crate) fn full_batch(job: &Job, data: &DataFacts) -> usize {
+    job.train.batch.min(data.train)
 }
 
 /// Rows of the largest lane of a full batch.
-pub(crate) fn largest_lane(job: &Job, sets: &Sets) -> usize {
-    full_batch(job, sets).div_ceil(job.train.lanes)
+pub(crate) fn largest_lane(job: &Job, data: &DataFacts) -> usize {
+    full_batch(job, data).div_ceil(job.train.lanes)
 }
 
-pub(crate) fn steps_per_epoch(job: &Job, sets: &Sets) -> u64 {
-    sets.train_indices.len().div_ceil(job.train.batch) as u64
+pub(crate) fn steps_per_epoch(job: &Job, data: &DataFacts) -> u64 {
+    data.train.div_ceil(job.train.batch) as u64
 }
 
-fn check(job: &Job, sets: &Sets, model: &Model) -> Result<(), TrainError> {
-    let samples = sets.train_indices.len();
+fn check(job: &Job, data: &DataFacts, model: &Model) -> Result<(), TrainError> {
+    let samples = data.train;
     let misfit = |key, reason| Err(TrainError::Misfit { key, reason });
     if samples == 0 {
         return misfit(
@@ -309,8 +332,8 @@ fn check(job: &Job, sets: &Sets, model: &Model) -> Result<(), TrainError> {
             ),
         );
     }
-    let (outputs, wanted) = (model.outputs(), sets.train.outputs());
-    let kind = sets.train.target_kind();
+    let (outputs, wanted) = (model.outputs(), data.names.len());
+    let kind = data.kind;
     // A class more or less is one that is never right; a number more would be compared with nothing.
     if outputs < wanted || (kind != TargetKind::Classes && outputs != wanted) {
         let what = match kind {

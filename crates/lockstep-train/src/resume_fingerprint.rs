@@ -89,7 +89,7 @@ fn hide_secrets(value: &mut Value) {
 fn steps_of_whole_run(job: &Job, sets: &Sets) -> Option<u64> {
     let epochs = u64::from(job.train.epochs);
     let open = matches!(job.train.schedule, Schedule::Cosine { steps: None, .. });
-    open.then(|| epochs * steps_per_epoch(job, sets))
+    open.then(|| epochs * steps_per_epoch(job, &sets.facts()))
 }
 
 /// The weights that the job begins with now, as [`ResumeFingerprint`] holds them. A run that went on from them

@@ -4,10 +4,12 @@ use crate::TrainError;
 use crate::source::source;
 use crate::targets::{self, Outputs};
 use lockstep_data::{
-    Augment, Augmenter, Dataset, Normaliser, Source, TargetKind, TargetScale, Unseen, split,
+    Augment, Augmenter, Dataset, DecodedSet, Normaliser, Source, TargetKind, TargetScale, Unseen,
+    split,
 };
 use lockstep_fs::CacheDir;
 use lockstep_job::{DataRef, Job, Validation};
+use serde::{Deserialize, Serialize};
 
 /// The sets a job trains and is measured on.
 pub(crate) struct Sets {
@@ -26,7 +28,70 @@ pub(crate) struct Sets {
     pub(crate) augmenter: Option<Augmenter>,
 }
 
+/// A job's sets as they were found when it was prepared: where each lies decoded, and what it holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundSets {
+    train: DecodedSet,
+    val: Option<DecodedSet>,
+    test: Option<DecodedSet>,
+}
+
+/// What must be known of a job's data to plan its training.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DataFacts {
+    /// Samples to train on, at least 1.
+    pub train: usize,
+    /// Samples to validate on.
+    pub val: usize,
+    /// Samples to test on.
+    pub test: usize,
+    /// Shape of a sample: channels, height, width.
+    pub shape: [usize; 3],
+    /// What is predicted.
+    pub kind: TargetKind,
+    /// What each output is called: a class, or the column of a table.
+    pub names: Vec<String>,
+}
+
+impl DataFacts {
+    /// Of vectors of `width` numbers, one of the classes `names` each: `train` of them, of which a share may
+    /// be set aside for validation, and those of sets of their own.
+    pub fn of_vectors(
+        job: &Job,
+        width: usize,
+        names: Vec<String>,
+        train: usize,
+        val: usize,
+        test: usize,
+    ) -> Self {
+        let aside = match &job.data.validation {
+            Validation::Split(share) => split(train, *share, job.train.seed).1.len(),
+            Validation::Set(_) => 0,
+        };
+        Self {
+            train: train - aside,
+            val: val + aside,
+            test,
+            shape: [width, 1, 1],
+            kind: TargetKind::Classes,
+            names,
+        }
+    }
+}
+
 impl Sets {
+    /// What planning must know of them.
+    pub(crate) fn facts(&self) -> DataFacts {
+        DataFacts {
+            train: self.train_indices.len(),
+            val: self.val_indices.len(),
+            test: self.test.as_ref().map_or(0, Dataset::len),
+            shape: self.train.shape(),
+            kind: self.train.target_kind(),
+            names: self.train.output_names().to_vec(),
+        }
+    }
+
     pub(crate) fn open(
         job: &Job,
         cache: &CacheDir,
@@ -46,15 +111,45 @@ impl Sets {
             let refuse = Unseen::Refuse;
             Ok(Dataset::open_with_classes(&source, cache, classes, refuse)?)
         };
-        let (val, share) = match &job.data.validation {
-            Validation::Set(reference) => (Some(open("val", reference)?), 0.0),
-            Validation::Split(share) => (None, *share),
+        let val = match &job.data.validation {
+            Validation::Set(reference) => Some(open("val", reference)?),
+            Validation::Split(_) => None,
         };
         let test = job.data.test.as_ref();
         let test = test.map(|reference| open("test", reference)).transpose()?;
         for set in [&val, &test].into_iter().flatten() {
             set.check_against(&train)?;
         }
+        Self::of(job, train, val, test)
+    }
+
+    /// Opens what the coordinator found; nothing is listed, and no sample is read.
+    pub(crate) fn reopen(job: &Job, found: &FoundSets) -> Result<Self, TrainError> {
+        let reopen = |set: &Option<DecodedSet>| set.as_ref().map(Dataset::reopen).transpose();
+        let train = Dataset::reopen(&found.train)?;
+        Self::of(job, train, reopen(&found.val)?, reopen(&found.test)?)
+    }
+
+    /// What others need to open these sets again.
+    pub(crate) fn found(&self) -> FoundSets {
+        FoundSets {
+            train: self.train.decoded(),
+            val: self.val.as_ref().map(Dataset::decoded),
+            test: self.test.as_ref().map(Dataset::decoded),
+        }
+    }
+
+    /// The sets, open, as the job uses them.
+    fn of(
+        job: &Job,
+        train: Dataset,
+        val: Option<Dataset>,
+        test: Option<Dataset>,
+    ) -> Result<Self, TrainError> {
+        let share = match &job.data.validation {
+            Validation::Split(share) => *share,
+            Validation::Set(_) => 0.0,
+        };
         let (train_indices, split_indices) = split(train.len(), share, job.train.seed);
         let val_indices = match &val {
             Some(set) => all_indices(set),
@@ -127,4 +222,44 @@ pub fn open_test(
 /// Every sample of a set.
 pub(crate) fn all_indices(set: &Dataset) -> Vec<u32> {
     (0..set.len() as u32).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::Path;
+
+    const JOB: &str = "name = 'x'\n[data]\ntrain = 'train.csv'\ntest = 'test.csv'\nval_split = 0.25\n\
+         [model]\nkind = 'mlp'\nhidden = [3]\n\
+         [train]\nepochs = 1\nbatch = 2\noptimizer = { kind = 'sgd' }\n";
+
+    #[test]
+    fn a_worker_opens_what_was_found_without_the_files_that_it_came_from() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let rows = |classes: &str| {
+            let row = |(i, class)| format!("{i},{class}\n");
+            let rows: String = classes.chars().enumerate().map(row).collect();
+            format!("x,label\n{rows}")
+        };
+        fs::write(path("train.csv"), rows("bacbacba")).unwrap();
+        fs::write(path("test.csv"), rows("cc")).unwrap();
+        let job = Job::parse(Path::new(&path("job.toml")), JOB, &[], None).unwrap();
+        let cache = CacheDir::at(&path("cache")).unwrap();
+        let sets = Sets::open(&job, &cache, &mut |_| {}).unwrap();
+        let facts = sets.facts();
+        assert_eq!((facts.train, facts.val, facts.test), (6, 2, 2));
+        assert_eq!(facts.names, ["a", "b", "c"]);
+
+        let told = serde_json::to_string(&sets.found()).unwrap();
+        fs::remove_file(path("train.csv")).unwrap();
+        fs::remove_file(path("test.csv")).unwrap();
+        assert!(Sets::open(&job, &cache, &mut |_| {}).is_err());
+        let again = Sets::reopen(&job, &serde_json::from_str(&told).unwrap()).unwrap();
+        assert_eq!(again.facts(), facts);
+        assert_eq!(again.sha256(), sets.sha256());
+        assert_eq!(again.train_indices, sets.train_indices);
+        assert_eq!(again.test.unwrap().labels(), [2, 2]);
+    }
 }

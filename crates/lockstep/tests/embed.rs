@@ -342,3 +342,46 @@ fn a_picture_that_found_no_room_is_tried_again_with_more_memory() {
         (&0.into(), &1.into())
     );
 }
+
+#[test]
+fn a_dry_run_plans_with_vectors_that_are_not_there_yet_and_says_what_would_be_embedded() {
+    let place = place();
+    let dry = |args: &[&str]| place.run(&[&["run", "job.toml", "--dry-run"], args].concat());
+    let before = dry(&["--json"]);
+    assert_eq!(before.code, Some(0), "{}", before.stderr);
+    let plan = before.events().pop().unwrap();
+    assert_eq!(
+        (&plan["train_samples"], &plan["test_samples"]),
+        (&34.into(), &12.into())
+    );
+    let train = &plan["embed"][0];
+    assert_eq!(
+        (&train["set"], &train["pictures"]),
+        (&"train".into(), &34.into())
+    );
+    assert_eq!(
+        (&train["parts"], &train["parts_missing"]),
+        (&4.into(), &4.into())
+    );
+    assert!(!place.path("vectors").exists() && !place.path("runs").exists());
+    let words = dry(&[]);
+    assert!(
+        words.stdout.contains("4 of 4 parts to make"),
+        "{}",
+        words.stdout
+    );
+
+    // What was foreseen is what a run finds.
+    embedded(&embed(&place, &[]), "test");
+    let after = dry(&["--json"]).events().pop().unwrap();
+    assert_eq!(after["embed"][0]["parts_missing"], 0);
+    for key in [
+        "parameters",
+        "layers",
+        "steps_per_epoch",
+        "memory",
+        "test_samples",
+    ] {
+        assert_eq!(after[key], plan[key], "{key}");
+    }
+}

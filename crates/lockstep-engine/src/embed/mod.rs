@@ -10,8 +10,8 @@ use crate::launcher::Launcher;
 use crate::tasks::{self, TaskEvent, Work};
 use crate::{EngineError, StopFlag, describe};
 use lockstep_embed::{
-    EmbedError, Finished, Inventory, Model, PartMaker, PartTask, Recipe, Skipped, check_share,
-    find, part_number, write_list,
+    EmbedError, Finished, Inventory, Model, PartMaker, PartTask, Picture, Recipe, Skipped,
+    check_share, find, part_number, write_list,
 };
 use lockstep_events::event::{Embedded, Event};
 use lockstep_fs::is_leftover;
@@ -21,6 +21,7 @@ use lockstep_train::places::{access, embedded_sets, image_normalise, image_trans
 use progress::Progress;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -89,7 +90,7 @@ pub fn embed(
     let model = Model::open(&settings.model)?;
     let recipe = Recipe::new(&model, image_transform(job), image_normalise(settings))?;
     drop(model);
-    let mut sets = take_stock(&request, settings, &recipe, events)?;
+    let mut sets = take_stock(job, request.only, settings, &recipe, events)?;
     let missing: Vec<(usize, usize)> = sets.iter().enumerate().flat_map(missing_parts).collect();
     let all_done = missing.is_empty() || {
         let setup = Setup {
@@ -110,16 +111,75 @@ pub fn embed(
     Ok(true)
 }
 
+/// What embedding a job's pictures would come to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forecast {
+    /// Numbers in a vector.
+    pub width: usize,
+    /// The sets: `train` is the first.
+    pub sets: Vec<SetForecast>,
+}
+
+/// What embedding one set would come to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SetForecast {
+    /// `train`, `val` or `test`.
+    pub set: &'static str,
+    /// The folder of its pictures.
+    pub folder: String,
+    /// The folder of its vectors.
+    pub store: String,
+    /// Pictures that there are, those that cannot be read among them.
+    pub pictures: usize,
+    /// Parts that they make.
+    pub parts: usize,
+    /// Parts that are not there yet.
+    pub parts_missing: usize,
+    /// The names of its classes, sorted.
+    #[serde(skip)]
+    pub classes: Vec<String>,
+}
+
+/// Says what [`embed`] would do, and does nothing; nothing for a job without an `[embed]` section.
+///
+/// # Errors
+/// As [`embed`], as far as nothing needs to be read of the pictures.
+pub fn forecast(job: &Job, events: &mut dyn FnMut(Event)) -> Result<Option<Forecast>, EngineError> {
+    let Some(settings) = &job.embed else {
+        return Ok(None);
+    };
+    let model = Model::open(&settings.model)?;
+    let recipe = Recipe::new(&model, image_transform(job), image_normalise(settings))?;
+    let width = model.encoder(1)?.width();
+    let sets = take_stock(job, None, settings, &recipe, events)?;
+    let of_set = |set: Set| {
+        let classes: BTreeSet<&str> = set.inventory.pictures.iter().map(Picture::class).collect();
+        SetForecast {
+            set: set.name,
+            folder: set.inventory.folder().to_owned(),
+            store: set.store.to_string(),
+            pictures: set.inventory.pictures.len(),
+            parts: set.parts.len(),
+            parts_missing: set.finished.iter().filter(|part| part.is_none()).count(),
+            classes: classes.into_iter().map(str::to_owned).collect(),
+        }
+    };
+    Ok(Some(Forecast {
+        width,
+        sets: sets.into_iter().map(of_set).collect(),
+    }))
+}
+
 /// Lists the pictures of every set, and finds the parts that are there.
 fn take_stock(
-    request: &EmbedRequest<'_>,
+    job: &Job,
+    only: Option<&str>,
     settings: &Embed,
     recipe: &Recipe,
     events: &mut dyn FnMut(Event),
 ) -> Result<Vec<Set>, EngineError> {
-    let job = request.job;
     let mut sets = embedded_sets(job);
-    sets.retain(|set| request.only.is_none_or(|only| set.name == only));
+    sets.retain(|set| only.is_none_or(|only| set.name == only));
     let mut stock = Vec::new();
     for set in sets {
         events(Event::Preparing {

@@ -20,11 +20,12 @@ use crate::snapshot::View;
 use crate::{LearnerPart, TrainError, weights};
 use beginning::Beginning;
 use evaluation::Evaluation;
+use lockstep_data::DataError;
 use lockstep_events::control::{Assignment, Finished, FromWorker};
 use lockstep_events::event::EpochResult;
 use lockstep_fs::CacheDir;
 use lockstep_gang::{CollectiveExt, Plan, SharingCollective};
-use lockstep_job::{Every, Job};
+use lockstep_job::Every;
 use lockstep_learner::Reporter;
 use lockstep_nn::{Compute, DeviceState, Model, Network};
 use publish::Publisher;
@@ -41,8 +42,10 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Opens the data and builds the model.
-    pub(crate) fn open(job: &Job, cache: &CacheDir) -> Result<Self, TrainError> {
+    /// Opens the data where it was found, and builds the model. What was found may be gone by now: the cache can
+    /// be cleared at any time. Then it is looked for again.
+    pub(crate) fn open(part: &LearnerPart, cache: &CacheDir) -> Result<Self, TrainError> {
+        let job = &part.job;
         let compute = Compute::with_threads(job.train.threads).map_err(|error| {
             let reason = error.to_string();
             TrainError::Misfit {
@@ -50,8 +53,13 @@ impl Opened {
                 reason,
             }
         })?;
-        let sets = Sets::open(job, cache, &mut |_| {})?;
-        let (model, evaluation_rows) = working_model(job, &sets, &compute)?;
+        let sets = match Sets::reopen(job, &part.found) {
+            Err(TrainError::Data(DataError::DecodedGone { .. })) => {
+                Sets::open(job, cache, &mut |_| {})?
+            }
+            sets => sets?,
+        };
+        let (model, evaluation_rows) = working_model(job, &sets.facts(), &compute)?;
         Ok(Self {
             sets,
             model,

@@ -61,8 +61,9 @@ impl<'a, N: Network> StepLoop<'a, N> {
         beginning: &Beginning,
         join: impl FnOnce(Plan) -> Result<Box<dyn SharingCollective>, TrainError>,
     ) -> Result<Self, TrainError> {
-        let exchange = exchange_plan(job, sets, network.layout())?;
-        let full = full_batch(job, sets);
+        let data = sets.facts();
+        let exchange = exchange_plan(job, &data, network.layout())?;
+        let full = full_batch(job, &data);
         let last = match sets.train_indices.len() % full {
             0 => full,
             rest => rest,
@@ -70,7 +71,7 @@ impl<'a, N: Network> StepLoop<'a, N> {
         let programs =
             [full, last].map(|batch| LaneProgram::new(&exchange.plan, assignment.rank, batch));
         let optimizer = spec::optimizer(job);
-        let steps_per_epoch = steps_per_epoch(job, sets);
+        let steps_per_epoch = steps_per_epoch(job, &data);
         let position = beginning.position.clone().unwrap_or_else(|| Position {
             lane_sums: vec![LossSum::default(); exchange.plan.lanes()],
             ..Position::default()

@@ -1,34 +1,79 @@
 //! `lockstep run --dry-run`: checks everything that a run would, and prints its plan.
 
 use crate::view::{Column, Frame, Table, bytes, count, plural};
+use anyhow::{Context, bail};
+use lockstep_engine::embed::{Forecast, SetForecast, forecast};
+use lockstep_events::event::Event;
 use lockstep_fs::CacheDir;
 use lockstep_gang::tree;
 use lockstep_job::Job;
 use lockstep_runs::RunDir;
 use lockstep_train::places::place;
-use lockstep_train::{LayerLine, Prepared};
+use lockstep_train::{DataFacts, LayerLine, Prepared};
 use serde_json::json;
 use std::process::ExitCode;
 
 pub(crate) fn run(job: &Job, as_json: bool) -> anyhow::Result<ExitCode> {
     let cache = CacheDir::locate()?;
-    let prepared = lockstep_train::prepare(job, &cache, &mut |message| eprintln!("{message}"))?;
+    let mut tell = |message: &str| eprintln!("{message}");
+    let forecast = forecast(job, &mut |event| {
+        if let Event::Preparing { message } = event {
+            tell(&message);
+        }
+    })?;
+    let prepared = match &forecast {
+        Some(forecast) if forecast.sets.iter().any(|set| set.parts_missing > 0) => {
+            lockstep_train::plan(job, &facts_of(job, forecast)?)?
+        }
+        // All vectors are there: they are looked at as a run would.
+        _ => lockstep_train::prepare(job, &cache, &mut tell)?.0,
+    };
+    let embedding = forecast.map_or_else(Vec::new, |forecast| forecast.sets);
     let mut notes = prepared.notes.clone();
-    notes.extend(lockstep_train::check_start(job, &cache)?.notes);
+    notes.extend(lockstep_train::check_start(job, &prepared.data)?.notes);
     RunDir::check_store(&place(&job.run.store, &job.storage)?)?;
     let text = if as_json {
-        format!("{}\n", json_plan(job, &prepared, &notes))
+        format!("{}\n", json_plan(job, &prepared, &embedding, &notes))
     } else {
-        words_plan(job, &prepared, &notes)
+        words_plan(job, &prepared, &embedding, &notes)
     };
     super::print(text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn words_plan(job: &Job, prepared: &Prepared, notes: &[String]) -> String {
+/// What training will see of vectors that are not there yet: as many as there are pictures, of the classes that
+/// their folders name.
+fn facts_of(job: &Job, forecast: &Forecast) -> anyhow::Result<DataFacts> {
+    let set = |name: &str| forecast.sets.iter().find(|set| set.set == name);
+    let pictures = |name| set(name).map_or(0, |set| set.pictures);
+    let train = set("train").context("the job embeds no training set")?;
+    for set in &forecast.sets {
+        let unknown = |class: &&String| !train.classes.contains(class);
+        if let Some(class) = set.classes.iter().find(unknown) {
+            let (of, known) = (&set.folder, &train.folder);
+            bail!("{of} has the class `{class}`, which {known} has not");
+        }
+    }
+    Ok(DataFacts::of_vectors(
+        job,
+        forecast.width,
+        train.classes.clone(),
+        train.pictures,
+        pictures("val"),
+        pictures("test"),
+    ))
+}
+
+fn words_plan(
+    job: &Job,
+    prepared: &Prepared,
+    embedding: &[SetForecast],
+    notes: &[String],
+) -> String {
     let frame = Frame::Rounded;
     let layers = layers(prepared, frame);
-    let pairs = facts(job, prepared);
+    let mut pairs = facts(job, prepared);
+    pairs.extend(embedding.iter().map(embeds));
     let facts = Table::for_pairs(&pairs, frame, 100).pairs(&pairs);
     let mut text = layers.join("\n") + "\n\n" + &facts.join("\n") + "\n";
     for note in notes {
@@ -36,6 +81,17 @@ fn words_plan(job: &Job, prepared: &Prepared, notes: &[String]) -> String {
     }
     text += "\nnothing was started; without --dry-run this would train\n";
     text
+}
+
+/// What would be embedded of a set.
+fn embeds(set: &SetForecast) -> (String, String) {
+    let parts = match set.parts_missing {
+        0 => "all there".to_owned(),
+        missing => format!("{} of {} to make", missing, plural(set.parts, "part")),
+    };
+    let pictures = plural(set.pictures, "picture");
+    let value = format!("{pictures} to {}: {parts}", set.store);
+    (format!("embed {}", set.set), value)
 }
 
 fn layers(prepared: &Prepared, frame: Frame) -> Vec<String> {
@@ -114,12 +170,17 @@ fn facts(job: &Job, prepared: &Prepared) -> Vec<(String, String)> {
     pairs.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
-fn json_plan(job: &Job, prepared: &Prepared, notes: &[String]) -> serde_json::Value {
+fn json_plan(
+    job: &Job,
+    prepared: &Prepared,
+    embedding: &[SetForecast],
+    notes: &[String],
+) -> serde_json::Value {
     let train = &job.train;
     let lanes: Vec<usize> = (0..train.workers)
         .map(|rank| tree::lanes_of(rank, train.workers, train.lanes).len())
         .collect();
-    json!({
+    let mut plan = json!({
         "event": "plan",
         "train_samples": prepared.train_samples,
         "val_samples": prepared.val_samples,
@@ -135,5 +196,9 @@ fn json_plan(job: &Job, prepared: &Prepared, notes: &[String]) -> serde_json::Va
         },
         "layers": prepared.layers,
         "notes": notes,
-    })
+    });
+    if !embedding.is_empty() {
+        plan["embed"] = json!(embedding);
+    }
+    plan
 }
