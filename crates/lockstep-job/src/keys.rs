@@ -18,7 +18,7 @@
 //! |---|---|
 //! | `need("add ...")` | a mistake; the text says how to mend it |
 //! | `default(value)` | the value |
-//! | `hidden(value)` | the value, which is not written when the job is shown |
+//! | `hidden(value)` | the value, which is not written when the job is shown; needs `#[serde(default)]` |
 //! | `optional` | nothing: the field is an `Option` |
 //! | `shown(a, b)` | the value `b`; the schema, which knows no folder, says `a` |
 //! | `flat(read)` | nothing itself: its own keys, which `read` reads, stand beside the others |
