@@ -2,6 +2,7 @@
 
 use crate::EngineError;
 use lockstep_events::event::{RunResult, Status};
+use lockstep_fs::CacheDir;
 use lockstep_job::Job;
 use lockstep_place::Place;
 use lockstep_runs::checkpoint::Checkpoint;
