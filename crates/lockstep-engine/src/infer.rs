@@ -7,12 +7,11 @@
 use crate::launcher::Launcher;
 use crate::tasks::{self, TaskEvent, Work};
 use crate::{EngineError, StopFlag, describe};
-use lockstep_data::Dataset;
+use lockstep_data::{Dataset, DecodedSet};
 use lockstep_events::event::Event;
-use lockstep_fs::CacheDir;
 use lockstep_job::{Job, Location};
 use lockstep_runs::RunDir;
-use lockstep_train::{BLOCK_ROWS, Block, Prediction, Predictions, Trained, open_test};
+use lockstep_train::{BLOCK_ROWS, Block, Prediction, Predictions, Trained};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -47,6 +46,7 @@ pub struct InferRequest<'a> {
 struct Setup {
     run: String,
     job: Job,
+    set: DecodedSet,
     probabilities: bool,
 }
 
@@ -88,6 +88,7 @@ pub fn infer<E: From<EngineError>>(
     let setup = Setup {
         run: request.run.place().to_string(),
         job: request.job.clone(),
+        set: set.decoded(),
         probabilities: request.probabilities,
     };
     let rows = |first: &usize| serde_json::json!([first, pieces.1.min(set.len() - first)]);
@@ -144,11 +145,9 @@ pub fn work(setup: Value) -> Result<Work, String> {
     let told = |error: &(dyn std::error::Error + 'static)| describe(error);
     let place = lockstep_train::places::place(&Location::new(&setup.run), &setup.job.storage);
     let run = RunDir::open(&place.map_err(|error| told(&error))?).map_err(|error| told(&error))?;
-    let cache = CacheDir::locate().map_err(|error| told(&error))?;
     let trained = Trained::open(&run, setup.job.train.threads);
     let mut trained = trained.map_err(|error| told(&error))?;
-    let set = open_test(&setup.job, trained.outputs(), &cache, &mut |_| {});
-    let set = set.map_err(|error| told(&error))?;
+    let set = Dataset::reopen(&setup.set).map_err(|error| told(&error))?;
     trained.check(&set).map_err(|error| told(&error))?;
     Ok(Box::new(move |task, _| {
         let rows: [usize; 2] = serde_json::from_value(task).map_err(|error| error.to_string())?;
