@@ -251,7 +251,10 @@ impl CheckedPages {
         match encoding {
             Encoding::PLAIN => {
                 let mut lengths = PlainLengths(data);
-                (0..count).try_for_each(|_| Some(visit(lengths.next()?.into(), 1)))
+                for _ in 0..count {
+                    visit(lengths.next()?.into(), 1);
+                }
+                Some(())
             }
             Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY => {
                 let Some((&bits, places)) = data.split_first() else {
@@ -269,7 +272,10 @@ impl CheckedPages {
             }
             Encoding::DELTA_LENGTH_BYTE_ARRAY => {
                 let mut lengths = Differences::new(data, count)?;
-                (0..count).try_for_each(|_| Some(visit(lengths.next()?, 1)))
+                for _ in 0..count {
+                    visit(lengths.next()?, 1);
+                }
+                Some(())
             }
             Encoding::DELTA_BYTE_ARRAY => {
                 // What a text begins with is that of the one before it, so many bytes of it.
@@ -277,10 +283,11 @@ impl CheckedPages {
                 let mut all = shared.clone();
                 (0..count).try_for_each(|_| all.next().map(drop))?;
                 let mut own = Differences::new(all.rest()?, count)?;
-                (0..count).try_for_each(|_| {
+                for _ in 0..count {
                     let (shared, own) = (shared.next()?, own.next()?);
-                    Some(visit(shared.saturating_add(own), 1))
-                })
+                    visit(shared.saturating_add(own), 1);
+                }
+                Some(())
             }
             _ => None,
         }
