@@ -21,7 +21,7 @@
 //!
 //! # Common chunks
 //! Where memory is shared, a rank that is done may take over work that others have not begun. A plan can
-//! say which chunks are [common](Plan::is_common): their new values follow from shares, which all ranks
+//! say which chunks are [common](crate::Plan::is_common): their new values follow from shares, which all ranks
 //! have. In every step each rank [`take`](SharingCollective::take)s such chunks one after the other once it has
 //! accepted all shares of the step, its own first, until each is taken; whoever took one updates it in its
 //! [`home`](SharingCollective::home), [`holds`](SharingCollective::holds) it from then on, and publishes it or makes its

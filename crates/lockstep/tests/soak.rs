@@ -1,5 +1,7 @@
 //! Workers and the coordinator are killed again and again, at random and inside the update, and the
-//! weights are still those of a run that nothing happened to. `make soak` runs the long version.
+//! weights are still those of a run that nothing happened to. Over TCP workers are also stopped, and
+//! killed and stopped while they connect to each other; and a training thread is frozen while the rest of
+//! its process lives. `make soak` runs the long version.
 #![cfg(debug_assertions)]
 
 mod common;
@@ -13,8 +15,16 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant, SystemTime};
 
-/// The worker that kills itself inside the update, in each of its lives after so many chunks.
-const SUICIDE: u64 = 1;
+/// The worker that fails by itself: in each of its lives it dies inside the update after so many chunks,
+/// and in some generations before.
+const FAILING: u64 = 1;
+
+/// What workers exchange over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Transport {
+    Shm,
+    Tcp,
+}
 
 /// Random numbers; a failure says from which seed.
 struct Dice(u64);
@@ -39,10 +49,12 @@ impl Dice {
 /// What was done to a run.
 #[derive(Debug, Default)]
 struct Harm {
-    /// Kills inside the update, of workers at random, and of the coordinator.
+    /// Kills inside the update or while workers connect, of workers at random, and of the coordinator.
     inside_the_update: usize,
     workers: usize,
     coordinators: usize,
+    /// Workers that were stopped, at random or while they connect, or whose training thread was frozen.
+    silent: usize,
 }
 
 impl Harm {
@@ -52,7 +64,7 @@ impl Harm {
 }
 
 /// Trains so many epochs while killing, and returns the result and what was done.
-fn train(place: &Place, epochs: u32, dice: &mut Dice) -> (Value, Harm) {
+fn train(place: &Place, transport: Transport, epochs: u32, dice: &mut Dice) -> (Value, Harm) {
     let mut harm = Harm::default();
     let mut resume: Option<PathBuf> = None;
     loop {
@@ -65,7 +77,17 @@ fn train(place: &Place, epochs: u32, dice: &mut Dice) -> (Value, Harm) {
         let point = points[dice.below(3) as usize];
         let life = 400 + dice.below(800);
         let mut command = place.command(&args);
-        let failpoint = format!("{point}@rank{SUICIDE}=kill@{life}");
+        let mut failpoint = format!("{point}@rank{FAILING}=kill@{life}");
+        // A thread that sleeps for a day is as good as frozen.
+        let chunk = 1 + dice.below(300);
+        failpoint += &format!(",update.before@rank{FAILING}@gen3=sleep:86400000@{chunk}");
+        if transport == Transport::Tcp {
+            let places = ["mesh.begin", "mesh.dialed", "mesh.formed"];
+            for (generation, action) in [(2, "kill"), (4, "stop"), (6, "kill")] {
+                let place = places[dice.below(3) as usize];
+                failpoint += &format!(",{place}@rank{FAILING}@gen{generation}={action}@1");
+            }
+        }
         command
             .env("LOCKSTEP_FAILPOINTS", failpoint)
             .stdout(Stdio::piped())
@@ -75,6 +97,8 @@ fn train(place: &Place, epochs: u32, dice: &mut Dice) -> (Value, Harm) {
         let last_restart = 4 + dice.below(8);
         let mut pids = BTreeMap::new();
         let mut killed = BTreeSet::new();
+        // Those who were harmed and not named yet; they may have been replaced by then.
+        let mut unnamed = BTreeSet::new();
         let mut restarts = 0;
         let mut next_kill = Instant::now() + Duration::from_millis(100 + dice.below(300));
         while let Some(event) = run.next() {
@@ -83,7 +107,7 @@ fn train(place: &Place, epochs: u32, dice: &mut Dice) -> (Value, Harm) {
                 "worker" => {
                     let rank = event["rank"].as_u64().unwrap();
                     let before = pids.insert(rank, event["pid"].as_i64().unwrap() as i32);
-                    let harmed = rank == SUICIDE || killed.remove(&rank);
+                    let harmed = rank == FAILING || killed.remove(&rank);
                     assert!(
                         before.is_none() || harmed,
                         "healthy worker {rank} was replaced"
@@ -92,9 +116,15 @@ fn train(place: &Place, epochs: u32, dice: &mut Dice) -> (Value, Harm) {
                 "restart" => {
                     restarts += 1;
                     let reason = event["reason"].as_str().unwrap();
-                    assert!(reason.contains("SIGKILL"), "{reason}");
-                    harm.inside_the_update +=
-                        usize::from(reason.starts_with(&format!("worker {SUICIDE} ")));
+                    let of = |rank: &u64| reason.starts_with(&format!("worker {rank} "));
+                    assert!(
+                        of(&FAILING) || unnamed.iter().any(of),
+                        "{unnamed:?}: {reason}"
+                    );
+                    unnamed.retain(|rank| !of(rank));
+                    let killed_inside = of(&FAILING) && reason.contains("SIGKILL");
+                    harm.inside_the_update += usize::from(killed_inside);
+                    harm.silent += usize::from(!reason.contains("SIGKILL"));
                 }
                 "progress" if restarts >= last_restart => {
                     run.signal(Signal::KILL);
@@ -105,8 +135,13 @@ fn train(place: &Place, epochs: u32, dice: &mut Dice) -> (Value, Harm) {
                     next_kill = Instant::now() + Duration::from_millis(100 + dice.below(300));
                     let victim = [0, 2][dice.below(2) as usize];
                     killed.insert(victim);
-                    harm.workers += 1;
-                    send(pids[&victim], Signal::KILL);
+                    unnamed.insert(victim);
+                    let stop = transport == Transport::Tcp && dice.below(4) == 0;
+                    harm.workers += usize::from(!stop);
+                    send(
+                        pids[&victim],
+                        if stop { Signal::STOP } else { Signal::KILL },
+                    );
                 }
                 _ => (),
             }
@@ -136,21 +171,25 @@ fn files(folder: &Path) -> BTreeSet<PathBuf> {
     found
 }
 
-fn soak(epochs: u32, kills: usize, inside_the_update: usize) {
+fn soak(transport: Transport, epochs: u32, kills: usize, inside_the_update: usize) {
     let place = Place::new();
     let job = JOB.replace("workers = 2\nlanes = 2", "workers = 3\nlanes = 6");
     // Wide enough that the first layer is computed by columns.
     let job = job.replace("hidden = [24, 16]", "hidden = [3100, 16]");
-    let keys = "[checkpoint]\nevery = \"9 steps\"\n[recover]\nmax_restarts = 1000\n";
-    place.write_job(&(job + keys));
+    let keys = "[checkpoint]\nevery = \"9 steps\"\n[recover]\nmax_restarts = 1000\n[gang]\ndeadline_s = 3\n";
+    let transport_key = match transport {
+        Transport::Shm => "transport = \"shm\"\n",
+        Transport::Tcp => "transport = \"tcp\"\n",
+    };
+    place.write_job(&(job + keys + transport_key));
     let undisturbed = place.train(&["--epochs", &epochs.to_string()]);
-    let (result, harm) = train(&place, epochs, &mut Dice::new());
+    let (result, harm) = train(&place, transport, epochs, &mut Dice::new());
     eprintln!("{harm:?}");
     assert_eq!(result["weights_sha256"], undisturbed["weights_sha256"]);
     assert_eq!(result["metrics"], undisturbed["metrics"]);
     assert!(harm.kills() >= kills, "{harm:?}");
     assert!(harm.inside_the_update >= inside_the_update, "{harm:?}");
-    assert!(harm.coordinators > 0, "{harm:?}");
+    assert!(harm.coordinators > 0 && harm.silent > 0, "{harm:?}");
 
     let folder = |result: &Value| PathBuf::from(result["run_dir"].as_str().unwrap());
     let (harmed, whole) = (folder(&result), folder(&undisturbed));
@@ -182,11 +221,17 @@ fn soak(epochs: u32, kills: usize, inside_the_update: usize) {
 
 #[test]
 fn a_dozen_kills_change_nothing() {
-    soak(60, 12, 6);
+    soak(Transport::Shm, 60, 12, 6);
 }
 
 #[test]
 #[ignore = "takes minutes: make soak"]
 fn scores_of_kills_change_nothing() {
-    soak(500, 50, 20);
+    soak(Transport::Shm, 500, 50, 20);
+}
+
+#[test]
+#[ignore = "takes minutes: make soak"]
+fn scores_of_kills_and_stops_over_tcp_change_nothing() {
+    soak(Transport::Tcp, 40, 8, 3);
 }
