@@ -1,0 +1,178 @@
+//! What is heard of workers, and what it means for the gang.
+
+use super::{Decision, Supervisor};
+use crate::EngineError;
+use crate::launcher::{Happened, LaunchNotice, WorkerId};
+use crate::supervise::notice::{Notice, listen};
+use crate::supervise::root_cause::Sign;
+use crate::supervise::state::{News, Place};
+use lockstep_events::control::FromWorker;
+use lockstep_events::event::Event;
+use lockstep_gang::{Hello, Link};
+use std::time::Instant;
+
+impl Supervisor<'_> {
+    pub(super) fn take(&mut self, notice: Notice) -> Result<(), EngineError> {
+        match notice {
+            Notice::Joined { id, hello, link } => self.join(id, hello, link),
+            Notice::Refused(refusal) => {
+                let message = refusal.to_string();
+                self.emit(Event::Warning { message });
+                Ok(())
+            }
+            Notice::Launcher(LaunchNotice { id, what }) => match self.is_present(id) {
+                true => self.happened(id.seat, what),
+                false => Ok(()),
+            },
+            Notice::Said { id, message } => match self.is_present(id) {
+                true => self.hear(id.seat, message),
+                false => Ok(()),
+            },
+            Notice::LinkEnded { id, error } => {
+                if !self.is_present(id) {
+                    return Ok(());
+                }
+                let member = &mut self.gang.members[id.seat];
+                member.link_ended = true;
+                if member.finished.is_none() && self.decided.is_none() {
+                    self.root_cause.note(id.seat, Sign::LinkLost(error));
+                }
+                self.judge_end(id.seat)
+            }
+        }
+    }
+
+    /// Whether this is the worker that has its seat now. The last words of one that was replaced count no
+    /// more.
+    pub(super) fn is_present(&self, id: WorkerId) -> bool {
+        let member = self.gang.members.get(id.seat);
+        member.is_some_and(|member| member.id == id)
+    }
+
+    pub(super) fn happened(&mut self, seat: usize, what: Happened) -> Result<(), EngineError> {
+        match what {
+            Happened::Wrote(line) | Happened::Said(line) => {
+                self.watch.record.log(seat, &line)?;
+                let member = &mut self.gang.members[seat];
+                member.hear(&line);
+                self.folder.push(seat, member.pid, line, Instant::now());
+                return Ok(());
+            }
+            Happened::OutputEnded => self.gang.members[seat].output_ended = true,
+            Happened::Ended(end) => {
+                self.gang.members[seat].end = Some(end);
+                if self.state.place(seat) == Place::Working {
+                    let lost = self.state.ranks().position(|ranked| ranked == seat);
+                    self.gang.call_off(lost);
+                }
+            }
+        }
+        self.judge_end(seat)
+    }
+
+    /// An end is judged only when all that the worker said was heard: its last words may be that it
+    /// finished, or why it could not.
+    pub(super) fn judge_end(&mut self, seat: usize) -> Result<(), EngineError> {
+        let member = &mut self.gang.members[seat];
+        if !member.is_gone() || member.judged {
+            return Ok(());
+        }
+        member.judged = true;
+        let Some(end) = member.end.clone() else {
+            return Ok(());
+        };
+        if member.finished.is_none() {
+            self.root_cause.note(seat, Sign::Ended(end));
+        } else if !end.is_success() {
+            let message = format!("worker {seat} finished its work, but was then {end}");
+            self.emit(Event::Warning { message });
+        }
+        self.follow(seat, News::Ended)
+    }
+
+    pub(super) fn join(&mut self, id: WorkerId, hello: Hello, link: Link) -> Result<(), EngineError> {
+        // One that was given up meanwhile finds its link closed.
+        if !self.is_present(id) {
+            return Ok(());
+        }
+        let (rank, pid) = (id.seat, hello.pid);
+        let member = &mut self.gang.members[rank];
+        let (reader, writer) = link.split();
+        let system = |source| EngineError::System {
+            what: "listen to a worker",
+            source,
+        };
+        listen(member.id, reader, self.gang.door.notices.clone()).map_err(system)?;
+        member.link = Some(writer);
+        member.peer_address = hello.listener;
+        self.emit(Event::Worker { rank, pid });
+        self.follow(rank, News::Joined)
+    }
+
+    pub(super) fn hear(&mut self, seat: usize, message: FromWorker) -> Result<(), EngineError> {
+        match message {
+            FromWorker::Alive { progress } => {
+                self.gang.members[seat].shows_life(progress);
+                return Ok(());
+            }
+            // All else is said by the one who works.
+            _ => self.gang.members[seat].is_fresh(),
+        }
+        match message {
+            FromWorker::Alive { .. } => {}
+            FromWorker::FirstStep { step } => {
+                self.gang.members[seat].first_step = true;
+                if self.state.ranks().next() == Some(seat) {
+                    self.losses.resumed(step);
+                }
+                if self.first_step_s.is_none() && self.gang.members.iter().all(|m| m.first_step) {
+                    let seconds = self.watch.started_at.elapsed().as_secs_f64();
+                    self.first_step_s = Some(seconds);
+                    self.emit(Event::FirstStep { seconds });
+                }
+            }
+            FromWorker::CaughtUp => self.losses.caught_up(),
+            FromWorker::Progress(progress) => {
+                let before = u64::from(progress.epoch - 1) * progress.steps;
+                self.losses.reached(before + progress.step);
+                self.emit(Event::Progress(progress));
+            }
+            FromWorker::Epoch(epoch) => {
+                self.losses.reached(epoch.step);
+                // One that is trained again comes to what it came to before.
+                if epoch.epoch > self.epochs {
+                    self.watch.record.epoch(&epoch)?;
+                    self.epochs = epoch.epoch;
+                    self.emit(Event::Epoch(epoch));
+                }
+            }
+            FromWorker::Finished(finished) => {
+                self.gang.members[seat].finished = Some(finished);
+                self.follow(seat, News::Finished)?;
+            }
+            FromWorker::Warning { words: message } => self.emit(Event::Warning { message }),
+            FromWorker::Failed {
+                error,
+                peer_lost,
+                waiting_for,
+                step,
+            } => {
+                self.losses.reached(step);
+                // A worker says this only here, so that nobody reads it twice; its log has it too.
+                let logged = self.watch.record.log(seat, &format!("error: {error}"));
+                if peer_lost {
+                    let waiting_for = waiting_for.and_then(|rank| self.state.ranks().nth(rank));
+                    self.root_cause
+                        .note(seat, Sign::PeerLost { error, waiting_for });
+                    self.follow(seat, News::Stopped)?;
+                } else {
+                    // It would fail again for the same reason.
+                    self.root_cause.note(seat, Sign::Reported(error));
+                    self.decided = Some(Decision::GiveUp);
+                }
+                logged?;
+            }
+        }
+        Ok(())
+    }
+}
