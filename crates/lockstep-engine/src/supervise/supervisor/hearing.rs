@@ -90,7 +90,12 @@ impl Supervisor<'_> {
         self.follow(seat, News::Ended)
     }
 
-    pub(super) fn join(&mut self, id: WorkerId, hello: Hello, link: Link) -> Result<(), EngineError> {
+    pub(super) fn join(
+        &mut self,
+        id: WorkerId,
+        hello: Hello,
+        link: Link,
+    ) -> Result<(), EngineError> {
         // One that was given up meanwhile finds its link closed.
         if !self.is_present(id) {
             return Ok(());
