@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn every_changed_bit_is_noticed_wherever_it_lies() {
         let folder = Folder::new();
-        let mut bytes: Vec<u8> = (0..70 * BLOCK + 77).map(|i| (i * i >> 7) as u8).collect();
+        let mut bytes: Vec<u8> = (0..70 * BLOCK + 77).map(|i| ((i * i) >> 7) as u8).collect();
         let path = folder.file(&bytes);
         let open = || File::open(&path).unwrap();
         let sums = of_file(&open(), bytes.len()).unwrap();

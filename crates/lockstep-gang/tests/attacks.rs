@@ -154,7 +154,7 @@ fn a_control_message_that_is_repeated_left_out_or_swapped_is_noticed() {
         let whole = seen <= first.start && first.end <= seen + bytes.len();
         (way == Way::ToListener && whole).then(|| first.start - seen..first.end - seen)
     };
-    let find = in_these.clone();
+    let find = in_these;
     let repeat: Tamper = Arc::new(move |way, seen, bytes| {
         if let Some(first) = find(way, seen, bytes) {
             let copy = bytes[first.clone()].to_vec();

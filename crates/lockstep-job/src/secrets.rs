@@ -94,7 +94,8 @@ fn open_parameters(query: &str) -> String {
     };
     let signed = query.split('&').any(|parameter| is_secret(&parameter));
     let open = query.split('&').filter(|parameter| {
-        !is_secret(parameter) && !(signed && TERMS.contains(&name(parameter).as_str()))
+        let term = signed && TERMS.contains(&name(parameter).as_str());
+        !is_secret(parameter) && !term
     });
     open.collect::<Vec<_>>().join("&")
 }

@@ -72,7 +72,7 @@ impl ExchangePlan {
         let chunks = layout.chunks.clone();
         let mut plan = Plan::new(chunks, workload.lanes, workload.workers)?
             .with_shares(&shares)
-            .with_common(common.into_iter(), workload.planes);
+            .with_common(common, workload.planes);
         if let Some(layer) = columns {
             let chunks = layer.weight_chunks();
             let columns = chunks.clone().filter_map(|chunk| layer.columns(chunk));

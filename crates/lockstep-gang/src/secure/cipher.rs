@@ -15,7 +15,8 @@ pub(crate) struct Altered;
 
 /// The key of one direction of a link, and the number of the next record.
 pub(crate) struct Cipher {
-    key: LessSafeKey,
+    /// Boxed because its tables take half a kilobyte.
+    key: Box<LessSafeKey>,
     next: u64,
 }
 
@@ -24,7 +25,7 @@ impl Cipher {
     pub(crate) fn new(key: &[u8; 32]) -> Self {
         let key = UnboundKey::new(&AES_256_GCM, key).expect("a key of 32 bytes");
         Self {
-            key: LessSafeKey::new(key),
+            key: Box::new(LessSafeKey::new(key)),
             next: 0,
         }
     }

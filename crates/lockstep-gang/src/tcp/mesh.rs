@@ -39,12 +39,14 @@ impl MeshPeer {
     pub fn for_all(addresses: &[SocketAddr]) -> Result<Vec<Vec<Self>>, GangError> {
         let mut told: Vec<Vec<Self>> = addresses.iter().map(|_| Vec::new()).collect();
         for (rank, &address) in addresses.iter().enumerate() {
-            for other in 0..addresses.len() {
-                let key = match other < rank {
-                    true => told[rank][other].key.clone(),
-                    false => Secret::random()?,
+            // Those before it have told it their keys already.
+            let known: Vec<Secret> = told[rank].iter().map(|peer| peer.key.clone()).collect();
+            for (other, peers) in told.iter_mut().enumerate() {
+                let key = match known.get(other) {
+                    Some(key) => key.clone(),
+                    None => Secret::random()?,
                 };
-                told[other].push(Self { address, key });
+                peers.push(Self { address, key });
             }
         }
         Ok(told)
