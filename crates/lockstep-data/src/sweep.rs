@@ -1,9 +1,9 @@
 //! What a killed process left in the cache.
 //!
 //! Temporary files go away by themselves unless their process is killed outright. A file whose writer is gone
-//! is told by its lock ([`is_leftover`]); of a folder, nothing that is still being made is a day old.
+//! is told by its lock ([`remove_leftover`]); of a folder, nothing that is still being made is a day old.
 
-use lockstep_fs::{ABANDONED, is_leftover, is_older};
+use lockstep_fs::{ABANDONED, is_older, remove_leftover};
 use std::fs;
 use std::path::Path;
 
@@ -23,8 +23,8 @@ pub(crate) fn sweep(folder: &Path) {
         };
         if fetched && old() {
             let _ = fs::remove_dir_all(&path);
-        } else if is_leftover(&path) {
-            let _ = fs::remove_file(&path);
+        } else {
+            remove_leftover(&path);
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::log::{Operation, note};
 use crate::operations::{remove_file, sync_folder};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Replaces the content of `path` by `bytes`, durably and in one step.
@@ -45,19 +46,26 @@ impl AtomicFile {
     pub fn create(target: &Path) -> Result<AtomicFile, FsError> {
         let target = &replaceable(target)?;
         let stem = target.file_name().unwrap_or_default().to_string_lossy();
-        let unique = format!(
-            ".{stem}.{}-{}.tmp",
-            std::process::id(),
-            random_letters::<8>()?
-        );
-        let temporary = target.with_file_name(unique);
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&temporary)
-            .map_err(FsError::io("write", target))?;
-        // Tells others that it has a writer (`is_leftover`). Where there are no locks, its age does.
-        let _ = file.lock();
+        let (file, temporary) = loop {
+            let unique = format!(
+                ".{stem}.{}-{}.tmp",
+                std::process::id(),
+                random_letters::<8>()?
+            );
+            let temporary = target.with_file_name(unique);
+            let file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .open(&temporary)
+                .map_err(FsError::io("write", target))?;
+            // Tells others that it has a writer (`remove_leftover`). Where there are no locks, its age does.
+            let _ = file.lock();
+            // Before it was locked, one who cleans up may have taken it for a leftover.
+            let is_named = file.metadata().map_or(true, |found| found.nlink() > 0);
+            if is_named {
+                break (file, temporary);
+            }
+        };
         note(|| Operation::CreateFile(temporary.clone()));
         Ok(AtomicFile {
             file,

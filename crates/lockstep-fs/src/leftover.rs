@@ -2,20 +2,19 @@
 //!
 //! An [`AtomicFile`](crate::AtomicFile) goes away by itself unless its process is killed outright. Its writer
 //! holds a lock on it, which ends with the process: so what nobody has locked has no writer left, on this machine or
-//! on another one that shares the folder.
+//! on another one that shares the folder. Who removes such a file holds the lock meanwhile, and a writer looks,
+//! once it has the lock, whether its file still has its name: so neither can surprise the other.
 
-use std::fs::{File, Metadata};
+use std::fs::{self, File, Metadata};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 /// Nothing that is still written is as old. It decides where the file system knows no locks.
 pub const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A writer locks its file as soon as it is there, and before it writes: an empty one may be on its way.
-const LOCKED_BY: Duration = Duration::from_secs(60);
-
-/// Whether `path` is a temporary file that nobody is writing any more. To remove it disturbs nobody.
-pub fn is_leftover(path: &Path) -> bool {
+/// Removes `path` if it is a temporary file that nobody is writing any more, and says whether it did. That one
+/// stays does no harm but the space it takes, so what cannot be removed is left.
+pub fn remove_leftover(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     if !name.is_some_and(is_temporary) {
         return false;
@@ -23,14 +22,14 @@ pub fn is_leftover(path: &Path) -> bool {
     let Ok(file) = File::open(path) else {
         return false;
     };
-    let Ok(found) = file.metadata() else {
-        return false;
-    };
-    match file.try_lock() {
-        Ok(()) => found.len() > 0 || is_older(&found, LOCKED_BY),
+    let abandoned = match file.try_lock() {
+        Ok(()) => true,
         Err(std::fs::TryLockError::WouldBlock) => false,
-        Err(std::fs::TryLockError::Error(_)) => is_older(&found, ABANDONED),
-    }
+        Err(std::fs::TryLockError::Error(_)) => file
+            .metadata()
+            .is_ok_and(|found| is_older(&found, ABANDONED)),
+    };
+    abandoned && fs::remove_file(path).is_ok()
 }
 
 /// Whether something was last changed longer ago than `age`.
@@ -54,31 +53,53 @@ fn is_temporary(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::AtomicFile;
-    use std::fs;
+    use crate::{AtomicFile, write_atomic};
     use std::io::Write;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
 
-    #[test]
-    fn a_file_that_is_written_is_no_leftover_and_one_of_a_killed_writer_is() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut file = AtomicFile::create(&folder.path().join("set.gz")).unwrap();
+    /// What a killed process leaves: its files are closed, and nothing is removed.
+    fn kill(file: AtomicFile) {
         let temporary = file.temporary().to_owned();
-        assert!(!is_leftover(&temporary), "empty, and locked");
-        file.write_all(b"half").unwrap();
-        assert!(!is_leftover(&temporary), "locked");
-        // As if the process were killed: its files are closed, and nothing is removed.
-        let kept = folder.path().join("kept");
+        let kept = temporary.with_extension("kept");
         fs::copy(&temporary, &kept).unwrap();
         drop(file);
         fs::rename(&kept, &temporary).unwrap();
-        assert!(is_leftover(&temporary));
-        // One that was made this moment, and is not locked yet.
-        fs::write(&temporary, b"").unwrap();
-        assert!(!is_leftover(&temporary));
-        let long_ago = SystemTime::now() - LOCKED_BY;
-        let empty = File::options().write(true).open(&temporary).unwrap();
-        empty.set_modified(long_ago).unwrap();
-        assert!(is_leftover(&temporary));
+    }
+
+    #[test]
+    fn a_file_that_is_written_stays_and_one_of_a_killed_writer_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        for bytes in [&b""[..], b"half"] {
+            let mut file = AtomicFile::create(&folder.path().join("set.gz")).unwrap();
+            file.write_all(bytes).unwrap();
+            let temporary = file.temporary().to_owned();
+            assert!(!remove_leftover(&temporary), "locked");
+            kill(file);
+            assert!(temporary.exists());
+            assert!(remove_leftover(&temporary));
+            assert!(!temporary.exists());
+        }
+    }
+
+    #[test]
+    fn writers_and_removers_at_once_lose_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, done) = (folder.path(), AtomicBool::new(false));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    for entry in fs::read_dir(path).unwrap().flatten() {
+                        remove_leftover(&entry.path());
+                    }
+                }
+            });
+            for number in 0..300 {
+                write_atomic(&path.join(number.to_string()), b"whole").unwrap();
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(fs::read_dir(path).unwrap().count(), 300);
     }
 
     #[test]
@@ -87,7 +108,7 @@ mod tests {
         for name in ["a", ".hidden", ".note.tmp", ".a.b-c.tmp", ".a.1-c.tmp"] {
             let path = folder.path().join(name);
             fs::write(&path, b"x").unwrap();
-            assert!(!is_leftover(&path), "{name}");
+            assert!(!remove_leftover(&path), "{name}");
         }
     }
 }

@@ -22,7 +22,7 @@ pub use cache::CacheDir;
 pub use error::FsError;
 pub use hash::{Hasher, sha256, sha256_of_file};
 pub use kind::file_kind;
-pub use leftover::{ABANDONED, is_leftover, is_older};
+pub use leftover::{ABANDONED, is_older, remove_leftover};
 pub use letters::{is_random_letter, random_letters};
 pub use lock::FileLock;
 pub use operations::{create_folder, remove_file, remove_folder, sync_folder};

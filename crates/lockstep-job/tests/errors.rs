@@ -224,7 +224,7 @@ fn every_mistake_is_named_at_its_place_with_what_would_be_right() {
         ("batch = 32", "batch = 32\nschedule = { kind = \"cosine\", min_lr = 1 }", "10:40", "above the optimizer's lr", "at most 0.001"),
         ("batch = 32", "batch = 32\nschedule = { kind = \"cosine\", steps = 5, warmup_steps = 5 }", "10:39", "more than the 5 warm-up steps", ""),
         // Where and how.
-        ("[data]", "[run]\nstore = \"s3://b/p\"\n[data]", "3:9", "`run.store` cannot be a `s3://` URL", ""),
+        ("[data]", "[run]\nstore = \"ftp://b/p\"\n[data]", "3:9", "`run.store`", ""),
         ("[data]", "[gang]\ntransport = \"udp\"\n[data]", "3:13", "cannot be \"udp\"", ""),
         ("[data]", "[recover]\nmin_workers = 0\n[data]", "3:15", "min_workers", ""),
         ("[data]", "[gang]\ndeadline_s = 0\n[data]", "3:14", "greater than 0", ""),

@@ -392,6 +392,7 @@ fn rows_are_in_the_files_order_with_paths_that_can_be_set() {
         "checkpoint.keep: 3",
         "checkpoint.best: loss",
         "gang.transport: auto",
+        "gang.encrypt: true",
         "gang.deadline_s: 30.0",
         "gang.start_deadline_s: 30.0",
         "gang.lease_s: 30.0",

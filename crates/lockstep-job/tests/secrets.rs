@@ -10,6 +10,10 @@ test = "https://host/get.csv?id=7&token=hunter2"
 [model]
 kind = "mlp"
 hidden = [8]
+[train]
+epochs = 1
+batch = 8
+optimizer = { kind = "sgd", lr = 0.1 }
 "#;
 
 #[test]

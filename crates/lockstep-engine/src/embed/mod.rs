@@ -14,7 +14,7 @@ use lockstep_embed::{
     check_share, find, part_number, write_list,
 };
 use lockstep_events::event::{Embedded, Event};
-use lockstep_fs::is_leftover;
+use lockstep_fs::remove_leftover;
 use lockstep_job::{Embed, Job};
 use lockstep_place::{Access, Place};
 use lockstep_train::places::{access, embedded_sets, image_normalise, image_transform, place};
@@ -326,10 +326,10 @@ fn remove_strays(set: &Set) -> Result<(), EmbedError> {
     for entry in set.store.list()? {
         let number = part_number(&entry.path);
         let beyond = number.is_some_and(|number| number >= set.parts.len());
-        let folder = set.store.local();
-        let torn = folder.is_some_and(|folder| is_leftover(&folder.join(&entry.path)));
-        if beyond || torn {
+        if beyond {
             set.store.join(&entry.path)?.delete()?;
+        } else if let Some(folder) = set.store.local() {
+            remove_leftover(&folder.join(&entry.path));
         }
     }
     Ok(())
