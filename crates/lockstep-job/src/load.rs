@@ -1,9 +1,10 @@
 //! From a file and the command line to a checked [`Job`].
 
 use crate::field::{Field, Report};
+use crate::keys::{Check, Table};
 use crate::source::{Source, Spot};
 use crate::tree::Node;
-use crate::{Diagnostic, Job, JobError, Override};
+use crate::{Diagnostic, Job, JobError, Override, Storage};
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -72,6 +73,41 @@ impl Job {
             .and_then(|section| Job::read(section, carriers));
         match (job, report.into_found()) {
             (Some(job), found) if found.is_empty() => Ok(job),
+            (_, found) => Err(JobError::Invalid(found)),
+        }
+    }
+}
+
+impl Storage {
+    /// What the command line says of `[storage]` where there is no job file. Other keys are passed over.
+    ///
+    /// # Errors
+    ///
+    /// If such a key is unknown, or its value is not right.
+    pub fn of_overrides(overrides: &[Override]) -> Result<Storage, JobError> {
+        let path = Path::new("the command line");
+        let source = Arc::new(Source::File {
+            path: path.into(),
+            text: String::new(),
+        });
+        let invalid = |diagnostic| JobError::Invalid(vec![diagnostic]);
+        let mut root = Node::document(&source, "").map_err(invalid)?;
+        for change in overrides {
+            if change.path.first().is_some_and(|key| key.name == "storage") {
+                root.set(&change.path, change.node.clone())
+                    .map_err(invalid)?;
+            }
+        }
+        let report = Report::new(path, Path::new(""));
+        let storage =
+            Field::new(&root, "", &report)
+                .section()
+                .and_then(|mut section| match section.get("storage") {
+                    None => Some(Storage::default()),
+                    Some(field) => Table(Storage::read_keys).read(&field),
+                });
+        match (storage, report.into_found()) {
+            (Some(storage), found) if found.is_empty() => Ok(storage),
             (_, found) => Err(JobError::Invalid(found)),
         }
     }

@@ -2,7 +2,7 @@
 
 use lockstep_job::{
     Augment, Checkpoint, Columns, DataRef, Every, Job, JobError, Location, Measure, Network,
-    Optimizer, Override, Recover, Schedule, Split, Train, Transport, Validation, template,
+    Optimizer, Override, Recover, Schedule, Split, Storage, Train, Transport, Validation, template,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -449,4 +449,21 @@ fn a_file_that_is_not_utf8_is_refused_with_the_place() {
         .expect_err("UTF-16")
         .to_string();
     assert!(shown.contains("UTF-16"), "{shown}");
+}
+
+#[test]
+fn how_a_bucket_is_reached_can_be_said_without_a_job_file() {
+    let storage = |sets: &[&str]| {
+        let overrides: Vec<Override> = sets.iter().map(|set| set.parse().unwrap()).collect();
+        Storage::of_overrides(&overrides)
+    };
+    assert_eq!(storage(&["train.epochs=3"]).unwrap(), Storage::default());
+    let found = storage(&["storage.endpoint=http://127.0.0.1:9", "storage.retries=2"]).unwrap();
+    assert_eq!(found.endpoint.as_deref(), Some("http://127.0.0.1:9"));
+    assert_eq!((found.retries, found.anonymous), (2, false));
+    let error = storage(&["storage.endpont=x"]).unwrap_err().to_string();
+    assert!(
+        error.contains("endpont") && error.contains("endpoint"),
+        "{error}"
+    );
 }

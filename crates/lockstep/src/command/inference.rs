@@ -160,15 +160,9 @@ fn open_run(run: &Path, set: &[String]) -> anyhow::Result<RunDir> {
     let text = run.to_str().context("the run's path is no text")?;
     let location = Location::new(text);
     if location.is_url() {
-        let keys = set.iter().filter_map(|set| set.strip_prefix("storage."));
-        let pairs = keys.filter_map(|set| set.split_once('='));
-        let keys: serde_json::Map<_, _> = pairs
-            .map(|(key, text)| {
-                let value = serde_json::from_str(text).unwrap_or_else(|_| text.into());
-                (key.to_owned(), value)
-            })
-            .collect();
-        let storage: Storage = serde_json::from_value(keys.into()).context("--set storage")?;
+        let overrides = set.iter().map(|set| set.parse());
+        let overrides: Vec<Override> = overrides.collect::<Result<_, _>>()?;
+        let storage = Storage::of_overrides(&overrides)?;
         return Ok(RunDir::open(&place(&location, &storage)?)?);
     }
     let found = find(run);

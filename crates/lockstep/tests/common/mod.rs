@@ -209,7 +209,7 @@ impl Running {
         loop {
             let event = self
                 .next()
-                .unwrap_or_else(|| panic!("ended before a {kind} event"));
+                .unwrap_or_else(|| panic!("ended before a {kind} event, with {}", self.last));
             if event["event"] == kind {
                 return event;
             }
