@@ -90,6 +90,12 @@ impl Builder {
         self.labels.expect(wanted, columns);
     }
 
+    /// Says that it is not known what is to be predicted of the samples, which a model says `kind` of. Comes
+    /// before the first of them.
+    pub(crate) fn expect_nothing(&mut self, kind: TargetKind) {
+        self.labels.expect_nothing(kind);
+    }
+
     /// Takes numbers to predict, as many for each sample as there are columns.
     pub(crate) fn numbers(&mut self, numbers: &[f32]) -> Result<(), DataError> {
         let mut each = numbers.iter();
@@ -125,7 +131,10 @@ impl Builder {
         let (element, shape) = self.form.expect("a set has begun");
         let sample = shape.iter().product::<usize>() * element.size();
         let labels = self.labels.decide();
-        let count = labels.spill.length / 4 / labels.outputs;
+        let count = match labels.outputs {
+            0 => self.written / sample,
+            outputs => labels.spill.length / 4 / outputs,
+        };
         assert!(
             count > 0 && self.written == count * sample,
             "one label a sample"
@@ -157,11 +166,12 @@ impl Builder {
             TargetKind::Classes => labels.names.clone(),
             TargetKind::Numbers | TargetKind::Labels => Vec::new(),
         };
-        let kind = labels.target;
+        let (kind, outputs) = (labels.target, labels.outputs);
         let largest = self.rest(labels).map_err(&failed)?;
         let about = About {
             form: &layout.form,
             classes: match (kind, names.len(), numbered) {
+                _ if outputs == 0 => 0,
                 (TargetKind::Classes, 0, Some(classes)) => classes,
                 (TargetKind::Classes, 0, None) => largest as usize + 1,
                 (_, named, _) => named,

@@ -85,7 +85,8 @@ impl Dataset {
         let files = source.files(cache, &mut |_| {})?;
         let classes = files.class_names.as_ref().map(Vec::len);
         let decoded = decoded::open(&*files.recipe, cache, classes)?;
-        if decoded.layout.form.target != TargetKind::Classes {
+        let form = &decoded.layout.form;
+        if form.target != TargetKind::Classes || form.outputs == 0 {
             return Ok(Dataset {
                 name: files.name,
                 decoded,
@@ -221,6 +222,13 @@ impl Dataset {
     /// How samples are stored.
     pub fn element(&self) -> Element {
         self.decoded.layout.form.element
+    }
+
+    /// Whether it is known what is right to say of the samples. It always is, unless the set was opened as
+    /// [`Source::Samples`]: without, there are neither [`labels`](Dataset::labels) nor
+    /// [`numbers`](Dataset::numbers).
+    pub fn is_labelled(&self) -> bool {
+        self.decoded.layout.form.outputs > 0
     }
 
     /// What a model is to say of a sample.

@@ -158,7 +158,7 @@ fn sound(map: &Mapped, layout: &Layout, names: usize) -> bool {
             names => names as u32,
         };
         let labels = map.words(place);
-        return layout.form.outputs == 1 && labels.iter().all(|&label| label < classes);
+        return layout.form.outputs <= 1 && labels.iter().all(|&label| label < classes);
     }
     names == layout.form.outputs && map.floats(place).iter().all(|number| number.is_finite())
 }

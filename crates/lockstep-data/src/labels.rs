@@ -17,6 +17,8 @@ use std::path::Path;
 pub(crate) struct Labels {
     /// What they are; `None` if that is to be found out.
     wanted: Option<TargetKind>,
+    /// Whether they are not known: none will come.
+    unknown: bool,
     /// The columns that they come from, where those have names.
     columns: Vec<String>,
     /// Nothing once there were too many.
@@ -32,7 +34,7 @@ pub(crate) struct Labels {
 /// What the targets came to.
 pub(crate) struct Decided {
     pub(crate) target: TargetKind,
-    /// Numbers of a sample's target.
+    /// Numbers of a sample's target; 0 if that is not known.
     pub(crate) outputs: usize,
     pub(crate) spill: Spill,
     /// Of the classes, if they have names, or of the columns.
@@ -46,6 +48,7 @@ impl Labels {
     pub(crate) fn new(folder: &Path) -> Result<Self, DataError> {
         Ok(Self {
             wanted: Some(TargetKind::Classes),
+            unknown: false,
             columns: Vec::new(),
             classes: Some(Spill::new(folder)?),
             table: ClassTable::default(),
@@ -59,6 +62,12 @@ impl Labels {
     pub(crate) fn expect(&mut self, wanted: Option<TargetKind>, columns: Vec<String>) {
         self.wanted = wanted;
         self.columns = columns;
+    }
+
+    /// Says that none is to come of samples that a model says `kind` of.
+    pub(crate) fn expect_nothing(&mut self, kind: TargetKind) {
+        self.expect(Some(kind), Vec::new());
+        self.unknown = true;
     }
 
     /// Takes the next classes, as native `u32`.
@@ -138,6 +147,7 @@ impl Labels {
         Decided {
             target,
             outputs: match target {
+                _ if self.unknown => 0,
                 TargetKind::Classes => 1,
                 TargetKind::Numbers | TargetKind::Labels => names.len(),
             },

@@ -37,7 +37,7 @@ pub(crate) struct Form {
     /// Channels, height, width. In the file, the channels of a pixel lie beside each other.
     pub(crate) shape: [usize; 3],
     pub(crate) target: TargetKind,
-    /// Numbers that a sample's target has: 1 if it is a class.
+    /// Numbers that a sample's target has: 1 if it is a class, 0 if it is not known.
     pub(crate) outputs: usize,
     pub(crate) names: Extent,
     /// The classes, or the columns of what is to be predicted instead.
@@ -201,7 +201,6 @@ impl Layout {
         let fits = channels > 0
             && pixels
             && layout.form.count > 0
-            && layout.form.outputs > 0
             && layout.trailer(&facts) == fields
             && layout.trailer.end == bytes.len()
             && checksums::checksum(bytes.get(layout.sums.clone())?) == facts.sums;

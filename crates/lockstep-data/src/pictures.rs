@@ -13,6 +13,7 @@ use crate::dataset::Element;
 use crate::decoded::{Decoded, Recipe};
 use crate::file::printable;
 use crate::stamp::{Stamp, whole_place};
+use crate::target::TargetKind;
 use crew::Crew;
 use lockstep_image::{Limits, Transform, names_a_picture, tolerated};
 use lockstep_place::{Entry, Place};
@@ -40,6 +41,10 @@ pub struct Pictures {
 pub(crate) struct PictureSet {
     pictures: Pictures,
     entries: Vec<Entry>,
+    /// Whether these are only some of the pictures that are there.
+    chosen: bool,
+    /// Whether every picture lies in the folder of its class.
+    labelled: bool,
     /// Height and width of a sample.
     size: [u32; 2],
 }
@@ -47,25 +52,51 @@ pub(crate) struct PictureSet {
 impl PictureSet {
     /// Lists the folder and checks that its pictures lie in folders of classes.
     pub(crate) fn find(pictures: &Pictures) -> Result<PictureSet, DataError> {
+        let set = PictureSet::find_samples(pictures, None)?;
+        if let Some(entry) = set.entries.iter().find(|entry| !entry.path.contains('/')) {
+            return Err(DataError::NoClass {
+                folder: pictures.folder.to_string(),
+                path: printable(&entry.path).to_string(),
+            });
+        }
+        Ok(set)
+    }
+
+    /// Lists the folder, or those pictures in it that are named. They need not lie in folders of classes; their
+    /// classes are known if all do.
+    pub(crate) fn find_samples(
+        pictures: &Pictures,
+        chosen: Option<&[String]>,
+    ) -> Result<PictureSet, DataError> {
         let size = pictures.transform.output().map_err(transform)?;
-        let mut entries = pictures.folder.list()?;
+        let mut entries = match chosen {
+            Some(names) => pictures.folder.pick(names)?,
+            None => pictures.folder.list()?,
+        };
         entries.retain(|entry| names_a_picture(&entry.path));
-        let folder = pictures.folder.to_string();
         if entries.is_empty() {
             return Err(DataError::NoSamples {
-                place: folder,
+                place: pictures.folder.to_string(),
                 reason: "there is no .jpg, .jpeg, .png, .webp or .bmp in folders within it",
             });
         }
-        if let Some(entry) = entries.iter().find(|entry| !entry.path.contains('/')) {
-            let path = printable(&entry.path).to_string();
-            return Err(DataError::NoClass { folder, path });
-        }
         Ok(PictureSet {
             pictures: pictures.clone(),
+            labelled: entries.iter().all(|entry| entry.path.contains('/')),
+            chosen: chosen.is_some(),
             entries,
             size,
         })
+    }
+
+    /// What a person calls the set.
+    pub(crate) fn name(&self) -> String {
+        let folder = &self.pictures.folder;
+        match &self.entries[..] {
+            [entry] if self.chosen => format!("{folder}/{}", entry.path),
+            entries if self.chosen => format!("{} pictures in {folder}", entries.len()),
+            _ => folder.to_string(),
+        }
     }
 
     /// Checks that of the first `seen` pictures not too many are `bad`, the `first` of which it names.
@@ -104,7 +135,16 @@ impl Recipe for PictureSet {
             max_pixels,
             max_side,
         } = self.pictures.limits;
-        format!("{resize:?} {crop:?} {filter:?} {max_pixels} {max_side}")
+        let mut variant = format!("{resize:?} {crop:?} {filter:?} {max_pixels} {max_side}");
+        if !self.labelled {
+            variant += " without classes";
+        }
+        if self.chosen {
+            for entry in &self.entries {
+                variant += &format!("/{}", entry.path);
+            }
+        }
+        variant
     }
 
     fn roots(&self) -> Result<Vec<Vec<u8>>, DataError> {
@@ -135,6 +175,9 @@ impl Recipe for PictureSet {
     fn decode(&self, out: &mut Builder) -> Result<(), DataError> {
         let [height, width] = self.size.map(|side| side as usize);
         out.begin(Element::U8, [3, height, width]);
+        if !self.labelled {
+            out.expect_nothing(TargetKind::Classes);
+        }
         let mut bad = 0;
         let mut first = None;
         let crew = Crew::new(&self.pictures, &self.entries, 3 * height * width);
@@ -144,9 +187,10 @@ impl Recipe for PictureSet {
                 Ok(pixels) => {
                     out.samples(pixels)?;
                     out.name(path)?;
-                    // Every path was found to have a folder.
-                    let class = path.split_once('/').map_or("", |(class, _)| class);
-                    out.class(class, &|| path.clone())
+                    match path.split_once('/').filter(|_| self.labelled) {
+                        Some((class, _)) => out.class(class, &|| path.clone()),
+                        None => Ok(()),
+                    }
                 }
                 Err(reason) => {
                     bad += 1;

@@ -71,6 +71,15 @@ pub enum Source {
     },
     /// A folder of pictures, whose classes are the folders in it.
     Pictures(Pictures),
+    /// Samples to predict: what is known of them is read where it is there, but it need not be. Pictures that
+    /// do not all lie in folders, and tables without their label columns, make a set of which it is not
+    /// ([`Dataset::is_labelled`](crate::Dataset::is_labelled)).
+    Samples {
+        /// Where they come from.
+        source: Box<Source>,
+        /// The names of the pictures that are meant, where not all of their folder are. What they are is not known.
+        pictures: Option<Vec<String>>,
+    },
     /// A data set that is brought from its public place when it is missing.
     Known {
         /// Its name, such as `fashion-mnist`.
@@ -103,14 +112,19 @@ impl Source {
         progress: &mut dyn FnMut(&str),
     ) -> Result<(), DataError> {
         let files = self.files(cache, progress)?;
-        let long = matches!(
-            self,
-            Source::Parquet { .. } | Source::Csv { .. } | Source::Pictures(_)
-        );
-        if long && !decoded::is_there(&*files.recipe, cache)? {
+        if self.takes_long() && !decoded::is_there(&*files.recipe, cache)? {
             progress(&format!("decoding {}", files.name));
         }
         Ok(())
+    }
+
+    /// Whether opening it may be a matter of minutes.
+    fn takes_long(&self) -> bool {
+        match self {
+            Source::Parquet { .. } | Source::Csv { .. } | Source::Pictures(_) => true,
+            Source::Samples { source, .. } => source.takes_long(),
+            _ => false,
+        }
     }
 
     pub(crate) fn files(
@@ -161,7 +175,10 @@ impl Source {
                 columns,
                 target,
                 memory,
-            } => table(place, Format::Parquet, columns, *target, *memory),
+            } => {
+                let table = Table::find(place, Format::Parquet, columns, *target, *memory)?;
+                Ok(of_table(table))
+            }
             Source::Csv {
                 place,
                 delimiter,
@@ -170,13 +187,39 @@ impl Source {
                 memory,
             } => {
                 let delimiter = *delimiter;
-                table(place, Format::Csv { delimiter }, columns, *target, *memory)
+                let format = Format::Csv { delimiter };
+                let table = Table::find(place, format, columns, *target, *memory)?;
+                Ok(of_table(table))
             }
-            Source::Pictures(pictures) => Ok(Files {
-                name: pictures.folder.to_string(),
-                recipe: Box::new(PictureSet::find(pictures)?),
-                class_names: None,
-            }),
+            Source::Pictures(pictures) => Ok(of_pictures(PictureSet::find(pictures)?)),
+            Source::Samples { source, pictures } => match &**source {
+                Source::Pictures(folder) => {
+                    let set = PictureSet::find_samples(folder, pictures.as_deref())?;
+                    Ok(of_pictures(set))
+                }
+                Source::Parquet {
+                    place,
+                    columns,
+                    target,
+                    memory,
+                } => {
+                    let table = Table::find(place, Format::Parquet, columns, *target, *memory)?;
+                    Ok(of_table(table.of_samples()?))
+                }
+                Source::Csv {
+                    place,
+                    delimiter,
+                    columns,
+                    target,
+                    memory,
+                } => {
+                    let delimiter = *delimiter;
+                    let format = Format::Csv { delimiter };
+                    let table = Table::find(place, format, columns, *target, *memory)?;
+                    Ok(of_table(table.of_samples()?))
+                }
+                other => other.files(cache, progress),
+            },
             Source::Known { name, split } => {
                 let (set, part) = known::find_split(name, split)?;
                 let folder = known::get(name, cache, progress)?;
@@ -199,18 +242,20 @@ impl Source {
     }
 }
 
-fn table(
-    place: &Place,
-    format: Format,
-    columns: &Columns,
-    target: Option<TargetKind>,
-    memory: u64,
-) -> Result<Files, DataError> {
-    Ok(Files {
-        name: place.to_string(),
-        recipe: Box::new(Table::find(place, format, columns, target, memory)?),
+fn of_table(table: Table) -> Files {
+    Files {
+        name: table.name(),
+        recipe: Box::new(table),
         class_names: None,
-    })
+    }
+}
+
+fn of_pictures(pictures: PictureSet) -> Files {
+    Files {
+        name: pictures.name(),
+        recipe: Box::new(pictures),
+        class_names: None,
+    }
 }
 
 /// The classes of a set that does not name them.

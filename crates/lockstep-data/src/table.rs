@@ -11,7 +11,7 @@ use crate::decoded::Recipe;
 use crate::stamp::{Stamp, whole_place};
 use crate::target::TargetKind;
 use lockstep_place::Place;
-use lockstep_table::{Columns, Format, TableFile, TableReader, find_files};
+use lockstep_table::{Columns, Format, TableFile, TableReader, column_names, find_files};
 use std::path::Path;
 
 /// The column of the labels unless another is named.
@@ -26,6 +26,8 @@ pub(crate) struct Table {
     columns: Columns,
     /// What the labels are; `None` if that is to be found out.
     target: Option<TargetKind>,
+    /// Whether the columns of the labels are there.
+    labelled: bool,
     /// Bytes that reading may take.
     memory: u64,
 }
@@ -57,12 +59,40 @@ impl Table {
             format,
             columns,
             target,
+            labelled: true,
             memory,
         })
     }
-}
 
-impl Table {
+    /// The same, for prediction alone: columns of labels and paths that are missing from a file are not read from
+    /// any. All other columns are numbers as they would be with them.
+    pub(crate) fn of_samples(mut self) -> Result<Table, DataError> {
+        let mut all = Vec::with_capacity(self.files.len());
+        for file in &self.files {
+            all.push(column_names(file, self.format, self.memory)?);
+        }
+        let columns = &mut self.columns;
+        let missing = |name: &String| all.iter().any(|names| !names.contains(name));
+        if columns.features.is_empty() && matches!(self.format, Format::Csv { .. }) {
+            let others: Vec<_> = columns.label.iter().chain(&columns.path).collect();
+            let own = all.first().into_iter().flatten();
+            let own = own.filter(|&name| !others.contains(&name) && !columns.numbers.contains(name));
+            columns.features = own.cloned().collect();
+        }
+        columns.path.take_if(|path| missing(path));
+        if columns.label.iter().chain(&columns.numbers).any(missing) {
+            columns.label = None;
+            columns.numbers.clear();
+            self.labelled = false;
+        }
+        Ok(self)
+    }
+
+    /// What a person calls the set.
+    pub(crate) fn name(&self) -> String {
+        self.place.to_string()
+    }
+
     /// Checks that labels are some, where the first of these is of the row `first`.
     fn check(&self, first: usize, numbers: &[f32]) -> Result<(), DataError> {
         if self.target != Some(TargetKind::Labels) {
@@ -90,6 +120,7 @@ impl Recipe for Table {
     }
 
     fn variant(&self) -> String {
+        // Without labels the columns say so.
         format!("{:?} {:?} {:?}", self.format, self.columns, self.target)
     }
 
@@ -116,7 +147,10 @@ impl Recipe for Table {
             Some(label) => vec![label.clone()],
             None => self.columns.numbers.clone(),
         };
-        out.expect(self.target, labels);
+        match self.labelled {
+            true => out.expect(self.target, labels),
+            false => out.expect_nothing(self.target.unwrap_or(TargetKind::Classes)),
+        }
         let mut bytes = Vec::new();
         let mut rows = 0;
         while let Some(batch) = reader.next_batch()? {

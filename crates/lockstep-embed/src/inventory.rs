@@ -21,9 +21,9 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// Its class: the folder that it is in, below the set's.
-    pub fn class(&self) -> &str {
-        self.path.split('/').next().unwrap_or_default()
+    /// Its class: the folder that it is in, below the set's, if it is in one.
+    pub fn class(&self) -> Option<&str> {
+        self.path.split_once('/').map(|(class, _)| class)
     }
 }
 
@@ -41,15 +41,32 @@ impl Inventory {
     /// # Errors
     /// When the folder cannot be listed, or holds no pictures in folders named after their classes.
     pub fn take(folder: &Place, seed: u64) -> Result<Inventory, EmbedError> {
-        let entries = folder.list()?;
-        let found = entries.iter().filter(|entry| names_a_picture(&entry.path));
-        let mut pictures: Vec<Picture> = found.map(of).collect();
-        if let Some(flat) = pictures.iter().find(|picture| !picture.path.contains('/')) {
-            return Err(EmbedError::NoClass {
+        let inventory = Inventory::take_samples(folder, None, seed)?;
+        let mut pictures = inventory.pictures.iter();
+        match pictures.find(|picture| picture.class().is_none()) {
+            None => Ok(inventory),
+            Some(flat) => Err(EmbedError::NoClass {
                 folder: folder.to_string(),
                 path: flat.path.clone(),
-            });
+            }),
         }
+    }
+
+    /// Lists `folder`, or of it the pictures of these names. They need not be in folders named after their classes.
+    ///
+    /// # Errors
+    /// When the folder cannot be listed, or holds no pictures.
+    pub fn take_samples(
+        folder: &Place,
+        names: Option<&[String]>,
+        seed: u64,
+    ) -> Result<Inventory, EmbedError> {
+        let entries = match names {
+            Some(names) => folder.pick(names)?,
+            None => folder.list()?,
+        };
+        let found = entries.iter().filter(|entry| names_a_picture(&entry.path));
+        let mut pictures: Vec<Picture> = found.map(of).collect();
         if pictures.is_empty() {
             return Err(EmbedError::NoPictures {
                 folder: folder.to_string(),

@@ -97,7 +97,7 @@ fn try_run(
     };
     let embedding = EmbedRequest {
         job: &request.job,
-        only: None,
+        only_test: None,
         launcher: &mut *request.launcher,
         stop: request.stop.clone(),
     };

@@ -147,6 +147,24 @@ impl Place {
         on!(self, path => local::entry(path), remote => remote.entry())
     }
 
+    /// What is known of the files of these names in this folder, in this order.
+    ///
+    /// # Errors
+    /// When one of them is missing, or the place cannot be reached.
+    pub fn pick(&self, names: &[String]) -> Result<Vec<Entry>, PlaceError> {
+        let pick = |name: &String| {
+            let place = self.join(name)?;
+            let entry = place.entry()?.ok_or_else(|| PlaceError::NotFound {
+                place: place.to_string(),
+            })?;
+            Ok(Entry {
+                path: name.clone(),
+                ..entry
+            })
+        };
+        names.iter().map(pick).collect()
+    }
+
     /// The whole content, of one version.
     ///
     /// # Errors

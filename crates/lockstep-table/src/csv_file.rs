@@ -50,28 +50,12 @@ impl CsvFile {
         memory: u64,
     ) -> Result<CsvFile, TableError> {
         let name = file.place.to_string();
-        let longest = (memory / CELL).clamp(BUFFER as u64, LONGEST_LINE);
-        let left = Arc::new(AtomicU64::new(longest + BUFFER as u64));
-        let input = Input::open(file, 0, memory / 4)?;
-        let metered = Metered {
-            input: input.reader(0),
-            left: Arc::clone(&left),
-        };
-        let mut reader = csv::ReaderBuilder::new()
-            .delimiter(delimiter)
-            .buffer_capacity(BUFFER)
-            .from_reader(metered);
-        let header = reader.headers();
-        let header = header
-            .map_err(|error| failed(&name, longest, error))?
-            .clone();
-        if header.is_empty() {
-            return Err(TableError::Line {
-                file: name,
-                line: 1,
-                reason: "the file is empty; its first line must name the columns".to_owned(),
-            });
-        }
+        let Begun {
+            reader,
+            header,
+            left,
+            longest,
+        } = Begun::open(file, delimiter, memory)?;
         let mut columns = columns.clone();
         if columns.features.is_empty() {
             let others = [&columns.label, &columns.path].map(Option::as_deref);
@@ -165,6 +149,59 @@ impl CsvFile {
             column: shown(column),
             found,
         }
+    }
+}
+
+/// The names of all columns of `file`, in their order.
+pub(crate) fn column_names(
+    file: &TableFile,
+    delimiter: u8,
+    memory: u64,
+) -> Result<Vec<String>, TableError> {
+    let begun = Begun::open(file, delimiter, memory)?;
+    let names = begun.header.iter().map(|name| name.trim().to_owned());
+    Ok(names.collect())
+}
+
+/// A file of which the first line was read.
+struct Begun {
+    reader: csv::Reader<Metered>,
+    header: StringRecord,
+    left: Arc<AtomicU64>,
+    longest: u64,
+}
+
+impl Begun {
+    fn open(file: &TableFile, delimiter: u8, memory: u64) -> Result<Begun, TableError> {
+        let name = file.place.to_string();
+        let longest = (memory / CELL).clamp(BUFFER as u64, LONGEST_LINE);
+        let left = Arc::new(AtomicU64::new(longest + BUFFER as u64));
+        let input = Input::open(file, 0, memory / 4)?;
+        let metered = Metered {
+            input: input.reader(0),
+            left: Arc::clone(&left),
+        };
+        let mut reader = csv::ReaderBuilder::new()
+            .delimiter(delimiter)
+            .buffer_capacity(BUFFER)
+            .from_reader(metered);
+        let header = reader.headers();
+        let header = header
+            .map_err(|error| failed(&name, longest, error))?
+            .clone();
+        if header.is_empty() {
+            return Err(TableError::Line {
+                file: name,
+                line: 1,
+                reason: "the file is empty; its first line must name the columns".to_owned(),
+            });
+        }
+        Ok(Begun {
+            reader,
+            header,
+            left,
+            longest,
+        })
     }
 }
 

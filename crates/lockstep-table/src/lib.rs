@@ -25,7 +25,7 @@ pub use columns::Columns;
 pub use error::TableError;
 pub use files::{Format, TableFile, find_files};
 pub use footer::{Footer, footer, metadata};
-pub use reader::{Batch, TableReader};
+pub use reader::{Batch, TableReader, column_names};
 pub use write::{
     Part, PredictedColumn, Prediction, write_part, write_predicted_numbers, write_predictions,
 };

@@ -184,6 +184,15 @@ impl ParquetFile {
     }
 }
 
+/// The names of all columns of `file`, in their order.
+pub(crate) fn column_names(file: &TableFile, memory: u64) -> Result<Vec<String>, TableError> {
+    let footer = footer::parse(file, &Input::open(file, 0, memory / 4)?)?;
+    let schema = parquet_to_arrow_schema(footer.file_metadata().schema_descr(), None)
+        .map_err(|error| TableError::decode(&file.place.to_string(), error))?;
+    let names = schema.fields().iter().map(|field| field.name().clone());
+    Ok(names.collect())
+}
+
 /// Checks that each column is there once and of a fitting type; gives their places in the schema.
 fn check(file: &str, schema: &Schema, columns: &Columns) -> Result<Vec<usize>, TableError> {
     type Fits = fn(&DataType) -> bool;

@@ -1,8 +1,8 @@
 //! Reading: rows of numbers with a label and a path, file after file, in bounded memory.
 
-use crate::csv_file::CsvFile;
+use crate::csv_file::{self, CsvFile};
 use crate::files::{Format, TableFile, find_files};
-use crate::parquet_file::ParquetFile;
+use crate::parquet_file::{self, ParquetFile};
 use crate::{Columns, TableError};
 use lockstep_place::Place;
 use std::collections::VecDeque;
@@ -26,6 +26,21 @@ pub struct Batch {
     pub numbers: Vec<f32>,
     /// The path of each row, if there is a column for it.
     pub paths: Option<Vec<String>>,
+}
+
+/// The names of all columns of `file`, in their order, read within about `memory` bytes.
+///
+/// # Errors
+/// When the file cannot be read, or is not of this format.
+pub fn column_names(
+    file: &TableFile,
+    format: Format,
+    memory: u64,
+) -> Result<Vec<String>, TableError> {
+    match format {
+        Format::Parquet => parquet_file::column_names(file, memory),
+        Format::Csv { delimiter } => csv_file::column_names(file, delimiter, memory),
+    }
 }
 
 /// Streams the rows of a table, in the order of its files and of the rows in each.

@@ -56,8 +56,8 @@ pub struct Prediction {
     pub row: i64,
 }
 
-/// The bytes of a Parquet file with the columns `path: string`, `label: string` (null where unknown)
-/// and `embedding: fixed_size_list<float32>[width]`. `metadata` goes into the footer as it is, in its
+/// The bytes of a Parquet file with the columns `path: string`, `label: string` (null where unknown,
+/// and no such column where all are) and `embedding: fixed_size_list<float32>[width]`. `metadata` goes into the footer as it is, in its
 /// order.
 ///
 /// # Errors
@@ -79,11 +79,12 @@ pub fn write_part(part: &Part<'_>, metadata: &[(&str, &str)]) -> Result<Vec<u8>,
     })?;
     let element = Arc::new(Field::new("element", DataType::Float32, false));
     let list = DataType::FixedSizeList(Arc::clone(&element), width);
-    let schema = Schema::new(vec![
+    let known = rows == 0 || part.labels.iter().any(Option::is_some);
+    let mut fields = vec![
         Field::new("path", DataType::Utf8, false),
         Field::new("label", DataType::Utf8, true),
         Field::new("embedding", list, false),
-    ]);
+    ];
     let numbers = ColumnPath::from(vec!["embedding".into(), "list".into(), "element".into()]);
     let properties = properties(metadata)
         .set_max_row_group_row_count(Some((GROUP_BYTES / (4 * part.width)).clamp(1, GROUP_ROWS)))
@@ -94,12 +95,17 @@ pub fn write_part(part: &Part<'_>, metadata: &[(&str, &str)]) -> Result<Vec<u8>,
     let embeddings = FixedSizeListArray::try_new(element, width, values, None)
         .map_err(|error| TableError::encode(error.into()))?;
     let labels: StringArray = part.labels.iter().map(Option::as_deref).collect();
-    let columns: Vec<ArrayRef> = vec![
+    let mut columns: Vec<ArrayRef> = vec![
         Arc::new(StringArray::from_iter_values(part.paths)),
         Arc::new(labels),
         Arc::new(embeddings),
     ];
-    write(schema, columns, properties)
+    if known {
+        return write(Schema::new(fields), columns, properties);
+    }
+    fields.remove(1);
+    columns.remove(1);
+    write(Schema::new(fields), columns, properties)
 }
 
 /// The bytes of a Parquet file with the columns `path: string`, `label: string` (null where unknown),
@@ -139,14 +145,14 @@ pub fn write_predictions(
 pub struct PredictedColumn {
     /// What they are called.
     pub name: String,
-    /// What is right, a number a sample.
-    pub actual: Vec<f32>,
+    /// What is right, a number a sample, if it is known.
+    pub actual: Vec<Option<f32>>,
     /// What the model says.
     pub predicted: Vec<f32>,
 }
 
 /// The bytes of a Parquet file with the columns `path: string`, for each column to predict `NAME: float32`, which
-/// is right, and `predicted_NAME: float32`, which the model says, and `row: int64`.
+/// is right (null where unknown), and `predicted_NAME: float32`, which the model says, and `row: int64`.
 ///
 /// # Errors
 /// When the numbers of rows differ, or exceed what one file can hold.
@@ -158,14 +164,12 @@ pub fn write_predicted_numbers(
     let mut fields = vec![Field::new("path", DataType::Utf8, false)];
     let mut arrays: Vec<ArrayRef> = vec![Arc::new(StringArray::from_iter_values(paths))];
     for column in columns {
+        let unknown = column.actual.iter().any(Option::is_none);
+        fields.push(Field::new(column.name.clone(), DataType::Float32, unknown));
+        arrays.push(Arc::new(Float32Array::from(column.actual.clone())));
         let predicted = format!("predicted_{}", column.name);
-        for (name, numbers) in [
-            (column.name.clone(), &column.actual),
-            (predicted, &column.predicted),
-        ] {
-            fields.push(Field::new(name, DataType::Float32, false));
-            arrays.push(Arc::new(Float32Array::from(numbers.clone())));
-        }
+        fields.push(Field::new(predicted, DataType::Float32, false));
+        arrays.push(Arc::new(Float32Array::from(column.predicted.clone())));
     }
     fields.push(Field::new("row", DataType::Int64, false));
     arrays.push(Arc::new(Int64Array::from_iter_values(

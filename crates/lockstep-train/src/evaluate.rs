@@ -93,8 +93,8 @@ impl Evaluator {
         Ok(total.metrics(network))
     }
 
-    /// The sums over at most [`BLOCK`] samples, added one by one. Calls `each` for every sample with what the
-    /// model says of it.
+    /// The sums over at most [`BLOCK`] samples, added one by one, of which it is known what is right. Calls `each`
+    /// for every sample with what the model says of it.
     pub(crate) fn block<N: Network>(
         &mut self,
         network: &mut N,
@@ -122,18 +122,21 @@ impl Evaluator {
                     each(Said::Class(scores, &softmax, label));
                     continue;
                 }
-                sum.loss += loss.row(scores, target);
                 for (column, (said, &score)) in self.said.iter_mut().zip(scores).enumerate() {
                     *said = match loss {
                         Loss::BinaryCrossEntropy => sigmoid(score) as f32,
                         _ => scale.back(column, score),
                     };
                 }
-                let actual = &set.numbers()[sample as usize * outputs..][..outputs];
-                let columns = self.said.iter().zip(actual).zip(scale.mean());
-                for (residuals, ((&said, &actual), &mean)) in sum.residuals.iter_mut().zip(columns)
-                {
-                    residuals.add(said, actual, mean);
+                if set.is_labelled() {
+                    sum.loss += loss.row(scores, target);
+                    let actual = &set.numbers()[sample as usize * outputs..][..outputs];
+                    let columns = self.said.iter().zip(actual).zip(scale.mean());
+                    for (residuals, ((&said, &actual), &mean)) in
+                        sum.residuals.iter_mut().zip(columns)
+                    {
+                        residuals.add(said, actual, mean);
+                    }
                 }
                 each(Said::Numbers(&self.said));
             }

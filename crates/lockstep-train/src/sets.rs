@@ -191,6 +191,18 @@ impl Sets {
     }
 }
 
+/// Whether it must be known what is right to say of samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SampleUse<'a> {
+    /// The model is measured on them: it must.
+    Measure,
+    /// The model says what they are: it need not.
+    Predict {
+        /// The names of the pictures that are meant, where not all of their folder are.
+        pictures: Option<&'a [String]>,
+    },
+}
+
 /// Opens the test set of a job for a model with these outputs. Says through `progress` what may take
 /// a while. Samples of other classes have labels beyond them.
 ///
@@ -199,6 +211,7 @@ impl Sets {
 pub fn open_test(
     job: &Job,
     outputs: &Outputs,
+    samples: SampleUse<'_>,
     cache: &CacheDir,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Dataset, TrainError> {
@@ -208,7 +221,14 @@ pub fn open_test(
             reason: "the job has none".to_owned(),
         });
     };
-    let source = source(job, "test", reference, Some(outputs.kind))?;
+    let mut source = source(job, "test", reference, Some(outputs.kind))?;
+    if let SampleUse::Predict { pictures } = samples {
+        source = Source::Samples {
+            source: Box::new(source),
+            // Of those that are embedded, only the vectors of these are there.
+            pictures: pictures.map(<[String]>::to_vec).filter(|_| job.embed.is_none()),
+        };
+    }
     source.ensure(cache, progress)?;
     let list = Unseen::List;
     Ok(Dataset::open_with_classes(

@@ -3,8 +3,9 @@
 use crate::TrainError;
 use crate::places::{image_transform, place};
 use lockstep_data::{CifarSplit, Pictures, Source, TargetKind};
-use lockstep_image::Limits;
+use lockstep_image::{Limits, names_a_picture};
 use lockstep_job::{Columns, DataRef, Features, Job, Label, Location, Split};
+use std::ffi::OsStr;
 use std::path::Path;
 
 /// The source of one of the job's sets, `name` of them: `train`, `val` or `test`. Of a job with an `[embed]`
@@ -36,11 +37,11 @@ fn of_reference(
             name: name.clone(),
             split: split.clone(),
         },
-        // Only here it is known what lies at a path. CIFAR's folder has no folders in it.
+        // Only here it is known what lies at a path. CIFAR's folder has no folders and no pictures in it.
         DataRef::Idx {
             images,
             labels: None,
-        } if has_folders(images) => {
+        } if holds_pictures(images) => {
             let folder = Location::new(images.to_string_lossy());
             pictures(job, &folder)?
         }
@@ -76,10 +77,11 @@ fn of_reference(
     })
 }
 
-/// Whether this is a folder with folders in it, as those of classes.
-fn has_folders(path: &Path) -> bool {
-    let entries = std::fs::read_dir(path).into_iter().flatten();
-    entries.flatten().any(|entry| entry.path().is_dir())
+/// Whether this is a folder with pictures in it, or with folders, as those of classes.
+fn holds_pictures(path: &Path) -> bool {
+    let mut entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let is_one = |name: &OsStr| name.to_str().is_some_and(names_a_picture);
+    entries.any(|entry| is_one(&entry.file_name()) || entry.path().is_dir())
 }
 
 /// The columns that the embedding writes.

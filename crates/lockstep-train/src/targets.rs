@@ -126,7 +126,8 @@ impl TargetRows {
         }
     }
 
-    /// Writes what these samples are to be taken for, from row `to` on.
+    /// Writes what these samples are to be taken for, from row `to` on. Where that is not known, classes are
+    /// beyond all others.
     pub(crate) fn gather(
         &mut self,
         set: &Dataset,
@@ -135,6 +136,11 @@ impl TargetRows {
         to: usize,
     ) {
         let rows = to..to + samples.len();
+        if !set.is_labelled() {
+            // No class of any model; numbers are not looked at.
+            self.classes.fill(u32::MAX);
+            return;
+        }
         match self.numbers.is_empty() {
             true => set.gather_labels(samples, &mut self.classes[rows]),
             false => {

@@ -148,8 +148,9 @@ impl Trained {
     /// When they have another shape, or other things are known of them than the model predicts.
     pub fn check(&self, set: &Dataset) -> Result<(), TrainError> {
         let (kind, own) = (self.outputs.kind, set.target_kind());
-        if kind != own || (kind != TargetKind::Classes && set.outputs() != self.outputs.names.len())
-        {
+        let known = set.is_labelled();
+        let differs = kind != own || (kind != TargetKind::Classes && set.outputs() != self.outputs.names.len());
+        if known && differs {
             return Err(TrainError::Trained {
                 path: self.path.clone(),
                 reason: format!(
@@ -162,6 +163,15 @@ impl Trained {
         }
         if set.shape() == self.input_shape {
             return Ok(());
+        }
+        if let ([own, 1, 1], [found, 1, 1]) = (self.input_shape, set.shape()) {
+            return Err(TrainError::Trained {
+                path: self.path.clone(),
+                reason: format!(
+                    "its samples have {own} numbers each, those of {} have {found}",
+                    set.name()
+                ),
+            });
         }
         Err(TrainError::Trained {
             path: self.path.clone(),

@@ -135,6 +135,9 @@ model does not know are named and counted, and are in no other number.")]
 pub(crate) struct EvaluateArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
+    /// The set, as data.test in a job file; by default that of the run's job
+    #[arg(long, value_name = "DATA")]
+    pub(crate) data: Option<String>,
     /// Where evaluation.json and confusion.svg go; by default the run's folder
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) out: Option<PathBuf>,
@@ -148,12 +151,18 @@ pub(crate) struct EvaluateArgs {
 Examples:
   lockstep predict runs/NAME --data photos/ --out classes.parquet
   lockstep predict runs/NAME --data fashion-mnist:test --out classes.jsonl --probabilities
+  lockstep predict runs/NAME --data *.jpg --out - | jq -r '[.path, .predicted] | @tsv'
+  lockstep predict runs/NAME --data new.csv --out new-with-classes.csv
 
-A row a sample, in the order of the data: `path`, `label`, `predicted`, `probability`, `row`.")]
+A row a sample, in the order of the data: `path`, `label` if it is known, `predicted`, `probability`, `row`.")]
 pub(crate) struct PredictArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
-    /// The file to write: .parquet or .jsonl
+    /// What to look at, by default data.test of the run's job: pictures, folders of pictures, tables, or sets as
+    /// data.test has them; labels need not be there
+    #[arg(long, value_name = "DATA", num_args = 1..)]
+    pub(crate) data: Vec<String>,
+    /// The file to write: .parquet, .jsonl or .csv; `-` writes JSON lines to standard output
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) out: PathBuf,
     /// Write the probabilities of all classes too; for .jsonl alone
@@ -167,9 +176,6 @@ pub(crate) struct ModelArgs {
     /// The run: its folder, or its name in the folder `runs`
     #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
     pub(crate) run: PathBuf,
-    /// The set, as data.test in a job file; by default that of the run's job
-    #[arg(long, value_name = "DATA")]
-    pub(crate) data: Option<String>,
     /// Worker processes; by default as many as the run's job has
     #[arg(short, long, value_name = "N", value_parser = number::<usize>)]
     pub(crate) workers: Option<usize>,

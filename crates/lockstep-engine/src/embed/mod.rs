@@ -17,6 +17,7 @@ use lockstep_events::event::{Embedded, Event};
 use lockstep_fs::remove_leftover;
 use lockstep_job::{Embed, Job};
 use lockstep_place::{Access, Place};
+use lockstep_train::SampleUse;
 use lockstep_train::places::{access, embedded_sets, image_normalise, image_transform, place};
 use progress::Progress;
 use serde::{Deserialize, Serialize};
@@ -35,8 +36,8 @@ const AT_ONCE: usize = 16;
 pub struct EmbedRequest<'a> {
     /// The job, checked and complete.
     pub job: &'a Job,
-    /// The one set to embed, `train`, `val` or `test`, if it is not all of them.
-    pub only: Option<&'a str>,
+    /// If only the test set is to be embedded, what for.
+    pub only_test: Option<SampleUse<'a>>,
     /// Where the workers run.
     pub launcher: &'a mut dyn Launcher,
     /// Raised by whoever wants the work to end early.
@@ -90,7 +91,7 @@ pub fn embed(
     let model = Model::open(&settings.model)?;
     let recipe = Recipe::new(&model, image_transform(job), image_normalise(settings))?;
     drop(model);
-    let mut sets = take_stock(job, request.only, settings, &recipe, events)?;
+    let mut sets = take_stock(job, request.only_test, settings, &recipe, events)?;
     let missing: Vec<(usize, usize)> = sets.iter().enumerate().flat_map(missing_parts).collect();
     let all_done = missing.is_empty() || {
         let setup = Setup {
@@ -153,7 +154,7 @@ pub fn forecast(job: &Job, events: &mut dyn FnMut(Event)) -> Result<Option<Forec
     let width = model.encoder(1)?.width();
     let sets = take_stock(job, None, settings, &recipe, events)?;
     let of_set = |set: Set| {
-        let classes: BTreeSet<&str> = set.inventory.pictures.iter().map(Picture::class).collect();
+        let classes: BTreeSet<&str> = set.inventory.pictures.iter().filter_map(Picture::class).collect();
         SetForecast {
             set: set.name,
             folder: set.inventory.folder().to_owned(),
@@ -173,13 +174,13 @@ pub fn forecast(job: &Job, events: &mut dyn FnMut(Event)) -> Result<Option<Forec
 /// Lists the pictures of every set, and finds the parts that are there.
 fn take_stock(
     job: &Job,
-    only: Option<&str>,
+    only_test: Option<SampleUse<'_>>,
     settings: &Embed,
     recipe: &Recipe,
     events: &mut dyn FnMut(Event),
 ) -> Result<Vec<Set>, EngineError> {
     let mut sets = embedded_sets(job);
-    sets.retain(|set| only.is_none_or(|only| set.name == only));
+    sets.retain(|set| only_test.is_none() || set.name == "test");
     let mut stock = Vec::new();
     for set in sets {
         events(Event::Preparing {
@@ -187,7 +188,13 @@ fn take_stock(
         });
         let folder = place(&set.folder, &job.storage).map_err(EmbedError::from)?;
         let store = place(&set.store, &job.storage).map_err(EmbedError::from)?;
-        let inventory = Inventory::take(&folder, job.train.seed)?;
+        let seed = job.train.seed;
+        let inventory = match only_test {
+            Some(SampleUse::Predict { pictures }) => {
+                Inventory::take_samples(&folder, pictures, seed)?
+            }
+            Some(SampleUse::Measure) | None => Inventory::take(&folder, seed)?,
+        };
         let parts = inventory.parts(settings.part, recipe);
         let finished = find_all(&parts, &store, job.data.memory.0)?;
         stock.push(Set {

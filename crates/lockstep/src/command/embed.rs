@@ -32,7 +32,7 @@ pub(crate) fn run(args: &EmbedArgs) -> anyhow::Result<ExitCode> {
     let mut launcher = super::launcher(&CacheDir::locate()?)?;
     let request = EmbedRequest {
         job: &job,
-        only: None,
+        only_test: None,
         launcher: &mut launcher,
         stop,
     };

@@ -12,7 +12,7 @@ use lockstep_train::{Assessor, title, write_evaluation};
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
-    let Some(inference) = Inference::open(&args.model)? else {
+    let Some(inference) = Inference::to_measure(&args.model, args.data.as_deref())? else {
         return Ok(interrupted());
     };
     let folder = match &args.out {
@@ -25,8 +25,9 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
     folder
         .make_folder()
         .with_context(|| format!("cannot make the folder {folder}"))?;
-    let mut assessor = Assessor::new(&inference.set, &inference.outputs);
-    let whole = inference.go(false, &mut |block| {
+    let set = &inference.samples[0].set;
+    let mut assessor = Assessor::new(set, &inference.outputs);
+    let whole = inference.go(set, false, &mut |block| {
         assessor.add(&block.predictions);
         for loss in block.losses {
             assessor.add_loss(loss);
@@ -40,11 +41,11 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
     if measured.samples() == 0 {
         bail!(
             "no sample of {} is of a class that the model knows: {}",
-            inference.set.name(),
+            set.name(),
             inference.outputs.names.join(", ")
         );
     }
-    let title = title(&inference.run.name, &inference.set);
+    let title = title(&inference.run.name, set);
     write_evaluation(&folder, &measured, &title)?;
     if args.json {
         super::print(format!("{}\n", serde_json::to_string(&measured)?))?;

@@ -1,16 +1,19 @@
 //! What `evaluate` and `predict` have in common: a run, its model, a set, and a crew that goes through it.
 
+mod given;
+
 use crate::args::ModelArgs;
 use crate::signals;
 use crate::view::{count, summary};
 use anyhow::{Context, bail};
+use given::Given;
 use lockstep_data::Dataset;
 use lockstep_engine::StopFlag;
 use lockstep_engine::embed::{EmbedRequest, embed};
 use lockstep_engine::infer::{InferRequest, infer};
 use lockstep_events::event::Event;
 use lockstep_fs::CacheDir;
-use lockstep_job::{DataRef, Job, Location, Override, Storage};
+use lockstep_job::{DataRef, Job, Location, Storage};
 use lockstep_runs::RunDir;
 use lockstep_train::places::place;
 use lockstep_train::{Block, Outputs, Trained, open_test};
@@ -23,11 +26,12 @@ const STORE: &str = "runs";
 /// How often it is said how far the work is.
 const TELL_EVERY: Duration = Duration::from_secs(5);
 
-/// A trained model and the set that it is to look at.
+/// A trained model and what it is to look at.
 pub(super) struct Inference {
     pub(super) run: RunDir,
     pub(super) job: Job,
-    pub(super) set: Dataset,
+    /// One set, or several that were named. At least one.
+    pub(super) samples: Vec<Samples>,
     /// What the model predicts.
     pub(super) outputs: Outputs,
     cache: CacheDir,
@@ -35,21 +39,44 @@ pub(super) struct Inference {
     stop: StopFlag,
 }
 
+/// A set that a model is to look at.
+pub(super) struct Samples {
+    pub(super) set: Dataset,
+    /// What comes before the names of its samples.
+    prefix: String,
+}
+
+impl Samples {
+    /// Where a sample comes from, if the set says so.
+    pub(super) fn path(&self, row: usize) -> Option<String> {
+        let name = self.set.sample_name(row)?;
+        Some(format!("{}{name}", self.prefix))
+    }
+}
+
 impl Inference {
-    /// Opens the run, its model and the set, whose pictures are embedded first if the run's were. What
-    /// cannot be used is found here. Nothing after Ctrl-C.
-    pub(super) fn open(args: &ModelArgs) -> anyhow::Result<Option<Self>> {
+    /// Opens the run, its model and the set to measure it on, whose pictures are embedded first if the run's
+    /// were. What cannot be used is found here. Nothing after Ctrl-C.
+    pub(super) fn to_measure(args: &ModelArgs, data: Option<&str>) -> anyhow::Result<Option<Self>> {
+        Self::open(args, &[Given::to_measure(data)?])
+    }
+
+    /// Opens the run, its model and what it is to look at, as [`Inference::to_measure`] does. It need not be known
+    /// what the samples are.
+    pub(super) fn to_predict(args: &ModelArgs, data: &[String]) -> anyhow::Result<Option<Self>> {
+        Self::open(args, &Given::to_predict(data)?)
+    }
+
+    fn open(args: &ModelArgs, given: &[Given]) -> anyhow::Result<Option<Self>> {
         let mut overrides = Vec::new();
         for set in &args.set {
             overrides.push(set.parse()?);
         }
-        if let Some(data) = &args.data {
-            overrides.push(data_override(data)?);
-        }
         let run = open_run(&args.run, &args.set)?;
-        let job = run.job().local_copy()?;
-        let mut job = Job::load(job.path(), &overrides, None)?;
-        if job.data.test.is_none() {
+        let file = run.job().local_copy()?;
+        let load = |given: &Given| given.load(file.path(), &overrides);
+        let mut jobs: Vec<Job> = given.iter().map(load).collect::<Result<_, _>>()?;
+        if jobs.iter().any(|job| job.data.test.is_none()) {
             bail!(
                 "the job of {} has no data.test; name a set with --data",
                 run.name
@@ -59,28 +86,38 @@ impl Inference {
         signals::obey(stop.clone())?;
         let cache = CacheDir::locate()?;
         let trained = Trained::open(&run, 1)?;
-        let workers = args.workers.unwrap_or(job.train.workers).max(1);
-        if !embed_first(&mut job, args, workers, &cache, &stop)? {
-            return Ok(None);
+        let workers = args.workers.unwrap_or(jobs[0].train.workers).max(1);
+        let mut samples = Vec::new();
+        for (job, given) in jobs.iter_mut().zip(given) {
+            let own = given.is_own() && args.set.is_empty();
+            if !embed_first(job, given, own, workers, &cache, &stop)? {
+                return Ok(None);
+            }
+            let mut tell = |message: &str| eprintln!("{message}");
+            let (outputs, samples_use) = (trained.outputs(), given.samples());
+            let set = open_test(job, outputs, samples_use, &cache, &mut tell)?;
+            trained.check(&set)?;
+            samples.push(Samples {
+                set,
+                prefix: given.prefix(job),
+            });
         }
-        let mut tell = |message: &str| eprintln!("{message}");
-        let set = open_test(&job, trained.outputs(), &cache, &mut tell)?;
-        trained.check(&set)?;
         Ok(Some(Self {
             outputs: trained.outputs().clone(),
             workers,
             run,
-            job,
-            set,
+            job: jobs.swap_remove(0),
+            samples,
             cache,
             stop,
         }))
     }
 
-    /// Hands what the model says of the set to `each`, in the order of the set. False if that was not all,
+    /// Hands what the model says of `set` to `each`, in the order of the set. False if that was not all,
     /// because of Ctrl-C.
     pub(super) fn go(
         &self,
+        set: &Dataset,
         probabilities: bool,
         each: &mut dyn FnMut(Block) -> anyhow::Result<()>,
     ) -> anyhow::Result<bool> {
@@ -103,19 +140,20 @@ impl Inference {
             if last.elapsed() > TELL_EVERY {
                 last = Instant::now();
                 let done = count((block.first + block.predictions.len()) as u64);
-                eprintln!("{done} of {} samples", count(self.set.len() as u64));
+                eprintln!("{done} of {} samples", count(set.len() as u64));
             }
             each(block)
         };
-        infer(request, &self.set, &mut events, &mut each)
+        infer(request, set, &mut events, &mut each)
     }
 }
 
-/// Embeds the pictures that a model of vectors is to look at. Those that are not the job's own test set
+/// Embeds the pictures that a model of vectors is to look at. Those that are not the job's `own` test set
 /// have their vectors in the cache. False after Ctrl-C: the same command then goes on where this was.
 fn embed_first(
     job: &mut Job,
-    args: &ModelArgs,
+    given: &Given,
+    own: bool,
     workers: usize,
     cache: &CacheDir,
     stop: &StopFlag,
@@ -124,15 +162,20 @@ fn embed_first(
     else {
         return Ok(true);
     };
-    if args.data.is_some() || !args.set.is_empty() {
-        let store = cache.folder("embedded")?.join(settings.name_for(folder));
+    if !own {
+        // Some pictures of a folder have vectors of their own.
+        let named = match &given.pictures {
+            Some(names) => folder.join(&names.join(":")),
+            None => folder.clone(),
+        };
+        let store = cache.folder("embedded")?.join(settings.name_for(&named));
         settings.store = Location::new(store.to_string_lossy());
     }
     job.train.workers = workers;
     let mut launcher = super::launcher(cache)?;
     let request = EmbedRequest {
         job,
-        only: Some("test"),
+        only_test: Some(given.samples()),
         launcher: &mut launcher,
         stop: stop.clone(),
     };
@@ -180,22 +223,4 @@ fn find(run: &Path) -> PathBuf {
         true => run.to_owned(),
         false => named,
     }
-}
-
-/// `--data` as a change to the job. Paths in it are of the current folder, not of the job file's.
-fn data_override(data: &str) -> anyhow::Result<Override> {
-    let path = Path::new(data);
-    let whole = std::path::absolute(path).ok().filter(|_| path.exists());
-    Ok(match whole.as_deref().and_then(Path::to_str) {
-        Some(whole) => {
-            // What ends in a slash is a folder of pictures, also when it is whole.
-            let end = if data.ends_with('/') && !whole.ends_with('/') {
-                "/"
-            } else {
-                ""
-            };
-            Override::text("--data", "data.test", &format!("{whole}{end}"))
-        }
-        None => format!("data.test={data}").parse()?,
-    })
 }

@@ -1,0 +1,146 @@
+//! What `--data` means: the job's own set, another one, or pictures that are named one by one.
+
+use lockstep_image::names_a_picture;
+use lockstep_job::{DataRef, Job, Override};
+use lockstep_train::SampleUse;
+use std::path::Path;
+
+/// Samples that are looked at together, as they were named.
+#[derive(Default)]
+pub(super) struct Given {
+    /// What it changes in the job; nothing where the job's own set is meant.
+    change: Option<Override>,
+    /// Whether it need not be known what the samples are.
+    predicts: bool,
+    /// The names of pictures in one folder, where not all of it is meant.
+    pub(super) pictures: Option<Vec<String>>,
+    /// What comes before the names of pictures for a person to find them.
+    prefix: String,
+    /// Whether only a path was given, without a word on columns.
+    bare: bool,
+}
+
+impl Given {
+    /// The set to measure a model on.
+    pub(super) fn to_measure(data: Option<&str>) -> anyhow::Result<Self> {
+        Ok(Self {
+            change: data.map(change).transpose()?,
+            ..Self::default()
+        })
+    }
+
+    /// All that a model is to look at. Pictures that follow each other and lie in one folder are one set.
+    pub(super) fn to_predict(data: &[String]) -> anyhow::Result<Vec<Self>> {
+        let mut all: Vec<Self> = Vec::new();
+        for text in data {
+            let Some((folder, name)) = picture(text) else {
+                let prefix = match data.len() {
+                    1 => String::new(),
+                    _ => format!("{}/", text.trim_end_matches('/')),
+                };
+                all.push(Self {
+                    change: Some(change(text)?),
+                    predicts: true,
+                    prefix,
+                    bare: !text.trim_start().starts_with('{'),
+                    ..Self::default()
+                });
+                continue;
+            };
+            if let Some(last) = all.last_mut()
+                && let Some(pictures) = &mut last.pictures
+                && last.prefix == folder
+            {
+                pictures.push(name.to_owned());
+                continue;
+            }
+            let parent = if folder.is_empty() { "./" } else { folder };
+            all.push(Self {
+                change: Some(change(parent)?),
+                predicts: true,
+                pictures: Some(vec![name.to_owned()]),
+                prefix: folder.to_owned(),
+                ..Self::default()
+            });
+        }
+        if all.is_empty() {
+            all.push(Self {
+                predicts: true,
+                ..Self::default()
+            });
+        }
+        Ok(all)
+    }
+
+    /// Whether the job's own set is meant.
+    pub(super) fn is_own(&self) -> bool {
+        self.change.is_none()
+    }
+
+    /// What is done with the samples.
+    pub(super) fn samples(&self) -> SampleUse<'_> {
+        match self.predicts {
+            true => SampleUse::Predict {
+                pictures: self.pictures.as_deref(),
+            },
+            false => SampleUse::Measure,
+        }
+    }
+
+    /// The job at `path` with `overrides`, whose test set these samples are. A table of which nothing but its path
+    /// was said has the columns of the one that was trained on.
+    pub(super) fn load(&self, path: &Path, overrides: &[Override]) -> anyhow::Result<Job> {
+        let mut overrides = overrides.to_vec();
+        overrides.extend(self.change.clone());
+        let mut job = Job::load(path, &overrides, None)?;
+        if !self.bare {
+            return Ok(job);
+        }
+        let trained = match &job.data.train {
+            DataRef::Parquet { columns, .. } | DataRef::Csv { columns, .. } => columns.clone(),
+            _ => return Ok(job),
+        };
+        if let Some(DataRef::Parquet { columns, .. } | DataRef::Csv { columns, .. }) =
+            &mut job.data.test
+        {
+            *columns = trained;
+        }
+        Ok(job)
+    }
+
+    /// What comes before the names of samples of `job`, whose test set they are.
+    pub(super) fn prefix(&self, job: &Job) -> String {
+        let test = &job.data.test;
+        let pictures = matches!(test, Some(DataRef::Pictures { .. } | DataRef::Idx { .. }));
+        // The vectors of pictures have their whole paths.
+        match pictures && job.embed.is_none() {
+            true => self.prefix.clone(),
+            false => String::new(),
+        }
+    }
+}
+
+/// The folder of a picture, with the `/` at its end, and its name in it.
+fn picture(text: &str) -> Option<(&str, &str)> {
+    let (folder, name) = text.split_at(text.rfind('/').map_or(0, |at| at + 1));
+    let there = folder.contains("://") || Path::new(text).is_file();
+    (there && names_a_picture(name)).then_some((folder, name))
+}
+
+/// `--data` as a change to the job. Paths in it are of the current folder, not of the job file's.
+fn change(data: &str) -> anyhow::Result<Override> {
+    let path = Path::new(data);
+    let whole = std::path::absolute(path).ok().filter(|_| path.exists());
+    Ok(match whole.as_deref().and_then(Path::to_str) {
+        Some(whole) => {
+            // What ends in a slash is a folder of pictures, also when it is whole.
+            let end = if data.ends_with('/') && !whole.ends_with('/') {
+                "/"
+            } else {
+                ""
+            };
+            Override::text("--data", "data.test", &format!("{whole}{end}"))
+        }
+        None => format!("data.test={data}").parse()?,
+    })
+}

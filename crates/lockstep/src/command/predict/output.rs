@@ -1,0 +1,199 @@
+//! The formats that predictions are written in. A file appears when it is whole.
+
+use super::row::{Answer, Row};
+use anyhow::bail;
+use lockstep_data::TargetKind;
+use lockstep_fs::{AtomicFile, write_atomic};
+use lockstep_table::{PredictedColumn, Prediction, write_predicted_numbers, write_predictions};
+use lockstep_train::Outputs;
+use std::io::{self, BufWriter, Stdout, Write};
+use std::path::Path;
+
+/// How predictions are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Format {
+    Parquet,
+    Lines,
+    Csv,
+    /// JSON lines on standard output.
+    Standard,
+}
+
+impl Format {
+    /// What the name of a file says.
+    pub(super) fn of(out: &Path) -> anyhow::Result<Self> {
+        if out == Path::new("-") {
+            return Ok(Self::Standard);
+        }
+        match out.extension().and_then(|extension| extension.to_str()) {
+            Some("parquet") => Ok(Self::Parquet),
+            Some("jsonl" | "ndjson") => Ok(Self::Lines),
+            Some("csv") => Ok(Self::Csv),
+            _ => bail!(
+                "--out {}: the name must end in .parquet, .jsonl or .csv, which says what is written; `-` is \
+                 standard output",
+                out.display()
+            ),
+        }
+    }
+}
+
+/// Predictions on their way.
+pub(super) enum Output {
+    /// A JSON object a sample, as they come.
+    Lines(BufWriter<AtomicFile>),
+    Standard(BufWriter<Stdout>),
+    /// The names of the columns, then a line a sample, as they come.
+    Csv(csv::Writer<AtomicFile>),
+    /// Parquet files, which are written at the end.
+    Classes(Vec<Prediction>),
+    Numbers {
+        kind: TargetKind,
+        paths: Vec<String>,
+        columns: Vec<PredictedColumn>,
+    },
+}
+
+impl Output {
+    /// For what a model with these outputs says.
+    pub(super) fn create(format: Format, out: &Path, outputs: &Outputs) -> anyhow::Result<Self> {
+        Ok(match format {
+            Format::Lines => Self::Lines(BufWriter::new(AtomicFile::create(out)?)),
+            Format::Standard => Self::Standard(BufWriter::new(io::stdout())),
+            Format::Csv => {
+                let mut writer = csv::Writer::from_writer(AtomicFile::create(out)?);
+                writer.write_record(csv_columns(outputs))?;
+                Self::Csv(writer)
+            }
+            Format::Parquet if outputs.kind == TargetKind::Classes => Self::Classes(Vec::new()),
+            Format::Parquet => {
+                let column = |name: &String| PredictedColumn {
+                    name: name.clone(),
+                    ..PredictedColumn::default()
+                };
+                Self::Numbers {
+                    kind: outputs.kind,
+                    paths: Vec::new(),
+                    columns: outputs.names.iter().map(column).collect(),
+                }
+            }
+        })
+    }
+
+    /// Takes what is said of the next sample.
+    pub(super) fn add(&mut self, row: &Row<'_>) -> anyhow::Result<()> {
+        match self {
+            Self::Lines(out) => write_line(out, row),
+            Self::Standard(out) => write_line(out, row),
+            Self::Csv(out) => Ok(out.write_record(csv_record(row))?),
+            Self::Classes(rows) => {
+                let class = |answer: &Answer<'_>| match answer {
+                    Answer::Class(class) => (*class).to_owned(),
+                    Answer::Numbers(_) => String::new(),
+                };
+                rows.push(Prediction {
+                    path: row.path_or_row(),
+                    label: row.label.as_ref().map(class),
+                    predicted: class(&row.predicted),
+                    probability: row.probability.unwrap_or_default(),
+                    row: row.row as i64,
+                });
+                Ok(())
+            }
+            Self::Numbers { paths, columns, .. } => {
+                paths.push(row.path_or_row());
+                for (at, column) in columns.iter_mut().enumerate() {
+                    column.actual.push(number(row.label.as_ref(), at));
+                    let predicted = number(Some(&row.predicted), at);
+                    column.predicted.push(predicted.unwrap_or_default());
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes what is left, and gives the file its name.
+    pub(super) fn finish(self, out: &Path, run: &str) -> anyhow::Result<()> {
+        match self {
+            Self::Lines(file) => {
+                let file = file.into_inner().map_err(|error| error.into_error())?;
+                file.commit()?;
+            }
+            Self::Standard(mut out) => out.flush()?,
+            Self::Csv(file) => {
+                let file = file.into_inner().map_err(|error| error.into_error())?;
+                file.commit()?;
+            }
+            Self::Classes(rows) => {
+                write_atomic(out, &write_predictions(&rows, &[("run", run)])?)?;
+            }
+            Self::Numbers {
+                kind,
+                paths,
+                columns,
+            } => {
+                let kind = match kind {
+                    TargetKind::Labels => "probabilities",
+                    TargetKind::Numbers | TargetKind::Classes => "numbers",
+                };
+                let metadata = [("run", run), ("predicted", kind)];
+                let bytes = write_predicted_numbers(&paths, &columns, &metadata)?;
+                write_atomic(out, &bytes)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write_line(out: &mut impl Write, row: &Row<'_>) -> anyhow::Result<()> {
+    let line = serde_json::to_string(row)?;
+    Ok(writeln!(out, "{line}")?)
+}
+
+/// A number of what can be said of a sample.
+fn number(answer: Option<&Answer<'_>>, at: usize) -> Option<f32> {
+    match answer {
+        Some(Answer::Numbers(named)) => named.numbers.get(at).copied(),
+        Some(Answer::Class(_)) | None => None,
+    }
+}
+
+/// The columns of a CSV file: those of a Parquet file.
+fn csv_columns(outputs: &Outputs) -> Vec<String> {
+    let mut columns = vec!["path".to_owned()];
+    match outputs.kind {
+        TargetKind::Classes => {
+            columns.extend(["label", "predicted", "probability"].map(str::to_owned));
+        }
+        TargetKind::Numbers | TargetKind::Labels => {
+            let both = |name: &String| [name.clone(), format!("predicted_{name}")];
+            columns.extend(outputs.names.iter().flat_map(both));
+        }
+    }
+    columns.push("row".to_owned());
+    columns
+}
+
+/// The cells of a sample. What is not known is left empty.
+fn csv_record(row: &Row<'_>) -> Vec<String> {
+    let mut cells = vec![row.path_or_row()];
+    match &row.predicted {
+        Answer::Class(class) => {
+            cells.push(match &row.label {
+                Some(Answer::Class(label)) => (*label).to_owned(),
+                _ => String::new(),
+            });
+            cells.push((*class).to_owned());
+            cells.push(row.probability.unwrap_or_default().to_string());
+        }
+        Answer::Numbers(named) => {
+            for (at, predicted) in named.numbers.iter().enumerate() {
+                let right = number(row.label.as_ref(), at);
+                cells.push(right.map_or_else(String::new, |right| right.to_string()));
+                cells.push(predicted.to_string());
+            }
+        }
+    }
+    cells.push(row.row.to_string());
+    cells
+}
