@@ -76,7 +76,8 @@ impl Table {
         if columns.features.is_empty() && matches!(self.format, Format::Csv { .. }) {
             let others: Vec<_> = columns.label.iter().chain(&columns.path).collect();
             let own = all.first().into_iter().flatten();
-            let own = own.filter(|&name| !others.contains(&name) && !columns.numbers.contains(name));
+            let own =
+                own.filter(|&name| !others.contains(&name) && !columns.numbers.contains(name));
             columns.features = own.cloned().collect();
         }
         columns.path.take_if(|path| missing(path));

@@ -101,7 +101,10 @@ impl PartMaker {
     /// Decodes and encodes a bunch, of at most a batch, and adds what came of it.
     fn encode(&mut self, task: &PartTask, folder: &Place, bunch: Bunch, made: &mut Made) {
         // All of a part are known, or none.
-        let labelled = task.pictures.iter().all(|picture| picture.class().is_some());
+        let labelled = task
+            .pictures
+            .iter()
+            .all(|picture| picture.class().is_some());
         let len = self.transformer.output_len();
         let mut rows = 0;
         for (picture, bytes) in task.pictures[bunch.pictures].iter().zip(bunch.bytes) {

@@ -226,7 +226,9 @@ pub fn open_test(
         source = Source::Samples {
             source: Box::new(source),
             // Of those that are embedded, only the vectors of these are there.
-            pictures: pictures.map(<[String]>::to_vec).filter(|_| job.embed.is_none()),
+            pictures: pictures
+                .map(<[String]>::to_vec)
+                .filter(|_| job.embed.is_none()),
         };
     }
     source.ensure(cache, progress)?;

@@ -149,7 +149,8 @@ impl Trained {
     pub fn check(&self, set: &Dataset) -> Result<(), TrainError> {
         let (kind, own) = (self.outputs.kind, set.target_kind());
         let known = set.is_labelled();
-        let differs = kind != own || (kind != TargetKind::Classes && set.outputs() != self.outputs.names.len());
+        let differs = kind != own
+            || (kind != TargetKind::Classes && set.outputs() != self.outputs.names.len());
         if known && differs {
             return Err(TrainError::Trained {
                 path: self.path.clone(),

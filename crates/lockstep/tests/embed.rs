@@ -385,3 +385,54 @@ fn a_dry_run_plans_with_vectors_that_are_not_there_yet_and_says_what_would_be_em
         assert_eq!(after[key], plan[key], "{key}");
     }
 }
+
+#[test]
+fn pictures_without_classes_are_embedded_and_predicted_as_those_with_them() {
+    let place = place();
+    let run = place.train(&[])["run_dir"].as_str().unwrap().to_owned();
+    fs::create_dir(place.path("flat")).unwrap();
+    for class in ["wide", "tall"] {
+        for number in 0..6 {
+            let picture = place.path(&format!("photos/test/{class}/{number:02}.bmp"));
+            fs::copy(
+                picture,
+                place.path(&format!("flat/{class}-{number:02}.bmp")),
+            )
+            .unwrap();
+        }
+    }
+    // By class and number, however they were named and in whatever order they come.
+    let predict = |data: &[&str]| {
+        let ran = place.run(&[&["predict", &run, "--out", "-"], data].concat());
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let said = |row: Value| {
+            let path = row["path"].as_str().unwrap().replace('-', "/");
+            let key = path
+                .rsplitn(3, '/')
+                .take(2)
+                .collect::<Vec<_>>()
+                .join(" of ");
+            let known = row.get("label").is_some();
+            (
+                key,
+                (row["predicted"].clone(), row["probability"].clone(), known),
+            )
+        };
+        ran.events()
+            .into_iter()
+            .map(said)
+            .collect::<BTreeMap<_, _>>()
+    };
+    let known = predict(&[]);
+    assert_eq!(known.len(), 12);
+    assert!(known.values().all(|(.., known)| *known));
+    let unknown = |(key, (class, probability, _)): (&String, &(Value, Value, bool))| {
+        (key.clone(), (class.clone(), probability.clone(), false))
+    };
+    let unknown: BTreeMap<_, _> = known.iter().map(unknown).collect();
+    assert_eq!(predict(&["--data", "flat"]), unknown);
+    let some = predict(&["--data", "flat/wide-03.bmp", "flat/tall-01.bmp"]);
+    let keys: Vec<_> = some.keys().map(String::as_str).collect();
+    assert_eq!(keys, ["01.bmp of tall", "03.bmp of wide"]);
+    assert!(some.iter().all(|(key, said)| unknown[key] == *said));
+}

@@ -310,10 +310,10 @@ fn what_cannot_be_measured_is_refused_with_the_reason_and_writes_nothing() {
     };
     let error = refused(&["evaluate", "nothing"]);
     assert!(error.contains("nothing"), "{error}");
-    let out = place.path("out.csv");
+    let out = place.path("out.txt");
     let error = refused(&["predict", text(&run), "--out", text(&out)]);
     assert!(
-        error.contains("must end in .parquet or .jsonl") && !out.exists(),
+        error.contains("must end in .parquet, .jsonl or .csv") && !out.exists(),
         "{error}"
     );
     let wide = place.path("wide-images");

@@ -154,7 +154,12 @@ pub fn forecast(job: &Job, events: &mut dyn FnMut(Event)) -> Result<Option<Forec
     let width = model.encoder(1)?.width();
     let sets = take_stock(job, None, settings, &recipe, events)?;
     let of_set = |set: Set| {
-        let classes: BTreeSet<&str> = set.inventory.pictures.iter().filter_map(Picture::class).collect();
+        let classes: BTreeSet<&str> = set
+            .inventory
+            .pictures
+            .iter()
+            .filter_map(Picture::class)
+            .collect();
         SetForecast {
             set: set.name,
             folder: set.inventory.folder().to_owned(),

@@ -7,7 +7,7 @@ use crate::signals;
 use crate::view::{count, summary};
 use anyhow::{Context, bail};
 use given::Given;
-use lockstep_data::Dataset;
+use lockstep_data::{Dataset, Skipped};
 use lockstep_engine::StopFlag;
 use lockstep_engine::embed::{EmbedRequest, embed};
 use lockstep_engine::infer::{InferRequest, infer};
@@ -97,6 +97,13 @@ impl Inference {
             let (outputs, samples_use) = (trained.outputs(), given.samples());
             let set = open_test(job, outputs, samples_use, &cache, &mut tell)?;
             trained.check(&set)?;
+            if let Some(first) = set.skipped().first() {
+                let (bad, folder) = (set.skipped().len(), set.name());
+                let Skipped { path, reason } = first;
+                eprintln!(
+                    "warning: {bad} unreadable in {folder}, left out; first {path:?}: {reason}"
+                );
+            }
             samples.push(Samples {
                 set,
                 prefix: given.prefix(job),
