@@ -13,7 +13,7 @@ use lockstep_engine::embed::{EmbedRequest, embed};
 use lockstep_engine::infer::{InferRequest, infer};
 use lockstep_events::event::Event;
 use lockstep_fs::CacheDir;
-use lockstep_job::{DataRef, Job, Location, Storage};
+use lockstep_job::{DataRef, Job, Location, Override, Storage};
 use lockstep_runs::RunDir;
 use lockstep_train::places::place;
 use lockstep_train::{Block, Outputs, Trained, open_test};

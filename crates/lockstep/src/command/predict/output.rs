@@ -44,7 +44,7 @@ pub(super) enum Output {
     Lines(BufWriter<AtomicFile>),
     Standard(BufWriter<Stdout>),
     /// The names of the columns, then a line a sample, as they come.
-    Csv(csv::Writer<AtomicFile>),
+    Csv(Box<csv::Writer<AtomicFile>>),
     /// Parquet files, which are written at the end.
     Classes(Vec<Prediction>),
     Numbers {
@@ -63,7 +63,7 @@ impl Output {
             Format::Csv => {
                 let mut writer = csv::Writer::from_writer(AtomicFile::create(out)?);
                 writer.write_record(csv_columns(outputs))?;
-                Self::Csv(writer)
+                Self::Csv(Box::new(writer))
             }
             Format::Parquet if outputs.kind == TargetKind::Classes => Self::Classes(Vec::new()),
             Format::Parquet => {
