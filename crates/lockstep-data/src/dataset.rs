@@ -3,10 +3,10 @@
 use crate::classes::{Unseen, UnseenClass, renumber};
 use crate::content::About;
 use crate::decoded::{self, Decoded};
-use crate::hex::hex;
 use crate::target::TargetKind;
 use crate::{DataError, Source};
 use lockstep_fs::CacheDir;
+use lockstep_fs::hex;
 use serde::{Deserialize, Serialize};
 use sha2::Digest;
 use std::path::PathBuf;
@@ -340,13 +340,13 @@ impl Dataset {
         }
         let kept = &self.decoded.facts.content;
         if *hash.clone().finalize() == kept.head {
-            return hex(&kept.whole);
+            return hex::encode(&kept.whole);
         }
         for piece in bytes[layout.samples.clone()].chunks(1 << 20) {
             hash.update(piece);
             lockstep_progress::advance();
         }
-        hex(&hash.finalize())
+        hex::encode(&hash.finalize())
     }
 
     /// All samples, one after the other, if they are stored as bytes.
@@ -507,7 +507,12 @@ mod tests {
                 hash.update(label.to_ne_bytes());
             }
             hash.update(&set.decoded.map.bytes()[set.decoded.layout.samples.clone()]);
-            assert_eq!(set.sha256(), hex(&hash.finalize()), "{}", set.name());
+            assert_eq!(
+                set.sha256(),
+                hex::encode(&hash.finalize()),
+                "{}",
+                set.name()
+            );
 
             let again = Dataset::reopen(&set.decoded()).unwrap();
             assert_eq!(again.labels(), set.labels());

@@ -13,13 +13,13 @@ use crate::DataError;
 use crate::builder::Builder;
 use crate::checksums;
 use crate::convert::MOST_CLASSES;
-use crate::hex::hex;
 use crate::layout::{Facts, Identity, Layout};
 use crate::mapped::Mapped;
 use crate::stamp::Stamp;
 use crate::sweep::sweep;
 use crate::target::TargetKind;
 use lockstep_fs::CacheDir;
+use lockstep_fs::hex;
 use std::fmt::Debug;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -175,7 +175,9 @@ fn place(recipe: &dyn Recipe, cache: &CacheDir) -> Result<PathBuf, DataError> {
         stamp.piece(recipe.reader().as_bytes());
         stamp.piece(variant.as_bytes());
     }
-    Ok(cache.folder("decoded")?.join(hex(&stamp.bytes()[..16])))
+    Ok(cache
+        .folder("decoded")?
+        .join(hex::encode(&stamp.bytes()[..16])))
 }
 
 /// What changes when the reader or one of the files does: a hash of the files' names, sizes and versions.

@@ -13,11 +13,11 @@ pub use catalogue::{KNOWN, KnownSet, Split};
 
 use crate::DataError;
 use crate::file::shown;
-use crate::hex::hex;
 use crate::sweep::{FETCH_PREFIX, sweep};
 use crate::unpacked::Unpacked;
 use catalogue::KnownFile;
 use fetch::{WAYS, Way};
+use lockstep_fs::hex;
 use lockstep_fs::{AtomicFile, CacheDir, write_atomic};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
@@ -197,7 +197,7 @@ impl KnownFile {
             left -= part.len() as u64;
         }
         content.finish()?;
-        let found = hex(&hash.finalize());
+        let found = hex::encode(&hash.finalize());
         if found == self.decoded_sha256 {
             return Ok(());
         }

@@ -23,7 +23,6 @@ mod decoded;
 mod error;
 mod file;
 mod gather;
-mod hex;
 pub mod idx;
 mod idx_pair;
 pub mod known;

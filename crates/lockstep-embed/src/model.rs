@@ -103,11 +103,7 @@ impl Model {
         Ok(Model {
             path: path.to_owned(),
             kind,
-            sha256: hash
-                .finalize()
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect(),
+            sha256: lockstep_fs::hex::encode(hash.finalize()),
             image_size: [pixels(side); 2],
             transform: Transform {
                 resize: Some(pixels(resize)),

@@ -6,7 +6,6 @@ use lockstep_place::Place;
 use lockstep_table::{TableError, metadata};
 use serde::{Deserialize, Serialize};
 use sha2::Digest;
-use std::fmt::Write as _;
 
 /// The keys of what a part's file says of itself.
 const FINGERPRINT: &str = "lockstep.fingerprint";
@@ -45,14 +44,9 @@ impl PartTask {
             }
             hash.update(picture.size.to_le_bytes());
         }
-        let mut fingerprint = String::new();
-        for byte in hash.finalize() {
-            // Writing to a string cannot fail.
-            let _ = write!(fingerprint, "{byte:02x}");
-        }
         PartTask {
             number,
-            fingerprint,
+            fingerprint: lockstep_fs::hex::encode(hash.finalize()),
             pictures,
         }
     }

@@ -196,10 +196,7 @@ impl TensorFile {
         for (_, bytes) in &self.parts {
             hash.update(&bytes[..]);
         }
-        hash.finalize()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+        lockstep_fs::hex::encode(hash.finalize())
     }
 
     /// The name that begins or ends most like this one.

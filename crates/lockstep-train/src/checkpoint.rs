@@ -49,10 +49,10 @@ pub(crate) struct StepEnd {
 }
 
 /// A rank's part in the run's checkpoints. Only rank 0's does anything.
-pub(crate) struct Checkpointer(Option<Scribe>);
+pub(crate) struct Checkpointer(Option<CheckpointDuty>);
 
 /// Rank 0's part.
-struct Scribe {
+struct CheckpointDuty {
     due: Due,
     background: Background,
     /// Whether the last one that was tried could not be written.
@@ -73,7 +73,7 @@ impl Checkpointer {
         subject: Subject,
     ) -> Result<Self, TrainError> {
         let writer = run.checkpoints().writer(job.keep, generation)?;
-        Ok(Self(Some(Scribe {
+        Ok(Self(Some(CheckpointDuty {
             due: Due::new(job.every),
             background: Background::start(writer, subject)?,
             failing: false,
@@ -82,7 +82,7 @@ impl Checkpointer {
 
     /// This rank's vote on what follows a step.
     pub(crate) fn vote(&mut self, stop: bool, end: StepEnd) -> Vote {
-        let wants = self.0.as_mut().is_some_and(|scribe| scribe.wants(end));
+        let wants = self.0.as_mut().is_some_and(|duty| duty.wants(end));
         match (stop, wants) {
             (true, _) => Vote::Stop,
             (false, true) => Vote::Checkpoint,
@@ -95,30 +95,30 @@ impl Checkpointer {
     /// # Errors
     /// When the run has gone on without this gang: whatever it does from here on is for nothing.
     pub(crate) fn news(&mut self) -> Result<Option<String>, TrainError> {
-        self.0.as_mut().map_or(Ok(None), Scribe::news)
+        self.0.as_mut().map_or(Ok(None), CheckpointDuty::news)
     }
 
     /// Copies the state and leaves the rest to the thread. To be called after a vote for it.
     pub(crate) fn take(&mut self, view: &View<'_>) {
-        if let Some(scribe) = &mut self.0 {
-            scribe.due.taken();
-            scribe.background.hand_over(view);
+        if let Some(duty) = &mut self.0 {
+            duty.due.taken();
+            duty.background.hand_over(view);
         }
     }
 
     /// Writes the last checkpoint, and waits for it.
     pub(crate) fn finish(&mut self, view: &View<'_>) -> Result<(), TrainError> {
-        let Some(scribe) = &mut self.0 else {
+        let Some(duty) = &mut self.0 else {
             return Ok(());
         };
         // What became of the one before does not matter any more.
-        let _ = scribe.background.wait();
-        scribe.background.hand_over(view);
-        Ok(scribe.background.wait()?)
+        let _ = duty.background.wait();
+        duty.background.hand_over(view);
+        Ok(duty.background.wait()?)
     }
 }
 
-impl Scribe {
+impl CheckpointDuty {
     fn wants(&mut self, end: StepEnd) -> bool {
         self.due.note(end);
         self.due.wanted && !end.last && self.background.draft.is_some()

@@ -8,7 +8,7 @@
 
 /// Where one worker is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Place {
+pub(crate) enum SeatState {
     /// Its process was started and has not joined yet.
     Starting,
     /// It waits to be told to begin.
@@ -59,7 +59,7 @@ pub(crate) enum Order {
 /// The state of a gang.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct GangState {
-    places: Vec<Place>,
+    seats: Vec<SeatState>,
     /// The present generation; 0 before the first.
     generation: u16,
     /// The present generation was called off.
@@ -76,7 +76,7 @@ impl GangState {
     /// A gang whose workers were just started.
     pub(crate) fn new(workers: usize, max_restarts: u32, min_workers: usize) -> Self {
         Self {
-            places: vec![Place::Starting; workers],
+            seats: vec![SeatState::Starting; workers],
             generation: 0,
             called_off: false,
             restarts_left: max_restarts,
@@ -91,18 +91,18 @@ impl GangState {
     }
 
     /// Where a seat is.
-    pub(crate) fn place(&self, seat: usize) -> Place {
-        self.places[seat]
+    pub(crate) fn seat(&self, seat: usize) -> SeatState {
+        self.seats[seat]
     }
 
     /// Whether the present generation is called off and somebody still works in it.
     pub(crate) fn is_calling_off(&self) -> bool {
-        self.called_off && self.any(Place::Working)
+        self.called_off && self.any(SeatState::Working)
     }
 
     /// The seats of the present generation by rank.
     pub(crate) fn ranks(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.places.len()).filter(|seat| self.places[*seat] != Place::Retired)
+        (0..self.seats.len()).filter(|seat| self.seats[*seat] != SeatState::Retired)
     }
 
     /// Takes in news of a seat and says what is to be done, in order.
@@ -111,22 +111,22 @@ impl GangState {
         if self.over {
             return orders;
         }
-        match (news, self.places[seat]) {
-            (News::Joined, Place::Starting) => self.places[seat] = Place::Ready,
-            (News::Finished, Place::Working) => self.places[seat] = Place::Done,
-            (News::Stopped, Place::Working) => self.leave(seat, Place::Ready, &mut orders),
-            (News::Ended, Place::Working | Place::Ready) => {
-                self.leave(seat, Place::Gone, &mut orders);
+        match (news, self.seats[seat]) {
+            (News::Joined, SeatState::Starting) => self.seats[seat] = SeatState::Ready,
+            (News::Finished, SeatState::Working) => self.seats[seat] = SeatState::Done,
+            (News::Stopped, SeatState::Working) => self.leave(seat, SeatState::Ready, &mut orders),
+            (News::Ended, SeatState::Working | SeatState::Ready) => {
+                self.leave(seat, SeatState::Gone, &mut orders);
             }
             // It has done its part. What rank 0 has published stays.
-            (News::Ended, Place::Done) if self.ranks().next() != Some(seat) => {
-                self.places[seat] = Place::Gone;
+            (News::Ended, SeatState::Done) if self.ranks().next() != Some(seat) => {
+                self.seats[seat] = SeatState::Gone;
             }
-            (News::Ended, Place::Starting) if self.generation > 0 => {
-                self.places[seat] = Place::Retired;
+            (News::Ended, SeatState::Starting) if self.generation > 0 => {
+                self.seats[seat] = SeatState::Retired;
             }
-            (News::Ended, Place::Starting) => self.give_up(&mut orders),
-            (News::Overdue, Place::Working | Place::Starting) => {
+            (News::Ended, SeatState::Starting) => self.give_up(&mut orders),
+            (News::Overdue, SeatState::Working | SeatState::Starting) => {
                 orders.push(Order::Kill(seat));
             }
             // What comes too late changes nothing.
@@ -139,8 +139,8 @@ impl GangState {
     }
 
     /// A worker left the generation before its work was done.
-    fn leave(&mut self, seat: usize, to: Place, orders: &mut Vec<Order>) {
-        self.places[seat] = to;
+    fn leave(&mut self, seat: usize, to: SeatState, orders: &mut Vec<Order>) {
+        self.seats[seat] = to;
         if !self.called_off {
             self.called_off = true;
             orders.push(Order::CallOff);
@@ -149,19 +149,19 @@ impl GangState {
 
     /// Does what can be done once nobody works any more.
     fn settle(&mut self, orders: &mut Vec<Order>) {
-        if self.any(Place::Working) {
+        if self.any(SeatState::Working) {
             return;
         }
         // Who finished has passed the last barrier, and so had everybody else done all the work. Rank 0
         // publishes it after that: without it, there is no result, and those who are done begin again.
-        if self.ranks().next().map(|first| self.places[first]) == Some(Place::Done) {
+        if self.ranks().next().map(|first| self.seats[first]) == Some(SeatState::Done) {
             self.over = true;
             orders.push(Order::Conclude);
             return;
         }
-        for place in &mut self.places {
-            if *place == Place::Done {
-                *place = Place::Ready;
+        for place in &mut self.seats {
+            if *place == SeatState::Done {
+                *place = SeatState::Ready;
             }
         }
         if self.called_off {
@@ -171,13 +171,13 @@ impl GangState {
             self.restarts_left -= 1;
             self.called_off = false;
         }
-        for seat in 0..self.places.len() {
-            if self.places[seat] == Place::Gone {
-                self.places[seat] = Place::Starting;
+        for seat in 0..self.seats.len() {
+            if self.seats[seat] == SeatState::Gone {
+                self.seats[seat] = SeatState::Starting;
                 orders.push(Order::Start(seat));
             }
         }
-        if self.any(Place::Starting) {
+        if self.any(SeatState::Starting) {
             return;
         }
         let ready: Vec<usize> = self.ranks().collect();
@@ -185,7 +185,7 @@ impl GangState {
             return self.give_up(orders);
         }
         for &seat in &ready {
-            self.places[seat] = Place::Working;
+            self.seats[seat] = SeatState::Working;
         }
         self.generation += 1;
         orders.push(Order::Begin(ready));
@@ -196,8 +196,8 @@ impl GangState {
         orders.push(Order::GiveUp);
     }
 
-    fn any(&self, place: Place) -> bool {
-        self.places.contains(&place)
+    fn any(&self, place: SeatState) -> bool {
+        self.seats.contains(&place)
     }
 }
 

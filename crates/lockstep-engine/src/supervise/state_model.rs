@@ -5,7 +5,7 @@
 //! The [`GangState`] under test is the one that runs; only processes and links are modelled. A link delivers
 //! in order, after any delay, what was said before its end; then it says that the process ended.
 
-use super::state::{GangState, News, Order, Place};
+use super::state::{GangState, News, Order, SeatState};
 use stateright::{Checker, Model, Property};
 use std::collections::VecDeque;
 
@@ -134,7 +134,8 @@ impl World {
                 Order::CallOff => {
                     let generation = self.state.generation();
                     for seat in 0..self.processes.len() {
-                        if self.state.place(seat) == Place::Working && self.processes[seat].alive {
+                        if self.state.seat(seat) == SeatState::Working && self.processes[seat].alive
+                        {
                             self.processes[seat]
                                 .inbox
                                 .push_back(Told::CallOff(generation));
@@ -210,7 +211,7 @@ impl Model for Gang {
         }
         let all_arrived = world.members.iter().all(|s| world.arrived.contains(s));
         for (seat, process) in world.processes.iter().enumerate() {
-            let place = world.state.place(seat);
+            let place = world.state.seat(seat);
             if process.alive && world.crashes_left > 0 {
                 events.push(Event::Crash(seat));
             }
@@ -220,12 +221,12 @@ impl Model for Gang {
             if process.alive && process.hung {
                 events.push(Event::Wake(seat));
                 // The deadline of one that hangs strikes at last; another's may, if it is slow.
-                if matches!(place, Place::Working | Place::Starting) {
+                if matches!(place, SeatState::Working | SeatState::Starting) {
                     alarm(world, seat, events);
                 }
             } else if process.alive
                 && world.alarms_left > 0
-                && matches!(place, Place::Working | Place::Starting)
+                && matches!(place, SeatState::Working | SeatState::Starting)
             {
                 alarm(world, seat, events);
             }

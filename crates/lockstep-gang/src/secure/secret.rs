@@ -1,6 +1,7 @@
 //! A key that two ends of a connection hold and nobody else.
 
 use crate::GangError;
+use lockstep_fs::hex;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
@@ -30,8 +31,7 @@ impl Secret {
 
 impl Serialize for Secret {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let hex: String = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
-        serializer.serialize_str(&hex)
+        serializer.serialize_str(&hex::encode(self.0))
     }
 }
 
@@ -45,21 +45,9 @@ impl<'de> Deserialize<'de> for Secret {
 impl FromStr for Secret {
     type Err = GangError;
 
-    fn from_str(hex: &str) -> Result<Self, GangError> {
-        let digits = hex.as_bytes();
-        if digits.len() != 64 {
-            return Err(GangError::BadSecret);
-        }
-        let mut bytes = [0; 32];
-        for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
-            for digit in pair {
-                let value = char::from(*digit)
-                    .to_digit(16)
-                    .ok_or(GangError::BadSecret)?;
-                *byte = *byte << 4 | value as u8;
-            }
-        }
-        Ok(Self(bytes))
+    fn from_str(text: &str) -> Result<Self, GangError> {
+        let bytes = hex::decode(text).and_then(|bytes| bytes.try_into().ok());
+        bytes.map(Self).ok_or(GangError::BadSecret)
     }
 }
 

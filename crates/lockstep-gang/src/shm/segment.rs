@@ -124,11 +124,9 @@ fn require_sealed(file: &File) -> std::io::Result<()> {
 
 #[cfg(not(target_os = "linux"))]
 fn anonymous_file() -> std::io::Result<File> {
-    let random = crate::secret::random_bytes().map_err(std::io::Error::other)?;
-    let name: String = random[..8]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(std::io::Error::other)?;
+    let name = lockstep_fs::hex::encode(random);
     let path = std::env::temp_dir().join(format!("lockstep-{name}"));
     let file = File::options()
         .read(true)

@@ -7,7 +7,7 @@ use super::{CAUSE_DEADLINE, HEARTBEAT, Supervisor, TICK};
 use crate::EngineError;
 use crate::launcher::WorkerEnd;
 use crate::supervise::root_cause::Sign;
-use crate::supervise::state::{News, Place};
+use crate::supervise::state::{News, SeatState};
 use lockstep_events::control::ToWorker;
 use std::time::{Duration, Instant};
 
@@ -44,8 +44,8 @@ impl Supervisor<'_> {
     /// Finds out whether a worker takes too long: to join, to give a sign of life, or to get on.
     pub(super) fn look_for_delay(&mut self, seat: usize) -> Result<(), EngineError> {
         let member = &self.gang.members[seat];
-        match self.state.place(seat) {
-            Place::Starting => {
+        match self.state.seat(seat) {
+            SeatState::Starting => {
                 let patience = Duration::from_secs_f64(self.gang.settings.start_deadline_s);
                 if member.silent_for <= patience {
                     return Ok(());
@@ -57,7 +57,7 @@ impl Supervisor<'_> {
                     });
                 }
             }
-            Place::Working => {
+            SeatState::Working => {
                 let (silence, standstill) = self.patience(seat);
                 let sign = if member.silent_for > silence {
                     let seconds = silence.as_secs_f64();
@@ -89,8 +89,8 @@ impl Supervisor<'_> {
             true if awaited => (CAUSE_DEADLINE, CAUSE_DEADLINE),
             true => (deadline, deadline),
             false => {
-                let mut working =
-                    (self.state.ranks()).filter(|seat| self.state.place(*seat) == Place::Working);
+                let mut working = (self.state.ranks())
+                    .filter(|seat| self.state.seat(*seat) == SeatState::Working);
                 let all = deadline + CAUSE_DEADLINE;
                 let stand = working.all(|seat| self.gang.members[seat].still_for > all);
                 (deadline, if stand { all } else { Duration::MAX })

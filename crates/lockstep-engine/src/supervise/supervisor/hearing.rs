@@ -5,7 +5,7 @@ use crate::EngineError;
 use crate::launcher::{Happened, LaunchNotice, WorkerId};
 use crate::supervise::notice::{Notice, listen};
 use crate::supervise::root_cause::Sign;
-use crate::supervise::state::{News, Place};
+use crate::supervise::state::{News, SeatState};
 use lockstep_events::control::FromWorker;
 use lockstep_events::event::Event;
 use lockstep_gang::{Hello, Link};
@@ -61,7 +61,7 @@ impl Supervisor<'_> {
             Happened::OutputEnded => self.gang.members[seat].output_ended = true,
             Happened::Ended(end) => {
                 self.gang.members[seat].end = Some(end);
-                if self.state.place(seat) == Place::Working {
+                if self.state.seat(seat) == SeatState::Working {
                     let lost = self.state.ranks().position(|ranked| ranked == seat);
                     self.gang.call_off(lost);
                 }

@@ -7,7 +7,7 @@ use crate::resume::GenerationStart;
 use crate::supervise::generation::Beginning;
 use crate::supervise::member::Member;
 use crate::supervise::root_cause::RootCause;
-use crate::supervise::state::{News, Order, Place};
+use crate::supervise::state::{News, Order, SeatState};
 use crate::{EngineError, Stop, describe};
 use lockstep_events::control::ToWorker;
 use lockstep_events::event::{Event, Restart};
@@ -61,7 +61,7 @@ impl Supervisor<'_> {
         }
         let generation = self.state.generation();
         for seat in 0..self.gang.members.len() {
-            if self.state.place(seat) == Place::Working {
+            if self.state.seat(seat) == SeatState::Working {
                 self.gang.members[seat].is_fresh();
                 self.tell(seat, &ToWorker::CallOff { generation });
             }
