@@ -7,7 +7,6 @@ mod support;
 use common::{JOB, Place, Ran, Running};
 use lockstep_runs::RunDir;
 use lockstep_testkit::Server;
-use rustix::process::Signal;
 use std::process::Stdio;
 use std::time::Duration;
 use support::{Fault, Proxy, answer};
