@@ -340,13 +340,13 @@ impl Dataset {
         }
         let kept = &self.decoded.facts.content;
         if *hash.clone().finalize() == kept.head {
-            return hex::encode(&kept.whole);
+            return hex::encode(kept.whole);
         }
         for piece in bytes[layout.samples.clone()].chunks(1 << 20) {
             hash.update(piece);
             lockstep_progress::advance();
         }
-        hex::encode(&hash.finalize())
+        hex::encode(hash.finalize())
     }
 
     /// All samples, one after the other, if they are stored as bytes.
@@ -507,12 +507,7 @@ mod tests {
                 hash.update(label.to_ne_bytes());
             }
             hash.update(&set.decoded.map.bytes()[set.decoded.layout.samples.clone()]);
-            assert_eq!(
-                set.sha256(),
-                hex::encode(&hash.finalize()),
-                "{}",
-                set.name()
-            );
+            assert_eq!(set.sha256(), hex::encode(hash.finalize()), "{}", set.name());
 
             let again = Dataset::reopen(&set.decoded()).unwrap();
             assert_eq!(again.labels(), set.labels());

@@ -197,7 +197,7 @@ impl KnownFile {
             left -= part.len() as u64;
         }
         content.finish()?;
-        let found = hex::encode(&hash.finalize());
+        let found = hex::encode(hash.finalize());
         if found == self.decoded_sha256 {
             return Ok(());
         }

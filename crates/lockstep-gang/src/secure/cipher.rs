@@ -1,9 +1,11 @@
-//! Seals bytes where they lie: AES-256-GCM with a counter for a nonce.
+//! Seals bytes where they lie: AES-GCM with a counter for a nonce.
 //!
 //! One direction of a link has one [`Cipher`] at each end. Both count what they have sealed or opened,
 //! so that a record opens only in its turn: one that was repeated, left out or moved does not.
 
-use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, Tag, UnboundKey};
+use ring::aead::{
+    AES_128_GCM, AES_256_GCM, Aad, Algorithm, LessSafeKey, NONCE_LEN, Nonce, Tag, UnboundKey,
+};
 use std::fmt;
 
 /// Bytes that sealing adds.
@@ -21,9 +23,19 @@ pub(crate) struct Cipher {
 }
 
 impl Cipher {
-    /// A key that was never used before.
+    /// A key of a handshake that was never used before.
     pub(crate) fn new(key: &[u8; 32]) -> Self {
-        let key = UnboundKey::new(&AES_256_GCM, key).expect("a key of 32 bytes");
+        Self::with(&AES_256_GCM, key)
+    }
+
+    /// A key of a link's records that was never used before. Its first half is used: gradients are worth
+    /// nothing when a run is over, and AES with 128 bits has ten rounds instead of fourteen.
+    pub(crate) fn of_records(key: &[u8; 32]) -> Self {
+        Self::with(&AES_128_GCM, &key[..16])
+    }
+
+    fn with(algorithm: &'static Algorithm, key: &[u8]) -> Self {
+        let key = UnboundKey::new(algorithm, key).expect("a key of the algorithm's length");
         Self {
             key: Box::new(LessSafeKey::new(key)),
             next: 0,

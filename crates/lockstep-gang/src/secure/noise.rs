@@ -90,7 +90,7 @@ impl Handshake {
     /// The keys of what the initiator sends, and of what the responder does.
     pub(crate) fn split(self) -> (Cipher, Cipher) {
         let [first, second, _] = derive(&self.chain, &[]);
-        (Cipher::new(&first), Cipher::new(&second))
+        (Cipher::of_records(&first), Cipher::of_records(&second))
     }
 
     /// Takes in the public key of a message, and what follows from both ends' once both are there.
