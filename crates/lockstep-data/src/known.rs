@@ -3,22 +3,20 @@
 //! A known file is recognised by what it decodes to, not by its bytes: distributions compress the
 //! same content anew. Files enter the cache only once they are verified, each in one step.
 
-mod catalogue;
 mod fetch;
 mod subprocess;
 mod unpack;
 
-pub(crate) use catalogue::Content;
-pub use catalogue::{KNOWN, KnownSet, Split};
+pub use lockstep_known::{KNOWN, KnownSet, KnownSplit};
 
 use crate::DataError;
 use crate::file::shown;
 use crate::sweep::{FETCH_PREFIX, sweep};
 use crate::unpacked::Unpacked;
-use catalogue::KnownFile;
 use fetch::{WAYS, Way};
 use lockstep_fs::hex;
 use lockstep_fs::{AtomicFile, CacheDir, write_atomic};
+use lockstep_known::KnownFile;
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
 use std::io;
@@ -29,10 +27,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// When there is none; the error lists all there are.
 pub fn find(name: &str) -> Result<&'static KnownSet, DataError> {
-    KNOWN
-        .iter()
-        .find(|set| set.name == name)
-        .ok_or_else(|| unknown(name.to_owned()))
+    lockstep_known::find(name).ok_or_else(|| unknown(name.to_owned()))
 }
 
 /// The set called `name`, and its part called `split`.
@@ -42,7 +37,7 @@ pub fn find(name: &str) -> Result<&'static KnownSet, DataError> {
 pub fn find_split(
     name: &str,
     split: &str,
-) -> Result<(&'static KnownSet, &'static Split), DataError> {
+) -> Result<(&'static KnownSet, &'static KnownSplit), DataError> {
     let set = find(name)?;
     let part = set.splits.iter().find(|part| part.name == split);
     Ok((set, part.ok_or_else(|| unknown(format!("{name}:{split}")))?))
@@ -85,22 +80,19 @@ fn get_by(
     progress: &mut dyn FnMut(&str),
 ) -> Result<PathBuf, DataError> {
     let folder = cache.folder(&format!("datasets/{}", set.name))?;
-    if set.is_verified_in(&folder) {
+    if is_verified_in(set, &folder) {
         return Ok(folder);
     }
     let mut attempts = Vec::new();
-    if set.sizes_in(&folder).is_some() {
+    if sizes_in(set, &folder).is_some() {
         progress(&format!("checking the files in {}", shown(&folder)));
-        match set
-            .verify_in(&folder)
-            .and_then(|()| set.mark_verified(&folder))
-        {
+        match verify_in(set, &folder).and_then(|()| mark_verified(set, &folder)) {
             Ok(()) => return Ok(folder),
             Err(error) => attempts.push(format!("the files that are there: {error}")),
         }
     }
     for way in ways.iter().filter(|way| (way.leads_to)(set)) {
-        match set.bring_by(way, &folder, progress) {
+        match bring_by(set, way, &folder, progress) {
             Ok(()) => return Ok(folder),
             Err(reason) => attempts.push(format!("{}: {reason}", way.name)),
         }
@@ -118,64 +110,60 @@ fn get_by(
     })
 }
 
-impl KnownSet {
-    /// Whether all files in `folder` were once verified and still have the same sizes.
-    fn is_verified_in(&self, folder: &Path) -> bool {
-        let marker = fs::read_to_string(marker(folder)).ok();
-        marker.is_some() && marker == self.sizes_in(folder)
-    }
+/// Whether all files in `folder` were once verified and still have the same sizes.
+fn is_verified_in(set: &KnownSet, folder: &Path) -> bool {
+    let marker = fs::read_to_string(marker(folder)).ok();
+    marker.is_some() && marker == sizes_in(set, folder)
+}
 
-    /// The name and size of each file in `folder`, one a line; `None` if one is missing.
-    fn sizes_in(&self, folder: &Path) -> Option<String> {
-        let line = |file: &KnownFile| {
-            let metadata = fs::metadata(folder.join(file.name)).ok()?;
-            Some(format!("{} {}\n", metadata.len(), file.name))
-        };
-        self.files.iter().map(line).collect()
-    }
+/// The name and size of each file in `folder`, one a line; `None` if one is missing.
+fn sizes_in(set: &KnownSet, folder: &Path) -> Option<String> {
+    let line = |file: &KnownFile| {
+        let metadata = fs::metadata(folder.join(file.name)).ok()?;
+        Some(format!("{} {}\n", metadata.len(), file.name))
+    };
+    set.files.iter().map(line).collect()
+}
 
-    fn mark_verified(&self, folder: &Path) -> Result<(), DataError> {
-        let sizes = self.sizes_in(folder).unwrap_or_default();
-        Ok(write_atomic(&marker(folder), sizes.as_bytes())?)
-    }
+fn mark_verified(set: &KnownSet, folder: &Path) -> Result<(), DataError> {
+    let sizes = sizes_in(set, folder).unwrap_or_default();
+    Ok(write_atomic(&marker(folder), sizes.as_bytes())?)
+}
 
-    /// Checks that every file in `folder` decodes to what was published.
-    fn verify_in(&self, folder: &Path) -> Result<(), DataError> {
-        self.files
-            .iter()
-            .try_for_each(|file| file.verify(&folder.join(file.name)))
-    }
+/// Checks that every file in `folder` decodes to what was published.
+fn verify_in(set: &KnownSet, folder: &Path) -> Result<(), DataError> {
+    set.files
+        .iter()
+        .try_for_each(|file| verify(file, &folder.join(file.name)))
+}
 
-    /// Brings the files by `way`, and takes them into `folder` if they are the right ones.
-    fn bring_by(
-        &self,
-        way: &Way,
-        folder: &Path,
-        progress: &mut dyn FnMut(&str),
-    ) -> Result<(), String> {
-        sweep(folder);
-        let scratch = tempfile::Builder::new()
-            .prefix(FETCH_PREFIX)
-            .tempdir_in(folder);
-        let scratch = scratch.map_err(|error| error.to_string())?;
-        let from = (way.bring)(self, scratch.path(), progress)?;
-        let adopted = self
-            .verify_in(&from)
-            .and_then(|()| self.adopt(&from, folder));
-        adopted.map_err(|error| error.to_string())
-    }
+/// Brings the files by `way`, and takes them into `folder` if they are the right ones.
+fn bring_by(
+    set: &KnownSet,
+    way: &Way,
+    folder: &Path,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(), String> {
+    sweep(folder);
+    let scratch = tempfile::Builder::new()
+        .prefix(FETCH_PREFIX)
+        .tempdir_in(folder);
+    let scratch = scratch.map_err(|error| error.to_string())?;
+    let from = (way.bring)(set, scratch.path(), progress)?;
+    let adopted = verify_in(set, &from).and_then(|()| adopt(set, &from, folder));
+    adopted.map_err(|error| error.to_string())
+}
 
-    /// Copies the files of the folder `from`, which are verified, into `folder`.
-    fn adopt(&self, from: &Path, folder: &Path) -> Result<(), DataError> {
-        for file in self.files {
-            let (source, target) = (from.join(file.name), folder.join(file.name));
-            let mut reader = File::open(&source).map_err(DataError::io("open", &source))?;
-            let mut copy = AtomicFile::create(&target)?;
-            io::copy(&mut reader, &mut copy).map_err(DataError::io("write", &target))?;
-            copy.commit()?;
-        }
-        self.mark_verified(folder)
+/// Copies the files of the folder `from`, which are verified, into `folder`.
+fn adopt(set: &KnownSet, from: &Path, folder: &Path) -> Result<(), DataError> {
+    for file in set.files {
+        let (source, target) = (from.join(file.name), folder.join(file.name));
+        let mut reader = File::open(&source).map_err(DataError::io("open", &source))?;
+        let mut copy = AtomicFile::create(&target)?;
+        io::copy(&mut reader, &mut copy).map_err(DataError::io("write", &target))?;
+        copy.commit()?;
     }
+    mark_verified(set, folder)
 }
 
 /// The file that says which files were verified.
@@ -183,38 +171,36 @@ fn marker(folder: &Path) -> PathBuf {
     folder.join("verified")
 }
 
-impl KnownFile {
-    /// Checks that `path` decodes to what was published.
-    fn verify(&self, path: &Path) -> Result<(), DataError> {
-        let mut content = Unpacked::open(path)?;
-        let mut hash = Sha256::new();
-        let mut block = vec![0; 64 << 10];
-        let mut left = self.decoded_bytes;
-        while left > 0 {
-            let part = &mut block[..left.min(64 << 10) as usize];
-            content.fill_whole(part, self.decoded_bytes)?;
-            hash.update(&*part);
-            left -= part.len() as u64;
-        }
-        content.finish()?;
-        let found = hex::encode(hash.finalize());
-        if found == self.decoded_sha256 {
-            return Ok(());
-        }
-        let (path, expected) = (path.to_owned(), self.decoded_sha256.to_owned());
-        Err(DataError::Hash {
-            path,
-            expected,
-            found,
-        })
+/// Checks that `path` decodes to what was published.
+fn verify(file: &KnownFile, path: &Path) -> Result<(), DataError> {
+    let mut content = Unpacked::open(path)?;
+    let mut hash = Sha256::new();
+    let mut block = vec![0; 64 << 10];
+    let mut left = file.decoded_bytes;
+    while left > 0 {
+        let part = &mut block[..left.min(64 << 10) as usize];
+        content.fill_whole(part, file.decoded_bytes)?;
+        hash.update(&*part);
+        left -= part.len() as u64;
     }
+    content.finish()?;
+    let found = hex::encode(hash.finalize());
+    if found == file.decoded_sha256 {
+        return Ok(());
+    }
+    let (path, expected) = (path.to_owned(), file.decoded_sha256.to_owned());
+    Err(DataError::Hash {
+        path,
+        expected,
+        found,
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::catalogue::Address;
     use super::*;
     use crate::testing::{Folder, gzipped};
+    use lockstep_known::Address;
 
     const TINY: KnownSet = KnownSet {
         name: "tiny",
@@ -337,16 +323,5 @@ mod tests {
             message.ends_with(":\n  - nowhere: nothing there"),
             "{message}"
         );
-    }
-
-    #[test]
-    fn every_split_has_its_files() {
-        for set in KNOWN {
-            let known = |name| set.files.iter().any(|file| file.name == name);
-            assert!(set.splits.iter().all(|split| match split.content {
-                Content::Idx { images, labels } => known(images) && known(labels),
-                Content::Cifar10 { files } => files.iter().all(|name| known(name)),
-            }));
-        }
     }
 }

@@ -53,8 +53,8 @@ mod tree;
 pub use bytes::Bytes;
 pub use checkpoint::{Checkpoint, Every, Measure, NotEvery};
 pub use data::{
-    Augment, Columns, Data, DataRef, Features, Filter, KNOWN_DATASETS, Label, Location, Normalise,
-    Split, Transform, Validation,
+    Augment, Columns, Data, DataRef, Features, Filter, Label, Location, Normalise, Split,
+    Transform, Validation,
 };
 pub use diagnostic::{Diagnostic, printable};
 pub use embed::Embed;

@@ -1,11 +1,11 @@
 //! The ways to a known data set. Each brings its files to a folder; whether they are the right ones
 //! is for the caller to check.
 
-use super::catalogue::{Address, Archive, Debian, KnownFile, KnownSet};
 use super::subprocess::run;
 use super::unpack;
 use crate::file::shown;
 use lockstep_fs::sha256_of_file;
+use lockstep_known::{Address, Archive, Debian, KnownFile, KnownSet};
 use lockstep_place::{Access, Place};
 use std::ffi::OsString;
 use std::fmt::Display;

@@ -3,8 +3,8 @@
 //! Only files that the set has are taken out, by their names and no larger than they may be; whatever else an
 //! archive holds is passed over. So nothing in it can be written anywhere else.
 
-use super::catalogue::KnownFile;
 use flate2::read::MultiGzDecoder;
+use lockstep_known::KnownFile;
 use lzma_rust2::XzReader;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};

@@ -11,7 +11,7 @@ mod transform;
 pub use augment::Augment;
 pub use location::Location;
 pub use normalise::Normalise;
-pub use reference::{DataRef, KNOWN_DATASETS, Split};
+pub use reference::{DataRef, Split};
 pub use table::{Columns, Features, Label};
 pub use transform::{Filter, Transform};
 

@@ -8,15 +8,10 @@ use crate::field::Field;
 use crate::keys::FromField;
 use crate::nearest::suggestion;
 use crate::section::Section;
+use lockstep_known::KNOWN;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-
-/// The data sets that Lockstep can fetch by itself, each with its splits.
-pub const KNOWN_DATASETS: &[(&str, &[&str])] = &[
-    ("fashion-mnist", &["train", "test"]),
-    ("cifar-10", &["train", "test"]),
-];
 
 /// Where a set of samples is found.
 ///
@@ -28,7 +23,7 @@ pub const KNOWN_DATASETS: &[(&str, &[&str])] = &[
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "DataRefKeys", into = "DataRefKeys")]
 pub enum DataRef {
-    /// One of the [`KNOWN_DATASETS`], such as `fashion-mnist:train`.
+    /// One of the sets in [`lockstep_known::KNOWN`], such as `fashion-mnist:train`.
     Known {
         /// Its name.
         name: String,
@@ -174,17 +169,16 @@ impl DataRef {
 
     fn read_text(field: &Field<'_>) -> Option<DataRef> {
         let text = field.text()?;
-        let names: Vec<&str> = KNOWN_DATASETS.iter().map(|(name, _)| *name).collect();
-        if let Some((name, splits)) = KNOWN_DATASETS.iter().find(|(name, _)| *name == text) {
+        if let Some(set) = lockstep_known::find(text) {
             return field.reject(
                 "needs a split of the data set",
-                format!("write \"{name}:{}\"", splits[0]),
+                format!("write \"{}:{}\"", set.name, set.splits[0].name),
             );
         }
         match DataRef::parse(text) {
             DataRef::Known { name, split } => {
-                let Some((_, splits)) = KNOWN_DATASETS.iter().find(|(known, _)| *known == name)
-                else {
+                let Some(set) = lockstep_known::find(&name) else {
+                    let names: Vec<&str> = KNOWN.iter().map(|set| set.name).collect();
                     return field.reject(
                         format!("names an unknown data set `{name}`"),
                         format!(
@@ -193,10 +187,11 @@ impl DataRef {
                         ),
                     );
                 };
+                let splits: Vec<&str> = set.splits.iter().map(|split| split.name).collect();
                 if !splits.contains(&split.as_str()) {
                     return field.reject(
                         format!("names an unknown split `{split}` of `{name}`"),
-                        suggestion(&split, splits),
+                        suggestion(&split, &splits),
                     );
                 }
                 Some(DataRef::Known { name, split })

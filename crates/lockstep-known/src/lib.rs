@@ -1,4 +1,7 @@
-//! Which data sets are known: their files, what these decode to, and where they can be had.
+//! Which data sets are known by name: their splits and files, what these decode to, and where they can be had.
+//!
+//! This is a table and nothing else. The job file checks names against it, and the readers of data bring the
+//! files by it, so a set that is added here is known to both.
 
 /// A data set with a public place.
 #[derive(Debug)]
@@ -6,53 +9,66 @@ pub struct KnownSet {
     /// Its name in job files.
     pub name: &'static str,
     /// Its parts.
-    pub splits: &'static [Split],
+    pub splits: &'static [KnownSplit],
     /// The names of its classes.
     pub class_names: &'static [&'static str],
-    pub(crate) files: &'static [KnownFile],
-    pub(crate) debian: Option<Debian>,
-    pub(crate) address: Address,
+    /// All of its files.
+    pub files: &'static [KnownFile],
+    /// The Debian package that holds it, if there is one.
+    pub debian: Option<Debian>,
+    /// Where it can be had from the web.
+    pub address: Address,
 }
 
 /// A part of a data set.
 #[derive(Debug)]
-pub struct Split {
+pub struct KnownSplit {
     /// Its name in job files.
     pub name: &'static str,
-    pub(crate) content: Content,
+    /// Its files, and how they are read.
+    pub content: Content,
 }
 
 /// Which files make a part, and how they are read.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Content {
+pub enum Content {
     /// A pair of IDX files.
     Idx {
+        /// The name of the images' file.
         images: &'static str,
+        /// The name of the labels' file.
         labels: &'static str,
     },
     /// Files in the binary format of CIFAR-10.
-    Cifar10 { files: &'static [&'static str] },
+    Cifar10 {
+        /// Their names, in the order of the samples.
+        files: &'static [&'static str],
+    },
 }
 
 /// A file and what it decodes to.
 #[derive(Debug)]
-pub(crate) struct KnownFile {
-    pub(crate) name: &'static str,
-    pub(crate) decoded_bytes: u64,
-    pub(crate) decoded_sha256: &'static str,
+pub struct KnownFile {
+    /// Its name, wherever it lies.
+    pub name: &'static str,
+    /// Its size once it is decompressed.
+    pub decoded_bytes: u64,
+    /// The hash of its decompressed bytes, in hexadecimal digits.
+    pub decoded_sha256: &'static str,
 }
 
 /// The Debian package that holds a set.
 #[derive(Debug)]
-pub(crate) struct Debian {
-    pub(crate) package: &'static str,
+pub struct Debian {
+    /// Its name.
+    pub package: &'static str,
     /// Where the package puts the files, from the root.
-    pub(crate) folder: &'static str,
+    pub folder: &'static str,
 }
 
 /// Where a set's files can be had from the web.
 #[derive(Debug)]
-pub(crate) enum Address {
+pub enum Address {
     /// A folder that holds them.
     Folder(&'static str),
     /// A gzipped tar archive of them.
@@ -61,28 +77,36 @@ pub(crate) enum Address {
 
 /// A gzipped tar archive.
 #[derive(Debug)]
-pub(crate) struct Archive {
-    pub(crate) address: &'static str,
-    pub(crate) bytes: u64,
-    pub(crate) sha256: &'static str,
+pub struct Archive {
+    /// Its URL.
+    pub address: &'static str,
+    /// Its size.
+    pub bytes: u64,
+    /// The hash of the archive itself, in hexadecimal digits.
+    pub sha256: &'static str,
     /// The folder in the archive that holds the files.
-    pub(crate) folder: &'static str,
+    pub folder: &'static str,
 }
 
 /// Every data set that is known.
 pub const KNOWN: &[KnownSet] = &[FASHION_MNIST, CIFAR_10];
 
+/// The set called `name`, if it is known.
+pub fn find(name: &str) -> Option<&'static KnownSet> {
+    KNOWN.iter().find(|set| set.name == name)
+}
+
 const FASHION_MNIST: KnownSet = KnownSet {
     name: "fashion-mnist",
     splits: &[
-        Split {
+        KnownSplit {
             name: "train",
             content: Content::Idx {
                 images: "train-images-idx3-ubyte.gz",
                 labels: "train-labels-idx1-ubyte.gz",
             },
         },
-        Split {
+        KnownSplit {
             name: "test",
             content: Content::Idx {
                 images: "t10k-images-idx3-ubyte.gz",
@@ -134,7 +158,7 @@ const FASHION_MNIST: KnownSet = KnownSet {
 const CIFAR_10: KnownSet = KnownSet {
     name: "cifar-10",
     splits: &[
-        Split {
+        KnownSplit {
             name: "train",
             content: Content::Cifar10 {
                 files: &[
@@ -146,7 +170,7 @@ const CIFAR_10: KnownSet = KnownSet {
                 ],
             },
         },
-        Split {
+        KnownSplit {
             name: "test",
             content: Content::Cifar10 {
                 files: &["test_batch.bin"],
@@ -206,5 +230,28 @@ const fn cifar_10_file(name: &'static str, decoded_sha256: &'static str) -> Know
         name,
         decoded_bytes: 30_730_000,
         decoded_sha256,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_split_has_its_files() {
+        for set in KNOWN {
+            let known = |name| set.files.iter().any(|file| file.name == name);
+            assert!(set.splits.iter().all(|split| match split.content {
+                Content::Idx { images, labels } => known(images) && known(labels),
+                Content::Cifar10 { files } => files.iter().all(|name| known(name)),
+            }));
+        }
+    }
+
+    #[test]
+    fn no_two_sets_have_one_name() {
+        for (index, set) in KNOWN.iter().enumerate() {
+            assert!(KNOWN[..index].iter().all(|other| other.name != set.name));
+        }
     }
 }
