@@ -18,7 +18,7 @@ const MAX_SECONDS: f64 = 31_536_000.0;
 
 keys! {
     /// When a run's state is written, how many stay, and what the best epoch is.
-    pub struct Checkpoint: all default {
+    pub struct JobCheckpoint: all default {
         /// How often: `"500 steps"`, `"1 epoch"`, `"30 s"`, `"5 min"`, `"2 h"`, or `"none"`.
         every: Every = default(Every::Epochs(1)) => Any;
         /// How many of the newest stay.

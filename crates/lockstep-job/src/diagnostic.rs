@@ -1,7 +1,7 @@
 //! One thing that is wrong with a job, shown where the user wrote it.
 
 use crate::secrets::masked;
-use crate::source::{Place, Spot};
+use crate::source::{Spot, TextPosition};
 use std::fmt;
 use std::path::Path;
 
@@ -30,7 +30,7 @@ pub struct Diagnostic {
 /// Where it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Found {
-    At(Box<Place>),
+    At(Box<TextPosition>),
     /// Nowhere in this file: it lacks something.
     In(String),
 }
@@ -104,7 +104,7 @@ impl fmt::Display for Diagnostic {
 }
 
 /// The part of the line that is shown, the characters before the mark, and the mark's width.
-fn window(place: &Place) -> (String, usize, usize) {
+fn window(place: &TextPosition) -> (String, usize, usize) {
     let before = place.column - 1;
     let skipped = if before + place.width.min(SHOWN / 2) <= SHOWN {
         0
@@ -131,12 +131,12 @@ pub fn printable(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::Source;
+    use crate::source::JobText;
     use std::ops::Range;
     use std::sync::Arc;
 
     fn shown(text: &str, span: Range<usize>) -> String {
-        let source = Arc::new(Source::File {
+        let source = Arc::new(JobText::File {
             path: "a/job.toml".into(),
             text: text.into(),
         });
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_diagnostic_about_an_argument_shows_the_argument() {
-        let source = Arc::new(Source::Argument("--epochs 0".into()));
+        let source = Arc::new(JobText::Argument("--epochs 0".into()));
         let shown = Diagnostic::at(&Spot::new(&source, 9..10), "bad", "better").to_string();
         assert_eq!(
             shown,

@@ -1,7 +1,7 @@
 //! `[embed]`: pictures become vectors before anything is trained on them.
 
+use crate::JobNormalise;
 use crate::Location;
-use crate::Normalise;
 use crate::keys::{Any, keys};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ keys! {
         /// Pictures in one Parquet file, which is also what a crash loses at most for every worker.
         part: usize = default(512) => 1..=MAX_PART;
         /// Normalisation of the pixels; if left out, that of the encoder.
-        normalise: Option<Normalise> = optional => Any;
+        normalise: Option<JobNormalise> = optional => Any;
     }
 }
 

@@ -5,9 +5,9 @@ use crate::keys::{Any, keys, words};
 
 keys! {
     /// How the workers talk to each other.
-    pub struct Gang: all default {
+    pub struct JobGang: all default {
         /// What carries gradients and weights between workers.
-        transport: Transport = default(Transport::Auto) => Any;
+        transport: JobTransport = default(JobTransport::Auto) => Any;
         /// Whether what workers exchange over TCP is encrypted. They prove themselves to each other either
         /// way; false is for a network on which nobody can read or take over a connection.
         encrypt: bool = default(true) => Any;
@@ -23,7 +23,7 @@ keys! {
 
 words! {
     /// What carries gradients and weights between workers.
-    pub enum Transport {
+    pub enum JobTransport {
         /// Shared memory where all workers are on one host, else TCP.
         "auto" Auto
         /// Shared memory.

@@ -8,7 +8,7 @@
 use crate::field::Field;
 use crate::keys::{Any, Check, Limits, Table, keys};
 use crate::section::Section;
-use crate::{Checkpoint, Data, Embed, Gang, Model, Recover, Run, Storage, Train};
+use crate::{Data, Embed, JobCheckpoint, JobGang, JobModel, Recover, Run, Storage, Train};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -23,8 +23,8 @@ keys! {
         /// Pictures become vectors before anything is trained on them.
         embed: Option<Embed> = optional => Table(Embed::read_keys);
         /// The network and the weights it begins with.
-        model: Model = need("add a [model] section with a `kind` or `layers`")
-            => Any, |field, ()| Model::read(field.section()?);
+        model: JobModel = need("add a [model] section with a `kind` or `layers`")
+            => Any, |field, ()| JobModel::read(field.section()?);
         /// How to train it.
         train: Train = need("add a [train] section with `epochs`, `batch` and `optimizer`")
             => Any, |field, ()| {
@@ -35,9 +35,9 @@ keys! {
         run: Run = shown(Run::default(), Run::default_in(folder))
             => Any, |field, ()| Run::read(field.section()?);
         /// When the run's state is written.
-        checkpoint: Checkpoint = default(Checkpoint::default()) => Table(Checkpoint::read_keys);
+        checkpoint: JobCheckpoint = default(JobCheckpoint::default()) => Table(JobCheckpoint::read_keys);
         /// How the workers talk to each other.
-        gang: Gang = default(Gang::default()) => Table(Gang::read_keys);
+        gang: JobGang = default(JobGang::default()) => Table(JobGang::read_keys);
         /// What happens when a worker is lost.
         recover: Recover = default(Recover::default()) => Table(Recover::read_keys);
         /// How places outside this machine are reached.

@@ -21,6 +21,9 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! A type whose name begins with `Job` is the job file's word for something that another crate has a type of its
+//! own for: a [`JobOptimizer`] is what the file says, and the crate that computes makes an optimizer of it.
 
 mod bytes;
 mod checkpoint;
@@ -51,24 +54,24 @@ mod train;
 mod tree;
 
 pub use bytes::Bytes;
-pub use checkpoint::{Checkpoint, Every, Measure, NotEvery};
+pub use checkpoint::{Every, JobCheckpoint, Measure, NotEvery};
 pub use data::{
-    Augment, Columns, Data, DataRef, Features, Filter, Label, Location, Normalise, Split,
-    Transform, Validation,
+    Data, DataRef, Features, JobAugment, JobColumns, JobFilter, JobNormalise, JobTransform, Label,
+    Location, Split, Validation,
 };
 pub use diagnostic::{Diagnostic, printable};
 pub use embed::Embed;
 pub use error::JobError;
-pub use gang::{Gang, Transport};
+pub use gang::{JobGang, JobTransport};
 pub use job::Job;
-pub use model::{LayerSpec, Model, Network, Pair};
-pub use optimizer::Optimizer;
+pub use model::{JobLayer, JobModel, JobNetwork, Pair};
+pub use optimizer::JobOptimizer;
 pub use overrides::Override;
 pub use recover::Recover;
 pub use run::Run;
-pub use schedule::Schedule;
+pub use schedule::JobSchedule;
 pub use schema::schema;
 pub use secrets::without_secrets;
 pub use storage::Storage;
 pub use template::template;
-pub use train::{Loss, Train};
+pub use train::{JobLoss, Train};

@@ -2,7 +2,7 @@
 
 use crate::field::{Field, Report};
 use crate::keys::{Check, Table};
-use crate::source::{Source, Spot};
+use crate::source::{JobText, Spot};
 use crate::tree::Node;
 use crate::{Diagnostic, Job, JobError, Override, Storage};
 use std::fs;
@@ -47,7 +47,7 @@ impl Job {
     ) -> Result<Job, JobError> {
         let folder = folder_of(path)?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let source = Arc::new(Source::File {
+        let source = Arc::new(JobText::File {
             path: path.into(),
             text: text.to_owned(),
         });
@@ -86,7 +86,7 @@ impl Storage {
     /// If such a key is unknown, or its value is not right.
     pub fn of_overrides(overrides: &[Override]) -> Result<Storage, JobError> {
         let path = Path::new("the command line");
-        let source = Arc::new(Source::File {
+        let source = Arc::new(JobText::File {
             path: path.into(),
             text: String::new(),
         });
@@ -173,7 +173,7 @@ fn decode(path: &Path, bytes: Vec<u8>) -> Result<String, JobError> {
                 "save it as UTF-8",
             )]);
         }
-        let source = Arc::new(Source::File {
+        let source = Arc::new(JobText::File {
             path: path.into(),
             text: String::from_utf8_lossy(&bytes).into_owned(),
         });

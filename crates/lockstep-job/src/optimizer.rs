@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 kinds! {
     /// What turns gradients into new weights.
-    pub enum Optimizer {
+    pub enum JobOptimizer {
         /// Stochastic gradient descent.
         "sgd" Sgd {
             /// Learning rate.
@@ -51,21 +51,21 @@ const LR: f64 = 1e-3;
 const BETAS: [f64; 2] = [0.9, 0.999];
 const EPS: f64 = 1e-8;
 
-impl Optimizer {
+impl JobOptimizer {
     /// The learning rate before any schedule.
     pub fn lr(&self) -> f64 {
         match self {
-            Optimizer::Sgd { lr, .. }
-            | Optimizer::Adam { lr, .. }
-            | Optimizer::AdamW { lr, .. } => *lr,
+            JobOptimizer::Sgd { lr, .. }
+            | JobOptimizer::Adam { lr, .. }
+            | JobOptimizer::AdamW { lr, .. } => *lr,
         }
     }
 }
 
-impl Optimizer {
-    pub(crate) fn read(section: Section<'_>) -> Option<Optimizer> {
+impl JobOptimizer {
+    pub(crate) fn read(section: Section<'_>) -> Option<JobOptimizer> {
         let fix = "add `kind = \"sgd\"`, `\"adam\"` or `\"adamw\"`";
-        section.of_kind(fix, Optimizer::KINDS, Optimizer::read_keys)
+        section.of_kind(fix, JobOptimizer::KINDS, JobOptimizer::read_keys)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Values that the command line puts over those of the job file.
 
-use crate::source::{Source, Spot};
+use crate::source::{JobText, Spot};
 use crate::tree::{Key, Node, Value};
 use crate::{Diagnostic, JobError};
 use std::str::FromStr;
@@ -31,7 +31,7 @@ impl Override {
     }
 
     fn flag(flag: &str, key: &str, shown: &str, value: Value) -> Override {
-        let source = Arc::new(Source::Argument(format!("{flag} {shown}")));
+        let source = Arc::new(JobText::Argument(format!("{flag} {shown}")));
         let name = |part: &str| Key {
             name: part.to_owned(),
             spot: Spot::new(&source, 0..flag.len()),
@@ -62,7 +62,7 @@ impl FromStr for Override {
         let refuse = |reason: &str| JobError::Override {
             reason: reason.to_owned(),
         };
-        let source = Arc::new(Source::Argument(format!("{SET}{argument}")));
+        let source = Arc::new(JobText::Argument(format!("{SET}{argument}")));
         let (keys, value) = argument
             .split_once('=')
             .ok_or_else(|| refuse("there is no `=` in it"))?;
@@ -89,7 +89,7 @@ impl FromStr for Override {
     }
 }
 
-fn read_value(source: &Arc<Source>, start: usize, text: &str) -> Result<Node, Diagnostic> {
+fn read_value(source: &Arc<JobText>, start: usize, text: &str) -> Result<Node, Diagnostic> {
     let as_toml = Node::value(source, start, text);
     // What begins like a quoted string, an array or a table was meant to be one.
     if as_toml.is_ok() || text.starts_with(['"', '\'', '[', '{']) {

@@ -9,7 +9,7 @@ const MAX_STEPS: u64 = i64::MAX as u64;
 
 kinds! {
     /// How the learning rate changes over the run. Every kind may begin with a linear warm-up.
-    pub enum Schedule given (lr: Option<f64>) {
+    pub enum JobSchedule given (lr: Option<f64>) {
         /// It stays as it is.
         "constant" Constant {
             /// Steps over which it first rises from 0.
@@ -42,31 +42,31 @@ kinds! {
     }
 }
 
-impl Default for Schedule {
+impl Default for JobSchedule {
     fn default() -> Self {
-        Schedule::Constant { warmup_steps: 0 }
+        JobSchedule::Constant { warmup_steps: 0 }
     }
 }
 
-impl Schedule {
+impl JobSchedule {
     /// Steps over which the learning rate first rises from 0.
     pub fn warmup_steps(&self) -> u64 {
         match self {
-            Schedule::Constant { warmup_steps }
-            | Schedule::Step { warmup_steps, .. }
-            | Schedule::Cosine { warmup_steps, .. } => *warmup_steps,
+            JobSchedule::Constant { warmup_steps }
+            | JobSchedule::Step { warmup_steps, .. }
+            | JobSchedule::Cosine { warmup_steps, .. } => *warmup_steps,
         }
     }
 }
 
-impl Schedule {
+impl JobSchedule {
     /// Reads the table; `lr` is the optimizer's, if that could be read.
-    pub(crate) fn read(section: Section<'_>, lr: Option<f64>) -> Option<Schedule> {
+    pub(crate) fn read(section: Section<'_>, lr: Option<f64>) -> Option<JobSchedule> {
         let fix = "add `kind = \"cosine\"`, `\"step\"` or `\"constant\"`";
-        section.of_kind(fix, Schedule::KINDS, |kind, section| {
-            let schedule = Schedule::read_keys(kind, section, lr)?;
+        section.of_kind(fix, JobSchedule::KINDS, |kind, section| {
+            let schedule = JobSchedule::read_keys(kind, section, lr)?;
             match schedule {
-                Schedule::Cosine {
+                JobSchedule::Cosine {
                     steps: Some(steps),
                     warmup_steps,
                     ..

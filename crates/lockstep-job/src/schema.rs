@@ -10,7 +10,7 @@ pub fn schema() -> Value {
     let mut schema = schemars::schema_for!(Job).to_value();
     schema["title"] = json!("Lockstep job");
     without_null(&mut schema);
-    let kinds = schema.pointer_mut("/$defs/Model/oneOf");
+    let kinds = schema.pointer_mut("/$defs/JobModel/oneOf");
     for kind in kinds.and_then(Value::as_array_mut).into_iter().flatten() {
         // `layers` says enough.
         if kind["properties"]["kind"]["const"] == "stack" {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// A text that parts of a job were written in.
 #[derive(Debug)]
-pub(crate) enum Source {
+pub(crate) enum JobText {
     /// The job file.
     File {
         /// As the user named it.
@@ -22,10 +22,10 @@ pub(crate) enum Source {
     Argument(String),
 }
 
-impl Source {
+impl JobText {
     fn text(&self) -> &str {
         match self {
-            Source::File { text, .. } | Source::Argument(text) => text,
+            JobText::File { text, .. } | JobText::Argument(text) => text,
         }
     }
 }
@@ -33,12 +33,12 @@ impl Source {
 /// A range of bytes in a source.
 #[derive(Debug, Clone)]
 pub(crate) struct Spot {
-    source: Arc<Source>,
+    source: Arc<JobText>,
     span: Range<usize>,
 }
 
 impl Spot {
-    pub(crate) fn new(source: &Arc<Source>, span: Range<usize>) -> Spot {
+    pub(crate) fn new(source: &Arc<JobText>, span: Range<usize>) -> Spot {
         Spot {
             source: Arc::clone(source),
             span,
@@ -47,11 +47,11 @@ impl Spot {
 
     /// Whether it is on the command line.
     pub(crate) fn is_argument(&self) -> bool {
-        matches!(*self.source, Source::Argument(_))
+        matches!(*self.source, JobText::Argument(_))
     }
 
     /// Where the spot is, in words and columns.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> TextPosition {
         let text = self.source.text();
         // Spans come from parsers; one that does not fit the text shows its beginning.
         let start = if text.is_char_boundary(self.span.start) {
@@ -64,14 +64,14 @@ impl Spot {
         let line_end = line_start + line_text.len();
         let end = self.span.end.clamp(start, line_end.max(start));
         let width = text.get(start..end).map_or(0, |t| t.chars().count());
-        Place {
+        TextPosition {
             name: match self.source.as_ref() {
-                Source::File { path, .. } => path.display().to_string(),
-                Source::Argument(_) => "command line".to_owned(),
+                JobText::File { path, .. } => path.display().to_string(),
+                JobText::Argument(_) => "command line".to_owned(),
             },
             line: match self.source.as_ref() {
-                Source::File { .. } => Some(1 + text[..line_start].matches('\n').count()),
-                Source::Argument(_) => None,
+                JobText::File { .. } => Some(1 + text[..line_start].matches('\n').count()),
+                JobText::Argument(_) => None,
             },
             column: 1 + text[line_start..start].chars().count(),
             width: width.max(1),
@@ -82,7 +82,7 @@ impl Spot {
 
 /// A spot as a person finds it: all numbers count characters, lines and columns from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct TextPosition {
     /// The file's path, or `command line`.
     pub(crate) name: String,
     /// The line, in a file.
@@ -97,8 +97,8 @@ pub(crate) struct Place {
 mod tests {
     use super::*;
 
-    fn place(text: &str, span: Range<usize>) -> Place {
-        let source = Arc::new(Source::File {
+    fn place(text: &str, span: Range<usize>) -> TextPosition {
+        let source = Arc::new(JobText::File {
             path: "job.toml".into(),
             text: text.into(),
         });

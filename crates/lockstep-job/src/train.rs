@@ -3,7 +3,7 @@
 use crate::field::{Field, Rule};
 use crate::keys::{Any, keys, words};
 use crate::section::Section;
-use crate::{Optimizer, Schedule};
+use crate::{JobOptimizer, JobSchedule};
 
 keys! {
     /// How the network is trained.
@@ -14,14 +14,14 @@ keys! {
         batch: usize = need("add `batch = 32`") => 1..=MAX_BATCH;
         /// What is minimised: `"cross-entropy"` of classes, `"mse"` of numbers, or `"bce"` of labels of which a
         /// sample may have several. If left out, it follows from the labels.
-        loss: Option<Loss> = optional => Any;
+        loss: Option<JobLoss> = optional => Any;
         /// What turns gradients into new weights.
-        optimizer: Optimizer = need("add `optimizer = { kind = \"sgd\", lr = 1e-3 }`")
-            => Any, |field, ()| Optimizer::read(field.section()?);
+        optimizer: JobOptimizer = need("add `optimizer = { kind = \"sgd\", lr = 1e-3 }`")
+            => Any, |field, ()| JobOptimizer::read(field.section()?);
         /// How the learning rate changes over the run.
-        schedule: Schedule = default(Schedule::default()) => Any, |field, ()| {
-            let lr = optimizer.as_ref().map(Optimizer::lr);
-            Schedule::read(field.section()?, lr)
+        schedule: JobSchedule = default(JobSchedule::default()) => Any, |field, ()| {
+            let lr = optimizer.as_ref().map(JobOptimizer::lr);
+            JobSchedule::read(field.section()?, lr)
         };
         /// Gradients whose norm is larger are scaled down to it.
         clip_norm: Option<f64> = optional => Rule::POSITIVE;
@@ -39,7 +39,7 @@ keys! {
 
 words! {
     /// What is minimised.
-    pub enum Loss {
+    pub enum JobLoss {
         /// Of classes, of which a sample has one.
         "cross-entropy" CrossEntropy
         /// The mean squared error of one or several numbers.

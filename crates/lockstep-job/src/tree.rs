@@ -1,7 +1,7 @@
 //! A job before it is checked: TOML values, each with the spot where it was written.
 
 use crate::Diagnostic;
-use crate::source::{Source, Spot};
+use crate::source::{JobText, Spot};
 use std::ops::Range;
 use std::sync::Arc;
 use toml::Spanned;
@@ -57,7 +57,7 @@ impl Value {
 
 impl Node {
     /// Parses a whole document.
-    pub(crate) fn document(source: &Arc<Source>, text: &str) -> Result<Node, Diagnostic> {
+    pub(crate) fn document(source: &Arc<JobText>, text: &str) -> Result<Node, Diagnostic> {
         let origin = Origin { source, offset: 0 };
         let table = DeTable::parse(text).map_err(|error| origin.syntax(&error))?;
         Ok(Node {
@@ -68,7 +68,7 @@ impl Node {
 
     /// Parses a single value that begins at byte `offset` of its source.
     pub(crate) fn value(
-        source: &Arc<Source>,
+        source: &Arc<JobText>,
         offset: usize,
         text: &str,
     ) -> Result<Node, Diagnostic> {
@@ -112,7 +112,7 @@ impl Node {
 
 /// Where a parsed text begins in its source.
 struct Origin<'s> {
-    source: &'s Arc<Source>,
+    source: &'s Arc<JobText>,
     offset: usize,
 }
 

@@ -1,8 +1,9 @@
 //! From a file on disk, and what the command line says, to a job.
 
 use lockstep_job::{
-    Augment, Checkpoint, Columns, DataRef, Every, Job, JobError, Location, Measure, Network,
-    Optimizer, Override, Recover, Schedule, Split, Storage, Train, Transport, Validation, template,
+    DataRef, Every, Job, JobAugment, JobCheckpoint, JobColumns, JobError, JobNetwork, JobOptimizer,
+    JobSchedule, JobTransport, Location, Measure, Override, Recover, Split, Storage, Train,
+    Validation, template,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,13 +47,13 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
             epochs: 1,
             batch: 32,
             loss: None,
-            optimizer: Optimizer::Sgd {
+            optimizer: JobOptimizer::Sgd {
                 lr: 1e-3,
                 momentum: 0.0,
                 nesterov: false,
                 weight_decay: 0.0
             },
-            schedule: Schedule::Constant { warmup_steps: 0 },
+            schedule: JobSchedule::Constant { warmup_steps: 0 },
             clip_norm: None,
             workers: 1,
             lanes: 1,
@@ -64,16 +65,16 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
     assert_eq!((job.data.test, job.data.normalise), (None, None));
     assert_eq!(job.data.augment, None);
     let augment = |text: &str| parse(MINIMAL, &[text], None).data.augment;
-    let flip = Augment {
+    let flip = JobAugment {
         crop_padding: 0,
         flip: true,
     };
     assert_eq!(augment("data.augment.flip=true"), Some(flip));
-    assert_eq!(augment("data.augment={}"), Some(Augment::default()));
+    assert_eq!(augment("data.augment={}"), Some(JobAugment::default()));
     assert_eq!(job.run.store, Location::new("/jobs/runs"));
     assert_eq!(
         job.checkpoint,
-        Checkpoint {
+        JobCheckpoint {
             every: Every::Epochs(1),
             keep: 3,
             best: Measure::Loss
@@ -88,13 +89,13 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
     );
     assert_eq!(
         (job.gang.transport, job.gang.deadline_s),
-        (Transport::Auto, 30.0)
+        (JobTransport::Auto, 30.0)
     );
     let adam = |kind| parse(MINIMAL, &[&format!("train.optimizer.kind={kind}")], None);
     let (lr, betas, eps) = (1e-3, [0.9, 0.999], 1e-8);
     assert_eq!(
         adam("adam").train.optimizer,
-        Optimizer::Adam {
+        JobOptimizer::Adam {
             lr,
             betas,
             eps,
@@ -103,7 +104,7 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
     );
     assert_eq!(
         adam("adamw").train.optimizer,
-        Optimizer::AdamW {
+        JobOptimizer::AdamW {
             lr,
             betas,
             eps,
@@ -142,7 +143,7 @@ fn the_example_loads_and_is_the_tutorials_network() {
     let hidden = vec![512, 512];
     assert_eq!(
         job.model.network,
-        Network::Mlp {
+        JobNetwork::Mlp {
             hidden,
             dropout: 0.25,
             batch_norm: false
@@ -262,7 +263,7 @@ fn relative_paths_are_taken_from_the_jobs_folder_and_known_names_are_not_paths()
         Validation::Set(pictures("s3://bucket/val"))
     );
     let files = Location::new("/jobs/a/rows.parquet");
-    let columns = Columns::default();
+    let columns = JobColumns::default();
     assert_eq!(job.data.test, Some(DataRef::Parquet { files, columns }));
     let known = parse(MINIMAL, &[], None).data.train;
     let (name, split) = ("fashion-mnist".into(), "train".into());

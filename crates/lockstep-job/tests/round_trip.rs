@@ -1,9 +1,10 @@
 //! A job is the same job after it was written down and read again.
 
 use lockstep_job::{
-    Augment, Bytes, Checkpoint, Columns, Data, DataRef, Embed, Every, Features, Filter, Gang, Job,
-    Label, LayerSpec, Location, Loss, Measure, Model, Network, Normalise, Optimizer, Pair, Recover,
-    Run, Schedule, Split, Storage, Train, Transform, Transport, Validation,
+    Bytes, Data, DataRef, Embed, Every, Features, Job, JobAugment, JobCheckpoint, JobColumns,
+    JobFilter, JobGang, JobLayer, JobLoss, JobModel, JobNetwork, JobNormalise, JobOptimizer,
+    JobSchedule, JobTransform, JobTransport, Label, Location, Measure, Pair, Recover, Run, Split,
+    Storage, Train, Validation,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -55,7 +56,7 @@ fn location() -> impl Strategy<Value = Location> {
     proptest::sample::select(names.to_vec()).prop_map(Location::new)
 }
 
-fn columns() -> impl Strategy<Value = Columns> {
+fn columns() -> impl Strategy<Value = JobColumns> {
     let features = prop_oneof![
         "[a-z é]{1,5}".prop_map(Features::List),
         vec("[a-z é]{1,5}", 1..4).prop_map(Features::Numbers),
@@ -65,7 +66,7 @@ fn columns() -> impl Strategy<Value = Columns> {
         Just(Label::Several(vec!["red".into(), "round".into()])),
     ];
     (option::of(features), label, option::of("[a-z]{1,5}")).prop_map(|(features, label, path)| {
-        Columns {
+        JobColumns {
             features,
             label,
             path,
@@ -89,9 +90,9 @@ fn pair(range: std::ops::Range<usize>) -> impl Strategy<Value = Pair> {
     (range.clone(), range).prop_map(|(height, width)| Pair { height, width })
 }
 
-fn layer() -> impl Strategy<Value = LayerSpec> {
+fn layer() -> impl Strategy<Value = JobLayer> {
     let flat = prop_oneof![
-        (1..9999usize).prop_map(|out| LayerSpec::Linear { out: Some(out) }),
+        (1..9999usize).prop_map(|out| JobLayer::Linear { out: Some(out) }),
         (
             1..9999usize,
             pair(1..9),
@@ -99,46 +100,46 @@ fn layer() -> impl Strategy<Value = LayerSpec> {
             pair(0..9),
             any::<bool>()
         )
-            .prop_map(|(out, kernel, stride, padding, bias)| LayerSpec::Conv2d {
+            .prop_map(|(out, kernel, stride, padding, bias)| JobLayer::Conv2d {
                 out,
                 kernel,
                 stride,
                 padding,
                 bias
             }),
-        Just(LayerSpec::BatchNorm),
-        Just(LayerSpec::Relu),
-        Just(LayerSpec::Gelu),
+        Just(JobLayer::BatchNorm),
+        Just(JobLayer::Relu),
+        Just(JobLayer::Gelu),
         (pair(2..9), pair(1..9), pair(0..2)).prop_map(|(kernel, stride, padding)| {
-            LayerSpec::MaxPool {
+            JobLayer::MaxPool {
                 kernel,
                 stride,
                 padding,
             }
         }),
         (pair(2..9), pair(1..9), pair(0..2)).prop_map(|(kernel, stride, padding)| {
-            LayerSpec::AvgPool {
+            JobLayer::AvgPool {
                 kernel,
                 stride,
                 padding,
             }
         }),
-        Just(LayerSpec::GlobalPool),
-        (0.0..0.99).prop_map(|p| LayerSpec::Dropout { p }),
-        Just(LayerSpec::Flatten),
+        Just(JobLayer::GlobalPool),
+        (0.0..0.99).prop_map(|p| JobLayer::Dropout { p }),
+        Just(JobLayer::Flatten),
     ];
     flat.prop_recursive(2, 9, 3, |layer| {
         (vec(layer.clone(), 1..3), vec(layer, 0..3))
-            .prop_map(|(body, shortcut)| LayerSpec::Residual { body, shortcut })
+            .prop_map(|(body, shortcut)| JobLayer::Residual { body, shortcut })
     })
 }
 
-fn network() -> impl Strategy<Value = Network> {
+fn network() -> impl Strategy<Value = JobNetwork> {
     let hidden = vec(1..9999usize, 1..4);
     let blocks = vec((1..9999usize, 0.0..0.99), 1..4);
     prop_oneof![
         (hidden, 0.0..0.99, any::<bool>()).prop_map(|(hidden, dropout, batch_norm)| {
-            Network::Mlp {
+            JobNetwork::Mlp {
                 hidden,
                 dropout,
                 batch_norm,
@@ -146,33 +147,33 @@ fn network() -> impl Strategy<Value = Network> {
         }),
         (blocks, 1..9999usize, 0.0..0.99).prop_map(|(blocks, dense, dense_dropout)| {
             let (channels, dropout) = blocks.into_iter().unzip();
-            Network::Cnn {
+            JobNetwork::Cnn {
                 channels,
                 dropout,
                 dense,
                 dense_dropout,
             }
         }),
-        any::<bool>().prop_map(|small_stem| Network::ResNet18 { small_stem }),
+        any::<bool>().prop_map(|small_stem| JobNetwork::ResNet18 { small_stem }),
         (vec(layer(), 0..4), option::of(1..99usize)).prop_map(|(mut layers, out)| {
-            layers.push(LayerSpec::Linear { out });
-            Network::Stack { layers }
+            layers.push(JobLayer::Linear { out });
+            JobNetwork::Stack { layers }
         }),
     ]
 }
 
-fn model() -> impl Strategy<Value = Model> {
-    (network(), option::of("/[a-zé:/ ~'\"]{1,9}")).prop_map(|(network, weights)| Model {
+fn model() -> impl Strategy<Value = JobModel> {
+    (network(), option::of("/[a-zé:/ ~'\"]{1,9}")).prop_map(|(network, weights)| JobModel {
         network,
         weights: weights.map(PathBuf::from),
     })
 }
 
-fn optimizer() -> impl Strategy<Value = Optimizer> {
+fn optimizer() -> impl Strategy<Value = JobOptimizer> {
     let number = || 1e-9..0.99f64;
     prop_oneof![
         (number(), number(), any::<bool>(), number()).prop_map(
-            |(lr, momentum, nesterov, weight_decay)| Optimizer::Sgd {
+            |(lr, momentum, nesterov, weight_decay)| JobOptimizer::Sgd {
                 lr,
                 momentum,
                 nesterov,
@@ -180,7 +181,7 @@ fn optimizer() -> impl Strategy<Value = Optimizer> {
             }
         ),
         (number(), [number(), number()], number(), number()).prop_map(
-            |(lr, betas, eps, weight_decay)| Optimizer::Adam {
+            |(lr, betas, eps, weight_decay)| JobOptimizer::Adam {
                 lr,
                 betas,
                 eps,
@@ -188,7 +189,7 @@ fn optimizer() -> impl Strategy<Value = Optimizer> {
             }
         ),
         (number(), [number(), number()], number(), number()).prop_map(
-            |(lr, betas, eps, weight_decay)| Optimizer::AdamW {
+            |(lr, betas, eps, weight_decay)| JobOptimizer::AdamW {
                 lr,
                 betas,
                 eps,
@@ -198,18 +199,18 @@ fn optimizer() -> impl Strategy<Value = Optimizer> {
     ]
 }
 
-fn schedule() -> impl Strategy<Value = Schedule> {
+fn schedule() -> impl Strategy<Value = JobSchedule> {
     prop_oneof![
-        (0..99u64).prop_map(|warmup_steps| Schedule::Constant { warmup_steps }),
+        (0..99u64).prop_map(|warmup_steps| JobSchedule::Constant { warmup_steps }),
         (1..99u32, 1e-9..2.0, 0..99u64).prop_map(|(every_epochs, gamma, warmup_steps)| {
-            Schedule::Step {
+            JobSchedule::Step {
                 every_epochs,
                 gamma,
                 warmup_steps,
             }
         }),
         (option::of(100..999u64), 0..99u64).prop_map(|(steps, warmup_steps)| {
-            Schedule::Cosine {
+            JobSchedule::Cosine {
                 min_lr: 1e-9,
                 steps,
                 warmup_steps,
@@ -218,7 +219,7 @@ fn schedule() -> impl Strategy<Value = Schedule> {
     ]
 }
 
-fn checkpoint() -> impl Strategy<Value = Checkpoint> {
+fn checkpoint() -> impl Strategy<Value = JobCheckpoint> {
     let every = prop_oneof![
         (1..=i64::MAX as u64).prop_map(Every::Steps),
         (1..9u64).prop_map(Every::Epochs),
@@ -232,7 +233,7 @@ fn checkpoint() -> impl Strategy<Value = Checkpoint> {
         Measure::Mae,
         Measure::R2,
     ]);
-    (every, 1..9usize, best).prop_map(|(every, keep, best)| Checkpoint { every, keep, best })
+    (every, 1..9usize, best).prop_map(|(every, keep, best)| JobCheckpoint { every, keep, best })
 }
 
 prop_compose! {
@@ -242,7 +243,7 @@ prop_compose! {
         optimizer in optimizer(),
         schedule in schedule(),
         clip_norm in option::of(1e-9..9.0),
-        loss in option::of(proptest::sample::select(vec![Loss::CrossEntropy, Loss::Mse, Loss::Bce])),
+        loss in option::of(proptest::sample::select(vec![JobLoss::CrossEntropy, JobLoss::Mse, JobLoss::Bce])),
         (lanes, workers) in (1..9usize).prop_flat_map(|lanes| (Just(lanes), 1..=lanes)),
         seed in 0..=i64::MAX as u64,
         normalise in option::of((-9.0..9.0, 1e-9..9.0)),
@@ -255,12 +256,12 @@ prop_compose! {
     ) -> Job {
         let (train, val, share, test) = data;
         let validation = val.map_or(Validation::Split(share), Validation::Set);
-        let normalise = normalise.map(|(mean, std)| Normalise {
+        let normalise = normalise.map(|(mean, std)| JobNormalise {
             mean: vec![mean],
             std: vec![std],
         });
-        let augment = augment.map(|(crop_padding, flip)| Augment { crop_padding, flip });
-        let transform = transform.map(|(resize, crop)| Transform { resize, crop, filter: Filter::Lanczos });
+        let augment = augment.map(|(crop_padding, flip)| JobAugment { crop_padding, flip });
+        let transform = transform.map(|(resize, crop)| JobTransform { resize, crop, filter: JobFilter::Lanczos });
         let storage = match &test {
             Some(_) => Storage { anonymous: true, region: Some("eu".into()), ..Storage::default() },
             None => Storage::default(),
@@ -278,7 +279,7 @@ prop_compose! {
             train: Train { epochs: 3, batch: 64, loss, optimizer, schedule, clip_norm, workers, lanes, threads: 2, seed },
             run: Run { store: Location::new(store) },
             checkpoint,
-            gang: Gang { transport: Transport::Tcp, deadline_s, ..Gang::default() },
+            gang: JobGang { transport: JobTransport::Tcp, deadline_s, ..JobGang::default() },
             recover: Recover { max_restarts: 7, min_workers: 2 },
         };
         match embed {

@@ -11,7 +11,7 @@
 
 use crate::TrainError;
 use crate::snapshot::{Draft, Subject, View};
-use lockstep_job::{Checkpoint, Every};
+use lockstep_job::{Every, JobCheckpoint};
 use lockstep_runs::checkpoint::CheckpointWriter;
 use lockstep_runs::{Generation, RunDir, RunsError};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
@@ -69,7 +69,7 @@ impl Checkpointer {
     pub(crate) fn writer(
         run: &RunDir,
         generation: Generation,
-        job: &Checkpoint,
+        job: &JobCheckpoint,
         subject: Subject,
     ) -> Result<Self, TrainError> {
         let writer = run.checkpoints().writer(job.keep, generation)?;
@@ -314,9 +314,9 @@ mod tests {
         }
 
         fn writer(&self) -> Checkpointer {
-            let job = Checkpoint {
+            let job = JobCheckpoint {
                 every: Every::Steps(1),
-                ..Checkpoint::default()
+                ..JobCheckpoint::default()
             };
             let subject = Subject {
                 input_shape: [1, 1, 1],

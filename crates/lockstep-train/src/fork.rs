@@ -4,7 +4,7 @@ use crate::TrainError;
 use crate::network;
 use crate::snapshot::{Subject, read_weights};
 use crate::weights::{tensors, write_safetensors};
-use lockstep_job::Network;
+use lockstep_job::JobNetwork;
 use lockstep_nn::{Dims, Model};
 use lockstep_place::Place;
 
@@ -35,7 +35,7 @@ fn model_of(subject: &Subject) -> Result<Model, String> {
     if let Some(keys) = network.as_object_mut() {
         keys.remove("weights");
     }
-    let network: Network =
+    let network: JobNetwork =
         serde_json::from_value(network).map_err(|error| format!("its network: {error}"))?;
     let [channels, height, width] = subject.input_shape;
     let input = Dims {

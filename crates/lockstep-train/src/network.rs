@@ -4,19 +4,19 @@
 //! `layers.3.weight`, and inside a residual layer `layers.3.body.0.weight` or `layers.3.shortcut.0.weight`.
 
 use crate::TrainError;
-use lockstep_job::{LayerSpec as JobLayer, Network, Pair};
+use lockstep_job::{JobLayer, JobNetwork, Pair};
 use lockstep_nn::{LayerSpec, NamedLayer, NnError, zoo};
 
 /// The network's layers for so many classes.
-pub(crate) fn layers(network: &Network, classes: usize) -> Vec<NamedLayer> {
+pub(crate) fn layers(network: &JobNetwork, classes: usize) -> Vec<NamedLayer> {
     match network {
-        Network::Mlp {
+        JobNetwork::Mlp {
             hidden,
             dropout,
             batch_norm,
         } => zoo::mlp(hidden, *dropout, *batch_norm, classes),
-        Network::Head { hidden, dropout } => zoo::head(*hidden, *dropout, classes),
-        Network::Cnn {
+        JobNetwork::Head { hidden, dropout } => zoo::head(*hidden, *dropout, classes),
+        JobNetwork::Cnn {
             channels,
             dropout,
             dense,
@@ -29,17 +29,17 @@ pub(crate) fn layers(network: &Network, classes: usize) -> Vec<NamedLayer> {
                 .collect();
             zoo::cnn(&blocks, *dense, *dense_dropout, classes)
         }
-        Network::ResNet18 { small_stem } => zoo::resnet18(classes, *small_stem),
-        Network::Stack { layers } => named("layers", layers, classes),
+        JobNetwork::ResNet18 { small_stem } => zoo::resnet18(classes, *small_stem),
+        JobNetwork::Stack { layers } => named("layers", layers, classes),
     }
 }
 
 /// The network layer by layer in the job file's words, for whoever builds it elsewhere; none for one that is
 /// known by its name alone.
-pub(crate) fn as_stack(network: &Network) -> Option<Vec<JobLayer>> {
+pub(crate) fn as_stack(network: &JobNetwork) -> Option<Vec<JobLayer>> {
     match network {
-        Network::ResNet18 { .. } => None,
-        Network::Stack { layers } => Some(layers.clone()),
+        JobNetwork::ResNet18 { .. } => None,
+        JobNetwork::Stack { layers } => Some(layers.clone()),
         family => {
             let mut layers = in_words(layers(family, 1));
             if let Some(JobLayer::Linear { out }) = layers.last_mut() {
@@ -164,9 +164,9 @@ fn spec(name: &str, layer: &JobLayer, classes: usize) -> LayerSpec {
 }
 
 /// Why the network cannot be built, with the key of the job file that is wrong.
-pub(crate) fn refusal(network: &Network, source: NnError) -> TrainError {
+pub(crate) fn refusal(network: &JobNetwork, source: NnError) -> TrainError {
     let key = match (network, source.layer()) {
-        (Network::Stack { .. }, Some(layer)) => key(layer),
+        (JobNetwork::Stack { .. }, Some(layer)) => key(layer),
         _ => "[model]".to_owned(),
     };
     TrainError::Model { key, source }
@@ -190,31 +190,31 @@ mod tests {
 
     #[test]
     fn a_family_in_the_job_files_words_builds_the_same_layers() {
-        let cnn = Network::Cnn {
+        let cnn = JobNetwork::Cnn {
             channels: vec![32, 64, 128],
             dropout: vec![0.2, 0.0, 0.4],
             dense: 128,
             dense_dropout: 0.5,
         };
-        let mlp = Network::Mlp {
+        let mlp = JobNetwork::Mlp {
             hidden: vec![9, 8],
             dropout: 0.3,
             batch_norm: true,
         };
         for family in [cnn, mlp] {
-            let stack = Network::Stack {
+            let stack = JobNetwork::Stack {
                 layers: as_stack(&family).unwrap(),
             };
             assert_eq!(layers(&stack, 10), layers(&family, 10));
         }
-        let named = Network::ResNet18 { small_stem: true };
+        let named = JobNetwork::ResNet18 { small_stem: true };
         assert_eq!(as_stack(&named), None);
     }
 
     #[test]
     fn an_mlp_is_a_stack_with_a_last_linear_layer() {
         let mlp = |dropout, batch_norm| {
-            as_stack(&Network::Mlp {
+            as_stack(&JobNetwork::Mlp {
                 hidden: vec![3, 4],
                 dropout,
                 batch_norm,
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_cnn_is_blocks_of_two_convolutions_a_dense_layer_and_a_last_one() {
-        let network = Network::Cnn {
+        let network = JobNetwork::Cnn {
             channels: vec![3, 5],
             dropout: vec![0.0, 0.5],
             dense: 7,
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn the_words_for_layers_stand_for_those_layers() {
-        let residual = layers(&Network::ResNet18 { small_stem: false }, 10);
+        let residual = layers(&JobNetwork::ResNet18 { small_stem: false }, 10);
         let words = in_words(residual.clone());
         let specs = |layers: &[NamedLayer]| {
             let specs = layers.iter().map(|layer| in_words(vec![layer.clone()]));
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn layers_inside_a_residual_are_named_after_their_path() {
-        let network = Network::Stack {
+        let network = JobNetwork::Stack {
             layers: vec![
                 JobLayer::Relu,
                 JobLayer::Residual {

@@ -2,7 +2,7 @@
 
 use lockstep_image::{Filter, Normalise, Transform};
 use lockstep_job::{
-    DataRef, Embed, Filter as JobFilter, Job, Location, Storage, Validation, without_secrets,
+    DataRef, Embed, Job, JobFilter, Location, Storage, Validation, without_secrets,
 };
 use lockstep_place::{Access, Place, PlaceError};
 

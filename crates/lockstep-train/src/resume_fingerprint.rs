@@ -6,7 +6,7 @@
 use crate::prepare::steps_per_epoch;
 use crate::pretrained;
 use crate::sets::Sets;
-use lockstep_job::{Job, Schedule, without_secrets};
+use lockstep_job::{Job, JobSchedule, without_secrets};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -88,7 +88,7 @@ fn hide_secrets(value: &mut Value) {
 /// Steps of the whole run, if the learning rate depends on them.
 fn steps_of_whole_run(job: &Job, sets: &Sets) -> Option<u64> {
     let epochs = u64::from(job.train.epochs);
-    let open = matches!(job.train.schedule, Schedule::Cosine { steps: None, .. });
+    let open = matches!(job.train.schedule, JobSchedule::Cosine { steps: None, .. });
     open.then(|| epochs * steps_per_epoch(job, &sets.facts()))
 }
 

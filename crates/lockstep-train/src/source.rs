@@ -4,7 +4,7 @@ use crate::TrainError;
 use crate::places::{image_transform, place};
 use lockstep_data::{CifarSplit, Pictures, Source, TargetKind};
 use lockstep_image::{Limits, names_a_picture};
-use lockstep_job::{Columns, DataRef, Features, Job, Label, Location, Split};
+use lockstep_job::{DataRef, Features, Job, JobColumns, Label, Location, Split};
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -85,14 +85,14 @@ fn holds_pictures(path: &Path) -> bool {
 }
 
 /// The columns that the embedding writes.
-fn embedded_columns() -> Columns {
-    Columns {
+fn embedded_columns() -> JobColumns {
+    JobColumns {
         path: Some("path".to_owned()),
-        ..Columns::default()
+        ..JobColumns::default()
     }
 }
 
-fn of_columns(columns: &Columns) -> lockstep_table::Columns {
+fn of_columns(columns: &JobColumns) -> lockstep_table::Columns {
     lockstep_table::Columns {
         features: match &columns.features {
             None => Vec::new(),
@@ -114,7 +114,7 @@ fn of_columns(columns: &Columns) -> lockstep_table::Columns {
 fn parquet(
     job: &Job,
     files: &Location,
-    columns: &Columns,
+    columns: &JobColumns,
     target: Option<TargetKind>,
 ) -> Result<Source, TrainError> {
     Ok(Source::Parquet {

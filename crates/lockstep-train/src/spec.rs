@@ -1,6 +1,6 @@
 //! The job file's words in the terms of the model: optimizer and schedule.
 
-use lockstep_job::{Job, Optimizer as JobOptimizer, Schedule as JobSchedule};
+use lockstep_job::{Job, JobOptimizer, JobSchedule};
 use lockstep_nn::{Decay, Optimizer, Schedule};
 
 /// The job's optimizer.

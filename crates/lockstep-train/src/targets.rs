@@ -2,7 +2,7 @@
 
 use crate::TrainError;
 use lockstep_data::{Dataset, TargetKind, TargetScale};
-use lockstep_job::{Job, Loss as JobLoss};
+use lockstep_job::{Job, JobLoss};
 use lockstep_nn::{Loss, Targets};
 use std::ops::Range;
 

@@ -6,7 +6,7 @@ use crate::targets;
 use crate::weights::TargetCard;
 use crate::{Outputs, TrainError, network, pretrained, weights};
 use lockstep_data::{Dataset, Normaliser, TargetKind, TargetScale};
-use lockstep_job::{Network, Normalise};
+use lockstep_job::{JobNetwork, JobNormalise};
 use lockstep_nn::{Compute, Dims, Model};
 use lockstep_place::{Place, PlaceError};
 use lockstep_runs::RunDir;
@@ -18,10 +18,10 @@ use std::path::PathBuf;
 #[derive(Deserialize)]
 struct Card {
     input_shape: [usize; 3],
-    normalise: Option<Normalise>,
+    normalise: Option<JobNormalise>,
     classes: Vec<String>,
     targets: Option<TargetCard>,
-    network: Network,
+    network: JobNetwork,
     weights_sha256: String,
 }
 

@@ -24,17 +24,17 @@ struct Card<'a> {
     /// Channels, height, width.
     input_shape: [usize; 3],
     /// How bytes become inputs; null if they are only scaled to 0..1.
-    normalise: &'a Option<lockstep_job::Normalise>,
+    normalise: &'a Option<lockstep_job::JobNormalise>,
     /// Class names by number: the label map. Empty if other things are predicted.
     classes: &'a [String],
     /// What is predicted instead of classes.
     #[serde(skip_serializing_if = "Option::is_none")]
     targets: Option<TargetCard>,
     /// The network, as in the job file.
-    network: &'a lockstep_job::Network,
+    network: &'a lockstep_job::JobNetwork,
     /// Its layers in order, as in the job file; absent for a network known by its name alone.
     #[serde(skip_serializing_if = "Option::is_none")]
-    layers: Option<Vec<lockstep_job::LayerSpec>>,
+    layers: Option<Vec<lockstep_job::JobLayer>>,
     /// SHA-256 of all tensors' numbers: see [`sha256`].
     weights_sha256: &'a str,
 }
@@ -43,7 +43,7 @@ struct Card<'a> {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TargetCard {
     /// What was minimised.
-    pub(crate) loss: lockstep_job::Loss,
+    pub(crate) loss: lockstep_job::JobLoss,
     /// What the outputs are called, in their order.
     pub(crate) columns: Vec<String>,
     /// What is predicted is the output times `std` plus `mean`; of labels, the output is the logit.
@@ -55,8 +55,8 @@ impl TargetCard {
     fn of(sets: &Sets) -> Option<Self> {
         let loss = match sets.train.target_kind() {
             TargetKind::Classes => return None,
-            TargetKind::Numbers => lockstep_job::Loss::Mse,
-            TargetKind::Labels => lockstep_job::Loss::Bce,
+            TargetKind::Numbers => lockstep_job::JobLoss::Mse,
+            TargetKind::Labels => lockstep_job::JobLoss::Bce,
         };
         Some(Self {
             loss,

@@ -32,7 +32,7 @@ impl Carrier {
     /// # Errors
     /// When the job wants workers to share memory that cannot.
     pub(crate) fn of(job: &Job, site: &Site) -> Result<Self, EngineError> {
-        use lockstep_job::Transport::{Auto, Shm, Tcp};
+        use lockstep_job::JobTransport::{Auto, Shm, Tcp};
         match (job.gang.transport, site.shares_memory) {
             _ if job.train.workers == 1 => Ok(Self::Solo),
             (Auto | Shm, true) => Ok(Self::Shm),

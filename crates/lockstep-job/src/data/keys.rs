@@ -1,6 +1,6 @@
 //! References to data as the job file writes them.
 
-use super::table::Columns;
+use super::table::JobColumns;
 use super::{DataRef, Location, Split};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,14 +43,14 @@ pub(super) enum DataRefKeys {
         /// A Parquet file, or a folder of them.
         parquet: Location,
         #[serde(flatten)]
-        columns: Columns,
+        columns: JobColumns,
     },
     /// A table in a CSV file.
     Csv {
         /// A CSV file with names in its first line.
         csv: Location,
         #[serde(flatten)]
-        columns: Columns,
+        columns: JobColumns,
         /// What stands between two fields.
         #[serde(default = "comma")]
         delimiter: char,

@@ -8,12 +8,12 @@ mod reference;
 mod table;
 mod transform;
 
-pub use augment::Augment;
+pub use augment::JobAugment;
 pub use location::Location;
-pub use normalise::Normalise;
+pub use normalise::JobNormalise;
 pub use reference::{DataRef, Split};
-pub use table::{Columns, Features, Label};
-pub use transform::{Filter, Transform};
+pub use table::{Features, JobColumns, Label};
+pub use transform::{JobFilter, JobTransform};
 
 use crate::Bytes;
 use crate::field::Rule;
@@ -37,15 +37,15 @@ keys! {
         /// The test set: every epoch is measured on it, nothing is ever chosen on it.
         test: Option<DataRef> = optional => Any, |field, ()| DataRef::read(field, embeds);
         /// Normalisation of the input: `(x - mean) / std`, with `x` from 0 to 1.
-        normalise: Option<Normalise> = optional => Any, |field, ()| match embeds {
+        normalise: Option<JobNormalise> = optional => Any, |field, ()| match embeds {
             true => field.reject(
                 "is for what is trained on, and with [embed] those are vectors",
                 "write `normalise` in [embed] to set the scale of the pictures",
             ),
-            false => Normalise::from_field(field),
+            false => JobNormalise::from_field(field),
         };
         /// How training images are varied from step to step; evaluation sees them as they are.
-        augment: Option<Augment> = optional => Table(Augment::read_keys), |field, augment| match embeds {
+        augment: Option<JobAugment> = optional => Table(JobAugment::read_keys), |field, augment| match embeds {
             true => field.reject(
                 "is for pictures that are trained on, and with [embed] vectors are",
                 "leave one out",
@@ -54,7 +54,7 @@ keys! {
         };
         /// What becomes of a picture before a network sees it. Of pictures that are embedded, if left out,
         /// what the encoder was trained with.
-        transform: Option<Transform> = optional => Table(Transform::read_keys);
+        transform: Option<JobTransform> = optional => Table(JobTransform::read_keys);
         /// The share of pictures that may be unreadable: they are left out and listed. More fail the job.
         max_bad: f64 = default(0.01) => Rule::SHARE;
         /// Memory that reading a data set may take in each process, however large the set is.

@@ -5,7 +5,7 @@ use crate::keys::{FromField, NotEmpty, keys};
 
 keys! {
     /// Normalisation of the input, one number a channel.
-    pub struct Normalise {
+    pub struct JobNormalise {
         /// What is subtracted.
         mean: Vec<f64> = need("add `mean = [...]`, one number a channel")
             => NotEmpty(Rule::FINITE, "one number a channel");
@@ -37,17 +37,17 @@ const KNOWN: [(&str, [f64; 3], [f64; 3]); 3] = [
 ];
 
 /// A name or a table.
-impl FromField for Normalise {
-    fn from_field(field: &Field<'_>) -> Option<Normalise> {
+impl FromField for JobNormalise {
+    fn from_field(field: &Field<'_>) -> Option<JobNormalise> {
         if !field.is_text() {
             let mut section = field.section_or("a name or a table with `mean` and `std`")?;
-            let normalise = Normalise::read_keys(&mut section);
+            let normalise = JobNormalise::read_keys(&mut section);
             section.finish();
             return normalise;
         }
         let name = field.one_of(&KNOWN.map(|(name, ..)| name))?;
         let (_, mean, std) = KNOWN.iter().find(|(known, ..)| *known == name)?;
-        Some(Normalise {
+        Some(JobNormalise {
             mean: mean.to_vec(),
             std: std.to_vec(),
         })

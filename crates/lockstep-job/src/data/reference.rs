@@ -3,7 +3,7 @@
 use super::Location;
 use super::keys::DataRefKeys;
 use super::location::scheme;
-use super::table::{self, Columns};
+use super::table::{self, JobColumns};
 use crate::field::Field;
 use crate::keys::FromField;
 use crate::nearest::suggestion;
@@ -59,14 +59,14 @@ pub enum DataRef {
         /// The file or folder.
         files: Location,
         /// Which columns mean what.
-        columns: Columns,
+        columns: JobColumns,
     },
     /// A CSV file with names in its first line.
     Csv {
         /// The file.
         file: Location,
         /// Which columns mean what.
-        columns: Columns,
+        columns: JobColumns,
         /// What stands between two fields.
         delimiter: char,
     },
@@ -99,7 +99,7 @@ impl DataRef {
 
     /// What a file or folder of this name holds.
     fn by_name(location: Location) -> DataRef {
-        let columns = Columns::default();
+        let columns = JobColumns::default();
         if location.has_extension("parquet") {
             let files = location;
             DataRef::Parquet { files, columns }

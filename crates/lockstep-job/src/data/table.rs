@@ -12,7 +12,7 @@ pub(super) const LABEL: &str = "label";
 
 /// Which columns of a table mean what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Columns {
+pub struct JobColumns {
     /// The input: one column of lists, or several of numbers. If left out, the column `embedding` of a
     /// Parquet file, and every column but the label and the path of a CSV file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,9 +50,9 @@ fn label() -> Label {
     Label::One(LABEL.to_owned())
 }
 
-impl Default for Columns {
+impl Default for JobColumns {
     fn default() -> Self {
-        Columns {
+        JobColumns {
             features: None,
             label: label(),
             path: None,
@@ -60,8 +60,8 @@ impl Default for Columns {
     }
 }
 
-impl Columns {
-    pub(super) fn read(section: &mut Section<'_>) -> Option<Columns> {
+impl JobColumns {
+    pub(super) fn read(section: &mut Section<'_>) -> Option<JobColumns> {
         let features = section.maybe("features", |field| {
             if !field.is_array() {
                 return column(&field).map(Features::List);
@@ -84,7 +84,7 @@ impl Columns {
             Some(Label::Several(names))
         });
         let path = section.maybe("path", |field| column(&field));
-        Some(Columns {
+        Some(JobColumns {
             features: features?,
             label: label?,
             path: path?,
@@ -100,21 +100,21 @@ fn column(field: &Field<'_>) -> Option<String> {
 }
 
 /// Reads `{ parquet = "..." }`; the key is there.
-pub(super) fn read_parquet(mut section: Section<'_>) -> Option<(Location, Columns)> {
+pub(super) fn read_parquet(mut section: Section<'_>) -> Option<(Location, JobColumns)> {
     let files = section
         .get("parquet")
         .and_then(|field| Location::from_field(&field));
-    let columns = Columns::read(&mut section);
+    let columns = JobColumns::read(&mut section);
     section.finish();
     files.zip(columns)
 }
 
 /// Reads `{ csv = "..." }`; the key is there.
-pub(super) fn read_csv(mut section: Section<'_>) -> Option<(Location, Columns, char)> {
+pub(super) fn read_csv(mut section: Section<'_>) -> Option<(Location, JobColumns, char)> {
     let file = section
         .get("csv")
         .and_then(|field| Location::from_field(&field));
-    let columns = Columns::read(&mut section);
+    let columns = JobColumns::read(&mut section);
     let delimiter = section.or("delimiter", ',', |field| {
         let text = field.text()?;
         let mut characters = text.chars();

@@ -9,19 +9,19 @@ const MOST_PIXELS: u32 = 16_384;
 
 keys! {
     /// What becomes of a picture before a network sees it.
-    pub struct Transform (Eq): all default {
+    pub struct JobTransform (Eq): all default {
         /// The shorter side is scaled to so many pixels.
         resize: Option<u32> = optional => 1..=MOST_PIXELS;
         /// The part in the middle that is kept: one number for a square, or `[height, width]`.
         crop: Option<[u32; 2]> as Option<CropKeys> = optional => By(read_crop);
         /// How pixels are interpolated.
-        filter: Filter = default(Filter::Bicubic) => Any;
+        filter: JobFilter = default(JobFilter::Bicubic) => Any;
     }
 }
 
 words! {
     /// How pixels are interpolated; all but `nearest` average when they shrink a picture.
-    pub enum Filter {
+    pub enum JobFilter {
         /// The nearest pixel.
         "nearest" Nearest
         /// Straight lines between pixels.

@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 
 kinds! {
     /// One layer of a stack.
-    pub enum LayerSpec {
+    pub enum JobLayer {
         /// A dense layer with a bias. An image is flattened for it.
         "linear" Linear {
             /// Width of its output. Only the last layer may leave it out: then it is the number of
@@ -60,9 +60,9 @@ kinds! {
         /// Layers whose output is added to their input: `body(x) + shortcut(x)`.
         "residual" Residual {
             /// The layers.
-            body: Vec<LayerSpec> = need("add `body = [...]`, the layers to go around") => Body;
+            body: Vec<JobLayer> = need("add `body = [...]`, the layers to go around") => Body;
             /// What the input goes through on its way around them. If empty, it is added as it is.
-            shortcut: Vec<LayerSpec> = default(Vec::new())
+            shortcut: Vec<JobLayer> = default(Vec::new())
                 => Any, |field, ()| read_all(&field.items()?);
         }
         /// Drops units at random in training.
@@ -122,8 +122,8 @@ impl Limits for Body {
     }
 }
 
-impl Check<Vec<LayerSpec>> for Body {
-    fn read(&self, field: &Field<'_>) -> Option<Vec<LayerSpec>> {
+impl Check<Vec<JobLayer>> for Body {
+    fn read(&self, field: &Field<'_>) -> Option<Vec<JobLayer>> {
         let layers = read_all(&field.items()?)?;
         match layers.is_empty() {
             true => field.reject("must not be empty", "the layers to go around"),
@@ -132,27 +132,27 @@ impl Check<Vec<LayerSpec>> for Body {
     }
 }
 
-impl LayerSpec {
+impl JobLayer {
     /// Whether it is a batch-norm or has one inside.
     pub(super) fn has_batch_norm(&self) -> bool {
         match self {
-            LayerSpec::BatchNorm => true,
-            LayerSpec::Residual { body, shortcut } => {
-                body.iter().chain(shortcut).any(LayerSpec::has_batch_norm)
+            JobLayer::BatchNorm => true,
+            JobLayer::Residual { body, shortcut } => {
+                body.iter().chain(shortcut).any(JobLayer::has_batch_norm)
             }
             _ => false,
         }
     }
 
     /// Reads a whole stack, the last layer of which gives the classes' scores.
-    pub(super) fn read_stack(field: &Field<'_>) -> Option<Vec<LayerSpec>> {
+    pub(super) fn read_stack(field: &Field<'_>) -> Option<Vec<JobLayer>> {
         let fields = field.items()?;
         let Some((last, before)) = fields.split_last() else {
             return field.reject("must not be empty", "for example [{ kind = \"linear\" }]");
         };
         let before = read_all(before);
         let last_layer = read_layer(last.section()?, Position::Last)?;
-        if !matches!(last_layer, LayerSpec::Linear { .. }) {
+        if !matches!(last_layer, JobLayer::Linear { .. }) {
             return last.reject(
                 "must be linear, since it is the last layer",
                 "add { kind = \"linear\" } after it: one output a class",
@@ -165,8 +165,8 @@ impl LayerSpec {
 }
 
 /// Layers that others follow. Reads them all before giving up, so that every mistake is reported.
-fn read_all(fields: &[Field<'_>]) -> Option<Vec<LayerSpec>> {
-    let layers: Vec<Option<LayerSpec>> = fields
+fn read_all(fields: &[Field<'_>]) -> Option<Vec<JobLayer>> {
+    let layers: Vec<Option<JobLayer>> = fields
         .iter()
         .map(|field| read_layer(field.section()?, Position::Inside))
         .collect();
@@ -180,12 +180,12 @@ enum Position {
     Last,
 }
 
-fn read_layer(section: Section<'_>, position: Position) -> Option<LayerSpec> {
+fn read_layer(section: Section<'_>, position: Position) -> Option<JobLayer> {
     let fix = "add a `kind`, such as \"conv2d\", \"relu\" or \"linear\"";
-    section.of_kind(fix, LayerSpec::KINDS, |kind, section| {
+    section.of_kind(fix, JobLayer::KINDS, |kind, section| {
         if kind == "linear" && position == Position::Inside {
             section.need("out", "add its width, for example `out = 512`");
         }
-        LayerSpec::read_keys(kind, section)
+        JobLayer::read_keys(kind, section)
     })
 }

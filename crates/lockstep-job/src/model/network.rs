@@ -1,6 +1,6 @@
 //! The families of networks, and the stack of the user's own.
 
-use super::LayerSpec;
+use super::JobLayer;
 use super::layer::{MAX_CHANNELS, MAX_WIDTH};
 use crate::field::{Field, Rule};
 use crate::keys::{Any, Check, Each, Limits, NotEmpty, kinds};
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 kinds! {
     /// A network, by the name of a family or layer by layer.
-    pub enum Network {
+    pub enum JobNetwork {
         /// Dense layers with ReLU between them, and a last one to the number of classes.
         "mlp" Mlp {
             /// Width of each hidden layer.
@@ -59,7 +59,7 @@ kinds! {
         /// A stack of the user's own.
         "stack" Stack {
             /// From the input to the output. The last is linear; its `out` may be left out.
-            layers: Vec<LayerSpec> = need("add `layers = [...]`, the last of them linear") => WholeStack;
+            layers: Vec<JobLayer> = need("add `layers = [...]`, the last of them linear") => WholeStack;
         }
     }
 }
@@ -73,9 +73,9 @@ impl Limits for WholeStack {
     }
 }
 
-impl Check<Vec<LayerSpec>> for WholeStack {
-    fn read(&self, field: &Field<'_>) -> Option<Vec<LayerSpec>> {
-        LayerSpec::read_stack(field)
+impl Check<Vec<JobLayer>> for WholeStack {
+    fn read(&self, field: &Field<'_>) -> Option<Vec<JobLayer>> {
+        JobLayer::read_stack(field)
     }
 }
 
@@ -86,13 +86,13 @@ fn block_dropout(blocks: usize) -> Vec<f64> {
         .collect()
 }
 
-impl Network {
+impl JobNetwork {
     /// Whether any layer is a batch-norm, which needs two rows in every lane.
     pub fn uses_batch_norm(&self) -> bool {
         match self {
-            Network::Mlp { batch_norm, .. } => *batch_norm,
-            Network::Head { .. } | Network::Cnn { .. } | Network::ResNet18 { .. } => true,
-            Network::Stack { layers } => layers.iter().any(LayerSpec::has_batch_norm),
+            JobNetwork::Mlp { batch_norm, .. } => *batch_norm,
+            JobNetwork::Head { .. } | JobNetwork::Cnn { .. } | JobNetwork::ResNet18 { .. } => true,
+            JobNetwork::Stack { layers } => layers.iter().any(JobLayer::has_batch_norm),
         }
     }
 
@@ -104,6 +104,6 @@ impl Network {
             return Some("stack");
         }
         let fix = "add `kind = \"mlp\"` with `hidden`, \"head\", \"cnn\" or \"resnet18\", or a stack of `layers`";
-        section.need("kind", fix)?.one_of(Network::KINDS)
+        section.need("kind", fix)?.one_of(JobNetwork::KINDS)
     }
 }
