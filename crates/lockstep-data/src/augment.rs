@@ -34,7 +34,7 @@ pub struct Augmenter {
 
 /// How an image is seen in a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct View {
+pub(crate) struct ImageVariation {
     /// Where the part that is cut out begins in the image with its border.
     pub(crate) top: usize,
     pub(crate) left: usize,
@@ -78,14 +78,14 @@ impl Augmenter {
 
     /// How sample `sample` is seen in step `step`.
     #[inline(always)]
-    pub(crate) fn view(&self, step: u64, sample: u32) -> View {
+    pub(crate) fn view(&self, step: u64, sample: u32) -> ImageVariation {
         let counter = u128::from(step) << 64 | u128::from(sample) << 32;
         let [down, right, flip, _] = self.philox.block(counter);
         // One of 2 padding + 1 places; that they are equally likely but for 1 in 2^32 of their number
         // is enough here.
         let places = 2 * self.augment.crop_padding as u64 + 1;
         let place = |draw: u32| ((u64::from(draw) * places) >> 32) as usize;
-        View {
+        ImageVariation {
             top: place(down),
             left: place(right),
             flip: self.augment.flip && flip >> 31 == 1,
@@ -96,7 +96,7 @@ impl Augmenter {
     #[inline(always)]
     pub(crate) fn write<T: Copy + Default + Into<f32>>(
         &self,
-        view: View,
+        view: ImageVariation,
         image: &[T],
         scale: &Scale,
         out: &mut [f32],
@@ -144,7 +144,12 @@ mod tests {
     }
 
     /// The same pixel by pixel: pad, cut, mirror.
-    fn by_definition(image: &[f32], shape: [usize; 3], padding: usize, view: View) -> Vec<f32> {
+    fn by_definition(
+        image: &[f32],
+        shape: [usize; 3],
+        padding: usize,
+        view: ImageVariation,
+    ) -> Vec<f32> {
         let [channels, height, width] = shape;
         let mut out = Vec::new();
         for y in 0..height {
@@ -202,7 +207,7 @@ mod tests {
     #[test]
     fn the_border_is_black_before_normalisation() {
         let augmenter = augmenter(1, false, [1, 2, 2]);
-        let view = View {
+        let view = ImageVariation {
             top: 0,
             left: 0,
             flip: false,
@@ -225,7 +230,7 @@ mod tests {
         let augmenter = augmenter(4, true, [3, 32, 32]);
         let over_samples = (0..81_000).map(|sample| augmenter.view(11, sample));
         let over_steps = (0..81_000).map(|step| augmenter.view(step, 5));
-        let draws: [Vec<View>; 2] = [over_samples.collect(), over_steps.collect()];
+        let draws: [Vec<ImageVariation>; 2] = [over_samples.collect(), over_steps.collect()];
         for views in draws {
             let mut counts = HashMap::new();
             for view in views {

@@ -6,9 +6,9 @@
 use crate::DataError;
 use crate::checksums;
 use crate::content::{self, About};
-use crate::dataset::Element;
+use crate::dataset::StoredElement;
 use crate::labels::{Decided, Labels};
-use crate::layout::{ALIGN, Extent, Facts, Form, Identity, Layout};
+use crate::layout::{ALIGN, DecodedLayout, Extent, Facts, Form, Identity};
 use crate::target::TargetKind;
 use lockstep_fs::AtomicFile;
 use sha2::Sha256;
@@ -24,7 +24,7 @@ const BLOCK: usize = 64 << 10;
 pub(crate) struct Builder {
     file: AtomicFile,
     target: PathBuf,
-    form: Option<(Element, [usize; 3])>,
+    form: Option<(StoredElement, [usize; 3])>,
     /// Bytes written to the file.
     written: usize,
     labels: Labels,
@@ -55,7 +55,7 @@ impl Builder {
     }
 
     /// Says what a sample is. Comes before the first of them.
-    pub(crate) fn begin(&mut self, element: Element, shape: [usize; 3]) {
+    pub(crate) fn begin(&mut self, element: StoredElement, shape: [usize; 3]) {
         self.form = Some((element, shape));
     }
 
@@ -145,7 +145,7 @@ impl Builder {
             "one name a sample"
         );
         let class_bytes = labels.names.iter().map(String::len).sum();
-        let layout = Layout::new(Form {
+        let layout = DecodedLayout::new(Form {
             element,
             count,
             shape,
@@ -227,7 +227,12 @@ impl Builder {
     }
 
     /// Writes the checksums of what was written, and the trailer.
-    fn seal(&mut self, layout: &Layout, identity: Identity, begun: Sha256) -> io::Result<()> {
+    fn seal(
+        &mut self,
+        layout: &DecodedLayout,
+        identity: Identity,
+        begun: Sha256,
+    ) -> io::Result<()> {
         let file = File::open(self.file.temporary())?;
         let (labels, samples) = (layout.labels.clone(), layout.samples.clone());
         let content = content::of_file(begun, &file, labels, samples)?;

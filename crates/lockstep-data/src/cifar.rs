@@ -10,7 +10,7 @@
 
 use crate::DataError;
 use crate::builder::Builder;
-use crate::dataset::Element;
+use crate::dataset::StoredElement;
 use crate::decoded::Recipe;
 use crate::stamp::{Stamp, whole};
 use crate::unpacked::Unpacked;
@@ -26,31 +26,31 @@ const BLOCK: usize = 64;
 
 /// Which of the two formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum CifarKind {
     Cifar10,
     Cifar100,
 }
 
-impl Kind {
+impl CifarKind {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Kind::Cifar10 => "CIFAR-10",
-            Kind::Cifar100 => "CIFAR-100",
+            CifarKind::Cifar10 => "CIFAR-10",
+            CifarKind::Cifar100 => "CIFAR-100",
         }
     }
 
     pub(crate) fn classes(self) -> usize {
         match self {
-            Kind::Cifar10 => 10,
-            Kind::Cifar100 => 100,
+            CifarKind::Cifar10 => 10,
+            CifarKind::Cifar100 => 100,
         }
     }
 
     /// Bytes before the image, the last of which is the class.
     fn label_bytes(self) -> usize {
         match self {
-            Kind::Cifar10 => 1,
-            Kind::Cifar100 => 2,
+            CifarKind::Cifar10 => 1,
+            CifarKind::Cifar100 => 2,
         }
     }
 
@@ -63,7 +63,7 @@ impl Kind {
 /// The files of a set.
 #[derive(Debug)]
 pub(crate) struct Cifar {
-    pub(crate) kind: Kind,
+    pub(crate) kind: CifarKind,
     pub(crate) files: Vec<PathBuf>,
 }
 
@@ -85,7 +85,7 @@ impl Recipe for Cifar {
     }
 
     fn decode(&self, out: &mut Builder) -> Result<(), DataError> {
-        out.begin(Element::U8, [CHANNELS, SIDE, SIDE]);
+        out.begin(StoredElement::U8, [CHANNELS, SIDE, SIDE]);
         let mut labels = Vec::new();
         let mut pixels = vec![[0; CHANNELS]; BLOCK * PIXELS];
         for path in &self.files {
@@ -166,8 +166,8 @@ impl Cifar {
         DataError::Unfit {
             path: path.to_owned(),
             role: match self.kind {
-                Kind::Cifar10 => "images of CIFAR-10",
-                Kind::Cifar100 => "images of CIFAR-100",
+                CifarKind::Cifar10 => "images of CIFAR-10",
+                CifarKind::Cifar100 => "images of CIFAR-100",
             },
             reason: reason.to_owned(),
         }
@@ -192,7 +192,7 @@ mod tests {
     use std::fs;
 
     /// The bytes of `records` records whose labels and pixels are functions of their number.
-    fn records(kind: Kind, records: std::ops::Range<usize>) -> Vec<u8> {
+    fn records(kind: CifarKind, records: std::ops::Range<usize>) -> Vec<u8> {
         let mut bytes = Vec::new();
         for record in records {
             bytes.extend(&[7, (record % kind.classes()) as u8][2 - kind.label_bytes()..]);
@@ -210,12 +210,16 @@ mod tests {
         let folder = Folder::new();
         // More than a block in the first, a gzipped one in the middle.
         let files = vec![
-            folder.file(&records(Kind::Cifar10, 0..70)),
-            folder.file(&gzipped(&records(Kind::Cifar10, 70..71))),
-            folder.file(&records(Kind::Cifar10, 71..90)),
+            folder.file(&records(CifarKind::Cifar10, 0..70)),
+            folder.file(&gzipped(&records(CifarKind::Cifar10, 70..71))),
+            folder.file(&records(CifarKind::Cifar10, 71..90)),
         ];
         let set = open(&folder, files).unwrap();
-        let whole = open(&folder, vec![folder.file(&records(Kind::Cifar10, 0..90))]).unwrap();
+        let whole = open(
+            &folder,
+            vec![folder.file(&records(CifarKind::Cifar10, 0..90))],
+        )
+        .unwrap();
         assert_eq!(
             (set.len(), set.shape(), set.classes()),
             (90, [3, 32, 32], 10)
@@ -227,7 +231,7 @@ mod tests {
     #[test]
     fn of_the_two_labels_of_cifar_100_the_fine_one_is_the_class() {
         let folder = Folder::new();
-        let kind = Kind::Cifar100;
+        let kind = CifarKind::Cifar100;
         let files = vec![folder.file(&records(kind, 0..120))];
         let recipe = Cifar { kind, files };
         let decoded = crate::decoded::open(&recipe, &folder.cache(), None).unwrap();
@@ -272,7 +276,7 @@ mod tests {
     #[test]
     fn a_truncated_file_is_refused_with_its_path_and_the_record() {
         let folder = Folder::new();
-        let whole = records(Kind::Cifar10, 0..67);
+        let whole = records(CifarKind::Cifar10, 0..67);
         for (keep, record, found) in [(1, 0, 1), (3072, 0, 3072), (66 * 3073 + 5, 66, 5)] {
             for bytes in [whole[..keep].to_vec(), gzipped(&whole[..keep])] {
                 let bad = folder.file(&bytes);
@@ -289,7 +293,7 @@ mod tests {
     #[test]
     fn a_label_that_is_no_class_is_refused_with_the_file_and_the_record() {
         let folder = Folder::new();
-        let mut bytes = records(Kind::Cifar10, 0..67);
+        let mut bytes = records(CifarKind::Cifar10, 0..67);
         bytes[65 * 3073] = 10;
         let path = folder.file(&bytes);
         let error = open(&folder, vec![path.clone()]).unwrap_err();
@@ -311,7 +315,7 @@ mod tests {
         let folder = Folder::new();
         for bytes in [vec![], gzipped(b"")] {
             let path = folder.file(&bytes);
-            let good = folder.file(&records(Kind::Cifar10, 0..1));
+            let good = folder.file(&records(CifarKind::Cifar10, 0..1));
             let error = open(&folder, vec![good, path.clone()]).unwrap_err();
             let expected = format!(
                 "{} cannot be used as images of CIFAR-10: it is empty",
@@ -324,7 +328,7 @@ mod tests {
     #[test]
     fn a_gzipped_file_that_ends_before_its_checksum_is_refused() {
         let folder = Folder::new();
-        let packed = gzipped(&records(Kind::Cifar10, 0..2));
+        let packed = gzipped(&records(CifarKind::Cifar10, 0..2));
         for cut in [1, 8, 100] {
             let path = folder.file(&packed[..packed.len() - cut]);
             assert!(open(&folder, vec![path]).is_err(), "{cut}");

@@ -2,7 +2,7 @@
 //! what the classes are called.
 
 use crate::DataError;
-use crate::cifar::{Cifar, Kind};
+use crate::cifar::{Cifar, CifarKind};
 use crate::file::regular;
 use std::fs::{self, File};
 use std::io::Read;
@@ -20,27 +20,27 @@ pub enum CifarSplit {
 /// No list of a hundred names is as long.
 const MOST_NAMES_BYTES: u64 = 64 << 10;
 
-impl Kind {
+impl CifarKind {
     fn files(self, split: CifarSplit) -> &'static [&'static str] {
         match (self, split) {
-            (Kind::Cifar10, CifarSplit::Train) => &[
+            (CifarKind::Cifar10, CifarSplit::Train) => &[
                 "data_batch_1.bin",
                 "data_batch_2.bin",
                 "data_batch_3.bin",
                 "data_batch_4.bin",
                 "data_batch_5.bin",
             ],
-            (Kind::Cifar10, CifarSplit::Test) => &["test_batch.bin"],
-            (Kind::Cifar100, CifarSplit::Train) => &["train.bin"],
-            (Kind::Cifar100, CifarSplit::Test) => &["test.bin"],
+            (CifarKind::Cifar10, CifarSplit::Test) => &["test_batch.bin"],
+            (CifarKind::Cifar100, CifarSplit::Train) => &["train.bin"],
+            (CifarKind::Cifar100, CifarSplit::Test) => &["test.bin"],
         }
     }
 
     /// The file that names the classes, one a line.
     fn names_file(self) -> &'static str {
         match self {
-            Kind::Cifar10 => "batches.meta.txt",
-            Kind::Cifar100 => "fine_label_names.txt",
+            CifarKind::Cifar10 => "batches.meta.txt",
+            CifarKind::Cifar100 => "fine_label_names.txt",
         }
     }
 
@@ -53,7 +53,7 @@ impl Kind {
 
 /// Whether the folder looks like one of CIFAR's.
 pub(crate) fn is_cifar(folder: &Path) -> bool {
-    [Kind::Cifar10, Kind::Cifar100]
+    [CifarKind::Cifar10, CifarKind::Cifar100]
         .into_iter()
         .any(|kind| kind.is_in(folder))
 }
@@ -75,7 +75,7 @@ pub(crate) fn find(
     if !metadata.is_dir() {
         return not_cifar("it is not a folder; name files in a list: { cifar = [\"…\"] }");
     }
-    let kinds = [Kind::Cifar10, Kind::Cifar100];
+    let kinds = [CifarKind::Cifar10, CifarKind::Cifar100];
     let Some(kind) = kinds.into_iter().find(|kind| kind.is_in(folder)) else {
         return not_cifar(
             "it has neither data_batch_1.bin to data_batch_5.bin and test_batch.bin, as CIFAR-10 has, \
@@ -92,7 +92,7 @@ pub(crate) fn find(
 }
 
 /// The names in the file `path`, if there is such a file: one for each class.
-fn class_names(kind: Kind, path: &Path) -> Result<Option<Vec<String>>, DataError> {
+fn class_names(kind: CifarKind, path: &Path) -> Result<Option<Vec<String>>, DataError> {
     if !path.exists() {
         return Ok(None);
     }

@@ -58,7 +58,7 @@ impl ClassTable {
 
 /// What is done with samples of classes that the training set does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unseen {
+pub enum UnseenClasses {
     /// The set is refused, by the names of the classes.
     Refuse,
     /// They are listed by [`Dataset::unseen`](crate::Dataset::unseen). Their labels are at and above

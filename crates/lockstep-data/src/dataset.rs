@@ -1,6 +1,6 @@
 //! A data set as the trainer sees it: samples of one shape, and what is to be said of each.
 
-use crate::classes::{Unseen, UnseenClass, renumber};
+use crate::classes::{UnseenClass, UnseenClasses, renumber};
 use crate::content::About;
 use crate::decoded::{self, Decoded};
 use crate::target::TargetKind;
@@ -15,28 +15,28 @@ use std::sync::OnceLock;
 /// How samples are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
-pub enum Element {
+pub enum StoredElement {
     /// Bytes, which stand for 0 to 1.
     U8 = 1,
     /// Numbers as they are.
     F32 = 2,
 }
 
-impl Element {
-    pub(crate) const ALL: [Element; 2] = [Element::U8, Element::F32];
+impl StoredElement {
+    pub(crate) const ALL: [StoredElement; 2] = [StoredElement::U8, StoredElement::F32];
 
     /// Bytes of an element.
     pub fn size(self) -> usize {
         match self {
-            Element::U8 => 1,
-            Element::F32 => 4,
+            StoredElement::U8 => 1,
+            StoredElement::F32 => 4,
         }
     }
 }
 
 /// A file that was left out of a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedFile {
     /// Its path within the folder of the set.
     pub path: String,
     /// Why it could not be read, as a sentence.
@@ -136,14 +136,14 @@ impl Dataset {
         source: &Source,
         cache: &CacheDir,
         classes: &[String],
-        unseen: Unseen,
+        unseen: UnseenClasses,
     ) -> Result<Dataset, DataError> {
         let mut set = Dataset::open(source, cache)?;
         if !set.has_named_classes() {
             return Ok(set);
         }
         set.number_by(classes);
-        if unseen == Unseen::List || set.unseen.is_empty() {
+        if unseen == UnseenClasses::List || set.unseen.is_empty() {
             return Ok(set);
         }
         let first = set.unseen[0].first;
@@ -220,7 +220,7 @@ impl Dataset {
     }
 
     /// How samples are stored.
-    pub fn element(&self) -> Element {
+    pub fn element(&self) -> StoredElement {
         self.decoded.layout.form.element
     }
 
@@ -281,7 +281,7 @@ impl Dataset {
     }
 
     /// The classes of samples that none of [`class_names`](Dataset::class_names) is: class `i` of these has
-    /// the label `classes() + i`. Empty unless the set was opened with [`Unseen::List`].
+    /// the label `classes() + i`. Empty unless the set was opened with [`UnseenClasses::List`].
     pub fn unseen(&self) -> &[UnseenClass] {
         &self.unseen
     }
@@ -296,12 +296,12 @@ impl Dataset {
     }
 
     /// What was left out of the set because it could not be read.
-    pub fn skipped(&self) -> Vec<Skipped> {
+    pub fn skipped(&self) -> Vec<SkippedFile> {
         let (bytes, texts) = (self.decoded.map.bytes(), &self.decoded.layout.skipped);
         let text = |index| texts.get(bytes, index).map(str::to_owned);
         let pairs = (0..self.decoded.layout.form.skipped.texts).step_by(2);
         let skipped = pairs.filter_map(|index| {
-            Some(Skipped {
+            Some(SkippedFile {
                 path: text(index)?,
                 reason: text(index + 1)?,
             })
@@ -476,15 +476,15 @@ mod tests {
         let csv = |text: &str| Source::Csv {
             place: crate::testing::place(&folder.file(text.as_bytes())),
             delimiter: b',',
-            columns: crate::Columns::default(),
+            columns: crate::ColumnNames::default(),
             target: None,
             memory: 1 << 20,
         };
         let train = Dataset::open(&csv("x,label\n1,b\n2,a\n3,c\n"), &folder.cache()).unwrap();
         let val = csv("x,label\n4,c\n5,b\n");
         let classes = train.class_names();
-        let val =
-            Dataset::open_with_classes(&val, &folder.cache(), classes, Unseen::Refuse).unwrap();
+        let val = Dataset::open_with_classes(&val, &folder.cache(), classes, UnseenClasses::Refuse)
+            .unwrap();
         let idx = folder.dataset(
             &folder.idx(8, &[2, 2], &[1, 2, 3, 4]),
             &folder.labels(&[0, 3]),

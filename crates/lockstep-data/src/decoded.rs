@@ -13,7 +13,7 @@ use crate::DataError;
 use crate::builder::Builder;
 use crate::checksums;
 use crate::convert::MOST_CLASSES;
-use crate::layout::{Facts, Identity, Layout};
+use crate::layout::{DecodedLayout, Facts, Identity};
 use crate::mapped::Mapped;
 use crate::stamp::Stamp;
 use crate::sweep::sweep;
@@ -58,7 +58,7 @@ pub(crate) trait Recipe: Debug {
 pub(crate) struct Decoded {
     pub(crate) path: PathBuf,
     pub(crate) map: Mapped,
-    pub(crate) layout: Layout,
+    pub(crate) layout: DecodedLayout,
     pub(crate) facts: Facts,
     /// The names of the classes, if the set has them, or of the columns that are to be predicted.
     pub(crate) classes: Vec<String>,
@@ -73,8 +73,8 @@ pub(crate) fn open(
 ) -> Result<Decoded, DataError> {
     let identity = identity(recipe)?;
     let path = place(recipe, cache)?;
-    let fresh = |opened: &Opened| opened.decoded.facts.identity == identity;
-    if let Some(opened) = try_open(&path).filter(fresh).filter(Opened::is_intact) {
+    let fresh = |opened: &OpenedFile| opened.decoded.facts.identity == identity;
+    if let Some(opened) = try_open(&path).filter(fresh).filter(OpenedFile::is_intact) {
         recipe.accept(&opened.decoded)?;
         return Ok(opened.decoded);
     }
@@ -107,12 +107,12 @@ pub(crate) fn is_there(recipe: &dyn Recipe, cache: &CacheDir) -> Result<bool, Da
 }
 
 /// A decoded file that looks whole, and the file itself.
-struct Opened {
+struct OpenedFile {
     decoded: Decoded,
     file: File,
 }
 
-impl Opened {
+impl OpenedFile {
     /// Whether every block has its checksum. Reads the whole file.
     fn is_intact(&self) -> bool {
         let Decoded { layout, map, .. } = &self.decoded;
@@ -122,10 +122,10 @@ impl Opened {
     }
 }
 
-fn try_open(path: &Path) -> Option<Opened> {
+fn try_open(path: &Path) -> Option<OpenedFile> {
     let file = File::open(path).ok()?;
     let map = Mapped::of(&file).ok()?;
-    let (layout, facts) = Layout::read(map.bytes())?;
+    let (layout, facts) = DecodedLayout::read(map.bytes())?;
     let classes = layout.classes.all(map.bytes())?;
     if !sound(&map, &layout, classes.len()) {
         return None;
@@ -138,7 +138,7 @@ fn try_open(path: &Path) -> Option<Opened> {
         facts,
         classes,
     };
-    Some(Opened { decoded, file })
+    Some(OpenedFile { decoded, file })
 }
 
 impl Decoded {
@@ -150,7 +150,7 @@ impl Decoded {
 
 /// Whether the labels can be what they should. A class decides how large a model is and where numbers are
 /// written: one look costs little.
-fn sound(map: &Mapped, layout: &Layout, names: usize) -> bool {
+fn sound(map: &Mapped, layout: &DecodedLayout, names: usize) -> bool {
     let place = layout.labels.clone();
     if layout.form.target == TargetKind::Classes {
         let classes = match names {

@@ -7,7 +7,7 @@
 use crate::layout::MOST_CHANNELS;
 use crate::prefetch::prefetch;
 use crate::scale::Scale;
-use crate::{Augmenter, DataError, Dataset, Element, TargetScale};
+use crate::{Augmenter, DataError, Dataset, StoredElement, TargetScale};
 
 /// How many rows ahead of the one being written samples are asked for: enough to cover the way to
 /// main memory, few enough to stay within what a core can have under way.
@@ -185,11 +185,11 @@ impl Dataset {
             "one row for each index"
         );
         match self.element() {
-            Element::U8 => {
+            StoredElement::U8 => {
                 let scale = normaliser.scale(255.0).expect("vectors are no bytes");
                 gather_rows(self.bytes(), indices, &scale, augmented, out);
             }
-            Element::F32 => match normaliser.scale(1.0) {
+            StoredElement::F32 => match normaliser.scale(1.0) {
                 Some(scale) => gather_rows(self.floats(), indices, &scale, augmented, out),
                 None => {
                     let len = self.sample_len();
@@ -296,7 +296,10 @@ mod tests {
         let values = [1.0f32, 2.0, 3.0, 4.0].map(f32::to_be_bytes);
         let images = folder.idx(0x0d, &[1, 2, 1, 2], values.as_flattened());
         let set = folder.dataset(&images, &folder.labels(&[0]));
-        assert_eq!((set.shape(), set.element()), ([2, 2, 1], Element::F32));
+        assert_eq!(
+            (set.shape(), set.element()),
+            ([2, 2, 1], StoredElement::F32)
+        );
         let normaliser = Normaliser::new(&[1.0, 2.0], &[0.5, 4.0], 2).unwrap();
         let mut out = [0.0; 4];
         set.gather(&[0], &normaliser, &mut out);

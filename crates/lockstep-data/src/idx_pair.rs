@@ -6,7 +6,7 @@
 use crate::DataError;
 use crate::builder::Builder;
 use crate::convert::Converter;
-use crate::dataset::Element;
+use crate::dataset::StoredElement;
 use crate::decoded::Recipe;
 use crate::idx::{IdxReader, IdxType};
 use crate::layout::MOST_CHANNELS;
@@ -54,7 +54,10 @@ impl Recipe for IdxPair {
 }
 
 /// What a sample is by a pair of headers, if they fit each other.
-fn form_of(images: &IdxReader, labels: &IdxReader) -> Result<(Element, [usize; 3]), DataError> {
+fn form_of(
+    images: &IdxReader,
+    labels: &IdxReader,
+) -> Result<(StoredElement, [usize; 3]), DataError> {
     let unfit = |reader: &IdxReader, role, reason: &str| DataError::Unfit {
         path: reader.path().to_owned(),
         role,
@@ -110,9 +113,9 @@ fn form_of(images: &IdxReader, labels: &IdxReader) -> Result<(Element, [usize; 3
         return Err(unfit(images, "images", "none of them may be 0"));
     }
     let element = if images.header().element == IdxType::U8 {
-        Element::U8
+        StoredElement::U8
     } else {
-        Element::F32
+        StoredElement::F32
     };
     let elements = shape
         .iter()

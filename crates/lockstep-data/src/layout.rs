@@ -7,7 +7,7 @@
 
 use crate::checksums;
 use crate::content::ContentHash;
-use crate::dataset::Element;
+use crate::dataset::StoredElement;
 use crate::target::TargetKind;
 use sha2::{Digest, Sha256};
 use std::ops::Range;
@@ -32,7 +32,7 @@ pub(crate) type Identity = [u64; 4];
 /// What a decoded file holds, in numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Form {
-    pub(crate) element: Element,
+    pub(crate) element: StoredElement,
     pub(crate) count: usize,
     /// Channels, height, width. In the file, the channels of a pixel lie beside each other.
     pub(crate) shape: [usize; 3],
@@ -56,7 +56,7 @@ pub(crate) struct Extent {
 
 /// Where the parts of a decoded file lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub(crate) struct DecodedLayout {
     pub(crate) form: Form,
     pub(crate) samples: Range<usize>,
     pub(crate) labels: Range<usize>,
@@ -85,9 +85,9 @@ pub(crate) struct Texts {
     pub(crate) bytes: Range<usize>,
 }
 
-impl Layout {
+impl DecodedLayout {
     /// Where the parts of a file of this form lie; `None` if it exceeds the address space.
-    pub(crate) fn new(form: Form) -> Option<Layout> {
+    pub(crate) fn new(form: Form) -> Option<DecodedLayout> {
         let elements = form
             .shape
             .iter()
@@ -109,7 +109,7 @@ impl Layout {
         let (names, classes) = (texts(form.names)?, texts(form.classes)?);
         let skipped = texts(form.skipped)?;
         let sums = part(checksums::blocks(skipped.bytes.end), 8)?;
-        Some(Layout {
+        Some(DecodedLayout {
             samples,
             labels,
             names,
@@ -165,7 +165,7 @@ impl Layout {
     }
 
     /// The layout of the file `bytes`, if it is whole, and what it says of itself.
-    pub(crate) fn read(bytes: &[u8]) -> Option<(Layout, Facts)> {
+    pub(crate) fn read(bytes: &[u8]) -> Option<(DecodedLayout, Facts)> {
         let at = bytes.len().checked_sub(FIELDS * 8)?;
         let fields = bytes[at..].as_chunks().0;
         let fields: [u64; FIELDS] = std::array::from_fn(|i| u64::from_ne_bytes(fields[i]));
@@ -174,8 +174,8 @@ impl Layout {
             texts: number(i),
             bytes: number(i + 1),
         };
-        let layout = Layout::new(Form {
-            element: Element::ALL
+        let layout = DecodedLayout::new(Form {
+            element: StoredElement::ALL
                 .into_iter()
                 .find(|known| *known as u64 == fields[6])?,
             count: number(7),

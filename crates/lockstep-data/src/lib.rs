@@ -44,11 +44,11 @@ mod unpacked;
 
 pub use augment::{Augment, Augmenter};
 pub use cifar_folder::CifarSplit;
-pub use classes::{Unseen, UnseenClass};
-pub use dataset::{Dataset, DecodedSet, Element, Skipped};
+pub use classes::{UnseenClass, UnseenClasses};
+pub use dataset::{Dataset, DecodedSet, SkippedFile, StoredElement};
 pub use error::DataError;
 pub use gather::Normaliser;
-pub use lockstep_table::Columns;
+pub use lockstep_table::ColumnNames;
 pub use order::{EpochOrder, lane_rows, split};
 pub use pictures::Pictures;
 pub use source::Source;

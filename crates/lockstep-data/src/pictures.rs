@@ -5,19 +5,19 @@
 //! it is more than a share of it. The samples come in the order of their paths and have the same bytes,
 //! however many threads decode them.
 
-mod crew;
+mod threads;
 
 use crate::DataError;
 use crate::builder::Builder;
-use crate::dataset::Element;
+use crate::dataset::StoredElement;
 use crate::decoded::{Decoded, Recipe};
 use crate::file::printable;
 use crate::stamp::{Stamp, whole_place};
 use crate::target::TargetKind;
-use crew::Crew;
 use lockstep_image::{Limits, Transform, names_a_picture, tolerated};
-use lockstep_place::{Entry, Place};
+use lockstep_place::{FileEntry, Place};
 use std::path::Path;
+use threads::DecodeThreads;
 
 /// A folder of pictures.
 #[derive(Debug, Clone)]
@@ -40,7 +40,7 @@ pub struct Pictures {
 #[derive(Debug)]
 pub(crate) struct PictureSet {
     pictures: Pictures,
-    entries: Vec<Entry>,
+    entries: Vec<FileEntry>,
     /// Whether these are only some of the pictures that are there.
     chosen: bool,
     /// Whether every picture lies in the folder of its class.
@@ -174,14 +174,14 @@ impl Recipe for PictureSet {
 
     fn decode(&self, out: &mut Builder) -> Result<(), DataError> {
         let [height, width] = self.size.map(|side| side as usize);
-        out.begin(Element::U8, [3, height, width]);
+        out.begin(StoredElement::U8, [3, height, width]);
         if !self.labelled {
             out.expect_nothing(TargetKind::Classes);
         }
         let mut bad = 0;
         let mut first = None;
-        let crew = Crew::new(&self.pictures, &self.entries, 3 * height * width);
-        crew.work(&mut |index, picture| {
+        let threads = DecodeThreads::new(&self.pictures, &self.entries, 3 * height * width);
+        threads.work(&mut |index, picture| {
             let path = &self.entries[index].path;
             match picture? {
                 Ok(pixels) => {
@@ -220,7 +220,7 @@ fn transform(error: lockstep_image::ImageError) -> DataError {
 mod tests {
     use super::*;
     use crate::testing::{Folder, bmp, place};
-    use crate::{Dataset, Skipped, Source, Unseen, UnseenClass};
+    use crate::{Dataset, SkippedFile, Source, UnseenClass, UnseenClasses};
     use std::fs;
 
     fn write(folder: &Folder, path: &str, bytes: &[u8]) {
@@ -339,7 +339,7 @@ mod tests {
             let [text, empty] = &set.skipped()[..] else {
                 panic!("{:?}", set.skipped())
             };
-            let expected = Skipped {
+            let expected = SkippedFile {
                 path: "pug/d.jpg".into(),
                 reason: "the file is empty".into(),
             };
@@ -381,7 +381,7 @@ mod tests {
         assert_eq!(with(64 << 20).len(), 6);
         let small = with(4 << 20);
         assert_eq!(small.len(), 5);
-        let [Skipped { path, reason }] = &small.skipped()[..] else {
+        let [SkippedFile { path, reason }] = &small.skipped()[..] else {
             panic!("{:?}", small.skipped())
         };
         assert_eq!(path, "pug/large.bmp");
@@ -464,17 +464,17 @@ mod tests {
         let open = |classes: &[&str], unseen| {
             Dataset::open_with_classes(&source, &folder.cache(), &names(classes), unseen)
         };
-        let all = open(&["ape", "husky", "mops", "pug"], Unseen::Refuse).unwrap();
+        let all = open(&["ape", "husky", "mops", "pug"], UnseenClasses::Refuse).unwrap();
         assert_eq!((all.labels(), all.classes()), (&[1, 1, 3, 3, 3][..], 4));
         assert!(all.unseen().is_empty());
 
-        let error = open(&["ape", "pug"], Unseen::Refuse)
+        let error = open(&["ape", "pug"], UnseenClasses::Refuse)
             .unwrap_err()
             .to_string();
         let expected =
             "has the class `husky`, which the training set does not have, such as husky/1.png";
         assert!(error.ends_with(expected), "{error}");
-        let listed = open(&["ape", "pug"], Unseen::List).unwrap();
+        let listed = open(&["ape", "pug"], UnseenClasses::List).unwrap();
         assert_eq!(listed.labels(), [2, 2, 1, 1, 1]);
         let husky = UnseenClass {
             name: "husky".into(),
@@ -486,7 +486,7 @@ mod tests {
         let train = Dataset::open(&source, &folder.cache()).unwrap();
         let misfit = all.check_against(&train).unwrap_err().to_string();
         assert!(misfit.contains("not numbered as"), "{misfit}");
-        open(&["husky", "pug"], Unseen::List)
+        open(&["husky", "pug"], UnseenClasses::List)
             .unwrap()
             .check_against(&train)
             .unwrap();

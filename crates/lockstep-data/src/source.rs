@@ -1,19 +1,19 @@
 //! Where a data set comes from.
 
 use crate::DataError;
-use crate::cifar::{Cifar, Kind};
+use crate::cifar::{Cifar, CifarKind};
 use crate::cifar_folder::{self, CifarSplit};
 use crate::decoded::{self, Recipe};
 use crate::file::{regular, shown};
 use crate::idx_pair::IdxPair;
 use crate::known;
 use crate::pictures::{PictureSet, Pictures};
-use crate::table::Table;
+use crate::table::TableSet;
 use crate::target::TargetKind;
 use lockstep_fs::CacheDir;
 use lockstep_known::Content;
 use lockstep_place::Place;
-use lockstep_table::{Columns, Format};
+use lockstep_table::{ColumnNames, TableFormat};
 use std::path::{Path, PathBuf};
 
 /// Where a data set comes from.
@@ -49,7 +49,7 @@ pub enum Source {
         /// The file or folder.
         place: Place,
         /// Which columns mean what; the labels are in `label` unless another column is named.
-        columns: Columns,
+        columns: ColumnNames,
         /// What the labels are. If absent, that is found out: decimals are numbers to predict, several columns of
         /// 0 and 1 are labels, and everything else is classes.
         target: Option<TargetKind>,
@@ -64,7 +64,7 @@ pub enum Source {
         /// What stands between two values.
         delimiter: u8,
         /// As for Parquet.
-        columns: Columns,
+        columns: ColumnNames,
         /// As for Parquet.
         target: Option<TargetKind>,
         /// Bytes that reading may take.
@@ -163,7 +163,7 @@ impl Source {
             }
             Source::CifarFiles { files } => {
                 each_once(files)?;
-                let (kind, files) = (Kind::Cifar10, files.clone());
+                let (kind, files) = (CifarKind::Cifar10, files.clone());
                 let names: Vec<_> = files.iter().map(|file| shown(file).to_string()).collect();
                 Ok(Files {
                     name: names.join(", "),
@@ -177,7 +177,7 @@ impl Source {
                 target,
                 memory,
             } => {
-                let table = Table::find(place, Format::Parquet, columns, *target, *memory)?;
+                let table = TableSet::find(place, TableFormat::Parquet, columns, *target, *memory)?;
                 Ok(of_table(table))
             }
             Source::Csv {
@@ -188,8 +188,8 @@ impl Source {
                 memory,
             } => {
                 let delimiter = *delimiter;
-                let format = Format::Csv { delimiter };
-                let table = Table::find(place, format, columns, *target, *memory)?;
+                let format = TableFormat::Csv { delimiter };
+                let table = TableSet::find(place, format, columns, *target, *memory)?;
                 Ok(of_table(table))
             }
             Source::Pictures(pictures) => Ok(of_pictures(PictureSet::find(pictures)?)),
@@ -204,7 +204,8 @@ impl Source {
                     target,
                     memory,
                 } => {
-                    let table = Table::find(place, Format::Parquet, columns, *target, *memory)?;
+                    let table =
+                        TableSet::find(place, TableFormat::Parquet, columns, *target, *memory)?;
                     Ok(of_table(table.of_samples()?))
                 }
                 Source::Csv {
@@ -215,8 +216,8 @@ impl Source {
                     memory,
                 } => {
                     let delimiter = *delimiter;
-                    let format = Format::Csv { delimiter };
-                    let table = Table::find(place, format, columns, *target, *memory)?;
+                    let format = TableFormat::Csv { delimiter };
+                    let table = TableSet::find(place, format, columns, *target, *memory)?;
                     Ok(of_table(table.of_samples()?))
                 }
                 other => other.files(cache, progress),
@@ -232,7 +233,7 @@ impl Source {
                             labels: folder.join(labels),
                         }),
                         Content::Cifar10 { files } => Box::new(Cifar {
-                            kind: Kind::Cifar10,
+                            kind: CifarKind::Cifar10,
                             files: files.iter().map(|file| folder.join(file)).collect(),
                         }),
                     },
@@ -243,7 +244,7 @@ impl Source {
     }
 }
 
-fn of_table(table: Table) -> Files {
+fn of_table(table: TableSet) -> Files {
     Files {
         name: table.name(),
         recipe: Box::new(table),
@@ -260,7 +261,7 @@ fn of_pictures(pictures: PictureSet) -> Files {
 }
 
 /// The classes of a set that does not name them.
-fn numbered(kind: Kind) -> Vec<String> {
+fn numbered(kind: CifarKind) -> Vec<String> {
     (0..kind.classes()).map(|class| class.to_string()).collect()
 }
 

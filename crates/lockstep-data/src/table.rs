@@ -6,12 +6,12 @@
 
 use crate::DataError;
 use crate::builder::Builder;
-use crate::dataset::Element;
+use crate::dataset::StoredElement;
 use crate::decoded::Recipe;
 use crate::stamp::{Stamp, whole_place};
 use crate::target::TargetKind;
 use lockstep_place::Place;
-use lockstep_table::{Columns, Format, TableFile, TableReader, column_names, find_files};
+use lockstep_table::{ColumnNames, TableFile, TableFormat, TableReader, column_names, find_files};
 use std::path::Path;
 
 /// The column of the labels unless another is named.
@@ -19,11 +19,11 @@ const LABEL: &str = "label";
 
 /// The files of a table and what is read from them.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct TableSet {
     place: Place,
     files: Vec<TableFile>,
-    format: Format,
-    columns: Columns,
+    format: TableFormat,
+    columns: ColumnNames,
     /// What the labels are; `None` if that is to be found out.
     target: Option<TargetKind>,
     /// Whether the columns of the labels are there.
@@ -32,15 +32,15 @@ pub(crate) struct Table {
     memory: u64,
 }
 
-impl Table {
+impl TableSet {
     /// Finds the files at `place`.
     pub(crate) fn find(
         place: &Place,
-        format: Format,
-        columns: &Columns,
+        format: TableFormat,
+        columns: &ColumnNames,
         target: Option<TargetKind>,
         memory: u64,
-    ) -> Result<Table, DataError> {
+    ) -> Result<TableSet, DataError> {
         let mut columns = columns.clone();
         if columns.numbers.is_empty() {
             columns.label.get_or_insert_with(|| LABEL.to_owned());
@@ -53,7 +53,7 @@ impl Table {
                 column: second.clone(),
             });
         }
-        Ok(Table {
+        Ok(TableSet {
             files: find_files(place, format)?,
             place: place.clone(),
             format,
@@ -66,14 +66,14 @@ impl Table {
 
     /// The same, for prediction alone: columns of labels and paths that are missing from a file are not read from
     /// any. All other columns are numbers as they would be with them.
-    pub(crate) fn of_samples(mut self) -> Result<Table, DataError> {
+    pub(crate) fn of_samples(mut self) -> Result<TableSet, DataError> {
         let mut all = Vec::with_capacity(self.files.len());
         for file in &self.files {
             all.push(column_names(file, self.format, self.memory)?);
         }
         let columns = &mut self.columns;
         let missing = |name: &String| all.iter().any(|names| !names.contains(name));
-        if columns.features.is_empty() && matches!(self.format, Format::Csv { .. }) {
+        if columns.features.is_empty() && matches!(self.format, TableFormat::Csv { .. }) {
             let others: Vec<_> = columns.label.iter().chain(&columns.path).collect();
             let own = all.first().into_iter().flatten();
             let own =
@@ -112,11 +112,11 @@ impl Table {
     }
 }
 
-impl Recipe for Table {
+impl Recipe for TableSet {
     fn reader(&self) -> &'static str {
         match self.format {
-            Format::Parquet => "parquet",
-            Format::Csv { .. } => "csv",
+            TableFormat::Parquet => "parquet",
+            TableFormat::Csv { .. } => "csv",
         }
     }
 
@@ -156,7 +156,7 @@ impl Recipe for Table {
         let mut rows = 0;
         while let Some(batch) = reader.next_batch()? {
             if rows == 0 {
-                out.begin(Element::F32, [batch.width, 1, 1]);
+                out.begin(StoredElement::F32, [batch.width, 1, 1]);
             }
             self.check(rows, &batch.numbers)?;
             rows += batch.rows;
@@ -188,16 +188,16 @@ mod tests {
     use super::*;
     use crate::testing::{Folder, place};
     use crate::{Dataset, Normaliser, Source};
-    use lockstep_table::{Part, write_part};
+    use lockstep_table::{EmbeddingPart, write_part};
     use std::fs;
     use std::path::PathBuf;
 
     fn parquet(path: &Path) -> Source {
         Source::Parquet {
             place: place(path),
-            columns: Columns {
+            columns: ColumnNames {
                 path: Some("path".into()),
-                ..Columns::default()
+                ..ColumnNames::default()
             },
             target: None,
             memory: 1 << 20,
@@ -208,7 +208,7 @@ mod tests {
         Source::Csv {
             place: place(path),
             delimiter: b',',
-            columns: Columns::default(),
+            columns: ColumnNames::default(),
             target: None,
             memory: 1 << 20,
         }
@@ -221,7 +221,7 @@ mod tests {
             .collect();
         let labels: Vec<_> = labels.iter().map(|&label| Some(label.to_owned())).collect();
         let embeddings: Vec<_> = (0..labels.len()).flat_map(|row| [row as f32; 3]).collect();
-        let part = Part {
+        let part = EmbeddingPart {
             paths: &paths,
             labels: &labels,
             width: 3,
@@ -291,9 +291,9 @@ mod tests {
         let folder = Folder::new();
         let place = place(&folder.file(b"a,b,label\n1,2,x\n3,4,y\n"));
         let open = |features: &[&str]| {
-            let columns = Columns {
+            let columns = ColumnNames {
                 features: features.iter().map(|&name| name.into()).collect(),
-                ..Columns::default()
+                ..ColumnNames::default()
             };
             let source = Source::Csv {
                 place: place.clone(),

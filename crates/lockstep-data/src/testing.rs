@@ -1,6 +1,6 @@
 //! Files for tests.
 
-use crate::{Columns, DataError, Dataset, Source};
+use crate::{ColumnNames, DataError, Dataset, Source};
 use flate2::{Compression, write::GzEncoder};
 use lockstep_fs::CacheDir;
 use lockstep_place::{Access, Place};
@@ -92,7 +92,7 @@ pub(crate) fn vectors(numbers: &[f32], width: usize) -> (Folder, Dataset) {
     let source = Source::Csv {
         place: place(&file),
         delimiter: b',',
-        columns: Columns::default(),
+        columns: ColumnNames::default(),
         target: None,
         memory: 1 << 20,
     };

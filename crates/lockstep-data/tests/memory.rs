@@ -2,11 +2,11 @@
 //!
 //! Each set is opened by a process of its own, whose peak the kernel counts.
 
-use lockstep_data::{Columns, Dataset, Pictures, Source};
+use lockstep_data::{ColumnNames, Dataset, Pictures, Source};
 use lockstep_fs::CacheDir;
 use lockstep_image::{Limits, Transform};
 use lockstep_place::{Access, Place};
-use lockstep_table::{Part, write_part};
+use lockstep_table::{EmbeddingPart, write_part};
 use std::env;
 use std::fs;
 use std::path::Path;
@@ -34,9 +34,9 @@ fn source(folder: &Path) -> Source {
     if folder.join("set/part-0.parquet").exists() {
         return Source::Parquet {
             place,
-            columns: Columns {
+            columns: ColumnNames {
                 path: Some("path".into()),
-                ..Columns::default()
+                ..ColumnNames::default()
             },
             target: None,
             memory: MEMORY / 2,
@@ -130,7 +130,7 @@ fn parquet(files: usize) {
     let embeddings: Vec<f32> = (0..(rows * width) as u32)
         .map(|i| i.wrapping_mul(2_654_435_761) as f32 / u32::MAX as f32 - 0.5)
         .collect();
-    let part = Part {
+    let part = EmbeddingPart {
         paths: &paths,
         labels: &labels,
         width,

@@ -1,6 +1,6 @@
 //! What the labels of a table are: found out or said, scaled and back.
 
-use lockstep_data::{Columns, DataError, Dataset, Source, TargetKind, TargetScale};
+use lockstep_data::{ColumnNames, DataError, Dataset, Source, TargetKind, TargetScale};
 use lockstep_fs::CacheDir;
 use lockstep_place::{Access, Place};
 use std::fs;
@@ -42,7 +42,7 @@ fn labelled(file: &Path, labels: &[&str], target: Option<TargetKind>) -> Source 
     Source::Csv {
         place: place(file),
         delimiter: b',',
-        columns: Columns {
+        columns: ColumnNames {
             features: vec!["x".into()],
             label,
             numbers,

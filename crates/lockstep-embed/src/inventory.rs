@@ -1,8 +1,8 @@
 //! The pictures of a folder, in the order in which they are cut into parts.
 
-use crate::{EmbedError, PartTask, Recipe};
+use crate::{EmbedError, EmbedRecipe, PartTask};
 use lockstep_image::names_a_picture;
-use lockstep_place::{Entry, Place};
+use lockstep_place::{FileEntry, Place};
 use lockstep_random::Stream;
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ const ORDER: u64 = u64::from_be_bytes(*b"pictures");
 
 /// One picture, as it was listed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Picture {
+pub struct ListedPicture {
     /// Its path in the folder, with `/` between names.
     pub path: String,
     /// Its size in bytes.
@@ -20,7 +20,7 @@ pub struct Picture {
     pub version: String,
 }
 
-impl Picture {
+impl ListedPicture {
     /// Its class: the folder that it is in, below the set's, if it is in one.
     pub fn class(&self) -> Option<&str> {
         self.path.split_once('/').map(|(class, _)| class)
@@ -31,7 +31,7 @@ impl Picture {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inventory {
     /// The pictures.
-    pub pictures: Vec<Picture>,
+    pub pictures: Vec<ListedPicture>,
     folder: String,
 }
 
@@ -66,7 +66,7 @@ impl Inventory {
             None => folder.list()?,
         };
         let found = entries.iter().filter(|entry| names_a_picture(&entry.path));
-        let mut pictures: Vec<Picture> = found.map(of).collect();
+        let mut pictures: Vec<ListedPicture> = found.map(of).collect();
         if pictures.is_empty() {
             return Err(EmbedError::NoPictures {
                 folder: folder.to_string(),
@@ -89,15 +89,15 @@ impl Inventory {
     }
 
     /// The parts, of `size` pictures each but for the last.
-    pub fn parts(&self, size: usize, recipe: &Recipe) -> Vec<PartTask> {
+    pub fn parts(&self, size: usize, recipe: &EmbedRecipe) -> Vec<PartTask> {
         let cut = self.pictures.chunks(size.max(1)).enumerate();
         cut.map(|(number, pictures)| PartTask::new(number, pictures.to_vec(), recipe))
             .collect()
     }
 }
 
-fn of(entry: &Entry) -> Picture {
-    Picture {
+fn of(entry: &FileEntry) -> ListedPicture {
+    ListedPicture {
         path: entry.path.clone(),
         size: entry.size,
         version: entry.version.clone(),

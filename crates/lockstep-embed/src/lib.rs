@@ -1,6 +1,6 @@
 //! Pictures become vectors: the parts, the encoder, and what each finished part promises.
 //!
-//! A [`Recipe`] says how a picture becomes a vector. An [`Inventory`] is the pictures of a folder, in an
+//! An [`EmbedRecipe`] says how a picture becomes a vector. An [`Inventory`] is the pictures of a folder, in an
 //! order that the seed decides, cut into parts. A part is one piece of work ([`PartMaker::make`]) and one
 //! Parquet file, which is there in full or not at all.
 //!
@@ -20,9 +20,9 @@ mod recipe;
 mod skipped;
 
 pub use error::EmbedError;
-pub use inventory::{Inventory, Picture};
+pub use inventory::{Inventory, ListedPicture};
 pub use maker::PartMaker;
-pub use model::{Kind, Model};
-pub use part::{Finished, PartTask, find, part_number};
-pub use recipe::Recipe;
-pub use skipped::{SKIPPED_FILE, Skipped, check_share, write_list};
+pub use model::{EncoderKind, EncoderModel};
+pub use part::{FinishedPart, PartTask, find, part_number};
+pub use recipe::EmbedRecipe;
+pub use skipped::{SKIPPED_FILE, SkippedPicture, check_share, write_list};

@@ -2,11 +2,11 @@
 
 use crate::part::part_name;
 use crate::reading::{Bunch, ahead};
-use crate::{EmbedError, Finished, Model, PartTask, Recipe, Skipped};
+use crate::{EmbedError, EmbedRecipe, EncoderModel, FinishedPart, PartTask, SkippedPicture};
 use lockstep_image::{Limits, Transformer};
 use lockstep_nn::encoder::Encoder;
 use lockstep_place::Place;
-use lockstep_table::{Part, write_part};
+use lockstep_table::{EmbeddingPart, write_part};
 use std::thread;
 
 /// Of the memory for reading, each bunch of files may take this part: two wait and one is worked on.
@@ -16,7 +16,7 @@ const PIXEL_BYTES: u64 = 16;
 
 /// Makes parts, one after the other.
 pub struct PartMaker {
-    recipe: Recipe,
+    recipe: EmbedRecipe,
     encoder: Encoder,
     transformer: Transformer,
     batch: usize,
@@ -29,8 +29,8 @@ impl PartMaker {
     ///
     /// # Errors
     /// When the model is no longer the recipe's, or cannot be built.
-    pub fn open(recipe: &Recipe, batch: usize, memory: u64) -> Result<PartMaker, EmbedError> {
-        let model = Model::open(&recipe.model)?;
+    pub fn open(recipe: &EmbedRecipe, batch: usize, memory: u64) -> Result<PartMaker, EmbedError> {
+        let model = EncoderModel::open(&recipe.model)?;
         if model.sha256 != recipe.model_sha256 {
             return Err(EmbedError::ModelChanged {
                 path: recipe.model.clone(),
@@ -64,7 +64,7 @@ impl PartMaker {
         folder: &Place,
         store: &Place,
         progress: &mut dyn FnMut(usize),
-    ) -> Result<Finished, EmbedError> {
+    ) -> Result<FinishedPart, EmbedError> {
         let width = self.encoder.width();
         let mut made = Made::default();
         thread::scope(|scope| {
@@ -78,7 +78,7 @@ impl PartMaker {
             }
             Ok::<(), EmbedError>(())
         })?;
-        let finished = Finished {
+        let finished = FinishedPart {
             rows: made.paths.len(),
             skipped: made.skipped,
         };
@@ -87,7 +87,7 @@ impl PartMaker {
             .iter()
             .map(|(key, value)| (*key, value.as_str()))
             .collect();
-        let part = Part {
+        let part = EmbeddingPart {
             paths: &made.paths,
             labels: &made.labels,
             width,
@@ -122,7 +122,7 @@ impl PartMaker {
                     made.paths.push(path);
                     rows += 1;
                 }
-                Err((kind, reason)) => made.skipped.push(Skipped {
+                Err((kind, reason)) => made.skipped.push(SkippedPicture {
                     path,
                     kind: kind.to_owned(),
                     reason,
@@ -143,5 +143,5 @@ struct Made {
     paths: Vec<String>,
     labels: Vec<Option<String>>,
     vectors: Vec<f32>,
-    skipped: Vec<Skipped>,
+    skipped: Vec<SkippedPicture>,
 }

@@ -15,30 +15,30 @@ const LITE_TENSOR: &str = "_conv_stem.weight";
 
 /// Which encoder a file of weights is of.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Kind {
+pub enum EncoderKind {
     /// The image half of a CLIP.
     Clip(ClipConfig),
     /// An EfficientNet-Lite, by its number.
     EfficientNetLite(u32),
 }
 
-impl Kind {
+impl EncoderKind {
     /// What a person calls it.
     pub fn name(&self) -> String {
         match self {
-            Kind::Clip(config) => format!("this CLIP (patches of {})", config.patch_size),
-            Kind::EfficientNetLite(variant) => format!("EfficientNet-Lite{variant}"),
+            EncoderKind::Clip(config) => format!("this CLIP (patches of {})", config.patch_size),
+            EncoderKind::EfficientNetLite(variant) => format!("EfficientNet-Lite{variant}"),
         }
     }
 }
 
 /// An encoder that can be built.
 #[derive(Debug)]
-pub struct Model {
+pub struct EncoderModel {
     /// Its folder or file.
     pub path: PathBuf,
     /// Which encoder it is.
-    pub kind: Kind,
+    pub kind: EncoderKind,
     /// A hash of its weights and configuration.
     pub sha256: String,
     /// Height and width of its pictures.
@@ -50,12 +50,12 @@ pub struct Model {
     tensors: TensorFile,
 }
 
-impl Model {
+impl EncoderModel {
     /// Finds out which encoder lies at `path`, and opens its weights.
     ///
     /// # Errors
     /// When the weights cannot be read or are of no encoder that is known.
-    pub fn open(path: &Path) -> Result<Model, EmbedError> {
+    pub fn open(path: &Path) -> Result<EncoderModel, EmbedError> {
         let tensors = TensorFile::open(path)?;
         let of_model = |reason: String| EmbedError::Model {
             path: path.to_owned(),
@@ -71,9 +71,9 @@ impl Model {
                 || Ok(ClipConfig::default()),
                 |text| ClipConfig::from_json(&text),
             );
-            Kind::Clip(config.map_err(refused(path))?)
+            EncoderKind::Clip(config.map_err(refused(path))?)
         } else if has(LITE_TENSOR) {
-            Kind::EfficientNetLite(lite_variant(&tensors))
+            EncoderKind::EfficientNetLite(lite_variant(&tensors))
         } else {
             let first = tensors.names().next().unwrap_or("nothing").to_owned();
             return Err(of_model(format!(
@@ -82,14 +82,14 @@ impl Model {
             )));
         };
         let (side, resize, normalise, filter) = match &kind {
-            Kind::Clip(config) => {
+            EncoderKind::Clip(config) => {
                 let scale = Normalise {
                     mean: CLIP_MEAN,
                     std: CLIP_STD,
                 };
                 (config.image_size, config.image_size, scale, Filter::Bicubic)
             }
-            Kind::EfficientNetLite(variant) => {
+            EncoderKind::EfficientNetLite(variant) => {
                 let side = lite_image_size(*variant).unwrap_or(224);
                 let scale = Normalise {
                     mean: LITE_MEAN,
@@ -100,7 +100,7 @@ impl Model {
             }
         };
         let pixels = |side: usize| u32::try_from(side).unwrap_or(u32::MAX);
-        Ok(Model {
+        Ok(EncoderModel {
             path: path.to_owned(),
             kind,
             sha256: lockstep_fs::hex::encode(hash.finalize()),
@@ -136,8 +136,8 @@ impl Model {
                 .map_err(|error| wrong(error.to_string()))
         };
         match &self.kind {
-            Kind::Clip(config) => Encoder::clip(config, &mut read, rows),
-            Kind::EfficientNetLite(variant) => {
+            EncoderKind::Clip(config) => Encoder::clip(config, &mut read, rows),
+            EncoderKind::EfficientNetLite(variant) => {
                 Encoder::efficientnet_lite(*variant, &mut read, rows)
             }
         }

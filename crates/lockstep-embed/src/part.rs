@@ -1,7 +1,7 @@
 //! One part: a piece of work, and the file that it becomes.
 
 use crate::skipped::TOO_LARGE;
-use crate::{EmbedError, Picture, Recipe, Skipped};
+use crate::{EmbedError, EmbedRecipe, ListedPicture, SkippedPicture};
 use lockstep_place::Place;
 use lockstep_table::{TableError, metadata};
 use serde::{Deserialize, Serialize};
@@ -22,20 +22,24 @@ pub struct PartTask {
     /// A hash of the recipe and of the pictures as they were listed.
     pub fingerprint: String,
     /// The pictures.
-    pub pictures: Vec<Picture>,
+    pub pictures: Vec<ListedPicture>,
 }
 
 /// What is known of a finished part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finished {
+pub struct FinishedPart {
     /// Vectors in it.
     pub rows: usize,
     /// Pictures that could not be read.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedPicture>,
 }
 
 impl PartTask {
-    pub(crate) fn new(number: usize, pictures: Vec<Picture>, recipe: &Recipe) -> PartTask {
+    pub(crate) fn new(
+        number: usize,
+        pictures: Vec<ListedPicture>,
+        recipe: &EmbedRecipe,
+    ) -> PartTask {
         let mut hash = recipe.hash();
         for picture in &pictures {
             for text in [&picture.path, &picture.version] {
@@ -54,8 +58,8 @@ impl PartTask {
     /// What its file says of itself.
     pub(crate) fn metadata(
         &self,
-        recipe: &Recipe,
-        finished: &Finished,
+        recipe: &EmbedRecipe,
+        finished: &FinishedPart,
         memory: u64,
     ) -> Result<Vec<(&'static str, String)>, EmbedError> {
         let skipped =
@@ -94,7 +98,11 @@ pub fn part_number(name: &str) -> Option<usize> {
 ///
 /// # Errors
 /// When the place cannot be read. A file that is damaged, or somebody else's, counts as not there.
-pub fn find(task: &PartTask, store: &Place, memory: u64) -> Result<Option<Finished>, EmbedError> {
+pub fn find(
+    task: &PartTask,
+    store: &Place,
+    memory: u64,
+) -> Result<Option<FinishedPart>, EmbedError> {
     let file = store.join(&part_name(task.number))?;
     if file.entry()?.is_none() {
         return Ok(None);
@@ -109,11 +117,12 @@ pub fn find(task: &PartTask, store: &Place, memory: u64) -> Result<Option<Finish
         return Ok(None);
     }
     let rows = value(ROWS).and_then(|rows| rows.parse().ok());
-    let skipped = value(SKIPPED).and_then(|list| serde_json::from_str::<Vec<Skipped>>(list).ok());
+    let skipped =
+        value(SKIPPED).and_then(|list| serde_json::from_str::<Vec<SkippedPicture>>(list).ok());
     let had: Option<u64> = value(MEMORY).and_then(|memory| memory.parse().ok());
     let more = had.is_some_and(|had| memory > had);
     let skipped = skipped.filter(|list| !list.iter().any(|one| one.is_worth_another_try(more)));
     Ok(rows
         .zip(skipped)
-        .map(|(rows, skipped)| Finished { rows, skipped }))
+        .map(|(rows, skipped)| FinishedPart { rows, skipped }))
 }

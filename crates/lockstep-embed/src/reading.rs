@@ -4,7 +4,7 @@
 //! the bunch before is encoded. How much lies in memory is bounded in bytes, whatever the pictures' sizes.
 
 use crate::skipped::{TOO_LARGE, UNREADABLE};
-use crate::{EmbedError, Picture};
+use crate::{EmbedError, ListedPicture};
 use lockstep_place::{Place, PlaceError};
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -14,12 +14,12 @@ use std::thread::{self, Scope};
 const AT_ONCE: usize = 8;
 
 /// The bytes of one picture; what is wrong with it, if it alone cannot be read.
-pub(crate) type Bytes = Result<Vec<u8>, (&'static str, String)>;
+pub(crate) type PictureBytes = Result<Vec<u8>, (&'static str, String)>;
 
 /// Some pictures, one after the other in the part, with their bytes.
 pub(crate) struct Bunch {
     pub(crate) pictures: Range<usize>,
-    pub(crate) bytes: Vec<Bytes>,
+    pub(crate) bytes: Vec<PictureBytes>,
 }
 
 /// Reads `pictures` of `folder` in the background, in their order. One bunch is at most `most` pictures and
@@ -27,7 +27,7 @@ pub(crate) struct Bunch {
 pub(crate) fn ahead<'scope>(
     scope: &'scope Scope<'scope, '_>,
     folder: &'scope Place,
-    pictures: &'scope [Picture],
+    pictures: &'scope [ListedPicture],
     most: usize,
     room: u64,
 ) -> Receiver<Result<Bunch, EmbedError>> {
@@ -38,7 +38,7 @@ pub(crate) fn ahead<'scope>(
 
 fn send_all(
     folder: &Place,
-    pictures: &[Picture],
+    pictures: &[ListedPicture],
     most: usize,
     room: u64,
     sender: &SyncSender<Result<Bunch, EmbedError>>,
@@ -58,7 +58,7 @@ fn send_all(
 }
 
 /// Cuts the pictures into bunches. One that is larger than the room is alone, and is not read.
-fn bunches(pictures: &[Picture], most: usize, room: u64) -> Vec<Range<usize>> {
+fn bunches(pictures: &[ListedPicture], most: usize, room: u64) -> Vec<Range<usize>> {
     let mut bunches = Vec::new();
     let (mut start, mut bytes) = (0, 0u64);
     for (i, picture) in pictures.iter().enumerate() {
@@ -73,7 +73,11 @@ fn bunches(pictures: &[Picture], most: usize, room: u64) -> Vec<Range<usize>> {
     bunches
 }
 
-fn read_bunch(folder: &Place, pictures: &[Picture], room: u64) -> Result<Vec<Bytes>, EmbedError> {
+fn read_bunch(
+    folder: &Place,
+    pictures: &[ListedPicture],
+    room: u64,
+) -> Result<Vec<PictureBytes>, EmbedError> {
     if folder.local().is_some() || pictures.len() == 1 {
         return pictures
             .iter()
@@ -85,7 +89,7 @@ fn read_bunch(folder: &Place, pictures: &[Picture], room: u64) -> Result<Vec<Byt
         let readers: Vec<_> = pictures
             .chunks(share)
             .map(|some| {
-                scope.spawn(move || -> Result<Vec<Bytes>, EmbedError> {
+                scope.spawn(move || -> Result<Vec<PictureBytes>, EmbedError> {
                     some.iter()
                         .map(|picture| read(folder, picture, room))
                         .collect()
@@ -105,7 +109,7 @@ fn read_bunch(folder: &Place, pictures: &[Picture], room: u64) -> Result<Vec<Byt
 
 /// A picture that is gone, or that this user may not read, is that picture's matter alone; a store that does
 /// not answer is everybody's.
-fn read(folder: &Place, picture: &Picture, room: u64) -> Result<Bytes, EmbedError> {
+fn read(folder: &Place, picture: &ListedPicture, room: u64) -> Result<PictureBytes, EmbedError> {
     if picture.size > room {
         let reason = format!(
             "its {} bytes are more than data.memory leaves for one picture ({room})",
@@ -128,8 +132,8 @@ fn read(folder: &Place, picture: &Picture, room: u64) -> Result<Bytes, EmbedErro
 mod tests {
     use super::*;
 
-    fn picture(size: u64) -> Picture {
-        Picture {
+    fn picture(size: u64) -> ListedPicture {
+        ListedPicture {
             path: "class/a.jpg".into(),
             size,
             version: String::new(),
@@ -138,8 +142,9 @@ mod tests {
 
     #[test]
     fn a_bunch_is_bounded_in_pictures_and_in_bytes() {
-        let sizes =
-            |sizes: &[u64]| -> Vec<Picture> { sizes.iter().map(|&size| picture(size)).collect() };
+        let sizes = |sizes: &[u64]| -> Vec<ListedPicture> {
+            sizes.iter().map(|&size| picture(size)).collect()
+        };
         assert_eq!(
             bunches(&sizes(&[1, 1, 1, 1, 1]), 2, 100),
             [0..2, 2..4, 4..5]

@@ -1,6 +1,6 @@
 //! How a picture becomes a vector.
 
-use crate::{EmbedError, Model};
+use crate::{EmbedError, EncoderModel};
 use lockstep_image::{Normalise, Transform};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -11,7 +11,7 @@ const VERSION: u32 = 1;
 
 /// All that decides what a picture's vector is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Recipe {
+pub struct EmbedRecipe {
     /// The encoder's folder or file. Where it lies decides nothing.
     pub model: PathBuf,
     /// A hash of its weights and its configuration.
@@ -22,16 +22,16 @@ pub struct Recipe {
     pub normalise: Normalise,
 }
 
-impl Recipe {
+impl EmbedRecipe {
     /// The recipe of a model, with its own transform and scale unless others are given.
     ///
     /// # Errors
     /// When the pictures would come out in another size than the encoder's.
     pub fn new(
-        model: &Model,
+        model: &EncoderModel,
         transform: Option<Transform>,
         normalise: Option<Normalise>,
-    ) -> Result<Recipe, EmbedError> {
+    ) -> Result<EmbedRecipe, EmbedError> {
         let transform = transform.unwrap_or_else(|| model.transform.clone());
         let output = transform.output().map_err(EmbedError::Image)?;
         let wanted = model.image_size;
@@ -45,7 +45,7 @@ impl Recipe {
                 wanted[1]
             )));
         }
-        Ok(Recipe {
+        Ok(EmbedRecipe {
             model: model.path.clone(),
             model_sha256: model.sha256.clone(),
             transform,

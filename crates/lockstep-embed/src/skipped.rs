@@ -10,7 +10,7 @@ pub const SKIPPED_FILE: &str = "skipped.jsonl";
 
 /// A picture that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Skipped {
+pub struct SkippedPicture {
     /// Where it lies.
     pub path: String,
     /// What is wrong with it, in a word.
@@ -24,7 +24,7 @@ pub(crate) const UNREADABLE: &str = "unreadable";
 /// What `data.memory` has no room for, or no decoder's limit.
 pub(crate) const TOO_LARGE: &str = "too-large";
 
-impl Skipped {
+impl SkippedPicture {
     /// Whether it may be read next time although it is the same picture: where the system refused it, or,
     /// with more memory than it was tried with, where there was no room.
     pub(crate) fn is_worth_another_try(&self, more_memory: bool) -> bool {
@@ -36,7 +36,7 @@ impl Skipped {
 ///
 /// # Errors
 /// When the place cannot be written.
-pub fn write_list(skipped: &[Skipped], store: &Place) -> Result<(), EmbedError> {
+pub fn write_list(skipped: &[SkippedPicture], store: &Place) -> Result<(), EmbedError> {
     let file = store.join(SKIPPED_FILE)?;
     if skipped.is_empty() {
         if file.entry()?.is_some() {
@@ -58,7 +58,7 @@ pub fn write_list(skipped: &[Skipped], store: &Place) -> Result<(), EmbedError> 
 /// # Errors
 /// When `skipped` is more than `max_bad` of `all`.
 pub fn check_share(
-    skipped: &[Skipped],
+    skipped: &[SkippedPicture],
     all: usize,
     max_bad: f64,
     folder: &str,

@@ -4,9 +4,9 @@ use crate::embed::{EmbedRequest, embed};
 use crate::launcher::Launcher;
 use crate::record::Record;
 use crate::resume::{Earlier, begin_generation};
-use crate::supervise::generation::{Carrier, Door, Gang, GangSettings};
+use crate::supervise::generation::{Carrier, Door, GangSettings, GangWorkers};
 use crate::supervise::notice::{JoinListener, WAITING};
-use crate::supervise::supervisor::{Outcome, Supervisor, Watch, in_turn};
+use crate::supervise::supervisor::{GangOutcome, Supervisor, Watch, in_turn};
 use crate::{EngineError, Stop, StopFlag, describe};
 use lockstep_events::control::Finished;
 use lockstep_events::event::{Event, RunResult, Started, Status, Timing};
@@ -234,7 +234,7 @@ fn run_gang(
         admissions: door.admissions(),
         notices: sender.clone(),
     };
-    let mut gang = Gang::new(&mut *request.launcher, settings, at)?;
+    let mut gang = GangWorkers::new(&mut *request.launcher, settings, at)?;
     let started = Event::Started(started(job, &prepared, carrier, &run));
     early.push(Recorded::now(started.clone()));
     events(started);
@@ -279,10 +279,10 @@ fn run_gang(
         folder.keep();
     }
     let outcome = match watched {
-        Err(error) if trained => Outcome::Failed(describe(&error)),
+        Err(error) if trained => GangOutcome::Failed(describe(&error)),
         watched => watched?,
     };
-    let finished = matches!(outcome, Outcome::Finished(_));
+    let finished = matches!(outcome, GangOutcome::Finished(_));
     let mut result = conclude(unstarted(job, request.started_at), &run, outcome);
     result.timing.start_to_first_step_s = supervisor.first_step_s.unwrap_or(0.0);
     result.epochs = result.epochs.max(supervisor.epochs);
@@ -390,20 +390,20 @@ fn unstarted(job: &Job, started_at: Instant) -> RunResult {
     }
 }
 
-fn conclude(mut result: RunResult, run: &RunDir, outcome: Outcome) -> RunResult {
+fn conclude(mut result: RunResult, run: &RunDir, outcome: GangOutcome) -> RunResult {
     result.run = Some(run.name.clone());
     result.run_dir = Some(run.place().to_string());
     match outcome {
-        Outcome::Killed => {
+        GangOutcome::Killed => {
             result.error = Some(
                 "ended at once, as asked; what came after the last checkpoint is lost".to_owned(),
             );
         }
-        Outcome::Failed(error) => {
+        GangOutcome::Failed(error) => {
             result.status = Status::Failed;
             result.error = Some(error);
         }
-        Outcome::Finished(finished) => finish(&mut result, finished),
+        GangOutcome::Finished(finished) => finish(&mut result, finished),
     }
     result
 }

@@ -7,7 +7,7 @@
 
 use crate::invitation::{self, Invitation};
 use lockstep_gang::{GangError, Hello, Link};
-use lockstep_learner::{self as learner, Failure};
+use lockstep_learner::{self as learner, LearnerFailure};
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -42,7 +42,7 @@ pub enum WorkerError {
     Gang(#[from] GangError),
     /// Training failed. The coordinator knows already.
     #[error(transparent)]
-    Train(#[from] Failure),
+    Train(#[from] LearnerFailure),
     /// A task failed. The coordinator knows already.
     #[error("{0}")]
     Task(String),

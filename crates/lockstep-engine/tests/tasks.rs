@@ -1,7 +1,7 @@
 //! Task workers that are this test program, run anew: tasks are done exactly once, whoever dies.
 
 use lockstep_engine::launcher::Launcher;
-use lockstep_engine::tasks::{self, Request, Summary, TaskEvent, Work};
+use lockstep_engine::tasks::{self, Request, TaskEvent, TasksDone, Work};
 use lockstep_engine::{EngineError, LocalLauncher, Stop, StopFlag};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -116,7 +116,7 @@ fn launcher(program: &Path) -> &'static mut dyn Launcher {
 
 /// How the work ended, what came of each task, and all other events.
 type Ran = (
-    Result<Summary, EngineError>,
+    Result<TasksDone, EngineError>,
     BTreeMap<usize, Value>,
     Vec<TaskEvent>,
 );
@@ -132,8 +132,8 @@ fn run(request: Request<'_>) -> Ran {
     (result, done, events)
 }
 
-fn summary(done: usize, restarts: usize) -> Summary {
-    Summary {
+fn summary(done: usize, restarts: usize) -> TasksDone {
+    TasksDone {
         done,
         stopped: false,
         restarts,
@@ -285,7 +285,7 @@ fn a_stop_finishes_what_is_in_progress_and_one_at_once_does_not() {
             TaskEvent::Worker { pid, .. } => pids.push(pid),
             _ => {}
         });
-        let expected = Summary {
+        let expected = TasksDone {
             stopped: true,
             ..summary(done, 0)
         };

@@ -6,7 +6,7 @@
 //! is [`GangError::Altered`], and the link is at its end too.
 
 use crate::secure::cipher::{Cipher, TAG};
-use crate::secure::handshake::{self, Channel, Introduction, Purpose};
+use crate::secure::handshake::{self, Introduction, Purpose, SecureChannel};
 use crate::{AbortSwitch, GangError, SeatToken};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -67,8 +67,8 @@ impl Link {
     }
 
     /// A link over a connection that has passed its handshake.
-    pub(crate) fn over(channel: Channel) -> Result<Self, GangError> {
-        let Channel {
+    pub(crate) fn over(channel: SecureChannel) -> Result<Self, GangError> {
+        let SecureChannel {
             stream,
             sealer,
             opener,

@@ -5,7 +5,7 @@
 //! disturbing the others, and the refusal is reported.
 
 use crate::link::{Hello, Link};
-use crate::secure::acceptor::{Acceptor, Outcome, Refusal};
+use crate::secure::acceptor::{Acceptor, ConnectionOutcome, Refusal};
 use crate::secure::handshake::{Introduction, Purpose};
 use crate::{Admissions, GangError};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
@@ -84,8 +84,8 @@ impl Rendezvous {
         let by = Instant::now() + timeout;
         Ok(match self.acceptor.accept(by)? {
             None => None,
-            Some(Outcome::Refused(refusal)) => Some(Arrival::Refused(refusal)),
-            Some(Outcome::Proven(introduction, card, channel)) => {
+            Some(ConnectionOutcome::Refused(refusal)) => Some(Arrival::Refused(refusal)),
+            Some(ConnectionOutcome::Proven(introduction, card, channel)) => {
                 let (seat, incarnation) = (introduction.from as usize, introduction.number);
                 let refused = |reason: &str| {
                     let from = channel.stream.peer_addr().unwrap_or(self.address);

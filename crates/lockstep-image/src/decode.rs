@@ -5,8 +5,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::formats::{self, Opened};
-use crate::{Format, Header, ImageError, Limits, Orientation};
+use crate::formats::{self, OpenedPicture};
+use crate::{ImageError, Limits, Orientation, PictureFormat, PictureHeader};
 
 /// A decoded picture, upright.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,8 +23,8 @@ pub struct Picture {
 ///
 /// # Errors
 /// If the bytes are no picture, or the header is cut or damaged. Limits are not checked.
-pub fn probe(bytes: &[u8]) -> Result<Header, ImageError> {
-    let format = Format::of(bytes)?;
+pub fn probe(bytes: &[u8]) -> Result<PictureHeader, ImageError> {
+    let format = PictureFormat::of(bytes)?;
     guarded(format, || Ok(formats::open(format, bytes)?.header()))
 }
 
@@ -71,7 +71,7 @@ impl Buffers {
         bytes: &[u8],
         limits: &Limits,
     ) -> Result<(u32, u32), ImageError> {
-        let format = Format::of(bytes)?;
+        let format = PictureFormat::of(bytes)?;
         guarded(format, || {
             let opened = formats::open(format, bytes)?;
             let header = opened.header();
@@ -81,7 +81,11 @@ impl Buffers {
         })
     }
 
-    fn read(&mut self, opened: Box<dyn Opened + '_>, header: &Header) -> Result<(), ImageError> {
+    fn read(
+        &mut self,
+        opened: Box<dyn OpenedPicture + '_>,
+        header: &PictureHeader,
+    ) -> Result<(), ImageError> {
         let length = header.pixels() as usize;
         opened.read(grown(&mut self.pixels, length), &mut self.spare)?;
         if header.orientation != Orientation::Upright {
@@ -127,7 +131,7 @@ pub(crate) fn grown<T: Copy + Default>(buffer: &mut Vec<T>, length: usize) -> &m
 
 /// Runs a decoder; its panic is this file's damage, not this process's end.
 fn guarded<T>(
-    format: Format,
+    format: PictureFormat,
     work: impl FnOnce() -> Result<T, ImageError>,
 ) -> Result<T, ImageError> {
     // Unwind safety: buffers are overwritten by the next picture, whatever a panic left in them.

@@ -1,6 +1,6 @@
 //! Why a file did not become a picture.
 
-use crate::Format;
+use crate::PictureFormat;
 
 /// Why a file did not become a picture, in a sentence; which file it was is the caller's to say.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,7 +27,7 @@ pub enum ImageError {
     )]
     TooLarge {
         /// What the bytes are.
-        format: Format,
+        format: PictureFormat,
         /// Pixels across, as the header says.
         width: u32,
         /// Pixels down, as the header says.
@@ -41,13 +41,13 @@ pub enum ImageError {
     #[error("the {format} is cut short: the file ends before the picture does")]
     Truncated {
         /// What the bytes are.
-        format: Format,
+        format: PictureFormat,
     },
     /// The bytes contradict themselves.
     #[error("the {format} is damaged: {reason}")]
     Damaged {
         /// What the bytes are.
-        format: Format,
+        format: PictureFormat,
         /// What the decoder stumbled over.
         reason: String,
     },
@@ -71,7 +71,7 @@ impl ImageError {
     }
 
     /// Damage, in the words of the decoder that found it.
-    pub(crate) fn damaged(format: Format, reason: impl std::fmt::Display) -> ImageError {
+    pub(crate) fn damaged(format: PictureFormat, reason: impl std::fmt::Display) -> ImageError {
         let reason = reason.to_string().trim_end().to_owned();
         ImageError::Damaged { format, reason }
     }

@@ -9,7 +9,7 @@ use crate::ImageError;
 /// A picture format that is read here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Format {
+pub enum PictureFormat {
     /// JPEG, baseline or progressive.
     Jpeg,
     /// PNG; of an animated one, its still picture.
@@ -20,28 +20,28 @@ pub enum Format {
     Bmp,
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for PictureFormat {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Format::Jpeg => "JPEG",
-            Format::Png => "PNG",
-            Format::WebP => "WebP",
-            Format::Bmp => "BMP",
+            PictureFormat::Jpeg => "JPEG",
+            PictureFormat::Png => "PNG",
+            PictureFormat::WebP => "WebP",
+            PictureFormat::Bmp => "BMP",
         })
     }
 }
 
-impl Format {
+impl PictureFormat {
     /// The format that these bytes begin like.
     ///
     /// # Errors
     /// [`ImageError::Empty`], [`ImageError::Unsupported`] for picture formats that are known by name only,
     /// [`ImageError::NotAnImage`] for everything else.
-    pub fn of(bytes: &[u8]) -> Result<Format, ImageError> {
+    pub fn of(bytes: &[u8]) -> Result<PictureFormat, ImageError> {
         match bytes {
             [] => Err(ImageError::Empty),
-            [0xff, 0xd8, 0xff, ..] => Ok(Format::Jpeg),
-            [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Ok(Format::Png),
+            [0xff, 0xd8, 0xff, ..] => Ok(PictureFormat::Jpeg),
+            [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Ok(PictureFormat::Png),
             [
                 b'R',
                 b'I',
@@ -56,8 +56,8 @@ impl Format {
                 b'B',
                 b'P',
                 ..,
-            ] => Ok(Format::WebP),
-            [b'B', b'M', rest @ ..] if plausible_bmp(rest) => Ok(Format::Bmp),
+            ] => Ok(PictureFormat::WebP),
+            [b'B', b'M', rest @ ..] if plausible_bmp(rest) => Ok(PictureFormat::Bmp),
             _ => Err(stranger(bytes)),
         }
     }
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_text_file_is_quoted_in_the_error() {
-        let error = Format::of(b"<html><body>404</body></html>").unwrap_err();
+        let error = PictureFormat::of(b"<html><body>404</body></html>").unwrap_err();
         assert_eq!(error.kind(), "not-an-image");
         assert!(error.to_string().contains("<html><body>404<"), "{error}");
     }
@@ -130,7 +130,7 @@ mod tests {
             "BMW,2019,blue\n",
         ] {
             assert_eq!(
-                Format::of(text.as_bytes()).unwrap_err().kind(),
+                PictureFormat::of(text.as_bytes()).unwrap_err().kind(),
                 "not-an-image",
                 "{text}"
             );
@@ -147,7 +147,7 @@ mod tests {
             (b"%PDF-1.7", "PDF"),
         ];
         for (head, name) in heads {
-            let error = Format::of(head).unwrap_err();
+            let error = PictureFormat::of(head).unwrap_err();
             assert_eq!(error.kind(), "unsupported");
             assert!(error.to_string().starts_with(name), "{error}");
         }
@@ -155,6 +155,6 @@ mod tests {
 
     #[test]
     fn no_bytes_are_an_empty_file() {
-        assert_eq!(Format::of(&[]), Err(ImageError::Empty));
+        assert_eq!(PictureFormat::of(&[]), Err(ImageError::Empty));
     }
 }

@@ -6,24 +6,27 @@ mod png;
 mod webp;
 
 use crate::decode::Pixel;
-use crate::{Format, Header, ImageError};
+use crate::{ImageError, PictureFormat, PictureHeader};
 
 /// A file whose header has been read, and whose pixels have not.
-pub(crate) trait Opened {
+pub(crate) trait OpenedPicture {
     /// What the header says.
-    fn header(&self) -> Header;
+    fn header(&self) -> PictureHeader;
 
     /// Decodes the stored pixels into `pixels`, as many as the header says; `spare` is memory to work in.
     fn read(self: Box<Self>, pixels: &mut [Pixel], spare: &mut Vec<u8>) -> Result<(), ImageError>;
 }
 
 /// Reads the header of a file of this format.
-pub(crate) fn open(format: Format, bytes: &[u8]) -> Result<Box<dyn Opened + '_>, ImageError> {
+pub(crate) fn open(
+    format: PictureFormat,
+    bytes: &[u8],
+) -> Result<Box<dyn OpenedPicture + '_>, ImageError> {
     Ok(match format {
-        Format::Jpeg => Box::new(jpeg::Jpeg::open(bytes)?),
-        Format::Png => Box::new(png::Png::open(bytes)?),
-        Format::WebP => Box::new(webp::WebP::open(bytes)?),
-        Format::Bmp => Box::new(bmp::Bmp::open(bytes)?),
+        PictureFormat::Jpeg => Box::new(jpeg::Jpeg::open(bytes)?),
+        PictureFormat::Png => Box::new(png::Png::open(bytes)?),
+        PictureFormat::WebP => Box::new(webp::WebP::open(bytes)?),
+        PictureFormat::Bmp => Box::new(bmp::Bmp::open(bytes)?),
     })
 }
 

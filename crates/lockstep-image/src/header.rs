@@ -1,12 +1,12 @@
 //! What a file says of its picture before the pixels.
 
-use crate::{Format, Orientation};
+use crate::{Orientation, PictureFormat};
 
 /// What a file says of its picture before the pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header {
+pub struct PictureHeader {
     /// What the bytes are.
-    pub format: Format,
+    pub format: PictureFormat,
     /// Pixels across, as they are stored.
     pub width: u32,
     /// Pixels down, as they are stored.
@@ -17,7 +17,7 @@ pub struct Header {
     pub(crate) work: u64,
 }
 
-impl Header {
+impl PictureHeader {
     /// All pixels of the picture.
     pub fn pixels(&self) -> u64 {
         u64::from(self.width) * u64::from(self.height)

@@ -10,8 +10,8 @@
 //!   on integers, with and without vector instructions.
 //! - **No half pictures.** A file that is cut short or damaged is an [`ImageError`] that says so, never a picture with
 //!   a grey half.
-//! - **Bounds.** Dimensions are checked before memory is taken; [`Header::memory`] says what decoding takes at most.
-//! - **No chance.** Nothing here is random: a random crop is a [`View`] made of numbers that the caller chose.
+//! - **Bounds.** Dimensions are checked before memory is taken; [`PictureHeader::memory`] says what decoding takes at most.
+//! - **No chance.** Nothing here is random: a random crop is a [`PictureView`] made of numbers that the caller chose.
 //!
 //! # How special pictures are read
 //!
@@ -48,11 +48,11 @@ mod view;
 pub use decode::{Picture, decode, probe};
 pub use error::ImageError;
 pub use folder::{names_a_picture, tolerated};
-pub use format::Format;
-pub use header::Header;
+pub use format::PictureFormat;
+pub use header::PictureHeader;
 pub use limits::Limits;
-pub use normalise::{Normalise, Normaliser};
+pub use normalise::{ByteNormaliser, Normalise};
 pub use orientation::Orientation;
 pub use transform::{Filter, Transform};
 pub use transformer::Transformer;
-pub use view::View;
+pub use view::PictureView;

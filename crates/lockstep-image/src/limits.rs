@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Header, ImageError};
+use crate::{ImageError, PictureHeader};
 
 /// How large a picture may be before it is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,8 +25,8 @@ impl Default for Limits {
 
 impl Limits {
     /// Refuses a picture that is too large.
-    pub(crate) fn check(&self, header: &Header) -> Result<(), ImageError> {
-        let Header {
+    pub(crate) fn check(&self, header: &PictureHeader) -> Result<(), ImageError> {
+        let PictureHeader {
             format,
             width,
             height,

@@ -82,19 +82,19 @@ impl TryFrom<Written> for Normalise {
 
 /// A [`Normalise`] worked out for every byte there is.
 #[derive(Debug, Clone)]
-pub struct Normaliser {
+pub struct ByteNormaliser {
     normalise: Normalise,
     table: Box<[[f32; 3]; 256]>,
 }
 
-impl Normaliser {
+impl ByteNormaliser {
     /// Works the table out.
-    pub fn new(normalise: &Normalise) -> Normaliser {
+    pub fn new(normalise: &Normalise) -> ByteNormaliser {
         let mut table = Box::new([[0.0; 3]; 256]);
         for (value, row) in (0..=255).zip(table.iter_mut()) {
             *row = std::array::from_fn(|channel| normalise.of(value, channel));
         }
-        Normaliser {
+        ByteNormaliser {
             normalise: *normalise,
             table,
         }
@@ -159,7 +159,7 @@ mod tests {
         let normalise = Normalise::by_name("clip").unwrap();
         let pixels: Vec<u8> = (0..=255).flat_map(|value| [value; 3]).collect();
         let mut out = vec![0.0; pixels.len()];
-        Normaliser::new(&normalise).apply(&pixels, &mut out);
+        ByteNormaliser::new(&normalise).apply(&pixels, &mut out);
         for (place, (&value, &number)) in pixels.iter().zip(&out).enumerate() {
             assert_eq!(number.to_bits(), normalise.of(value, place % 3).to_bits());
         }

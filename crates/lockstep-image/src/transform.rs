@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Header, ImageError, View};
+use crate::{ImageError, PictureHeader, PictureView};
 
 /// What is done to every picture, in this order: the shorter side is resized, a part is cut out, perhaps mirrored.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -69,9 +69,9 @@ impl Transform {
     }
 
     /// The view of one sample by three random numbers of the caller's; the middle where nothing is left to chance.
-    pub fn view(&self, numbers: [u32; 3]) -> View {
-        let View { at, flip } = View::random(numbers);
-        View {
+    pub fn view(&self, numbers: [u32; 3]) -> PictureView {
+        let PictureView { at, flip } = PictureView::random(numbers);
+        PictureView {
             at: at.filter(|_| self.random_crop),
             flip: flip && self.flip,
         }
@@ -94,7 +94,7 @@ impl Transform {
     }
 
     /// The most bytes that a [`crate::Transformer`] takes for a picture with this header, the file's own bytes not.
-    pub fn memory(&self, header: &Header) -> u64 {
+    pub fn memory(&self, header: &PictureHeader) -> u64 {
         let [height, width] = self.output().unwrap_or_default().map(u64::from);
         // Pixels between the two directions of resampling, in either order, and those that come out.
         let (columns, rows) = header.upright();
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn nothing_is_left_to_chance_unless_asked() {
         let numbers = [1 << 31, 7, 1];
-        assert_eq!(resize(8).view(numbers), View::default());
+        assert_eq!(resize(8).view(numbers), PictureView::default());
         let random = Transform {
             random_crop: true,
             flip: true,
@@ -155,7 +155,7 @@ mod tests {
         };
         assert_eq!(
             random.view(numbers),
-            View {
+            PictureView {
                 at: Some([1 << 31, 7]),
                 flip: true
             }

@@ -6,7 +6,7 @@
 use crate::decode::{Buffers, Pixel, grown};
 use crate::resample::{Pixels, Resampler};
 use crate::view::Overlap;
-use crate::{ImageError, Limits, Normalise, Normaliser, Transform, View};
+use crate::{ByteNormaliser, ImageError, Limits, Normalise, PictureView, Transform};
 
 /// Does a [`Transform`] to picture after picture.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct Transformer {
     resampler: Resampler,
     /// What is to be seen of the picture.
     part: Vec<Pixel>,
-    normaliser: Option<Normaliser>,
+    normaliser: Option<ByteNormaliser>,
 }
 
 impl Transformer {
@@ -56,7 +56,7 @@ impl Transformer {
     /// If the file is not a whole, sound picture within the limits; `out` is then of no meaning. Also if `out` is not
     /// [`Transformer::output_len`] long.
     pub fn apply(&mut self, bytes: &[u8], out: &mut [u8]) -> Result<(), ImageError> {
-        self.apply_view(bytes, &View::default(), out)
+        self.apply_view(bytes, &PictureView::default(), out)
     }
 
     /// The same, of a part that the caller chose.
@@ -66,7 +66,7 @@ impl Transformer {
     pub fn apply_view(
         &mut self,
         bytes: &[u8],
-        view: &View,
+        view: &PictureView,
         out: &mut [u8],
     ) -> Result<(), ImageError> {
         self.check(out.len())?;
@@ -85,7 +85,7 @@ impl Transformer {
         normalise: &Normalise,
         out: &mut [f32],
     ) -> Result<(), ImageError> {
-        self.apply_view_normalised(bytes, &View::default(), normalise, out)
+        self.apply_view_normalised(bytes, &PictureView::default(), normalise, out)
     }
 
     /// The same, of a part that the caller chose.
@@ -95,7 +95,7 @@ impl Transformer {
     pub fn apply_view_normalised(
         &mut self,
         bytes: &[u8],
-        view: &View,
+        view: &PictureView,
         normalise: &Normalise,
         out: &mut [f32],
     ) -> Result<(), ImageError> {
@@ -105,7 +105,7 @@ impl Transformer {
             .normaliser
             .take()
             .filter(|normaliser| normaliser.normalise() == normalise);
-        let normaliser = known.unwrap_or_else(|| Normaliser::new(normalise));
+        let normaliser = known.unwrap_or_else(|| ByteNormaliser::new(normalise));
         self.write(&shown, view.flip, |rgb| normaliser.pixel(rgb), out);
         self.normaliser = Some(normaliser);
         Ok(())
@@ -121,7 +121,7 @@ impl Transformer {
     }
 
     /// Decodes a picture and resamples what is to be seen of it into `self.part`.
-    fn show(&mut self, bytes: &[u8], view: &View) -> Result<Overlap, ImageError> {
+    fn show(&mut self, bytes: &[u8], view: &PictureView) -> Result<Overlap, ImageError> {
         let decoded = self.buffers.decode(bytes, &self.limits);
         let shown = decoded.map(|size| {
             let resized = self.transform.resized(size);

@@ -2,18 +2,18 @@
 
 /// Which part of a picture is cut out, and whether it is mirrored. The default is the middle, as it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct View {
+pub struct PictureView {
     /// Where the part lies: nothing for the middle, else how far from left and top, in parts of 2^32 of the room.
     pub at: Option<[u32; 2]>,
     /// Whether left and right change places.
     pub flip: bool,
 }
 
-impl View {
+impl PictureView {
     /// A view by three random numbers: how far from the left, how far from the top, mirrored or not. Every place that
     /// a part fits in is as likely as any other.
-    pub fn random([left, top, flip]: [u32; 3]) -> View {
-        View {
+    pub fn random([left, top, flip]: [u32; 3]) -> PictureView {
+        PictureView {
             at: Some([left, top]),
             flip: flip & 1 == 1,
         }
@@ -166,16 +166,16 @@ mod tests {
     fn a_part_is_cut_where_the_numbers_say_and_mirrored() {
         let pixels: Vec<u8> = (0..12).flat_map(|pixel| [pixel; 3]).collect();
         let mut out = [0; 12];
-        View::random([0, u32::MAX, 0]).cut(&pixels, (4, 3), &mut out, (2, 2));
+        PictureView::random([0, u32::MAX, 0]).cut(&pixels, (4, 3), &mut out, (2, 2));
         assert_eq!(out, [4, 4, 4, 5, 5, 5, 8, 8, 8, 9, 9, 9]);
-        View::random([0, u32::MAX, 1]).cut(&pixels, (4, 3), &mut out, (2, 2));
+        PictureView::random([0, u32::MAX, 1]).cut(&pixels, (4, 3), &mut out, (2, 2));
         assert_eq!(out, [5, 5, 5, 4, 4, 4, 9, 9, 9, 8, 8, 8]);
     }
 
     #[test]
     fn what_lies_outside_is_black() {
         let mut out = [7; 27];
-        View::default().cut(&[1, 2, 3], (1, 1), &mut out, (3, 3));
+        PictureView::default().cut(&[1, 2, 3], (1, 1), &mut out, (3, 3));
         let mut expected = [0; 27];
         expected[12..15].copy_from_slice(&[1, 2, 3]);
         assert_eq!(out, expected);

@@ -5,7 +5,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{names, read};
-use lockstep_image::{ImageError, Limits, Transform, Transformer, View, decode, probe};
+use lockstep_image::{ImageError, Limits, PictureView, Transform, Transformer, decode, probe};
 
 fn kind(bytes: &[u8]) -> &'static str {
     match decode(bytes, &Limits::default()) {
@@ -196,7 +196,7 @@ fn a_picture_smaller_than_the_crop_lies_in_the_middle_of_black() {
     let mut out = vec![1; 40 * 50 * 3];
     transformer.apply(&read("rgb.png"), &mut out).unwrap();
     let mut expected = vec![0; out.len()];
-    View::default().cut(
+    PictureView::default().cut(
         &read("decoded/rgb.png.rgb"),
         (37, 27),
         &mut expected,

@@ -161,7 +161,7 @@ fn fault(file: &[u8]) -> Option<String> {
     let header = probe(file);
     let (decoded, taken) = most_memory(|| decode(file, &LIMITS));
     // Segments of metadata are copied out of the file, some of them twice. What a damaged WebP may ask for beside
-    // that is in the words of `Header::memory`.
+    // that is in the words of `PictureHeader::memory`.
     let (copies, more) = if file.starts_with(b"RIFF") {
         (1024, 16 << 20)
     } else {

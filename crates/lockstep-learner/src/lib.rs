@@ -26,15 +26,19 @@ pub trait Learner {
     /// # Errors
     /// When it cannot begin or go on. After one that says that a peer was lost, the learner keeps what it has
     /// opened, and is asked to train in the next generation.
-    fn train(&mut self, gang: &Gang<'_>, reporter: &mut Reporter) -> Result<Finished, Failure>;
+    fn train(
+        &mut self,
+        gang: &Gang<'_>,
+        reporter: &mut Reporter,
+    ) -> Result<Finished, LearnerFailure>;
 }
 
 /// Opens the learner that an assignment is for. It outlives the generation that it is opened for.
-pub type Open = dyn Fn(&Assignment) -> Result<Box<dyn Learner>, Failure>;
+pub type Open = dyn Fn(&Assignment) -> Result<Box<dyn Learner>, LearnerFailure>;
 
 /// Why a learner cannot go on.
 #[derive(Debug)]
-pub struct Failure {
+pub struct LearnerFailure {
     /// What went wrong.
     pub error: Box<dyn std::error::Error + Send + Sync>,
     /// Whether this is only the consequence of another worker's failure.
@@ -45,19 +49,19 @@ pub struct Failure {
     pub step: u64,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for LearnerFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)
     }
 }
 
-impl std::error::Error for Failure {
+impl std::error::Error for LearnerFailure {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.error.source()
     }
 }
 
-impl From<lockstep_gang::GangError> for Failure {
+impl From<lockstep_gang::GangError> for LearnerFailure {
     fn from(error: lockstep_gang::GangError) -> Self {
         let waiting_for = match &error {
             lockstep_gang::GangError::PeerTimeout { rank, .. } => Some(*rank),

@@ -5,7 +5,7 @@
 
 use crate::instructions::Instructions;
 use crate::reporter::Reporter;
-use crate::{Failure, Gang, JoinError, Learner, Open};
+use crate::{Gang, JoinError, Learner, LearnerFailure, Open};
 use lockstep_events::control::{Assignment, Finished, FromWorker, ToWorker, Transport};
 use lockstep_gang::{
     Deadline, GangError, Link, LinkReader, Membership, Mesh, MeshPeer, Plan, Segment,
@@ -30,7 +30,7 @@ pub fn run(
     listener: Option<TcpListener>,
     lease: Option<Duration>,
     open: &Open,
-) -> Result<(), Failure> {
+) -> Result<(), LearnerFailure> {
     let (reader, writer) = link.split();
     let mut reporter = Reporter::new(writer);
     reporter.show_life();
@@ -85,7 +85,7 @@ fn generation(
     learner: &mut Option<Box<dyn Learner>>,
     open: &Open,
     reporter: &mut Reporter,
-) -> Result<Finished, Failure> {
+) -> Result<Finished, LearnerFailure> {
     let learner = match learner {
         Some(learner) => learner,
         none => none.insert(open(gang.assignment)?),

@@ -22,7 +22,7 @@ use crate::layout::Layout;
 use crate::spec::{LayerSpec, LayerSummary, NamedLayer};
 
 /// What has been built so far.
-pub(crate) struct Builder {
+pub(crate) struct ModelBuilder {
     /// The most rows that a pass may have.
     rows: usize,
     compute: Compute,
@@ -36,7 +36,7 @@ pub(crate) struct Builder {
     pub(crate) normalises_vectors: bool,
 }
 
-impl Builder {
+impl ModelBuilder {
     pub(crate) fn new(rows: usize, compute: &Compute) -> Self {
         Self {
             rows,
@@ -309,7 +309,8 @@ mod tests {
             width: 4,
             channels: 3,
         };
-        let built = Builder::new(2, &Compute::default()).chain(&NamedLayer::stack(specs), input);
+        let built =
+            ModelBuilder::new(2, &Compute::default()).chain(&NamedLayer::stack(specs), input);
         built
             .err()
             .expect("a chain that cannot be built")
@@ -377,7 +378,7 @@ mod tests {
             width: 4,
             channels: 3,
         };
-        let mut builder = Builder::new(2, &Compute::default());
+        let mut builder = ModelBuilder::new(2, &Compute::default());
         let chain = builder.chain(&layers, input).unwrap();
         assert_eq!(chain.output(), Dims::vector(7));
         let lines: Vec<(&str, usize)> = builder

@@ -8,7 +8,7 @@
 
 use crate::compute::Compute;
 use crate::gemm::{Accumulate, Left, Shape, Span, WHOLE_DEPTH, Walk};
-use crate::layout::{CHUNK, Layout, Order, Role};
+use crate::layout::{CHUNK, Layout, NumberOrder, Role};
 use crate::simd::for_each_isa;
 use std::ops::Range;
 
@@ -43,8 +43,8 @@ impl Factored {
         let mut push = |part, shape, order| {
             layout.push(format!("{name}.{part}"), shape, order, Role::Parameter)
         };
-        let weight = push("weight", vec![outputs, inputs], Order::Panels);
-        let bias = push("bias", vec![outputs], Order::AsIs);
+        let weight = push("weight", vec![outputs, inputs], NumberOrder::Panels);
+        let bias = push("bias", vec![outputs], NumberOrder::AsIs);
         let mut layer = Self {
             chunks: 0..0,
             inputs,
@@ -285,7 +285,12 @@ mod tests {
 
     fn layer(inputs: usize, outputs: usize) -> (Factored, Layout) {
         let mut layout = Layout::default();
-        layout.push("before".to_owned(), vec![3], Order::AsIs, Role::Parameter);
+        layout.push(
+            "before".to_owned(),
+            vec![3],
+            NumberOrder::AsIs,
+            Role::Parameter,
+        );
         layout.cut([3]);
         let layer = Factored::new("l", inputs, outputs, &mut layout);
         (layer, layout)

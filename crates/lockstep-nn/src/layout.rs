@@ -25,7 +25,7 @@ pub enum Role {
 
 /// How a tensor's numbers lie, against the order that PyTorch would have them in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum NumberOrder {
     /// The same.
     AsIs,
     /// A matrix: theirs is `[out, in]`, ours `[in, out]` in panels of [`PANEL`] columns, one after the
@@ -43,7 +43,7 @@ pub struct Tensor {
     /// Its shape in PyTorch's order.
     pub shape: Vec<usize>,
     /// How our numbers are ordered.
-    pub order: Order,
+    pub order: NumberOrder,
     /// Learned or observed.
     pub role: Role,
     /// Where it lies in the state vector.
@@ -74,7 +74,7 @@ impl Tensor {
     /// Its numbers in our order, given as they are drawn at first: those of a matrix input by input, so
     /// that initial weights do not depend on panels.
     pub(crate) fn arrange_drawn(&self, drawn: Vec<f32>) -> Vec<f32> {
-        if self.order != Order::Panels {
+        if self.order != NumberOrder::Panels {
             return drawn;
         }
         let mut ours = vec![0.0; drawn.len()];
@@ -96,7 +96,7 @@ impl Tensor {
     /// Calls `pair` with the place of every number in our order and in PyTorch's.
     fn pairs(&self, len: usize, mut pair: impl FnMut(usize, usize)) {
         assert_eq!(len, self.range.len(), "numbers of {}", self.name);
-        if self.order == Order::AsIs {
+        if self.order == NumberOrder::AsIs {
             return (0..len).for_each(|i| pair(i, i));
         }
         // Of kernels, the first two dimensions come first in theirs and last, swapped, in ours.
@@ -106,7 +106,7 @@ impl Tensor {
             for input in 0..inputs {
                 for place in 0..places {
                     let ours = match self.order {
-                        Order::Panels => self.panel_place(input, output),
+                        NumberOrder::Panels => self.panel_place(input, output),
                         _ => (place * inputs + input) * outputs + output,
                     };
                     pair(ours, (output * inputs + input) * places + place);
@@ -148,7 +148,7 @@ impl Layout {
         &mut self,
         name: String,
         shape: Vec<usize>,
-        order: Order,
+        order: NumberOrder,
         role: Role,
     ) -> Range<usize> {
         let start = self.tensors.last().map_or(0, |tensor| tensor.range.end);
@@ -181,7 +181,7 @@ impl Layout {
 mod tests {
     use super::*;
 
-    fn tensor(shape: &[usize], order: Order) -> Tensor {
+    fn tensor(shape: &[usize], order: NumberOrder) -> Tensor {
         Tensor {
             name: "t".to_owned(),
             shape: shape.to_vec(),
@@ -194,20 +194,23 @@ mod tests {
     #[test]
     fn numbers_go_to_pytorchs_order_and_back() {
         let ours: Vec<f32> = (0..2 * 3 * 4 * 5).map(|x| x as f32).collect();
-        let kernels = tensor(&[5, 4, 2, 3], Order::Convolution);
+        let kernels = tensor(&[5, 4, 2, 3], NumberOrder::Convolution);
         let theirs = kernels.to_torch(&ours);
         // Output 1, input 2, row 1, column 0.
         assert_eq!(theirs[((4 + 2) * 2 + 1) * 3], ours[(3 * 4 + 2) * 5 + 1]);
         assert_eq!(kernels.from_torch(&theirs), ours);
-        let matrix = tensor(&[2, 3], Order::Panels);
+        let matrix = tensor(&[2, 3], NumberOrder::Panels);
         let theirs = matrix.to_torch(&ours[..6]);
         assert_eq!(theirs, [0.0, 2.0, 4.0, 1.0, 3.0, 5.0]);
         assert_eq!(matrix.from_torch(&theirs), ours[..6]);
         // Two panels, the second of 8 columns.
-        let matrix = tensor(&[PANEL + 8, 3], Order::Panels);
+        let matrix = tensor(&[PANEL + 8, 3], NumberOrder::Panels);
         let theirs = matrix.to_torch(&ours);
         assert_eq!(theirs[3 * PANEL + 1], ours[3 * PANEL + 8]);
         assert_eq!(matrix.from_torch(&theirs), ours);
-        assert_eq!(tensor(&[6], Order::AsIs).to_torch(&ours[..6]), ours[..6]);
+        assert_eq!(
+            tensor(&[6], NumberOrder::AsIs).to_torch(&ours[..6]),
+            ours[..6]
+        );
     }
 }

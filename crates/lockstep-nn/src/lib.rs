@@ -43,7 +43,7 @@ pub use fingerprint::fingerprint;
 pub use host::HostState;
 pub use layers::Step;
 pub use layers::batch_norm::MOMENTUM as STATISTICS_SHARE;
-pub use layout::{CHUNK, LAYOUT_VERSION, Layout, Order, Role, Tensor};
+pub use layout::{CHUNK, LAYOUT_VERSION, Layout, NumberOrder, Role, Tensor};
 pub use loss::{Loss, LossSum, Softmax, Targets, sigmoid};
 pub use model::{Batch, Model};
 pub use optimizer::{Optimizer, Update};

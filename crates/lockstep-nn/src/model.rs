@@ -5,7 +5,7 @@
 
 use crate::NnError;
 use crate::buffer::Buffer;
-use crate::build::Builder;
+use crate::build::ModelBuilder;
 use crate::chain::Chain;
 use crate::compute::Compute;
 use crate::dims::Dims;
@@ -60,13 +60,13 @@ impl Model {
         input: Dims,
         rows: usize,
     ) -> Result<Self, NnError> {
-        let mut builder = Builder::new(rows, compute);
+        let mut builder = ModelBuilder::new(rows, compute);
         let mut chain = builder.chain(layers, input)?;
         let last = layers.last().map(|layer| &layer.spec);
         if !matches!(last, Some(LayerSpec::Linear { .. })) {
             return Err(NnError::NoLastLinear);
         }
-        let Builder {
+        let ModelBuilder {
             mut layout,
             mut initial,
             summary,
@@ -197,13 +197,13 @@ mod tests {
     use std::ops::Range;
 
     /// Notes which chunks are handed out.
-    struct Order {
+    struct NumberOrder {
         state: Vec<f32>,
         chunks: Vec<Range<usize>>,
         handed_out: Vec<usize>,
     }
 
-    impl Replica for Order {
+    impl Replica for NumberOrder {
         fn state(&self) -> &[f32] {
             &self.state
         }
@@ -225,7 +225,7 @@ mod tests {
         };
         for layers in [zoo::cifar_cnn(4), zoo::resnet18(4, true)] {
             let mut model = Model::new(&layers, input, 2).unwrap();
-            let mut replica = Order {
+            let mut replica = NumberOrder {
                 state: model.initial_state(1),
                 chunks: model.layout().chunks.clone(),
                 handed_out: Vec::new(),

@@ -44,6 +44,6 @@ pub use access::{Access, Endpoint, EndpointError};
 pub use change::Version;
 pub use copy::LocalCopy;
 pub use error::PlaceError;
-pub use place::{Entry, Place};
+pub use place::{FileEntry, Place};
 pub use variables::Variables;
 pub use writer::PlaceWriter;

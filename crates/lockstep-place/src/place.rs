@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 /// A file or a folder, wherever it lies. Cheap to clone.
 #[derive(Clone)]
-pub struct Place(pub(crate) Kind);
+pub struct Place(pub(crate) PlaceKind);
 
 #[derive(Clone)]
-pub(crate) enum Kind {
+pub(crate) enum PlaceKind {
     Local(PathBuf),
     #[cfg(feature = "cloud")]
     Remote(Remote),
@@ -20,7 +20,7 @@ pub(crate) enum Kind {
 
 /// What is known of a file without reading it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
+pub struct FileEntry {
     /// Its name within the place that was listed, its parts between slashes. Of [`Place::entry`], its last part.
     pub path: String,
     /// Its size in bytes.
@@ -36,9 +36,9 @@ pub struct Entry {
 macro_rules! on {
     ($place:expr, $local:ident => $here:expr, $remote:ident => $there:expr) => {
         match &$place.0 {
-            $crate::place::Kind::Local($local) => $here,
+            $crate::place::PlaceKind::Local($local) => $here,
             #[cfg(feature = "cloud")]
-            $crate::place::Kind::Remote($remote) => $there,
+            $crate::place::PlaceKind::Remote($remote) => $there,
         }
     };
 }
@@ -75,7 +75,7 @@ impl Place {
                     why,
                 })?;
                 #[cfg(feature = "cloud")]
-                return Ok(Place(Kind::Remote(Remote::open(
+                return Ok(Place(PlaceKind::Remote(Remote::open(
                     scheme, rest, place, access, variables,
                 )?)));
                 #[cfg(not(feature = "cloud"))]
@@ -99,7 +99,7 @@ impl Place {
         } else if path != text && !path.starts_with('/') {
             "a file:// URL goes on with a path from the root, like file:///data"
         } else {
-            return Ok(Place(Kind::Local(path.into())));
+            return Ok(Place(PlaceKind::Local(path.into())));
         };
         Err(PlaceError::Url {
             place: format!("{text:?}"),
@@ -118,8 +118,8 @@ impl Place {
             why,
         })?;
         Ok(Place(on!(self,
-            path => Kind::Local(path.join(name)),
-            remote => Kind::Remote(remote.join(name)?))))
+            path => PlaceKind::Local(path.join(name)),
+            remote => PlaceKind::Remote(remote.join(name)?))))
     }
 
     /// The path, if the place is on this machine.
@@ -133,7 +133,7 @@ impl Place {
     ///
     /// # Errors
     /// When the place is a file, a web server, a bucket that is missing, or cannot be reached.
-    pub fn list(&self) -> Result<Vec<Entry>, PlaceError> {
+    pub fn list(&self) -> Result<Vec<FileEntry>, PlaceError> {
         let mut entries = on!(self, path => local::list(path), remote => remote.list())?;
         entries.sort_unstable();
         Ok(entries)
@@ -143,7 +143,7 @@ impl Place {
     ///
     /// # Errors
     /// When the bucket is missing, or the place cannot be reached.
-    pub fn entry(&self) -> Result<Option<Entry>, PlaceError> {
+    pub fn entry(&self) -> Result<Option<FileEntry>, PlaceError> {
         on!(self, path => local::entry(path), remote => remote.entry())
     }
 
@@ -151,13 +151,13 @@ impl Place {
     ///
     /// # Errors
     /// When one of them is missing, or the place cannot be reached.
-    pub fn pick(&self, names: &[String]) -> Result<Vec<Entry>, PlaceError> {
+    pub fn pick(&self, names: &[String]) -> Result<Vec<FileEntry>, PlaceError> {
         let pick = |name: &String| {
             let place = self.join(name)?;
             let entry = place.entry()?.ok_or_else(|| PlaceError::NotFound {
                 place: place.to_string(),
             })?;
-            Ok(Entry {
+            Ok(FileEntry {
                 path: name.clone(),
                 ..entry
             })
@@ -192,7 +192,11 @@ impl Place {
     ///
     /// # Errors
     /// As [`read_range`](Place::read_range), and when the file has another version by now.
-    pub fn read_range_of(&self, entry: &Entry, range: Range<u64>) -> Result<Vec<u8>, PlaceError> {
+    pub fn read_range_of(
+        &self,
+        entry: &FileEntry,
+        range: Range<u64>,
+    ) -> Result<Vec<u8>, PlaceError> {
         if range.is_empty() {
             return Ok(Vec::new());
         }

@@ -1,6 +1,6 @@
 //! A file that is being written, and is seen by others when it is whole.
 
-use crate::place::Kind;
+use crate::place::PlaceKind;
 #[cfg(feature = "cloud")]
 use crate::remote::Upload;
 use crate::{Place, PlaceError, local};
@@ -26,9 +26,9 @@ enum Writing {
 impl PlaceWriter {
     pub(crate) fn open(place: &Place) -> Result<PlaceWriter, PlaceError> {
         Ok(PlaceWriter(match &place.0 {
-            Kind::Local(path) => Writing::Local(local::writer(path)?, path.clone()),
+            PlaceKind::Local(path) => Writing::Local(local::writer(path)?, path.clone()),
             #[cfg(feature = "cloud")]
-            Kind::Remote(remote) => Writing::Remote(remote.upload()?),
+            PlaceKind::Remote(remote) => Writing::Remote(remote.upload()?),
         }))
     }
 

@@ -27,10 +27,10 @@ const MOST: usize = 4 << 20;
 
 /// The growing files of a run.
 #[derive(Debug)]
-pub struct Journal(Kind);
+pub struct Journal(JournalKind);
 
 #[derive(Debug)]
-enum Kind {
+enum JournalKind {
     Local(RunDir, BTreeMap<String, File>),
     Remote(Sender),
 }
@@ -42,8 +42,8 @@ impl Journal {
     /// When no thread can be started.
     pub fn open(run: &RunDir) -> Result<Journal, RunsError> {
         Ok(Journal(match run.place().local() {
-            Some(_) => Kind::Local(run.clone(), BTreeMap::new()),
-            None => Kind::Remote(Sender::start(run.clone())?),
+            Some(_) => JournalKind::Local(run.clone(), BTreeMap::new()),
+            None => JournalKind::Remote(Sender::start(run.clone())?),
         }))
     }
 
@@ -53,8 +53,8 @@ impl Journal {
     /// When the disk refuses.
     pub fn open_log(&mut self, name: &str) -> Result<(), RunsError> {
         match &mut self.0 {
-            Kind::Local(run, files) => append(run, files, name, ""),
-            Kind::Remote(_) => Ok(()),
+            JournalKind::Local(run, files) => append(run, files, name, ""),
+            JournalKind::Remote(_) => Ok(()),
         }
     }
 
@@ -64,8 +64,8 @@ impl Journal {
     /// When the disk refuses.
     pub fn log(&mut self, name: &str, line: &str) -> Result<(), RunsError> {
         match &mut self.0 {
-            Kind::Local(run, files) => append(run, files, name, &format!("{line}\n")),
-            Kind::Remote(sender) => {
+            JournalKind::Local(run, files) => append(run, files, name, &format!("{line}\n")),
+            JournalKind::Remote(sender) => {
                 sender.state().log(name, line);
                 sender.shared.changed.notify_one();
                 Ok(())
@@ -79,8 +79,8 @@ impl Journal {
     /// When the disk refuses.
     pub fn row(&mut self, name: &str, line: &str) -> Result<(), RunsError> {
         match &mut self.0 {
-            Kind::Local(run, files) => append(run, files, name, &format!("{line}\n")),
-            Kind::Remote(sender) => {
+            JournalKind::Local(run, files) => append(run, files, name, &format!("{line}\n")),
+            JournalKind::Remote(sender) => {
                 let mut state = sender.state();
                 let table = state.tables.entry(name.to_owned()).or_default();
                 *table += line;
@@ -98,7 +98,7 @@ impl Journal {
     /// When the disk refuses.
     pub fn restore(&mut self, name: &str, text: &str) -> Result<(), RunsError> {
         match &mut self.0 {
-            Kind::Local(run, files) => {
+            JournalKind::Local(run, files) => {
                 files.remove(name);
                 let file = run.file(name);
                 match file.read() {
@@ -107,7 +107,7 @@ impl Journal {
                     _ => Ok(file.write(text.as_bytes())?),
                 }
             }
-            Kind::Remote(sender) => {
+            JournalKind::Remote(sender) => {
                 let mut state = sender.state();
                 state.tables.insert(name.to_owned(), text.to_owned());
                 state.dirty.insert(name.to_owned());
@@ -123,8 +123,8 @@ impl Journal {
     /// When the bucket did not take something.
     pub fn finish(&mut self) -> Result<(), RunsError> {
         match &mut self.0 {
-            Kind::Local(..) => Ok(()),
-            Kind::Remote(sender) => sender.finish(),
+            JournalKind::Local(..) => Ok(()),
+            JournalKind::Remote(sender) => sender.finish(),
         }
     }
 }

@@ -74,8 +74,8 @@ impl Budget {
     }
 
     /// A tally of one page, whose rows begin with number `row` of the file.
-    pub(crate) fn tally(&self, row: u64) -> Tally<'_> {
-        Tally {
+    pub(crate) fn tally(&self, row: u64) -> PageTally<'_> {
+        PageTally {
             budget: self,
             next: row,
             batch: 0,
@@ -105,7 +105,7 @@ impl Budget {
 
 /// Counts what the rows of a page take, batch by batch.
 #[derive(Debug)]
-pub(crate) struct Tally<'a> {
+pub(crate) struct PageTally<'a> {
     budget: &'a Budget,
     /// The number of the next row.
     next: u64,
@@ -115,7 +115,7 @@ pub(crate) struct Tally<'a> {
     excess: Option<Excess>,
 }
 
-impl Tally<'_> {
+impl PageTally<'_> {
     /// So many rows begin, each with so many bytes.
     pub(crate) fn rows(&mut self, mut count: u64, each: u64) {
         while count > 0 && self.excess.is_none() {

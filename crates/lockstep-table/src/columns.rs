@@ -2,7 +2,7 @@
 
 /// The columns that are read, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Columns {
+pub struct ColumnNames {
     /// The numbers of a sample: lists, single numbers, or some of both, which are laid out one after the
     /// other in this order. A list must have the same length in every row. If none is named, the column
     /// `embedding` of a Parquet file, and every column but the label and the path of a CSV file.

@@ -8,8 +8,8 @@ use crate::cells::{refused, used};
 use crate::columns::{advice, shown};
 use crate::files::TableFile;
 use crate::input::{Input, InputReader};
-use crate::reader::{Batch, MOST_ROWS};
-use crate::{Columns, TableError};
+use crate::reader::{MOST_ROWS, RowBatch};
+use crate::{ColumnNames, TableError};
 use csv::{ErrorKind, StringRecord};
 use lockstep_place::PlaceError;
 use std::io::{self, Read};
@@ -27,7 +27,7 @@ const BUFFER: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct CsvFile {
     name: String,
-    columns: Columns,
+    columns: ColumnNames,
     reader: csv::Reader<Metered>,
     /// Bytes that may still be read for the current line.
     left: Arc<AtomicU64>,
@@ -46,7 +46,7 @@ impl CsvFile {
     pub(crate) fn open(
         file: &TableFile,
         delimiter: u8,
-        columns: &Columns,
+        columns: &ColumnNames,
         memory: u64,
     ) -> Result<CsvFile, TableError> {
         let name = file.place.to_string();
@@ -96,13 +96,13 @@ impl CsvFile {
     }
 
     /// The next rows; `None` after the last.
-    pub(crate) fn next_batch(&mut self) -> Result<Option<Batch>, TableError> {
+    pub(crate) fn next_batch(&mut self) -> Result<Option<RowBatch>, TableError> {
         let width = self.features.len();
-        let mut batch = Batch {
+        let mut batch = RowBatch {
             width,
             labels: self.label.map(|_| Vec::new()),
             paths: self.path.map(|_| Vec::new()),
-            ..Batch::default()
+            ..RowBatch::default()
         };
         let mut bytes = 0;
         while batch.rows < MOST_ROWS && bytes < self.memory {
@@ -310,10 +310,10 @@ impl Read for Metered {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Format, TableReader};
+    use crate::{TableFormat, TableReader};
     use lockstep_place::{Access, Place};
 
-    fn read(text: &[u8], columns: &Columns) -> Result<Vec<Batch>, TableError> {
+    fn read(text: &[u8], columns: &ColumnNames) -> Result<Vec<RowBatch>, TableError> {
         read_by(b',', 1 << 20, text, columns)
     }
 
@@ -321,25 +321,25 @@ mod tests {
         delimiter: u8,
         memory: u64,
         text: &[u8],
-        columns: &Columns,
-    ) -> Result<Vec<Batch>, TableError> {
+        columns: &ColumnNames,
+    ) -> Result<Vec<RowBatch>, TableError> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.csv");
         std::fs::write(&path, text).unwrap();
         let place = Place::parse(path.to_str().unwrap(), &Access::default()).unwrap();
-        TableReader::open(&place, Format::Csv { delimiter }, columns, memory)?.collect()
+        TableReader::open(&place, TableFormat::Csv { delimiter }, columns, memory)?.collect()
     }
 
-    fn columns(features: &[&str], label: Option<&str>, path: Option<&str>) -> Columns {
-        Columns {
+    fn columns(features: &[&str], label: Option<&str>, path: Option<&str>) -> ColumnNames {
+        ColumnNames {
             features: features.iter().map(|&name| name.to_owned()).collect(),
             label: label.map(str::to_owned),
             path: path.map(str::to_owned),
-            ..Columns::default()
+            ..ColumnNames::default()
         }
     }
 
-    fn refusal(text: &str, columns: &Columns) -> String {
+    fn refusal(text: &str, columns: &ColumnNames) -> String {
         let error = read(text.as_bytes(), columns).unwrap_err().to_string();
         error.split_once("x.csv").unwrap().1.to_owned()
     }

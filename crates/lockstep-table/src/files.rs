@@ -5,7 +5,7 @@ use lockstep_place::Place;
 
 /// How a table is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum TableFormat {
     /// Parquet, whoever wrote it; compressed with Snappy, zstd, gzip or LZ4, or not at all.
     Parquet,
     /// Lines of values, the first of which names the columns.
@@ -15,19 +15,19 @@ pub enum Format {
     },
 }
 
-impl Format {
+impl TableFormat {
     /// How the names of its files end, in lower case.
     fn endings(self) -> &'static [&'static str] {
         match self {
-            Format::Parquet => &[".parquet", ".pq"],
-            Format::Csv { .. } => &[".csv", ".tsv"],
+            TableFormat::Parquet => &[".parquet", ".pq"],
+            TableFormat::Csv { .. } => &[".csv", ".tsv"],
         }
     }
 
     fn kind(self) -> &'static str {
         match self {
-            Format::Parquet => ".parquet",
-            Format::Csv { .. } => ".csv",
+            TableFormat::Parquet => ".parquet",
+            TableFormat::Csv { .. } => ".csv",
         }
     }
 }
@@ -49,7 +49,7 @@ pub struct TableFile {
 ///
 /// # Errors
 /// When there is nothing at `place`, nothing of the kind below it, or it cannot be reached.
-pub fn find_files(place: &Place, format: Format) -> Result<Vec<TableFile>, TableError> {
+pub fn find_files(place: &Place, format: TableFormat) -> Result<Vec<TableFile>, TableError> {
     if let Some(entry) = place.entry()? {
         return Ok(vec![TableFile {
             place: place.clone(),
@@ -98,7 +98,9 @@ mod tests {
     fn the_files_of_a_folder_come_sorted_and_without_what_lies_beside_them() {
         let folder = tempfile::tempdir().unwrap();
         let place = Place::parse(folder.path().to_str().unwrap(), &Access::default()).unwrap();
-        let error = find_files(&place, Format::Parquet).unwrap_err().to_string();
+        let error = find_files(&place, TableFormat::Parquet)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("holds no .parquet file"), "{error}");
         for name in [
             "b.parquet",
@@ -127,12 +129,15 @@ mod tests {
             };
             files.iter().map(name).collect()
         };
-        assert_eq!(names(Format::Parquet), ["a/part-1.PARQUET", "b.parquet"]);
-        assert_eq!(names(Format::Csv { delimiter: b',' }), ["notes.csv"]);
+        assert_eq!(
+            names(TableFormat::Parquet),
+            ["a/part-1.PARQUET", "b.parquet"]
+        );
+        assert_eq!(names(TableFormat::Csv { delimiter: b',' }), ["notes.csv"]);
         // A file that is named is read whatever its name.
-        let file = find_files(&place.join("notes.csv").unwrap(), Format::Parquet).unwrap();
+        let file = find_files(&place.join("notes.csv").unwrap(), TableFormat::Parquet).unwrap();
         assert_eq!(file[0].size, 1);
-        let error = find_files(&place.join("nope").unwrap(), Format::Parquet).unwrap_err();
+        let error = find_files(&place.join("nope").unwrap(), TableFormat::Parquet).unwrap_err();
         assert!(
             error.to_string().ends_with("nope does not exist"),
             "{error}"

@@ -28,11 +28,11 @@ pub(crate) struct Input(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     size: u64,
-    bytes: From,
+    bytes: InputBytes,
 }
 
 #[derive(Debug)]
-enum From {
+enum InputBytes {
     Local(File),
     Remote {
         place: Place,
@@ -56,7 +56,7 @@ impl Input {
     pub(crate) fn open(file: &TableFile, columns: usize, memory: u64) -> Result<Input, TableError> {
         let bytes = match file.place.local() {
             Some(path) => {
-                From::Local(File::open(path).map_err(|error| TableError::Unsupported {
+                InputBytes::Local(File::open(path).map_err(|error| TableError::Unsupported {
                     file: file.place.to_string(),
                     reason: error.to_string(),
                 })?)
@@ -65,7 +65,7 @@ impl Input {
                 let most = columns + 1;
                 let size = (memory / most as u64).clamp(LEAST_WINDOW, MOST_WINDOW);
                 let kept = Vec::new();
-                From::Remote {
+                InputBytes::Remote {
                     place: file.place.clone(),
                     windows: Mutex::new(Windows { size, most, kept }),
                 }
@@ -83,12 +83,12 @@ impl Input {
             return Ok(Bytes::new());
         }
         match &inner.bytes {
-            From::Local(file) => {
+            InputBytes::Local(file) => {
                 let mut bytes = vec![0; most as usize];
                 file.read_exact_at(&mut bytes, start)?;
                 Ok(bytes.into())
             }
-            From::Remote { place, windows } => {
+            InputBytes::Remote { place, windows } => {
                 // A window that a panicking thread left is as good as any: it is only ever replaced.
                 let mut windows = windows
                     .lock()
@@ -137,8 +137,8 @@ impl Input {
         }
         // It begins in a window and goes on after its end.
         match &self.0.bytes {
-            From::Local(_) => Err(ParquetError::EOF("it became shorter".to_owned())),
-            From::Remote { place, .. } => {
+            InputBytes::Local(_) => Err(ParquetError::EOF("it became shorter".to_owned())),
+            InputBytes::Remote { place, .. } => {
                 let rest = start + first.len() as u64..start + length as u64;
                 let rest = place.read_range(rest).map_err(external)?;
                 Ok([&first[..], &rest].concat().into())

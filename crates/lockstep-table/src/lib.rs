@@ -21,11 +21,12 @@ mod reader;
 mod runs;
 mod write;
 
-pub use columns::Columns;
+pub use columns::ColumnNames;
 pub use error::TableError;
-pub use files::{Format, TableFile, find_files};
+pub use files::{TableFile, TableFormat, find_files};
 pub use footer::{Footer, footer, metadata};
-pub use reader::{Batch, TableReader, column_names};
+pub use reader::{RowBatch, TableReader, column_names};
 pub use write::{
-    Part, PredictedColumn, Prediction, write_part, write_predicted_numbers, write_predictions,
+    EmbeddingPart, PredictedColumn, PredictionRow, write_part, write_predicted_numbers,
+    write_predictions,
 };

@@ -36,12 +36,12 @@ pub(crate) struct PageInput {
     compression: Compression,
     /// The most bytes of a page.
     most: u64,
-    progress: Mutex<Progress>,
+    progress: Mutex<PageProgress>,
 }
 
 /// How far the pages of a column have been read.
 #[derive(Debug)]
-struct Progress {
+struct PageProgress {
     /// Where the header of the next page begins, and where the last page ends.
     next: u64,
     end: u64,
@@ -51,7 +51,7 @@ struct Progress {
 
 /// What a page's header says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Header {
+struct PageHeader {
     kind: u64,
     packed: u64,
     unpacked: u64,
@@ -66,7 +66,7 @@ impl PageInput {
             input,
             compression: column.compression(),
             most,
-            progress: Mutex::new(Progress {
+            progress: Mutex::new(PageProgress {
                 next,
                 end: next.saturating_add(length),
                 excess: None,
@@ -97,13 +97,13 @@ impl PageInput {
         }))
     }
 
-    fn header(&self, start: u64) -> Result<Header> {
+    fn header(&self, start: u64) -> Result<PageHeader> {
         let length = BEGINNING.min(self.input.len().saturating_sub(start) as usize);
         let header = header(&self.input.get_bytes(start, length)?);
         header.ok_or_else(|| ParquetError::General("a page has no header".to_owned()))
     }
 
-    fn progress(&self) -> std::sync::MutexGuard<'_, Progress> {
+    fn progress(&self) -> std::sync::MutexGuard<'_, PageProgress> {
         // Every field is right by itself.
         self.progress
             .lock()
@@ -139,7 +139,7 @@ impl ChunkReader for PageInput {
 
     /// Only headers are read from a place on without saying how far.
     fn get_read(&self, start: u64) -> Result<InputReader> {
-        let Header {
+        let PageHeader {
             packed, unpacked, ..
         } = self.header(start)?;
         let (bytes, most) = (packed.saturating_add(unpacked), self.most);
@@ -162,7 +162,7 @@ impl ChunkReader for PageInput {
 }
 
 /// The beginning of a page's header: its type, its bytes unpacked, and its bytes packed.
-fn header(mut header: &[u8]) -> Option<Header> {
+fn header(mut header: &[u8]) -> Option<PageHeader> {
     /// The next field, a number of 32 bits.
     const NEXT_NUMBER: u8 = 0x15;
     let mut number = || {
@@ -173,7 +173,7 @@ fn header(mut header: &[u8]) -> Option<Header> {
         (field == NEXT_NUMBER && number & 1 == 0).then_some(number >> 1)
     };
     let (kind, unpacked, packed) = (number()?, number()?, number()?);
-    Some(Header {
+    Some(PageHeader {
         kind,
         packed,
         unpacked,
@@ -189,7 +189,7 @@ mod tests {
         // A data page of 300 bytes, 150 packed.
         let bytes = [0x15, 6, 0x15, 0xd8, 0x04, 0x15, 0xac, 0x02, 0x2c];
         let (kind, packed, unpacked) = (SECOND_VERSION, 150, 300);
-        let expected = Header {
+        let expected = PageHeader {
             kind,
             packed,
             unpacked,

@@ -6,7 +6,7 @@
 //! damaged page. So these are checked here, once a page; all else is checked by the decoder itself. What
 //! the rows of a page will take once they are decoded is counted on the way ([`Budget`]).
 
-use crate::budget::{Budget, Excess, NUMBER, TEXT, Tally, TooLarge};
+use crate::budget::{Budget, Excess, NUMBER, PageTally, TEXT, TooLarge};
 use crate::columns::shown;
 use crate::input::Input;
 use crate::page_input::PageInput;
@@ -293,7 +293,7 @@ impl CheckedPages {
         }
     }
 
-    fn first_version<'a>(&self, page: &'a Page, tally: &mut Tally<'_>) -> Option<Values<'a>> {
+    fn first_version<'a>(&self, page: &'a Page, tally: &mut PageTally<'_>) -> Option<Values<'a>> {
         let Page::DataPage {
             buf,
             num_values,
@@ -330,7 +330,7 @@ impl CheckedPages {
         Some(Values { count, bytes: rest })
     }
 
-    fn second_version<'a>(&self, page: &'a Page, tally: &mut Tally<'_>) -> Option<Values<'a>> {
+    fn second_version<'a>(&self, page: &'a Page, tally: &mut PageTally<'_>) -> Option<Values<'a>> {
         let Page::DataPageV2 {
             buf,
             num_values,
@@ -356,7 +356,7 @@ impl CheckedPages {
         levels: u64,
         repetitions: (&[u8], Encoding),
         definitions: (&[u8], Encoding),
-        tally: &mut Tally<'_>,
+        tally: &mut PageTally<'_>,
     ) -> Option<u64> {
         match self.repetition {
             0 => tally.rows(levels, NUMBER),

@@ -11,8 +11,8 @@ use crate::files::TableFile;
 use crate::footer;
 use crate::input::Input;
 use crate::pages::CheckedGroups;
-use crate::reader::{Batch, MOST_ROWS};
-use crate::{Columns, TableError};
+use crate::reader::{MOST_ROWS, RowBatch};
+use crate::{ColumnNames, TableError};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Schema};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
@@ -29,7 +29,7 @@ const USUAL_TEXT: u64 = 64;
 /// An open Parquet file.
 pub(crate) struct ParquetFile {
     name: String,
-    columns: Columns,
+    columns: ColumnNames,
     batches: ParquetRecordBatchReader,
     budget: Arc<Budget>,
     /// Rows read so far.
@@ -48,7 +48,7 @@ impl ParquetFile {
     /// Opens `file` and checks that the columns are there and of a fitting type.
     pub(crate) fn open(
         file: &TableFile,
-        columns: &Columns,
+        columns: &ColumnNames,
         memory: u64,
     ) -> Result<ParquetFile, TableError> {
         let name = file.place.to_string();
@@ -89,7 +89,7 @@ impl ParquetFile {
     }
 
     /// The next rows; `None` after the last.
-    pub(crate) fn next_batch(&mut self) -> Result<Option<Batch>, TableError> {
+    pub(crate) fn next_batch(&mut self) -> Result<Option<RowBatch>, TableError> {
         loop {
             let Some(batch) = self.batches.next() else {
                 return Ok(None);
@@ -103,7 +103,7 @@ impl ParquetFile {
         }
     }
 
-    fn convert(&mut self, batch: &RecordBatch) -> Result<Batch, TableError> {
+    fn convert(&mut self, batch: &RecordBatch) -> Result<RowBatch, TableError> {
         let rows = batch.num_rows();
         let columns: Vec<&ArrayRef> = self
             .columns
@@ -142,7 +142,7 @@ impl ParquetFile {
                 .map_err(|wrong| self.wrong(name, wrong))?;
         }
         self.widths = Some(widths);
-        Ok(Batch {
+        Ok(RowBatch {
             rows,
             width: stride,
             features,
@@ -194,7 +194,7 @@ pub(crate) fn column_names(file: &TableFile, memory: u64) -> Result<Vec<String>,
 }
 
 /// Checks that each column is there once and of a fitting type; gives their places in the schema.
-fn check(file: &str, schema: &Schema, columns: &Columns) -> Result<Vec<usize>, TableError> {
+fn check(file: &str, schema: &Schema, columns: &ColumnNames) -> Result<Vec<usize>, TableError> {
     type Fits = fn(&DataType) -> bool;
     let features = columns.features.iter().map(|name| {
         let right = "numbers of a sample must be integers, floats or booleans, or lists of them";

@@ -1,9 +1,9 @@
 //! Reading: rows of numbers with a label and a path, file after file, in bounded memory.
 
 use crate::csv_file::{self, CsvFile};
-use crate::files::{Format, TableFile, find_files};
+use crate::files::{TableFile, TableFormat, find_files};
 use crate::parquet_file::{self, ParquetFile};
-use crate::{Columns, TableError};
+use crate::{ColumnNames, TableError};
 use lockstep_place::Place;
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ pub(crate) const MOST_ROWS: usize = 8192;
 
 /// Some rows of a table.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Batch {
+pub struct RowBatch {
     /// The number of rows, at least 1.
     pub rows: usize,
     /// Numbers in a row, the same for all rows of all files.
@@ -34,12 +34,12 @@ pub struct Batch {
 /// When the file cannot be read, or is not of this format.
 pub fn column_names(
     file: &TableFile,
-    format: Format,
+    format: TableFormat,
     memory: u64,
 ) -> Result<Vec<String>, TableError> {
     match format {
-        Format::Parquet => parquet_file::column_names(file, memory),
-        Format::Csv { delimiter } => csv_file::column_names(file, delimiter, memory),
+        TableFormat::Parquet => parquet_file::column_names(file, memory),
+        TableFormat::Csv { delimiter } => csv_file::column_names(file, delimiter, memory),
     }
 }
 
@@ -47,17 +47,17 @@ pub fn column_names(
 #[derive(Debug)]
 pub struct TableReader {
     files: VecDeque<TableFile>,
-    format: Format,
-    columns: Columns,
+    format: TableFormat,
+    columns: ColumnNames,
     memory: u64,
-    open: Option<(Opened, TableFile)>,
+    open: Option<(OpenedTable, TableFile)>,
     /// The width of the rows, once one was seen, and the file that it was seen in.
     width: Option<(usize, String)>,
 }
 
 /// The file that is being read.
 #[derive(Debug)]
-enum Opened {
+enum OpenedTable {
     Parquet(ParquetFile),
     Csv(CsvFile),
 }
@@ -71,8 +71,8 @@ impl TableReader {
     /// When there is no such table.
     pub fn open(
         place: &Place,
-        format: Format,
-        columns: &Columns,
+        format: TableFormat,
+        columns: &ColumnNames,
         memory: u64,
     ) -> Result<TableReader, TableError> {
         Ok(TableReader::of_files(
@@ -86,8 +86,8 @@ impl TableReader {
     /// Like [`open`](TableReader::open), for files that are already found.
     pub fn of_files(
         files: Vec<TableFile>,
-        format: Format,
-        columns: &Columns,
+        format: TableFormat,
+        columns: &ColumnNames,
         memory: u64,
     ) -> TableReader {
         TableReader {
@@ -105,7 +105,7 @@ impl TableReader {
     /// # Errors
     /// When a file cannot be read, lacks a column, or holds what cannot be used; the error names the
     /// file, the column and the row. After an error the reader is of no use.
-    pub fn next_batch(&mut self) -> Result<Option<Batch>, TableError> {
+    pub fn next_batch(&mut self) -> Result<Option<RowBatch>, TableError> {
         loop {
             let Some((opened, file)) = &mut self.open else {
                 let Some(file) = self.files.pop_front() else {
@@ -115,8 +115,8 @@ impl TableReader {
                 continue;
             };
             let (batch, name) = match opened {
-                Opened::Parquet(file) => (file.next_batch()?, file.name()),
-                Opened::Csv(file) => (file.next_batch()?, file.name()),
+                OpenedTable::Parquet(file) => (file.next_batch()?, file.name()),
+                OpenedTable::Csv(file) => (file.next_batch()?, file.name()),
             };
             let Some(batch) = batch else {
                 // It was read piece by piece: they must all have been pieces of one version.
@@ -147,20 +147,20 @@ impl TableReader {
         }
     }
 
-    fn open_file(&self, file: &TableFile) -> Result<Opened, TableError> {
+    fn open_file(&self, file: &TableFile) -> Result<OpenedTable, TableError> {
         Ok(match self.format {
-            Format::Parquet => {
-                Opened::Parquet(ParquetFile::open(file, &self.columns, self.memory)?)
+            TableFormat::Parquet => {
+                OpenedTable::Parquet(ParquetFile::open(file, &self.columns, self.memory)?)
             }
-            Format::Csv { delimiter } => {
-                Opened::Csv(CsvFile::open(file, delimiter, &self.columns, self.memory)?)
+            TableFormat::Csv { delimiter } => {
+                OpenedTable::Csv(CsvFile::open(file, delimiter, &self.columns, self.memory)?)
             }
         })
     }
 }
 
 impl Iterator for TableReader {
-    type Item = Result<Batch, TableError>;
+    type Item = Result<RowBatch, TableError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.next_batch().transpose()

@@ -30,7 +30,7 @@ const GROUP_ROWS: usize = 1 << 17;
 
 /// The rows of one file of embeddings.
 #[derive(Debug, Clone, Copy)]
-pub struct Part<'a> {
+pub struct EmbeddingPart<'a> {
     /// Where each sample lies, such as `husky/0001.jpg`.
     pub paths: &'a [String],
     /// The class of each sample, if it is known.
@@ -43,7 +43,7 @@ pub struct Part<'a> {
 
 /// What a model says of one sample.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Prediction {
+pub struct PredictionRow {
     /// Where the sample lies, or the row's number where it has no path.
     pub path: String,
     /// Its class, if that is known.
@@ -62,7 +62,10 @@ pub struct Prediction {
 ///
 /// # Errors
 /// When the numbers of paths, labels and embeddings differ, or the width is 0.
-pub fn write_part(part: &Part<'_>, metadata: &[(&str, &str)]) -> Result<Vec<u8>, TableError> {
+pub fn write_part(
+    part: &EmbeddingPart<'_>,
+    metadata: &[(&str, &str)],
+) -> Result<Vec<u8>, TableError> {
     let (rows, numbers) = (part.paths.len(), part.embeddings.len());
     if part.width == 0 || part.labels.len() != rows || Some(numbers) != rows.checked_mul(part.width)
     {
@@ -114,7 +117,7 @@ pub fn write_part(part: &Part<'_>, metadata: &[(&str, &str)]) -> Result<Vec<u8>,
 /// # Errors
 /// When the rows exceed what one file can hold.
 pub fn write_predictions(
-    rows: &[Prediction],
+    rows: &[PredictionRow],
     metadata: &[(&str, &str)],
 ) -> Result<Vec<u8>, TableError> {
     let schema = Schema::new(vec![

@@ -9,7 +9,7 @@ mod tables;
 use counting::peak;
 use file::{Chunk, Codec, Encoding, Kind, differences, level_runs, parquet, run};
 use flate2::{Compression, write::GzEncoder};
-use lockstep_table::{Format, TableError, TableReader};
+use lockstep_table::{TableError, TableFormat, TableReader};
 use proptest::prelude::*;
 use std::io::Write;
 use tables::{columns, folder, place};
@@ -23,7 +23,7 @@ fn read(bytes: Vec<u8>, features: &str, label: Option<&str>) -> (Result<usize, T
     let file = place(&folder).join("bomb.parquet").unwrap();
     let columns = columns(&[features], label, None);
     peak(|| {
-        let mut reader = TableReader::open(&file, Format::Parquet, &columns, MEMORY)?;
+        let mut reader = TableReader::open(&file, TableFormat::Parquet, &columns, MEMORY)?;
         let mut rows = 0;
         while let Some(batch) = reader.next_batch()? {
             rows += batch.rows;
@@ -222,7 +222,7 @@ fn a_page_that_unpacks_to_more_than_it_says_is_refused() {
 fn a_line_of_nothing_but_delimiters_takes_little() {
     let folder = folder(&[("bomb.csv", vec![b','; 100 << 20])]);
     let file = place(&folder).join("bomb.csv").unwrap();
-    let format = Format::Csv { delimiter: b',' };
+    let format = TableFormat::Csv { delimiter: b',' };
     let columns = columns(&[], Some("label"), None);
     let (result, peak) = peak(|| {
         let mut reader = TableReader::open(&file, format, &columns, MEMORY)?;

@@ -2,7 +2,7 @@
 
 mod tables;
 
-use lockstep_table::{Format, Part, TableReader, metadata, write_part};
+use lockstep_table::{EmbeddingPart, TableFormat, TableReader, metadata, write_part};
 use proptest::prelude::*;
 use tables::{all, columns, folder, place};
 
@@ -11,7 +11,7 @@ fn whole() -> Vec<u8> {
     let paths: Vec<String> = (0..20).map(|row| format!("{row}.jpg")).collect();
     let labels: Vec<_> = (0..20).map(|row| Some((row % 3).to_string())).collect();
     let embeddings: Vec<f32> = (0..60).map(|i| i as f32).collect();
-    let part = Part {
+    let part = EmbeddingPart {
         paths: &paths,
         labels: &labels,
         width: 3,
@@ -21,14 +21,14 @@ fn whole() -> Vec<u8> {
 }
 
 /// Reads `bytes`; what it says if it does not read.
-fn refusal(bytes: Vec<u8>, format: Format) -> Option<String> {
+fn refusal(bytes: Vec<u8>, format: TableFormat) -> Option<String> {
     let name = match format {
-        Format::Parquet => "x.parquet",
-        Format::Csv { .. } => "x.csv",
+        TableFormat::Parquet => "x.parquet",
+        TableFormat::Csv { .. } => "x.csv",
     };
     let folder = folder(&[(name, bytes)]);
     let file = place(&folder).join(name).unwrap();
-    if format == Format::Parquet {
+    if format == TableFormat::Parquet {
         let _ = metadata(&file);
     }
     let columns = columns(&["embedding"], Some("label"), Some("path"));
@@ -39,9 +39,9 @@ fn refusal(bytes: Vec<u8>, format: Format) -> Option<String> {
 #[test]
 fn a_file_that_is_cut_anywhere_is_refused_with_its_name() {
     let whole = whole();
-    assert_eq!(refusal(whole.clone(), Format::Parquet), None);
+    assert_eq!(refusal(whole.clone(), TableFormat::Parquet), None);
     for length in (0..20).chain((20..whole.len()).step_by(13)) {
-        let error = refusal(whole[..length].to_vec(), Format::Parquet).unwrap();
+        let error = refusal(whole[..length].to_vec(), TableFormat::Parquet).unwrap();
         assert!(error.contains("x.parquet"), "{error}");
         let expected = match length {
             0..12 => "is not a Parquet file: it has",
@@ -55,13 +55,17 @@ fn a_file_that_is_cut_anywhere_is_refused_with_its_name() {
 
 #[test]
 fn what_is_no_parquet_file_is_said_to_be_none() {
-    let error = refusal(b"path,label,embedding\n1,2,3\n".to_vec(), Format::Parquet).unwrap();
+    let error = refusal(
+        b"path,label,embedding\n1,2,3\n".to_vec(),
+        TableFormat::Parquet,
+    )
+    .unwrap();
     assert!(
         error.contains("x.parquet is not a Parquet file: it begins with [70, 61, 74, 68]"),
         "{error}"
     );
     let encrypted = [&b"PAR1"[..], &[0; 20], b"PARE"].concat();
-    let error = refusal(encrypted, Format::Parquet).unwrap();
+    let error = refusal(encrypted, TableFormat::Parquet).unwrap();
     assert!(error.ends_with("it is encrypted"), "{error}");
 }
 
@@ -77,7 +81,7 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] = byte;
         }
-        if let Some(error) = refusal(bytes, Format::Parquet) {
+        if let Some(error) = refusal(bytes, TableFormat::Parquet) {
             prop_assert!(error.contains("x.parquet"), "{error}");
         }
     }
@@ -93,16 +97,16 @@ proptest! {
             let at = first + at.index(length + 4);
             bytes[at] = byte;
         }
-        refusal(bytes, Format::Parquet);
+        refusal(bytes, TableFormat::Parquet);
     }
 
     #[test]
     fn any_text_is_survived_as_csv(text in "(path|label|embedding|[0-9,;\"\r\n\\-e. é]){0,60}") {
-        refusal(text.into_bytes(), Format::Csv { delimiter: b',' });
+        refusal(text.into_bytes(), TableFormat::Csv { delimiter: b',' });
     }
 
     #[test]
     fn any_bytes_are_survived_as_csv(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        refusal([b"path,label,embedding\n", bytes.as_slice()].concat(), Format::Csv { delimiter: b',' });
+        refusal([b"path,label,embedding\n", bytes.as_slice()].concat(), TableFormat::Csv { delimiter: b',' });
     }
 }

@@ -3,8 +3,8 @@
 mod tables;
 
 use lockstep_table::{
-    Batch, Columns, Format, Part, Prediction, TableError, TableReader, write_part,
-    write_predictions,
+    ColumnNames, EmbeddingPart, PredictionRow, RowBatch, TableError, TableFormat, TableReader,
+    write_part, write_predictions,
 };
 use lockstep_testkit::{python, succeed};
 use std::fs;
@@ -36,9 +36,14 @@ fn written() -> &'static TempDir {
     })
 }
 
-fn read(file: &str, columns: &Columns) -> Result<Batch, TableError> {
+fn read(file: &str, columns: &ColumnNames) -> Result<RowBatch, TableError> {
     let file = place(written()).join(file)?;
-    all(TableReader::open(&file, Format::Parquet, columns, 1 << 20)?)
+    all(TableReader::open(
+        &file,
+        TableFormat::Parquet,
+        columns,
+        1 << 20,
+    )?)
 }
 
 fn numbers() -> Vec<f32> {
@@ -164,8 +169,8 @@ fn a_folder_of_ray_datas_is_read_file_after_file() {
 #[test]
 fn a_row_group_that_is_larger_than_the_memory_is_read_in_batches() {
     let file = place(written()).join("large.parquet").unwrap();
-    let columns = Columns::default();
-    let reader = TableReader::open(&file, Format::Parquet, &columns, 1 << 20).unwrap();
+    let columns = ColumnNames::default();
+    let reader = TableReader::open(&file, TableFormat::Parquet, &columns, 1 << 20).unwrap();
     let mut row = 0;
     for batch in reader {
         let batch = batch.unwrap();
@@ -184,7 +189,7 @@ fn pyarrow_reads_ours_with_sensible_types() {
     let paths = ["a/0.jpg", "b/1.jpg", "c/2.jpg"].map(String::from);
     let labels = [Some("a".to_owned()), None, Some("c".to_owned())];
     let embeddings: Vec<f32> = (0..12u8).map(|i| f32::from(i) - 0.5).collect();
-    let part = Part {
+    let part = EmbeddingPart {
         paths: &paths,
         labels: &labels,
         width: 4,
@@ -195,7 +200,7 @@ fn pyarrow_reads_ours_with_sensible_types() {
     let predictions = ["a.jpg", "b.jpg"]
         .into_iter()
         .zip(0..)
-        .map(|(path, row)| Prediction {
+        .map(|(path, row)| PredictionRow {
             path: path.to_owned(),
             label: (row == 0).then(|| "husky".to_owned()),
             predicted: "pug".to_owned(),
@@ -234,7 +239,7 @@ fn damaged_files_of_pyarrows_are_survived() {
                 fs::write(folder.path().join("x.parquet"), bytes).unwrap();
                 for label in ["text", "dictionary", "binary", "gap", "int8"] {
                     let columns = columns(&features, Some(label), Some("path"));
-                    let reader = TableReader::open(&file, Format::Parquet, &columns, 1 << 20);
+                    let reader = TableReader::open(&file, TableFormat::Parquet, &columns, 1 << 20);
                     let _ = all(reader.unwrap());
                 }
             }

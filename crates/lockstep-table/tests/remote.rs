@@ -3,7 +3,7 @@
 mod tables;
 
 use lockstep_place::{Access, Place};
-use lockstep_table::{Format, Part, TableError, TableReader, footer, write_part};
+use lockstep_table::{EmbeddingPart, TableError, TableFormat, TableReader, footer, write_part};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -122,7 +122,7 @@ fn part() -> (Vec<u8>, Vec<f32>) {
     let embeddings: Vec<f32> = (0..(rows * width) as u32)
         .map(|i| i.wrapping_mul(2_654_435_761) as f32 / u32::MAX as f32)
         .collect();
-    let part = Part {
+    let part = EmbeddingPart {
         paths: &paths,
         labels: &labels,
         width,
@@ -152,8 +152,8 @@ fn a_column_is_read_in_large_pieces_and_the_others_are_not() {
     let place = server.place("part.parquet");
     let read = |features: &[&str], label, memory| {
         let columns = columns(features, label, None);
-        let batch =
-            all(TableReader::open(&place, Format::Parquet, &columns, memory).unwrap()).unwrap();
+        let batch = all(TableReader::open(&place, TableFormat::Parquet, &columns, memory).unwrap())
+            .unwrap();
         (batch, server.taken())
     };
     let (batch, (requests, bytes)) = read(&["embedding"], Some("label"), 64 << 20);
@@ -177,7 +177,7 @@ fn a_csv_file_is_read_once_from_its_beginning_to_its_end() {
     let columns = columns(&["x"], Some("label"), None);
     let reader = TableReader::open(
         &server.place("a.csv"),
-        Format::Csv { delimiter: b',' },
+        TableFormat::Csv { delimiter: b',' },
         &columns,
         1 << 20,
     );
@@ -198,7 +198,7 @@ fn a_file_that_is_replaced_while_it_is_read_is_not_used() {
     let columns = columns(&["embedding"], None, None);
     let reader = TableReader::open(
         &server.place("part.parquet"),
-        Format::Parquet,
+        TableFormat::Parquet,
         &columns,
         1 << 20,
     );

@@ -3,7 +3,8 @@
 mod tables;
 
 use lockstep_table::{
-    Columns, Format, Part, Prediction, TableReader, footer, metadata, write_part, write_predictions,
+    ColumnNames, EmbeddingPart, PredictionRow, TableFormat, TableReader, footer, metadata,
+    write_part, write_predictions,
 };
 use proptest::prelude::*;
 use tables::{all, columns, folder, place, rows};
@@ -22,7 +23,7 @@ fn part(rows: usize, width: usize) -> (Vec<String>, Vec<Option<String>>, Vec<f32
 
 fn bytes(rows: usize, width: usize, metadata: &[(&str, &str)]) -> Vec<u8> {
     let (paths, labels, embeddings) = part(rows, width);
-    let part = Part {
+    let part = EmbeddingPart {
         paths: &paths,
         labels: &labels,
         width,
@@ -46,10 +47,10 @@ proptest! {
             .map(|i| f32::from_bits((i as u32).wrapping_mul(2_654_435_761) ^ seed))
             .map(|value| if value.is_finite() { value } else { 0.5 })
             .collect();
-        let part = Part { paths: &paths, labels: &labels, width, embeddings: &embeddings };
+        let part = EmbeddingPart { paths: &paths, labels: &labels, width, embeddings: &embeddings };
         let folder = folder(&[("part.parquet", write_part(&part, &[]).unwrap())]);
         let columns = columns(&["embedding"], Some("label"), Some("path"));
-        let read = all(TableReader::open(&place(&folder), Format::Parquet, &columns, memory).unwrap()).unwrap();
+        let read = all(TableReader::open(&place(&folder), TableFormat::Parquet, &columns, memory).unwrap()).unwrap();
         let bits = |numbers: &[f32]| numbers.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
         prop_assert_eq!(bits(&read.features), bits(&embeddings));
         prop_assert_eq!(read.paths.unwrap_or_default(), paths);
@@ -95,8 +96,8 @@ fn the_footer_says_what_the_writer_said() {
 
 #[test]
 fn predictions_can_be_read_again() {
-    let predictions: Vec<Prediction> = (0..5)
-        .map(|row| Prediction {
+    let predictions: Vec<PredictionRow> = (0..5)
+        .map(|row| PredictionRow {
             path: format!("{row}.jpg"),
             label: (row % 2 == 0).then(|| "pug".to_owned()),
             predicted: "husky".to_owned(),
@@ -107,18 +108,19 @@ fn predictions_can_be_read_again() {
     let bytes = write_predictions(&predictions, &[("model", "m")]).unwrap();
     let folder = folder(&[("p.parquet", bytes)]);
     let columns = columns(&["probability", "row"], Some("predicted"), Some("path"));
-    let reader = TableReader::open(&place(&folder), Format::Parquet, &columns, 1 << 20).unwrap();
+    let reader =
+        TableReader::open(&place(&folder), TableFormat::Parquet, &columns, 1 << 20).unwrap();
     let batch = all(reader).unwrap();
     assert_eq!(
         batch.features,
         [0.0, 0.0, 0.25, 1.0, 0.5, 2.0, 0.75, 3.0, 1.0, 4.0]
     );
     assert_eq!(batch.labels.unwrap(), ["husky"; 5]);
-    let known = Columns {
+    let known = ColumnNames {
         label: Some("label".into()),
         ..columns.clone()
     };
-    let reader = TableReader::open(&place(&folder), Format::Parquet, &known, 1 << 20).unwrap();
+    let reader = TableReader::open(&place(&folder), TableFormat::Parquet, &known, 1 << 20).unwrap();
     let error = all(reader).unwrap_err().to_string();
     assert!(
         error.ends_with("p.parquet, row 1: the column `label` is null; every sample needs one"),
@@ -135,7 +137,8 @@ fn files_follow_each_other_and_batches_keep_to_the_memory() {
     ]);
     let columns = columns(&["embedding"], None, Some("path"));
     let memory = 64 << 10;
-    let reader = TableReader::open(&place(&folder), Format::Parquet, &columns, memory).unwrap();
+    let reader =
+        TableReader::open(&place(&folder), TableFormat::Parquet, &columns, memory).unwrap();
     let batches: Vec<_> = reader.map(|batch| batch.unwrap()).collect();
     assert!(batches.len() > 4, "{}", batches.len());
     for batch in &batches {
@@ -164,7 +167,8 @@ fn parts_of_different_widths_are_refused_by_their_names() {
         ("b.parquet", bytes(2, 4, &[])),
     ]);
     let columns = columns(&["embedding"], None, None);
-    let reader = TableReader::open(&place(&folder), Format::Parquet, &columns, 1 << 20).unwrap();
+    let reader =
+        TableReader::open(&place(&folder), TableFormat::Parquet, &columns, 1 << 20).unwrap();
     let error = all(reader).unwrap_err().to_string();
     assert!(
         error.contains("b.parquet: its rows have 4 numbers"),
@@ -176,26 +180,26 @@ fn parts_of_different_widths_are_refused_by_their_names() {
 #[test]
 fn rows_that_do_not_fit_together_are_not_written() {
     let (paths, labels, embeddings) = part(3, 2);
-    let whole = Part {
+    let whole = EmbeddingPart {
         paths: &paths,
         labels: &labels,
         width: 2,
         embeddings: &embeddings,
     };
     for uneven in [
-        Part {
+        EmbeddingPart {
             paths: &paths[..2],
             ..whole
         },
-        Part {
+        EmbeddingPart {
             labels: &labels[..2],
             ..whole
         },
-        Part {
+        EmbeddingPart {
             embeddings: &embeddings[..5],
             ..whole
         },
-        Part {
+        EmbeddingPart {
             width: 0,
             embeddings: &[],
             ..whole

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// Where a tensor lies in its file. Its last number lies inside the file, and it has no more numbers
 /// than the file has room for: `check` has seen to that.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct TensorLocation {
     /// Which of the mapped files.
     pub(crate) part: usize,
     pub(crate) element: Element,
@@ -23,7 +23,7 @@ pub(crate) struct Place {
     pub(crate) start: usize,
 }
 
-impl Place {
+impl TensorLocation {
     /// How many numbers it has, if that can be said at all.
     fn len(&self) -> Option<usize> {
         self.shape
@@ -79,7 +79,7 @@ pub(crate) fn contiguous(shape: &[usize]) -> Vec<usize> {
 pub struct TensorFile {
     path: PathBuf,
     parts: Vec<(PathBuf, Mmap)>,
-    tensors: BTreeMap<String, Place>,
+    tensors: BTreeMap<String, TensorLocation>,
 }
 
 impl TensorFile {
@@ -116,7 +116,7 @@ impl TensorFile {
         let part = self.parts.len();
         let places = found
             .into_iter()
-            .map(|(name, place)| (name, Place { part, ..place }));
+            .map(|(name, place)| (name, TensorLocation { part, ..place }));
         self.tensors.extend(places);
         self.parts.push((path, bytes));
         Ok(())
@@ -224,8 +224,8 @@ fn map(path: &Path) -> Result<Mmap, TensorError> {
 mod tests {
     use super::*;
 
-    fn place(shape: &[usize], strides: &[usize]) -> Place {
-        Place {
+    fn place(shape: &[usize], strides: &[usize]) -> TensorLocation {
+        TensorLocation {
             part: 0,
             element: Element::F32,
             shape: shape.to_vec(),

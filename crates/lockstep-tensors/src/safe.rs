@@ -2,16 +2,19 @@
 
 use crate::element::Element;
 use crate::error::TensorError;
-use crate::file::{Place, contiguous};
+use crate::file::{TensorLocation, contiguous};
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
 use std::path::Path;
 
 /// The tensors of a file. The crate checks that they lie inside it and fill it.
-pub(crate) fn tensors(path: &Path, bytes: &[u8]) -> Result<Vec<(String, Place)>, TensorError> {
+pub(crate) fn tensors(
+    path: &Path,
+    bytes: &[u8],
+) -> Result<Vec<(String, TensorLocation)>, TensorError> {
     let found = SafeTensors::deserialize(bytes).map_err(|error| refused(path, bytes, &error))?;
     let tensors = found.tensors().into_iter().map(|(name, view)| {
         let start = view.data().as_ptr().addr() - bytes.as_ptr().addr();
-        let place = Place {
+        let place = TensorLocation {
             part: 0,
             element: element(view.dtype()),
             shape: view.shape().to_vec(),

@@ -14,14 +14,14 @@ pub const MISTAKES: usize = 20;
 pub struct Assessor<'a> {
     set: &'a Dataset,
     outputs: usize,
-    kind: Kind,
+    kind: AnyTally,
     loss: f64,
     /// Samples that were taken in, and those of them that count.
     rows: usize,
     counted: u64,
 }
 
-enum Kind {
+enum AnyTally {
     Classes(Tally),
     Numbers(RegressionTally),
     Labels(LabelTally),
@@ -35,14 +35,14 @@ impl<'a> Assessor<'a> {
             set,
             outputs: names.len(),
             kind: match outputs.kind {
-                TargetKind::Classes => Kind::Classes(Tally::new(names)),
-                TargetKind::Numbers => Kind::Numbers(RegressionTally::new(
+                TargetKind::Classes => AnyTally::Classes(Tally::new(names)),
+                TargetKind::Numbers => AnyTally::Numbers(RegressionTally::new(
                     names,
                     scale.mean(),
                     scale.std(),
                     BLOCK,
                 )),
-                TargetKind::Labels => Kind::Labels(LabelTally::new(names)),
+                TargetKind::Labels => AnyTally::Labels(LabelTally::new(names)),
             },
             loss: 0.0,
             rows: 0,
@@ -62,9 +62,9 @@ impl<'a> Assessor<'a> {
                 for said in values.chunks_exact(*width) {
                     let actual = &self.set.numbers()[self.rows * width..][..*width];
                     match &mut self.kind {
-                        Kind::Numbers(tally) => tally.add(said, actual),
-                        Kind::Labels(tally) => tally.add(said, actual),
-                        Kind::Classes(_) => unreachable!("classes are predicted as classes"),
+                        AnyTally::Numbers(tally) => tally.add(said, actual),
+                        AnyTally::Labels(tally) => tally.add(said, actual),
+                        AnyTally::Classes(_) => unreachable!("classes are predicted as classes"),
                     }
                     self.rows += 1;
                     self.counted += 1;
@@ -76,7 +76,7 @@ impl<'a> Assessor<'a> {
     fn add_class(&mut self, prediction: Prediction) {
         let row = self.rows;
         self.rows += 1;
-        let Kind::Classes(tally) = &mut self.kind else {
+        let AnyTally::Classes(tally) = &mut self.kind else {
             unreachable!("numbers are predicted as numbers")
         };
         let actual = self.set.labels()[row] as usize;
@@ -102,9 +102,9 @@ impl<'a> Assessor<'a> {
     pub fn finish(self) -> Evaluation {
         let path = |row: u64| self.set.sample_name(row as usize).map(str::to_owned);
         let mut evaluation = match self.kind {
-            Kind::Classes(tally) => Evaluation::Classes(tally.finish(MISTAKES, path)),
-            Kind::Numbers(tally) => Evaluation::Numbers(tally.finish(path)),
-            Kind::Labels(tally) => Evaluation::Labels(tally.finish()),
+            AnyTally::Classes(tally) => Evaluation::Classes(tally.finish(MISTAKES, path)),
+            AnyTally::Numbers(tally) => Evaluation::Numbers(tally.finish(path)),
+            AnyTally::Labels(tally) => Evaluation::Labels(tally.finish()),
         };
         evaluation.set_name(self.set.name());
         if self.counted > 0 {

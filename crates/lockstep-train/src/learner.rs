@@ -6,7 +6,7 @@ use crate::trainer::{Opened, Trainer};
 use lockstep_events::control::{Assignment, Finished};
 use lockstep_fs::CacheDir;
 use lockstep_job::Job;
-use lockstep_learner::{Failure, Gang, Learner, Reporter};
+use lockstep_learner::{Gang, Learner, LearnerFailure, Reporter};
 use serde::{Deserialize, Serialize};
 
 /// What the trainer of networks is told in [`Assignment::learner`].
@@ -31,7 +31,7 @@ impl LearnerPart {
 ///
 /// # Errors
 /// When the data or the model cannot be used.
-pub fn open(assignment: &Assignment) -> Result<Box<dyn Learner>, Failure> {
+pub fn open(assignment: &Assignment) -> Result<Box<dyn Learner>, LearnerFailure> {
     let open = || {
         let part = LearnerPart::of(assignment)?;
         Opened::open(&part, &CacheDir::locate()?)
@@ -48,7 +48,11 @@ struct NetworkLearner {
 }
 
 impl Learner for NetworkLearner {
-    fn train(&mut self, gang: &Gang<'_>, reporter: &mut Reporter) -> Result<Finished, Failure> {
+    fn train(
+        &mut self,
+        gang: &Gang<'_>,
+        reporter: &mut Reporter,
+    ) -> Result<Finished, LearnerFailure> {
         let assignment = gang.assignment();
         let join = |plan| Ok(gang.join(plan)?);
         // The number of workers may have changed since the generation before.
@@ -62,8 +66,8 @@ impl Learner for NetworkLearner {
 }
 
 /// What an error after so many steps means to the gang.
-fn failure(error: TrainError, step: u64) -> Failure {
-    Failure {
+fn failure(error: TrainError, step: u64) -> LearnerFailure {
+    LearnerFailure {
         peer_lost: error.is_peer_lost(),
         waiting_for: error.waiting_for(),
         step,

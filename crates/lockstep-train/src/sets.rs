@@ -4,8 +4,8 @@ use crate::TrainError;
 use crate::source::source;
 use crate::targets::{self, Outputs};
 use lockstep_data::{
-    Augment, Augmenter, Dataset, DecodedSet, Normaliser, Source, TargetKind, TargetScale, Unseen,
-    split,
+    Augment, Augmenter, Dataset, DecodedSet, Normaliser, Source, TargetKind, TargetScale,
+    UnseenClasses, split,
 };
 use lockstep_fs::CacheDir;
 use lockstep_job::{DataRef, Job, Validation};
@@ -108,7 +108,7 @@ impl Sets {
         let mut open = |name: &str, reference: &DataRef| -> Result<Dataset, TrainError> {
             let source = find(name, reference, Some(train.target_kind()))?;
             let classes = train.class_names();
-            let refuse = Unseen::Refuse;
+            let refuse = UnseenClasses::Refuse;
             Ok(Dataset::open_with_classes(&source, cache, classes, refuse)?)
         };
         let val = match &job.data.validation {
@@ -232,7 +232,7 @@ pub fn open_test(
         };
     }
     source.ensure(cache, progress)?;
-    let list = Unseen::List;
+    let list = UnseenClasses::List;
     Ok(Dataset::open_with_classes(
         &source,
         cache,

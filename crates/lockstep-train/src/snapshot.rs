@@ -102,7 +102,7 @@ pub(crate) struct Subject {
 
 /// The part of a snapshot that is not vectors. Floats travel as bits: JSON would round them.
 #[derive(Debug, Serialize, Deserialize)]
-struct Header {
+struct SnapshotHeader {
     step: u64,
     epochs: u32,
     step_in_epoch: u64,
@@ -175,7 +175,7 @@ impl Draft {
             ref lane_sums,
             seconds_before,
         } = self.position;
-        let header = Header {
+        let header = SnapshotHeader {
             step,
             epochs,
             step_in_epoch,
@@ -293,7 +293,7 @@ pub(crate) fn read_weights(place: &Place) -> Result<(Subject, Vec<f32>), TrainEr
 /// A checkpoint whose header is one of ours.
 struct Stored {
     checkpoint: Checkpoint,
-    header: Header,
+    header: SnapshotHeader,
 }
 
 impl Stored {

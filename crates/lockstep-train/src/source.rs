@@ -92,8 +92,8 @@ fn embedded_columns() -> JobColumns {
     }
 }
 
-fn of_columns(columns: &JobColumns) -> lockstep_table::Columns {
-    lockstep_table::Columns {
+fn of_columns(columns: &JobColumns) -> lockstep_table::ColumnNames {
+    lockstep_table::ColumnNames {
         features: match &columns.features {
             None => Vec::new(),
             Some(Features::List(column)) => vec![column.clone()],

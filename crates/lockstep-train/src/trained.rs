@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 /// What is needed of `model.json`.
 #[derive(Deserialize)]
-struct Card {
+struct SavedModel {
     input_shape: [usize; 3],
     normalise: Option<JobNormalise>,
     classes: Vec<String>,
@@ -36,7 +36,7 @@ pub struct Trained {
     evaluator: Evaluator,
 }
 
-impl Card {
+impl SavedModel {
     /// What the model predicts; `None` if that does not fit itself.
     fn outputs(&self) -> Option<Outputs> {
         let Some(targets) = &self.targets else {
@@ -93,7 +93,7 @@ impl Trained {
             Err(PlaceError::Io { source, .. }) => return Err(refused(source.to_string())),
             Err(error) => return Err(refused(error.to_string())),
         };
-        let card: Card =
+        let card: SavedModel =
             serde_json::from_slice(&text).map_err(|error| refused(error.to_string()))?;
         let mut outputs = card
             .outputs()

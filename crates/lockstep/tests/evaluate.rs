@@ -5,7 +5,7 @@ mod common;
 
 use common::{Place, idx, read_json, send};
 use lockstep_place::{Access, Place as Location};
-use lockstep_table::{Columns, Format, TableReader};
+use lockstep_table::{ColumnNames, TableFormat, TableReader};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -176,14 +176,14 @@ fn parquet_and_json_lines_say_the_same() {
         let ran = place.run(&["predict", text(&run), "--out", text(file)]);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     }
-    let columns = Columns {
+    let columns = ColumnNames {
         features: ["probability", "row"].map(str::to_owned).into(),
         label: Some("predicted".to_owned()),
         path: Some("path".to_owned()),
-        ..Columns::default()
+        ..ColumnNames::default()
     };
     let table = Location::parse(text(&files[1]), &Access::default()).unwrap();
-    let mut table = TableReader::open(&table, Format::Parquet, &columns, 1 << 20).unwrap();
+    let mut table = TableReader::open(&table, TableFormat::Parquet, &columns, 1 << 20).unwrap();
     let batch = table.next_batch().unwrap().unwrap();
     let lines = rows(&files[0]);
     assert_eq!((batch.rows, lines.len()), (203, 203));

@@ -5,7 +5,7 @@ mod common;
 use common::Place;
 use common::bitmap::bitmap;
 use lockstep_place::{Access, Place as Location};
-use lockstep_table::{Columns, Format, TableReader};
+use lockstep_table::{ColumnNames, TableFormat, TableReader};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -276,10 +276,10 @@ fn every_format_says_the_same_of_what_is_not_labelled() {
         let row = row.to_string();
         assert_eq!([&cells[0], &cells[1], &cells[4]], [row.as_str(), "", &row]);
     }
-    let columns = Columns {
+    let columns = ColumnNames {
         features: vec!["probability".to_owned(), "row".to_owned()],
         label: Some("predicted".to_owned()),
-        ..Columns::default()
+        ..ColumnNames::default()
     };
     let said = read(&write(&place, &run, "said.parquet"), &columns);
     assert_eq!((said.rows, lines.len()), (40, 40));
@@ -294,9 +294,9 @@ fn every_format_says_the_same_of_what_is_not_labelled() {
     let lines = predict(&place, &run, &["new.csv"]);
     let table = cells(&write(&place, &run, "said.csv"));
     assert_eq!(table[0], ["path", "label", "predicted_label", "row"]);
-    let columns = Columns {
+    let columns = ColumnNames {
         features: vec!["predicted_label".to_owned()],
-        ..Columns::default()
+        ..ColumnNames::default()
     };
     let said = read(&write(&place, &run, "said.parquet"), &columns);
     assert_eq!(said.rows, 40);
@@ -308,9 +308,9 @@ fn every_format_says_the_same_of_what_is_not_labelled() {
     place.assert_no_process_is_left();
 }
 
-fn read(file: &Path, columns: &Columns) -> lockstep_table::Batch {
+fn read(file: &Path, columns: &ColumnNames) -> lockstep_table::RowBatch {
     let table = Location::parse(text(file), &Access::default()).unwrap();
-    let mut table = TableReader::open(&table, Format::Parquet, columns, 1 << 20).unwrap();
+    let mut table = TableReader::open(&table, TableFormat::Parquet, columns, 1 << 20).unwrap();
     table.next_batch().unwrap().unwrap()
 }
 
@@ -326,7 +326,7 @@ fn parquet_without_labels_is_read_too() {
         .flatten()
         .map(|cell| cell.parse().unwrap())
         .collect();
-    let part = lockstep_table::Part {
+    let part = lockstep_table::EmbeddingPart {
         paths: &paths,
         labels: &vec![None; 40],
         width: 3,

@@ -14,24 +14,24 @@ const LAST_WORDS: usize = 300;
 
 /// A program did not do what it was run for.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct ProgramFailure {
     /// Whether the program was there at all.
     pub(crate) could_start: bool,
     message: String,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for ProgramFailure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.message)
     }
 }
 
 /// Runs `command` and waits until it succeeds, at most `limit`.
-pub(crate) fn run(command: &mut Command, limit: Duration) -> Result<(), Failure> {
+pub(crate) fn run(command: &mut Command, limit: Duration) -> Result<(), ProgramFailure> {
     let program = command.get_program().to_string_lossy().into_owned();
     let failed = |could_start| {
         let program = &program;
-        move |error: io::Error| Failure {
+        move |error: io::Error| ProgramFailure {
             could_start,
             message: format!("{program}: {error}"),
         }
@@ -68,7 +68,7 @@ pub(crate) fn run(command: &mut Command, limit: Duration) -> Result<(), Failure>
     // Without its words the failure is still a failure.
     let _ = said.rewind().and_then(|()| said.read_to_end(&mut words));
     let words = last_words(&String::from_utf8_lossy(&words));
-    Err(Failure {
+    Err(ProgramFailure {
         could_start: true,
         message: format!("{program} {ended}{words}"),
     })
@@ -89,7 +89,7 @@ fn last_words(said: &str) -> String {
 mod tests {
     use super::*;
 
-    fn shell(script: &str, limit_ms: u64) -> Result<(), Failure> {
+    fn shell(script: &str, limit_ms: u64) -> Result<(), ProgramFailure> {
         run(
             Command::new("sh").args(["-c", script]),
             Duration::from_millis(limit_ms),

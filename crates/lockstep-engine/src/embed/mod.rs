@@ -10,8 +10,8 @@ use crate::launcher::Launcher;
 use crate::tasks::{self, TaskEvent, Work};
 use crate::{EngineError, StopFlag, describe};
 use lockstep_embed::{
-    EmbedError, Finished, Inventory, Model, PartMaker, PartTask, Picture, Recipe, Skipped,
-    check_share, find, part_number, write_list,
+    EmbedError, EmbedRecipe, EncoderModel, FinishedPart, Inventory, ListedPicture, PartMaker,
+    PartTask, SkippedPicture, check_share, find, part_number, write_list,
 };
 use lockstep_events::event::{Embedded, Event};
 use lockstep_fs::remove_leftover;
@@ -47,7 +47,7 @@ pub struct EmbedRequest<'a> {
 /// What all parts have in common, for the workers.
 #[derive(Serialize, Deserialize)]
 struct Setup {
-    recipe: Recipe,
+    recipe: EmbedRecipe,
     batch: usize,
     memory: u64,
     access: Access,
@@ -67,7 +67,7 @@ struct Set {
     inventory: Inventory,
     store: Place,
     parts: Vec<PartTask>,
-    finished: Vec<Option<Finished>>,
+    finished: Vec<Option<FinishedPart>>,
 }
 
 /// Embeds all pictures of the job's sets that are not embedded yet, and returns whether they all are: not
@@ -88,8 +88,8 @@ pub fn embed(
     };
     let began = Instant::now();
     let job = request.job;
-    let model = Model::open(&settings.model)?;
-    let recipe = Recipe::new(&model, image_transform(job), image_normalise(settings))?;
+    let model = EncoderModel::open(&settings.model)?;
+    let recipe = EmbedRecipe::new(&model, image_transform(job), image_normalise(settings))?;
     drop(model);
     let mut sets = take_stock(job, request.only_test, settings, &recipe, events)?;
     let missing: Vec<(usize, usize)> = sets.iter().enumerate().flat_map(missing_parts).collect();
@@ -149,8 +149,8 @@ pub fn forecast(job: &Job, events: &mut dyn FnMut(Event)) -> Result<Option<Forec
     let Some(settings) = &job.embed else {
         return Ok(None);
     };
-    let model = Model::open(&settings.model)?;
-    let recipe = Recipe::new(&model, image_transform(job), image_normalise(settings))?;
+    let model = EncoderModel::open(&settings.model)?;
+    let recipe = EmbedRecipe::new(&model, image_transform(job), image_normalise(settings))?;
     let width = model.encoder(1)?.width();
     let sets = take_stock(job, None, settings, &recipe, events)?;
     let of_set = |set: Set| {
@@ -158,7 +158,7 @@ pub fn forecast(job: &Job, events: &mut dyn FnMut(Event)) -> Result<Option<Forec
             .inventory
             .pictures
             .iter()
-            .filter_map(Picture::class)
+            .filter_map(ListedPicture::class)
             .collect();
         SetForecast {
             set: set.name,
@@ -181,7 +181,7 @@ fn take_stock(
     job: &Job,
     only_test: Option<SampleUse<'_>>,
     settings: &Embed,
-    recipe: &Recipe,
+    recipe: &EmbedRecipe,
     events: &mut dyn FnMut(Event),
 ) -> Result<Vec<Set>, EngineError> {
     let mut sets = embedded_sets(job);
@@ -217,7 +217,7 @@ fn find_all(
     parts: &[PartTask],
     store: &Place,
     memory: u64,
-) -> Result<Vec<Option<Finished>>, EmbedError> {
+) -> Result<Vec<Option<FinishedPart>>, EmbedError> {
     thread::scope(|scope| {
         let share = parts.len().div_ceil(AT_ONCE).max(1);
         let seekers: Vec<_> = parts
@@ -315,8 +315,8 @@ fn conclude(
     events: &mut dyn FnMut(Event),
 ) -> Result<(), EngineError> {
     remove_strays(&set)?;
-    let finished: Vec<Finished> = set.finished.into_iter().flatten().collect();
-    let skipped: Vec<Skipped> = finished.into_iter().flat_map(|part| part.skipped).collect();
+    let finished: Vec<FinishedPart> = set.finished.into_iter().flatten().collect();
+    let skipped: Vec<SkippedPicture> = finished.into_iter().flat_map(|part| part.skipped).collect();
     write_list(&skipped, &set.store)?;
     let all = set.inventory.pictures.len();
     check_share(&skipped, all, max_bad, set.inventory.folder(), &set.store)?;

@@ -16,7 +16,7 @@ pub(crate) const WINDOW: Duration = Duration::from_millis(100);
 const MOST_WAITING: usize = 1024;
 
 /// Lines that wait, oldest first.
-pub(crate) struct Folder {
+pub(crate) struct LineFolder {
     workers: usize,
     waiting: VecDeque<Waiting>,
 }
@@ -28,7 +28,7 @@ struct Waiting {
     ranks: Vec<usize>,
 }
 
-impl Folder {
+impl LineFolder {
     /// For a gang of this many workers.
     pub(crate) fn new(workers: usize) -> Self {
         Self {
@@ -93,7 +93,7 @@ mod tests {
     /// Feeds `(rank, line)` pairs that are said at once and returns what comes out.
     fn fold(workers: usize, said: &[(usize, &str)]) -> Vec<(usize, String, usize)> {
         let now = Instant::now();
-        let mut folder = Folder::new(workers);
+        let mut folder = LineFolder::new(workers);
         for &(rank, line) in said {
             folder.push(rank, 100 + rank as u32, line.to_string(), now);
         }
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn a_line_waits_for_its_window_unless_every_worker_said_it() {
         let start = Instant::now();
-        let mut folder = Folder::new(2);
+        let mut folder = LineFolder::new(2);
         folder.push(0, 100, "a".to_string(), start);
         assert_eq!(folder.pop(start + WINDOW / 2), None);
         folder.push(1, 101, "a".to_string(), start + WINDOW / 2);

@@ -83,7 +83,7 @@ pub(crate) struct Door {
 }
 
 /// Where a generation begins.
-pub(crate) struct Beginning {
+pub(crate) struct StartingPoint {
     /// The generation.
     pub(crate) generation: u16,
     /// The seats by rank.
@@ -97,7 +97,7 @@ pub(crate) struct Beginning {
 }
 
 /// The workers of a gang and what they have in common. Dropping it ends them.
-pub(crate) struct Gang<'a> {
+pub(crate) struct GangWorkers<'a> {
     pub(crate) launcher: &'a mut dyn Launcher,
     pub(crate) settings: GangSettings<'a>,
     pub(crate) door: Door,
@@ -109,7 +109,7 @@ pub(crate) struct Gang<'a> {
     control: Option<ShmControl>,
 }
 
-impl<'a> Gang<'a> {
+impl<'a> GangWorkers<'a> {
     /// Prepares to start workers.
     pub(crate) fn new(
         launcher: &'a mut dyn Launcher,
@@ -175,7 +175,7 @@ impl<'a> Gang<'a> {
     }
 
     /// Prepares the exchange of a generation, and returns what each of its seats is told, by rank.
-    pub(crate) fn begin(&mut self, begin: &Beginning) -> Result<Vec<Assignment>, EngineError> {
+    pub(crate) fn begin(&mut self, begin: &StartingPoint) -> Result<Vec<Assignment>, EngineError> {
         let workers = begin.seats.len();
         self.control = match &self.segment {
             Some(segment) if workers > 1 => {
@@ -222,7 +222,7 @@ impl<'a> Gang<'a> {
     }
 }
 
-impl Drop for Gang<'_> {
+impl Drop for GangWorkers<'_> {
     fn drop(&mut self) {
         self.launcher.end_all();
     }

@@ -93,7 +93,7 @@ struct World {
 
 /// One thing that happens.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Event {
+enum ModelEvent {
     Crash(usize),
     Hang(usize),
     Wake(usize),
@@ -115,7 +115,7 @@ enum Event {
     LeaseWaited(usize),
 }
 
-struct Gang {
+struct GangModel {
     workers: usize,
     max_restarts: u32,
     min_workers: usize,
@@ -181,9 +181,9 @@ impl World {
     }
 }
 
-impl Model for Gang {
+impl Model for GangModel {
     type State = World;
-    type Action = Event;
+    type Action = ModelEvent;
 
     fn init_states(&self) -> Vec<World> {
         vec![World {
@@ -205,7 +205,7 @@ impl Model for Gang {
         }]
     }
 
-    fn actions(&self, world: &World, events: &mut Vec<Event>) {
+    fn actions(&self, world: &World, events: &mut Vec<ModelEvent>) {
         if world.is_over() {
             return;
         }
@@ -213,13 +213,13 @@ impl Model for Gang {
         for (seat, process) in world.processes.iter().enumerate() {
             let place = world.state.seat(seat);
             if process.alive && world.crashes_left > 0 {
-                events.push(Event::Crash(seat));
+                events.push(ModelEvent::Crash(seat));
             }
             if process.runs() && world.hangs_left > 0 {
-                events.push(Event::Hang(seat));
+                events.push(ModelEvent::Hang(seat));
             }
             if process.alive && process.hung {
-                events.push(Event::Wake(seat));
+                events.push(ModelEvent::Wake(seat));
                 // The deadline of one that hangs strikes at last; another's may, if it is slow.
                 if matches!(place, SeatState::Working | SeatState::Starting) {
                     alarm(world, seat, events);
@@ -231,49 +231,49 @@ impl Model for Gang {
                 alarm(world, seat, events);
             }
             if process.condemned && process.alive {
-                events.push(Event::LeaseEnds(seat));
+                events.push(ModelEvent::LeaseEnds(seat));
             } else if process.condemned {
-                events.push(Event::LeaseWaited(seat));
+                events.push(ModelEvent::LeaseWaited(seat));
             }
             if process.runs() && !process.inbox.is_empty() {
-                events.push(Event::Obey(seat));
+                events.push(ModelEvent::Obey(seat));
             }
             if process.runs() && process.works_in.is_some() {
                 if !process.arrived {
-                    events.push(Event::Arrive(seat));
+                    events.push(ModelEvent::Arrive(seat));
                 } else if all_arrived {
-                    events.push(Event::Finish(seat));
+                    events.push(ModelEvent::Finish(seat));
                 }
                 let missing = |peer: &usize| {
                     let peer = &world.processes[*peer];
                     peer.works_in != process.works_in && !all_arrived
                 };
                 if world.members.iter().any(missing) {
-                    events.push(Event::MissPeer(seat));
+                    events.push(ModelEvent::MissPeer(seat));
                 }
             }
             if !process.outbox.is_empty() {
-                events.push(Event::Hear(seat, true));
+                events.push(ModelEvent::Hear(seat, true));
                 if world.failed_starts_left > 0 {
-                    events.push(Event::Hear(seat, false));
+                    events.push(ModelEvent::Hear(seat, false));
                 }
             }
         }
     }
 
-    fn next_state(&self, world: &World, event: Event) -> Option<World> {
+    fn next_state(&self, world: &World, event: ModelEvent) -> Option<World> {
         let mut world = world.clone();
         match event {
-            Event::Crash(seat) => {
+            ModelEvent::Crash(seat) => {
                 world.crashes_left -= 1;
                 world.processes[seat].die();
             }
-            Event::Hang(seat) => {
+            ModelEvent::Hang(seat) => {
                 world.hangs_left -= 1;
                 world.processes[seat].hung = true;
             }
-            Event::Wake(seat) => world.processes[seat].hung = false,
-            Event::Obey(seat) => {
+            ModelEvent::Wake(seat) => world.processes[seat].hung = false,
+            ModelEvent::Obey(seat) => {
                 let process = &mut world.processes[seat];
                 match process.inbox.pop_front()? {
                     Told::Begin(generation) => {
@@ -286,19 +286,19 @@ impl Model for Gang {
                     Told::CallOff(_) => {}
                 }
             }
-            Event::Arrive(seat) => {
+            ModelEvent::Arrive(seat) => {
                 world.processes[seat].arrived = true;
                 world.arrived.push(seat);
                 world.arrived.sort_unstable();
             }
-            Event::Finish(seat) => {
+            ModelEvent::Finish(seat) => {
                 world.published |= world.members.first() == Some(&seat);
                 let process = &mut world.processes[seat];
                 process.works_in = None;
                 process.outbox.push_back(News::Finished);
             }
-            Event::MissPeer(seat) => world.processes[seat].stop_working(),
-            Event::Hear(seat, starts) => {
+            ModelEvent::MissPeer(seat) => world.processes[seat].stop_working(),
+            ModelEvent::Hear(seat, starts) => {
                 let before = world.failed_starts_left;
                 let news = world.processes[seat].outbox.pop_front()?;
                 let all_arrived = world.members.iter().all(|s| world.arrived.contains(s));
@@ -309,14 +309,14 @@ impl Model for Gang {
                     return None;
                 }
             }
-            Event::Alarm(seat, reached) => {
+            ModelEvent::Alarm(seat, reached) => {
                 if !world.processes[seat].hung {
                     world.alarms_left -= 1;
                 }
                 world.tell_state(seat, News::Overdue, reached, self.min_workers);
             }
-            Event::LeaseEnds(seat) => world.processes[seat].die(),
-            Event::LeaseWaited(seat) => {
+            ModelEvent::LeaseEnds(seat) => world.processes[seat].die(),
+            ModelEvent::LeaseWaited(seat) => {
                 world.processes[seat].condemned = false;
                 // Its link is closed: what it said last is not heard any more.
                 world.processes[seat].outbox.clear();
@@ -347,17 +347,17 @@ impl Model for Gang {
 }
 
 /// A deadline strikes for a worker that is not on its way out already.
-fn alarm(world: &World, seat: usize, events: &mut Vec<Event>) {
+fn alarm(world: &World, seat: usize, events: &mut Vec<ModelEvent>) {
     if world.processes[seat].condemned {
         return;
     }
-    events.push(Event::Alarm(seat, true));
+    events.push(ModelEvent::Alarm(seat, true));
     if world.cuts_left > 0 {
-        events.push(Event::Alarm(seat, false));
+        events.push(ModelEvent::Alarm(seat, false));
     }
 }
 
-fn explore(gang: Gang) -> usize {
+fn explore(gang: GangModel) -> usize {
     let checker = gang.checker().threads(2).spawn_bfs().join();
     checker.assert_properties();
     checker.unique_state_count()
@@ -365,7 +365,7 @@ fn explore(gang: Gang) -> usize {
 
 #[test]
 fn whatever_happens_to_two_workers_no_generation_overlaps_and_the_run_ends() {
-    let states = explore(Gang {
+    let states = explore(GangModel {
         workers: 2,
         max_restarts: 2,
         min_workers: 1,
@@ -380,7 +380,7 @@ fn whatever_happens_to_two_workers_no_generation_overlaps_and_the_run_ends() {
 
 #[test]
 fn whatever_happens_to_three_workers_no_generation_overlaps_and_the_run_ends() {
-    explore(Gang {
+    explore(GangModel {
         workers: 3,
         max_restarts: 1,
         min_workers: 2,

@@ -3,8 +3,8 @@
 //! All that happens to workers arrives at one place, one after the other. What a lost worker means the
 //! [`TaskQueue`] decides; here are the processes.
 
-use super::message::{FromWorker, ToWorker, line};
-use super::queue::{Loss, TASK_KILLS, TaskQueue};
+use super::message::{FromTaskWorker, ToTaskWorker, line};
+use super::queue::{AfterLoss, TASK_KILLS, TaskQueue};
 use super::run::{Request, TaskEvent};
 use crate::launcher::{Happened, LaunchNotice, Notify, WorkerEnd, WorkerId, WorkerSpec};
 use crate::{EngineError, Stop};
@@ -151,7 +151,7 @@ impl<'r, 'e> TaskCoordinator<'r, 'e> {
     /// Starts a worker on a seat that is empty, or whose worker has ended.
     fn start(&mut self, id: WorkerId) -> Result<(), EngineError> {
         let seat = id.seat;
-        let setup = ToWorker::Setup {
+        let setup = ToTaskWorker::Setup {
             worker: seat,
             kind: self.request.kind.to_owned(),
             setup: self.request.setup.clone(),
@@ -201,12 +201,12 @@ impl<'r, 'e> TaskCoordinator<'r, 'e> {
         (self.events)(TaskEvent::Log { worker, pid, line });
     }
 
-    fn hear(&mut self, seat: usize, message: FromWorker) -> Result<(), EngineError> {
+    fn hear(&mut self, seat: usize, message: FromTaskWorker) -> Result<(), EngineError> {
         let kind = || self.request.kind.to_owned();
         let state = &mut self.seats[seat];
         match &message {
-            FromWorker::Alive { progress } if *progress == state.progress => {}
-            FromWorker::Alive { progress } => {
+            FromTaskWorker::Alive { progress } if *progress == state.progress => {}
+            FromTaskWorker::Alive { progress } => {
                 state.progress = *progress;
                 state.still_for = Duration::ZERO;
             }
@@ -214,18 +214,18 @@ impl<'r, 'e> TaskCoordinator<'r, 'e> {
             _ => state.still_for = Duration::ZERO,
         }
         match message {
-            FromWorker::Alive { .. } => {}
-            FromWorker::Ready => {
+            FromTaskWorker::Alive { .. } => {}
+            FromTaskWorker::Ready => {
                 self.seats[seat].ready = true;
                 self.hand_out(seat);
             }
-            FromWorker::Started { task } => {
+            FromTaskWorker::Started { task } => {
                 (self.events)(TaskEvent::Started { task, worker: seat });
             }
-            FromWorker::Progress { task, value } => {
+            FromTaskWorker::Progress { task, value } => {
                 (self.events)(TaskEvent::Progress { task, value });
             }
-            FromWorker::Done { task, payload } => {
+            FromTaskWorker::Done { task, payload } => {
                 if self.seats[seat].task == Some(task) {
                     self.seats[seat].task = None;
                     self.queue.done();
@@ -234,13 +234,13 @@ impl<'r, 'e> TaskCoordinator<'r, 'e> {
                     (self.events)(TaskEvent::Done { task, payload });
                 }
             }
-            FromWorker::Failed { task: None, error } => {
+            FromTaskWorker::Failed { task: None, error } => {
                 return Err(EngineError::TaskSetup {
                     kind: kind(),
                     error,
                 });
             }
-            FromWorker::Failed {
+            FromTaskWorker::Failed {
                 task: Some(task),
                 error,
             } => {
@@ -262,7 +262,7 @@ impl<'r, 'e> TaskCoordinator<'r, 'e> {
         if let Some(task) = self.queue.take() {
             self.seats[seat].task = Some(task);
             let value = self.request.tasks[task].clone();
-            let task = line(&ToWorker::Task { task, value });
+            let task = line(&ToTaskWorker::Task { task, value });
             self.seats[seat].still_for = Duration::ZERO;
             self.request.launcher.tell(self.seats[seat].id, &task);
         }
@@ -313,8 +313,8 @@ impl<'r, 'e> TaskCoordinator<'r, 'e> {
         }
         let kind = || self.request.kind.to_owned();
         match self.queue.lost(task) {
-            Loss::LetGo => Ok(()),
-            Loss::Replace => {
+            AfterLoss::LetGo => Ok(()),
+            AfterLoss::Replace => {
                 let restart = self.queue.restarts();
                 (self.events)(TaskEvent::Restart {
                     restart,
@@ -323,13 +323,13 @@ impl<'r, 'e> TaskCoordinator<'r, 'e> {
                 });
                 self.start(self.seats[seat].id.successor())
             }
-            Loss::TaskKills(task) => Err(EngineError::TaskKills {
+            AfterLoss::TaskKills(task) => Err(EngineError::TaskKills {
                 kind: kind(),
                 task,
                 times: TASK_KILLS,
                 reason,
             }),
-            Loss::TooMany => Err(EngineError::TaskRestarts {
+            AfterLoss::TooMany => Err(EngineError::TaskRestarts {
                 kind: kind(),
                 restarts: self.queue.restarts(),
                 reason,

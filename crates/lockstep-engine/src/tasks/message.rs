@@ -6,7 +6,7 @@ use serde_json::Value;
 /// To a worker, through its standard input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "snake_case")]
-pub(super) enum ToWorker {
+pub(super) enum ToTaskWorker {
     /// The first line: what all tasks are, and what they have in common.
     Setup {
         /// The worker's number, for its last words.
@@ -28,7 +28,7 @@ pub(super) enum ToWorker {
 /// From a worker, through its standard output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "snake_case")]
-pub(super) enum FromWorker {
+pub(super) enum FromTaskWorker {
     /// It has all that it needs, and waits for a task.
     Ready,
     /// It is alive, whatever it does.
@@ -76,15 +76,15 @@ mod tests {
 
     #[test]
     fn a_message_is_one_line_that_reads_back_as_itself() {
-        let done = FromWorker::Done {
+        let done = FromTaskWorker::Done {
             task: 7,
             payload: json!({ "text": "two\nlines", "bits": 3_212_836_864_u32 }),
         };
         let text = line(&done);
         assert!(!text.contains('\n'), "{text}");
-        assert_eq!(serde_json::from_str::<FromWorker>(&text).unwrap(), done);
+        assert_eq!(serde_json::from_str::<FromTaskWorker>(&text).unwrap(), done);
         let unready = r#"{"say":"failed","task":null,"error":"no"}"#;
-        let failed: FromWorker = serde_json::from_str(unready).unwrap();
-        assert!(matches!(failed, FromWorker::Failed { task: None, .. }));
+        let failed: FromTaskWorker = serde_json::from_str(unready).unwrap();
+        assert!(matches!(failed, FromTaskWorker::Failed { task: None, .. }));
     }
 }

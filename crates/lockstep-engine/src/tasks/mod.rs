@@ -27,5 +27,5 @@ mod queue;
 mod run;
 mod serve;
 
-pub use run::{Request, Summary, TaskEvent, run};
-pub use serve::{Progress, Work, serve};
+pub use run::{Request, TaskEvent, TasksDone, run};
+pub use serve::{TellProgress, Work, serve};

@@ -20,7 +20,7 @@ pub(super) struct TaskQueue {
 
 /// What follows from the loss of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Loss {
+pub(super) enum AfterLoss {
     /// Another is to be started in its place.
     Replace,
     /// There is nothing left that another could take.
@@ -69,23 +69,23 @@ impl TaskQueue {
     }
 
     /// A worker is lost, and the task that it had, if any, is the next one again.
-    pub(super) fn lost(&mut self, task: Option<usize>) -> Loss {
+    pub(super) fn lost(&mut self, task: Option<usize>) -> AfterLoss {
         if let Some(task) = task {
             self.waiting.push_front(task);
             let kills = self.kills.entry(task).or_default();
             *kills += 1;
             if *kills >= TASK_KILLS {
-                return Loss::TaskKills(task);
+                return AfterLoss::TaskKills(task);
             }
         }
         if self.waiting.is_empty() {
-            return Loss::LetGo;
+            return AfterLoss::LetGo;
         }
         if self.restarts == self.max_restarts {
-            return Loss::TooMany;
+            return AfterLoss::TooMany;
         }
         self.restarts += 1;
-        Loss::Replace
+        AfterLoss::Replace
     }
 }
 
@@ -98,7 +98,7 @@ mod tests {
         let mut queue = TaskQueue::new(3, 5);
         assert_eq!((queue.take(), queue.take()), (Some(0), Some(1)));
         queue.done();
-        assert_eq!(queue.lost(Some(0)), Loss::Replace);
+        assert_eq!(queue.lost(Some(0)), AfterLoss::Replace);
         assert_eq!((queue.take(), queue.take()), (Some(0), Some(2)));
         assert_eq!(queue.take(), None);
         queue.done();
@@ -112,20 +112,20 @@ mod tests {
     fn a_task_that_loses_its_worker_twice_is_the_reason() {
         let mut queue = TaskQueue::new(2, 5);
         queue.take();
-        assert_eq!(queue.lost(Some(0)), Loss::Replace);
+        assert_eq!(queue.lost(Some(0)), AfterLoss::Replace);
         queue.take();
-        assert_eq!(queue.lost(Some(0)), Loss::TaskKills(0));
+        assert_eq!(queue.lost(Some(0)), AfterLoss::TaskKills(0));
     }
 
     #[test]
     fn workers_are_replaced_as_often_as_allowed_and_only_if_there_is_work() {
         let mut queue = TaskQueue::new(2, 2);
-        assert_eq!(queue.lost(None), Loss::Replace);
+        assert_eq!(queue.lost(None), AfterLoss::Replace);
         queue.take();
-        assert_eq!(queue.lost(Some(0)), Loss::Replace);
+        assert_eq!(queue.lost(Some(0)), AfterLoss::Replace);
         queue.take();
         queue.take();
-        assert_eq!(queue.lost(None), Loss::LetGo);
-        assert_eq!(queue.lost(Some(1)), Loss::TooMany);
+        assert_eq!(queue.lost(None), AfterLoss::LetGo);
+        assert_eq!(queue.lost(Some(1)), AfterLoss::TooMany);
     }
 }

@@ -101,7 +101,7 @@ impl TaskEvent {
 
 /// How the work ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Summary {
+pub struct TasksDone {
     /// Tasks that are done.
     pub done: usize,
     /// Whether that is not all of them, because a stop was asked for.
@@ -124,11 +124,11 @@ pub struct Summary {
 pub fn run(
     request: Request<'_>,
     events: &mut dyn FnMut(TaskEvent),
-) -> Result<Summary, EngineError> {
+) -> Result<TasksDone, EngineError> {
     let total = request.tasks.len();
     let mut coordinator = TaskCoordinator::open(request, events)?;
     let finished = coordinator.work()?;
-    Ok(Summary {
+    Ok(TasksDone {
         done: total - coordinator.open_tasks(),
         stopped: !finished,
         restarts: coordinator.restarts(),

@@ -1,6 +1,6 @@
 //! The worker's side: does one task after the other until the coordinator ends it.
 
-use super::message::{FromWorker, ToWorker, line};
+use super::message::{FromTaskWorker, ToTaskWorker, line};
 use crate::worker::{WorkerError, ignore_interrupts, report_panics, system};
 use serde_json::Value;
 use std::io::{self, BufRead, Write};
@@ -12,10 +12,10 @@ use std::time::Duration;
 const HEARTBEAT: Duration = Duration::from_millis(500);
 
 /// Told how far a task got, in the words of its kind.
-pub type Progress<'a> = dyn FnMut(Value) + 'a;
+pub type TellProgress<'a> = dyn FnMut(Value) + 'a;
 
 /// Does one task and says what came of it, or why it cannot be done.
-pub type Work = Box<dyn FnMut(Value, &mut Progress<'_>) -> Result<Value, String>>;
+pub type Work = Box<dyn FnMut(Value, &mut TellProgress<'_>) -> Result<Value, String>>;
 
 /// Does a task worker's work in this process: `open` is told what the tasks are and what they have in
 /// common, and returns what does one; that is then called for every task that the coordinator sends.
@@ -31,7 +31,7 @@ pub fn serve(open: impl FnOnce(&str, Value) -> Result<Work, String>) -> Result<(
     let mut first = String::new();
     let read = io::stdin().lock().read_line(&mut first);
     read.map_err(system("read standard input"))?;
-    let Ok(ToWorker::Setup {
+    let Ok(ToTaskWorker::Setup {
         worker,
         kind,
         setup,
@@ -51,19 +51,19 @@ pub fn serve(open: impl FnOnce(&str, Value) -> Result<Work, String>) -> Result<(
 
     let failed = |task, error: String| {
         let message = error.clone();
-        say(&FromWorker::Failed { task, error });
+        say(&FromTaskWorker::Failed { task, error });
         Err(WorkerError::Task(message))
     };
     let mut work = match open(&kind, setup) {
         Ok(work) => work,
         Err(error) => return failed(None, error),
     };
-    say(&FromWorker::Ready);
+    say(&FromTaskWorker::Ready);
     for (task, value) in tasks {
-        say(&FromWorker::Started { task });
-        let mut progress = |value| say(&FromWorker::Progress { task, value });
+        say(&FromTaskWorker::Started { task });
+        let mut progress = |value| say(&FromTaskWorker::Progress { task, value });
         match work(value, &mut progress) {
-            Ok(payload) => say(&FromWorker::Done { task, payload }),
+            Ok(payload) => say(&FromTaskWorker::Done { task, payload }),
             Err(error) => return failed(Some(task), error),
         }
     }
@@ -77,7 +77,7 @@ fn hear_tasks() -> io::Result<Receiver<(usize, Value)>> {
     let hear = move || {
         for line in io::stdin().lock().lines() {
             let Ok(line) = line else { break };
-            let Ok(ToWorker::Task { task, value }) = serde_json::from_str(&line) else {
+            let Ok(ToTaskWorker::Task { task, value }) = serde_json::from_str(&line) else {
                 break;
             };
             if sender.send((task, value)).is_err() {
@@ -96,7 +96,7 @@ fn show_life() -> io::Result<()> {
         loop {
             thread::sleep(HEARTBEAT);
             let progress = lockstep_progress::count();
-            say(&FromWorker::Alive { progress });
+            say(&FromTaskWorker::Alive { progress });
         }
     };
     thread::Builder::new()
@@ -106,7 +106,7 @@ fn show_life() -> io::Result<()> {
 }
 
 /// Tells the coordinator; if it cannot hear any more, there is nobody to work for.
-fn say(message: &FromWorker) {
+fn say(message: &FromTaskWorker) {
     let text = line(message) + "\n";
     let mut out = io::stdout().lock();
     let said = out.write_all(text.as_bytes()).and_then(|()| out.flush());

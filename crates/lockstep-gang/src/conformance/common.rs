@@ -15,7 +15,7 @@ fn plan(workers: usize) -> Plan {
 }
 
 /// One rank's vectors, as far as they are not at home.
-struct Replica {
+struct RankVectors {
     values: Vec<f32>,
     plane: Vec<f32>,
 }
@@ -27,7 +27,7 @@ fn next(value: &mut f32, plane: &mut f32, chunk: usize, shares: f32) {
 }
 
 /// Works on a chunk that this rank holds.
-fn update(gang: &mut dyn SharingCollective, own: &mut Replica, chunk: usize, shares: f32) {
+fn update(gang: &mut dyn SharingCollective, own: &mut RankVectors, chunk: usize, shares: f32) {
     let range = gang.plan().chunk(chunk);
     let (mut values, mut plane) = (
         &mut own.values[range.clone()],
@@ -48,7 +48,7 @@ fn update(gang: &mut dyn SharingCollective, own: &mut Replica, chunk: usize, sha
 }
 
 /// Makes and fetches the products of a step: the first value of their chunk.
-fn products(gang: &mut dyn SharingCollective, own: &Replica, expected: &[f32]) {
+fn products(gang: &mut dyn SharingCollective, own: &RankVectors, expected: &[f32]) {
     let plan = gang.plan().clone();
     let is_own = |lane: usize| plan.lanes_of(gang.rank()).contains(&lane);
     let lanes: Vec<(usize, bool)> = (0..plan.lanes()).map(|lane| (lane, is_own(lane))).collect();
@@ -115,7 +115,7 @@ const STEPS: usize = 60;
 /// of those were others'.
 fn run(gang: &mut dyn SharingCollective) -> (usize, usize) {
     let (rank, plan) = (gang.rank(), gang.plan().clone());
-    let mut own = Replica {
+    let mut own = RankVectors {
         values: vec![0.0; plan.len()],
         plane: vec![0.0; plan.len()],
     };
@@ -160,7 +160,7 @@ fn run(gang: &mut dyn SharingCollective) -> (usize, usize) {
 }
 
 /// Gives everything back to its owner, who finds all of its numbers.
-fn check_homes(gang: &mut dyn SharingCollective, own: &mut Replica, expected: &[(f32, f32)]) {
+fn check_homes(gang: &mut dyn SharingCollective, own: &mut RankVectors, expected: &[(f32, f32)]) {
     gang.recall().unwrap();
     for (chunk, &(value, plane)) in expected.iter().enumerate().skip(1) {
         assert_eq!(gang.holds(chunk), gang.plan().owner(chunk) == gang.rank());

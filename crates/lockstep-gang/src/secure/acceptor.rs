@@ -1,7 +1,7 @@
 //! Accepts connections and lets each prove itself on a thread of its own, so that garbage, a stranger or
 //! a slow peer disturbs nobody.
 
-use super::handshake::{self, Channel, Failure, Introduction};
+use super::handshake::{self, HandshakeFailure, Introduction, SecureChannel};
 use crate::{GangError, Secret};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -43,9 +43,9 @@ impl fmt::Display for Refusal {
 
 /// What became of a connection.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum ConnectionOutcome {
     /// It proved itself.
-    Proven(Introduction, Vec<u8>, Channel),
+    Proven(Introduction, Vec<u8>, SecureChannel),
     /// It was refused.
     Refused(Refusal),
 }
@@ -66,7 +66,7 @@ pub(crate) struct Acceptor {
 }
 
 /// The number of a connection, and what became of it; `None` for one that just went away.
-type Examined = (u64, Option<Outcome>);
+type Examined = (u64, Option<ConnectionOutcome>);
 
 impl Acceptor {
     pub(crate) fn new(
@@ -89,7 +89,7 @@ impl Acceptor {
     }
 
     /// The next connection that proved itself or was refused; `None` when there is none by `by`.
-    pub(crate) fn accept(&mut self, by: Instant) -> Result<Option<Outcome>, GangError> {
+    pub(crate) fn accept(&mut self, by: Instant) -> Result<Option<ConnectionOutcome>, GangError> {
         loop {
             match self.listener.accept() {
                 Ok((stream, from)) => self.examine(stream, from)?,
@@ -116,15 +116,15 @@ impl Acceptor {
     }
 
     /// What is to be reported of an outcome.
-    fn report(&mut self, outcome: Option<Outcome>) -> Option<Outcome> {
-        if let Some(Outcome::Refused(refusal)) = outcome {
+    fn report(&mut self, outcome: Option<ConnectionOutcome>) -> Option<ConnectionOutcome> {
+        if let Some(ConnectionOutcome::Refused(refusal)) = outcome {
             self.refusals += 1;
             let reason = match self.refusals {
                 ..MAX_REFUSALS => refusal.reason,
                 MAX_REFUSALS => format!("{}; further ones are not reported", refusal.reason),
                 _ => return None,
             };
-            return Some(Outcome::Refused(Refusal { reason, ..refusal }));
+            return Some(ConnectionOutcome::Refused(Refusal { reason, ..refusal }));
         }
         outcome
     }
@@ -159,17 +159,20 @@ impl Acceptor {
         let report = self.outcomes.0.clone();
         let examine = move || {
             let by = Instant::now() + HANDSHAKE_TIME;
-            let refused = |reason: String| Some(Outcome::Refused(Refusal { from, reason }));
+            let refused =
+                |reason: String| Some(ConnectionOutcome::Refused(Refusal { from, reason }));
             let outcome =
                 match handshake::respond(stream, |introduction| key_of(introduction), &card, by) {
                     Ok((introduction, card, channel)) => {
-                        Some(Outcome::Proven(introduction, card, channel))
+                        Some(ConnectionOutcome::Proven(introduction, card, channel))
                     }
                     // One that goes away may have been lost, or only looked whether somebody listens.
-                    Err(Failure::Ended | Failure::Aborted) => None,
-                    Err(Failure::Late) => refused("it did not prove itself in time".to_owned()),
-                    Err(Failure::Refused(reason)) => refused(reason),
-                    Err(Failure::Io(error)) => refused(error.to_string()),
+                    Err(HandshakeFailure::Ended | HandshakeFailure::Aborted) => None,
+                    Err(HandshakeFailure::Late) => {
+                        refused("it did not prove itself in time".to_owned())
+                    }
+                    Err(HandshakeFailure::Refused(reason)) => refused(reason),
+                    Err(HandshakeFailure::Io(error)) => refused(error.to_string()),
                 };
             // Nobody listens any more when the acceptor is gone: then the stream is dropped.
             let _ = report.send((number, outcome));

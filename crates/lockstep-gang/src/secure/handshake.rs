@@ -87,7 +87,7 @@ impl Introduction {
 
 /// A connection whose two ends know each other.
 #[derive(Debug)]
-pub(crate) struct Channel {
+pub(crate) struct SecureChannel {
     pub(crate) stream: TcpStream,
     /// Seals what this end sends.
     pub(crate) sealer: Cipher,
@@ -97,7 +97,7 @@ pub(crate) struct Channel {
 
 /// Why a handshake failed.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum HandshakeFailure {
     /// The other end hung up.
     Ended,
     /// It took too long.
@@ -110,7 +110,7 @@ pub(crate) enum Failure {
     Io(io::Error),
 }
 
-impl Failure {
+impl HandshakeFailure {
     /// The error of an end that can do nothing but report it.
     pub(crate) fn with(self, peer: &str) -> GangError {
         let reason = match self {
@@ -125,7 +125,7 @@ impl Failure {
     }
 }
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for HandshakeFailure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
@@ -137,14 +137,14 @@ impl From<io::Error> for Failure {
     }
 }
 
-impl From<Failed> for Failure {
+impl From<Failed> for HandshakeFailure {
     fn from(_: Failed) -> Self {
         refused("it does not know the key")
     }
 }
 
-fn refused(reason: &str) -> Failure {
-    Failure::Refused(reason.to_owned())
+fn refused(reason: &str) -> HandshakeFailure {
+    HandshakeFailure::Refused(reason.to_owned())
 }
 
 /// The connecting end's part. Returns the other end's card.
@@ -155,7 +155,7 @@ pub(crate) fn initiate(
     card: &[u8],
     by: Instant,
     abort: &AbortSwitch,
-) -> Result<(Vec<u8>, Channel), Failure> {
+) -> Result<(Vec<u8>, SecureChannel), HandshakeFailure> {
     let mut timed = Timed { stream, by, abort };
     let prologue = introduction.prologue();
     let mut noise = Handshake::new(&prologue, key);
@@ -176,7 +176,7 @@ pub(crate) fn respond(
     key: impl FnOnce(Introduction) -> Result<Secret, String>,
     card: &[u8],
     by: Instant,
-) -> Result<(Introduction, Vec<u8>, Channel), Failure> {
+) -> Result<(Introduction, Vec<u8>, SecureChannel), HandshakeFailure> {
     let abort = AbortSwitch::default();
     let mut timed = Timed {
         stream,
@@ -189,7 +189,7 @@ pub(crate) fn respond(
     let introduction = Introduction::decode(timed.read_array()?)
         .ok_or_else(|| refused("it does not say what it wants"))?;
     let first = timed.read_message()?;
-    let key = key(introduction).map_err(Failure::Refused)?;
+    let key = key(introduction).map_err(HandshakeFailure::Refused)?;
     let prologue = introduction.prologue();
     let mut noise = Handshake::new(&prologue, &key);
     let theirs = noise.read(&first)?;
@@ -222,21 +222,21 @@ struct Timed<'a> {
 
 impl Timed<'_> {
     /// How long to wait for the next byte before looking up.
-    fn look(&self) -> Result<Duration, Failure> {
+    fn look(&self) -> Result<Duration, HandshakeFailure> {
         if self.abort.is_aborted() {
-            return Err(Failure::Aborted);
+            return Err(HandshakeFailure::Aborted);
         }
         match self.by.saturating_duration_since(Instant::now()) {
-            Duration::ZERO => Err(Failure::Late),
+            Duration::ZERO => Err(HandshakeFailure::Late),
             left => Ok(left.clamp(Duration::from_millis(1), LOOK)),
         }
     }
 
-    fn read_exact(&mut self, mut buffer: &mut [u8]) -> Result<(), Failure> {
+    fn read_exact(&mut self, mut buffer: &mut [u8]) -> Result<(), HandshakeFailure> {
         while !buffer.is_empty() {
             self.stream.set_read_timeout(Some(self.look()?))?;
             match self.stream.read(buffer) {
-                Ok(0) => return Err(Failure::Ended),
+                Ok(0) => return Err(HandshakeFailure::Ended),
                 Ok(read) => buffer = &mut buffer[read..],
                 Err(error) => match error.kind() {
                     ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut => {}
@@ -247,13 +247,13 @@ impl Timed<'_> {
         Ok(())
     }
 
-    fn read_array<const N: usize>(&mut self) -> Result<[u8; N], Failure> {
+    fn read_array<const N: usize>(&mut self) -> Result<[u8; N], HandshakeFailure> {
         let mut array = [0; N];
         self.read_exact(&mut array)?;
         Ok(array)
     }
 
-    fn read_message(&mut self) -> Result<Vec<u8>, Failure> {
+    fn read_message(&mut self) -> Result<Vec<u8>, HandshakeFailure> {
         let length = usize::from(u16::from_le_bytes(self.read_array()?));
         if length > MAX_MESSAGE {
             return Err(refused("its message is too long"));
@@ -265,7 +265,7 @@ impl Timed<'_> {
 
     /// Writes all parts at once. A handshake's message fits any socket's buffer, so that a timeout
     /// for each write is as good as one for all.
-    fn write(&mut self, parts: &[&[u8]]) -> Result<(), Failure> {
+    fn write(&mut self, parts: &[&[u8]]) -> Result<(), HandshakeFailure> {
         let left = self.by.saturating_duration_since(Instant::now());
         let left = left.max(Duration::from_millis(1));
         self.stream.set_write_timeout(Some(left))?;
@@ -273,11 +273,11 @@ impl Timed<'_> {
     }
 
     /// What comes of a handshake that is over. Lifts the timeouts.
-    fn channel(self, sealer: Cipher, opener: Cipher) -> Result<Channel, Failure> {
+    fn channel(self, sealer: Cipher, opener: Cipher) -> Result<SecureChannel, HandshakeFailure> {
         self.stream.set_read_timeout(None)?;
         self.stream.set_write_timeout(None)?;
         self.stream.set_nodelay(true)?;
-        Ok(Channel {
+        Ok(SecureChannel {
             stream: self.stream,
             sealer,
             opener,

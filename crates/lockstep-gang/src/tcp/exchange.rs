@@ -1,7 +1,7 @@
 //! The exchange over TCP: which frame each call sends, and which it waits for.
 
 use super::TcpCollective;
-use super::frame::{Header, Kind};
+use super::frame::{FrameHeader, FrameKind};
 use super::receiver::Used;
 use crate::collective::{Collective, GATHER};
 use crate::{GangError, Plan, SharingCollective};
@@ -28,7 +28,7 @@ impl Collective for TcpCollective {
         // The buffer steps aside for the time of the call: sending also takes in what comes.
         let outbox = std::mem::take(&mut self.outboxes[chunk]);
         let numbers = bytemuck::cast_slice(&outbox);
-        let header = self.header(Kind::Post, chunk, numbers.len(), self.sent[chunk]);
+        let header = self.header(FrameKind::Post, chunk, numbers.len(), self.sent[chunk]);
         let sent = self.send(owner, &header, numbers);
         self.outboxes[chunk] = outbox;
         sent
@@ -85,7 +85,7 @@ impl Collective for TcpCollective {
         }
         self.sent[chunk] += 1;
         let numbers = bytemuck::cast_slice(values);
-        let header = self.header(Kind::Publish, chunk, numbers.len(), self.sent[chunk]);
+        let header = self.header(FrameKind::Publish, chunk, numbers.len(), self.sent[chunk]);
         for rank in self.plan.others(self.rank) {
             if self.plan.reads(rank, chunk) {
                 self.send(rank, &header, numbers)?;
@@ -119,9 +119,9 @@ impl Collective for TcpCollective {
         assert!(self.vote.is_none(), "a rank votes once a step");
         self.vote = Some(vote);
         self.votes += 1;
-        let header = Header {
+        let header = FrameHeader {
             value: vote,
-            ..self.header(Kind::Vote, 0, 0, self.votes)
+            ..self.header(FrameKind::Vote, 0, 0, self.votes)
         };
         self.send_to_all(&header, &[])
     }
@@ -148,7 +148,7 @@ impl Collective for TcpCollective {
             let piece = begin..len.min(begin + GATHER);
             self.gathers += 1;
             let numbers = bytemuck::cast_slice(&mine[piece.clone()]);
-            let header = self.header(Kind::Gather, 0, numbers.len(), self.gathers);
+            let header = self.header(FrameKind::Gather, 0, numbers.len(), self.gathers);
             self.send_to_all(&header, numbers)?;
             all[self.rank * len..][piece.clone()].copy_from_slice(&mine[piece.clone()]);
             for rank in self.plan.others(self.rank) {

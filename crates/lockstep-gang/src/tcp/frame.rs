@@ -12,7 +12,7 @@ pub(crate) const HEADER: usize = 32;
 /// What a frame carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub(crate) enum FrameKind {
     /// The sender's partial sums of a chunk that the receiver owns.
     Post = 1,
     /// The new values of a chunk that the sender owns.
@@ -27,9 +27,9 @@ pub(crate) enum Kind {
 
 /// What stands before a frame's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Header {
+pub(crate) struct FrameHeader {
     pub(crate) generation: u16,
-    pub(crate) kind: Kind,
+    pub(crate) kind: FrameKind,
     pub(crate) chunk: u32,
     /// Bytes that follow.
     pub(crate) length: u32,
@@ -39,7 +39,7 @@ pub(crate) struct Header {
     pub(crate) value: u64,
 }
 
-impl Header {
+impl FrameHeader {
     pub(crate) fn encode(&self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         bytes[..4].copy_from_slice(&MAGIC.to_le_bytes());
@@ -67,11 +67,11 @@ impl Header {
         Some(Self {
             generation: u16::from_le_bytes(*generation),
             kind: match kind {
-                1 => Kind::Post,
-                2 => Kind::Publish,
-                3 => Kind::Vote,
-                4 => Kind::Gather,
-                5 => Kind::Goodbye,
+                1 => FrameKind::Post,
+                2 => FrameKind::Publish,
+                3 => FrameKind::Vote,
+                4 => FrameKind::Gather,
+                5 => FrameKind::Goodbye,
                 _ => return None,
             },
             chunk: u32::from_le_bytes(*chunk),
@@ -92,16 +92,16 @@ mod tests {
         fn a_header_survives_the_way(
             generation: u16, kind in 1u8..=5, chunk: u32, length: u32, sequence: u64, value: u64,
         ) {
-            let kinds = [Kind::Post, Kind::Publish, Kind::Vote, Kind::Gather, Kind::Goodbye];
+            let kinds = [FrameKind::Post, FrameKind::Publish, FrameKind::Vote, FrameKind::Gather, FrameKind::Goodbye];
             let kind = kinds[usize::from(kind) - 1];
-            let header = Header { generation, kind, chunk, length, sequence, value };
-            prop_assert_eq!(Header::decode(&header.encode()), Some(header));
+            let header = FrameHeader { generation, kind, chunk, length, sequence, value };
+            prop_assert_eq!(FrameHeader::decode(&header.encode()), Some(header));
         }
 
         #[test]
         fn bytes_without_the_mark_are_no_header(bytes: [u8; HEADER]) {
             prop_assume!(bytes[..4] != MAGIC.to_le_bytes());
-            prop_assert_eq!(Header::decode(&bytes), None);
+            prop_assert_eq!(FrameHeader::decode(&bytes), None);
         }
     }
 }

@@ -5,8 +5,8 @@
 //! of ranks in this generation, and show each other their plan. Forming the mesh can be called off at
 //! any moment; the listener stays as it was, for the next generation.
 
-use crate::secure::acceptor::{Acceptor, KeyOf, Outcome, Refusal};
-use crate::secure::handshake::{self, Channel, Failure, Introduction, Purpose};
+use crate::secure::acceptor::{Acceptor, ConnectionOutcome, KeyOf, Refusal};
+use crate::secure::handshake::{self, HandshakeFailure, Introduction, Purpose, SecureChannel};
 use crate::{AbortSwitch, Deadline, GangError, Membership, Plan, Secret};
 use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
@@ -67,14 +67,14 @@ pub struct Mesh<'a> {
 }
 
 /// A connection to a peer, or why there is none.
-type Dialed = (usize, Result<Channel, GangError>);
+type Dialed = (usize, Result<SecureChannel, GangError>);
 
 /// Connects a rank with all its peers. Returns the connections by rank, `None` for this rank itself.
 pub(super) fn connect(
     mesh: &Mesh<'_>,
     plan: &Plan,
     membership: &Membership,
-) -> Result<Vec<Option<Channel>>, GangError> {
+) -> Result<Vec<Option<SecureChannel>>, GangError> {
     let (rank, deadline) = (membership.rank, membership.deadline);
     let begin = Instant::now();
     let fingerprint = plan.fingerprint();
@@ -90,8 +90,8 @@ pub(super) fn connect(
     )?;
     let over = Over::default();
     let dialed = dial(mesh, fingerprint, membership, &over.0)?;
-    let mut channels: Vec<Option<Channel>> = mesh.peers.iter().map(|_| None).collect();
-    let missing = |channels: &[Option<Channel>]| {
+    let mut channels: Vec<Option<SecureChannel>> = mesh.peers.iter().map(|_| None).collect();
+    let missing = |channels: &[Option<SecureChannel>]| {
         (0..channels.len()).find(|&peer| peer != rank && channels[peer].is_none())
     };
     while let Some(awaited) = missing(&channels) {
@@ -106,8 +106,8 @@ pub(super) fn connect(
         }
         match acceptor.accept(Instant::now() + LOOK)? {
             None => {}
-            Some(Outcome::Refused(refusal)) => (mesh.refused)(refusal),
-            Some(Outcome::Proven(introduction, card, channel)) => {
+            Some(ConnectionOutcome::Refused(refusal)) => (mesh.refused)(refusal),
+            Some(ConnectionOutcome::Proven(introduction, card, channel)) => {
                 let peer = introduction.from as usize;
                 // One that follows another plan reads so off the card that it was shown.
                 if card == fingerprint.to_le_bytes() {
@@ -186,7 +186,7 @@ fn reach(
     fingerprint: u64,
     member: &Membership,
     over: &AbortSwitch,
-) -> Result<Channel, GangError> {
+) -> Result<SecureChannel, GangError> {
     let lost = |reason: String| GangError::PeerLost { rank: peer, reason };
     let patience = member.deadline.0.max(LOOK);
     let stream = TcpStream::connect_timeout(&address, patience).map_err(|error| {
@@ -208,11 +208,13 @@ fn reach(
     let never = Instant::now() + NEVER;
     let (theirs, channel) = handshake::initiate(stream, introduction, key, &mine, never, over)
         .map_err(|failure| match failure {
-            Failure::Aborted => GangError::Aborted,
-            Failure::Late => timeout(peer, member.deadline),
-            Failure::Ended => lost("it hung up while the gang formed".to_owned()),
-            Failure::Refused(reason) => lost(format!("at {address} is somebody else: {reason}")),
-            Failure::Io(error) => lost(format!("its connection failed: {error}")),
+            HandshakeFailure::Aborted => GangError::Aborted,
+            HandshakeFailure::Late => timeout(peer, member.deadline),
+            HandshakeFailure::Ended => lost("it hung up while the gang formed".to_owned()),
+            HandshakeFailure::Refused(reason) => {
+                lost(format!("at {address} is somebody else: {reason}"))
+            }
+            HandshakeFailure::Io(error) => lost(format!("its connection failed: {error}")),
         })?;
     match <[u8; 8]>::try_from(&theirs[..]) {
         Ok(bytes) if bytes == mine => Ok(channel),

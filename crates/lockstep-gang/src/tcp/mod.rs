@@ -16,9 +16,9 @@ pub use mesh::{Mesh, MeshPeer};
 
 use crate::shares::ShareBuffers;
 use crate::{AbortSwitch, Deadline, GangError, Membership, Plan};
-use frame::{Header, Kind};
+use frame::{FrameHeader, FrameKind};
 use peer::{LOOK, Peer};
-use receiver::{Event, events_of_a_peer};
+use receiver::{PeerEvent, events_of_a_peer};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver as Channel, sync_channel};
@@ -34,9 +34,9 @@ pub struct TcpCollective {
     abort: AbortSwitch,
     /// By rank; `None` for this one.
     peers: Vec<Option<Peer>>,
-    events: Channel<(usize, Event)>,
+    events: Channel<(usize, PeerEvent)>,
     /// Why the exchange cannot go on, once that is so.
-    failure: Option<Failure>,
+    failure: Option<LinkFailure>,
     /// For each chunk: its partial sums one after the other if another rank owns it, else empty.
     outboxes: Vec<Vec<f32>>,
     shares: ShareBuffers,
@@ -49,7 +49,7 @@ pub struct TcpCollective {
 }
 
 #[derive(Debug)]
-enum Failure {
+enum LinkFailure {
     Lost(usize, String),
     Broken(usize, String),
 }
@@ -138,24 +138,24 @@ impl TcpCollective {
         }
     }
 
-    fn note(&mut self, rank: usize, event: Event) {
+    fn note(&mut self, rank: usize, event: PeerEvent) {
         let Some(peer) = &mut self.peers[rank] else {
             return;
         };
         match event {
-            Event::Chunk(chunk, buffer) => peer.chunks[chunk] = Some(buffer),
-            Event::Gathered(buffer) => peer.gathered.push_back(buffer),
-            Event::Vote(vote) if peer.votes.len() < 2 => peer.votes.push_back(vote),
-            Event::Vote(_) => {
+            PeerEvent::Chunk(chunk, buffer) => peer.chunks[chunk] = Some(buffer),
+            PeerEvent::Gathered(buffer) => peer.gathered.push_back(buffer),
+            PeerEvent::Vote(vote) if peer.votes.len() < 2 => peer.votes.push_back(vote),
+            PeerEvent::Vote(_) => {
                 let what = "it voted two steps ahead".to_owned();
-                self.failure.get_or_insert(Failure::Broken(rank, what));
+                self.failure.get_or_insert(LinkFailure::Broken(rank, what));
             }
-            Event::Left => peer.left = true,
-            Event::Lost(reason) => {
-                self.failure.get_or_insert(Failure::Lost(rank, reason));
+            PeerEvent::Left => peer.left = true,
+            PeerEvent::Lost(reason) => {
+                self.failure.get_or_insert(LinkFailure::Lost(rank, reason));
             }
-            Event::Broken(what) => {
-                self.failure.get_or_insert(Failure::Broken(rank, what));
+            PeerEvent::Broken(what) => {
+                self.failure.get_or_insert(LinkFailure::Broken(rank, what));
             }
         }
     }
@@ -167,11 +167,11 @@ impl TcpCollective {
         }
         match &self.failure {
             None => Ok(()),
-            Some(Failure::Lost(rank, reason)) => Err(GangError::PeerLost {
+            Some(LinkFailure::Lost(rank, reason)) => Err(GangError::PeerLost {
                 rank: *rank,
                 reason: reason.clone(),
             }),
-            Some(Failure::Broken(rank, what)) => Err(GangError::Protocol {
+            Some(LinkFailure::Broken(rank, what)) => Err(GangError::Protocol {
                 rank: *rank,
                 what: what.clone(),
             }),
@@ -218,8 +218,8 @@ impl TcpCollective {
         }
     }
 
-    fn header(&self, kind: Kind, chunk: usize, length: usize, sequence: u64) -> Header {
-        Header {
+    fn header(&self, kind: FrameKind, chunk: usize, length: usize, sequence: u64) -> FrameHeader {
+        FrameHeader {
             generation: self.generation,
             kind,
             chunk: chunk as u32,
@@ -230,7 +230,7 @@ impl TcpCollective {
     }
 
     /// Sends a frame to `rank`, waiting for room in the connection if need be.
-    fn send(&mut self, rank: usize, header: &Header, numbers: &[u8]) -> Result<(), GangError> {
+    fn send(&mut self, rank: usize, header: &FrameHeader, numbers: &[u8]) -> Result<(), GangError> {
         let begin = Instant::now();
         let Some(mut writer) = self.peer(rank).writer.take() else {
             let reason = "a frame to it broke off".to_owned();
@@ -271,7 +271,7 @@ impl TcpCollective {
         }
     }
 
-    fn send_to_all(&mut self, header: &Header, numbers: &[u8]) -> Result<(), GangError> {
+    fn send_to_all(&mut self, header: &FrameHeader, numbers: &[u8]) -> Result<(), GangError> {
         for rank in self.plan.others(self.rank) {
             self.send(rank, header, numbers)?;
         }
@@ -281,7 +281,7 @@ impl TcpCollective {
 
 impl Drop for TcpCollective {
     fn drop(&mut self) {
-        let goodbye = self.header(Kind::Goodbye, 0, 0, 0).encode();
+        let goodbye = self.header(FrameKind::Goodbye, 0, 0, 0).encode();
         for peer in self.peers.iter_mut().flatten() {
             // A worker that panics did not mean to leave: its peers see a connection that ended.
             if let Some(writer) = peer.writer.as_mut().filter(|_| !std::thread::panicking()) {

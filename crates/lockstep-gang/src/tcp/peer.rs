@@ -1,8 +1,8 @@
 //! What a rank knows of one of its peers over TCP: the connection, and all that came over it.
 
-use super::receiver::{Event, Receiver, Used};
+use super::receiver::{PeerEvent, Receiver, Used};
 use super::wire::{FrameReader, FrameWriter};
-use crate::secure::handshake::Channel;
+use crate::secure::handshake::SecureChannel;
 use crate::{GangError, Plan};
 use std::collections::VecDeque;
 use std::net::{Shutdown, TcpStream};
@@ -34,15 +34,15 @@ pub(crate) struct Peer {
 impl Peer {
     /// Starts to receive what `peer` sends to `rank` over `channel`, sealed or as it is.
     pub(crate) fn start(
-        channel: Channel,
+        channel: SecureChannel,
         encrypt: bool,
         peer: usize,
         rank: usize,
         generation: u16,
         plan: &Arc<Plan>,
-        events: &SyncSender<(usize, Event)>,
+        events: &SyncSender<(usize, PeerEvent)>,
     ) -> Result<Self, GangError> {
-        let Channel {
+        let SecureChannel {
             stream,
             sealer,
             opener,

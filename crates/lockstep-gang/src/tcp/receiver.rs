@@ -7,7 +7,7 @@
 //! A peer may be anything: each header is checked against the plan and the frames before it, before
 //! one byte that follows is read. What does not fit ends the connection with an error.
 
-use super::frame::{Header, Kind};
+use super::frame::{FrameHeader, FrameKind};
 use super::wire::{FrameReader, ReadError};
 use crate::Plan;
 use crate::collective::GATHER;
@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver as Channel, SyncSender, sync_channel};
 
 /// What a rank learns from one of its peers.
 #[derive(Debug)]
-pub(crate) enum Event {
+pub(crate) enum PeerEvent {
     /// Partial sums of an own chunk, or new values of the peer's.
     Chunk(usize, Vec<f32>),
     /// Its numbers in the next round of gathering.
@@ -54,20 +54,20 @@ pub(crate) struct Receiver {
     gathers: u64,
     votes: u64,
     used: Channel<Used>,
-    events: SyncSender<(usize, Event)>,
+    events: SyncSender<(usize, PeerEvent)>,
 }
 
 /// What a peer may send of a chunk: frames of one kind and one length, each once the one before was
 /// used.
 struct Slot {
-    kind: Option<Kind>,
+    kind: Option<FrameKind>,
     sequence: u64,
     /// Room for the next, unless it is in use.
     buffer: Option<Vec<f32>>,
 }
 
 /// Why a receiver stops: the last event that it sends.
-type End = Event;
+type End = PeerEvent;
 
 impl Receiver {
     /// A receiver of what `peer` sends to `rank` through `reader`, and the way back for its buffers.
@@ -77,15 +77,17 @@ impl Receiver {
         rank: usize,
         generation: u16,
         plan: &Arc<Plan>,
-        events: SyncSender<(usize, Event)>,
+        events: SyncSender<(usize, PeerEvent)>,
     ) -> (Self, SyncSender<Used>) {
         let slot = |chunk| {
             let len = plan.chunk(chunk).len();
             let (kind, floats) = match plan.owner(chunk) {
                 owner if owner == rank && chunk < plan.chunks() => {
-                    (Some(Kind::Post), len * plan.partials_of(peer).len())
+                    (Some(FrameKind::Post), len * plan.partials_of(peer).len())
                 }
-                owner if owner == peer && plan.reads(rank, chunk) => (Some(Kind::Publish), len),
+                owner if owner == peer && plan.reads(rank, chunk) => {
+                    (Some(FrameKind::Publish), len)
+                }
                 _ => (None, 0),
             };
             Slot {
@@ -122,10 +124,12 @@ impl Receiver {
         }
     }
 
-    fn next(&mut self) -> Result<Event, End> {
+    fn next(&mut self) -> Result<PeerEvent, End> {
         let bytes = self.reader.header().map_err(ended)?;
-        let Some(header) = Header::decode(&bytes) else {
-            return Err(Event::Broken("it sent bytes that are no frame".to_owned()));
+        let Some(header) = FrameHeader::decode(&bytes) else {
+            return Err(PeerEvent::Broken(
+                "it sent bytes that are no frame".to_owned(),
+            ));
         };
         if header.generation != self.generation {
             return Err(broken(&header, "a frame of another generation"));
@@ -137,19 +141,19 @@ impl Receiver {
             }
         }
         match header.kind {
-            Kind::Post | Kind::Publish => self.chunk(&header),
-            Kind::Gather => self.gather(&header),
-            Kind::Vote if header.length != 0 => Err(broken(&header, "a vote with a tail")),
-            Kind::Vote => {
+            FrameKind::Post | FrameKind::Publish => self.chunk(&header),
+            FrameKind::Gather => self.gather(&header),
+            FrameKind::Vote if header.length != 0 => Err(broken(&header, "a vote with a tail")),
+            FrameKind::Vote => {
                 self.votes += 1;
                 in_sequence(&header, self.votes)?;
-                Ok(Event::Vote(header.value))
+                Ok(PeerEvent::Vote(header.value))
             }
-            Kind::Goodbye => Err(Event::Left),
+            FrameKind::Goodbye => Err(PeerEvent::Left),
         }
     }
 
-    fn chunk(&mut self, header: &Header) -> Result<Event, End> {
+    fn chunk(&mut self, header: &FrameHeader) -> Result<PeerEvent, End> {
         let chunk = header.chunk as usize;
         let Some(slot) = self
             .chunks
@@ -168,10 +172,10 @@ impl Receiver {
             return Err(broken(header, "a chunk of the wrong length"));
         }
         self.reader.numbers(bytes).map_err(ended)?;
-        Ok(Event::Chunk(chunk, buffer))
+        Ok(PeerEvent::Chunk(chunk, buffer))
     }
 
-    fn gather(&mut self, header: &Header) -> Result<Event, End> {
+    fn gather(&mut self, header: &FrameHeader) -> Result<PeerEvent, End> {
         self.gathers += 1;
         in_sequence(header, self.gathers)?;
         let length = header.length as usize;
@@ -184,20 +188,20 @@ impl Receiver {
         buffer.resize(length / 8, 0.0);
         let bytes = bytemuck::cast_slice_mut(&mut buffer);
         self.reader.numbers(bytes).map_err(ended)?;
-        Ok(Event::Gathered(buffer))
+        Ok(PeerEvent::Gathered(buffer))
     }
 }
 
 /// A peer whose frames are altered on the way is lost like one whose connection ends: it may be healthy,
 /// and another connection may do better.
 fn ended(error: ReadError) -> End {
-    Event::Lost(match error {
+    PeerEvent::Lost(match error {
         ReadError::Ended(error) => format!("its connection ended: {error}"),
         ReadError::Altered => "what it sent was altered on the way".to_owned(),
     })
 }
 
-fn in_sequence(header: &Header, expected: u64) -> Result<(), End> {
+fn in_sequence(header: &FrameHeader, expected: u64) -> Result<(), End> {
     match header.sequence == expected {
         true => Ok(()),
         false => Err(broken(
@@ -207,8 +211,8 @@ fn in_sequence(header: &Header, expected: u64) -> Result<(), End> {
     }
 }
 
-fn broken(header: &Header, what: &str) -> End {
-    Event::Broken(format!(
+fn broken(header: &FrameHeader, what: &str) -> End {
+    PeerEvent::Broken(format!(
         "it sent {what} ({:?}, chunk {})",
         header.kind, header.chunk
     ))
@@ -233,7 +237,7 @@ mod tests {
     }
 
     /// Everything that rank 0 learns from these bytes, none of whose buffers it ever gives back.
-    fn learn(bytes: &[u8]) -> Vec<Event> {
+    fn learn(bytes: &[u8]) -> Vec<PeerEvent> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (stream, _) = listener.accept().unwrap();
@@ -249,8 +253,8 @@ mod tests {
         events.into_iter().map(|(_, event)| event).collect()
     }
 
-    fn header(kind: Kind, chunk: u32, length: u32, sequence: u64) -> Header {
-        Header {
+    fn header(kind: FrameKind, chunk: u32, length: u32, sequence: u64) -> FrameHeader {
+        FrameHeader {
             generation: GENERATION,
             kind,
             chunk,
@@ -260,7 +264,7 @@ mod tests {
         }
     }
 
-    fn frame(header: Header) -> Vec<u8> {
+    fn frame(header: FrameHeader) -> Vec<u8> {
         let mut bytes = header.encode().to_vec();
         bytes.resize(HEADER + header.length.min(1 << 16) as usize, 0);
         bytes
@@ -269,24 +273,24 @@ mod tests {
     #[test]
     fn frames_that_fit_the_plan_come_through_in_order() {
         let frames = [
-            header(Kind::Post, 2, 16, 1),
-            header(Kind::Publish, 1, 16, 1),
-            header(Kind::Vote, 0, 0, 1),
-            header(Kind::Gather, 0, 24, 1),
-            header(Kind::Gather, 0, 0, 2),
-            header(Kind::Goodbye, 0, 0, 0),
+            header(FrameKind::Post, 2, 16, 1),
+            header(FrameKind::Publish, 1, 16, 1),
+            header(FrameKind::Vote, 0, 0, 1),
+            header(FrameKind::Gather, 0, 24, 1),
+            header(FrameKind::Gather, 0, 0, 2),
+            header(FrameKind::Goodbye, 0, 0, 0),
         ];
         let events = learn(&frames.map(frame).concat());
         assert!(
             matches!(
                 &events[..],
                 [
-                    Event::Chunk(2, _),
-                    Event::Chunk(1, _),
-                    Event::Vote(9),
-                    Event::Gathered(three),
-                    Event::Gathered(none),
-                    Event::Left,
+                    PeerEvent::Chunk(2, _),
+                    PeerEvent::Chunk(1, _),
+                    PeerEvent::Vote(9),
+                    PeerEvent::Gathered(three),
+                    PeerEvent::Gathered(none),
+                    PeerEvent::Left,
                 ] if three.len() == 3 && none.is_empty()
             ),
             "{events:?}"
@@ -298,27 +302,30 @@ mod tests {
         let bad = [
             (
                 "another generation",
-                Header {
+                FrameHeader {
                     generation: 2,
-                    ..header(Kind::Vote, 0, 0, 1)
+                    ..header(FrameKind::Vote, 0, 0, 1)
                 },
             ),
-            ("no business", header(Kind::Post, 1, 16, 1)),
-            ("no business", header(Kind::Publish, 2, 16, 1)),
-            ("no business", header(Kind::Publish, 0, 16, 1)),
-            ("no business", header(Kind::Post, 3, 16, 1)),
-            ("no business", header(Kind::Post, u32::MAX, 16, 1)),
-            ("wrong length", header(Kind::Post, 2, 12, 1)),
-            ("wrong length", header(Kind::Post, 2, u32::MAX, 1)),
-            ("instead of 1", header(Kind::Post, 2, 16, 2)),
-            ("instead of 1", header(Kind::Vote, 0, 0, 0)),
-            ("tail", header(Kind::Vote, 0, 8, 1)),
-            ("wrong length", header(Kind::Gather, 0, 12, 1)),
-            ("wrong length", header(Kind::Gather, 0, u32::MAX - 7, 1)),
+            ("no business", header(FrameKind::Post, 1, 16, 1)),
+            ("no business", header(FrameKind::Publish, 2, 16, 1)),
+            ("no business", header(FrameKind::Publish, 0, 16, 1)),
+            ("no business", header(FrameKind::Post, 3, 16, 1)),
+            ("no business", header(FrameKind::Post, u32::MAX, 16, 1)),
+            ("wrong length", header(FrameKind::Post, 2, 12, 1)),
+            ("wrong length", header(FrameKind::Post, 2, u32::MAX, 1)),
+            ("instead of 1", header(FrameKind::Post, 2, 16, 2)),
+            ("instead of 1", header(FrameKind::Vote, 0, 0, 0)),
+            ("tail", header(FrameKind::Vote, 0, 8, 1)),
+            ("wrong length", header(FrameKind::Gather, 0, 12, 1)),
+            (
+                "wrong length",
+                header(FrameKind::Gather, 0, u32::MAX - 7, 1),
+            ),
         ];
         for (reason, header) in bad {
             let events = learn(&frame(header));
-            let [Event::Broken(what)] = &events[..] else {
+            let [PeerEvent::Broken(what)] = &events[..] else {
                 panic!("{header:?}: {events:?}")
             };
             assert!(what.contains(reason), "{header:?}: {what}");
@@ -329,12 +336,12 @@ mod tests {
     fn a_chunk_that_was_not_used_yet_is_never_overwritten() {
         let events = learn(
             &[
-                frame(header(Kind::Post, 2, 16, 1)),
-                frame(header(Kind::Post, 2, 16, 2)),
+                frame(header(FrameKind::Post, 2, 16, 1)),
+                frame(header(FrameKind::Post, 2, 16, 2)),
             ]
             .concat(),
         );
-        let [Event::Chunk(2, _), Event::Broken(what)] = &events[..] else {
+        let [PeerEvent::Chunk(2, _), PeerEvent::Broken(what)] = &events[..] else {
             panic!("{events:?}")
         };
         assert!(what.contains("before it was used"), "{what}");
@@ -342,10 +349,13 @@ mod tests {
 
     #[test]
     fn a_frame_that_breaks_off_is_a_lost_peer() {
-        let whole = frame(header(Kind::Post, 2, 16, 1));
+        let whole = frame(header(FrameKind::Post, 2, 16, 1));
         for end in [0, 5, HEADER, whole.len() - 1] {
             let events = learn(&whole[..end]);
-            assert!(matches!(&events[..], [Event::Lost(_)]), "{end}: {events:?}");
+            assert!(
+                matches!(&events[..], [PeerEvent::Lost(_)]),
+                "{end}: {events:?}"
+            );
         }
     }
 
@@ -353,13 +363,13 @@ mod tests {
         #[test]
         fn any_bytes_end_in_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200), at in 0usize..40) {
             // Garbage alone, and a good frame with garbage in it.
-            let mut garbled = frame(header(Kind::Post, 2, 16, 1));
+            let mut garbled = frame(header(FrameKind::Post, 2, 16, 1));
             let at = at.min(garbled.len());
             garbled.splice(at..at, bytes.iter().copied());
             for bytes in [&bytes, &garbled] {
                 let events = learn(bytes);
                 let last = events.last();
-                prop_assert!(matches!(last, Some(Event::Broken(_) | Event::Lost(_))), "{last:?}");
+                prop_assert!(matches!(last, Some(PeerEvent::Broken(_) | PeerEvent::Lost(_))), "{last:?}");
             }
         }
     }

@@ -4,9 +4,9 @@
 
 mod runs;
 
-use super::Opened;
+use super::OpenedPicture;
 use crate::decode::{Pixel, grown};
-use crate::{Format, Header, ImageError, Orientation};
+use crate::{ImageError, Orientation, PictureFormat, PictureHeader};
 
 /// A BMP whose headers and palette have been read.
 pub(super) struct Bmp<'a> {
@@ -174,8 +174,8 @@ fn palette(
         .collect())
 }
 
-impl Opened for Bmp<'_> {
-    fn header(&self) -> Header {
+impl OpenedPicture for Bmp<'_> {
+    fn header(&self) -> PictureHeader {
         let pixels = u64::from(self.width) * u64::from(self.height);
         let work = if matches!(self.coding, Coding::Runs(_)) {
             pixels
@@ -183,8 +183,8 @@ impl Opened for Bmp<'_> {
             0
         };
         let (width, height) = (self.width, self.height);
-        Header {
-            format: Format::Bmp,
+        PictureHeader {
+            format: PictureFormat::Bmp,
             width,
             height,
             orientation: Orientation::Upright,
@@ -259,11 +259,11 @@ impl Mask {
 }
 
 const CUT: ImageError = ImageError::Truncated {
-    format: Format::Bmp,
+    format: PictureFormat::Bmp,
 };
 
 fn damaged(reason: &str) -> ImageError {
-    ImageError::damaged(Format::Bmp, reason)
+    ImageError::damaged(PictureFormat::Bmp, reason)
 }
 
 /// Numbers at places in the file.

@@ -11,15 +11,15 @@ use zune_core::options::DecoderOptions;
 use zune_jpeg::errors::{DecodeErrors, UnsupportedSchemes};
 use zune_jpeg::{ImageInfo, JpegDecoder};
 
-use super::{Opened, widen};
+use super::{OpenedPicture, widen};
 use crate::decode::{Pixel, grown};
-use crate::{Format, Header, ImageError, Orientation, exif};
+use crate::{ImageError, Orientation, PictureFormat, PictureHeader, exif};
 
 /// A JPEG whose header has been read.
 pub(super) struct Jpeg<'a> {
     bytes: &'a [u8],
     decoder: JpegDecoder<ZCursor<&'a [u8]>>,
-    header: Header,
+    header: PictureHeader,
     /// Whether the decoder writes pixels of four bytes; of RGB, CMYK and YCCK it does not, or not soundly.
     direct: bool,
 }
@@ -58,8 +58,8 @@ impl<'a> Jpeg<'a> {
             let what = "a JPEG of RGB components that are not named R, G and B".into();
             return Err(ImageError::Unsupported { what });
         }
-        let header = Header {
-            format: Format::Jpeg,
+        let header = PictureHeader {
+            format: PictureFormat::Jpeg,
             width: info.width.into(),
             height: info.height.into(),
             orientation: info
@@ -77,8 +77,8 @@ impl<'a> Jpeg<'a> {
     }
 }
 
-impl Opened for Jpeg<'_> {
-    fn header(&self) -> Header {
+impl OpenedPicture for Jpeg<'_> {
+    fn header(&self) -> PictureHeader {
         self.header
     }
 
@@ -89,7 +89,7 @@ impl Opened for Jpeg<'_> {
     ) -> Result<(), ImageError> {
         if !segments::ends(self.bytes) {
             return Err(ImageError::Truncated {
-                format: Format::Jpeg,
+                format: PictureFormat::Jpeg,
             });
         }
         // Only from here on: what is odd in a header seldom harms the picture.
@@ -131,7 +131,7 @@ fn work(info: &ImageInfo, direct: bool, one_scan: bool) -> u64 {
 const ROWS: u64 = 2 * 32 * 4;
 
 fn damaged(reason: impl std::fmt::Display) -> ImageError {
-    ImageError::damaged(Format::Jpeg, reason)
+    ImageError::damaged(PictureFormat::Jpeg, reason)
 }
 
 /// The decoder's error in words for people.
@@ -139,7 +139,7 @@ fn in_words(error: DecodeErrors) -> ImageError {
     match error {
         DecodeErrors::ExhaustedData | DecodeErrors::IoErrors(ZByteIoError::NotEnoughBytes(..)) => {
             ImageError::Truncated {
-                format: Format::Jpeg,
+                format: PictureFormat::Jpeg,
             }
         }
         DecodeErrors::Unsupported(scheme) => {

@@ -4,9 +4,9 @@ use std::io::Cursor;
 
 use png::{ColorType, Decoder, DecodingError, Limits, Reader, Transformations};
 
-use super::{Opened, widen};
+use super::{OpenedPicture, widen};
 use crate::decode::{Pixel, grown};
-use crate::{Format, Header, ImageError, Orientation, exif};
+use crate::{ImageError, Orientation, PictureFormat, PictureHeader, exif};
 
 /// A PNG whose chunks before the pixels have been read.
 pub(super) struct Png<'a> {
@@ -32,7 +32,7 @@ impl<'a> Png<'a> {
             .is_some_and(|palette| palette.len() % 3 != 0)
         {
             return Err(ImageError::damaged(
-                Format::Png,
+                PictureFormat::Png,
                 "its palette ends within a colour",
             ));
         }
@@ -40,13 +40,13 @@ impl<'a> Png<'a> {
     }
 }
 
-impl Opened for Png<'_> {
-    fn header(&self) -> Header {
+impl OpenedPicture for Png<'_> {
+    fn header(&self) -> PictureHeader {
         let info = self.reader.info();
         let pixels = u64::from(info.width) * u64::from(info.height);
         let channels = self.reader.output_color_type().0.samples() as u64;
-        Header {
-            format: Format::Png,
+        PictureHeader {
+            format: PictureFormat::Png,
             width: info.width,
             height: info.height,
             orientation: info
@@ -85,9 +85,9 @@ fn in_words(error: DecodingError) -> ImageError {
     match error {
         DecodingError::IoError(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
             ImageError::Truncated {
-                format: Format::Png,
+                format: PictureFormat::Png,
             }
         }
-        other => ImageError::damaged(Format::Png, other),
+        other => ImageError::damaged(PictureFormat::Png, other),
     }
 }

@@ -8,9 +8,9 @@ use std::io::{Cursor, ErrorKind};
 
 use image_webp::{DecodingError, WebPDecoder};
 
-use super::{Opened, widen};
+use super::{OpenedPicture, widen};
 use crate::decode::{Pixel, grown};
-use crate::{Format, Header, ImageError, Orientation, exif};
+use crate::{ImageError, Orientation, PictureFormat, PictureHeader, exif};
 
 /// A WebP whose chunks have been looked through.
 pub(super) struct WebP<'a> {
@@ -150,12 +150,12 @@ fn size_of(chunk: Chunk<'_>) -> Result<(u32, u32), ImageError> {
     Ok((width, height))
 }
 
-impl Opened for WebP<'_> {
-    fn header(&self) -> Header {
+impl OpenedPicture for WebP<'_> {
+    fn header(&self) -> PictureHeader {
         let (width, height) = self.canvas;
         let frame = u64::from(self.frame.width) * u64::from(self.frame.height);
-        Header {
-            format: Format::WebP,
+        PictureHeader {
+            format: PictureFormat::WebP,
             width,
             height,
             orientation: self.orientation,
@@ -236,7 +236,7 @@ impl<'a> Iterator for Chunks<'a> {
 }
 
 const CUT: ImageError = ImageError::Truncated {
-    format: Format::WebP,
+    format: PictureFormat::WebP,
 };
 
 /// A number of three bytes.
@@ -248,7 +248,7 @@ fn three(data: &[u8], at: usize) -> Result<u32, ImageError> {
 }
 
 fn damaged(reason: &str) -> ImageError {
-    ImageError::damaged(Format::WebP, reason)
+    ImageError::damaged(PictureFormat::WebP, reason)
 }
 
 /// The decoder's error in words for people.
@@ -257,6 +257,6 @@ fn in_words(error: DecodingError) -> ImageError {
         DecodingError::IoError(error) if error.kind() == ErrorKind::UnexpectedEof => {
             damaged("its data ends too early")
         }
-        other => ImageError::damaged(Format::WebP, other),
+        other => ImageError::damaged(PictureFormat::WebP, other),
     }
 }

@@ -41,10 +41,10 @@ pub struct Encoder {
     width: usize,
     /// The most pictures that its buffers hold.
     rows: usize,
-    network: Network,
+    network: EncoderNetwork,
 }
 
-enum Network {
+enum EncoderNetwork {
     Clip(Box<Clip>),
     EfficientNet(Box<EfficientNet>),
 }
@@ -66,7 +66,7 @@ impl Encoder {
             input: square(config.image_size),
             width: config.projection_dim,
             rows,
-            network: Network::Clip(Box::new(clip)),
+            network: EncoderNetwork::Clip(Box::new(clip)),
         })
     }
 
@@ -86,7 +86,7 @@ impl Encoder {
             input: net.input(),
             width: efficientnet::FEATURES,
             rows,
-            network: Network::EfficientNet(Box::new(net)),
+            network: EncoderNetwork::EfficientNet(Box::new(net)),
         })
     }
 
@@ -115,8 +115,8 @@ impl Encoder {
         let images = images.chunks(self.rows * self.input.len());
         for (images, out) in images.zip(out.chunks_mut(self.rows * self.width)) {
             match &mut self.network {
-                Network::Clip(net) => net.encode(images, out),
-                Network::EfficientNet(net) => net.encode(images, out),
+                EncoderNetwork::Clip(net) => net.encode(images, out),
+                EncoderNetwork::EfficientNet(net) => net.encode(images, out),
             }
         }
     }

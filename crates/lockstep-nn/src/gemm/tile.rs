@@ -31,19 +31,19 @@ pub(super) struct Product {
 }
 
 /// The most rows of a register tile for 1, 2 and 3 vectors across.
-pub(super) trait Shape {
+pub(super) trait TileShape {
     const ROWS: [usize; 3];
 }
 
 /// For 32 vector registers.
 pub(super) struct Registers32;
-impl Shape for Registers32 {
+impl TileShape for Registers32 {
     const ROWS: [usize; 3] = [16, 12, 8];
 }
 
 /// For 16 vector registers.
 pub(super) struct Registers16;
-impl Shape for Registers16 {
+impl TileShape for Registers16 {
     const ROWS: [usize; 3] = [8, 6, 4];
 }
 
@@ -53,7 +53,7 @@ impl Shape for Registers16 {
 /// # Safety
 /// All elements that `p` describes are accessible, and C overlaps neither A nor B.
 #[inline(always)]
-pub(super) unsafe fn product<V: Vector, S: Shape>(p: Product) {
+pub(super) unsafe fn product<V: Vector, S: TileShape>(p: Product) {
     let part = part_of(p.depth, PANEL / (3 * V::LANES));
     let mut done = 0;
     for outer in (0..p.depth.outer).step_by(part.outer) {
@@ -111,7 +111,7 @@ fn part_of(depth: Span, most: usize) -> Span {
 /// # Safety
 /// As for [`product`]; `depth x 3` vectors fit a packed panel.
 #[inline(always)]
-unsafe fn panels<V: Vector, S: Shape>(p: Product) {
+unsafe fn panels<V: Vector, S: TileShape>(p: Product) {
     let mut packed = [std::mem::MaybeUninit::<f32>::uninit(); PANEL];
     let packed = packed.as_mut_ptr().cast::<f32>();
     let mut j = 0;
@@ -174,7 +174,7 @@ unsafe fn pack<V: Vector>(p: Product, to: *mut f32) {
 /// # Safety
 /// As for [`product`].
 #[inline(always)]
-unsafe fn panel<V: Vector, S: Shape, const NV: usize, const TAIL: bool>(p: Product) {
+unsafe fn panel<V: Vector, S: TileShape, const NV: usize, const TAIL: bool>(p: Product) {
     for outer in 0..p.rows.outer {
         for middle in 0..p.rows.middle {
             let mut i = 0;

@@ -13,7 +13,7 @@
 use super::columns::{for_columns, group, group_mut};
 use super::{Layer, Pass, Step};
 use crate::init::Initial;
-use crate::layout::{Layout, Order, Role};
+use crate::layout::{Layout, NumberOrder, Role};
 use crate::replica::Replica;
 use crate::simd::for_each_isa;
 use std::ops::Range;
@@ -56,10 +56,15 @@ impl BatchNorm {
         let scale = layout.push(
             format!("{name}.weight"),
             shape.clone(),
-            Order::AsIs,
+            NumberOrder::AsIs,
             Role::Parameter,
         );
-        let shift = layout.push(format!("{name}.bias"), shape, Order::AsIs, Role::Parameter);
+        let shift = layout.push(
+            format!("{name}.bias"),
+            shape,
+            NumberOrder::AsIs,
+            Role::Parameter,
+        );
         Self {
             name: name.to_owned(),
             features,
@@ -113,8 +118,8 @@ impl Layer for BatchNorm {
         let shape = vec![self.features];
         let mean = format!("{}.running_mean", self.name);
         let variance = format!("{}.running_var", self.name);
-        self.running_mean = layout.push(mean, shape.clone(), Order::AsIs, Role::Statistic);
-        self.running_variance = layout.push(variance, shape, Order::AsIs, Role::Statistic);
+        self.running_mean = layout.push(mean, shape.clone(), NumberOrder::AsIs, Role::Statistic);
+        self.running_variance = layout.push(variance, shape, NumberOrder::AsIs, Role::Statistic);
         self.statistics_chunk = layout.cut([2 * self.features]);
         initial.extend([Initial::Constant(0.0), Initial::Constant(1.0)]);
     }

@@ -101,7 +101,7 @@ impl Layer for Residual {
 mod tests {
     use super::super::check::{Definition, check_layer};
     use super::*;
-    use crate::build::Builder;
+    use crate::build::ModelBuilder;
     use crate::compute::Compute;
     use crate::dims::Dims;
     use crate::spec::{LayerSpec, NamedLayer};
@@ -119,7 +119,7 @@ mod tests {
 
     fn check(body: Vec<LayerSpec>, shortcut: Vec<LayerSpec>, row: &Definition<'_>) {
         const ROWS: usize = 4;
-        let mut builder = Builder::new(ROWS, &Compute::default());
+        let mut builder = ModelBuilder::new(ROWS, &Compute::default());
         let input = Dims::vector(3);
         let body = builder.chain(&NamedLayer::stack(body), input).unwrap();
         let shortcut = match shortcut.is_empty() {

@@ -6,7 +6,7 @@ pub(crate) use change::{
     create_new, delete, delete_all, folders, make_folder, make_new_folder, replace_if, writer,
 };
 
-use crate::{Entry, PlaceError};
+use crate::{FileEntry, PlaceError};
 use std::fs::{self, File, Metadata};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -17,7 +17,7 @@ use std::time::UNIX_EPOCH;
 /// All files below `folder`, in no particular order. Links are followed; one that leads back up is refused.
 ///
 /// A folder that is missing has no files, as in an object store, which knows no folders.
-pub(crate) fn list(folder: &Path) -> Result<Vec<Entry>, PlaceError> {
+pub(crate) fn list(folder: &Path) -> Result<Vec<FileEntry>, PlaceError> {
     let mut entries = Vec::new();
     match fs::metadata(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(entries),
@@ -33,7 +33,7 @@ fn descend(
     found: &Metadata,
     prefix: &str,
     above: &mut Vec<(u64, u64)>,
-    entries: &mut Vec<Entry>,
+    entries: &mut Vec<FileEntry>,
 ) -> Result<(), PlaceError> {
     let identity = (found.dev(), found.ino());
     if above.contains(&identity) {
@@ -72,7 +72,7 @@ fn descend(
 }
 
 /// What is known of a file; nothing if there is none, or a folder.
-pub(crate) fn entry(path: &Path) -> Result<Option<Entry>, PlaceError> {
+pub(crate) fn entry(path: &Path) -> Result<Option<FileEntry>, PlaceError> {
     match fs::metadata(path) {
         Ok(found) if found.is_file() => {
             let name = path.file_name().unwrap_or_default();
@@ -90,13 +90,13 @@ fn inode(found: &Metadata) -> String {
     format!("{number}-{seconds}.{nanoseconds:09}")
 }
 
-fn describe(path: String, found: &Metadata) -> Entry {
+fn describe(path: String, found: &Metadata) -> FileEntry {
     let modified = found.modified().unwrap_or(UNIX_EPOCH);
     let version = match modified.duration_since(UNIX_EPOCH) {
         Ok(after) => after.as_nanos().to_string(),
         Err(before) => format!("-{}", before.duration().as_nanos()),
     };
-    Entry {
+    FileEntry {
         path,
         size: found.len(),
         version,
@@ -115,7 +115,7 @@ pub(crate) fn read_versioned(path: &Path) -> Result<(Vec<u8>, String), PlaceErro
 
 /// What is another one for every file that takes the name: it is never written in place.
 fn version(found: &Metadata) -> String {
-    let Entry { size, version, .. } = describe(String::new(), found);
+    let FileEntry { size, version, .. } = describe(String::new(), found);
     format!("{}-{version}-{size}", found.ino())
 }
 

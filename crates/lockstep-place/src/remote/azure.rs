@@ -1,6 +1,6 @@
 //! `az://container/key` and `abfs[s]://container@account.dfs.core.windows.net/key`: Azure's blobs.
 
-use super::open::{self, Opened};
+use super::open::{self, OpenedStore};
 use crate::{Access, Variables};
 use object_store::azure::MicrosoftAzureBuilder;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(super) fn open(
     rest: &str,
     access: &Access,
     variables: &Variables,
-) -> Result<Opened, String> {
+) -> Result<OpenedStore, String> {
     let (authority, key) = open::bucket_and_key(rest);
     let (container, host) = match authority.split_once('@') {
         Some((container, host)) if scheme != "az" => (container, Some(host)),
@@ -92,7 +92,7 @@ pub(super) fn open(
         format!("{credentials} are not of the form that Azure gives")
     })?;
     let objects = Arc::new(objects);
-    Ok(Opened {
+    Ok(OpenedStore {
         pieces: Some(objects.clone()),
         objects,
         root: format!("{scheme}://{authority}"),
@@ -108,7 +108,7 @@ pub(super) fn open(
 mod tests {
     use super::*;
 
-    fn opened(url: &str, set: &[(&str, &str)]) -> Result<Opened, String> {
+    fn opened(url: &str, set: &[(&str, &str)]) -> Result<OpenedStore, String> {
         let (scheme, rest) = crate::name::split_scheme(url).unwrap();
         let variables = set.iter().copied().collect();
         open(scheme, rest, &Access::default(), &variables)

@@ -1,8 +1,8 @@
 //! From the last failure of an operation to the words that a person needs.
 
-use super::failure::{Answer, Failure};
+use super::failure::{AttemptFailure, ServerAnswer};
 use super::patience::Patience;
-use super::{Kind, Remote};
+use super::{Remote, StoreKind};
 use crate::PlaceError;
 
 impl Remote {
@@ -10,7 +10,7 @@ impl Remote {
     pub(super) fn explain(
         &self,
         doing: &'static str,
-        failure: Failure,
+        failure: AttemptFailure,
         patience: &Patience,
         progress: String,
     ) -> PlaceError {
@@ -18,15 +18,15 @@ impl Remote {
         let endpoint = self.store.opened.endpoint.clone();
         let credentials = self.store.opened.credentials.clone();
         match failure {
-            Failure::Answer(answer) => self.explain_answer(doing, answer, patience.tries),
-            Failure::Changed => PlaceError::Changed { place },
-            Failure::NoRanges => PlaceError::NoRanges { place },
-            Failure::NoMetadata => PlaceError::NoCredentials {
+            AttemptFailure::Answer(answer) => self.explain_answer(doing, answer, patience.tries),
+            AttemptFailure::Changed => PlaceError::Changed { place },
+            AttemptFailure::NoRanges => PlaceError::NoRanges { place },
+            AttemptFailure::NoMetadata => PlaceError::NoCredentials {
                 doing,
                 place,
                 credentials: format!("it was asked with {credentials}, and it has none"),
             },
-            Failure::Late => PlaceError::TimedOut {
+            AttemptFailure::Late => PlaceError::TimedOut {
                 doing,
                 place,
                 seconds: self.store.access.timeout().as_secs(),
@@ -40,7 +40,9 @@ impl Remote {
                     None => String::new(),
                 },
             },
-            Failure::Transport { .. } | Failure::Stalled(_) | Failure::Short { .. } => {
+            AttemptFailure::Transport { .. }
+            | AttemptFailure::Stalled(_)
+            | AttemptFailure::Short { .. } => {
                 let cause = match progress.as_str() {
                     "" => failure.to_string(),
                     _ => format!("{failure}; {progress}"),
@@ -53,7 +55,7 @@ impl Remote {
                     cause,
                 }
             }
-            Failure::PastTheEnd(_) | Failure::Other(_) => PlaceError::Other {
+            AttemptFailure::PastTheEnd(_) | AttemptFailure::Other(_) => PlaceError::Other {
                 doing,
                 place,
                 cause: failure.to_string(),
@@ -61,7 +63,7 @@ impl Remote {
         }
     }
 
-    fn explain_answer(&self, doing: &'static str, answer: Answer, tries: u32) -> PlaceError {
+    fn explain_answer(&self, doing: &'static str, answer: ServerAnswer, tries: u32) -> PlaceError {
         let place = self.to_string();
         let opened = &self.store.opened;
         if answer.is_about_the_bucket() {
@@ -73,7 +75,7 @@ impl Remote {
             };
         }
         // A web server without an answer for a name may say 410 as well.
-        if answer.status == 404 || (answer.status == 410 && self.store.kind == Kind::Web) {
+        if answer.status == 404 || (answer.status == 410 && self.store.kind == StoreKind::Web) {
             return PlaceError::NotFound { place };
         }
         let said = answer.to_string();
@@ -86,7 +88,7 @@ impl Remote {
             };
         }
         let endpoint = opened.endpoint.clone();
-        match Failure::Answer(answer).may_pass() {
+        match AttemptFailure::Answer(answer).may_pass() {
             true => PlaceError::Unreachable {
                 doing,
                 place,

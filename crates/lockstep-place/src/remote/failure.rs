@@ -1,7 +1,7 @@
 //! Why one attempt failed, and whether another may go better.
 //!
 //! The store library buries causes under texts. The [transport](super::transport) therefore turns every
-//! refusing answer into a [`Failure`] before the library sees it, and here it is dug out again. So what is
+//! refusing answer into an [`AttemptFailure`] before the library sees it, and here it is dug out again. So what is
 //! retried and what is reported depends on types, not on wording.
 
 use object_store::client::{HttpError, HttpErrorKind};
@@ -15,9 +15,9 @@ const SENTENCE: usize = 300;
 
 /// Why one attempt failed.
 #[derive(Clone, Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum AttemptFailure {
     #[error("{0}")]
-    Answer(Answer),
+    Answer(ServerAnswer),
     /// No connection, or one that broke.
     #[error("{cause}")]
     Transport { cause: String, passing: bool },
@@ -44,7 +44,7 @@ pub(crate) enum Failure {
 
 /// A server's answer that is not the one wanted.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Answer {
+pub(crate) struct ServerAnswer {
     pub(crate) status: u16,
     /// The store's word for it, such as `NoSuchBucket`.
     pub(crate) code: Option<String>,
@@ -54,25 +54,27 @@ pub(crate) struct Answer {
     pub(crate) region: Option<String>,
 }
 
-impl Failure {
+impl AttemptFailure {
     /// Whether the same attempt may succeed a moment later.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
-            Failure::Answer(answer) => {
+            AttemptFailure::Answer(answer) => {
                 answer.status >= 500
                     || matches!(answer.status, 408 | 429)
                     || answer.is_clock_or_load()
             }
-            Failure::Transport { passing, .. } => *passing,
-            Failure::Stalled(_) | Failure::Short { .. } | Failure::NoRanges => true,
+            AttemptFailure::Transport { passing, .. } => *passing,
+            AttemptFailure::Stalled(_)
+            | AttemptFailure::Short { .. }
+            | AttemptFailure::NoRanges => true,
             _ => false,
         }
     }
 }
 
-impl Answer {
+impl ServerAnswer {
     /// Understands the body of an error: the XML of S3, STS and Azure; of others, only the status counts.
-    pub(crate) fn of(status: u16, body: &[u8]) -> Answer {
+    pub(crate) fn of(status: u16, body: &[u8]) -> ServerAnswer {
         // No type holds itself, so that an answer cannot nest deeper than the stack.
         #[derive(Deserialize, Default)]
         #[serde(rename_all = "PascalCase", default)]
@@ -105,7 +107,7 @@ impl Answer {
             message: document.message,
             region: document.region,
         });
-        Answer {
+        ServerAnswer {
             status,
             code: said.code.map(sentence),
             message: said.message.map(sentence),
@@ -163,7 +165,7 @@ fn sentence(text: String) -> String {
     clean.trim().to_owned()
 }
 
-impl fmt::Display for Answer {
+impl fmt::Display for ServerAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.status)?;
         if let Some(code) = &self.code {
@@ -185,12 +187,12 @@ impl fmt::Display for Answer {
     }
 }
 
-impl From<object_store::Error> for Failure {
-    fn from(error: object_store::Error) -> Failure {
+impl From<object_store::Error> for AttemptFailure {
+    fn from(error: object_store::Error) -> AttemptFailure {
         let mut transport = None;
         let mut level: &(dyn Error + 'static) = &error;
         loop {
-            if let Some(failure) = level.downcast_ref::<Failure>() {
+            if let Some(failure) = level.downcast_ref::<AttemptFailure>() {
                 return failure.clone();
             }
             if let Some(http) = level.downcast_ref::<HttpError>() {
@@ -204,11 +206,11 @@ impl From<object_store::Error> for Failure {
         // The innermost cause says what happened; the levels above it repeat it, with the URL.
         let cause = level.to_string();
         match transport {
-            Some(kind) => Failure::Transport {
+            Some(kind) => AttemptFailure::Transport {
                 cause,
                 passing: kind != HttpErrorKind::Unknown,
             },
-            None => Failure::Other(cause),
+            None => AttemptFailure::Other(cause),
         }
     }
 }
@@ -222,7 +224,7 @@ mod tests {
         let body = br#"<?xml version="1.0" encoding="UTF-8"?>
             <Error><Code>SignatureDoesNotMatch</Code><Message>The signature does
             not match &amp; so on</Message><StringToSign>hunter2</StringToSign></Error>"#;
-        let answer = Answer::of(403, body);
+        let answer = ServerAnswer::of(403, body);
         let shown = answer.to_string();
         assert!(
             shown.starts_with("403 SignatureDoesNotMatch: The signature does"),
@@ -240,14 +242,17 @@ mod tests {
     fn an_answer_of_sts_is_understood() {
         let body = br#"<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Error>
             <Type>Sender</Type><Code>AccessDenied</Code><Message>no</Message></Error></ErrorResponse>"#;
-        assert_eq!(Answer::of(403, body).to_string(), "403 AccessDenied: no");
+        assert_eq!(
+            ServerAnswer::of(403, body).to_string(),
+            "403 AccessDenied: no"
+        );
     }
 
     #[test]
     fn an_answer_that_nests_without_end_is_survived() {
         let body = "<Error>".repeat(9000);
         assert_eq!(
-            Answer::of(400, body.as_bytes()).to_string(),
+            ServerAnswer::of(400, body.as_bytes()).to_string(),
             "400 Bad Request"
         );
     }
@@ -262,7 +267,7 @@ mod tests {
             b"<!DOCTYPE a [<!ENTITY x 'y'>]>",
         ] {
             assert_eq!(
-                Answer::of(502, body).to_string(),
+                ServerAnswer::of(502, body).to_string(),
                 "502 Bad Gateway",
                 "{body:?}"
             );
@@ -272,24 +277,27 @@ mod tests {
     #[test]
     fn what_may_pass_is_told_from_what_will_not() {
         let passes = |status| {
-            Failure::Answer(Answer {
+            AttemptFailure::Answer(ServerAnswer {
                 status,
-                ..Answer::default()
+                ..ServerAnswer::default()
             })
             .may_pass()
         };
         assert!([500, 503, 429, 408].into_iter().all(passes));
         assert!(![301, 400, 403, 404, 416].into_iter().any(passes));
-        assert!(!Failure::Changed.may_pass() && !Failure::NoMetadata.may_pass());
+        assert!(!AttemptFailure::Changed.may_pass() && !AttemptFailure::NoMetadata.may_pass());
     }
 
     #[test]
     fn a_failure_is_found_below_what_the_library_wraps_around_it() {
-        let http = HttpError::new(HttpErrorKind::Request, Failure::NoRanges);
+        let http = HttpError::new(HttpErrorKind::Request, AttemptFailure::NoRanges);
         let wrapped = object_store::Error::Generic {
             store: "S3",
             source: Box::new(http),
         };
-        assert!(matches!(Failure::from(wrapped), Failure::NoRanges));
+        assert!(matches!(
+            AttemptFailure::from(wrapped),
+            AttemptFailure::NoRanges
+        ));
     }
 }

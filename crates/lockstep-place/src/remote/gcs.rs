@@ -1,6 +1,6 @@
 //! `gs://bucket/key`: Google's cloud storage.
 
-use super::open::{self, Opened};
+use super::open::{self, OpenedStore};
 use crate::{Access, Variables};
 use object_store::gcp::GoogleCloudStorageBuilder;
 use std::sync::Arc;
@@ -14,7 +14,11 @@ const FILES: [&str; 3] = [
 /// Those that hold credentials.
 const SECRETS: [&str; 2] = ["GOOGLE_SERVICE_ACCOUNT_KEY", "GOOGLE_BEARER_TOKEN"];
 
-pub(super) fn open(rest: &str, access: &Access, variables: &Variables) -> Result<Opened, String> {
+pub(super) fn open(
+    rest: &str,
+    access: &Access,
+    variables: &Variables,
+) -> Result<OpenedStore, String> {
     let (bucket, key) = open::bucket_and_key(rest);
     if bucket.is_empty() || bucket.contains(['@', ':']) {
         return Err(
@@ -62,7 +66,7 @@ pub(super) fn open(rest: &str, access: &Access, variables: &Variables) -> Result
         format!("{credentials} cannot be understood: each is the JSON of one service account, or a file of it")
     })?;
     let objects = Arc::new(objects);
-    Ok(Opened {
+    Ok(OpenedStore {
         pieces: Some(objects.clone()),
         objects,
         root: format!("gs://{bucket}"),

@@ -1,9 +1,9 @@
 //! Listing what lies below a place, over as many pages as it takes.
 
-use super::failure::Failure;
+use super::failure::AttemptFailure;
 use super::patience::Patience;
-use super::{Kind, Remote, describe};
-use crate::{Entry, PlaceError};
+use super::{Remote, StoreKind, describe};
+use crate::{FileEntry, PlaceError};
 use futures_util::StreamExt;
 use object_store::ObjectMeta;
 use std::collections::HashSet;
@@ -11,8 +11,8 @@ use tokio::time::timeout;
 
 impl Remote {
     /// All objects below, in no particular order.
-    pub(crate) fn list(&self) -> Result<Vec<Entry>, PlaceError> {
-        if self.store.kind == Kind::Web {
+    pub(crate) fn list(&self) -> Result<Vec<FileEntry>, PlaceError> {
+        if self.store.kind == StoreKind::Web {
             let place = self.to_string();
             return Err(PlaceError::NoListing { place });
         }
@@ -32,9 +32,9 @@ impl Remote {
     }
 
     /// Adds the objects that `found` does not have yet.
-    async fn gather(&self, found: &mut Vec<ObjectMeta>) -> Result<(), Failure> {
+    async fn gather(&self, found: &mut Vec<ObjectMeta>) -> Result<(), AttemptFailure> {
         // Only where names come in the order of their bytes is all before the last one known.
-        if !matches!(self.store.kind, Kind::S3 | Kind::Gcs) {
+        if !matches!(self.store.kind, StoreKind::S3 | StoreKind::Gcs) {
             found.clear();
         }
         let mut stream = match found.last() {
@@ -48,18 +48,18 @@ impl Remote {
             match timeout(stall, stream.next()).await {
                 Ok(Some(object)) => found.push(object?),
                 Ok(None) => return Ok(()),
-                Err(_) => return Err(Failure::Stalled(stall)),
+                Err(_) => return Err(AttemptFailure::Stalled(stall)),
             }
         }
     }
 
     /// The objects as entries, without the markers that some tools leave for folders.
-    fn entries(&self, found: Vec<ObjectMeta>) -> Vec<Entry> {
+    fn entries(&self, found: Vec<ObjectMeta>) -> Vec<FileEntry> {
         let below = match self.path.as_ref() {
             "" => 0,
             above => above.len() + 1,
         };
-        let mut entries: Vec<Entry> = found
+        let mut entries: Vec<FileEntry> = found
             .iter()
             .filter_map(|object| Some(describe(object.location.as_ref().get(below..)?, object)))
             .filter(|entry| !entry.path.is_empty())

@@ -2,7 +2,7 @@
 //!
 //! One operation is a loop of attempts under one deadline ([`Patience`]). A read goes on where it was cut
 //! as long as the object is the same; a list goes on after the last name where the store gives names in
-//! order. When all is over, the last [`Failure`] is told in the words of a [`PlaceError`].
+//! order. When all is over, the last [`AttemptFailure`] is told in the words of a [`PlaceError`].
 
 mod azure;
 mod explain;
@@ -21,12 +21,12 @@ mod write;
 
 pub(crate) use upload::Upload;
 
-use crate::{Access, Entry, PlaceError, Variables, name};
-use failure::Failure;
+use crate::{Access, FileEntry, PlaceError, Variables, name};
+use failure::AttemptFailure;
 use futures_util::StreamExt;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
-use open::Opened;
+use open::OpenedStore;
 use patience::Patience;
 use std::fmt;
 use std::future::Future;
@@ -51,15 +51,15 @@ pub(crate) struct Remote {
 
 /// A store, shared by all places that were joined from one.
 struct Store {
-    kind: Kind,
-    opened: Opened,
+    kind: StoreKind,
+    opened: OpenedStore,
     access: Access,
     /// Whether the bucket has been seen: then a missing object is only that.
     bucket_seen: AtomicBool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum StoreKind {
     S3,
     Azure,
     Gcs,
@@ -76,10 +76,13 @@ impl Remote {
         variables: &Variables,
     ) -> Result<Remote, PlaceError> {
         let (kind, opened) = match scheme {
-            "s3" => (Kind::S3, s3::open(rest, access, variables)),
-            "gs" => (Kind::Gcs, gcs::open(rest, access, variables)),
-            "http" | "https" => (Kind::Web, web::open(scheme, rest, access)),
-            _ => (Kind::Azure, azure::open(scheme, rest, access, variables)),
+            "s3" => (StoreKind::S3, s3::open(rest, access, variables)),
+            "gs" => (StoreKind::Gcs, gcs::open(rest, access, variables)),
+            "http" | "https" => (StoreKind::Web, web::open(scheme, rest, access)),
+            _ => (
+                StoreKind::Azure,
+                azure::open(scheme, rest, access, variables),
+            ),
         };
         let mut opened = opened.map_err(|why| PlaceError::Setting {
             place: place.clone(),
@@ -122,7 +125,7 @@ impl Remote {
     }
 
     /// What is known of the object.
-    pub(crate) fn entry(&self) -> Result<Option<Entry>, PlaceError> {
+    pub(crate) fn entry(&self) -> Result<Option<FileEntry>, PlaceError> {
         let head = self.repeat("look at", async || {
             Ok(self.objects().head(&self.path).await?)
         });
@@ -141,7 +144,7 @@ impl Remote {
 
     /// The answer to a HEAD does not tell a missing bucket from a missing object: one list does.
     fn expect_bucket(&self) -> Result<(), PlaceError> {
-        if self.store.kind == Kind::Web || self.store.bucket_seen.load(Ordering::Relaxed) {
+        if self.store.kind == StoreKind::Web || self.store.bucket_seen.load(Ordering::Relaxed) {
             return Ok(());
         }
         let looked = self.repeat("look at", async || {
@@ -174,7 +177,7 @@ impl Remote {
     fn not_on_the_web(&self, doing: &'static str) -> Result<(), PlaceError> {
         let place = self.to_string();
         match self.store.kind {
-            Kind::Web => Err(PlaceError::ReadOnly { doing, place }),
+            StoreKind::Web => Err(PlaceError::ReadOnly { doing, place }),
             _ => Ok(()),
         }
     }
@@ -187,7 +190,7 @@ impl Remote {
     fn repeat<T>(
         &self,
         doing: &'static str,
-        once: impl AsyncFn() -> Result<T, Failure>,
+        once: impl AsyncFn() -> Result<T, AttemptFailure>,
     ) -> Result<T, PlaceError> {
         self.block(doing, async {
             let mut patience = Patience::new(&self.store.access);
@@ -244,7 +247,7 @@ async fn counted<T>(work: impl Future<Output = T>) -> T {
 
 impl fmt::Display for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Opened { root, suffix, .. } = &self.store.opened;
+        let OpenedStore { root, suffix, .. } = &self.store.opened;
         match self.path.as_ref() {
             "" => write!(f, "{root}{suffix}"),
             path => write!(f, "{root}/{path}{suffix}"),
@@ -252,14 +255,14 @@ impl fmt::Display for Remote {
     }
 }
 
-fn describe(path: &str, object: &ObjectMeta) -> Entry {
+fn describe(path: &str, object: &ObjectMeta) -> FileEntry {
     let changed = || {
         object
             .last_modified
             .timestamp_nanos_opt()
             .unwrap_or_default()
     };
-    Entry {
+    FileEntry {
         path: path.into(),
         size: object.size,
         version: match &object.e_tag {

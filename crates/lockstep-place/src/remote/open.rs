@@ -11,7 +11,7 @@ use std::time::Duration;
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// A store that can be asked.
-pub(super) struct Opened {
+pub(super) struct OpenedStore {
     pub(super) objects: Arc<dyn ObjectStore>,
     /// The same store, where it takes objects in pieces.
     pub(super) pieces: Option<Arc<dyn MultipartStore>>,

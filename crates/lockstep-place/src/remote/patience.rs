@@ -1,6 +1,6 @@
 //! How often and for how long one operation is tried.
 
-use super::failure::Failure;
+use super::failure::AttemptFailure;
 use crate::Access;
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
@@ -19,7 +19,7 @@ pub(super) struct Patience {
     /// How often it was tried.
     pub(super) tries: u32,
     /// Why the attempt before the last failed, if there was one.
-    pub(super) before: Option<Failure>,
+    pub(super) before: Option<AttemptFailure>,
 }
 
 impl Patience {
@@ -35,24 +35,24 @@ impl Patience {
     /// Makes one attempt, as long as the time lasts.
     pub(super) async fn attempt<T>(
         &mut self,
-        attempt: impl Future<Output = Result<T, Failure>>,
-    ) -> Result<T, Failure> {
+        attempt: impl Future<Output = Result<T, AttemptFailure>>,
+    ) -> Result<T, AttemptFailure> {
         self.tries += 1;
         match timeout_at(self.deadline, attempt).await {
             Ok(result) => result,
-            Err(_) => Err(Failure::Late),
+            Err(_) => Err(AttemptFailure::Late),
         }
     }
 
     /// Waits before another attempt, or returns the failure to report if there shall be none.
-    pub(super) async fn pause(&mut self, failure: Failure) -> Result<(), Failure> {
+    pub(super) async fn pause(&mut self, failure: AttemptFailure) -> Result<(), AttemptFailure> {
         if !failure.may_pass() || self.tries > self.retries {
             return Err(failure);
         }
         let until = Instant::now() + pause_after(self.tries, jitter());
         self.before = Some(failure);
         if until >= self.deadline {
-            return Err(Failure::Late);
+            return Err(AttemptFailure::Late);
         }
         sleep(until - Instant::now()).await;
         Ok(())

@@ -4,7 +4,7 @@
 //! is taken up where it ended; if the object is another one by then, that is an error. The length is
 //! checked at the end, so a server that sends less than it announced gives no short data.
 
-use super::failure::Failure;
+use super::failure::AttemptFailure;
 use super::patience::Patience;
 use super::{Remote, describe};
 use crate::PlaceError;
@@ -47,14 +47,15 @@ impl Remote {
                     Ok(()) => return Ok(reading.bytes),
                     Err(failure) => failure,
                 };
-                if let (Failure::PastTheEnd(size), Some(range)) = (&failure, &reading.asked) {
+                if let (AttemptFailure::PastTheEnd(size), Some(range)) = (&failure, &reading.asked)
+                {
                     return Err(PlaceError::PastTheEnd {
                         place: self.to_string(),
                         size: *size,
                         range: range.clone(),
                     });
                 }
-                if let Failure::NoRanges = failure {
+                if let AttemptFailure::NoRanges = failure {
                     if reading.asked.is_some() {
                         let place = self.to_string();
                         return Err(PlaceError::NoRanges { place });
@@ -69,7 +70,7 @@ impl Remote {
     }
 
     /// Reads on to the end.
-    async fn pull(&self, reading: &mut Reading) -> Result<(), Failure> {
+    async fn pull(&self, reading: &mut Reading) -> Result<(), AttemptFailure> {
         if !reading.ranges {
             reading.bytes.clear();
         }
@@ -81,10 +82,12 @@ impl Remote {
             .objects()
             .get_opts(&self.path, options)
             .await
-            .map_err(Failure::from)
+            .map_err(AttemptFailure::from)
         {
-            Err(Failure::Answer(answer)) if answer.status == 416 && reading.known.is_none() => {
-                return Err(Failure::PastTheEnd(
+            Err(AttemptFailure::Answer(answer))
+                if answer.status == 416 && reading.known.is_none() =>
+            {
+                return Err(AttemptFailure::PastTheEnd(
                     self.objects().head(&self.path).await?.size,
                 ));
             }
@@ -97,24 +100,24 @@ impl Remote {
                 .as_ref()
                 .is_some_and(|expected| *expected != found) =>
             {
-                return Err(Failure::Changed);
+                return Err(AttemptFailure::Changed);
             }
             None => {
                 if let Some(asked) = &reading.asked
                     && answer.range != *asked
                 {
-                    return Err(Failure::PastTheEnd(answer.meta.size));
+                    return Err(AttemptFailure::PastTheEnd(answer.meta.size));
                 }
                 let length = answer.range.end - answer.range.start;
                 let reserved =
                     usize::try_from(length).map(|length| reading.bytes.try_reserve_exact(length));
                 if !matches!(reserved, Ok(Ok(()))) {
                     let cause = format!("its {length} bytes do not fit into memory");
-                    return Err(Failure::Other(cause));
+                    return Err(AttemptFailure::Other(cause));
                 }
                 reading.known = Some((answer.range.clone(), found));
             }
-            Some((_, before)) if *before != found => return Err(Failure::Changed),
+            Some((_, before)) if *before != found => return Err(AttemptFailure::Changed),
             Some(_) => {}
         }
         let wanted = reading.wanted();
@@ -123,9 +126,9 @@ impl Remote {
         loop {
             match timeout(stall, stream.next()).await {
                 // Whatever ends a body early may end differently the next time.
-                Ok(Some(Err(error))) => match Failure::from(error) {
-                    Failure::Transport { cause, .. } => {
-                        return Err(Failure::Transport {
+                Ok(Some(Err(error))) => match AttemptFailure::from(error) {
+                    AttemptFailure::Transport { cause, .. } => {
+                        return Err(AttemptFailure::Transport {
                             cause,
                             passing: true,
                         });
@@ -134,15 +137,17 @@ impl Remote {
                 },
                 Ok(Some(Ok(piece))) => reading.bytes.extend_from_slice(&piece),
                 Ok(None) => break,
-                Err(_) => return Err(Failure::Stalled(stall)),
+                Err(_) => return Err(AttemptFailure::Stalled(stall)),
             }
             if reading.bytes.len() as u64 > wanted {
-                return Err(Failure::Other(format!("more than its {wanted} bytes came")));
+                return Err(AttemptFailure::Other(format!(
+                    "more than its {wanted} bytes came"
+                )));
             }
         }
         match reading.bytes.len() as u64 {
             got if got == wanted => Ok(()),
-            got => Err(Failure::Short { got, wanted }),
+            got => Err(AttemptFailure::Short { got, wanted }),
         }
     }
 }

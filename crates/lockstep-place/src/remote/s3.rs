@@ -1,6 +1,6 @@
 //! `s3://bucket/key`: Amazon's, or any server that speaks its language.
 
-use super::open::{self, Opened};
+use super::open::{self, OpenedStore};
 use super::sts::AssumedRole;
 use crate::{Access, Endpoint, Variables};
 use object_store::aws::AmazonS3Builder;
@@ -23,7 +23,11 @@ const CONTAINER: [&str; 3] = [
     "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
 ];
 
-pub(super) fn open(rest: &str, access: &Access, variables: &Variables) -> Result<Opened, String> {
+pub(super) fn open(
+    rest: &str,
+    access: &Access,
+    variables: &Variables,
+) -> Result<OpenedStore, String> {
     let (bucket, key) = open::bucket_and_key(rest);
     if bucket.is_empty() {
         return Err("a bucket's name comes after s3://, as in s3://bucket/folder".into());
@@ -89,7 +93,7 @@ pub(super) fn open(rest: &str, access: &Access, variables: &Variables) -> Result
         builder = builder.with_credentials(Arc::new(role));
     }
     let objects = Arc::new(builder.build().map_err(|error| error.to_string())?);
-    Ok(Opened {
+    Ok(OpenedStore {
         pieces: Some(objects.clone()),
         objects,
         root: format!("s3://{bucket}"),

@@ -3,7 +3,7 @@
 //! One signed request brings them. They are held until shortly before they end and are then asked for
 //! anew; while that fails, the old ones serve as long as they are good.
 
-use super::failure::{Answer, Failure};
+use super::failure::{AttemptFailure, ServerAnswer};
 use super::transport::small;
 use crate::Access;
 use async_trait::async_trait;
@@ -69,7 +69,7 @@ impl AssumedRole {
         }
     }
 
-    async fn assume(&self) -> Result<Held, Failure> {
+    async fn assume(&self) -> Result<Held, AttemptFailure> {
         let base = self.base.get_credential().await?;
         let mut request = http::Request::post(format!("{}/", self.endpoint))
             .header(
@@ -78,17 +78,19 @@ impl AssumedRole {
             )
             .header(http::header::ACCEPT, "application/xml")
             .body(HttpRequestBody::from(self.form.clone()))
-            .map_err(|error| Failure::Other(format!("the address of STS is wrong: {error}")))?;
+            .map_err(|error| {
+                AttemptFailure::Other(format!("the address of STS is wrong: {error}"))
+            })?;
         AwsAuthorizer::new(&base, "sts", &self.region).try_authorize(&mut request, None)?;
         let sent = self.client.execute(request);
         let answer = tokio::time::timeout(self.stall, sent)
             .await
-            .map_err(|_| Failure::Stalled(self.stall))?
+            .map_err(|_| AttemptFailure::Stalled(self.stall))?
             .map_err(|error| object_store::Error::Generic {
                 store: "STS",
                 source: Box::new(error),
             })
-            .map_err(Failure::from)
+            .map_err(AttemptFailure::from)
             .map_err(|failure| by_sts(failure, &self.endpoint))?;
         understand(&small(answer.into_body(), self.stall).await?, Utc::now())
     }
@@ -116,16 +118,16 @@ impl CredentialProvider for AssumedRole {
 }
 
 /// Says of a failure that it was STS, not S3, that failed.
-fn by_sts(failure: Failure, endpoint: &str) -> Failure {
+fn by_sts(failure: AttemptFailure, endpoint: &str) -> AttemptFailure {
     match failure {
-        Failure::Answer(answer) => Failure::Answer(Answer {
+        AttemptFailure::Answer(answer) => AttemptFailure::Answer(ServerAnswer {
             message: Some(match answer.message {
                 Some(message) => format!("{message} (said STS at {endpoint}, asked for the role)"),
                 None => format!("STS at {endpoint} does not give the role"),
             }),
             ..answer
         }),
-        Failure::Transport { cause, passing } => Failure::Transport {
+        AttemptFailure::Transport { cause, passing } => AttemptFailure::Transport {
             cause: format!("{cause} (STS at {endpoint}, asked for the role)"),
             passing,
         },
@@ -134,7 +136,7 @@ fn by_sts(failure: Failure, endpoint: &str) -> Failure {
 }
 
 /// Takes the credentials out of the answer. What cannot be understood is not repeated: it may hold them.
-fn understand(answer: &[u8], now: DateTime<Utc>) -> Result<Held, Failure> {
+fn understand(answer: &[u8], now: DateTime<Utc>) -> Result<Held, AttemptFailure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "PascalCase")]
     struct Response {
@@ -153,7 +155,7 @@ fn understand(answer: &[u8], now: DateTime<Utc>) -> Result<Held, Failure> {
         session_token: String,
         expiration: DateTime<Utc>,
     }
-    let wrong = || Failure::Other("the answer of STS is not the XML of AssumeRole".into());
+    let wrong = || AttemptFailure::Other("the answer of STS is not the XML of AssumeRole".into());
     let text = std::str::from_utf8(answer).map_err(|_| wrong())?;
     let response: Response = quick_xml::de::from_str(text).map_err(|_| wrong())?;
     let given = response.assume_role_result.credentials;

@@ -1,8 +1,8 @@
 //! The way a request takes to a server: HTTP by reqwest, TLS by rustls with ring.
 //!
-//! On the way back, an answer that refuses becomes a typed [`Failure`], and silence becomes one too.
+//! On the way back, an answer that refuses becomes a typed [`AttemptFailure`], and silence becomes one too.
 
-use super::failure::{Answer, Failure};
+use super::failure::{AttemptFailure, ServerAnswer};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use http::{Method, StatusCode, header};
@@ -62,33 +62,33 @@ impl HttpService for Transport {
         } else {
             match tokio::time::timeout(self.stall, answer).await {
                 Ok(answer) => answer,
-                Err(_) => return Err(typed(Failure::Stalled(self.stall))),
+                Err(_) => return Err(typed(AttemptFailure::Stalled(self.stall))),
             }
         };
         match answer {
-            Err(_) if metadata => Err(typed(Failure::NoMetadata)),
+            Err(_) if metadata => Err(typed(AttemptFailure::NoMetadata)),
             Err(error) => Err(error),
             Ok(answer) if answer.status().is_success() => {
                 match ranged && answer.status() != StatusCode::PARTIAL_CONTENT {
-                    true => Err(typed(Failure::NoRanges)),
+                    true => Err(typed(AttemptFailure::NoRanges)),
                     false => Ok(answer),
                 }
             }
-            Ok(_) if metadata => Err(typed(Failure::NoMetadata)),
-            Ok(answer) => Err(typed(Failure::Answer(self.understand(answer).await))),
+            Ok(_) if metadata => Err(typed(AttemptFailure::NoMetadata)),
+            Ok(answer) => Err(typed(AttemptFailure::Answer(self.understand(answer).await))),
         }
     }
 }
 
 impl Transport {
-    async fn understand(&self, answer: HttpResponse) -> Answer {
+    async fn understand(&self, answer: HttpResponse) -> ServerAnswer {
         let (head, body) = answer.into_parts();
         let said = |name: &str| {
             let value = head.headers.get(name)?.to_str().ok()?;
             (!value.is_empty()).then(|| value.to_owned())
         };
         let body = small(body, self.stall).await.unwrap_or_default();
-        let mut answer = Answer::of(head.status.as_u16(), &body);
+        let mut answer = ServerAnswer::of(head.status.as_u16(), &body);
         // A HEAD has no body: Azure and S3 repeat in a header what matters.
         answer.code = answer.code.or_else(|| said("x-ms-error-code"));
         if head.status.is_redirection() {
@@ -99,21 +99,24 @@ impl Transport {
 }
 
 /// Reads a body that is known to be small.
-pub(super) async fn small(body: HttpResponseBody, stall: Duration) -> Result<Vec<u8>, Failure> {
+pub(super) async fn small(
+    body: HttpResponseBody,
+    stall: Duration,
+) -> Result<Vec<u8>, AttemptFailure> {
     let mut stream = body.bytes_stream();
     let mut bytes = Vec::new();
     loop {
         let next = tokio::time::timeout(stall, stream.next()).await;
-        let piece: Bytes = match next.map_err(|_| Failure::Stalled(stall))? {
+        let piece: Bytes = match next.map_err(|_| AttemptFailure::Stalled(stall))? {
             None => return Ok(bytes),
-            Some(piece) => piece.map_err(|error| Failure::Transport {
+            Some(piece) => piece.map_err(|error| AttemptFailure::Transport {
                 cause: error.to_string(),
                 passing: true,
             })?,
         };
         if bytes.len() + piece.len() > SMALL_ANSWER {
             let limit = SMALL_ANSWER / 1024;
-            return Err(Failure::Other(format!(
+            return Err(AttemptFailure::Other(format!(
                 "the answer is longer than {limit} KiB"
             )));
         }
@@ -121,7 +124,7 @@ pub(super) async fn small(body: HttpResponseBody, stall: Duration) -> Result<Vec
     }
 }
 
-/// Passes a failure through the store library; [`Failure::from`] finds it again.
-fn typed(failure: Failure) -> HttpError {
+/// Passes a failure through the store library; [`AttemptFailure::from`] finds it again.
+fn typed(failure: AttemptFailure) -> HttpError {
     HttpError::new(HttpErrorKind::Unknown, failure)
 }

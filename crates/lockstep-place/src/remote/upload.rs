@@ -5,7 +5,7 @@
 //! costs one piece. What fits into one piece is sent as one request.
 
 use super::Remote;
-use super::failure::Failure;
+use super::failure::AttemptFailure;
 use crate::PlaceError;
 use bytes::Bytes;
 use object_store::multipart::{MultipartStore, PartId};
@@ -106,7 +106,7 @@ impl Upload {
             tries.set(tries.get() + 1);
             let parts = self.sent.clone();
             let completed = self.store.complete_multipart(&remote.path, id, parts).await;
-            completed.map(drop).map_err(Failure::from)
+            completed.map(drop).map_err(AttemptFailure::from)
         });
         match completed {
             // An earlier attempt may have been done without its answer coming back.

@@ -1,13 +1,13 @@
 //! `http://host/file` and `https://host/file`: a plain web server, which can be read and not listed.
 
-use super::open::{self, Opened};
+use super::open::{self, OpenedStore};
 use crate::Access;
 use object_store::http::HttpBuilder;
 use std::borrow::Cow;
 use std::sync::Arc;
 use url::Url;
 
-pub(super) fn open(scheme: &str, rest: &str, access: &Access) -> Result<Opened, String> {
+pub(super) fn open(scheme: &str, rest: &str, access: &Access) -> Result<OpenedStore, String> {
     let malformed = |_| format!("it is no URL; one looks like {scheme}://host/folder/file");
     let mut url = Url::parse(&format!("{scheme}://{rest}")).map_err(malformed)?;
     if !url.username().is_empty() || url.password().is_some() {
@@ -28,7 +28,7 @@ pub(super) fn open(scheme: &str, rest: &str, access: &Access) -> Result<Opened, 
         .with_http_connector(open::connector(access))
         .build()
         .map_err(|_| "the server's name is wrong".to_owned())?;
-    Ok(Opened {
+    Ok(OpenedStore {
         objects: Arc::new(objects),
         pieces: None,
         root: origin.clone(),

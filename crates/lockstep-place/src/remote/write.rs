@@ -3,8 +3,8 @@
 //! An answer may be lost on the way. A condition that fails on a later attempt is therefore looked into:
 //! if what is there is what was sent, the first attempt had arrived.
 
-use super::failure::Failure;
-use super::{Kind, Remote};
+use super::failure::AttemptFailure;
+use super::{Remote, StoreKind};
 use crate::{PlaceError, Version};
 use bytes::Bytes;
 use object_store::{GetOptions, PutMode, PutOptions, UpdateVersion};
@@ -44,7 +44,7 @@ impl Remote {
         let put = self.repeat("write", async || {
             tries.set(tries.get() + 1);
             match self.put_once(&payload, mode.clone()).await {
-                Err(Failure::Answer(answer)) if answer.is_about_a_condition() => Ok(None),
+                Err(AttemptFailure::Answer(answer)) if answer.is_about_a_condition() => Ok(None),
                 put => put.map(Some),
             }
         });
@@ -63,7 +63,7 @@ impl Remote {
         Ok(put)
     }
 
-    async fn put_once(&self, bytes: &Bytes, mode: PutMode) -> Result<Version, Failure> {
+    async fn put_once(&self, bytes: &Bytes, mode: PutMode) -> Result<Version, AttemptFailure> {
         let options = PutOptions {
             mode,
             ..PutOptions::default()
@@ -92,14 +92,14 @@ impl Remote {
             let bytes = answer.bytes().await?;
             match bytes.len() as u64 {
                 got if got == wanted => Ok((bytes.to_vec(), version)),
-                got => Err(Failure::Short { got, wanted }),
+                got => Err(AttemptFailure::Short { got, wanted }),
             }
         })
     }
 
     /// The names of what lies below and has something below itself.
     pub(crate) fn folders(&self) -> Result<Vec<String>, PlaceError> {
-        if self.store.kind == Kind::Web {
+        if self.store.kind == StoreKind::Web {
             let place = self.to_string();
             return Err(PlaceError::NoListing { place });
         }

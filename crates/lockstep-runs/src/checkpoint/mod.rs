@@ -21,7 +21,7 @@ mod read;
 mod write;
 
 pub use damage::{Damage, Damaged};
-pub use read::{Checkpoint, Found};
+pub use read::{Checkpoint, NewestCheckpoint};
 pub use write::CheckpointWriter;
 
 use crate::owner::Writing;
@@ -69,16 +69,16 @@ impl Checkpoints {
     /// Whether there is none that was finished. One that cannot be read counts: it was.
     pub fn is_empty(&self) -> bool {
         self.entries()
-            .is_ok_and(|entries| !entries.iter().any(Entry::is_finished))
+            .is_ok_and(|entries| !entries.iter().any(CheckpointFolder::is_finished))
     }
 
     /// All checkpoints, finished or not, from the oldest to the newest.
-    fn entries(&self) -> Result<Vec<Entry>, RunsError> {
+    fn entries(&self) -> Result<Vec<CheckpointFolder>, RunsError> {
         let mut entries = Vec::new();
         for name in self.folder.folders()? {
             if let Some(number) = number(&name) {
                 let place = self.folder.join(&name)?;
-                entries.push(Entry { number, place });
+                entries.push(CheckpointFolder { number, place });
             }
         }
         entries.sort_by_key(|entry| entry.number);
@@ -98,12 +98,12 @@ fn number(name: &str) -> Option<u64> {
 
 /// One folder of a checkpoint.
 #[derive(Debug)]
-struct Entry {
+struct CheckpointFolder {
     number: u64,
     place: Place,
 }
 
-impl Entry {
+impl CheckpointFolder {
     fn manifest(&self) -> Place {
         manifest::of(&self.place)
     }

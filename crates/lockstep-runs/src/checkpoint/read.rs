@@ -2,7 +2,7 @@
 
 use super::damage::{Damage, Damaged};
 use super::manifest::{self, Manifest, Part};
-use super::{Checkpoints, Entry, number};
+use super::{CheckpointFolder, Checkpoints, number};
 use crate::{Generation, RunsError};
 use lockstep_fs::{Hasher, sha256};
 use lockstep_place::{Place, PlaceError};
@@ -20,7 +20,7 @@ pub struct Checkpoint {
 
 /// The newest whole checkpoint, and what had to be passed over to come to it.
 #[derive(Debug)]
-pub struct Found {
+pub struct NewestCheckpoint {
     /// The checkpoint.
     pub checkpoint: Checkpoint,
     /// Newer ones that cannot be used, from the newest on, each with a file that is to blame.
@@ -36,7 +36,7 @@ impl Checkpoints {
     /// # Errors
     /// [`RunsError::NoWholeCheckpoint`] when there are some but none is whole; or when the folder
     /// cannot be read.
-    pub fn newest(&self) -> Result<Option<Found>, RunsError> {
+    pub fn newest(&self) -> Result<Option<NewestCheckpoint>, RunsError> {
         let writing = self.writing()?;
         let (mut skipped, mut stale) = (Vec::new(), Vec::new());
         for entry in self.entries()?.into_iter().rev() {
@@ -49,7 +49,7 @@ impl Checkpoints {
                     .is_some_and(|writing| writing.excludes(entry.number, generation))
             }) {
                 Ok(Some(checkpoint)) => {
-                    return Ok(Some(Found {
+                    return Ok(Some(NewestCheckpoint {
                         checkpoint,
                         skipped,
                     }));
@@ -61,7 +61,7 @@ impl Checkpoints {
         for entry in stale {
             match Checkpoint::whole(&entry, |_| false) {
                 Ok(Some(checkpoint)) => {
-                    return Ok(Some(Found {
+                    return Ok(Some(NewestCheckpoint {
                         checkpoint,
                         skipped,
                     }));
@@ -125,7 +125,7 @@ impl Checkpoint {
 
     /// Opens one and checks every byte of it, unless its generation is one to `exclude`.
     fn whole(
-        entry: &Entry,
+        entry: &CheckpointFolder,
         exclude: impl Fn(Option<&Generation>) -> bool,
     ) -> Result<Option<Self>, Damaged> {
         let checkpoint = Self::open(&entry.place)?;

@@ -1,7 +1,7 @@
 //! Writing checkpoints, and removing old ones.
 
 use super::manifest::{self, FORMAT, Manifest, Part, is_plain};
-use super::{Checkpoints, Entry};
+use super::{CheckpointFolder, Checkpoints};
 use crate::{Generation, RunsError};
 use lockstep_failpoint as failpoint;
 use lockstep_fs::{FsError, sha256};
@@ -51,7 +51,7 @@ impl Checkpoints {
 
     /// Whether a checkpoint was written by one that had been replaced. One that cannot be read is not: it
     /// is kept as evidence until its turn comes.
-    fn is_stale(&self, entry: &Entry) -> Result<bool, RunsError> {
+    fn is_stale(&self, entry: &CheckpointFolder) -> Result<bool, RunsError> {
         let Some(writing) = self.writing()? else {
             return Ok(false);
         };
@@ -162,7 +162,7 @@ impl CheckpointWriter {
         // One that was replaced meanwhile takes nothing away from the others.
         self.checkpoints.run.check(&self.generation)?;
         let entries = self.checkpoints.entries()?;
-        let finished: Vec<bool> = entries.iter().map(Entry::is_finished).collect();
+        let finished: Vec<bool> = entries.iter().map(CheckpointFolder::is_finished).collect();
         let counted = entries.iter().zip(&finished).rev();
         let newest = counted
             .filter(|(_, finished)| **finished)
@@ -179,7 +179,7 @@ impl CheckpointWriter {
 }
 
 /// Removes a checkpoint. Its manifest goes first: what is left by a crash does not count.
-fn remove(entry: &Entry) -> Result<(), RunsError> {
+fn remove(entry: &CheckpointFolder) -> Result<(), RunsError> {
     edge("checkpoint.before_prune", &entry.place)?;
     entry.manifest().delete()?;
     // Else a power cut could bring the manifest back without what it names.

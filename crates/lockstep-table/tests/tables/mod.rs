@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test uses some of it")]
 
 use lockstep_place::{Access, Place};
-use lockstep_table::{Batch, Columns, TableError, TableReader};
+use lockstep_table::{ColumnNames, RowBatch, TableError, TableReader};
 use std::fs;
 use tempfile::TempDir;
 
@@ -21,18 +21,18 @@ pub(crate) fn place(folder: &TempDir) -> Place {
 }
 
 /// Columns by their names.
-pub(crate) fn columns(features: &[&str], label: Option<&str>, path: Option<&str>) -> Columns {
-    Columns {
+pub(crate) fn columns(features: &[&str], label: Option<&str>, path: Option<&str>) -> ColumnNames {
+    ColumnNames {
         features: features.iter().map(|&name| name.to_owned()).collect(),
         label: label.map(str::to_owned),
         path: path.map(str::to_owned),
-        ..Columns::default()
+        ..ColumnNames::default()
     }
 }
 
 /// All rows as one batch.
-pub(crate) fn all(reader: TableReader) -> Result<Batch, TableError> {
-    let mut all = Batch::default();
+pub(crate) fn all(reader: TableReader) -> Result<RowBatch, TableError> {
+    let mut all = RowBatch::default();
     for batch in reader {
         let batch = batch?;
         all.rows += batch.rows;
@@ -50,6 +50,6 @@ pub(crate) fn all(reader: TableReader) -> Result<Batch, TableError> {
 }
 
 /// Rows in all batches.
-pub(crate) fn rows(batches: &[Batch]) -> usize {
+pub(crate) fn rows(batches: &[RowBatch]) -> usize {
     batches.iter().map(|batch| batch.rows).sum()
 }

@@ -5,7 +5,7 @@
 
 use super::Fault;
 use super::{objects, pickle};
-use crate::file::Place;
+use crate::file::TensorLocation;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -33,7 +33,7 @@ pub(super) fn is_archive(bytes: &[u8]) -> bool {
     bytes.starts_with(LOCAL)
 }
 
-pub(super) fn tensors(bytes: &[u8]) -> Result<Vec<(String, Place)>, Fault> {
+pub(super) fn tensors(bytes: &[u8]) -> Result<Vec<(String, TensorLocation)>, Fault> {
     let files = directory(bytes)?;
     let pickle_name = files
         .keys()

@@ -6,7 +6,7 @@
 use super::Fault;
 use super::objects::{self, Storage};
 use super::pickle::{self, Pickle, Value};
-use crate::file::Place;
+use crate::file::TensorLocation;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ pub(super) fn is_legacy(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
 
-pub(super) fn tensors(bytes: &[u8]) -> Result<Vec<(String, Place)>, Fault> {
+pub(super) fn tensors(bytes: &[u8]) -> Result<Vec<(String, TensorLocation)>, Fault> {
     let mut at = MAGIC.len();
     let mut next = || -> Result<Pickle<'_>, Fault> {
         let pickle = pickle::load(&bytes[at..])?;

@@ -10,7 +10,7 @@ mod objects;
 mod pickle;
 
 use crate::error::TensorError;
-use crate::file::Place;
+use crate::file::TensorLocation;
 use std::path::Path;
 
 /// What went wrong below the level at which the path is known.
@@ -49,7 +49,10 @@ pub(crate) fn is_torch(bytes: &[u8]) -> bool {
 }
 
 /// The tensors of a file.
-pub(crate) fn tensors(path: &Path, bytes: &[u8]) -> Result<Vec<(String, Place)>, TensorError> {
+pub(crate) fn tensors(
+    path: &Path,
+    bytes: &[u8],
+) -> Result<Vec<(String, TensorLocation)>, TensorError> {
     let found = if archive::is_archive(bytes) {
         archive::tensors(bytes)
     } else {

@@ -3,7 +3,7 @@
 use super::Fault;
 use super::pickle::{Id, Pickle, Value};
 use crate::element::Element;
-use crate::file::Place;
+use crate::file::TensorLocation;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -88,7 +88,7 @@ pub(super) fn storages<'a>(pickle: &Pickle<'a>) -> Result<HashMap<&'a str, Stora
 pub(super) fn tensors(
     pickle: &Pickle<'_>,
     find: impl Fn(&Storage<'_>) -> Option<Range<usize>>,
-) -> Result<Vec<(String, Place)>, Fault> {
+) -> Result<Vec<(String, TensorLocation)>, Fault> {
     let mut found = Vec::new();
     let mut entries = 0;
     let mut letters = pickle.len.saturating_mul(NAMES);
@@ -136,11 +136,11 @@ pub(super) fn tensors(
 }
 
 /// Where a tensor lies whose storage has these bytes, if it lies inside of them.
-fn place(tensor: Tensor<'_>, bytes: Range<usize>) -> Option<Place> {
+fn place(tensor: Tensor<'_>, bytes: Range<usize>) -> Option<TensorLocation> {
     let Storage { element, len, .. } = tensor.storage;
     let room = len.min(bytes.len() / element.size());
     let room = room.checked_sub(tensor.offset)?;
-    let place = Place {
+    let place = TensorLocation {
         part: 0,
         element,
         shape: tensor.shape,

@@ -7,7 +7,7 @@ use crate::signals;
 use crate::view::{count, summary};
 use anyhow::{Context, bail};
 use given::Given;
-use lockstep_data::{Dataset, Skipped};
+use lockstep_data::{Dataset, SkippedFile};
 use lockstep_engine::StopFlag;
 use lockstep_engine::embed::{EmbedRequest, embed};
 use lockstep_engine::infer::{InferRequest, infer};
@@ -99,7 +99,7 @@ impl Inference {
             trained.check(&set)?;
             if let Some(first) = set.skipped().first() {
                 let (bad, folder) = (set.skipped().len(), set.name());
-                let Skipped { path, reason } = first;
+                let SkippedFile { path, reason } = first;
                 eprintln!(
                     "warning: {bad} unreadable in {folder}, left out; first {path:?}: {reason}"
                 );

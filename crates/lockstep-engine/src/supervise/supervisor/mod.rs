@@ -9,8 +9,8 @@ mod hearing;
 mod orders;
 mod words;
 
-use super::fold::Folder;
-use super::generation::Gang;
+use super::fold::LineFolder;
+use super::generation::GangWorkers;
 use super::losses::Losses;
 use super::member::Member;
 use super::notice::Notice;
@@ -41,7 +41,7 @@ const HEARTBEAT: Duration = Duration::from_millis(500);
 
 /// How a gang ended.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum GangOutcome {
     /// All workers said that they finished, and agree on the weights.
     Finished(Finished),
     /// It was ended at once, as asked.
@@ -73,10 +73,10 @@ pub(crate) struct Watch<'a> {
 
 /// One gang under supervision.
 pub(crate) struct Supervisor<'a> {
-    pub(crate) gang: Gang<'a>,
+    pub(crate) gang: GangWorkers<'a>,
     watch: Watch<'a>,
     state: GangState,
-    folder: Folder,
+    folder: LineFolder,
     root_cause: RootCause,
     pub(crate) losses: Losses,
     /// When the first step was done by all, in seconds after the start.
@@ -103,11 +103,11 @@ enum Decision {
 
 impl<'a> Supervisor<'a> {
     /// Over a gang whose workers were just started.
-    pub(crate) fn new(gang: Gang<'a>, watch: Watch<'a>) -> Self {
+    pub(crate) fn new(gang: GangWorkers<'a>, watch: Watch<'a>) -> Self {
         let workers = gang.members.len();
         Self {
             state: GangState::new(workers, watch.max_restarts, gang.settings.min_workers),
-            folder: Folder::new(workers),
+            folder: LineFolder::new(workers),
             root_cause: RootCause::default(),
             losses: Losses::default(),
             first_step_s: None,
@@ -145,25 +145,25 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Watches over the gang until it ended. No worker is left when this returns.
-    pub(crate) fn watch(&mut self) -> Result<Outcome, EngineError> {
+    pub(crate) fn watch(&mut self) -> Result<GangOutcome, EngineError> {
         let outcome = match self.watch_until_decided() {
             // The workers' trouble came first, so it comes first.
             Err(error) if !self.root_cause.is_empty() => {
-                Ok(Outcome::Failed(in_turn(&self.verdict(), &error)))
+                Ok(GangOutcome::Failed(in_turn(&self.verdict(), &error)))
             }
             outcome => outcome,
         };
         self.gang.launcher.end_all();
         match (outcome, self.drain()) {
-            (Ok(Outcome::Failed(first)), Err(second)) => {
-                Ok(Outcome::Failed(in_turn(&first, &second)))
+            (Ok(GangOutcome::Failed(first)), Err(second)) => {
+                Ok(GangOutcome::Failed(in_turn(&first, &second)))
             }
             (Ok(_), Err(error)) => Err(error),
             (outcome, _) => outcome,
         }
     }
 
-    fn watch_until_decided(&mut self) -> Result<Outcome, EngineError> {
+    fn watch_until_decided(&mut self) -> Result<GangOutcome, EngineError> {
         let mut stopping = None;
         loop {
             if let Ok(notice) = self.watch.notices.recv_timeout(TICK) {
@@ -177,13 +177,13 @@ impl<'a> Supervisor<'a> {
                 Some(Decision::Conclude) => return self.conclude(),
                 Some(Decision::GiveUp) => {
                     self.hear_the_cause()?;
-                    return Ok(Outcome::Failed(self.verdict()));
+                    return Ok(GangOutcome::Failed(self.verdict()));
                 }
             }
             match self.watch.stop.get() {
                 Stop::No => (),
-                Stop::Now => return Ok(Outcome::Killed),
-                Stop::Graceful if self.state.generation() == 0 => return Ok(Outcome::Killed),
+                Stop::Now => return Ok(GangOutcome::Killed),
+                Stop::Graceful if self.state.generation() == 0 => return Ok(GangOutcome::Killed),
                 Stop::Graceful => {
                     if stopping.is_none() {
                         self.emit(Event::Stopping);
@@ -191,7 +191,7 @@ impl<'a> Supervisor<'a> {
                     }
                     let since = *stopping.get_or_insert_with(Instant::now);
                     if since.elapsed() > STOP_DEADLINE {
-                        return Ok(Outcome::Failed(self.slow_to_stop()));
+                        return Ok(GangOutcome::Failed(self.slow_to_stop()));
                     }
                 }
             }
@@ -217,7 +217,7 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Dismisses the workers, who are done, and compares what they came to.
-    fn conclude(&mut self) -> Result<Outcome, EngineError> {
+    fn conclude(&mut self) -> Result<GangOutcome, EngineError> {
         for member in &self.gang.members {
             if let Some(link) = &member.link {
                 link.close();

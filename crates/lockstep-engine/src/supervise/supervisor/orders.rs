@@ -4,7 +4,7 @@
 use super::{CAUSE_DEADLINE, Decision, Supervisor};
 use crate::launcher::Ending;
 use crate::resume::GenerationStart;
-use crate::supervise::generation::Beginning;
+use crate::supervise::generation::StartingPoint;
 use crate::supervise::member::Member;
 use crate::supervise::root_cause::RootCause;
 use crate::supervise::state::{News, Order, SeatState};
@@ -91,7 +91,7 @@ impl Supervisor<'_> {
         for message in warnings.into_iter().filter(|_| generation > 1) {
             self.emit(Event::Warning { message });
         }
-        let beginning = Beginning {
+        let beginning = StartingPoint {
             generation,
             resume,
             incarnation,

@@ -1,22 +1,22 @@
 //! What the gang's end comes to, in words.
 
-use super::{Outcome, STOP_DEADLINE, Supervisor};
+use super::{GangOutcome, STOP_DEADLINE, Supervisor};
 
 impl Supervisor<'_> {
     /// What all workers' last words come to: they must agree on the weights.
-    pub(super) fn agreement(&self) -> Outcome {
+    pub(super) fn agreement(&self) -> GangOutcome {
         let ends = self.gang.members.iter().enumerate();
         let mut ends = ends.filter_map(|(seat, member)| Some((seat, member.finished.as_ref()?)));
         let (first_seat, first) = ends.next().expect("somebody finished");
         for (seat, end) in ends {
             if end.weights_sha256 != first.weights_sha256 {
-                return Outcome::Failed(format!(
+                return GangOutcome::Failed(format!(
                     "workers {first_seat} and {seat} ended with different weights ({} and {}): this is a bug",
                     first.weights_sha256, end.weights_sha256
                 ));
             }
         }
-        Outcome::Finished(first.clone())
+        GangOutcome::Finished(first.clone())
     }
 
     /// Who failed first, and why.

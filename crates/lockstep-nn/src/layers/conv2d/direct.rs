@@ -211,7 +211,7 @@ impl Direct {
         x: &'a [f32],
         dy: &'a [f32],
         scratch: &'a mut [f32],
-    ) -> WeightGradient<'a> {
+    ) -> DirectWeightGradient<'a> {
         let images = x.len() / self.input.len();
         let (padded, scratch) = carve(scratch, images * self.padded.len());
         let x = if self.has_margin() {
@@ -229,7 +229,7 @@ impl Direct {
         } else {
             dy
         };
-        WeightGradient {
+        DirectWeightGradient {
             method: self,
             images,
             x,
@@ -268,7 +268,7 @@ impl Direct {
 }
 
 /// A weight gradient that is computed some rows at a time.
-pub(super) struct WeightGradient<'a> {
+pub(super) struct DirectWeightGradient<'a> {
     method: &'a Direct,
     images: usize,
     /// The images with their margin.
@@ -277,7 +277,7 @@ pub(super) struct WeightGradient<'a> {
     dy: &'a [f32],
 }
 
-impl WeightGradient<'_> {
+impl DirectWeightGradient<'_> {
     /// Computes some rows of the gradient.
     pub(super) fn fill(&self, rows: Range<usize>, gradient: &mut [f32]) {
         let method = self.method;

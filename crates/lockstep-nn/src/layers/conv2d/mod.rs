@@ -13,7 +13,7 @@ use super::{Layer, Pass, carve, carved};
 use crate::compute::Compute;
 use crate::dims::Dims;
 use crate::factors::{add, sum_rows};
-use crate::layout::{CHUNK, Layout, Order, Role};
+use crate::layout::{CHUNK, Layout, NumberOrder, Role};
 use crate::replica::Replica;
 use direct::Direct;
 use std::ops::Range;
@@ -37,8 +37,8 @@ impl Method {
 
 /// A weight gradient that is handed out some rows at a time.
 enum WeightGradient<'a> {
-    Direct(direct::WeightGradient<'a>),
-    Winograd(winograd::WeightGradient<'a>),
+    Direct(direct::DirectWeightGradient<'a>),
+    Winograd(winograd::WinogradWeightGradient<'a>),
 }
 
 /// A convolution.
@@ -69,12 +69,12 @@ impl Conv2d {
         let weight = layout.push(
             format!("{name}.weight"),
             vec![channels, input.channels, height, width],
-            Order::Convolution,
+            NumberOrder::Convolution,
             Role::Parameter,
         );
         let mut add_bias = || {
             let name = format!("{name}.bias");
-            layout.push(name, vec![channels], Order::AsIs, Role::Parameter)
+            layout.push(name, vec![channels], NumberOrder::AsIs, Role::Parameter)
         };
         let bias = bias.then(&mut add_bias);
         let rows = window.area() * input.channels;

@@ -90,14 +90,14 @@ impl Tiling {
 }
 
 /// Transforms weights.
-pub(super) struct Weights<'a> {
+pub(super) struct WeightTransform<'a> {
     pub(super) from: &'a [f32],
     /// Numbers of each plane.
     pub(super) size: usize,
     pub(super) to: &'a mut [f32],
 }
 
-impl Kernel for Weights<'_> {
+impl Kernel for WeightTransform<'_> {
     #[inline(always)]
     fn run<V: Vector>(self) {
         for at in (0..self.size).step_by(V::LANES) {
@@ -129,7 +129,7 @@ impl Kernel for WeightGradients<'_> {
 }
 
 /// Transforms the pixels under a range of tiles.
-pub(super) struct Pixels<'a> {
+pub(super) struct PixelTransform<'a> {
     pub(super) from: &'a [f32],
     pub(super) tiling: Tiling,
     pub(super) range: Range<usize>,
@@ -137,7 +137,7 @@ pub(super) struct Pixels<'a> {
     pub(super) to: &'a mut [f32],
 }
 
-impl Kernel for Pixels<'_> {
+impl Kernel for PixelTransform<'_> {
     #[inline(always)]
     fn run<V: Vector>(self) {
         let channels = self.tiling.image.channels;
@@ -177,7 +177,7 @@ impl Kernel for OutputGradients<'_> {
 }
 
 /// Transforms products to pixels of the output.
-pub(super) struct Outputs<'a> {
+pub(super) struct OutputTransform<'a> {
     pub(super) from: &'a [f32],
     pub(super) plane: usize,
     pub(super) tiling: Tiling,
@@ -186,7 +186,7 @@ pub(super) struct Outputs<'a> {
     pub(super) to: &'a mut [f32],
 }
 
-impl Kernel for Outputs<'_> {
+impl Kernel for OutputTransform<'_> {
     #[inline(always)]
     fn run<V: Vector>(self) {
         let channels = self.tiling.image.channels;

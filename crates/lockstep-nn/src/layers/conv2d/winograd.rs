@@ -7,7 +7,9 @@
 
 use super::super::linear::transpose;
 use super::super::{carve, carved};
-use super::tiles::{OutputGradients, Outputs, Pixels, Tiling, WeightGradients, Weights};
+use super::tiles::{
+    OutputGradients, OutputTransform, PixelTransform, Tiling, WeightGradients, WeightTransform,
+};
 use crate::compute::Compute;
 use crate::dims::Dims;
 use crate::gemm::{Accumulate, Left, dispatch};
@@ -119,7 +121,7 @@ impl Winograd {
         x: &[f32],
         dy: &[f32],
         scratch: &'a mut [f32],
-    ) -> WeightGradient<'a> {
+    ) -> WinogradWeightGradient<'a> {
         let [inputs, outputs] = [self.input.channels, self.output.channels];
         let to = self.forth();
         let from = to.under(self.input, self.padding);
@@ -130,7 +132,7 @@ impl Winograd {
         let (z, _) = carve(scratch, PLANES * plane(tiles, outputs));
         for first in (0..count).step_by(tiles) {
             let range = first..(first + tiles).min(count);
-            dispatch(Pixels {
+            dispatch(PixelTransform {
                 from: x,
                 tiling: from,
                 range: range.clone(),
@@ -161,7 +163,7 @@ impl Winograd {
             planes: products,
             size: inputs * outputs,
         });
-        WeightGradient {
+        WinogradWeightGradient {
             gradient: &products[..9 * inputs * outputs],
             outputs,
         }
@@ -169,12 +171,12 @@ impl Winograd {
 }
 
 /// A weight gradient that is finished.
-pub(super) struct WeightGradient<'a> {
+pub(super) struct WinogradWeightGradient<'a> {
     gradient: &'a [f32],
     outputs: usize,
 }
 
-impl WeightGradient<'_> {
+impl WinogradWeightGradient<'_> {
     /// Writes some rows of the gradient.
     pub(super) fn fill(&self, rows: Range<usize>, gradient: &mut [f32]) {
         let range = rows.start * self.outputs..rows.end * self.outputs;
@@ -210,14 +212,14 @@ fn convolve(
     let (u, scratch) = carve(scratch, PLANES * inputs * outputs);
     let (v, scratch) = carve(scratch, PLANES * plane(tiles, inputs));
     let (m, _) = carve(scratch, PLANES * plane(tiles, outputs));
-    dispatch(Weights {
+    dispatch(WeightTransform {
         from: weight,
         size: inputs * outputs,
         to: u,
     });
     for first in (0..count).step_by(tiles) {
         let range = first..(first + tiles).min(count);
-        dispatch(Pixels {
+        dispatch(PixelTransform {
             from: x,
             tiling: from,
             range: range.clone(),
@@ -230,7 +232,7 @@ fn convolve(
             let shape = (range.len(), outputs, inputs);
             compute.gemm(shape, v, (u, outputs), (m, outputs), Accumulate::Replace);
         }
-        dispatch(Outputs {
+        dispatch(OutputTransform {
             from: m,
             plane: plane(tiles, outputs),
             tiling: to,

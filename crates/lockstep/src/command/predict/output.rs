@@ -4,7 +4,7 @@ use super::row::{Answer, Row};
 use anyhow::bail;
 use lockstep_data::TargetKind;
 use lockstep_fs::{AtomicFile, write_atomic};
-use lockstep_table::{PredictedColumn, Prediction, write_predicted_numbers, write_predictions};
+use lockstep_table::{PredictedColumn, PredictionRow, write_predicted_numbers, write_predictions};
 use lockstep_train::Outputs;
 use std::io::{self, BufWriter, Stdout, Write};
 use std::path::Path;
@@ -46,7 +46,7 @@ pub(super) enum Output {
     /// The names of the columns, then a line a sample, as they come.
     Csv(Box<csv::Writer<AtomicFile>>),
     /// Parquet files, which are written at the end.
-    Classes(Vec<Prediction>),
+    Classes(Vec<PredictionRow>),
     Numbers {
         kind: TargetKind,
         paths: Vec<String>,
@@ -91,7 +91,7 @@ impl Output {
                     Answer::Class(class) => (*class).to_owned(),
                     Answer::Numbers(_) => String::new(),
                 };
-                rows.push(Prediction {
+                rows.push(PredictionRow {
                     path: row.path_or_row(),
                     label: row.label.as_ref().map(class),
                     predicted: class(&row.predicted),

@@ -8,7 +8,7 @@
 use super::Pictures;
 use crate::DataError;
 use lockstep_image::{Transformer, probe};
-use lockstep_place::{Entry, PlaceError};
+use lockstep_place::{FileEntry, PlaceError};
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -24,9 +24,9 @@ type Made<P> = Result<Result<P, String>, PlaceError>;
 pub(super) type Sink<'a> = &'a mut dyn FnMut(usize, Made<&[u8]>) -> Result<(), DataError>;
 
 /// The threads' common work.
-pub(super) struct Crew<'a> {
+pub(super) struct DecodeThreads<'a> {
     pictures: &'a Pictures,
-    entries: &'a [Entry],
+    entries: &'a [FileEntry],
     /// Bytes of a finished picture.
     sample: usize,
     threads: usize,
@@ -56,9 +56,13 @@ struct State {
     over: bool,
 }
 
-impl<'a> Crew<'a> {
+impl<'a> DecodeThreads<'a> {
     /// For pictures that become `sample` bytes each.
-    pub(super) fn new(pictures: &'a Pictures, entries: &'a [Entry], sample: usize) -> Crew<'a> {
+    pub(super) fn new(
+        pictures: &'a Pictures,
+        entries: &'a [FileEntry],
+        sample: usize,
+    ) -> DecodeThreads<'a> {
         let threads = match pictures.threads {
             0 => thread::available_parallelism().map_or(1, NonZero::get),
             threads => threads,
@@ -68,7 +72,7 @@ impl<'a> Crew<'a> {
         let window = (AHEAD * threads).min(fit).max(1);
         let threads = threads.min(window).min(entries.len().max(1));
         let most = memory.saturating_sub(window as u64 * sample_bytes) / 2;
-        Crew {
+        DecodeThreads {
             pictures,
             entries,
             sample,
@@ -139,7 +143,12 @@ impl<'a> Crew<'a> {
     }
 
     /// Reads and decodes one picture.
-    fn picture(&self, entry: &Entry, transformer: &mut Transformer, pixels: &mut [u8]) -> Made<()> {
+    fn picture(
+        &self,
+        entry: &FileEntry,
+        transformer: &mut Transformer,
+        pixels: &mut [u8],
+    ) -> Made<()> {
         let file = self.pictures.folder.join(&entry.path)?;
         let mut large = None;
         if let Err(reason) = self.allow(entry.size, &mut large) {
@@ -210,7 +219,7 @@ impl<'a> Crew<'a> {
 }
 
 /// Ends the threads' work when it is dropped.
-struct Over<'a, 'b>(&'a Crew<'b>);
+struct Over<'a, 'b>(&'a DecodeThreads<'b>);
 
 impl Drop for Over<'_, '_> {
     fn drop(&mut self) {
