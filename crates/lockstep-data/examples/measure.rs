@@ -33,7 +33,8 @@ fn main() -> Result<(), DataError> {
         },
     };
     let cache = CacheDir::locate()?;
-    source.ensure(&cache, &mut |message| println!("{message}"))?;
+    let mut tell = |message: &str| println!("{message}");
+    Dataset::open_telling(&source, &cache, &mut tell)?;
 
     let scratch = tempfile::tempdir().map_err(|source| DataError::Io {
         action: "make",

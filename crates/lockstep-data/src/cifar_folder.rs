@@ -4,12 +4,13 @@
 use crate::DataError;
 use crate::cifar::{Cifar, CifarKind};
 use crate::file::regular;
+use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
 /// A part of CIFAR-10 or CIFAR-100.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CifarSplit {
     /// The images to train on.
     Train,

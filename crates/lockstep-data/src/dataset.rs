@@ -73,7 +73,7 @@ pub struct Dataset {
 
 impl Dataset {
     /// Opens a data set: from the decoded cache if it is there, else from its files; a known set that
-    /// is missing is brought first (see [`Source::ensure`] to hear about it).
+    /// is missing is brought first. The source is listed once.
     ///
     /// Its classes are those of the source, or if the labels are text, the distinct ones among them:
     /// sorted, by value if all are whole numbers.
@@ -82,7 +82,23 @@ impl Dataset {
     /// When the files are missing, damaged, or do not fit each other; each error names the file, and
     /// the sample where there is one.
     pub fn open(source: &Source, cache: &CacheDir) -> Result<Dataset, DataError> {
-        let files = source.files(cache, &mut |_| {})?;
+        Dataset::open_telling(source, cache, &mut |_| {})
+    }
+
+    /// Like [`open`](Dataset::open); `progress` hears what may take a while, one sentence at a time: that a
+    /// known set is brought, that tables or pictures are decoded.
+    ///
+    /// # Errors
+    /// As [`open`](Dataset::open).
+    pub fn open_telling(
+        source: &Source,
+        cache: &CacheDir,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Dataset, DataError> {
+        let files = source.files(cache, progress)?;
+        if source.takes_long() && !decoded::is_there(&*files.recipe, cache)? {
+            progress(&format!("decoding {}", files.name));
+        }
         let classes = files.class_names.as_ref().map(Vec::len);
         let decoded = decoded::open(&*files.recipe, cache, classes)?;
         let form = &decoded.layout.form;
@@ -126,19 +142,17 @@ impl Dataset {
         })
     }
 
-    /// Opens a data set for a model that knows the classes `classes`: labels are their places in that
-    /// list. Sets whose classes are numbers without names are taken as they are.
+    /// The set for a model that knows the classes `classes`: labels are their places in that list. Sets whose
+    /// classes are numbers without names are taken as they are.
     ///
     /// # Errors
-    /// As [`open`](Dataset::open), and when the set has other classes and `unseen` says to refuse them;
-    /// the error names them.
-    pub fn open_with_classes(
-        source: &Source,
-        cache: &CacheDir,
+    /// When the set has other classes and `unseen` says to refuse them; the error names them.
+    pub fn with_classes(
+        self,
         classes: &[String],
         unseen: UnseenClasses,
     ) -> Result<Dataset, DataError> {
-        let mut set = Dataset::open(source, cache)?;
+        let mut set = self;
         if !set.has_named_classes() {
             return Ok(set);
         }
@@ -483,7 +497,9 @@ mod tests {
         let train = Dataset::open(&csv("x,label\n1,b\n2,a\n3,c\n"), &folder.cache()).unwrap();
         let val = csv("x,label\n4,c\n5,b\n");
         let classes = train.class_names();
-        let val = Dataset::open_with_classes(&val, &folder.cache(), classes, UnseenClasses::Refuse)
+        let val = Dataset::open(&val, &folder.cache())
+            .unwrap()
+            .with_classes(classes, UnseenClasses::Refuse)
             .unwrap();
         let idx = folder.dataset(
             &folder.idx(8, &[2, 2], &[1, 2, 3, 4]),

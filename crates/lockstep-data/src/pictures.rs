@@ -16,13 +16,15 @@ use crate::stamp::{Stamp, whole_place};
 use crate::target::TargetKind;
 use lockstep_image::{Limits, Transform, names_a_picture, tolerated};
 use lockstep_place::{FileEntry, Place};
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 use threads::DecodeThreads;
 
 /// A folder of pictures.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Pictures {
     /// The folder; each folder in it is a class.
+    #[serde(with = "lockstep_place::portable")]
     pub folder: Place,
     /// What is done to every picture. It must lead to one size; its random parts are left to augmentation.
     pub transform: Transform,
@@ -398,9 +400,8 @@ mod tests {
         let said = || {
             let mut said = Vec::new();
             let source = Source::Pictures(pictures(&folder));
-            source
-                .ensure(&folder.cache(), &mut |words| said.push(words.to_owned()))
-                .unwrap();
+            let mut tell = |words: &str| said.push(words.to_owned());
+            Dataset::open_telling(&source, &folder.cache(), &mut tell).unwrap();
             said
         };
         assert!(matches!(&said()[..], [words] if words.starts_with("decoding ")));
@@ -462,7 +463,7 @@ mod tests {
                 .collect::<Vec<String>>()
         };
         let open = |classes: &[&str], unseen| {
-            Dataset::open_with_classes(&source, &folder.cache(), &names(classes), unseen)
+            Dataset::open(&source, &folder.cache())?.with_classes(&names(classes), unseen)
         };
         let all = open(&["ape", "husky", "mops", "pug"], UnseenClasses::Refuse).unwrap();
         assert_eq!((all.labels(), all.classes()), (&[1, 1, 3, 3, 3][..], 4));

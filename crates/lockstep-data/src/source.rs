@@ -3,7 +3,7 @@
 use crate::DataError;
 use crate::cifar::{Cifar, CifarKind};
 use crate::cifar_folder::{self, CifarSplit};
-use crate::decoded::{self, Recipe};
+use crate::decoded::Recipe;
 use crate::file::{regular, shown};
 use crate::idx_pair::IdxPair;
 use crate::known;
@@ -14,10 +14,11 @@ use lockstep_fs::CacheDir;
 use lockstep_known::Content;
 use lockstep_place::Place;
 use lockstep_table::{ColumnNames, TableFormat};
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// Where a data set comes from.
-#[derive(Debug, Clone)]
+/// Where a data set comes from. It can be told to another process, which is told the secrets of its places too.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Source {
     /// A pair of IDX files, plain or gzipped.
     Idx {
@@ -47,6 +48,7 @@ pub enum Source {
     /// A Parquet file, or all of those below a folder, sorted by their paths.
     Parquet {
         /// The file or folder.
+        #[serde(with = "lockstep_place::portable")]
         place: Place,
         /// Which columns mean what; the labels are in `label` unless another column is named.
         columns: ColumnNames,
@@ -60,6 +62,7 @@ pub enum Source {
     /// columns.
     Csv {
         /// The file or folder.
+        #[serde(with = "lockstep_place::portable")]
         place: Place,
         /// What stands between two values.
         delimiter: u8,
@@ -99,28 +102,19 @@ pub(crate) struct Files {
 }
 
 impl Source {
-    /// Brings a known set into the cache if it is not there; of files of the user's own, checks that they
-    /// are. `progress` hears what is being done, one sentence at a time, and of tables and pictures that
-    /// opening the set will have to decode them first.
-    ///
-    /// [`Dataset::open`](crate::Dataset::open) does the same, silently.
-    ///
-    /// # Errors
-    /// When there is no such set, or no way leads to it.
-    pub fn ensure(
-        &self,
-        cache: &CacheDir,
-        progress: &mut dyn FnMut(&str),
-    ) -> Result<(), DataError> {
-        let files = self.files(cache, progress)?;
-        if self.takes_long() && !decoded::is_there(&*files.recipe, cache)? {
-            progress(&format!("decoding {}", files.name));
+    /// The same source, whose labels are this if it is a table that does not say what they are by itself.
+    #[must_use]
+    pub fn labelled_as(mut self, kind: TargetKind) -> Self {
+        match &mut self {
+            Source::Parquet { target, .. } | Source::Csv { target, .. } => *target = Some(kind),
+            Source::Samples { source, .. } => **source = source.clone().labelled_as(kind),
+            _ => {}
         }
-        Ok(())
+        self
     }
 
     /// Whether opening it may be a matter of minutes.
-    fn takes_long(&self) -> bool {
+    pub(crate) fn takes_long(&self) -> bool {
         match self {
             Source::Parquet { .. } | Source::Csv { .. } | Source::Pictures(_) => true,
             Source::Samples { source, .. } => source.takes_long(),
@@ -419,10 +413,8 @@ mod tests {
                 name: name.into(),
                 split: split.into(),
             };
-            let error = source
-                .ensure(&folder.cache(), &mut |_| {})
-                .unwrap_err()
-                .to_string();
+            let error = Dataset::open(&source, &folder.cache());
+            let error = error.unwrap_err().to_string();
             assert!(error.contains(name), "{error}");
             assert!(
                 error.contains("fashion-mnist:train, fashion-mnist:test"),

@@ -6,9 +6,10 @@
 //! computes it.
 
 use crate::Dataset;
+use serde::{Deserialize, Serialize};
 
 /// What a model is to say of a sample.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[repr(u64)]
 pub enum TargetKind {
     /// Which class it is of: one of several.

@@ -5,17 +5,16 @@
 //! of the set: so everything that is made of them is the same for any number of workers.
 
 use crate::launcher::Launcher;
-use crate::tasks::{self, TaskEvent, Work};
+use crate::tasks::{self, CrewSettings, TaskEvent, Work};
 use crate::{EngineError, StopFlag, describe};
 use lockstep_data::{Dataset, DecodedSet};
 use lockstep_events::event::Event;
-use lockstep_job::{Job, Location};
+use lockstep_place::{Access, Place};
 use lockstep_runs::RunDir;
 use lockstep_train::{BLOCK_ROWS, Block, Prediction, Predictions, Trained};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// The name of this work among those that task workers do.
 pub const KIND: &str = "predict";
@@ -29,12 +28,14 @@ const MOST_ROWS: usize = 4096;
 pub struct InferRequest<'a> {
     /// The run whose model it is.
     pub run: &'a RunDir,
-    /// The run's job, whose test set it is.
-    pub job: &'a Job,
+    /// How the run is reached.
+    pub access: &'a Access,
+    /// Threads of a worker.
+    pub threads: usize,
     /// Whether the probabilities of all classes are wanted.
     pub probabilities: bool,
-    /// Worker processes.
-    pub workers: usize,
+    /// Who does it.
+    pub crew: CrewSettings,
     /// Raised by whoever wants the work to end early.
     pub stop: StopFlag,
     /// Where the workers run.
@@ -45,7 +46,8 @@ pub struct InferRequest<'a> {
 #[derive(Serialize, Deserialize)]
 struct Setup {
     run: String,
-    job: Job,
+    access: Access,
+    threads: usize,
     set: DecodedSet,
     probabilities: bool,
 }
@@ -73,8 +75,7 @@ enum Said {
     },
 }
 
-/// Predicts every row of `set`, which is the job's test set, and hands the pieces to `each` in the order of the
-/// set. Returns whether that was all: not when a stop was asked for.
+/// Predicts every row of `set`, and hands the pieces to `each` in the order of the set. Returns whether that was all: not when a stop was asked for.
 ///
 /// # Errors
 /// When the model or the set cannot be used, a worker fails too often, or `each` fails, which ends the work.
@@ -84,23 +85,24 @@ pub fn infer<E: From<EngineError>>(
     events: &mut dyn FnMut(Event),
     each: &mut dyn FnMut(Block) -> Result<(), E>,
 ) -> Result<bool, E> {
-    let pieces = pieces(set.len(), request.workers);
+    let pieces = pieces(set.len(), request.crew.workers);
     let setup = Setup {
         run: request.run.place().to_string(),
-        job: request.job.clone(),
+        access: request.access.clone(),
+        threads: request.threads,
         set: set.decoded(),
         probabilities: request.probabilities,
     };
     let rows = |first: &usize| serde_json::json!([first, pieces.1.min(set.len() - first)]);
     let tasks = tasks::Request {
         launcher: request.launcher,
-        deadline: Duration::from_secs_f64(request.job.gang.deadline_s),
-        workers: request.workers,
+        deadline: request.crew.deadline,
+        workers: request.crew.workers,
         kind: KIND,
         setup: serde_json::to_value(setup).map_err(unspeakable)?,
         tasks: pieces.0.iter().map(rows).collect(),
         stop: request.stop.clone(),
-        max_restarts: request.job.recover.max_restarts as usize,
+        max_restarts: request.crew.max_restarts,
     };
     let mut early: BTreeMap<usize, Value> = BTreeMap::new();
     let mut next = 0;
@@ -143,9 +145,9 @@ fn pieces(rows: usize, workers: usize) -> (Vec<usize>, usize) {
 pub fn work(setup: Value) -> Result<Work, String> {
     let setup: Setup = serde_json::from_value(setup).map_err(|error| error.to_string())?;
     let told = |error: &(dyn std::error::Error + 'static)| describe(error);
-    let place = lockstep_train::places::place(&Location::new(&setup.run), &setup.job.storage);
+    let place = Place::parse(&setup.run, &setup.access);
     let run = RunDir::open(&place.map_err(|error| told(&error))?).map_err(|error| told(&error))?;
-    let trained = Trained::open(&run, setup.job.train.threads);
+    let trained = Trained::open(&run, setup.threads);
     let mut trained = trained.map_err(|error| told(&error))?;
     let set = Dataset::reopen(&setup.set).map_err(|error| told(&error))?;
     trained.check(&set).map_err(|error| told(&error))?;

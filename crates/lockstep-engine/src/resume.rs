@@ -3,11 +3,12 @@
 use crate::EngineError;
 use lockstep_events::event::{RunResult, Status};
 use lockstep_fs::CacheDir;
-use lockstep_job::Job;
 use lockstep_place::Place;
+use lockstep_resolve::TrainingSettings;
 use lockstep_runs::checkpoint::Checkpoint;
 use lockstep_runs::{RunDir, RunLock, RunsError};
 use lockstep_train::{FoundSets, ResumePoint, TrainError};
+use std::path::PathBuf;
 
 /// A run that left a state, and that nobody else trains.
 pub(crate) struct Earlier {
@@ -77,12 +78,16 @@ impl Earlier {
         })
     }
 
-    /// Where `job` goes on.
-    pub(crate) fn point(&self, job: &Job, found: &FoundSets) -> Result<ResumePoint, EngineError> {
-        let point = lockstep_train::check_resume(job, &self.checkpoint, found);
+    /// Where training with `settings` goes on.
+    pub(crate) fn point(
+        &self,
+        settings: &TrainingSettings,
+        found: &FoundSets,
+    ) -> Result<ResumePoint, EngineError> {
+        let point = lockstep_train::check_resume(settings, &self.checkpoint, found);
         let point = point.map_err(EngineError::Resume)?;
         // A run that came to its end without saying so, in a power cut, may still do that.
-        if point.epochs == job.train.epochs && self.has_succeeded_with(point.epochs) {
+        if point.epochs == settings.learner.epochs && self.has_succeeded_with(point.epochs) {
             let reason = format!(
                 "the run has trained {0} epochs already, and the job asks for {0}; ask for more",
                 point.epochs
@@ -101,27 +106,20 @@ impl Earlier {
         result.is_ok_and(|result| result.status == Status::Succeeded && result.epochs == epochs)
     }
 
-    /// Makes `job` begin in the new run `run` with the weights of this one.
-    pub(crate) fn fork(
-        &self,
-        run: &RunDir,
-        job: &mut Job,
-        cache: &CacheDir,
-    ) -> Result<(), EngineError> {
+    /// Writes the weights of this run into the new run `run`, and returns the file to begin with.
+    pub(crate) fn fork(&self, run: &RunDir, cache: &CacheDir) -> Result<PathBuf, EngineError> {
         let weights = run.start();
         lockstep_train::export_weights(&self.checkpoint, &weights).map_err(EngineError::Resume)?;
-        let path = match weights.local() {
-            Some(path) => path.to_owned(),
+        match weights.local() {
+            Some(path) => Ok(path.to_owned()),
             // Weights to begin with are read from a file of this machine.
             None => {
                 let name = format!("{}.safetensors", run.name);
                 let path = cache.folder("starts")?.join(name);
                 let bytes = weights.read().map_err(RunsError::from)?;
                 lockstep_fs::write_atomic(&path, &bytes)?;
-                path
+                Ok(path)
             }
-        };
-        job.model.weights = Some(path);
-        Ok(())
+        }
     }
 }

@@ -7,16 +7,18 @@ use crate::resume::{Earlier, begin_generation};
 use crate::supervise::generation::{Carrier, Door, GangSettings, GangWorkers};
 use crate::supervise::notice::{JoinListener, WAITING};
 use crate::supervise::supervisor::{GangOutcome, Supervisor, Watch, in_turn};
+use crate::tasks::CrewSettings;
 use crate::{EngineError, Stop, StopFlag, describe};
 use lockstep_events::control::Finished;
-use lockstep_events::event::{Event, RunResult, Started, Status, Timing};
+use lockstep_events::event::{Event, RunResult, Started, Status};
 use lockstep_events::{Recorded, Thin};
 use lockstep_fs::CacheDir;
 use lockstep_gang::Rendezvous;
 use lockstep_job::Job;
 use lockstep_place::Place;
+use lockstep_resolve::{ResolvedJob, TrainingSettings};
 use lockstep_runs::{RunDir, RunLock, RunsError};
-use lockstep_train::{FoundSets, LearnerPart, Prepared, ResumePoint};
+use lockstep_train::{FoundSets, LearnerPart, Prepared, ResumePoint, SampleUse, TrainError};
 use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
@@ -72,6 +74,7 @@ fn try_run(
     request: &mut RunRequest,
     show: &mut dyn FnMut(Event),
 ) -> Result<RunResult, EngineError> {
+    let mut resolved = ResolvedJob::of(&request.job).map_err(TrainError::from)?;
     // What happens before there is a folder is recorded when there is one.
     let mut early = Vec::new();
     let mut thin = Thin::new(Recorded::clock());
@@ -95,33 +98,37 @@ fn try_run(
         true => (earlier, None),
         false => (None, earlier),
     };
-    let embedding = EmbedRequest {
-        job: &request.job,
-        only_test: None,
-        launcher: &mut *request.launcher,
-        stop: request.stop.clone(),
-    };
-    if !embed(embedding, events)? {
-        return Ok(unstarted(&request.job, request.started_at));
+    if let Some(embedding) = &resolved.embedding {
+        let embedding = EmbedRequest {
+            embedding,
+            access: &resolved.access,
+            samples: SampleUse::Measure,
+            crew: CrewSettings::of(&request.job),
+            launcher: &mut *request.launcher,
+            stop: request.stop.clone(),
+        };
+        if !embed(embedding, events)? {
+            return Ok(unstarted(&request.job, request.started_at));
+        }
     }
     let mut progress = |message: &str| {
         let message = message.to_owned();
         events(Event::Preparing { message });
     };
-    let (prepared, found) = lockstep_train::prepare(&request.job, &request.cache, &mut progress)?;
+    let (prepared, found) = lockstep_train::prepare(&resolved, &request.cache, &mut progress)?;
     for message in prepared.notes.iter().cloned() {
         events(Event::Note { message });
     }
     let resume = match &resumed {
         Some(earlier) => {
-            let point = earlier.point(&request.job, &found)?;
+            let point = earlier.point(&resolved.training, &found)?;
             Some((earlier.checkpoint.clone(), point))
         }
         None => None,
     };
     let mut pretrained = None;
-    let mut begin_anew = |job: &Job, events: &mut dyn FnMut(Event)| {
-        let start = lockstep_train::check_start(job, &prepared.data)?;
+    let mut begin_anew = |settings: &TrainingSettings, events: &mut dyn FnMut(Event)| {
+        let start = lockstep_train::check_start(settings, &prepared.data)?;
         for message in start.notes {
             events(Event::Note { message });
         }
@@ -129,7 +136,7 @@ fn try_run(
         Ok::<_, EngineError>(())
     };
     if resumed.is_none() && forked.is_none() {
-        begin_anew(&request.job, events)?;
+        begin_anew(&resolved.training, events)?;
     }
     if request.stop.get() != Stop::No {
         return Ok(unstarted(&request.job, request.started_at));
@@ -137,10 +144,7 @@ fn try_run(
     let (run, folder, lock) = match resumed {
         Some(Earlier { run, lock, .. }) => (run, Unstarted { run: None }, lock),
         None => {
-            let job = &request.job;
-            let store = lockstep_train::places::place(&job.run.store, &job.storage)
-                .map_err(RunsError::from)?;
-            let (run, lock) = RunDir::create(&store, &job.name)?;
+            let (run, lock) = RunDir::create(&resolved.store, &request.job.name)?;
             let folder = Unstarted {
                 run: Some(run.clone()),
             };
@@ -148,10 +152,13 @@ fn try_run(
         }
     };
     if let Some(earlier) = forked {
-        earlier.fork(&run, &mut request.job, &request.cache)?;
-        begin_anew(&request.job, events)?;
+        let weights = earlier.fork(&run, &request.cache)?;
+        resolved.training.weights = Some(weights.clone());
+        request.job.model.weights = Some(weights);
+        begin_anew(&resolved.training, events)?;
     }
     let beginning = Beginning {
+        resolved,
         prepared,
         found,
         pretrained,
@@ -165,6 +172,7 @@ fn try_run(
 
 /// All that is known when the workers are about to start.
 struct Beginning {
+    resolved: ResolvedJob,
     prepared: Prepared,
     /// Where the job's sets are.
     found: FoundSets,
@@ -186,6 +194,7 @@ fn run_gang(
     events: &mut dyn FnMut(Event),
 ) -> Result<RunResult, EngineError> {
     let Beginning {
+        resolved,
         prepared,
         found,
         pretrained,
@@ -197,7 +206,7 @@ fn run_gang(
     let job = &request.job;
     let workers = job.train.workers;
     let site = request.launcher.site();
-    let carrier = Carrier::of(job, &site)?;
+    let carrier = Carrier::of(job.gang.transport, workers, &site)?;
     let door = Rendezvous::bind(site.listen)?;
     let mut record = Record::open(run.clone(), workers)?;
     let (checkpoint, point) = resume.unzip();
@@ -206,16 +215,16 @@ fn run_gang(
     }
     let (sender, notices) = sync_channel(WAITING);
     let learner = |workers| {
-        let mut job = job.clone();
-        job.train.workers = workers;
-        let pretrained = pretrained.clone();
-        let found = found.clone();
+        let mut settings = resolved.training.clone();
+        settings.workers = workers;
         let part = LearnerPart {
-            job,
-            pretrained,
-            found,
+            settings,
+            sources: resolved.sets.clone(),
+            access: resolved.access.clone(),
+            pretrained: pretrained.clone(),
+            found: found.clone(),
         };
-        serde_json::to_value(part).expect("a job is plain data")
+        serde_json::to_value(part).expect("settings are plain data")
     };
     let settings = GangSettings {
         min_workers: job.recover.min_workers,
@@ -356,7 +365,7 @@ fn started(job: &Job, prepared: &Prepared, carrier: Carrier, run: &RunDir) -> St
         test_samples: prepared.test_samples,
         parameters: prepared.parameters,
         steps_per_epoch: prepared.steps_per_epoch,
-        epochs: job.train.epochs,
+        epochs: job.train.learner.epochs,
         metrics: prepared
             .metrics
             .iter()
@@ -369,24 +378,9 @@ fn started(job: &Job, prepared: &Prepared, carrier: Carrier, run: &RunDir) -> St
 /// The result of a run that was stopped before it began, so that it has no folder.
 fn unstarted(job: &Job, started_at: Instant) -> RunResult {
     RunResult {
-        status: Status::Interrupted,
-        run: None,
         workers: job.train.workers,
         lanes: job.train.lanes,
-        epochs: 0,
-        metrics: None,
-        evaluation: None,
-        best_epoch: None,
-        timing: Timing {
-            total_s: started_at.elapsed().as_secs_f64(),
-            ..Timing::default()
-        },
-        weights_sha256: None,
-        run_dir: None,
-        error: None,
-        restarts: 0,
-        steps_repeated: 0,
-        seconds_lost: 0.0,
+        ..RunResult::without_run(Status::Interrupted, started_at.elapsed())
     }
 }
 

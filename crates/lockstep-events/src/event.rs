@@ -8,6 +8,7 @@ use crate::Metrics;
 use crate::metrics::{inline, train};
 use lockstep_measure::Summary;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// One thing that happened in a run. Serialises as `{"event": "...", ...}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -246,6 +247,33 @@ pub struct RunResult {
     /// Seconds from each failure until its steps were done again.
     #[serde(default)]
     pub seconds_lost: f64,
+}
+
+impl RunResult {
+    /// Of a run that ended before it had a folder, so many seconds after the command was given. Its workers and
+    /// lanes are not known yet.
+    pub fn without_run(status: Status, after: Duration) -> Self {
+        Self {
+            status,
+            run: None,
+            workers: 0,
+            lanes: 0,
+            epochs: 0,
+            metrics: None,
+            evaluation: None,
+            best_epoch: None,
+            timing: Timing {
+                total_s: after.as_secs_f64(),
+                ..Timing::default()
+            },
+            weights_sha256: None,
+            run_dir: None,
+            error: None,
+            restarts: 0,
+            steps_repeated: 0,
+            seconds_lost: 0.0,
+        }
+    }
 }
 
 /// How long a run took.

@@ -31,8 +31,8 @@
 use crate::field::{Field, Rule};
 use crate::section::Section;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::Serialize;
 use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -237,6 +237,16 @@ pub(crate) trait WriteKeys {
     fn write_keys<M: SerializeMap>(&self, keys: &mut M) -> Result<(), M::Error>;
 }
 
+/// Writes a table that has no other keys.
+pub(crate) fn write_table<S: Serializer>(
+    table: &impl WriteKeys,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(None)?;
+    table.write_keys(&mut map)?;
+    map.end()
+}
+
 /// What holds when a key is left out, as the schema says it.
 pub(crate) enum LeftOut {
     Mistake,
@@ -310,8 +320,13 @@ impl TableSchema {
     fn flat(&mut self, mut table: Schema) {
         if table.get("oneOf").is_some() {
             self.kinds = Some(table);
-        } else if let Some(Value::Object(keys)) = table.remove("properties") {
+            return;
+        }
+        if let Some(Value::Object(keys)) = table.remove("properties") {
             self.properties.extend(keys);
+        }
+        if let Some(Value::Array(required)) = table.remove("required") {
+            self.required.extend(required);
         }
     }
 
@@ -482,12 +497,16 @@ macro_rules! keys {
             }
         }
 
+        impl $crate::keys::WriteKeys for $name {
+            fn write_keys<M: serde::ser::SerializeMap>(&self, keys: &mut M) -> Result<(), M::Error> {
+                $($crate::keys::key!(write keys stringify!($key), &self.$key, $mode $(($($left),+))?);)*
+                Ok(())
+            }
+        }
+
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                let mut map = serializer.serialize_map(None)?;
-                let keys = &mut map;
-                $($crate::keys::key!(write keys stringify!($key), &self.$key, $mode $(($($left),+))?);)*
-                serde::ser::SerializeMap::end(map)
+                $crate::keys::write_table(self, serializer)
             }
         }
 
@@ -575,9 +594,7 @@ macro_rules! kinds {
 
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                let mut map = serializer.serialize_map(None)?;
-                $crate::keys::WriteKeys::write_keys(self, &mut map)?;
-                serde::ser::SerializeMap::end(map)
+                $crate::keys::write_table(self, serializer)
             }
         }
 

@@ -16,7 +16,7 @@
 //!     &["train.epochs=3".parse()?],
 //!     None,
 //! )?;
-//! assert_eq!(job.train.epochs, 3);
+//! assert_eq!(job.train.learner.epochs, 3);
 //! assert_eq!(job.train.lanes, job.train.workers);
 //! # Ok(())
 //! # }
@@ -71,7 +71,7 @@ pub use recover::Recover;
 pub use run::Run;
 pub use schedule::JobSchedule;
 pub use schema::schema;
-pub use secrets::without_secrets;
+pub use secrets::{hide_secrets, without_secrets};
 pub use storage::Storage;
 pub use template::template;
-pub use train::{JobLoss, Train};
+pub use train::{JobLoss, NetworkTraining, Train};

@@ -2,8 +2,8 @@
 
 use lockstep_job::{
     DataRef, Every, Job, JobAugment, JobCheckpoint, JobColumns, JobError, JobNetwork, JobOptimizer,
-    JobSchedule, JobTransport, Location, Measure, Override, Recover, Split, Storage, Train,
-    Validation, template,
+    JobSchedule, JobTransport, Location, Measure, NetworkTraining, Override, Recover, Split,
+    Storage, Train, Validation, template,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,17 +44,19 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
     assert_eq!(
         job.train,
         Train {
-            epochs: 1,
-            batch: 32,
-            loss: None,
-            optimizer: JobOptimizer::Sgd {
-                lr: 1e-3,
-                momentum: 0.0,
-                nesterov: false,
-                weight_decay: 0.0
+            learner: NetworkTraining {
+                epochs: 1,
+                batch: 32,
+                loss: None,
+                optimizer: JobOptimizer::Sgd {
+                    lr: 1e-3,
+                    momentum: 0.0,
+                    nesterov: false,
+                    weight_decay: 0.0
+                },
+                schedule: JobSchedule::Constant { warmup_steps: 0 },
+                clip_norm: None,
             },
-            schedule: JobSchedule::Constant { warmup_steps: 0 },
-            clip_norm: None,
             workers: 1,
             lanes: 1,
             threads: 1,
@@ -94,7 +96,7 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
     let adam = |kind| parse(MINIMAL, &[&format!("train.optimizer.kind={kind}")], None);
     let (lr, betas, eps) = (1e-3, [0.9, 0.999], 1e-8);
     assert_eq!(
-        adam("adam").train.optimizer,
+        adam("adam").train.learner.optimizer,
         JobOptimizer::Adam {
             lr,
             betas,
@@ -103,7 +105,7 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
         }
     );
     assert_eq!(
-        adam("adamw").train.optimizer,
+        adam("adamw").train.learner.optimizer,
         JobOptimizer::AdamW {
             lr,
             betas,
@@ -149,7 +151,10 @@ fn the_example_loads_and_is_the_tutorials_network() {
             batch_norm: false
         }
     );
-    assert_eq!((job.train.epochs, job.train.batch), (10, 32));
+    assert_eq!(
+        (job.train.learner.epochs, job.train.learner.batch),
+        (10, 32)
+    );
     assert_eq!((job.train.workers, job.train.lanes), (2, 2));
     let store = job.run.store.as_str();
     assert!(store.starts_with("/") && store.ends_with("examples/runs"));
@@ -199,13 +204,13 @@ fn later_overrides_win_and_flags_are_shown_as_flags() {
         &["train.epochs=2", "train.epochs=3", "name=abc"],
         None,
     );
-    assert_eq!((job.train.epochs, job.name.as_str()), (3, "abc"));
+    assert_eq!((job.train.learner.epochs, job.name.as_str()), (3, "abc"));
     let flags = [
         Override::integer("--epochs", "train.epochs", 7),
         Override::text("--name", "name", "2024"),
     ];
     let job = Job::parse(Path::new("job.toml"), MINIMAL, &flags, None).expect("good flags");
-    assert_eq!((job.train.epochs, job.name.as_str()), (7, "2024"));
+    assert_eq!((job.train.learner.epochs, job.name.as_str()), (7, "2024"));
     let flags = [Override::integer("--epochs", "train.epochs", 0)];
     let error = Job::parse(Path::new("job.toml"), MINIMAL, &flags, None).expect_err("no epochs");
     assert!(

@@ -3,8 +3,8 @@
 use lockstep_job::{
     Bytes, Data, DataRef, Embed, Every, Features, Job, JobAugment, JobCheckpoint, JobColumns,
     JobFilter, JobGang, JobLayer, JobLoss, JobModel, JobNetwork, JobNormalise, JobOptimizer,
-    JobSchedule, JobTransform, JobTransport, Label, Location, Measure, Pair, Recover, Run, Split,
-    Storage, Train, Validation,
+    JobSchedule, JobTransform, JobTransport, Label, Location, Measure, NetworkTraining, Pair,
+    Recover, Run, Split, Storage, Train, Validation,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -276,7 +276,10 @@ prop_compose! {
             embed: None,
             storage,
             model,
-            train: Train { epochs: 3, batch: 64, loss, optimizer, schedule, clip_norm, workers, lanes, threads: 2, seed },
+            train: Train {
+                learner: NetworkTraining { epochs: 3, batch: 64, loss, optimizer, schedule, clip_norm },
+                workers, lanes, threads: 2, seed,
+            },
             run: Run { store: Location::new(store) },
             checkpoint,
             gang: JobGang { transport: JobTransport::Tcp, deadline_s, ..JobGang::default() },

@@ -35,6 +35,7 @@ mod error;
 mod local;
 mod name;
 mod place;
+pub mod portable;
 #[cfg(feature = "cloud")]
 mod remote;
 mod variables;

@@ -1,7 +1,9 @@
 //! Which columns of a table make a sample.
 
+use serde::{Deserialize, Serialize};
+
 /// The columns that are read, by name.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ColumnNames {
     /// The numbers of a sample: lists, single numbers, or some of both, which are laid out one after the
     /// other in this order. A list must have the same length in every row. If none is named, the column

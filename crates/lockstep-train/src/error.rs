@@ -6,6 +6,7 @@ use lockstep_gang::GangError;
 use lockstep_learner::JoinError;
 use lockstep_nn::NnError;
 use lockstep_place::PlaceError;
+use lockstep_resolve::ResolveError;
 use lockstep_runs::RunsError;
 use std::io;
 use std::path::PathBuf;
@@ -17,6 +18,10 @@ pub enum TrainError {
     /// The data cannot be used.
     #[error(transparent)]
     Data(#[from] DataError),
+
+    /// The job cannot be understood.
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
 
     /// A place of the job makes no sense, or cannot be reached.
     #[error(transparent)]

@@ -295,7 +295,6 @@ mod tests {
             class_names: None,
         };
         let cache = CacheDir::at(&folder.join("cache")).unwrap();
-        source.ensure(&cache, &mut |_| {}).unwrap();
         Dataset::open(&source, &cache).unwrap()
     }
 

@@ -5,15 +5,20 @@ use crate::sets::FoundSets;
 use crate::trainer::{Opened, Trainer};
 use lockstep_events::control::{Assignment, Finished};
 use lockstep_fs::CacheDir;
-use lockstep_job::Job;
 use lockstep_learner::{Gang, Learner, LearnerFailure, Reporter};
+use lockstep_place::Access;
+use lockstep_resolve::{SetSources, TrainingSettings};
 use serde::{Deserialize, Serialize};
 
 /// What the trainer of networks is told in [`Assignment::learner`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LearnerPart {
-    /// The effective job, paths already resolved.
-    pub job: Job,
+    /// How to train.
+    pub settings: TrainingSettings,
+    /// Where the sets come from, for a host that has not decoded them.
+    pub sources: SetSources,
+    /// How the run's places are reached.
+    pub access: Access,
     /// SHA-256 of the file of weights to begin with, as it was when the job was checked.
     pub pretrained: Option<String>,
     /// Where the sets were found when the job was prepared.

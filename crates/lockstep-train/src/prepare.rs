@@ -14,9 +14,9 @@ use crate::targets::{self, loss};
 use lockstep_data::{TargetKind, lane_rows};
 use lockstep_fs::CacheDir;
 use lockstep_gang::{Plan, ShmCollective};
-use lockstep_job::Job;
 use lockstep_nn::{Compute, Dims, LayerSummary, Layout, Model};
 use lockstep_place::Place;
+use lockstep_resolve::{ResolvedJob, TrainingSettings};
 use serde::Serialize;
 
 /// A job that can be trained.
@@ -91,13 +91,14 @@ pub struct MemoryEstimate {
 /// # Errors
 /// When the data is missing, damaged or does not fit the job, or the model cannot be built.
 pub fn prepare(
-    job: &Job,
+    job: &ResolvedJob,
     cache: &CacheDir,
     progress: &mut dyn FnMut(&str),
 ) -> Result<(Prepared, FoundSets), TrainError> {
-    let sets = Sets::open(job, cache, progress)?;
-    let mut prepared = plan(job, &sets.facts())?;
-    prepared.notes.extend(targets::note(job, &sets.train));
+    let settings = &job.training;
+    let sets = Sets::open(settings, &job.sets, cache, progress)?;
+    let mut prepared = plan(settings, &sets.facts())?;
+    prepared.notes.extend(targets::note(settings, &sets.train));
     Ok((prepared, sets.found()))
 }
 
@@ -105,11 +106,11 @@ pub fn prepare(
 ///
 /// # Errors
 /// When the job does not fit such data, or the model cannot be built.
-pub fn plan(job: &Job, data: &DataFacts) -> Result<Prepared, TrainError> {
-    let (model, workspace) = smallest_model(job, data)?;
-    check(job, data, &model)?;
+pub fn plan(settings: &TrainingSettings, data: &DataFacts) -> Result<Prepared, TrainError> {
+    let (model, workspace) = smallest_model(settings, data)?;
+    check(settings, data, &model)?;
     let layout = model.layout();
-    let exchange = exchange_plan(job, data, layout)?;
+    let exchange = exchange_plan(settings, data, layout)?;
     let batches = if exchange.reads_whole_batch() { 2 } else { 1 };
     let plan = exchange.plan;
     let solo = plan.workers() == 1;
@@ -123,20 +124,20 @@ pub fn plan(job: &Job, data: &DataFacts) -> Result<Prepared, TrainError> {
     // The replica, its optimizer's planes and the best weights, those of a checkpoint again on rank 0,
     // gradients, and the file that weights go to.
     let best = usize::from(data.val > 0);
-    let planes = spec::optimizer(job).planes();
-    let vectors = 2 * (1 + planes + best) + gradient_vectors(job, data, &plan) + 1;
-    let lane = largest_lane(job, data);
+    let planes = spec::optimizer(settings).planes();
+    let vectors = 2 * (1 + planes + best) + gradient_vectors(settings, data, &plan) + 1;
+    let lane = largest_lane(settings, data);
     let evaluation = rows_at_once(lane, workspace.row);
     let workspace = workspace.bytes(lane.max(evaluation));
     let inputs =
-        (batches * full_batch(job, data) + evaluation) * data.shape.iter().product::<usize>();
+        (batches * full_batch(settings, data) + evaluation) * data.shape.iter().product::<usize>();
     Ok(Prepared {
         train_samples: data.train,
         val_samples: data.val,
         test_samples: data.test,
         parameters: layout.parameters,
         state_len: layout.len(),
-        steps_per_epoch: steps_per_epoch(job, data),
+        steps_per_epoch: steps_per_epoch(settings, data),
         memory: MemoryEstimate {
             per_worker_bytes: (vectors * layout.len() + shares + inputs) * 4 + workspace,
             shared_bytes: if solo {
@@ -156,13 +157,13 @@ pub fn plan(job: &Job, data: &DataFacts) -> Result<Prepared, TrainError> {
 }
 
 /// Vectors of gradients in the worker that has most: partial sums, and lanes kept aside.
-fn gradient_vectors(job: &Job, data: &DataFacts, plan: &Plan) -> usize {
-    if plan.lanes() == 1 && job.train.clip_norm.is_none() {
+fn gradient_vectors(settings: &TrainingSettings, data: &DataFacts, plan: &Plan) -> usize {
+    if plan.lanes() == 1 && settings.learner.clip_norm.is_none() {
         // Used where it is formed.
         return 0;
     }
     let of_rank = |rank| {
-        let program = LaneProgram::new(plan, rank, full_batch(job, data));
+        let program = LaneProgram::new(plan, rank, full_batch(settings, data));
         plan.partials_of(rank).len() + program.aside
     };
     (0..plan.workers()).map(of_rank).max().unwrap_or(0)
@@ -177,16 +178,16 @@ pub struct Start {
     pub notes: Vec<String>,
 }
 
-/// Checks that `job` can begin with the weights that it names.
+/// Checks that training can begin with the weights that the settings name.
 ///
 /// # Errors
 /// When they are missing, damaged or do not fit the model.
-pub fn check_start(job: &Job, data: &DataFacts) -> Result<Start, TrainError> {
-    let Some(path) = &job.model.weights else {
+pub fn check_start(settings: &TrainingSettings, data: &DataFacts) -> Result<Start, TrainError> {
+    let Some(path) = &settings.weights else {
         return Ok(Start::default());
     };
-    let model = model_for(job, data, 1)?;
-    let begin = pretrained::read(path, &model, job.train.seed, None)?;
+    let model = model_for(settings, data, 1)?;
+    let begin = pretrained::read(path, &model, settings.seed, None)?;
     Ok(Start {
         pretrained: Some(begin.sha256),
         notes: begin.note.into_iter().collect(),
@@ -204,18 +205,18 @@ pub struct ResumePoint {
     pub history: String,
 }
 
-/// Checks that `job` can go on from the checkpoint at `place`, and says where that is.
+/// Checks that training can go on from the checkpoint at `place`, and says where that is.
 ///
 /// # Errors
 /// When the checkpoint is missing or damaged, or the job has changed what would change the result.
 pub fn check_resume(
-    job: &Job,
+    settings: &TrainingSettings,
     place: &Place,
     found: &FoundSets,
 ) -> Result<ResumePoint, TrainError> {
-    let sets = Sets::reopen(job, found)?;
-    let len = model_for(job, &sets.facts(), 1)?.layout().len();
-    let snapshot = Snapshot::read(place, job, &sets, len)?;
+    let sets = Sets::reopen(settings, found)?;
+    let len = model_for(settings, &sets.facts(), 1)?.layout().len();
+    let snapshot = Snapshot::read(place, settings, &sets, len)?;
     Ok(ResumePoint {
         step: snapshot.position.step,
         epochs: snapshot.position.epochs,
@@ -225,14 +226,14 @@ pub fn check_resume(
 
 /// The job's model for its lanes and for evaluation, and how many rows that may compute at a time.
 pub(crate) fn working_model(
-    job: &Job,
+    settings: &TrainingSettings,
     data: &DataFacts,
     compute: &Compute,
 ) -> Result<(Model, usize), TrainError> {
-    let (_, workspace) = smallest_model(job, data)?;
-    let lane = largest_lane(job, data);
+    let (_, workspace) = smallest_model(settings, data)?;
+    let lane = largest_lane(settings, data);
     let evaluation = rows_at_once(lane, workspace.row);
-    let model = model_on(compute, job, data, lane.max(evaluation))?;
+    let model = model_on(compute, settings, data, lane.max(evaluation))?;
     Ok((model, evaluation))
 }
 
@@ -251,28 +252,35 @@ impl Workspace {
 }
 
 /// The job's model for one row, and what more rows would take.
-fn smallest_model(job: &Job, data: &DataFacts) -> Result<(Model, Workspace), TrainError> {
-    let model = model_for(job, data, 1)?;
+fn smallest_model(
+    settings: &TrainingSettings,
+    data: &DataFacts,
+) -> Result<(Model, Workspace), TrainError> {
+    let model = model_for(settings, data, 1)?;
     let first = model.workspace_bytes();
-    let row = model_for(job, data, 2)?
+    let row = model_for(settings, data, 2)?
         .workspace_bytes()
         .saturating_sub(first);
     Ok((model, Workspace { first, row }))
 }
 
 /// The job's model for at most so many rows at a time, to be looked at.
-fn model_for(job: &Job, data: &DataFacts, rows: usize) -> Result<Model, TrainError> {
-    model_on(&Compute::default(), job, data, rows)
+fn model_for(
+    settings: &TrainingSettings,
+    data: &DataFacts,
+    rows: usize,
+) -> Result<Model, TrainError> {
+    model_on(&Compute::default(), settings, data, rows)
 }
 
 /// The job's model for at most so many rows at a time.
 fn model_on(
     compute: &Compute,
-    job: &Job,
+    settings: &TrainingSettings,
     data: &DataFacts,
     rows: usize,
 ) -> Result<Model, TrainError> {
-    let layers = network::layers(&job.model.network, data.names.len());
+    let layers = network::layers(&settings.network, data.names.len());
     let [channels, height, width] = data.shape;
     let input = Dims {
         height,
@@ -280,41 +288,41 @@ fn model_on(
         channels,
     };
     let model = Model::on(compute, &layers, input, rows);
-    let model = model.map_err(|error| network::refusal(&job.model.network, error))?;
+    let model = model.map_err(|error| network::refusal(&settings.network, error))?;
     Ok(model.minimising(loss(data.kind)))
 }
 
 /// Who exchanges what with whom.
 pub(crate) fn exchange_plan(
-    job: &Job,
+    settings: &TrainingSettings,
     data: &DataFacts,
     layout: &Layout,
 ) -> Result<ExchangePlan, TrainError> {
     let workload = Workload {
-        lanes: job.train.lanes,
-        workers: job.train.workers,
-        batch: full_batch(job, data),
-        planes: spec::optimizer(job).planes(),
-        clips: job.train.clip_norm.is_some(),
+        lanes: settings.lanes,
+        workers: settings.workers,
+        batch: full_batch(settings, data),
+        planes: spec::optimizer(settings).planes(),
+        clips: settings.learner.clip_norm.is_some(),
     };
     ExchangePlan::new(layout, workload)
 }
 
 /// Samples of a full batch: not more than there are.
-pub(crate) fn full_batch(job: &Job, data: &DataFacts) -> usize {
-    job.train.batch.min(data.train)
+pub(crate) fn full_batch(settings: &TrainingSettings, data: &DataFacts) -> usize {
+    settings.learner.batch.min(data.train)
 }
 
 /// Rows of the largest lane of a full batch.
-pub(crate) fn largest_lane(job: &Job, data: &DataFacts) -> usize {
-    full_batch(job, data).div_ceil(job.train.lanes)
+pub(crate) fn largest_lane(settings: &TrainingSettings, data: &DataFacts) -> usize {
+    full_batch(settings, data).div_ceil(settings.lanes)
 }
 
-pub(crate) fn steps_per_epoch(job: &Job, data: &DataFacts) -> u64 {
-    data.train.div_ceil(job.train.batch) as u64
+pub(crate) fn steps_per_epoch(settings: &TrainingSettings, data: &DataFacts) -> u64 {
+    data.train.div_ceil(settings.learner.batch) as u64
 }
 
-fn check(job: &Job, data: &DataFacts, model: &Model) -> Result<(), TrainError> {
+fn check(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Result<(), TrainError> {
     let samples = data.train;
     let misfit = |key, reason| Err(TrainError::Misfit { key, reason });
     if samples == 0 {
@@ -323,12 +331,12 @@ fn check(job: &Job, data: &DataFacts, model: &Model) -> Result<(), TrainError> {
             "no training samples are left; set a smaller share aside".to_owned(),
         );
     }
-    if job.train.workers > samples {
+    if settings.workers > samples {
         return misfit(
             "train.workers",
             format!(
                 "{} workers for {samples} training samples; use at most one worker a sample",
-                job.train.workers
+                settings.workers
             ),
         );
     }
@@ -348,7 +356,7 @@ fn check(job: &Job, data: &DataFacts, model: &Model) -> Result<(), TrainError> {
             ),
         );
     }
-    let measure = job.checkpoint.best.word();
+    let measure = settings.checkpoint.best.word();
     if !metrics(model.loss()).contains(&measure) {
         return misfit(
             "checkpoint.best",
@@ -359,12 +367,16 @@ fn check(job: &Job, data: &DataFacts, model: &Model) -> Result<(), TrainError> {
         );
     }
     if model.normalises_vectors() {
-        let last = samples % job.train.batch;
+        let last = samples % settings.learner.batch;
         for batch in [
-            job.train.batch.min(samples),
-            if last == 0 { job.train.batch } else { last },
+            settings.learner.batch.min(samples),
+            if last == 0 {
+                settings.learner.batch
+            } else {
+                last
+            },
         ] {
-            let lanes = job.train.lanes;
+            let lanes = settings.lanes;
             let single = (0..lanes).find(|&lane| lane_rows(lane, lanes, batch).len() == 1);
             if let Some(lane) = single {
                 return misfit(
@@ -373,7 +385,7 @@ fn check(job: &Job, data: &DataFacts, model: &Model) -> Result<(), TrainError> {
                         "a batch of {batch} leaves lane {lane} of {lanes} with one row, and batch-norm needs \
                          two: {samples} samples are cut into batches of {}; use another batch size or \
                          fewer train.lanes",
-                        job.train.batch
+                        settings.learner.batch
                     ),
                 );
             }

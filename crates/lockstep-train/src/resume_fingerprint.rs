@@ -6,7 +6,8 @@
 use crate::prepare::steps_per_epoch;
 use crate::pretrained;
 use crate::sets::Sets;
-use lockstep_job::{Job, JobSchedule, without_secrets};
+use lockstep_job::{JobSchedule, hide_secrets};
+use lockstep_resolve::TrainingSettings;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -16,29 +17,19 @@ use serde_json::{Value, json};
 pub(crate) struct ResumeFingerprint(Value);
 
 impl ResumeFingerprint {
-    /// Of a run of `job` that began with weights of this hash, or with none. Of those weights the contents
+    /// Of a run with `settings` that began with weights of this hash, or with none. Of those weights the contents
     /// matter, not where they lie.
-    pub(crate) fn new(job: &Job, sets: &Sets, pretrained: Value) -> Self {
-        let mut value = json!({
-            "data": job.data,
-            "model": job.model,
-            "train": job.train,
-            "samples": sets.sha256(),
-            "layout": lockstep_nn::LAYOUT_VERSION,
-        });
+    pub(crate) fn new(settings: &TrainingSettings, sets: &Sets, pretrained: Value) -> Self {
+        let mut value = settings.decides.clone();
+        value["samples"] = json!(sets.sha256());
+        value["layout"] = json!(lockstep_nn::LAYOUT_VERSION);
         value["model"]["weights"] = pretrained;
         if !sets.val_indices.is_empty() {
-            value["checkpoint"]["best"] = json!(job.checkpoint.best);
+            value["checkpoint"]["best"] = json!(settings.checkpoint.best);
         }
-        if let Some(steps) = steps_of_whole_run(job, sets) {
+        if let Some(steps) = steps_of_whole_run(settings, sets) {
             value["train"]["schedule"]["steps"] = json!(steps);
         }
-        if let Some(train) = value["train"].as_object_mut() {
-            for free in ["workers", "threads", "epochs"] {
-                train.remove(free);
-            }
-        }
-        hide_secrets(&mut value["data"]);
         Self(value)
     }
 
@@ -52,22 +43,26 @@ impl ResumeFingerprint {
         self.0["model"]["weights"].as_str()
     }
 
-    /// In what a run of `job` would differ from the run that this is of: a sentence for each key.
-    pub(crate) fn changes(&self, job: &Job, sets: &Sets) -> Vec<String> {
+    /// In what a run with `settings` would differ from the run that this is of: a sentence for each key.
+    pub(crate) fn changes(&self, settings: &TrainingSettings, sets: &Sets) -> Vec<String> {
         let mut was = self.0.clone();
         // Earlier versions wrote them down.
         hide_secrets(&mut was["data"]);
         let was = &was;
-        let Self(is) = Self::new(job, sets, pretrained_now(job, &was["model"]["weights"]));
+        let Self(is) = Self::new(
+            settings,
+            sets,
+            pretrained_now(settings, &was["model"]["weights"]),
+        );
         let mut changes = differences("", was, &is);
-        if let Some(steps) = steps_of_whole_run(job, sets) {
+        if let Some(steps) = steps_of_whole_run(settings, sets) {
             let key = "train.schedule.steps ";
             for change in changes.iter_mut().filter(|change| change.starts_with(key)) {
                 let before = &was["train"]["schedule"]["steps"];
                 *change = format!(
                     "train.schedule falls over the steps of the whole run, which were {before} and are \
                      {steps} with {} epochs; set train.schedule.steps = {before} to keep it as it was",
-                    job.train.epochs
+                    settings.learner.epochs
                 );
             }
         }
@@ -75,27 +70,20 @@ impl ResumeFingerprint {
     }
 }
 
-/// Leaves out of every URL what is another tomorrow and names no other data: its signature.
-fn hide_secrets(value: &mut Value) {
-    match value {
-        Value::String(text) => *text = without_secrets(text).into_owned(),
-        Value::Array(items) => items.iter_mut().for_each(hide_secrets),
-        Value::Object(keys) => keys.values_mut().for_each(hide_secrets),
-        _ => {}
-    }
-}
-
 /// Steps of the whole run, if the learning rate depends on them.
-fn steps_of_whole_run(job: &Job, sets: &Sets) -> Option<u64> {
-    let epochs = u64::from(job.train.epochs);
-    let open = matches!(job.train.schedule, JobSchedule::Cosine { steps: None, .. });
-    open.then(|| epochs * steps_per_epoch(job, &sets.facts()))
+fn steps_of_whole_run(settings: &TrainingSettings, sets: &Sets) -> Option<u64> {
+    let epochs = u64::from(settings.learner.epochs);
+    let open = matches!(
+        settings.learner.schedule,
+        JobSchedule::Cosine { steps: None, .. }
+    );
+    open.then(|| epochs * steps_per_epoch(settings, &sets.facts()))
 }
 
 /// The weights that the job begins with now, as [`ResumeFingerprint`] holds them. A run that went on from them
 /// does not need them any more: the file may be gone.
-fn pretrained_now(job: &Job, before: &Value) -> Value {
-    match &job.model.weights {
+fn pretrained_now(settings: &TrainingSettings, before: &Value) -> Value {
+    match &settings.weights {
         None => Value::Null,
         Some(path) => match pretrained::sha256_of(path) {
             Some(sha256) => json!(sha256),
@@ -138,19 +126,6 @@ fn differences(key: &str, was: &Value, is: &Value) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_renewed_signature_names_the_same_data() {
-        let data = |signature: &str| {
-            let url = format!("https://host/a.csv?id=1&X-Amz-Signature={signature}");
-            let mut value = json!({ "train": { "file": url }, "sets": ["/a?sig=b"] });
-            hide_secrets(&mut value);
-            value
-        };
-        assert_eq!(data("old"), data("new"));
-        assert_eq!(data("x")["train"]["file"], "https://host/a.csv?id=1");
-        assert_eq!(data("x")["sets"][0], "/a?sig=b");
-    }
 
     #[test]
     fn every_key_that_differs_is_named_with_both_values() {

@@ -1,14 +1,13 @@
 //! The data sets of a job, opened and checked against each other and against the job.
 
 use crate::TrainError;
-use crate::source::source;
 use crate::targets::{self, Outputs};
 use lockstep_data::{
     Augment, Augmenter, Dataset, DecodedSet, Normaliser, Source, TargetKind, TargetScale,
     UnseenClasses, split,
 };
 use lockstep_fs::CacheDir;
-use lockstep_job::{DataRef, Job, Validation};
+use lockstep_resolve::{SetSources, TestSource, TrainingSettings};
 use serde::{Deserialize, Serialize};
 
 /// The sets a job trains and is measured on.
@@ -57,17 +56,14 @@ impl DataFacts {
     /// Of vectors of `width` numbers, one of the classes `names` each: `train` of them, of which a share may
     /// be set aside for validation, and those of sets of their own.
     pub fn of_vectors(
-        job: &Job,
+        settings: &TrainingSettings,
         width: usize,
         names: Vec<String>,
         train: usize,
         val: usize,
         test: usize,
     ) -> Self {
-        let aside = match &job.data.validation {
-            Validation::Split(share) => split(train, *share, job.train.seed).1.len(),
-            Validation::Set(_) => 0,
-        };
+        let aside = split(train, settings.val_share, settings.seed).1.len();
         Self {
             train: train - aside,
             val: val + aside,
@@ -92,42 +88,35 @@ impl Sets {
         }
     }
 
+    /// Opens the sets where they come from. Says through `progress` what may take a while.
     pub(crate) fn open(
-        job: &Job,
+        settings: &TrainingSettings,
+        sources: &SetSources,
         cache: &CacheDir,
         progress: &mut dyn FnMut(&str),
     ) -> Result<Self, TrainError> {
-        let mut find = |name: &str, reference: &DataRef, target: Option<TargetKind>| {
-            let source = source(job, name, reference, target)?;
-            source.ensure(cache, progress)?;
-            Ok::<Source, TrainError>(source)
-        };
-        let wanted = job.train.loss.map(targets::kind);
-        let train = Dataset::open(&find("train", &job.data.train, wanted)?, cache)?;
-        targets::check(job, &train)?;
-        let mut open = |name: &str, reference: &DataRef| -> Result<Dataset, TrainError> {
-            let source = find(name, reference, Some(train.target_kind()))?;
-            let classes = train.class_names();
-            let refuse = UnseenClasses::Refuse;
-            Ok(Dataset::open_with_classes(&source, cache, classes, refuse)?)
-        };
-        let val = match &job.data.validation {
-            Validation::Set(reference) => Some(open("val", reference)?),
-            Validation::Split(_) => None,
-        };
-        let test = job.data.test.as_ref();
-        let test = test.map(|reference| open("test", reference)).transpose()?;
-        for set in [&val, &test].into_iter().flatten() {
+        let train = Dataset::open_telling(&sources.train, cache, progress)?;
+        targets::check(settings, &train)?;
+        let mut open = |source: &Source| -> Result<Dataset, TrainError> {
+            let source = source.clone().labelled_as(train.target_kind());
+            let set = Dataset::open_telling(&source, cache, progress)?;
+            let set = set.with_classes(train.class_names(), UnseenClasses::Refuse)?;
             set.check_against(&train)?;
-        }
-        Self::of(job, train, val, test)
+            Ok(set)
+        };
+        let val = sources.val.as_ref().map(&mut open).transpose()?;
+        let test = sources.test.as_ref().map(&mut open).transpose()?;
+        Self::of(settings, train, val, test)
     }
 
     /// Opens what the coordinator found; nothing is listed, and no sample is read.
-    pub(crate) fn reopen(job: &Job, found: &FoundSets) -> Result<Self, TrainError> {
+    pub(crate) fn reopen(
+        settings: &TrainingSettings,
+        found: &FoundSets,
+    ) -> Result<Self, TrainError> {
         let reopen = |set: &Option<DecodedSet>| set.as_ref().map(Dataset::reopen).transpose();
         let train = Dataset::reopen(&found.train)?;
-        Self::of(job, train, reopen(&found.val)?, reopen(&found.test)?)
+        Self::of(settings, train, reopen(&found.val)?, reopen(&found.test)?)
     }
 
     /// What others need to open these sets again.
@@ -141,31 +130,27 @@ impl Sets {
 
     /// The sets, open, as the job uses them.
     fn of(
-        job: &Job,
+        settings: &TrainingSettings,
         train: Dataset,
         val: Option<Dataset>,
         test: Option<Dataset>,
     ) -> Result<Self, TrainError> {
-        let share = match &job.data.validation {
-            Validation::Split(share) => *share,
-            Validation::Set(_) => 0.0,
-        };
-        let (train_indices, split_indices) = split(train.len(), share, job.train.seed);
+        let (train_indices, split_indices) = split(train.len(), settings.val_share, settings.seed);
         let val_indices = match &val {
             Some(set) => all_indices(set),
             None => split_indices,
         };
         let channels = train.shape()[0];
-        let normaliser = match &job.data.normalise {
+        let normaliser = match &settings.normalise {
             Some(normalise) => Normaliser::new(&normalise.mean, &normalise.std, channels)?,
             None => Normaliser::identity(channels),
         };
-        let augmenter = job.data.augment.as_ref().map(|augment| {
+        let augmenter = settings.augment.as_ref().map(|augment| {
             let augment = Augment {
                 crop_padding: augment.crop_padding,
                 flip: augment.flip,
             };
-            Augmenter::new(augment, train.shape(), job.train.seed)
+            Augmenter::new(augment, train.shape(), settings.seed)
         });
         Ok(Self {
             scale: TargetScale::of(&train, &train_indices),
@@ -203,42 +188,30 @@ pub enum SampleUse<'a> {
     },
 }
 
-/// Opens the test set of a job for a model with these outputs. Says through `progress` what may take
-/// a while. Samples of other classes have labels beyond them.
+/// Opens a test set for a model with these outputs. Says through `progress` what may take a while. Samples of
+/// other classes have labels beyond them.
 ///
 /// # Errors
-/// When the job has none, or it is missing or damaged.
+/// When the set is missing or damaged.
 pub fn open_test(
-    job: &Job,
+    test: &TestSource,
     outputs: &Outputs,
     samples: SampleUse<'_>,
     cache: &CacheDir,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Dataset, TrainError> {
-    let Some(reference) = &job.data.test else {
-        return Err(TrainError::Misfit {
-            key: "data.test",
-            reason: "the job has none".to_owned(),
-        });
-    };
-    let mut source = source(job, "test", reference, Some(outputs.kind))?;
+    let mut source = test.source.clone().labelled_as(outputs.kind);
     if let SampleUse::Predict { pictures } = samples {
         source = Source::Samples {
             source: Box::new(source),
             // Of those that are embedded, only the vectors of these are there.
             pictures: pictures
                 .map(<[String]>::to_vec)
-                .filter(|_| job.embed.is_none()),
+                .filter(|_| test.embedding.is_none()),
         };
     }
-    source.ensure(cache, progress)?;
-    let list = UnseenClasses::List;
-    Ok(Dataset::open_with_classes(
-        &source,
-        cache,
-        &outputs.names,
-        list,
-    )?)
+    let set = Dataset::open_telling(&source, cache, progress)?;
+    Ok(set.with_classes(&outputs.names, UnseenClasses::List)?)
 }
 
 /// Every sample of a set.
@@ -249,6 +222,8 @@ pub(crate) fn all_indices(set: &Dataset) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lockstep_job::Job;
+    use lockstep_resolve::ResolvedJob;
     use std::fs;
     use std::path::Path;
 
@@ -269,7 +244,9 @@ mod tests {
         fs::write(path("test.csv"), rows("cc")).unwrap();
         let job = Job::parse(Path::new(&path("job.toml")), JOB, &[], None).unwrap();
         let cache = CacheDir::at(&path("cache")).unwrap();
-        let sets = Sets::open(&job, &cache, &mut |_| {}).unwrap();
+        let job = ResolvedJob::of(&job).unwrap();
+        let open = || Sets::open(&job.training, &job.sets, &cache, &mut |_| {});
+        let sets = open().unwrap();
         let facts = sets.facts();
         assert_eq!((facts.train, facts.val, facts.test), (6, 2, 2));
         assert_eq!(facts.names, ["a", "b", "c"]);
@@ -277,8 +254,8 @@ mod tests {
         let told = serde_json::to_string(&sets.found()).unwrap();
         fs::remove_file(path("train.csv")).unwrap();
         fs::remove_file(path("test.csv")).unwrap();
-        assert!(Sets::open(&job, &cache, &mut |_| {}).is_err());
-        let again = Sets::reopen(&job, &serde_json::from_str(&told).unwrap()).unwrap();
+        assert!(open().is_err());
+        let again = Sets::reopen(&job.training, &serde_json::from_str(&told).unwrap()).unwrap();
         assert_eq!(again.facts(), facts);
         assert_eq!(again.sha256(), sets.sha256());
         assert_eq!(again.train_indices, sets.train_indices);

@@ -10,9 +10,9 @@ use crate::resume_fingerprint::ResumeFingerprint;
 use crate::sets::Sets;
 use crate::spec;
 use lockstep_events::Metrics;
-use lockstep_job::Job;
 use lockstep_nn::LossSum;
 use lockstep_place::Place;
+use lockstep_resolve::TrainingSettings;
 use lockstep_runs::checkpoint::{Checkpoint, Damaged};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -206,11 +206,11 @@ impl Draft {
 }
 
 impl Snapshot {
-    /// Reads the snapshot in the checkpoint at `place`, from which `job` must be able to go on with a
+    /// Reads the snapshot in the checkpoint at `place`, from which training must be able to go on with a
     /// state of `len` numbers.
     pub(crate) fn read(
         place: &Place,
-        job: &Job,
+        settings: &TrainingSettings,
         sets: &Sets,
         len: usize,
     ) -> Result<Self, TrainError> {
@@ -220,17 +220,17 @@ impl Snapshot {
         };
         let stored = Stored::open(place)?;
         let header = &stored.header;
-        let changes = header.subject.fingerprint.changes(job, sets);
+        let changes = header.subject.fingerprint.changes(settings, sets);
         if !changes.is_empty() {
             return Err(refused(format!(
                 "the job has changed what would change the result: {}",
                 changes.join("; ")
             )));
         }
-        if header.epochs > job.train.epochs {
+        if header.epochs > settings.learner.epochs {
             return Err(refused(format!(
                 "the run has trained {} epochs already, and the job asks for {}; ask for more",
-                header.epochs, job.train.epochs
+                header.epochs, settings.learner.epochs
             )));
         }
         let sums = (header.lane_loss_bits.iter())
@@ -243,14 +243,14 @@ impl Snapshot {
                 rows,
             })
             .collect();
-        if lane_sums.len() != job.train.lanes {
+        if lane_sums.len() != settings.lanes {
             return Err(refused(format!(
                 "it has {} lanes, the job {}",
                 lane_sums.len(),
-                job.train.lanes
+                settings.lanes
             )));
         }
-        let planes = spec::optimizer(job).planes();
+        let planes = spec::optimizer(settings).planes();
         let plane = |index: usize| match index < planes {
             true => stored.vector(PLANES[index], len),
             false => Ok(Vec::new()),

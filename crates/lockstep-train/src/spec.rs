@@ -1,17 +1,18 @@
 //! The job file's words in the terms of the model: optimizer and schedule.
 
-use lockstep_job::{Job, JobOptimizer, JobSchedule};
+use lockstep_job::{JobOptimizer, JobSchedule};
 use lockstep_nn::{Decay, Optimizer, Schedule};
+use lockstep_resolve::TrainingSettings;
 
 /// The job's optimizer.
-pub(crate) fn optimizer(job: &Job) -> Optimizer {
+pub(crate) fn optimizer(settings: &TrainingSettings) -> Optimizer {
     let adam = |betas: [f64; 2], eps: f64, weight_decay: f64, decoupled| Optimizer::Adam {
         betas: betas.map(|beta| beta as f32),
         epsilon: eps as f32,
         weight_decay: weight_decay as f32,
         decoupled,
     };
-    match job.train.optimizer {
+    match settings.learner.optimizer {
         JobOptimizer::Sgd {
             momentum,
             nesterov,
@@ -38,9 +39,9 @@ pub(crate) fn optimizer(job: &Job) -> Optimizer {
 }
 
 /// The job's learning rate over a run with so many steps an epoch.
-pub(crate) fn schedule(job: &Job, steps_per_epoch: u64) -> Schedule {
-    let total = steps_per_epoch * u64::from(job.train.epochs);
-    let decay = match job.train.schedule {
+pub(crate) fn schedule(settings: &TrainingSettings, steps_per_epoch: u64) -> Schedule {
+    let total = steps_per_epoch * u64::from(settings.learner.epochs);
+    let decay = match settings.learner.schedule {
         JobSchedule::Constant { .. } => Decay::Constant,
         JobSchedule::Step {
             every_epochs,
@@ -56,8 +57,8 @@ pub(crate) fn schedule(job: &Job, steps_per_epoch: u64) -> Schedule {
         },
     };
     Schedule {
-        base: job.train.optimizer.lr() as f32,
-        warmup: job.train.schedule.warmup_steps(),
+        base: settings.learner.optimizer.lr() as f32,
+        warmup: settings.learner.schedule.warmup_steps(),
         decay,
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::TrainError;
 use lockstep_data::{Dataset, TargetKind, TargetScale};
-use lockstep_job::{Job, JobLoss};
+use lockstep_job::JobLoss;
 use lockstep_nn::{Loss, Targets};
+use lockstep_resolve::{TrainingSettings, target_kind};
 use std::ops::Range;
 
 /// What a model predicts.
@@ -50,15 +51,6 @@ pub(crate) fn loss(kind: TargetKind) -> Loss {
     }
 }
 
-/// What labels must be for a loss of the job file.
-pub(crate) fn kind(loss: JobLoss) -> TargetKind {
-    match loss {
-        JobLoss::CrossEntropy => TargetKind::Classes,
-        JobLoss::Mse => TargetKind::Numbers,
-        JobLoss::Bce => TargetKind::Labels,
-    }
-}
-
 /// A loss's name in the job file.
 pub(crate) fn name(kind: TargetKind) -> &'static str {
     match kind {
@@ -70,14 +62,14 @@ pub(crate) fn name(kind: TargetKind) -> &'static str {
 }
 
 /// Checks that the training set has what the job minimises.
-pub(crate) fn check(job: &Job, train: &Dataset) -> Result<(), TrainError> {
-    match job.train.loss {
-        Some(loss) if kind(loss) != train.target_kind() => Err(TrainError::Misfit {
+pub(crate) fn check(settings: &TrainingSettings, train: &Dataset) -> Result<(), TrainError> {
+    match settings.learner.loss {
+        Some(loss) if target_kind(loss) != train.target_kind() => Err(TrainError::Misfit {
             key: "train.loss",
             reason: format!(
                 "\"{}\" is for {}, but {} has {}; use \"{}\", or leave it out",
                 loss.word(),
-                kind(loss),
+                target_kind(loss),
                 train.name(),
                 train.target_kind(),
                 name(train.target_kind())
@@ -88,8 +80,8 @@ pub(crate) fn check(job: &Job, train: &Dataset) -> Result<(), TrainError> {
 }
 
 /// What is said to a person who did not say what the labels are, and may not expect what was found.
-pub(crate) fn note(job: &Job, train: &Dataset) -> Option<String> {
-    let (what, other) = match (job.train.loss, train.target_kind()) {
+pub(crate) fn note(settings: &TrainingSettings, train: &Dataset) -> Option<String> {
+    let (what, other) = match (settings.learner.loss, train.target_kind()) {
         (Some(_), _) | (None, TargetKind::Classes) => return None,
         (None, TargetKind::Numbers) if train.outputs() == 1 => (
             "the labels are decimals, so they are numbers to predict",

@@ -2,13 +2,13 @@
 
 use crate::evaluate::{BLOCK, Evaluator, rows_at_once};
 use crate::prediction::{Predictions, Said};
-use crate::targets;
 use crate::weights::TargetCard;
 use crate::{Outputs, TrainError, network, pretrained, weights};
 use lockstep_data::{Dataset, Normaliser, TargetKind, TargetScale};
 use lockstep_job::{JobNetwork, JobNormalise};
 use lockstep_nn::{Compute, Dims, Model};
 use lockstep_place::{Place, PlaceError};
+use lockstep_resolve::target_kind;
 use lockstep_runs::RunDir;
 use serde::Deserialize;
 use std::ops::Range;
@@ -49,7 +49,7 @@ impl SavedModel {
         let scale = TargetScale::new(targets.mean.clone(), targets.std.clone())?;
         let fits = !targets.columns.is_empty() && scale.mean().len() == targets.columns.len();
         fits.then(|| Outputs {
-            kind: targets::kind(targets.loss),
+            kind: target_kind(targets.loss),
             names: targets.columns.clone(),
             scale,
         })

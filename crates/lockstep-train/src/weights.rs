@@ -6,9 +6,9 @@ use crate::network;
 use crate::sets::Sets;
 use lockstep_data::TargetKind;
 use lockstep_fs::hex;
-use lockstep_job::Job;
 use lockstep_nn::{Layout, Tensor};
 use lockstep_place::Place;
+use lockstep_resolve::TrainingSettings;
 use lockstep_runs::RunDir;
 use safetensors::tensor::{Dtype, View};
 use serde::{Deserialize, Serialize};
@@ -93,7 +93,7 @@ pub(crate) fn sha256_of(vectors: impl IntoIterator<Item: AsRef<[f32]>>) -> Strin
 /// Writes the model's folder of a run.
 pub(crate) fn write_model(
     run: &RunDir,
-    job: &Job,
+    settings: &TrainingSettings,
     sets: &Sets,
     layout: &Layout,
     state: &[f32],
@@ -106,11 +106,11 @@ pub(crate) fn write_model(
     let card = Card {
         version: 1,
         input_shape: sets.train.shape(),
-        normalise: &job.data.normalise,
+        normalise: &settings.normalise,
         classes: sets.train.class_names(),
         targets: TargetCard::of(sets),
-        network: &job.model.network,
-        layers: network::as_stack(&job.model.network),
+        network: &settings.network,
+        layers: network::as_stack(&settings.network),
         weights_sha256: sha256,
     };
     let file = run.model();

@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::recorder::Recorder;
 use common::{Place, Ran};
 use lockstep_testkit::Server;
 use serde_json::Value;
@@ -127,6 +128,59 @@ fn a_job_reads_pictures_from_a_bucket_and_keeps_their_vectors_there() {
         !refused.stderr.contains("hunter2") && !refused.stderr.contains(name),
         "no secret is told"
     );
+}
+
+/// Pictures that are trained on as they are.
+const PIXELS: &str = r#"
+name = "pixels"
+
+[data]
+train = "s3://data/photos/train"
+test = "s3://data/photos/test"
+transform = { resize = 16, crop = 16 }
+
+[storage]
+endpoint = "ENDPOINT"
+
+[model]
+kind = "mlp"
+hidden = [8]
+
+[train]
+epochs = 2
+batch = 8
+optimizer = { kind = "sgd", lr = 0.01 }
+workers = 3
+
+[run]
+store = "runs"
+"#;
+
+#[test]
+fn a_set_in_a_bucket_is_listed_once_a_run_whatever_the_number_of_workers() {
+    let server = Server::moto(&[]).quiet();
+    upload(&server);
+    let recorder = Recorder::new(server.address());
+    let place = Place::new();
+    place.write_job(&PIXELS.replace("ENDPOINT", &recorder.endpoint()));
+    let listed = |set: &str| {
+        let requests = recorder.requests();
+        let of_set = |line: &&String| {
+            let prefix = format!("prefix=photos%2F{set}");
+            line.starts_with("GET ") && line.contains("list-type=2") && line.contains(&prefix)
+        };
+        requests.iter().filter(of_set).count()
+    };
+    for run_number in 1..=2 {
+        let ran = run(&place, &["run", "job.toml", "--json"], KEYS);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert_eq!(
+            [listed("train"), listed("test")],
+            [run_number; 2],
+            "{:#?}",
+            recorder.requests()
+        );
+    }
 }
 
 #[test]

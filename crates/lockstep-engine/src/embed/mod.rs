@@ -7,7 +7,7 @@
 mod progress;
 
 use crate::launcher::Launcher;
-use crate::tasks::{self, TaskEvent, Work};
+use crate::tasks::{self, CrewSettings, TaskEvent, Work};
 use crate::{EngineError, StopFlag, describe};
 use lockstep_embed::{
     EmbedError, EmbedRecipe, EncoderModel, FinishedPart, Inventory, ListedPicture, PartMaker,
@@ -15,16 +15,15 @@ use lockstep_embed::{
 };
 use lockstep_events::event::{Embedded, Event};
 use lockstep_fs::remove_leftover;
-use lockstep_job::{Embed, Job};
 use lockstep_place::{Access, Place};
+use lockstep_resolve::Embedding;
 use lockstep_train::SampleUse;
-use lockstep_train::places::{access, embedded_sets, image_normalise, image_transform, place};
 use progress::Progress;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The name of this work among those that task workers do.
 pub const KIND: &str = "embed pictures";
@@ -34,10 +33,14 @@ const AT_ONCE: usize = 16;
 /// What to embed.
 #[derive(Debug)]
 pub struct EmbedRequest<'a> {
-    /// The job, checked and complete.
-    pub job: &'a Job,
-    /// If only the test set is to be embedded, what for.
-    pub only_test: Option<SampleUse<'a>>,
+    /// The pictures, and where their vectors go.
+    pub embedding: &'a Embedding,
+    /// How its places are reached.
+    pub access: &'a Access,
+    /// What the vectors are for, if not for training: some of the pictures, whose classes need not be known.
+    pub samples: SampleUse<'a>,
+    /// Who does it.
+    pub crew: CrewSettings,
     /// Where the workers run.
     pub launcher: &'a mut dyn Launcher,
     /// Raised by whoever wants the work to end early.
@@ -70,8 +73,8 @@ struct Set {
     finished: Vec<Option<FinishedPart>>,
 }
 
-/// Embeds all pictures of the job's sets that are not embedded yet, and returns whether they all are: not
-/// when a stop was asked for. A job without an `[embed]` section has nothing to embed.
+/// Embeds all pictures of the sets that are not embedded yet, and returns whether they all are: not when a stop
+/// was asked for.
 ///
 /// # Guarantees
 /// A part that is there is whole, whenever this ends. The same pictures, weights and transform give the
@@ -83,22 +86,17 @@ pub fn embed(
     request: EmbedRequest<'_>,
     events: &mut dyn FnMut(Event),
 ) -> Result<bool, EngineError> {
-    let Some(settings) = &request.job.embed else {
-        return Ok(true);
-    };
     let began = Instant::now();
-    let job = request.job;
-    let model = EncoderModel::open(&settings.model)?;
-    let recipe = EmbedRecipe::new(&model, image_transform(job), image_normalise(settings))?;
-    drop(model);
-    let mut sets = take_stock(job, request.only_test, settings, &recipe, events)?;
+    let embedding = request.embedding;
+    let (_, recipe) = recipe(embedding)?;
+    let mut sets = take_stock(embedding, request.samples, &recipe, events)?;
     let missing: Vec<(usize, usize)> = sets.iter().enumerate().flat_map(missing_parts).collect();
     let all_done = missing.is_empty() || {
         let setup = Setup {
             recipe,
-            batch: settings.batch,
-            memory: job.data.memory.0,
-            access: access(&job.storage).map_err(EmbedError::from)?,
+            batch: embedding.batch,
+            memory: embedding.memory,
+            access: request.access.clone(),
         };
         make(request, &setup, &mut sets, &missing, events)?
     };
@@ -107,12 +105,20 @@ pub fn embed(
     }
     for (number, set) in sets.into_iter().enumerate() {
         let made = missing.iter().filter(|(set, _)| *set == number).count();
-        conclude(set, made, job.data.max_bad, began, events)?;
+        conclude(set, made, embedding.max_bad, began, events)?;
     }
     Ok(true)
 }
 
-/// What embedding a job's pictures would come to.
+/// The encoder, and what is done with every picture.
+fn recipe(embedding: &Embedding) -> Result<(EncoderModel, EmbedRecipe), EmbedError> {
+    let model = EncoderModel::open(&embedding.model)?;
+    let (transform, normalise) = (embedding.transform.clone(), embedding.normalise);
+    let recipe = EmbedRecipe::new(&model, transform, normalise)?;
+    Ok((model, recipe))
+}
+
+/// What embedding pictures would come to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forecast {
     /// Numbers in a vector.
@@ -141,18 +147,17 @@ pub struct SetForecast {
     pub classes: Vec<String>,
 }
 
-/// Says what [`embed`] would do, and does nothing; nothing for a job without an `[embed]` section.
+/// Says what [`embed`] would do, and does nothing.
 ///
 /// # Errors
 /// As [`embed`], as far as nothing needs to be read of the pictures.
-pub fn forecast(job: &Job, events: &mut dyn FnMut(Event)) -> Result<Option<Forecast>, EngineError> {
-    let Some(settings) = &job.embed else {
-        return Ok(None);
-    };
-    let model = EncoderModel::open(&settings.model)?;
-    let recipe = EmbedRecipe::new(&model, image_transform(job), image_normalise(settings))?;
+pub fn forecast(
+    embedding: &Embedding,
+    events: &mut dyn FnMut(Event),
+) -> Result<Forecast, EngineError> {
+    let (model, recipe) = recipe(embedding)?;
     let width = model.encoder(1)?.width();
-    let sets = take_stock(job, None, settings, &recipe, events)?;
+    let sets = take_stock(embedding, SampleUse::Measure, &recipe, events)?;
     let of_set = |set: Set| {
         let classes: BTreeSet<&str> = set
             .inventory
@@ -170,42 +175,37 @@ pub fn forecast(job: &Job, events: &mut dyn FnMut(Event)) -> Result<Option<Forec
             classes: classes.into_iter().map(str::to_owned).collect(),
         }
     };
-    Ok(Some(Forecast {
+    Ok(Forecast {
         width,
         sets: sets.into_iter().map(of_set).collect(),
-    }))
+    })
 }
 
 /// Lists the pictures of every set, and finds the parts that are there.
 fn take_stock(
-    job: &Job,
-    only_test: Option<SampleUse<'_>>,
-    settings: &Embed,
+    embedding: &Embedding,
+    samples: SampleUse<'_>,
     recipe: &EmbedRecipe,
     events: &mut dyn FnMut(Event),
 ) -> Result<Vec<Set>, EngineError> {
-    let mut sets = embedded_sets(job);
-    sets.retain(|set| only_test.is_none() || set.name == "test");
     let mut stock = Vec::new();
-    for set in sets {
+    for set in &embedding.sets {
         events(Event::Preparing {
             message: format!("listing the pictures in {}", set.folder),
         });
-        let folder = place(&set.folder, &job.storage).map_err(EmbedError::from)?;
-        let store = place(&set.store, &job.storage).map_err(EmbedError::from)?;
-        let seed = job.train.seed;
-        let inventory = match only_test {
-            Some(SampleUse::Predict { pictures }) => {
-                Inventory::take_samples(&folder, pictures, seed)?
+        let seed = embedding.seed;
+        let inventory = match samples {
+            SampleUse::Predict { pictures } => {
+                Inventory::take_samples(&set.folder, pictures, seed)?
             }
-            Some(SampleUse::Measure) | None => Inventory::take(&folder, seed)?,
+            SampleUse::Measure => Inventory::take(&set.folder, seed)?,
         };
-        let parts = inventory.parts(settings.part, recipe);
-        let finished = find_all(&parts, &store, job.data.memory.0)?;
+        let parts = inventory.parts(embedding.part, recipe);
+        let finished = find_all(&parts, &set.store, embedding.memory)?;
         stock.push(Set {
             name: set.name,
             inventory,
-            store,
+            store: set.store.clone(),
             parts,
             finished,
         });
@@ -254,7 +254,6 @@ fn make(
     missing: &[(usize, usize)],
     events: &mut dyn FnMut(Event),
 ) -> Result<bool, EngineError> {
-    let job = request.job;
     let mut orders = Vec::with_capacity(missing.len());
     for &(set, part) in missing {
         orders.push(json(&Order {
@@ -275,13 +274,13 @@ fn make(
     let summary = tasks::run(
         tasks::Request {
             launcher: request.launcher,
-            deadline: Duration::from_secs_f64(job.gang.deadline_s),
-            workers: job.train.workers,
+            deadline: request.crew.deadline,
+            workers: request.crew.workers,
             kind: KIND,
             setup: json(setup)?,
             tasks: orders,
             stop: request.stop,
-            max_restarts: job.recover.max_restarts as usize,
+            max_restarts: request.crew.max_restarts,
         },
         &mut |event| match event {
             TaskEvent::Progress { task, value } => {

@@ -7,7 +7,6 @@ use crate::invitation::Invitation;
 use crate::launcher::{Launcher, Site, WorkerId, WorkerSpec};
 use lockstep_events::control::{Assignment, Transport};
 use lockstep_gang::{Admissions, MeshPeer, Plan, Segment, ShmCollective, ShmControl};
-use lockstep_job::Job;
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::sync::mpsc::SyncSender;
@@ -27,14 +26,18 @@ pub(crate) enum Carrier {
 }
 
 impl Carrier {
-    /// What a job's gang uses where workers run at `site`.
+    /// What a gang of so many uses that is to use `transport`, where workers run at `site`.
     ///
     /// # Errors
-    /// When the job wants workers to share memory that cannot.
-    pub(crate) fn of(job: &Job, site: &Site) -> Result<Self, EngineError> {
+    /// When they are to share memory and cannot.
+    pub(crate) fn of(
+        transport: lockstep_job::JobTransport,
+        workers: usize,
+        site: &Site,
+    ) -> Result<Self, EngineError> {
         use lockstep_job::JobTransport::{Auto, Shm, Tcp};
-        match (job.gang.transport, site.shares_memory) {
-            _ if job.train.workers == 1 => Ok(Self::Solo),
+        match (transport, site.shares_memory) {
+            _ if workers == 1 => Ok(Self::Solo),
             (Auto | Shm, true) => Ok(Self::Shm),
             (Shm, false) => Err(EngineError::NoSharedMemory),
             (Auto, false) | (Tcp, _) => Ok(Self::Tcp),

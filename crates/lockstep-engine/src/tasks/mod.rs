@@ -27,5 +27,5 @@ mod queue;
 mod run;
 mod serve;
 
-pub use run::{Request, TaskEvent, TasksDone, run};
+pub use run::{CrewSettings, Request, TaskEvent, TasksDone, run};
 pub use serve::{TellProgress, Work, serve};

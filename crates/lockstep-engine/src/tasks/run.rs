@@ -4,6 +4,7 @@ use super::coordinator::TaskCoordinator;
 use crate::launcher::Launcher;
 use crate::{EngineError, StopFlag};
 use lockstep_events::event::{Event, LogLine};
+use lockstep_job::Job;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -26,6 +27,28 @@ pub struct Request<'a> {
     pub max_restarts: usize,
     /// How long a worker with something to do may make no progress before it is given up.
     pub deadline: Duration,
+}
+
+/// How many workers a crew has, and what becomes of lost ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CrewSettings {
+    /// Worker processes.
+    pub workers: usize,
+    /// How often lost workers are replaced, in all.
+    pub max_restarts: usize,
+    /// How long a worker with something to do may make no progress before it is given up.
+    pub deadline: Duration,
+}
+
+impl CrewSettings {
+    /// What `job` says of its workers.
+    pub fn of(job: &Job) -> Self {
+        Self {
+            workers: job.train.workers,
+            max_restarts: job.recover.max_restarts as usize,
+            deadline: Duration::from_secs_f64(job.gang.deadline_s),
+        }
+    }
 }
 
 /// Something that happened.

@@ -96,7 +96,7 @@ pub(super) fn open(
         pieces: Some(objects.clone()),
         objects,
         root: format!("{scheme}://{authority}"),
-        suffix: "",
+        query: None,
         bucket: container.into(),
         endpoint,
         credentials,

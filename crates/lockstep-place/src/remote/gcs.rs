@@ -70,7 +70,7 @@ pub(super) fn open(
         pieces: Some(objects.clone()),
         objects,
         root: format!("gs://{bucket}"),
-        suffix: "",
+        query: None,
         bucket: bucket.into(),
         endpoint: own.map_or("https://storage.googleapis.com".into(), |own| {
             own.to_string()

@@ -124,6 +124,23 @@ impl Remote {
         Ok(Remote { store, path })
     }
 
+    /// The whole name, with the query that is not shown.
+    pub(crate) fn address(&self) -> String {
+        let OpenedStore { root, query, .. } = &self.store.opened;
+        let path = match self.store.kind {
+            StoreKind::Web => web::encoded(self.path.as_ref()),
+            _ => self.path.as_ref().to_owned(),
+        };
+        let slash = if path.is_empty() { "" } else { "/" };
+        let query = query.as_ref().map_or_else(String::new, |q| format!("?{q}"));
+        format!("{root}{slash}{path}{query}")
+    }
+
+    /// How it is reached.
+    pub(crate) fn access(&self) -> &Access {
+        &self.store.access
+    }
+
     /// What is known of the object.
     pub(crate) fn entry(&self) -> Result<Option<FileEntry>, PlaceError> {
         let head = self.repeat("look at", async || {
@@ -247,7 +264,8 @@ async fn counted<T>(work: impl Future<Output = T>) -> T {
 
 impl fmt::Display for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let OpenedStore { root, suffix, .. } = &self.store.opened;
+        let OpenedStore { root, query, .. } = &self.store.opened;
+        let suffix = if query.is_some() { "?…" } else { "" };
         match self.path.as_ref() {
             "" => write!(f, "{root}{suffix}"),
             path => write!(f, "{root}/{path}{suffix}"),

@@ -17,8 +17,8 @@ pub(super) struct OpenedStore {
     pub(super) pieces: Option<Arc<dyn MultipartStore>>,
     /// How the root of its names is shown: `s3://bucket`.
     pub(super) root: String,
-    /// What is shown after each name: `?…` where a query is left out.
-    pub(super) suffix: &'static str,
+    /// The query of a URL, which goes along with every request. It may be a signature, so it is never shown.
+    pub(super) query: Option<String>,
     /// The bucket, or Azure's container; a web server's host.
     pub(super) bucket: String,
     /// The server.

@@ -97,7 +97,7 @@ pub(super) fn open(
         pieces: Some(objects.clone()),
         objects,
         root: format!("s3://{bucket}"),
-        suffix: "",
+        query: None,
         bucket: bucket.into(),
         endpoint,
         credentials,

@@ -16,8 +16,7 @@ pub(super) fn open(scheme: &str, rest: &str, access: &Access) -> Result<OpenedSt
         );
     }
     let key = decoded(url.path())?;
-    // The query may be a signature: it goes along with every request, and is never shown.
-    let suffix = if url.query().is_some() { "?…" } else { "" };
+    let query = url.query().map(str::to_owned);
     let origin = url.origin().ascii_serialization();
     url.set_path("");
     url.set_fragment(None);
@@ -32,7 +31,7 @@ pub(super) fn open(scheme: &str, rest: &str, access: &Access) -> Result<OpenedSt
         objects: Arc::new(objects),
         pieces: None,
         root: origin.clone(),
-        suffix,
+        query,
         bucket: url.host_str().unwrap_or_default().into(),
         endpoint: origin,
         credentials: "no credentials (it is a web server)".into(),
@@ -58,6 +57,19 @@ fn decoded(path: &str) -> Result<String, String> {
         return Err("its path has a slash (%2F) inside a name".into());
     }
     Ok(parts.join("/"))
+}
+
+/// A name as the path of a URL: [`decoded`] gives it back.
+pub(super) fn encoded(name: &str) -> String {
+    let mut path = String::with_capacity(name.len());
+    for letter in name.chars() {
+        match letter {
+            // What would mean something else there.
+            '%' | '?' | '#' | '\\' => path.push_str(&format!("%{:02X}", letter as u32)),
+            _ => path.push(letter),
+        }
+    }
+    path
 }
 
 /// Replaces each `%` and two hexadecimal digits by the byte that they stand for.
@@ -93,15 +105,21 @@ mod tests {
     }
 
     #[test]
+    fn a_name_comes_back_from_the_path_of_its_url() {
+        for name in ["a b/ü.jpg", "100%/%41/a?b#c", "a\\b"] {
+            let url = Url::parse(&format!("https://host/{}", encoded(name))).unwrap();
+            assert_eq!(decoded(url.path()).unwrap(), name);
+        }
+    }
+
+    #[test]
     fn a_password_is_refused_and_a_query_is_not_shown() {
         let error = open("https", "me:hunter2@host/a", &Access::default())
             .err()
             .unwrap();
         assert!(error.contains("password") && !error.contains("hunter2"));
         let signed = open("https", "host/a?sig=hunter2", &Access::default()).unwrap();
-        assert_eq!(
-            (signed.root.as_str(), signed.suffix),
-            ("https://host", "?…")
-        );
+        assert_eq!(signed.root, "https://host");
+        assert_eq!(signed.query.as_deref(), Some("sig=hunter2"));
     }
 }

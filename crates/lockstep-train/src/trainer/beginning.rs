@@ -1,12 +1,11 @@
 //! What training begins with: a snapshot, the weights of a file, or weights drawn from the seed.
 
-use crate::places::place;
 use crate::sets::Sets;
 use crate::snapshot::{Best, Position, Snapshot};
 use crate::{LearnerPart, TrainError, pretrained};
 use lockstep_events::control::Assignment;
-use lockstep_job::Location;
 use lockstep_nn::Model;
+use lockstep_place::Place;
 
 /// The state that a generation begins with.
 #[derive(Default)]
@@ -32,10 +31,10 @@ impl Beginning {
         sets: &Sets,
         model: &Model,
     ) -> Result<Self, TrainError> {
-        let job = &part.job;
+        let settings = &part.settings;
         if let Some(checkpoint) = &assignment.resume {
-            let checkpoint = place(&Location::new(checkpoint), &job.storage)?;
-            let snapshot = Snapshot::read(&checkpoint, job, sets, model.layout().len())?;
+            let checkpoint = Place::parse(checkpoint, &part.access)?;
+            let snapshot = Snapshot::read(&checkpoint, settings, sets, model.layout().len())?;
             return Ok(Self {
                 position: Some(snapshot.position),
                 state: snapshot.state,
@@ -45,14 +44,14 @@ impl Beginning {
                 pretrained: snapshot.pretrained,
             });
         }
-        let Some(path) = &job.model.weights else {
+        let Some(path) = &settings.weights else {
             return Ok(Self {
-                state: model.initial_state(job.train.seed),
+                state: model.initial_state(settings.seed),
                 ..Self::default()
             });
         };
         let known = part.pretrained.as_deref();
-        let weights = pretrained::read(path, model, job.train.seed, known)?;
+        let weights = pretrained::read(path, model, settings.seed, known)?;
         Ok(Self {
             state: weights.state,
             pretrained: Some(weights.sha256),

@@ -8,8 +8,9 @@ use crate::snapshot::Best;
 use crate::{Outputs, Predictions, TrainError};
 use lockstep_data::Dataset;
 use lockstep_events::Metrics;
-use lockstep_job::{Job, Measure};
+use lockstep_job::Measure;
 use lockstep_nn::{DeviceState, Network};
+use lockstep_resolve::TrainingSettings;
 
 /// Measures the weights, and keeps the best.
 pub(super) struct Evaluation<'a> {
@@ -47,7 +48,7 @@ pub(super) struct Kept {
 impl<'a> Evaluation<'a> {
     /// Measures `rows` rows of `network` at a time.
     pub(super) fn new(
-        job: &Job,
+        settings: &TrainingSettings,
         sets: &'a Sets,
         network: &impl Network,
         rows: usize,
@@ -56,7 +57,7 @@ impl<'a> Evaluation<'a> {
         let outputs = Outputs::of(&sets.train, &sets.scale, network.outputs());
         Self {
             sets,
-            measure: job.checkpoint.best,
+            measure: settings.checkpoint.best,
             test_indices: sets.test.as_ref().map(all_indices).unwrap_or_default(),
             evaluator: Evaluator::new(sets.train.sample_len(), rows, outputs.clone()),
             outputs,

@@ -45,21 +45,21 @@ impl Opened {
     /// Opens the data where it was found, and builds the model. What was found may be gone by now: the cache can
     /// be cleared at any time. Then it is looked for again.
     pub(crate) fn open(part: &LearnerPart, cache: &CacheDir) -> Result<Self, TrainError> {
-        let job = &part.job;
-        let compute = Compute::with_threads(job.train.threads).map_err(|error| {
+        let settings = &part.settings;
+        let compute = Compute::with_threads(settings.threads).map_err(|error| {
             let reason = error.to_string();
             TrainError::Misfit {
                 key: "train.threads",
                 reason,
             }
         })?;
-        let sets = match Sets::reopen(job, &part.found) {
+        let sets = match Sets::reopen(settings, &part.found) {
             Err(TrainError::Data(DataError::DecodedGone { .. })) => {
-                Sets::open(job, cache, &mut |_| {})?
+                Sets::open(settings, &part.sources, cache, &mut |_| {})?
             }
             sets => sets?,
         };
-        let (model, evaluation_rows) = working_model(job, &sets.facts(), &compute)?;
+        let (model, evaluation_rows) = working_model(settings, &sets.facts(), &compute)?;
         Ok(Self {
             sets,
             model,
@@ -88,7 +88,7 @@ impl<'a> Trainer<'a, Model> {
         opened: &'a mut Opened,
         join: impl FnOnce(Plan) -> Result<Box<dyn SharingCollective>, TrainError>,
     ) -> Result<Self, TrainError> {
-        let job = &part.job;
+        let settings = &part.settings;
         let Opened {
             sets,
             model,
@@ -97,7 +97,7 @@ impl<'a> Trainer<'a, Model> {
         } = opened;
         let beginning = Beginning::read(assignment, part, sets, model)?;
         let network = (model, &*compute);
-        let steps = StepLoop::new((assignment, job), sets, network, &beginning, join)?;
+        let steps = StepLoop::new((assignment, settings), sets, network, &beginning, join)?;
         let Beginning {
             best,
             history,
@@ -106,10 +106,10 @@ impl<'a> Trainer<'a, Model> {
         } = beginning;
         Ok(Self {
             rank: assignment.rank,
-            epochs: job.train.epochs,
-            leaves_checkpoint: job.checkpoint.every != Every::None,
-            evaluation: Evaluation::new(job, sets, steps.network, *evaluation_rows, best),
-            publisher: Publisher::new((assignment, job), sets, history, pretrained)?,
+            epochs: settings.learner.epochs,
+            leaves_checkpoint: settings.checkpoint.every != Every::None,
+            evaluation: Evaluation::new(settings, sets, steps.network, *evaluation_rows, best),
+            publisher: Publisher::new((assignment, part), sets, history, pretrained)?,
             steps,
         })
     }

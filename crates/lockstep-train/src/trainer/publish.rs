@@ -1,25 +1,26 @@
 //! What a run leaves behind: weights, evaluation, checkpoints. Rank 0 writes them; the other ranks'
 //! publishers write nothing.
 
+use crate::LearnerPart;
 use crate::TrainError;
 use crate::assess::{remove_evaluation, title, write_evaluation};
 use crate::checkpoint::Checkpointer;
-use crate::places::place;
 use crate::resume_fingerprint::ResumeFingerprint;
 use crate::sets::Sets;
 use crate::snapshot::Subject;
 use crate::weights::write_model;
 use lockstep_events::control::Assignment;
 use lockstep_events::event::EpochResult;
-use lockstep_job::{Job, Location};
 use lockstep_measure::Evaluation;
 use lockstep_nn::Layout;
+use lockstep_place::Place;
+use lockstep_resolve::TrainingSettings;
 use lockstep_runs::{Generation, RunDir};
 use serde_json::json;
 
 /// Writes a run's results.
 pub(super) struct Publisher<'a> {
-    job: Job,
+    settings: TrainingSettings,
     sets: &'a Sets,
     run: RunDir,
     /// Under which this gang writes.
@@ -35,13 +36,13 @@ impl<'a> Publisher<'a> {
     /// `history` is what the epochs before came to, `pretrained` the hash of the weights that the run began
     /// with.
     pub(super) fn new(
-        (assignment, job): (&Assignment, &Job),
+        (assignment, part): (&Assignment, &LearnerPart),
         sets: &'a Sets,
         history: String,
         pretrained: Option<String>,
     ) -> Result<Self, TrainError> {
-        let job = job.clone();
-        let run = place(&Location::new(&assignment.run_dir), &job.storage)?;
+        let settings = part.settings.clone();
+        let run = Place::parse(&assignment.run_dir, &part.access)?;
         let run = RunDir::open(&run)?;
         let generation = Generation {
             incarnation: assignment.incarnation.clone(),
@@ -53,14 +54,14 @@ impl<'a> Publisher<'a> {
                 let subject = Subject {
                     input_shape: sets.train.shape(),
                     classes: sets.train.outputs(),
-                    fingerprint: ResumeFingerprint::new(&job, sets, json!(pretrained)),
+                    fingerprint: ResumeFingerprint::new(&settings, sets, json!(pretrained)),
                 };
-                Checkpointer::writer(&run, generation.clone(), &job.checkpoint, subject)?
+                Checkpointer::writer(&run, generation.clone(), &settings.checkpoint, subject)?
             }
             false => Checkpointer::follower(),
         };
         Ok(Self {
-            job,
+            settings,
             sets,
             run,
             generation,
@@ -88,7 +89,7 @@ impl<'a> Publisher<'a> {
         }
         self.run.check(&self.generation)?;
         lockstep_failpoint::reach("publish.weights");
-        write_model(&self.run, &self.job, self.sets, layout, state, sha256)
+        write_model(&self.run, &self.settings, self.sets, layout, state, sha256)
     }
 
     /// Writes what the weights are worth on the test set.

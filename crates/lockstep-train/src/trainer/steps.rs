@@ -12,9 +12,9 @@ use crate::{TrainError, numerics, spec};
 use lockstep_events::Metrics;
 use lockstep_events::control::{Assignment, FromWorker};
 use lockstep_gang::{Plan, SharingCollective};
-use lockstep_job::Job;
 use lockstep_learner::Reporter;
 use lockstep_nn::{Compute, DeviceState, LossSum, Network, Optimizer, Schedule, StatePart, Step};
+use lockstep_resolve::TrainingSettings;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -55,23 +55,23 @@ pub(super) struct Clock {
 impl<'a, N: Network> StepLoop<'a, N> {
     /// Joins the gang through `join`, and begins with `beginning`.
     pub(super) fn new(
-        (assignment, job): (&Assignment, &Job),
+        (assignment, settings): (&Assignment, &TrainingSettings),
         sets: &'a Sets,
         (network, compute): (&'a mut N, &Compute),
         beginning: &Beginning,
         join: impl FnOnce(Plan) -> Result<Box<dyn SharingCollective>, TrainError>,
     ) -> Result<Self, TrainError> {
         let data = sets.facts();
-        let exchange = exchange_plan(job, &data, network.layout())?;
-        let full = full_batch(job, &data);
+        let exchange = exchange_plan(settings, &data, network.layout())?;
+        let full = full_batch(settings, &data);
         let last = match sets.train_indices.len() % full {
             0 => full,
             rest => rest,
         };
         let programs =
             [full, last].map(|batch| LaneProgram::new(&exchange.plan, assignment.rank, batch));
-        let optimizer = spec::optimizer(job);
-        let steps_per_epoch = steps_per_epoch(job, &data);
+        let optimizer = spec::optimizer(settings);
+        let steps_per_epoch = steps_per_epoch(settings, &data);
         let position = beginning.position.clone().unwrap_or_else(|| Position {
             lane_sums: vec![LossSum::default(); exchange.plan.lanes()],
             ..Position::default()
@@ -90,17 +90,17 @@ impl<'a, N: Network> StepLoop<'a, N> {
             exchange: &exchange,
             compute: compute.clone(),
             planes: optimizer.planes(),
-            clip_norm: job.train.clip_norm,
+            clip_norm: settings.learner.clip_norm,
             aside: programs[0].aside.max(programs[1].aside),
         };
         let replica = GangReplica::new(collective, state, setup)?;
         let whole = exchange.reads_whole_batch();
         Ok(Self {
             rank: assignment.rank,
-            seed: job.train.seed,
-            epochs: job.train.epochs,
-            schedule: spec::schedule(job, steps_per_epoch),
-            batches: Batches::new(sets, job.train.seed, job.train.batch, whole),
+            seed: settings.seed,
+            epochs: settings.learner.epochs,
+            schedule: spec::schedule(settings, steps_per_epoch),
+            batches: Batches::new(sets, settings.seed, settings.learner.batch, whole),
             clock: Clock::default(),
             max_steps: assignment.max_steps,
             catch_up: assignment.catch_up.max(position.step),

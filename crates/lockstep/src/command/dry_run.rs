@@ -7,8 +7,8 @@ use lockstep_events::event::Event;
 use lockstep_fs::CacheDir;
 use lockstep_gang::tree;
 use lockstep_job::Job;
+use lockstep_resolve::{ResolvedJob, TrainingSettings};
 use lockstep_runs::RunDir;
-use lockstep_train::places::place;
 use lockstep_train::{DataFacts, LayerLine, Prepared};
 use serde_json::json;
 use std::process::ExitCode;
@@ -16,22 +16,28 @@ use std::process::ExitCode;
 pub(crate) fn run(job: &Job, as_json: bool) -> anyhow::Result<ExitCode> {
     let cache = CacheDir::locate()?;
     let mut tell = |message: &str| eprintln!("{message}");
-    let forecast = forecast(job, &mut |event| {
+    let resolved = ResolvedJob::of(job)?;
+    let mut events = |event| {
         if let Event::Preparing { message } = event {
             tell(&message);
         }
-    })?;
+    };
+    let forecast = match &resolved.embedding {
+        Some(embedding) => Some(forecast(embedding, &mut events)?),
+        None => None,
+    };
+    let settings = &resolved.training;
     let prepared = match &forecast {
         Some(forecast) if forecast.sets.iter().any(|set| set.parts_missing > 0) => {
-            lockstep_train::plan(job, &facts_of(job, forecast)?)?
+            lockstep_train::plan(settings, &facts_of(settings, forecast)?)?
         }
         // All vectors are there: they are looked at as a run would.
-        _ => lockstep_train::prepare(job, &cache, &mut tell)?.0,
+        _ => lockstep_train::prepare(&resolved, &cache, &mut tell)?.0,
     };
     let embedding = forecast.map_or_else(Vec::new, |forecast| forecast.sets);
     let mut notes = prepared.notes.clone();
-    notes.extend(lockstep_train::check_start(job, &prepared.data)?.notes);
-    RunDir::check_store(&place(&job.run.store, &job.storage)?)?;
+    notes.extend(lockstep_train::check_start(settings, &prepared.data)?.notes);
+    RunDir::check_store(&resolved.store)?;
     let text = if as_json {
         format!("{}\n", json_plan(job, &prepared, &embedding, &notes))
     } else {
@@ -43,7 +49,7 @@ pub(crate) fn run(job: &Job, as_json: bool) -> anyhow::Result<ExitCode> {
 
 /// What training will see of vectors that are not there yet: as many as there are pictures, of the classes that
 /// their folders name.
-fn facts_of(job: &Job, forecast: &Forecast) -> anyhow::Result<DataFacts> {
+fn facts_of(settings: &TrainingSettings, forecast: &Forecast) -> anyhow::Result<DataFacts> {
     let set = |name: &str| forecast.sets.iter().find(|set| set.set == name);
     let pictures = |name| set(name).map_or(0, |set| set.pictures);
     let train = set("train").context("the job embeds no training set")?;
@@ -55,7 +61,7 @@ fn facts_of(job: &Job, forecast: &Forecast) -> anyhow::Result<DataFacts> {
         }
     }
     Ok(DataFacts::of_vectors(
-        job,
+        settings,
         forecast.width,
         train.classes.clone(),
         train.pictures,
@@ -133,8 +139,8 @@ fn facts(job: &Job, prepared: &Prepared) -> Vec<(String, String)> {
     let steps = format!(
         "{} an epoch, {} in {}",
         count(prepared.steps_per_epoch),
-        count(prepared.steps_per_epoch * u64::from(train.epochs)),
-        plural(train.epochs as usize, "epoch")
+        count(prepared.steps_per_epoch * u64::from(train.learner.epochs)),
+        plural(train.learner.epochs as usize, "epoch")
     );
     let lanes: Vec<String> = (0..train.workers)
         .map(|rank| {
@@ -188,7 +194,7 @@ fn json_plan(
         "parameters": prepared.parameters,
         "model_bytes": 4 * prepared.state_len,
         "steps_per_epoch": prepared.steps_per_epoch,
-        "epochs": train.epochs,
+        "epochs": train.learner.epochs,
         "lanes_of_workers": lanes,
         "memory": {
             "per_worker_bytes": prepared.memory.per_worker_bytes,

@@ -7,17 +7,21 @@ use crate::signals::{self, INTERRUPTED};
 use crate::view::Options;
 use lockstep_engine::StopFlag;
 use lockstep_engine::embed::{EmbedRequest, embed};
+use lockstep_engine::tasks::CrewSettings;
 use lockstep_fs::CacheDir;
+use lockstep_resolve::ResolvedJob;
+use lockstep_train::SampleUse;
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &EmbedArgs) -> anyhow::Result<ExitCode> {
     let job = args.job.load()?;
-    if job.embed.is_none() {
+    let resolved = ResolvedJob::of(&job)?;
+    let Some(embedding) = &resolved.embedding else {
         anyhow::bail!(
             "{} has no [embed] section, which says what encodes the pictures and where their vectors go",
             args.job.path.display()
         );
-    }
+    };
     let stop = StopFlag::new();
     signals::obey(stop.clone())?;
     let view = view_as(
@@ -31,8 +35,10 @@ pub(crate) fn run(args: &EmbedArgs) -> anyhow::Result<ExitCode> {
     let mut watched = Watched::new(view, stop.clone());
     let mut launcher = super::launcher(&CacheDir::locate()?)?;
     let request = EmbedRequest {
-        job: &job,
-        only_test: None,
+        embedding,
+        access: &resolved.access,
+        samples: SampleUse::Measure,
+        crew: CrewSettings::of(&job),
         launcher: &mut launcher,
         stop,
     };

@@ -6,8 +6,8 @@ use crate::view::{evaluation, from_here};
 use anyhow::{Context, bail};
 use lockstep_data::TargetKind;
 use lockstep_job::Location;
+use lockstep_resolve::place;
 use lockstep_runs::{CONFUSION, EVALUATION};
-use lockstep_train::places::place;
 use lockstep_train::{Assessor, title, write_evaluation};
 use std::process::ExitCode;
 

@@ -11,11 +11,12 @@ use lockstep_data::{Dataset, SkippedFile};
 use lockstep_engine::StopFlag;
 use lockstep_engine::embed::{EmbedRequest, embed};
 use lockstep_engine::infer::{InferRequest, infer};
+use lockstep_engine::tasks::CrewSettings;
 use lockstep_events::event::Event;
 use lockstep_fs::CacheDir;
 use lockstep_job::{DataRef, Job, Location, Override, Storage};
+use lockstep_resolve::{TestSource, access, place};
 use lockstep_runs::RunDir;
-use lockstep_train::places::place;
 use lockstep_train::{Block, Outputs, Trained, open_test};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -90,12 +91,20 @@ impl Inference {
         let mut samples = Vec::new();
         for (job, given) in jobs.iter_mut().zip(given) {
             let own = given.is_own() && args.set.is_empty();
-            if !embed_first(job, given, own, workers, &cache, &stop)? {
+            let crew = CrewSettings {
+                workers,
+                ..CrewSettings::of(job)
+            };
+            if !own {
+                own_vectors(job, given, &cache)?;
+            }
+            let test = TestSource::of(job)?;
+            if !embed_first(&test, job, given, crew, &cache, &stop)? {
                 return Ok(None);
             }
             let mut tell = |message: &str| eprintln!("{message}");
             let (outputs, samples_use) = (trained.outputs(), given.samples());
-            let set = open_test(job, outputs, samples_use, &cache, &mut tell)?;
+            let set = open_test(&test, outputs, samples_use, &cache, &mut tell)?;
             trained.check(&set)?;
             if let Some(first) = set.skipped().first() {
                 let (bad, folder) = (set.skipped().len(), set.name());
@@ -131,9 +140,13 @@ impl Inference {
         let mut launcher = super::launcher(&self.cache)?;
         let request = InferRequest {
             run: &self.run,
-            job: &self.job,
+            access: &access(&self.job.storage)?,
+            threads: self.job.train.threads,
             probabilities,
-            workers: self.workers,
+            crew: CrewSettings {
+                workers: self.workers,
+                ..CrewSettings::of(&self.job)
+            },
             stop: self.stop.clone(),
             launcher: &mut launcher,
         };
@@ -155,21 +168,9 @@ impl Inference {
     }
 }
 
-/// Embeds the pictures that a model of vectors is to look at. Those that are not the job's `own` test set
-/// have their vectors in the cache. False after Ctrl-C: the same command then goes on where this was.
-fn embed_first(
-    job: &mut Job,
-    given: &Given,
-    own: bool,
-    workers: usize,
-    cache: &CacheDir,
-    stop: &StopFlag,
-) -> anyhow::Result<bool> {
-    let (Some(settings), Some(DataRef::Pictures { folder })) = (&mut job.embed, &job.data.test)
-    else {
-        return Ok(true);
-    };
-    if !own {
+/// Lets the vectors of pictures that are not the job's own test set go to the cache.
+fn own_vectors(job: &mut Job, given: &Given, cache: &CacheDir) -> anyhow::Result<()> {
+    if let (Some(settings), Some(DataRef::Pictures { folder })) = (&mut job.embed, &job.data.test) {
         // Some pictures of a folder have vectors of their own.
         let named = match &given.pictures {
             Some(names) => folder.join(&names.join(":")),
@@ -178,11 +179,28 @@ fn embed_first(
         let store = cache.folder("embedded")?.join(settings.name_for(&named));
         settings.store = Location::new(store.to_string_lossy());
     }
-    job.train.workers = workers;
+    Ok(())
+}
+
+/// Embeds the pictures that a model of vectors is to look at. False after Ctrl-C: the same command then goes on
+/// where this was.
+fn embed_first(
+    test: &TestSource,
+    job: &Job,
+    given: &Given,
+    crew: CrewSettings,
+    cache: &CacheDir,
+    stop: &StopFlag,
+) -> anyhow::Result<bool> {
+    let Some(embedding) = &test.embedding else {
+        return Ok(true);
+    };
     let mut launcher = super::launcher(cache)?;
     let request = EmbedRequest {
-        job,
-        only_test: Some(given.samples()),
+        embedding,
+        access: &access(&job.storage)?,
+        samples: given.samples(),
+        crew,
         launcher: &mut launcher,
         stop: stop.clone(),
     };

@@ -9,12 +9,12 @@ use anyhow::Context;
 use lockstep_engine::RunRequest;
 use lockstep_engine::StopFlag;
 use lockstep_events::Recorded;
-use lockstep_events::event::{Event, RunResult, Status, Timing};
+use lockstep_events::event::{Event, RunResult, Status};
 use lockstep_fs::CacheDir;
 use lockstep_job::{Job, Location};
 use lockstep_place::Place;
+use lockstep_resolve::place;
 use lockstep_runs::RunDir;
-use lockstep_train::places::place;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
@@ -79,24 +79,8 @@ fn ending_with_a_result<T>(
         && !is_broken_pipe(error)
     {
         let failed = RunResult {
-            status: Status::Failed,
-            run: None,
-            workers: 0,
-            lanes: 0,
-            epochs: 0,
-            metrics: None,
-            evaluation: None,
-            best_epoch: None,
-            timing: Timing {
-                total_s: started_at.elapsed().as_secs_f64(),
-                ..Timing::default()
-            },
-            weights_sha256: None,
-            run_dir: None,
             error: Some(lockstep_engine::describe(error.as_ref())),
-            restarts: 0,
-            steps_repeated: 0,
-            seconds_lost: 0.0,
+            ..RunResult::without_run(Status::Failed, started_at.elapsed())
         };
         view(args).show(&Event::Result(failed))?;
     }

@@ -1,21 +1,92 @@
-//! Where the job's data lie, in the terms of the crate that reads them.
+//! Where the samples of a job come from.
 
-use crate::TrainError;
-use crate::places::{image_transform, place};
+use crate::places::place;
+use crate::training::target_kind;
+use crate::{Embedding, ResolveError};
 use lockstep_data::{CifarSplit, Pictures, Source, TargetKind};
-use lockstep_image::{Limits, names_a_picture};
-use lockstep_job::{DataRef, Features, Job, JobColumns, Label, Location, Split};
+use lockstep_image::{Filter, Limits, Transform, names_a_picture};
+use lockstep_job::{
+    DataRef, Features, Job, JobColumns, JobFilter, Label, Location, Split, Validation,
+};
+use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// The source of one of the job's sets, `name` of them: `train`, `val` or `test`. Of a job with an `[embed]`
-/// section, that is the vectors. Its labels are `target`, or what they are found to be.
-pub(crate) fn source(
+/// Where the sets of a job come from. Of a job with an `[embed]` section, those are the vectors.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SetSources {
+    /// What is trained on.
+    pub train: Source,
+    /// What the best epoch is chosen on, if that is a set of its own.
+    pub val: Option<Source>,
+    /// What every epoch is measured on.
+    pub test: Option<Source>,
+}
+
+impl SetSources {
+    pub(crate) fn of(job: &Job) -> Result<Self, ResolveError> {
+        let wanted = job.train.learner.loss.map(target_kind);
+        let (mut val, mut test) = (None, None);
+        for (name, reference) in sets_by_name(job) {
+            match name {
+                "val" => val = Some(source(job, name, reference, None)?),
+                "test" => test = Some(source(job, name, reference, None)?),
+                _ => {}
+            }
+        }
+        Ok(Self {
+            train: source(job, "train", &job.data.train, wanted)?,
+            val,
+            test,
+        })
+    }
+}
+
+/// The test set of a job, for a model that was trained before.
+#[derive(Debug, Clone)]
+pub struct TestSource {
+    /// Where its samples come from.
+    pub source: Source,
+    /// How its pictures become those, if that must be done first.
+    pub embedding: Option<Embedding>,
+}
+
+impl TestSource {
+    /// Resolves the test set of `job` and nothing else: what the job was trained on may be gone.
+    ///
+    /// # Errors
+    /// As [`ResolvedJob::of`](crate::ResolvedJob::of), and when the job has no test set.
+    pub fn of(job: &Job) -> Result<Self, ResolveError> {
+        let reference = job.data.test.as_ref().ok_or(ResolveError::NoTest)?;
+        Ok(Self {
+            source: source(job, "test", reference, None)?,
+            embedding: Embedding::of_sets(job, |name| name == "test")?,
+        })
+    }
+}
+
+/// The sets that a job names, and what it says of each.
+pub(crate) fn sets_by_name(job: &Job) -> impl Iterator<Item = (&'static str, &DataRef)> {
+    let val = match &job.data.validation {
+        Validation::Set(reference) => Some(reference),
+        Validation::Split(_) => None,
+    };
+    let sets = [
+        ("train", Some(&job.data.train)),
+        ("val", val),
+        ("test", job.data.test.as_ref()),
+    ];
+    let named = sets.into_iter();
+    named.filter_map(|(name, reference)| Some((name, reference?)))
+}
+
+/// The source of one of the job's sets. Its labels are `target`, or what they are found to be.
+fn source(
     job: &Job,
     name: &str,
     reference: &DataRef,
     target: Option<TargetKind>,
-) -> Result<Source, TrainError> {
+) -> Result<Source, ResolveError> {
     match &job.embed {
         // Their labels are folders.
         Some(embed) => {
@@ -31,7 +102,7 @@ fn of_reference(
     job: &Job,
     reference: &DataRef,
     target: Option<TargetKind>,
-) -> Result<Source, TrainError> {
+) -> Result<Source, ResolveError> {
     Ok(match reference {
         DataRef::Known { name, split } => Source::Known {
             name: name.clone(),
@@ -116,7 +187,7 @@ fn parquet(
     files: &Location,
     columns: &JobColumns,
     target: Option<TargetKind>,
-) -> Result<Source, TrainError> {
+) -> Result<Source, ResolveError> {
     Ok(Source::Parquet {
         place: place(files, &job.storage)?,
         columns: of_columns(columns),
@@ -125,15 +196,8 @@ fn parquet(
     })
 }
 
-fn pictures(job: &Job, folder: &Location) -> Result<Source, TrainError> {
-    let Some(transform) = image_transform(job) else {
-        return Err(TrainError::Misfit {
-            key: "data.transform",
-            reason: "pictures must come out in one size; add for example \
-                     `transform = { resize = 256, crop = 224 }`"
-                .to_owned(),
-        });
-    };
+fn pictures(job: &Job, folder: &Location) -> Result<Source, ResolveError> {
+    let transform = image_transform(job).ok_or(ResolveError::NoTransform)?;
     Ok(Source::Pictures(Pictures {
         folder: place(folder, &job.storage)?,
         transform,
@@ -142,4 +206,20 @@ fn pictures(job: &Job, folder: &Location) -> Result<Source, TrainError> {
         memory: job.data.memory.0,
         threads: 0,
     }))
+}
+
+/// What becomes of the job's pictures, if it says so.
+pub(crate) fn image_transform(job: &Job) -> Option<Transform> {
+    let transform = job.data.transform.as_ref()?;
+    Some(Transform {
+        resize: transform.resize,
+        crop: transform.crop,
+        filter: match transform.filter {
+            JobFilter::Nearest => Filter::Nearest,
+            JobFilter::Bilinear => Filter::Bilinear,
+            JobFilter::Bicubic => Filter::Bicubic,
+            JobFilter::Lanczos => Filter::Lanczos,
+        },
+        ..Transform::default()
+    })
 }

@@ -1,30 +1,21 @@
-//! `[train]`: how the network is trained.
+//! `[train]`: how the job's learner trains, and on how many workers.
+//!
+//! Workers, lanes, threads and the seed mean the same to every learner. The other keys are the learner's own.
 
-use crate::field::{Field, Rule};
-use crate::keys::{Any, keys, words};
+mod network;
+
+pub use network::{JobLoss, NetworkTraining};
+
+use crate::field::Field;
+use crate::keys::{Any, keys};
 use crate::section::Section;
-use crate::{JobOptimizer, JobSchedule};
 
 keys! {
     /// How the network is trained.
     pub struct Train {
-        /// Passes over the training set.
-        epochs: u32 = need("add `epochs = 10`") => 1..=u32::MAX;
-        /// Samples in an optimizer step, over all workers.
-        batch: usize = need("add `batch = 32`") => 1..=MAX_BATCH;
-        /// What is minimised: `"cross-entropy"` of classes, `"mse"` of numbers, or `"bce"` of labels of which a
-        /// sample may have several. If left out, it follows from the labels.
-        loss: Option<JobLoss> = optional => Any;
-        /// What turns gradients into new weights.
-        optimizer: JobOptimizer = need("add `optimizer = { kind = \"sgd\", lr = 1e-3 }`")
-            => Any, |field, ()| JobOptimizer::read(field.section()?);
-        /// How the learning rate changes over the run.
-        schedule: JobSchedule = default(JobSchedule::default()) => Any, |field, ()| {
-            let lr = optimizer.as_ref().map(JobOptimizer::lr);
-            JobSchedule::read(field.section()?, lr)
-        };
-        /// Gradients whose norm is larger are scaled down to it.
-        clip_norm: Option<f64> = optional => Rule::POSITIVE;
+        /// What belongs to the learner.
+        #[serde(flatten)]
+        learner: NetworkTraining = flat(NetworkTraining::read_keys) => Any;
         /// Worker processes. Any number up to `lanes` gives the same weights.
         workers: usize = default(1) => 1..=MAX_WORKERS;
         /// The parts that a batch is cut into: the unit of arithmetic, fixed for the run's life. If left
@@ -37,22 +28,8 @@ keys! {
     }
 }
 
-words! {
-    /// What is minimised.
-    pub enum JobLoss {
-        /// Of classes, of which a sample has one.
-        "cross-entropy" CrossEntropy
-        /// The mean squared error of one or several numbers.
-        "mse" Mse
-        /// The binary cross-entropy of labels, of which a sample may have several.
-        "bce" Bce
-    }
-}
-
 /// More processes than any gang has, few enough that a slip of the finger starts no storm.
 pub(crate) const MAX_WORKERS: usize = 65_536;
-/// Samples, far beyond what a step takes, so that sizes made from it cannot overflow.
-const MAX_BATCH: usize = 1 << 24;
 /// More than any machine has cores.
 const MAX_THREADS: usize = 4_096;
 /// The largest integer that TOML can hold.
@@ -81,7 +58,13 @@ impl Train {
             fits_lanes(train.workers, train.lanes, &field, lanes.as_ref())?;
         }
         let rows = if uses_batch_norm { 2 } else { 1 };
-        check_rows(rows, train.batch, train.lanes, &batch?, lanes.as_ref())?;
+        check_rows(
+            rows,
+            train.learner.batch,
+            train.lanes,
+            &batch?,
+            lanes.as_ref(),
+        )?;
         Some(train)
     }
 }

@@ -1,0 +1,97 @@
+//! Pictures that become vectors before anything is trained on them.
+
+use crate::ResolveError;
+use crate::places::place;
+use crate::sources::{image_transform, sets_by_name};
+use lockstep_image::{Normalise, Transform};
+use lockstep_job::{DataRef, Embed, Job};
+use lockstep_place::Place;
+use std::path::PathBuf;
+
+/// How a job's pictures become vectors, and where those go.
+#[derive(Debug, Clone)]
+pub struct Embedding {
+    /// The encoder's folder or file.
+    pub model: PathBuf,
+    /// Pictures that a worker encodes at a time.
+    pub batch: usize,
+    /// Pictures in one Parquet file.
+    pub part: usize,
+    /// What is done to a picture, if not what the encoder was trained with.
+    pub transform: Option<Transform>,
+    /// The scale of the pixels, if not that of the encoder.
+    pub normalise: Option<Normalise>,
+    /// Bytes that reading may take in each process.
+    pub memory: u64,
+    /// The share of the pictures that may be unreadable.
+    pub max_bad: f64,
+    /// Decides which picture goes into which part.
+    pub seed: u64,
+    /// The sets; `train` comes first.
+    pub sets: Vec<EmbeddedSet>,
+}
+
+/// A set of pictures that becomes one of vectors.
+#[derive(Debug, Clone)]
+pub struct EmbeddedSet {
+    /// `train`, `val` or `test`.
+    pub name: &'static str,
+    /// The folder of its pictures.
+    pub folder: Place,
+    /// The folder of its vectors.
+    pub store: Place,
+}
+
+impl Embedding {
+    /// Of all sets of a job with an `[embed]` section; none of one without.
+    pub(crate) fn of(job: &Job) -> Result<Option<Self>, ResolveError> {
+        Self::of_sets(job, |_| true)
+    }
+
+    /// Of those sets of the job that are `wanted`.
+    pub(crate) fn of_sets(
+        job: &Job,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<Option<Self>, ResolveError> {
+        let Some(embed) = &job.embed else {
+            return Ok(None);
+        };
+        let mut sets = Vec::new();
+        for (name, reference) in sets_by_name(job) {
+            if let DataRef::Pictures { folder } = reference
+                && wanted(name)
+            {
+                sets.push(EmbeddedSet {
+                    name,
+                    folder: place(folder, &job.storage)?,
+                    store: place(&embed.store.join(name), &job.storage)?,
+                });
+            }
+        }
+        Ok(Some(Self {
+            model: embed.model.clone(),
+            batch: embed.batch,
+            part: embed.part,
+            transform: image_transform(job),
+            normalise: image_normalise(embed),
+            memory: job.data.memory.0,
+            max_bad: job.data.max_bad,
+            seed: job.train.seed,
+            sets,
+        }))
+    }
+}
+
+/// The scale of the pictures, if the job sets one: a number a channel, or one for all.
+fn image_normalise(embed: &Embed) -> Option<Normalise> {
+    let normalise = embed.normalise.as_ref()?;
+    let channels = |numbers: &[f64]| {
+        std::array::from_fn(|channel| {
+            *numbers.get(channel).or(numbers.first()).unwrap_or(&1.0) as f32
+        })
+    };
+    Some(Normalise {
+        mean: channels(&normalise.mean),
+        std: channels(&normalise.std),
+    })
+}

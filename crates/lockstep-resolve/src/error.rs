@@ -1,0 +1,23 @@
+//! Why a job cannot be understood.
+
+use lockstep_place::PlaceError;
+
+/// Why a job cannot be understood.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResolveError {
+    /// A place of the job makes no sense.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+
+    /// The job says nothing about the size of its pictures.
+    #[error(
+        "data.transform: pictures must come out in one size; add for example \
+         `transform = {{ resize = 256, crop = 224 }}`"
+    )]
+    NoTransform,
+
+    /// The job has no test set.
+    #[error("data.test: the job has none")]
+    NoTest,
+}

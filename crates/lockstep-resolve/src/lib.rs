@@ -1,0 +1,52 @@
+//! What a job means, found out once.
+//!
+//! A job file speaks of names, paths and words. [`ResolvedJob::of`] turns it into what the other crates work
+//! with: places that can be opened, sources of samples, transforms, and the settings of the learner. Everything
+//! below works with that and never asks the job file again. What workers need of it can be told to them, so
+//! that they resolve nothing.
+
+mod embedding;
+mod error;
+mod places;
+mod sources;
+mod training;
+
+pub use embedding::{EmbeddedSet, Embedding};
+pub use error::ResolveError;
+pub use places::{access, place};
+pub use sources::{SetSources, TestSource};
+pub use training::{TrainingSettings, target_kind};
+
+use lockstep_job::Job;
+use lockstep_place::{Access, Place};
+
+/// A job as the crates that do its work understand it.
+#[derive(Debug, Clone)]
+pub struct ResolvedJob {
+    /// How its places are reached.
+    pub access: Access,
+    /// Where its runs go.
+    pub store: Place,
+    /// What is learned from, and measured on.
+    pub sets: SetSources,
+    /// The pictures that become vectors first, if there are any.
+    pub embedding: Option<Embedding>,
+    /// What the learner is told.
+    pub training: TrainingSettings,
+}
+
+impl ResolvedJob {
+    /// Finds out what `job` means. Nothing is listed or read, but it is looked whether a path is a folder.
+    ///
+    /// # Errors
+    /// When a place of the job makes no sense, or pictures would come out in several sizes.
+    pub fn of(job: &Job) -> Result<Self, ResolveError> {
+        Ok(Self {
+            access: access(&job.storage)?,
+            store: place(&job.run.store, &job.storage)?,
+            sets: SetSources::of(job)?,
+            embedding: Embedding::of(job)?,
+            training: TrainingSettings::of(job),
+        })
+    }
+}

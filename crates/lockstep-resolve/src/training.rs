@@ -1,0 +1,86 @@
+//! The settings of the learner of networks.
+
+use lockstep_data::TargetKind;
+use lockstep_job::{
+    Job, JobAugment, JobCheckpoint, JobLoss, JobNetwork, JobNormalise, NetworkTraining, Validation,
+    hide_secrets,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// All that the learner of networks is told of a job, beside its data.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TrainingSettings {
+    /// The network.
+    pub network: JobNetwork,
+    /// The file of weights to begin with, in place of random ones.
+    pub weights: Option<PathBuf>,
+    /// Its own keys of `[train]`.
+    pub learner: NetworkTraining,
+    /// Worker processes.
+    pub workers: usize,
+    /// The parts that a batch is cut into.
+    pub lanes: usize,
+    /// Threads of a worker.
+    pub threads: usize,
+    /// Where all random numbers come from.
+    pub seed: u64,
+    /// The share of the training set that is set aside for validation.
+    pub val_share: f64,
+    /// Normalisation of the input.
+    pub normalise: Option<JobNormalise>,
+    /// How training images are varied.
+    pub augment: Option<JobAugment>,
+    /// When the state is written, and what the best epoch is.
+    pub checkpoint: JobCheckpoint,
+    /// What of the job decides the result, in the words of the job file: what each part of a run may choose for
+    /// itself is not in it, nor are secrets.
+    pub decides: Value,
+}
+
+impl TrainingSettings {
+    pub(crate) fn of(job: &Job) -> Self {
+        Self {
+            network: job.model.network.clone(),
+            weights: job.model.weights.clone(),
+            learner: job.train.learner.clone(),
+            workers: job.train.workers,
+            lanes: job.train.lanes,
+            threads: job.train.threads,
+            seed: job.train.seed,
+            val_share: match &job.data.validation {
+                Validation::Split(share) => *share,
+                Validation::Set(_) => 0.0,
+            },
+            normalise: job.data.normalise.clone(),
+            augment: job.data.augment.clone(),
+            checkpoint: job.checkpoint.clone(),
+            decides: decides(job),
+        }
+    }
+}
+
+/// What labels must be for a loss of the job file.
+pub fn target_kind(loss: JobLoss) -> TargetKind {
+    match loss {
+        JobLoss::CrossEntropy => TargetKind::Classes,
+        JobLoss::Mse => TargetKind::Numbers,
+        JobLoss::Bce => TargetKind::Labels,
+    }
+}
+
+fn decides(job: &Job) -> Value {
+    let mut value = json!({
+        "data": job.data,
+        "model": job.model,
+        "train": job.train,
+    });
+    if let Some(train) = value["train"].as_object_mut() {
+        for free in ["workers", "threads", "epochs"] {
+            train.remove(free);
+        }
+    }
+    hide_secrets(&mut value["data"]);
+    value
+}
