@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 LOCKSTEP := $(TARGET)/release/lockstep
 export LOCKSTEP_CACHE ?= $(CURDIR)/.cache
 
-.PHONY: help demo test test-fast test-long soak bench-train bench-data clean release cargo components
+.PHONY: help demo test test-fast test-long soak bench-train bench-data bench-recovery clean release cargo components
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -44,6 +44,10 @@ bench-data: cargo ## Compare with Pillow, Ray Data and onnxruntime, side by side
 	@cargo build --release --package lockstep-image --example decode_rate
 	@python3 bench/data.py --target $(TARGET) $(BENCH_ARGS)
 	@python3 bench/clip.py $(BENCH_ARGS)
+
+bench-recovery: release ## Kill a worker of a job on 5 GB, and say how long it stood still
+	@mkdir -p $(LOCKSTEP_CACHE)
+	@python3 bench/recovery.py --lockstep $(LOCKSTEP) $(BENCH_ARGS)
 
 clean: ## Remove what was built and brought
 	@rm -rf target .cache bench/results
