@@ -250,7 +250,7 @@ fn every_mistake_is_named_at_its_place_with_what_would_be_right() {
 }
 
 #[test]
-fn an_override_that_does_not_fit_the_file_is_the_one_to_blame() {
+fn an_override_that_does_not_fit_the_file_is_the_one_that_is_named() {
     let shown = set_refusal(&["train.lanes=1000"]);
     assert!(shown.contains("--set train.lanes=1000\n"), "{shown}");
     assert!(

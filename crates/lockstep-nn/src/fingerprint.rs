@@ -18,19 +18,21 @@ use crate::spec::{LayerSpec, NamedLayer};
 /// Rows of the batches: sums over rows and pixels are longer than any block of them.
 const ROWS: usize = 7;
 
+/// The samples of the network.
+const INPUT: Dims = Dims {
+    height: 19,
+    width: 17,
+    channels: 3,
+};
+
 /// Outputs of the network.
 const OUTPUTS: usize = 10;
 
 /// The fingerprint of this process. It takes a few milliseconds.
 pub fn fingerprint() -> u64 {
     let mut hash = Hash::default();
-    let input = Dims {
-        height: 19,
-        width: 17,
-        channels: 3,
-    };
-    let mut model = Model::new(&specimen(), input, ROWS).expect("the specimen can be built");
-    let gradient = every_layer(&mut model, input, &mut hash);
+    let mut model = Model::new(&specimen(), INPUT, ROWS).expect("the specimen can be built");
+    let gradient = every_layer(&mut model, INPUT, &mut hash);
     every_optimizer(&model, &gradient, &mut hash);
     dense_layers(&model, &mut hash);
     for loss in [
@@ -247,6 +249,8 @@ impl Hash {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layers::conv2d::is_winograds;
+    use crate::layers::window::Window;
     use std::collections::BTreeSet;
 
     /// The kinds of some layers and of those inside of them.
@@ -266,6 +270,64 @@ mod tests {
         kinds(&specimen(), &mut found);
         let every: BTreeSet<&str> = LayerSpec::KINDS.iter().copied().collect();
         assert_eq!(found, every);
+    }
+
+    /// The convolutions of some layers that leave the size as it is: their inputs, outputs and windows.
+    fn convolutions(layers: &[NamedLayer], mut at: Dims, found: &mut Vec<(Dims, Dims, Window)>) {
+        for layer in layers {
+            match &layer.spec {
+                &LayerSpec::Conv2d {
+                    out,
+                    kernel,
+                    stride: [1, 1],
+                    padding,
+                    ..
+                } => {
+                    let (input, stride) = (at, [1, 1]);
+                    at.channels = out;
+                    let window = Window {
+                        kernel,
+                        stride,
+                        padding,
+                    };
+                    found.push((input, at, window));
+                }
+                LayerSpec::Residual { body, .. } => convolutions(body, at, found),
+                LayerSpec::BatchNorm | LayerSpec::Relu => (),
+                _ => return,
+            }
+        }
+    }
+
+    #[test]
+    fn it_contains_both_ways_of_convolving() {
+        let mut found = Vec::new();
+        convolutions(&specimen(), INPUT, &mut found);
+        let ways: BTreeSet<bool> = found
+            .into_iter()
+            .map(|(input, output, window)| is_winograds(input, output, window))
+            .collect();
+        assert_eq!(ways, BTreeSet::from([false, true]));
+    }
+
+    #[test]
+    fn it_is_made_of_layers_optimizers_factors_and_losses_and_each_changes_it() {
+        let mut hash = Hash::default();
+        let mut model = Model::new(&specimen(), INPUT, ROWS).unwrap();
+        let mut changed = |then: &mut dyn FnMut(&mut Hash)| {
+            let before = hash.0;
+            then(&mut hash);
+            assert_ne!(hash.0, before);
+            hash.0
+        };
+        let mut gradient = Vec::new();
+        changed(&mut |hash| gradient = every_layer(&mut model, INPUT, hash));
+        changed(&mut |hash| every_optimizer(&model, &gradient, hash));
+        changed(&mut |hash| dense_layers(&model, hash));
+        changed(&mut |hash| every_loss(Loss::CrossEntropy, hash));
+        changed(&mut |hash| every_loss(Loss::SquaredError, hash));
+        let all = changed(&mut |hash| every_loss(Loss::BinaryCrossEntropy, hash));
+        assert_eq!(fingerprint(), all);
     }
 
     #[test]

@@ -196,14 +196,14 @@ fn kill_9_of_a_worker_fails_the_run_and_names_the_worker_and_the_signal() {
             begin.elapsed()
         );
         assert_eq!(code, Some(1));
-        let blame = format!("worker 1 (pid {worker}) failed first: killed by signal 9 (SIGKILL)");
-        assert_eq!(result["error"], blame.as_str());
-        assert!(stderr.contains(&blame), "{stderr}");
+        let cause = format!("worker 1 (pid {worker}) failed first: killed by signal 9 (SIGKILL)");
+        assert_eq!(result["error"], cause.as_str());
+        assert!(stderr.contains(&cause), "{stderr}");
         assert_eq!(result["status"], "failed");
         let folder = Path::new(result["run_dir"].as_str().unwrap());
         assert_eq!(
             read_json(&folder.join("result.json"))["error"],
-            blame.as_str()
+            cause.as_str()
         );
         // The others were told, and had the time to say so.
         let log = fs::read_to_string(folder.join("logs/worker-2.log")).unwrap();
@@ -235,7 +235,7 @@ fn a_result_that_cannot_be_written_hides_neither_the_first_failure_nor_what_was_
 }
 
 #[test]
-fn a_stopped_worker_is_blamed_and_not_the_one_that_waits_for_it() {
+fn a_stopped_worker_is_named_and_not_the_one_that_waits_for_it() {
     for transport in ["gang.transport=shm", "gang.transport=tcp"] {
         let place = Place::new();
         let args = [
@@ -253,8 +253,8 @@ fn a_stopped_worker_is_blamed_and_not_the_one_that_waits_for_it() {
         let (code, result, _) = run.finish();
         assert_eq!(code, Some(1));
         let error = result["error"].as_str().unwrap();
-        let blame = format!("worker 1 (pid {worker}) failed first: it is silent");
-        assert!(error.starts_with(&blame), "{transport}: {error}");
+        let cause = format!("worker 1 (pid {worker}) failed first: it is silent");
+        assert!(error.starts_with(&cause), "{transport}: {error}");
         place.assert_no_process_is_left();
     }
 }

@@ -95,7 +95,7 @@ fn identical_lines_are_folded_with_a_count_and_others_are_not() {
 }
 
 #[test]
-fn a_worker_that_dies_before_it_joins_is_blamed_with_its_last_line_and_leaves_no_folder() {
+fn a_worker_that_dies_before_it_joins_is_named_with_its_last_line_and_leaves_no_folder() {
     let place = Place::new();
     let unlucky = script(&place, "echo out of luck; exit 3");
     let mut last = None;

@@ -1,7 +1,8 @@
 //! Workers and the coordinator are killed again and again, at random and inside the update, and the
 //! weights are still those of a run that nothing happened to. Over TCP workers are also stopped, and
 //! killed and stopped while they connect to each other; and a training thread is frozen while the rest of
-//! its process lives. `make soak` runs the long version.
+//! its process lives. `make soak` runs the long versions; `LOCKSTEP_SOAK_EPOCHS` says how many epochs each of
+//! them trains.
 #![cfg(debug_assertions)]
 
 mod common;
@@ -55,6 +56,8 @@ struct Harm {
     coordinators: usize,
     /// Workers that were stopped, at random or while they connect, or whose training thread was frozen.
     silent: usize,
+    /// How often the gang went on with a worker replaced.
+    restarts: usize,
 }
 
 impl Harm {
@@ -115,6 +118,7 @@ fn train(place: &Place, transport: Transport, epochs: u32, dice: &mut Dice) -> (
                 }
                 "restart" => {
                     restarts += 1;
+                    harm.restarts += 1;
                     let reason = event["reason"].as_str().unwrap();
                     let of = |rank: &u64| reason.starts_with(&format!("worker {rank} "));
                     assert!(
@@ -183,8 +187,9 @@ fn soak(transport: Transport, epochs: u32, kills: usize, inside_the_update: usiz
     };
     place.write_job(&(job + keys + transport_key));
     let undisturbed = place.train(&["--epochs", &epochs.to_string()]);
+    let began = Instant::now();
     let (result, harm) = train(&place, transport, epochs, &mut Dice::new());
-    eprintln!("{harm:?}");
+    eprintln!("{harm:?} in {:?}", began.elapsed());
     assert_eq!(result["weights_sha256"], undisturbed["weights_sha256"]);
     assert_eq!(result["metrics"], undisturbed["metrics"]);
     assert!(harm.kills() >= kills, "{harm:?}");
@@ -219,6 +224,13 @@ fn soak(transport: Transport, epochs: u32, kills: usize, inside_the_update: usiz
     assert_eq!(kept(&harmed), kept(&whole));
 }
 
+/// How many epochs a long version trains.
+fn epochs(usual: u32) -> u32 {
+    let asked = std::env::var("LOCKSTEP_SOAK_EPOCHS").ok();
+    let parse = |text: String| text.parse().expect("LOCKSTEP_SOAK_EPOCHS is a number");
+    asked.map_or(usual, parse)
+}
+
 #[test]
 fn a_dozen_kills_change_nothing() {
     soak(Transport::Shm, 60, 12, 6);
@@ -227,11 +239,11 @@ fn a_dozen_kills_change_nothing() {
 #[test]
 #[ignore = "takes minutes: make soak"]
 fn scores_of_kills_change_nothing() {
-    soak(Transport::Shm, 500, 50, 20);
+    soak(Transport::Shm, epochs(500), 50, 20);
 }
 
 #[test]
 #[ignore = "takes minutes: make soak"]
 fn scores_of_kills_and_stops_over_tcp_change_nothing() {
-    soak(Transport::Tcp, 40, 8, 3);
+    soak(Transport::Tcp, epochs(15), 30, 10);
 }

@@ -23,7 +23,7 @@ pub struct Checkpoint {
 pub struct NewestCheckpoint {
     /// The checkpoint.
     pub checkpoint: Checkpoint,
-    /// Newer ones that cannot be used, from the newest on, each with a file that is to blame.
+    /// Newer ones that cannot be used, from the newest on, each with the file that makes it unusable.
     pub skipped: Vec<Damaged>,
 }
 

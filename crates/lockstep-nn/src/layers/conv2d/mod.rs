@@ -35,6 +35,12 @@ impl Method {
     }
 }
 
+/// Whether a convolution of these shapes is computed by Winograd's method.
+#[cfg(test)]
+pub(crate) fn is_winograds(input: Dims, output: Dims, window: Window) -> bool {
+    Winograd::suits(input, output, window)
+}
+
 /// A weight gradient that is handed out some rows at a time.
 enum WeightGradient<'a> {
     Direct(direct::DirectWeightGradient<'a>),
