@@ -6,7 +6,7 @@
 //! folder keeps are the same words that the user wrote.
 
 use crate::field::Field;
-use crate::keys::{Any, Check, Limits, Table, keys};
+use crate::keys::{Any, Check, SchemaLimits, Table, keys};
 use crate::section::Section;
 use crate::{Data, Embed, JobCheckpoint, JobGang, JobModel, Recover, Run, Storage, Train};
 use serde_json::{Map, Value, json};
@@ -71,7 +71,7 @@ impl Job {
 /// What names runs, and so begins the names of folders.
 struct JobName;
 
-impl Limits for JobName {
+impl SchemaLimits for JobName {
     fn describe(&self, schema: &mut Map<String, Value>) {
         let pattern = format!("^[A-Za-z0-9][A-Za-z0-9._-]{{0,{}}}$", NAME_LIMIT - 1);
         schema.insert("pattern".to_owned(), json!(pattern));

@@ -1,7 +1,7 @@
 //! `train.optimizer`: what turns gradients into new weights. Defaults are PyTorch's.
 
 use crate::field::{Field, Rule};
-use crate::keys::{Any, Check, Each, Limits, kinds};
+use crate::keys::{Any, Check, Each, SchemaLimits, kinds};
 use crate::section::Section;
 use serde_json::{Map, Value};
 
@@ -72,7 +72,7 @@ impl JobOptimizer {
 /// Two numbers below 1.
 struct Betas;
 
-impl Limits for Betas {
+impl SchemaLimits for Betas {
     fn describe(&self, schema: &mut Map<String, Value>) {
         Each(Rule::BELOW_ONE).describe(schema);
     }

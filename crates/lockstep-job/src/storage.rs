@@ -1,7 +1,7 @@
 //! `[storage]`: how places outside this machine are reached.
 
 use crate::field::Field;
-use crate::keys::{Any, By, Check, Limits, keys};
+use crate::keys::{Any, By, Check, SchemaLimits, keys};
 use crate::without_secrets;
 use serde_json::{Map, Value, json};
 
@@ -56,7 +56,7 @@ keys! {
 /// What STS allows.
 struct SessionSeconds;
 
-impl Limits for SessionSeconds {
+impl SchemaLimits for SessionSeconds {
     fn describe(&self, schema: &mut Map<String, Value>) {
         schema.insert("minimum".to_owned(), json!(MIN_SESSION));
         schema.insert("maximum".to_owned(), json!(MAX_SESSION));

@@ -2,7 +2,7 @@
 
 use super::Pair;
 use crate::field::{Field, Rule};
-use crate::keys::{Any, Check, Limits, kinds};
+use crate::keys::{Any, Check, SchemaLimits, kinds};
 use crate::section::Section;
 use serde_json::{Map, Value, json};
 use std::ops::RangeInclusive;
@@ -88,7 +88,7 @@ const KERNEL: &str = "add its size, for example `kernel = 3` or `kernel = [3, 5]
 /// A size, or a height and a width, within a range.
 struct Sides(RangeInclusive<usize>);
 
-impl Limits for Sides {
+impl SchemaLimits for Sides {
     fn describe(&self, schema: &mut Map<String, Value>) {
         self.0.describe(schema);
     }
@@ -116,7 +116,7 @@ fn half_of_kernel(field: &Field<'_>, padding: Pair, kernel: Option<Pair>) -> Opt
 /// At least one layer that others follow.
 struct Body;
 
-impl Limits for Body {
+impl SchemaLimits for Body {
     fn describe(&self, schema: &mut Map<String, Value>) {
         schema.insert("minItems".to_owned(), json!(1));
     }

@@ -3,7 +3,7 @@
 use super::JobLayer;
 use super::layer::{MAX_CHANNELS, MAX_WIDTH};
 use crate::field::{Field, Rule};
-use crate::keys::{Any, Check, Each, Limits, NotEmpty, kinds};
+use crate::keys::{Any, Check, Each, NotEmpty, SchemaLimits, kinds};
 use crate::section::Section;
 use serde_json::{Map, Value, json};
 
@@ -67,7 +67,7 @@ kinds! {
 /// Layers, the last of which gives the classes' scores.
 struct WholeStack;
 
-impl Limits for WholeStack {
+impl SchemaLimits for WholeStack {
     fn describe(&self, schema: &mut Map<String, Value>) {
         schema.insert("minItems".to_owned(), json!(1));
     }
