@@ -12,12 +12,12 @@ pub(crate) const LINE: usize = 16;
 
 #[repr(C, align(64))]
 #[derive(Debug, Clone, Copy)]
-struct Line([f32; LINE]);
+struct CacheLine([f32; LINE]);
 
 /// A vector of fixed length whose first number begins a cache line.
 #[derive(Debug, Clone, Default)]
 pub struct Buffer {
-    lines: Vec<Line>,
+    lines: Vec<CacheLine>,
     len: usize,
 }
 
@@ -25,7 +25,7 @@ impl Buffer {
     /// So many zeros.
     pub fn zeros(len: usize) -> Self {
         Self {
-            lines: vec![Line([0.0; LINE]); len.div_ceil(LINE)],
+            lines: vec![CacheLine([0.0; LINE]); len.div_ceil(LINE)],
             len,
         }
     }
@@ -35,14 +35,14 @@ impl Buffer {
         let mut lines = Vec::with_capacity(len.div_ceil(LINE));
         // Before the memory is written to for the first time: pages are found then.
         ask_for_large_pages(lines.spare_capacity_mut());
-        lines.resize(len.div_ceil(LINE), Line([0.0; LINE]));
+        lines.resize(len.div_ceil(LINE), CacheLine([0.0; LINE]));
         Self { lines, len }
     }
 }
 
 /// Tells the system that these lines are worth large pages. It need not listen.
 #[cfg(target_os = "linux")]
-fn ask_for_large_pages(lines: &mut [MaybeUninit<Line>]) {
+fn ask_for_large_pages(lines: &mut [MaybeUninit<CacheLine>]) {
     /// A large page: advice is given for whole ones, so that it is page by page at any size of pages.
     const PAGE: usize = 2 << 20;
     let skip = lines.as_ptr().align_offset(PAGE);
@@ -55,7 +55,7 @@ fn ask_for_large_pages(lines: &mut [MaybeUninit<Line>]) {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn ask_for_large_pages(_: &mut [MaybeUninit<Line>]) {}
+fn ask_for_large_pages(_: &mut [MaybeUninit<CacheLine>]) {}
 
 impl From<&[f32]> for Buffer {
     fn from(numbers: &[f32]) -> Self {

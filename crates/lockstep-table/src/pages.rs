@@ -34,7 +34,7 @@ impl RowGroups for CheckedGroups {
     }
 
     fn column_chunks(&self, column: usize) -> Result<Box<dyn PageIterator>> {
-        Ok(Box::new(Column {
+        Ok(Box::new(ColumnPages {
             input: self.input.clone(),
             footer: Arc::clone(&self.footer),
             budget: Arc::clone(&self.budget),
@@ -54,7 +54,7 @@ impl RowGroups for CheckedGroups {
 }
 
 /// A column, row group by row group.
-struct Column {
+struct ColumnPages {
     input: Input,
     footer: Arc<ParquetMetaData>,
     budget: Arc<Budget>,
@@ -64,7 +64,7 @@ struct Column {
     row: Arc<AtomicU64>,
 }
 
-impl Iterator for Column {
+impl Iterator for ColumnPages {
     type Item = Result<Box<dyn PageReader>>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -102,7 +102,7 @@ impl Iterator for Column {
     }
 }
 
-impl PageIterator for Column {}
+impl PageIterator for ColumnPages {}
 
 /// The pages of a column in a row group.
 struct CheckedPages {
@@ -126,14 +126,14 @@ struct CheckedPages {
 }
 
 /// Why a page is not decoded.
-enum Fault {
+enum PageFault {
     Damaged,
     TooLarge(Excess),
 }
 
-impl From<Excess> for Fault {
-    fn from(excess: Excess) -> Fault {
-        Fault::TooLarge(excess)
+impl From<Excess> for PageFault {
+    fn from(excess: Excess) -> PageFault {
+        PageFault::TooLarge(excess)
     }
 }
 
@@ -170,13 +170,13 @@ impl PageReader for CheckedPages {
 }
 
 impl CheckedPages {
-    fn refusal(&self, fault: Fault) -> ParquetError {
+    fn refusal(&self, fault: PageFault) -> ParquetError {
         match fault {
-            Fault::Damaged => ParquetError::General(
+            PageFault::Damaged => ParquetError::General(
                 "a page is shorter than it says, or refers to what is not in its dictionary"
                     .to_owned(),
             ),
-            Fault::TooLarge(excess) => {
+            PageFault::TooLarge(excess) => {
                 self.budget.refuse(TooLarge {
                     group: self.group,
                     column: self.column.clone(),
@@ -188,11 +188,11 @@ impl CheckedPages {
     }
 
     /// Measures a page.
-    fn check(&mut self, page: &Page) -> std::result::Result<(), Fault> {
+    fn check(&mut self, page: &Page) -> std::result::Result<(), PageFault> {
         if let Page::DictionaryPage { buf, .. } = page {
             self.dictionary = Some(buf.len() as u64);
             if self.physical == Type::BYTE_ARRAY {
-                self.lengths = plain_lengths(buf).ok_or(Fault::Damaged)?;
+                self.lengths = plain_lengths(buf).ok_or(PageFault::Damaged)?;
             }
             return Ok(());
         }
@@ -201,17 +201,17 @@ impl CheckedPages {
             Page::DataPage { .. } => self.first_version(page, &mut tally),
             _ => self.second_version(page, &mut tally),
         };
-        let values = values.ok_or(Fault::Damaged)?;
+        let values = values.ok_or(PageFault::Damaged)?;
         // Of a list of a billion numbers, not even where they are is known without walking it: the page is
         // refused before its values are looked at.
         let first = self.row.swap(tally.finish()?, Ordering::Relaxed);
         self.check_values(&values, page.encoding())
-            .ok_or(Fault::Damaged)?;
+            .ok_or(PageFault::Damaged)?;
         if self.physical == Type::BYTE_ARRAY {
             let mut tally = self.budget.tally(first);
             let visit = |length: u64, count| tally.rows(count, TEXT.saturating_add(2 * length));
             self.texts(&values, page.encoding(), visit)
-                .ok_or(Fault::Damaged)?;
+                .ok_or(PageFault::Damaged)?;
             tally.finish()?;
         }
         Ok(())

@@ -12,7 +12,7 @@ use crate::gemm::{Accumulate, Left, Shape, Span, Walk, nested};
 
 /// A transformer block: attention, then two products, each on what a normalisation made of the tokens,
 /// each added to them.
-struct Block {
+struct TransformerBlock {
     before_attention: Norm,
     /// Queries, keys and values in one product.
     attend: Dense,
@@ -30,7 +30,7 @@ pub(super) struct Clip {
     /// What every picture's tokens begin with: positions, and the class token on the first.
     start: Buffer,
     before: Norm,
-    blocks: Vec<Block>,
+    blocks: Vec<TransformerBlock>,
     after: Norm,
     projection: Dense,
     attention: Attention,
@@ -64,7 +64,9 @@ impl Clip {
         // Its name is misspelt in every file there is.
         let before = norm(weights, "vision_model.pre_layrnorm")?;
         let blocks = (0..config.num_hidden_layers)
-            .map(|i| Block::new(config, weights, &format!("vision_model.encoder.layers.{i}")))
+            .map(|i| {
+                TransformerBlock::new(config, weights, &format!("vision_model.encoder.layers.{i}"))
+            })
             .collect::<Result<_, _>>()?;
         let after = norm(weights, "vision_model.post_layernorm")?;
         let width = config.projection_dim;
@@ -194,7 +196,7 @@ fn patches(config: &ClipConfig, weights: &mut Weights<'_>) -> Result<Buffer, Enc
     Ok(to)
 }
 
-impl Block {
+impl TransformerBlock {
     fn new(
         config: &ClipConfig,
         weights: &mut Weights<'_>,

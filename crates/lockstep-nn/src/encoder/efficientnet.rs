@@ -64,7 +64,7 @@ fn scaled(channels: usize, width: usize) -> usize {
 }
 
 /// An inverted bottleneck.
-struct Block {
+struct Bottleneck {
     input: Dims,
     output: Dims,
     expand: Option<Dense>,
@@ -80,7 +80,7 @@ pub(super) struct EfficientNet {
     stem: Stem,
     /// How many of the blocks run picture by picture.
     early: usize,
-    blocks: Vec<Block>,
+    blocks: Vec<Bottleneck>,
     head: Dense,
     /// What goes in and out of a block; they change places.
     flow: [Buffer; 2],
@@ -110,7 +110,7 @@ impl EfficientNet {
                 _ => (count * depth).div_ceil(10),
             };
             for repeat in 0..count {
-                let block = Block::new(
+                let block = Bottleneck::new(
                     weights,
                     &format!("_blocks.{}", blocks.len()),
                     dims,
@@ -129,12 +129,12 @@ impl EfficientNet {
             &[FEATURES, dims.channels, 1, 1],
         )?;
         let head = Dense::new(dims.channels, &weight, &bias, After::Relu6);
-        let small = |block: &Block| block.output.pixels() <= SMALL;
+        let small = |block: &Bottleneck| block.output.pixels() <= SMALL;
         let early = blocks.iter().position(small).map_or(0, |first| first + 1);
         let (alone, together) = blocks.split_at(early);
         // A buffer is as large as the largest of what it ever holds.
-        let most = |size: &dyn Fn(&Block) -> usize| {
-            let most = |blocks: &[Block]| blocks.iter().map(size).max().unwrap_or(0);
+        let most = |size: &dyn Fn(&Bottleneck) -> usize| {
+            let most = |blocks: &[Bottleneck]| blocks.iter().map(size).max().unwrap_or(0);
             most(alone).max(rows * most(together))
         };
         let flow = most(&|block| block.output.len()).max(stem.output.len());
@@ -209,7 +209,7 @@ for_each_isa! {
     }
 }
 
-impl Block {
+impl Bottleneck {
     fn new(
         weights: &mut Weights<'_>,
         name: &str,

@@ -106,7 +106,7 @@ impl Layer for BatchNorm {
             self.inverse_deviation[j] = 1.0 / (self.variance[j] + EPSILON).sqrt();
             self.factor[j] = self.inverse_deviation[j] * scale;
         }
-        let line = Line {
+        let line = ColumnLine {
             mean: &self.mean,
             factor: &self.factor,
             shift: &state[self.shift.clone()],
@@ -147,7 +147,7 @@ impl Layer for BatchNorm {
         dx: Option<&mut [f32]>,
         scratch: &mut [f32],
     ) {
-        let line = Line {
+        let line = ColumnLine {
             mean: &self.mean,
             factor: &self.factor,
             shift: &replica.state()[self.shift.clone()],
@@ -178,13 +178,13 @@ impl Layer for BatchNorm {
 /// What the forward pass makes of every column: `(x - mean) * factor + shift`. The backward pass computes
 /// it again, to the same bits, to see what the ReLU let through.
 #[derive(Clone, Copy)]
-struct Line<'a> {
+struct ColumnLine<'a> {
     mean: &'a [f32],
     factor: &'a [f32],
     shift: &'a [f32],
 }
 
-impl<'a> Line<'a> {
+impl<'a> ColumnLine<'a> {
     /// Mean, factor and shift of a group of columns.
     #[inline(always)]
     fn group<const W: usize>(self, at: usize) -> [&'a [f32; W]; 3] {
@@ -235,7 +235,7 @@ for_each_isa! {
         }
     }
 
-    fn normalise(x: &[f32], line: Line<'_>, relu: bool, y: &mut [f32]) {
+    fn normalise(x: &[f32], line: ColumnLine<'_>, relu: bool, y: &mut [f32]) {
         let n = line.mean.len();
         for (x, y) in x.chunks(BLOCK * n).zip(y.chunks_mut(BLOCK * n)) {
             for_columns!(n, |at, W| {
@@ -253,7 +253,7 @@ for_each_isa! {
     }
 
     /// For every column the sums of dy and of dy times the distance of x from its mean.
-    fn sum_gradients(x: &[f32], dy: &[f32], line: Line<'_>, relu: bool, sums: &mut [Vec<f64>; 2]) {
+    fn sum_gradients(x: &[f32], dy: &[f32], line: ColumnLine<'_>, relu: bool, sums: &mut [Vec<f64>; 2]) {
         let n = line.mean.len();
         let [plain, by_distance] = sums;
         plain.fill(0.0);
@@ -282,7 +282,7 @@ for_each_isa! {
 
     /// `factor * (dy - offset - slope * (x - mean))`, where the ReLU stopped nothing.
     fn input_gradient(
-        x: &[f32], dy: &[f32], line: Line<'_>, relu: bool, offset: &[f32], slope: &[f32], dx: &mut [f32],
+        x: &[f32], dy: &[f32], line: ColumnLine<'_>, relu: bool, offset: &[f32], slope: &[f32], dx: &mut [f32],
     ) {
         let n = line.mean.len();
         let rows = BLOCK * n;

@@ -33,7 +33,7 @@ impl HttpConnector for Connector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
         // An error says that the process has chosen a provider before, which serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        Ok(HttpClient::new(Transport {
+        Ok(HttpClient::new(HttpTransport {
             inner: ReqwestConnector::default().connect(options)?,
             stall: self.stall,
         }))
@@ -41,13 +41,13 @@ impl HttpConnector for Connector {
 }
 
 #[derive(Debug)]
-struct Transport {
+struct HttpTransport {
     inner: HttpClient,
     stall: Duration,
 }
 
 #[async_trait::async_trait]
-impl HttpService for Transport {
+impl HttpService for HttpTransport {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         // Also one that is tried again: how often that is done has an end.
         lockstep_progress::advance();
@@ -80,7 +80,7 @@ impl HttpService for Transport {
     }
 }
 
-impl Transport {
+impl HttpTransport {
     async fn understand(&self, answer: HttpResponse) -> ServerAnswer {
         let (head, body) = answer.into_parts();
         let said = |name: &str| {

@@ -11,14 +11,14 @@ use crate::gemm::Vector;
 ///
 /// A type and not a function, and below plain loops and not array methods: what calls a closure is not
 /// always inlined, and vectors outside of a kernel are slow.
-pub(super) trait Transform<const N: usize, const M: usize> {
+pub(super) trait TransformMatrix<const N: usize, const M: usize> {
     /// The matrix times a vector.
     fn apply<V: Vector>(x: [V; N]) -> [V; M];
 }
 
 /// Applies a transform to the columns of a square, then to the rows.
 #[inline(always)]
-pub(super) fn square<V: Vector, T: Transform<N, M>, const N: usize, const M: usize>(
+pub(super) fn square<V: Vector, T: TransformMatrix<N, M>, const N: usize, const M: usize>(
     from: [[V; N]; N],
 ) -> [[V; M]; M] {
     let mut half = [[V::zero(); N]; M];
@@ -64,7 +64,7 @@ pub(super) fn spread<V: Vector, const N: usize>(tile: [[V; N]; N], to: &mut [f32
 /// `B'`: pixels under a tile.
 pub(super) struct OfPixels;
 
-impl Transform<6, 6> for OfPixels {
+impl TransformMatrix<6, 6> for OfPixels {
     #[inline(always)]
     fn apply<V: Vector>(x: [V; 6]) -> [V; 6] {
         let even = x[4].plus(x[2], -4.0);
@@ -85,7 +85,7 @@ impl Transform<6, 6> for OfPixels {
 /// `A'`: what the products of a tile come to.
 pub(super) struct OfOutputs;
 
-impl Transform<6, 4> for OfOutputs {
+impl TransformMatrix<6, 4> for OfOutputs {
     #[inline(always)]
     fn apply<V: Vector>(m: [V; 6]) -> [V; 4] {
         let (even, odd) = (m[1].add(m[2]), m[1].sub(m[2]));
@@ -102,7 +102,7 @@ impl Transform<6, 4> for OfOutputs {
 /// `A`: the gradient by what the products of a tile came to.
 pub(super) struct OfOutputGradients;
 
-impl Transform<4, 6> for OfOutputGradients {
+impl TransformMatrix<4, 6> for OfOutputGradients {
     #[inline(always)]
     fn apply<V: Vector>(y: [V; 4]) -> [V; 6] {
         let (even, odd) = (y[0].add(y[2]), y[1].add(y[3]));
@@ -122,7 +122,7 @@ impl Transform<4, 6> for OfOutputGradients {
 /// `G`: weights.
 pub(super) struct OfWeights;
 
-impl Transform<3, 6> for OfWeights {
+impl TransformMatrix<3, 6> for OfWeights {
     #[inline(always)]
     fn apply<V: Vector>(w: [V; 3]) -> [V; 6] {
         let even = w[0].add(w[2]).times(-1.0 / 6.0);
@@ -141,7 +141,7 @@ impl Transform<3, 6> for OfWeights {
 /// `G'`: what the products of a gradient come to.
 pub(super) struct OfWeightGradients;
 
-impl Transform<6, 3> for OfWeightGradients {
+impl TransformMatrix<6, 3> for OfWeightGradients {
     #[inline(always)]
     fn apply<V: Vector>(u: [V; 6]) -> [V; 3] {
         let (near, middle) = (u[1].add(u[2]).times(-1.0 / 6.0), u[2].sub(u[1]));
