@@ -1,6 +1,6 @@
 //! Why a run could not begin, or not be recorded.
 
-use crate::launcher::LaunchError;
+use crate::launcher::{LaunchError, NotReady};
 use lockstep_embed::EmbedError;
 use lockstep_fs::FsError;
 use lockstep_gang::GangError;
@@ -30,6 +30,9 @@ pub enum EngineError {
     /// The rendezvous or the shared memory could not be made.
     #[error(transparent)]
     Gang(#[from] GangError),
+    /// No worker can be started.
+    #[error(transparent)]
+    NotReady(#[from] NotReady),
     /// A worker could not be started.
     #[error(transparent)]
     Launch(#[from] LaunchError),
@@ -39,6 +42,9 @@ pub enum EngineError {
          \"tcp\" would work"
     )]
     NoSharedMemory,
+    /// A node of the cluster does not see what the run needs.
+    #[error("{0}")]
+    NotShared(String),
     /// A worker failed before any had trained.
     #[error("{0}")]
     Start(String),

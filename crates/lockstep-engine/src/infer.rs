@@ -5,13 +5,15 @@
 //! of the set: so everything that is made of them is the same for any number of workers.
 
 use crate::launcher::Launcher;
+use crate::ready::ready;
 use crate::tasks::{self, CrewSettings, TaskEvent, Work};
 use crate::{EngineError, StopFlag, describe};
-use lockstep_data::{Dataset, DecodedSet};
+use lockstep_data::{DataError, Dataset, DecodedSet, Source};
 use lockstep_events::event::Event;
+use lockstep_fs::CacheDir;
 use lockstep_place::{Access, Place};
 use lockstep_runs::RunDir;
-use lockstep_train::{BLOCK_ROWS, Block, Prediction, Predictions, Trained};
+use lockstep_train::{BLOCK_ROWS, Block, Outputs, Prediction, Predictions, Trained, open_test};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -30,6 +32,8 @@ pub struct InferRequest<'a> {
     pub run: &'a RunDir,
     /// How the run is reached.
     pub access: &'a Access,
+    /// Where the samples come from, for workers that have not what is decoded of them here.
+    pub source: &'a Source,
     /// Threads of a worker.
     pub threads: usize,
     /// Whether the probabilities of all classes are wanted.
@@ -49,6 +53,7 @@ struct Setup {
     access: Access,
     threads: usize,
     set: DecodedSet,
+    source: Source,
     probabilities: bool,
 }
 
@@ -87,12 +92,17 @@ pub fn infer<E: From<EngineError>>(
 ) -> Result<bool, E> {
     let pieces = pieces(set.len(), request.crew.workers);
     let setup = Setup {
-        run: request.run.place().to_string(),
+        run: whole_name(request.run.place()),
         access: request.access.clone(),
         threads: request.threads,
         set: set.decoded(),
+        source: request.source.clone(),
         probabilities: request.probabilities,
     };
+    let patience = request.crew.start_deadline;
+    if !ready(request.launcher, patience, &request.stop, events)? {
+        return Ok(false);
+    }
     let rows = |first: &usize| serde_json::json!([first, pieces.1.min(set.len() - first)]);
     let tasks = tasks::Request {
         launcher: request.launcher,
@@ -129,6 +139,17 @@ pub fn infer<E: From<EngineError>>(
     }
 }
 
+/// The name of a place that means the same in every folder: workers may run in another.
+fn whole_name(place: &Place) -> String {
+    let whole = place
+        .local()
+        .and_then(|path| std::path::absolute(path).ok());
+    whole.map_or_else(
+        || place.to_string(),
+        |path| path.to_string_lossy().into_owned(),
+    )
+}
+
 /// Where the pieces of so many rows begin, and how many rows each has at most.
 fn pieces(rows: usize, workers: usize) -> (Vec<usize>, usize) {
     let wanted = rows.div_ceil(workers.max(1) * PIECES);
@@ -149,7 +170,10 @@ pub fn work(setup: Value) -> Result<Work, String> {
     let run = RunDir::open(&place.map_err(|error| told(&error))?).map_err(|error| told(&error))?;
     let trained = Trained::open(&run, setup.threads);
     let mut trained = trained.map_err(|error| told(&error))?;
-    let set = Dataset::reopen(&setup.set).map_err(|error| told(&error))?;
+    let set = match Dataset::reopen(&setup.set) {
+        Err(DataError::DecodedGone { .. }) => open_here(&setup, trained.outputs())?,
+        set => set.map_err(|error| told(&error))?,
+    };
     trained.check(&set).map_err(|error| told(&error))?;
     Ok(Box::new(move |task, _| {
         let rows: [usize; 2] = serde_json::from_value(task).map_err(|error| error.to_string())?;
@@ -157,6 +181,20 @@ pub fn work(setup: Value) -> Result<Work, String> {
         let block = trained.predict(&set, rows, setup.probabilities);
         serde_json::to_value(tell(&block)).map_err(|error| error.to_string())
     }))
+}
+
+/// Opens the set where it comes from, as on another machine than the coordinator's. Its samples must be the same.
+fn open_here(setup: &Setup, outputs: &Outputs) -> Result<Dataset, String> {
+    let cache = CacheDir::locate().map_err(|error| describe(&error))?;
+    let set = open_test(&setup.source, outputs, &cache, &mut |_| {});
+    let set = set.map_err(|error| describe(&error))?;
+    match set.sha256() == setup.set.sha256 {
+        true => Ok(set),
+        false => Err(format!(
+            "{}: the samples on this machine are not those that the coordinator found",
+            set.name()
+        )),
+    }
 }
 
 fn tell(block: &Block) -> Told {

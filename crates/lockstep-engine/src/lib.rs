@@ -15,6 +15,7 @@
 //! | [`tasks`] | workers without a gang, which take numbered tasks |
 //! | [`embed`], [`infer`] | tasks: pictures become vectors; a trained model on a whole set |
 //! | [`worker`] | what runs in the processes of a gang |
+//! | [`node_check`] | whether every node of a cluster sees what a run needs |
 
 pub mod embed;
 mod error;
@@ -22,6 +23,9 @@ pub mod infer;
 mod invitation;
 pub mod launcher;
 mod local;
+pub mod node_check;
+mod parent;
+mod ready;
 mod record;
 mod resume;
 mod run;

@@ -2,6 +2,8 @@
 
 use crate::embed::{EmbedRequest, embed};
 use crate::launcher::Launcher;
+use crate::node_check::check_nodes;
+use crate::ready::ready;
 use crate::record::Record;
 use crate::resume::{Earlier, begin_generation};
 use crate::supervise::generation::{Carrier, Door, GangSettings, GangWorkers};
@@ -20,7 +22,7 @@ use lockstep_resolve::{ResolvedJob, TrainingSettings};
 use lockstep_runs::{RunDir, RunLock, RunsError};
 use lockstep_train::{FoundSets, LearnerPart, Prepared, ResumePoint, SampleUse, TrainError};
 use std::sync::mpsc::sync_channel;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What to run.
 #[derive(Debug)]
@@ -157,6 +159,15 @@ fn try_run(
         request.job.model.weights = Some(weights);
         begin_anew(&resolved.training, events)?;
     }
+    let patience = Duration::from_secs_f64(request.job.gang.start_deadline_s);
+    if !ready(&mut *request.launcher, patience, &request.stop, events)? {
+        return Ok(unstarted(&request.job, request.started_at));
+    }
+    check_nodes(
+        &mut *request.launcher,
+        &request.job,
+        ("run.store", run.place()),
+    )?;
     let beginning = Beginning {
         resolved,
         prepared,

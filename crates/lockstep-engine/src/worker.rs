@@ -6,6 +6,7 @@
 //! coordinator for so long ends itself.
 
 use crate::invitation::{self, Invitation};
+use crate::parent::die_with_parent;
 use lockstep_gang::{GangError, Hello, Link};
 use lockstep_learner::{self as learner, LearnerFailure};
 use std::backtrace::{Backtrace, BacktraceStatus};
@@ -57,6 +58,7 @@ pub enum WorkerError {
 /// When this process was not started as a worker, the coordinator cannot be reached, or training
 /// fails.
 pub fn run() -> Result<(), WorkerError> {
+    die_with_parent().map_err(system("die with the parent"))?;
     let line = invitation::receive().map_err(system("read what to do"))?;
     let invitation: Invitation = serde_json::from_str(&line).map_err(|_| {
         WorkerError::Uninvited(match line.trim() {

@@ -17,7 +17,7 @@ keys! {
         start_deadline_s: f64 = default(30.0) => Rule::SECONDS;
         /// Seconds without a word from the coordinator after which a worker ends itself, where the
         /// coordinator cannot end it for certain.
-        lease_s: f64 = default(30.0) => Rule::SECONDS;
+        lease_s: f64 = default(15.0) => Rule::SECONDS;
     }
 }
 

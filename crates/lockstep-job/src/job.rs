@@ -8,7 +8,9 @@
 use crate::field::Field;
 use crate::keys::{Any, Check, SchemaLimits, Table, keys};
 use crate::section::Section;
-use crate::{Data, Embed, JobCheckpoint, JobGang, JobModel, Recover, Run, Storage, Train};
+use crate::{
+    Data, Embed, JobCheckpoint, JobGang, JobModel, Recover, Resources, Run, Storage, Train,
+};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -40,6 +42,9 @@ keys! {
         gang: JobGang = default(JobGang::default()) => Table(JobGang::read_keys);
         /// What happens when a worker is lost.
         recover: Recover = default(Recover::default()) => Table(Recover::read_keys);
+        /// What a worker needs of a cluster, and how workers are spread over it.
+        #[serde(default)]
+        resources: Resources = hidden(Resources::default()) => Table(Resources::read_keys);
         /// How places outside this machine are reached.
         #[serde(default)]
         storage: Storage = hidden(Storage::default()) => Table(Storage::read_keys);

@@ -108,6 +108,16 @@ impl<'a> Section<'a> {
             .map_or(Some(None), |field| read(field).map(Some))
     }
 
+    /// All keys with their values, where any key is right.
+    pub(crate) fn into_fields(self) -> Vec<(&'a str, Field<'a>)> {
+        let field = |entry: &'a Entry| {
+            let path = format!("{}.{}", self.path, entry.key.name);
+            let field = Field::new(&entry.node, path, self.report);
+            (entry.key.name.as_str(), field)
+        };
+        self.entries.iter().map(field).collect()
+    }
+
     /// Reads a table whose `kind` is one of several words and says which other keys there are; `fix` says
     /// what to write if it is missing.
     pub(crate) fn of_kind<T>(

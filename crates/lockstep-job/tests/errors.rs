@@ -227,6 +227,10 @@ fn every_mistake_is_named_at_its_place_with_what_would_be_right() {
         ("[data]", "[run]\nstore = \"ftp://b/p\"\n[data]", "3:9", "`run.store`", ""),
         ("[data]", "[gang]\ntransport = \"udp\"\n[data]", "3:13", "cannot be \"udp\"", ""),
         ("[data]", "[recover]\nmin_workers = 0\n[data]", "3:15", "min_workers", ""),
+        ("[data]", "[resources]\ncpus = 0\n[data]", "3:8", "greater than 0", ""),
+        ("[data]", "[resources]\nmemory = \"4\"\n[data]", "3:10", "cannot be \"4\"", "2 GiB"),
+        ("[data]", "[resources]\nplace = \"strict\"\n[data]", "3:9", "cannot be \"strict\"", "strict-spread"),
+        ("[data]", "[resources]\nlabels = { zone = 1 }\n[data]", "3:19", "`resources.labels.zone`", ""),
         ("[data]", "[gang]\ndeadline_s = 0\n[data]", "3:14", "greater than 0", ""),
     ];
     for (right, wrong, place, message, label) in cases {

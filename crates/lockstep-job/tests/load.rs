@@ -401,7 +401,7 @@ fn rows_are_in_the_files_order_with_paths_that_can_be_set() {
         "gang.encrypt: true",
         "gang.deadline_s: 30.0",
         "gang.start_deadline_s: 30.0",
-        "gang.lease_s: 30.0",
+        "gang.lease_s: 15.0",
         "recover.max_restarts: 3",
         "recover.min_workers: 1",
     ];

@@ -4,7 +4,7 @@ use lockstep_job::{
     Bytes, Data, DataRef, Embed, Every, Features, Job, JobAugment, JobCheckpoint, JobColumns,
     JobFilter, JobGang, JobLayer, JobLoss, JobModel, JobNetwork, JobNormalise, JobOptimizer,
     JobSchedule, JobTransform, JobTransport, Label, Location, Measure, NetworkTraining, Pair,
-    Recover, Run, Split, Storage, Train, Validation,
+    Placement, Recover, Resources, Run, Split, Storage, Train, Validation,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -282,6 +282,16 @@ prop_compose! {
             },
             run: Run { store: Location::new(store) },
             checkpoint,
+            resources: match embed {
+                Some(_) => Resources {
+                    cpus: deadline_s,
+                    memory: Some(Bytes(1 << 30)),
+                    place: Placement::StrictSpread,
+                    labels: [("zone".to_owned(), "a".to_owned())].into(),
+                    ..Resources::default()
+                },
+                None => Resources::default(),
+            },
             gang: JobGang { transport: JobTransport::Tcp, deadline_s, ..JobGang::default() },
             recover: Recover { max_restarts: 7, min_workers: 2 },
         };

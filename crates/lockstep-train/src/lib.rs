@@ -37,6 +37,6 @@ pub use prepare::{
     LayerLine, MemoryEstimate, Prepared, ResumePoint, Start, check_resume, check_start, plan,
     prepare,
 };
-pub use sets::{DataFacts, FoundSets, SampleUse, open_test};
+pub use sets::{DataFacts, FoundSets, SampleUse, open_test, test_source};
 pub use targets::Outputs;
 pub use trained::{BLOCK_ROWS, Block, Trained};

@@ -119,6 +119,30 @@ impl Sets {
         Self::of(settings, train, reopen(&found.val)?, reopen(&found.test)?)
     }
 
+    /// Refuses sets that hold other samples than those that were found when the job was prepared: on another
+    /// machine, a file of the same name may be another.
+    pub(crate) fn check_same(&self, found: &FoundSets) -> Result<(), TrainError> {
+        let here = self.found();
+        let sets = [
+            ("data.train", Some(&here.train), Some(&found.train)),
+            ("data.val", here.val.as_ref(), found.val.as_ref()),
+            ("data.test", here.test.as_ref(), found.test.as_ref()),
+        ];
+        for (key, here, found) in sets {
+            let hashes = (here.map(|set| &set.sha256), found.map(|set| &set.sha256));
+            if let (Some(here), Some(found)) = hashes
+                && here != found
+            {
+                let reason = format!(
+                    "the samples on this machine are not those that the coordinator found \
+                     (SHA-256 {here}, and {found} there)"
+                );
+                return Err(TrainError::Misfit { key, reason });
+            }
+        }
+        Ok(())
+    }
+
     /// What others need to open these sets again.
     pub(crate) fn found(&self) -> FoundSets {
         FoundSets {
@@ -188,29 +212,33 @@ pub enum SampleUse<'a> {
     },
 }
 
-/// Opens a test set for a model with these outputs. Says through `progress` what may take a while. Samples of
-/// other classes have labels beyond them.
-///
-/// # Errors
-/// When the set is missing or damaged.
-pub fn open_test(
-    test: &TestSource,
-    outputs: &Outputs,
-    samples: SampleUse<'_>,
-    cache: &CacheDir,
-    progress: &mut dyn FnMut(&str),
-) -> Result<Dataset, TrainError> {
-    let mut source = test.source.clone().labelled_as(outputs.kind);
-    if let SampleUse::Predict { pictures } = samples {
-        source = Source::Samples {
+/// Where the samples of a test set come from that a model with these outputs is to look at.
+pub fn test_source(test: &TestSource, outputs: &Outputs, samples: SampleUse<'_>) -> Source {
+    let source = test.source.clone().labelled_as(outputs.kind);
+    match samples {
+        SampleUse::Measure => source,
+        SampleUse::Predict { pictures } => Source::Samples {
             source: Box::new(source),
             // Of those that are embedded, only the vectors of these are there.
             pictures: pictures
                 .map(<[String]>::to_vec)
                 .filter(|_| test.embedding.is_none()),
-        };
+        },
     }
-    let set = Dataset::open_telling(&source, cache, progress)?;
+}
+
+/// Opens a [test set](test_source) for a model with these outputs. Says through `progress` what may take a while.
+/// Samples of other classes have labels beyond them.
+///
+/// # Errors
+/// When the set is missing or damaged.
+pub fn open_test(
+    source: &Source,
+    outputs: &Outputs,
+    cache: &CacheDir,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Dataset, TrainError> {
+    let set = Dataset::open_telling(source, cache, progress)?;
     Ok(set.with_classes(&outputs.names, UnseenClasses::List)?)
 }
 

@@ -1,6 +1,6 @@
 //! The command line.
 
-use clap::{Args, Parser, Subcommand, ValueHint};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use lockstep_job::Override;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -55,6 +55,9 @@ Examples:
     /// Be a worker of a gang; started by `run`, never by hand
     #[command(hide = true)]
     Worker,
+    /// Say whether a node of a cluster sees what a run needs; started by other commands, never by hand
+    #[command(hide = true)]
+    NodeCheck,
     /// Do numbered tasks; started by other commands, never by hand
     #[command(hide = true)]
     TaskWorker,
@@ -72,11 +75,14 @@ Examples:
   lockstep run job.toml --resume runs/NAME
   lockstep run job.toml --resume --epochs 20             more epochs
   lockstep run job.toml --resume runs/NAME --fork        a new run with that one's weights
+  lockstep run job.toml --engine ray         on the Ray cluster that this machine is a node of
 
 The number of workers never changes the result: that depends on train.lanes alone.")]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) job: JobArgs,
+    #[command(flatten)]
+    pub(crate) engine: EngineArgs,
     /// Check everything and print the plan, the memory and the size of the model; train nothing
     #[arg(long, conflicts_with = "resume")]
     pub(crate) dry_run: bool,
@@ -113,6 +119,8 @@ was interrupted goes on where it was.")]
 pub(crate) struct EmbedArgs {
     #[command(flatten)]
     pub(crate) job: JobArgs,
+    #[command(flatten)]
+    pub(crate) engine: EngineArgs,
     /// Print events as JSON, one object a line
     #[arg(long)]
     pub(crate) json: bool,
@@ -182,6 +190,25 @@ pub(crate) struct ModelArgs {
     /// Set a key of the run's job to a TOML value; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) set: Vec<String>,
+    #[command(flatten)]
+    pub(crate) engine: EngineArgs,
+}
+
+/// Where workers run.
+#[derive(Debug, Args)]
+pub(crate) struct EngineArgs {
+    /// Where workers run: on this machine, or on the Ray cluster that this machine is a node of
+    #[arg(long, value_name = "ENGINE", default_value = "local")]
+    pub(crate) engine: Engine,
+}
+
+/// What starts workers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Engine {
+    /// This process
+    Local,
+    /// Actors of a Ray cluster
+    Ray,
 }
 
 /// A job file and what is changed in it.

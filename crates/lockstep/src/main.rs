@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         Command::Data(data) => command::data::run(&data),
         Command::Completions { shell } => command::completions::run(shell),
         Command::Worker => command::worker::run(),
+        Command::NodeCheck => command::node_check::run(),
         Command::TaskWorker => command::task_worker::run(),
     };
     done.unwrap_or_else(|error| report(&error))

@@ -7,6 +7,7 @@
 mod progress;
 
 use crate::launcher::Launcher;
+use crate::ready::ready;
 use crate::tasks::{self, CrewSettings, TaskEvent, Work};
 use crate::{EngineError, StopFlag, describe};
 use lockstep_embed::{
@@ -270,6 +271,10 @@ fn make(
         let pictures = sets.iter().map(|set| set.inventory.pictures.len()).sum();
         Progress::new(sizes.collect(), parts, pictures)
     };
+    let patience = request.crew.start_deadline;
+    if !ready(request.launcher, patience, &request.stop, events)? {
+        return Ok(false);
+    }
     let mut unreadable = None;
     let summary = tasks::run(
         tasks::Request {

@@ -8,10 +8,11 @@
 //! A worker is known by its seat and its incarnation, never by a process id: ids mean nothing on another
 //! machine, and are used again.
 
-#[cfg(test)]
-pub(crate) mod conformance;
+pub mod conformance;
+pub(crate) mod lines;
 mod worker_end;
 
+pub use lines::LineSplitter;
 pub use worker_end::WorkerEnd;
 
 use lockstep_gang::Segment;
@@ -20,6 +21,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::RawFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// One worker: the seat that it sits on, and the how-manieth on that seat it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -78,6 +80,8 @@ pub struct LaunchNotice {
 /// What can happen to a worker, as its launcher sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Happened {
+    /// It is a process now, with this id; told where [`Launched`] could not say it.
+    Started(u32),
     /// It said a message, without the end of its line.
     Said(String),
     /// It wrote a line for people, without its end.
@@ -146,6 +150,11 @@ pub struct LaunchError {
     pub source: Box<dyn Error + Send + Sync>,
 }
 
+/// Why no worker can be started at all.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct NotReady(#[from] pub Box<dyn Error + Send + Sync>);
+
 /// Starts workers and ends them. See the [module](self) for what stands above it.
 ///
 /// # Guarantees
@@ -155,6 +164,27 @@ pub struct LaunchError {
 ///   one of its successor.
 /// - No worker outlives the launcher: dropping it ends all of them, as far as they can be ended.
 pub trait Launcher: fmt::Debug {
+    /// Waits until workers can be started, at most for `deadline`, and returns whether they can: not when
+    /// `waiting`, which is told every so often what is waited for, returned false. Nothing else may be asked of a
+    /// launcher before. Once it is ready, it stays so.
+    ///
+    /// # Errors
+    /// When workers cannot be started, or not within the deadline. The words say why, and what would help.
+    fn ready(
+        &mut self,
+        deadline: Duration,
+        waiting: &mut dyn FnMut(Option<String>) -> bool,
+    ) -> Result<bool, NotReady> {
+        let _ = (deadline, waiting);
+        Ok(true)
+    }
+
+    /// The node that each seat is on, where workers are on several machines: what one of them has, another may
+    /// lack. Empty where all are on this one.
+    fn nodes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Starts a worker. The one before it on its seat, if any, is gone or was [ended](Self::end).
     ///
     /// # Errors

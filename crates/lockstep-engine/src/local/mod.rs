@@ -4,13 +4,11 @@
 //! error and on panic alike), its standard input closes because this process is gone, or the kernel kills
 //! it because its parent died. The last holds also against `kill -9` of this process.
 
-pub(crate) mod lines;
-
+use crate::launcher::lines::each_line;
 use crate::launcher::{
     Ending, Happened, LaunchError, LaunchNotice, Launched, Launcher, Notify, Site, WorkerEnd,
     WorkerId, WorkerSpec,
 };
-use lines::each_line;
 use lockstep_gang::GangError;
 use rustix::process::{Pid, WaitId, WaitIdOptions};
 use std::ffi::OsString;

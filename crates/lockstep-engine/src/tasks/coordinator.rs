@@ -164,12 +164,11 @@ impl<'r, 'e> TaskCoordinator<'r, 'e> {
             memory: None,
         };
         let launched = self.request.launcher.start(&spec, self.notify.clone())?;
-        let pid = launched.pid.unwrap_or(0);
-        self.seats[seat] = Seat {
-            pid,
-            ..Seat::new(id)
-        };
-        (self.events)(TaskEvent::Worker { worker: seat, pid });
+        self.seats[seat] = Seat::new(id);
+        if let Some(pid) = launched.pid {
+            self.seats[seat].pid = pid;
+            (self.events)(TaskEvent::Worker { worker: seat, pid });
+        }
         Ok(())
     }
 
@@ -185,6 +184,10 @@ impl<'r, 'e> TaskCoordinator<'r, 'e> {
                 // What is no message was written for people.
                 Err(_) => self.wrote(seat, text),
             },
+            Happened::Started(pid) => {
+                self.seats[seat].pid = pid;
+                (self.events)(TaskEvent::Worker { worker: seat, pid });
+            }
             Happened::Wrote(text) => self.wrote(seat, text),
             Happened::OutputEnded => self.seats[seat].output_ended = true,
             Happened::Ended(end) => self.seats[seat].end = Some((end, Instant::now())),

@@ -38,6 +38,8 @@ pub struct CrewSettings {
     pub max_restarts: usize,
     /// How long a worker with something to do may make no progress before it is given up.
     pub deadline: Duration,
+    /// How long it may take until workers can be started.
+    pub start_deadline: Duration,
 }
 
 impl CrewSettings {
@@ -47,6 +49,7 @@ impl CrewSettings {
             workers: job.train.workers,
             max_restarts: job.recover.max_restarts as usize,
             deadline: Duration::from_secs_f64(job.gang.deadline_s),
+            start_deadline: Duration::from_secs_f64(job.gang.start_deadline_s),
         }
     }
 }

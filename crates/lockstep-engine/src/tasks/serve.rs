@@ -1,6 +1,7 @@
 //! The worker's side: does one task after the other until the coordinator ends it.
 
 use super::message::{FromTaskWorker, ToTaskWorker, line};
+use crate::parent::die_with_parent;
 use crate::worker::{WorkerError, ignore_interrupts, report_panics, system};
 use serde_json::Value;
 use std::io::{self, BufRead, Write};
@@ -28,6 +29,7 @@ pub type Work = Box<dyn FnMut(Value, &mut TellProgress<'_>) -> Result<Value, Str
 /// When this process was not started as a task worker, or a task fails. The coordinator knows that
 /// already.
 pub fn serve(open: impl FnOnce(&str, Value) -> Result<Work, String>) -> Result<(), WorkerError> {
+    die_with_parent().map_err(system("die with the parent"))?;
     let mut first = String::new();
     let read = io::stdin().lock().read_line(&mut first);
     read.map_err(system("read standard input"))?;

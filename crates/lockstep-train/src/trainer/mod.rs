@@ -55,7 +55,9 @@ impl Opened {
         })?;
         let sets = match Sets::reopen(settings, &part.found) {
             Err(TrainError::Data(DataError::DecodedGone { .. })) => {
-                Sets::open(settings, &part.sources, cache, &mut |_| {})?
+                let sets = Sets::open(settings, &part.sources, cache, &mut |_| {})?;
+                sets.check_same(&part.found)?;
+                sets
             }
             sets => sets?,
         };

@@ -33,13 +33,14 @@ pub(crate) fn run(args: &EmbedArgs) -> anyhow::Result<ExitCode> {
         },
     );
     let mut watched = Watched::new(view, stop.clone());
-    let mut launcher = super::launcher(&CacheDir::locate()?)?;
+    let cache = CacheDir::locate()?;
+    let mut launcher = super::launcher(args.engine.engine, &job, job.train.workers, &cache)?;
     let request = EmbedRequest {
         embedding,
         access: &resolved.access,
         samples: SampleUse::Measure,
         crew: CrewSettings::of(&job),
-        launcher: &mut launcher,
+        launcher: &mut *launcher,
         stop,
     };
     let done = embed(request, &mut |event| watched.show(&event));

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("cannot make the folder {folder}"))?;
     let set = &inference.samples[0].set;
     let mut assessor = Assessor::new(set, &inference.outputs);
-    let whole = inference.go(set, false, &mut |block| {
+    let whole = inference.go(&inference.samples[0], false, &mut |block| {
         assessor.add(&block.predictions);
         for loss in block.losses {
             assessor.add_loss(loss);

@@ -2,12 +2,12 @@
 
 mod given;
 
-use crate::args::ModelArgs;
+use crate::args::{Engine, ModelArgs};
 use crate::signals;
 use crate::view::{count, summary};
 use anyhow::{Context, bail};
 use given::Given;
-use lockstep_data::{Dataset, SkippedFile};
+use lockstep_data::{Dataset, SkippedFile, Source};
 use lockstep_engine::StopFlag;
 use lockstep_engine::embed::{EmbedRequest, embed};
 use lockstep_engine::infer::{InferRequest, infer};
@@ -17,7 +17,7 @@ use lockstep_fs::CacheDir;
 use lockstep_job::{DataRef, Job, Location, Override, Storage};
 use lockstep_resolve::{TestSource, access, place};
 use lockstep_runs::RunDir;
-use lockstep_train::{Block, Outputs, Trained, open_test};
+use lockstep_train::{Block, Outputs, Trained, open_test, test_source};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -36,6 +36,7 @@ pub(super) struct Inference {
     /// What the model predicts.
     pub(super) outputs: Outputs,
     cache: CacheDir,
+    engine: Engine,
     workers: usize,
     stop: StopFlag,
 }
@@ -45,6 +46,8 @@ pub(super) struct Samples {
     pub(super) set: Dataset,
     /// What comes before the names of its samples.
     prefix: String,
+    /// Where they come from.
+    source: Source,
 }
 
 impl Samples {
@@ -87,6 +90,7 @@ impl Inference {
         signals::obey(stop.clone())?;
         let cache = CacheDir::locate()?;
         let trained = Trained::open(&run, 1)?;
+        let engine = args.engine.engine;
         let workers = args.workers.unwrap_or(jobs[0].train.workers).max(1);
         let mut samples = Vec::new();
         for (job, given) in jobs.iter_mut().zip(given) {
@@ -99,12 +103,13 @@ impl Inference {
                 own_vectors(job, given, &cache)?;
             }
             let test = TestSource::of(job)?;
-            if !embed_first(&test, job, given, crew, &cache, &stop)? {
+            if !embed_first(&test, job, given, (engine, crew), &cache, &stop)? {
                 return Ok(None);
             }
             let mut tell = |message: &str| eprintln!("{message}");
             let (outputs, samples_use) = (trained.outputs(), given.samples());
-            let set = open_test(&test, outputs, samples_use, &cache, &mut tell)?;
+            let source = test_source(&test, outputs, samples_use);
+            let set = open_test(&source, outputs, &cache, &mut tell)?;
             trained.check(&set)?;
             if let Some(first) = set.skipped().first() {
                 let (bad, folder) = (set.skipped().len(), set.name());
@@ -116,10 +121,12 @@ impl Inference {
             samples.push(Samples {
                 set,
                 prefix: given.prefix(job),
+                source,
             });
         }
         Ok(Some(Self {
             outputs: trained.outputs().clone(),
+            engine,
             workers,
             run,
             job: jobs.swap_remove(0),
@@ -129,18 +136,20 @@ impl Inference {
         }))
     }
 
-    /// Hands what the model says of `set` to `each`, in the order of the set. False if that was not all,
+    /// Hands what the model says of a set to `each`, in the order of the set. False if that was not all,
     /// because of Ctrl-C.
     pub(super) fn go(
         &self,
-        set: &Dataset,
+        samples: &Samples,
         probabilities: bool,
         each: &mut dyn FnMut(Block) -> anyhow::Result<()>,
     ) -> anyhow::Result<bool> {
-        let mut launcher = super::launcher(&self.cache)?;
+        let mut launcher = super::launcher(self.engine, &self.job, self.workers, &self.cache)?;
+        let set = &samples.set;
         let request = InferRequest {
             run: &self.run,
             access: &access(&self.job.storage)?,
+            source: &samples.source,
             threads: self.job.train.threads,
             probabilities,
             crew: CrewSettings {
@@ -148,7 +157,7 @@ impl Inference {
                 ..CrewSettings::of(&self.job)
             },
             stop: self.stop.clone(),
-            launcher: &mut launcher,
+            launcher: &mut *launcher,
         };
         let mut events = |event| match event {
             Event::Log(log) => eprintln!("[worker {} · pid {}] {}", log.rank, log.pid, log.line),
@@ -188,20 +197,20 @@ fn embed_first(
     test: &TestSource,
     job: &Job,
     given: &Given,
-    crew: CrewSettings,
+    (engine, crew): (Engine, CrewSettings),
     cache: &CacheDir,
     stop: &StopFlag,
 ) -> anyhow::Result<bool> {
     let Some(embedding) = &test.embedding else {
         return Ok(true);
     };
-    let mut launcher = super::launcher(cache)?;
+    let mut launcher = super::launcher(engine, job, crew.workers, cache)?;
     let request = EmbedRequest {
         embedding,
         access: &access(&job.storage)?,
         samples: given.samples(),
         crew,
-        launcher: &mut launcher,
+        launcher: &mut *launcher,
         stop: stop.clone(),
     };
     let mut last = Instant::now();

@@ -8,6 +8,7 @@ pub(crate) mod evaluate;
 mod inference;
 pub(crate) mod init;
 pub(crate) mod job;
+pub(crate) mod node_check;
 pub(crate) mod predict;
 pub(crate) mod run;
 pub(crate) mod task_worker;
@@ -15,18 +16,37 @@ mod verify;
 mod watched;
 pub(crate) mod worker;
 
+use crate::args::Engine;
 use anyhow::Context;
 use lockstep_engine::LocalLauncher;
+use lockstep_engine::launcher::Launcher;
 use lockstep_fs::CacheDir;
+use lockstep_job::Job;
+use lockstep_ray::{RayLauncher, RayRequest};
 use std::io::{self, Write};
 
 /// The exit code when the reader of standard output went away, as if SIGPIPE had ended us.
 pub(crate) const BROKEN_PIPE: u8 = 141;
 
-/// Workers are child processes that run this same program and use the same cache.
-fn launcher(cache: &CacheDir) -> anyhow::Result<LocalLauncher> {
+/// What starts the workers of a job. They run this same program: on this machine with the same cache, on others with
+/// their own.
+fn launcher(
+    engine: Engine,
+    job: &Job,
+    workers: usize,
+    cache: &CacheDir,
+) -> anyhow::Result<Box<dyn Launcher>> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
-    Ok(LocalLauncher::new(program).with("LOCKSTEP_CACHE", cache.path()))
+    Ok(match engine {
+        Engine::Local => Box::new(LocalLauncher::new(program).with("LOCKSTEP_CACHE", cache.path())),
+        Engine::Ray => Box::new(RayLauncher::open(RayRequest {
+            name: job.name.clone(),
+            workers,
+            resources: job.resources.clone(),
+            program,
+            lease_s: job.gang.lease_s,
+        })?),
+    })
 }
 
 /// Whether an error only means that nobody reads the output any more, as in `lockstep … | head -1`.

@@ -24,7 +24,7 @@ pub(crate) fn run(args: &PredictArgs) -> anyhow::Result<ExitCode> {
     let mut output = Output::create(format, &args.out, outputs)?;
     let mut rows = 0;
     for samples in &inference.samples {
-        let whole = inference.go(&samples.set, args.probabilities, &mut |block| {
+        let whole = inference.go(samples, args.probabilities, &mut |block| {
             row::each(samples, outputs, &block, rows, &mut |row| output.add(row))
         })?;
         if !whole && format == Format::Standard {

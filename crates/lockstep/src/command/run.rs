@@ -2,7 +2,7 @@
 
 use super::watched::Watched;
 use super::{dry_run, is_broken_pipe, verify};
-use crate::args::RunArgs;
+use crate::args::{Engine, RunArgs};
 use crate::signals::{self, INTERRUPTED};
 use crate::view::{Json, Options, Plain, Terminal, View, shell};
 use anyhow::Context;
@@ -55,6 +55,7 @@ fn request(args: &RunArgs, started_at: Instant) -> anyhow::Result<RunRequest> {
         Some(None) => Some(newest_run(&job)?),
     };
     let cache = CacheDir::locate()?;
+    let launcher = super::launcher(args.engine.engine, &job, job.train.workers, &cache)?;
     Ok(RunRequest {
         resume,
         fork: args.fork,
@@ -62,7 +63,7 @@ fn request(args: &RunArgs, started_at: Instant) -> anyhow::Result<RunRequest> {
         job,
         started_at,
         stop,
-        launcher: Box::new(super::launcher(&cache)?),
+        launcher,
         cache,
     })
 }
@@ -91,6 +92,9 @@ fn ending_with_a_result<T>(
 fn view(args: &RunArgs) -> Box<dyn View> {
     let mut words = vec!["lockstep".to_owned(), "run".to_owned()];
     words.extend(args.job.words().iter().map(|word| shell(word)));
+    if args.engine.engine == Engine::Ray {
+        words.extend(["--engine", "ray"].map(str::to_owned));
+    }
     words.push("--resume".to_owned());
     let options = Options {
         quiet: args.quiet,

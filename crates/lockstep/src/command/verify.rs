@@ -1,7 +1,7 @@
 //! `lockstep run --verify-determinism`: trains some steps twice and compares the weights.
 
 use super::print;
-use crate::args::RunArgs;
+use crate::args::{Engine, RunArgs};
 use crate::signals::{self, INTERRUPTED};
 use crate::view::plural;
 use anyhow::bail;
@@ -29,6 +29,9 @@ impl Drop for Scratch {
 }
 
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    if args.engine.engine != Engine::Local {
+        bail!("--verify-determinism trains on this machine alone; leave --engine out");
+    }
     let mut job = args.job.load()?;
     let scratch = Scratch(std::env::temp_dir().join(format!("lockstep-{}", std::process::id())));
     job.run.store = Location::new(scratch.0.to_string_lossy());
@@ -84,7 +87,7 @@ fn train(job: &Job, stop: &StopFlag) -> anyhow::Result<Option<String>> {
         fork: false,
         max_steps: Some(STEPS),
         stop: stop.clone(),
-        launcher: Box::new(super::launcher(&cache)?),
+        launcher: super::launcher(Engine::Local, job, job.train.workers, &cache)?,
         cache,
     };
     let result = lockstep_engine::run(request, &mut |event| match event {

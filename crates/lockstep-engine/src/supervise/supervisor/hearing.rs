@@ -51,6 +51,10 @@ impl Supervisor<'_> {
 
     pub(super) fn happened(&mut self, seat: usize, what: Happened) -> Result<(), EngineError> {
         match what {
+            Happened::Started(pid) => {
+                self.gang.members[seat].pid = pid;
+                return Ok(());
+            }
             Happened::Wrote(line) | Happened::Said(line) => {
                 self.watch.record.log(seat, &line)?;
                 let member = &mut self.gang.members[seat];

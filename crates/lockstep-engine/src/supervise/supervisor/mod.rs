@@ -258,7 +258,7 @@ impl<'a> Supervisor<'a> {
             match self.watch.notices.recv_timeout(left) {
                 Ok(Notice::Launcher(LaunchNotice { id, what })) if self.is_present(id) => {
                     match what {
-                        Happened::Ended(_) => (),
+                        Happened::Ended(_) | Happened::Started(_) => (),
                         Happened::OutputEnded => self.gang.members[id.seat].output_ended = true,
                         written => self.happened(id.seat, written)?,
                     }

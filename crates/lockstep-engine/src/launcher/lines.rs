@@ -18,7 +18,7 @@ pub(crate) fn each_line(
     mut source: impl Read,
     mut each: impl FnMut(String) -> bool,
 ) -> io::Result<()> {
-    let mut splitter = Splitter::default();
+    let mut splitter = LineSplitter::default();
     let mut buffer = [0; 8192];
     loop {
         let got = match source.read(&mut buffer) {
@@ -41,16 +41,17 @@ pub(crate) fn each_line(
     Ok(())
 }
 
-/// The line being read.
-#[derive(Default)]
-struct Splitter {
+/// Cuts output into lines as it comes, a byte at a time: see the [module](self).
+#[derive(Debug, Default)]
+pub struct LineSplitter {
     line: Vec<u8>,
     /// The last byte was a carriage return, whose line was handed out already.
     after_return: bool,
 }
 
-impl Splitter {
-    fn push(&mut self, byte: u8) -> Option<String> {
+impl LineSplitter {
+    /// Takes the next byte, and returns the line that it ends, if any.
+    pub fn push(&mut self, byte: u8) -> Option<String> {
         let after_return = std::mem::replace(&mut self.after_return, byte == b'\r');
         match byte {
             b'\n' if after_return => None,
@@ -62,7 +63,8 @@ impl Splitter {
         }
     }
 
-    fn finish(mut self) -> Option<String> {
+    /// What is left when the output is at its end.
+    pub fn finish(mut self) -> Option<String> {
         (!self.line.is_empty()).then(|| self.take(self.line.len()))
     }
 

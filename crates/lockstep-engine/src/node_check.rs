@@ -1,0 +1,313 @@
+//! Whether every node of a cluster sees what a run needs, found out before anything is trained.
+//!
+//! A path means something on each machine, but not the same. So the coordinator writes a file into the run's folder,
+//! and one process on each node reads it, lists it, writes one of its own, and looks whether the files of the job are
+//! there. What the nodes wrote the coordinator reads again. What only some of them see is named with its key.
+
+use crate::launcher::{Happened, LaunchNotice, Launcher, Notify, WorkerEnd, WorkerId, WorkerSpec};
+use crate::worker::WorkerError;
+use crate::{EngineError, describe};
+use lockstep_job::{DataRef, Job, Validation};
+use lockstep_place::{Access, Place, PlaceError};
+use serde::{Deserialize, Serialize};
+use std::io::{self, BufRead, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// The hidden command of the program that looks at a node.
+const COMMAND: &str = "node-check";
+/// The folder of what is written meanwhile.
+const FOLDER: &str = "node-check";
+/// What the coordinator writes.
+const COORDINATOR: &str = "coordinator";
+
+/// What a node is to look at.
+#[derive(Debug, Serialize, Deserialize)]
+struct Questions {
+    /// The key that the folder follows from.
+    key: String,
+    /// The folder that all write to.
+    place: String,
+    access: Access,
+    /// The file that this node writes, and what all files hold.
+    file: String,
+    content: String,
+    /// What the job reads, each with its key.
+    paths: Vec<(String, PathBuf)>,
+}
+
+/// What a node found, in one line.
+#[derive(Debug, Serialize, Deserialize)]
+struct Answer {
+    problem: Option<String>,
+}
+
+/// Files and folders of this machine that a job reads, each with its key.
+pub(crate) fn paths(job: &Job) -> Vec<(String, PathBuf)> {
+    let val = match &job.data.validation {
+        Validation::Set(reference) => Some(reference),
+        Validation::Split(_) => None,
+    };
+    let sets = [
+        ("data.train", Some(&job.data.train)),
+        ("data.val", val),
+        ("data.test", job.data.test.as_ref()),
+    ];
+    let mut paths = Vec::new();
+    for (key, reference) in sets {
+        let files: Vec<PathBuf> = match reference {
+            None | Some(DataRef::Known { .. }) => Vec::new(),
+            Some(DataRef::Idx { images, labels }) => [Some(images.clone()), labels.clone()]
+                .into_iter()
+                .flatten()
+                .collect(),
+            Some(DataRef::CifarFolder { folder, .. }) => vec![folder.clone()],
+            Some(DataRef::CifarFiles { files }) => files.clone(),
+            Some(
+                DataRef::Pictures { folder: location }
+                | DataRef::Parquet {
+                    files: location, ..
+                }
+                | DataRef::Csv { file: location, .. },
+            ) => match location.is_url() {
+                true => Vec::new(),
+                false => vec![PathBuf::from(location.as_str())],
+            },
+        };
+        paths.extend(files.into_iter().map(|file| (key.to_owned(), file)));
+    }
+    let weights = job.model.weights.iter().cloned();
+    paths.extend(weights.map(|path| ("model.weights".to_owned(), path)));
+    let encoder = job.embed.iter().map(|embed| embed.model.clone());
+    paths.extend(encoder.map(|path| ("embed.model".to_owned(), path)));
+    paths
+}
+
+/// Has every node look at `place`, which follows from the key, and at what the job reads. Nothing is done where all
+/// workers are on this machine.
+pub(crate) fn check_nodes(
+    launcher: &mut dyn Launcher,
+    job: &Job,
+    (key, place): (&str, &Place),
+) -> Result<(), EngineError> {
+    let nodes = launcher.nodes();
+    let mut seats: Vec<usize> = (0..nodes.len()).collect();
+    seats.retain(|seat| nodes[..*seat].iter().all(|node| *node != nodes[*seat]));
+    if seats.is_empty() {
+        return Ok(());
+    }
+    let folder = place.join(FOLDER).map_err(unusable(key))?;
+    let checked = ask_all(launcher, job, (key, &folder), &nodes, &seats);
+    launcher.end_all();
+    let cleared = folder.delete_all();
+    checked?;
+    cleared.map_err(unusable(key))
+}
+
+fn ask_all(
+    launcher: &mut dyn Launcher,
+    job: &Job,
+    (key, folder): (&str, &Place),
+    nodes: &[String],
+    seats: &[usize],
+) -> Result<(), EngineError> {
+    let content = format!("{} {}", std::process::id(), folder);
+    folder.make_folder().map_err(unusable(key))?;
+    let own = folder.join(COORDINATOR).map_err(unusable(key))?;
+    own.write(content.as_bytes()).map_err(unusable(key))?;
+    let (sender, notices) = channel();
+    let sender = std::sync::Mutex::new(sender);
+    let notify: Notify = Arc::new(move |notice| {
+        sender
+            .lock()
+            .is_ok_and(|sender| sender.send(notice).is_ok())
+    });
+    let file = |seat: usize| format!("node-{seat}");
+    for &seat in seats {
+        let questions = Questions {
+            key: key.to_owned(),
+            place: folder.to_string(),
+            access: lockstep_resolve::access(&job.storage).map_err(unusable(key))?,
+            file: file(seat),
+            content: content.clone(),
+            paths: paths(job),
+        };
+        let invitation =
+            serde_json::to_string(&questions).map_err(|error| EngineError::System {
+                what: "speak with a worker",
+                source: error.into(),
+            })?;
+        let spec = WorkerSpec {
+            // Those that train are counted from 1.
+            id: WorkerId {
+                seat,
+                incarnation: 0,
+            },
+            command: COMMAND,
+            invitation,
+            speaks: true,
+            memory: None,
+        };
+        launcher.start(&spec, notify.clone())?;
+    }
+    let deadline = Duration::from_secs_f64(job.gang.start_deadline_s);
+    let mut waiting = seats.to_vec();
+    hear_all(&notices, deadline, nodes, &mut waiting)?;
+    for &seat in seats {
+        let written = folder.join(&file(seat)).and_then(|file| file.read());
+        if written.ok().as_deref() != Some(content.as_bytes()) {
+            let what = format!("{key}: what {} wrote there is not seen here", nodes[seat]);
+            return Err(EngineError::NotShared(what));
+        }
+    }
+    Ok(())
+}
+
+/// Hears the answers of all seats that are waited for.
+fn hear_all(
+    notices: &Receiver<LaunchNotice>,
+    deadline: Duration,
+    nodes: &[String],
+    waiting: &mut Vec<usize>,
+) -> Result<(), EngineError> {
+    let until = Instant::now() + deadline;
+    let (mut last, mut end) = (String::new(), WorkerEnd::Unknown);
+    while let Some(&first) = waiting.first() {
+        let left = until.saturating_duration_since(Instant::now());
+        let silent = || {
+            let node = &nodes[first];
+            let seconds = deadline.as_secs_f64();
+            EngineError::NotShared(format!(
+                "node {node} did not say within {seconds} s (gang.start_deadline_s) whether it sees the run's folder"
+            ))
+        };
+        let notice = notices.recv_timeout(left).map_err(|_| silent())?;
+        let seat = notice.id.seat;
+        match notice.what {
+            Happened::Said(line) => {
+                let Ok(answer) = serde_json::from_str::<Answer>(&line) else {
+                    last = line;
+                    continue;
+                };
+                if let Some(problem) = answer.problem {
+                    let node = &nodes[seat];
+                    return Err(EngineError::NotShared(format!("on node {node}: {problem}")));
+                }
+                waiting.retain(|waits| *waits != seat);
+            }
+            Happened::Wrote(line) => last = line,
+            Happened::Ended(how) => end = how,
+            Happened::OutputEnded if waiting.contains(&seat) => {
+                let node = &nodes[seat];
+                let what =
+                    format!("cannot look at node {node}: {end}; the last it wrote was: {last}");
+                return Err(EngineError::NotShared(what));
+            }
+            Happened::OutputEnded | Happened::Started(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The node's side: answers what it is asked through standard input, in one line.
+///
+/// # Errors
+/// When it is asked nothing.
+pub fn answer() -> Result<(), WorkerError> {
+    crate::parent::die_with_parent().map_err(crate::worker::system("die with the parent"))?;
+    let mut line = String::new();
+    let read = io::stdin().lock().read_line(&mut line);
+    read.map_err(crate::worker::system("read what to do"))?;
+    let questions: Questions = serde_json::from_str(&line)
+        .map_err(|_| WorkerError::Uninvited("something else".to_owned()))?;
+    let answer = Answer {
+        problem: look(&questions).err(),
+    };
+    let text = serde_json::to_string(&answer).expect("an answer is plain data");
+    writeln!(io::stdout().lock(), "{text}").map_err(crate::worker::system("answer"))
+}
+
+/// What is wrong here.
+fn look(questions: &Questions) -> Result<(), String> {
+    let Questions { key, content, .. } = questions;
+    for (key, path) in &questions.paths {
+        if let Err(error) = std::fs::metadata(path) {
+            return Err(format!(
+                "{key}: {}: {error}; every node must have it under the same path, or it must be in a bucket",
+                path.display()
+            ));
+        }
+    }
+    let told = |error: PlaceError| format!("{key}: {}", describe(&error));
+    let place = Place::parse(&questions.place, &questions.access).map_err(told)?;
+    let other = place.join(COORDINATOR).map_err(told)?;
+    let shared = "it must be a folder that all nodes share, or a bucket";
+    match other.entry().map_err(told)? {
+        Some(_) if other.read().map_err(told)? == content.as_bytes() => {}
+        _ => {
+            return Err(format!(
+                "{key}: what the coordinator wrote to {place} is not there; {shared}"
+            ));
+        }
+    }
+    let own = place.join(&questions.file).map_err(told)?;
+    own.write(content.as_bytes()).map_err(told)?;
+    if own.read().map_err(told)? != content.as_bytes() {
+        return Err(format!("{key}: what was written to {own} reads otherwise"));
+    }
+    let listed = place.list().map_err(told)?;
+    let names = |name: &str| listed.iter().any(|entry| entry.path == name);
+    match names(COORDINATOR) && names(&questions.file) {
+        true => Ok(()),
+        false => Err(format!(
+            "{key}: {place} does not list what was written there; {shared}"
+        )),
+    }
+}
+
+fn unusable(key: &str) -> impl FnOnce(PlaceError) -> EngineError {
+    let key = key.to_owned();
+    move |error| EngineError::NotShared(format!("{key}: {}", describe(&error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn questions(folder: &std::path::Path) -> Questions {
+        Questions {
+            key: "run.store".to_owned(),
+            place: folder.to_string_lossy().into_owned(),
+            access: Access::default(),
+            file: "node-1".to_owned(),
+            content: "content".to_owned(),
+            paths: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_folder_that_others_do_not_see_is_named_with_its_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let problem = look(&questions(folder.path())).unwrap_err();
+        assert!(
+            problem.contains("run.store: what the coordinator wrote"),
+            "{problem}"
+        );
+        std::fs::write(folder.path().join(COORDINATOR), "content").unwrap();
+        look(&questions(folder.path())).unwrap();
+    }
+
+    #[test]
+    fn data_that_a_node_lacks_is_named_with_its_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut questions = questions(folder.path());
+        questions.paths = vec![("data.train".to_owned(), folder.path().join("gone.csv"))];
+        let problem = look(&questions).unwrap_err();
+        assert!(
+            problem.starts_with("data.train: ") && problem.contains("gone.csv"),
+            "{problem}"
+        );
+    }
+}

@@ -1,0 +1,278 @@
+//! Workers that actors of Ray start.
+
+use crate::RayError;
+use crate::protocol::{Open, Order};
+use crate::room;
+use crate::shim::Shim;
+use crate::state::{Launch, State, Watched};
+use lockstep_engine::launcher::{
+    Ending, LaunchError, Launched, Launcher, NotReady, Notify, Site, WorkerId, WorkerSpec,
+};
+use lockstep_job::Resources;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long the end of a worker is waited for before nobody can say whether it ended.
+const END: Duration = Duration::from_secs(2);
+/// How long the ends of all are waited for.
+const END_ALL: Duration = Duration::from_secs(4);
+/// How often somebody who waits for the cluster may say that he does no longer.
+const LOOK: Duration = Duration::from_millis(50);
+/// How often is told that room is waited for.
+const TELL: Duration = Duration::from_secs(10);
+
+/// How many workers are said to be where.
+const SEATS_SHOWN: usize = 16;
+
+/// What is asked of a cluster.
+#[derive(Debug, Clone)]
+pub struct RayRequest {
+    /// The job's name, under which the cluster shows the placement group.
+    pub name: String,
+    /// How many workers there are.
+    pub workers: usize,
+    /// What each of them needs.
+    pub resources: Resources,
+    /// The program of which workers are hidden commands, usually this process's own.
+    pub program: PathBuf,
+    /// After how long without a word from the coordinator a worker ends itself, in seconds.
+    pub lease_s: f64,
+}
+
+/// Starts workers on a Ray cluster: the one that `RAY_ADDRESS` names, or else the one of this machine.
+pub struct RayLauncher {
+    request: RayRequest,
+    shim: Shim,
+    watched: Arc<Watched>,
+    launches: u64,
+    /// The newest of each seat, and its number.
+    newest: Vec<Option<(WorkerId, u64)>>,
+}
+
+impl RayLauncher {
+    /// Begins to reserve room for the workers. It is there when the launcher is
+    /// [ready](Launcher::ready); until then, other things can be done.
+    ///
+    /// # Errors
+    /// When the process that speaks with Ray cannot be started.
+    pub fn open(request: RayRequest) -> Result<Self, RayError> {
+        let named = |why: String| RayError::Program {
+            path: request.program.clone(),
+            why,
+        };
+        let size = std::fs::metadata(&request.program).map_err(|error| named(error.to_string()))?;
+        let program = request.program.to_str();
+        let open = Open {
+            name: format!("lockstep-{}", request.name),
+            workers: request.workers,
+            worker: room::amounts(&request.resources),
+            place: room::strategy(request.resources.place),
+            labels: request.resources.labels.clone(),
+            program: program
+                .ok_or_else(|| named("its path is no text".to_owned()))?
+                .to_owned(),
+            size: size.len(),
+            lease_s: request.lease_s,
+        };
+        let watched = Arc::new(Watched::default());
+        Ok(Self {
+            shim: Shim::start(&open, watched.clone())?,
+            newest: vec![None; request.workers],
+            request,
+            watched,
+            launches: 0,
+        })
+    }
+
+    fn number(&self, id: WorkerId) -> Option<u64> {
+        match self.newest.get(id.seat) {
+            Some(Some((of, number))) if *of == id => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// Where the workers will be, in words, the first time that this is asked.
+    fn arrived(&self) -> Option<String> {
+        let mut state = self.watched.lock();
+        let (ray, nodes) = state.cluster.take()?;
+        let on = |(seat, node): (&usize, &String)| format!("worker {seat} on {node}");
+        let seats: Vec<String> = state.seats.iter().take(SEATS_SHOWN).map(on).collect();
+        let more = match state.seats.len() - seats.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        Some(format!(
+            "Ray {ray}, {nodes} nodes: {}{more}",
+            seats.join(", ")
+        ))
+    }
+
+    /// Why the workers cannot be started by now.
+    fn too_late(&self, state: &State, deadline: Duration) -> RayError {
+        let seconds = deadline.as_secs_f64();
+        match &state.waiting {
+            Some((nodes, free)) => {
+                let RayRequest {
+                    workers, resources, ..
+                } = &self.request;
+                let why = room::why_not(*workers, resources, nodes, free);
+                RayError::NoRoom(format!(
+                    "the Ray cluster had no room for the workers within {seconds} s \
+                     (gang.start_deadline_s): {why}"
+                ))
+            }
+            None => RayError::Silent { seconds },
+        }
+    }
+}
+
+fn has_ended(state: &State, number: u64) -> bool {
+    state.launches.get(&number).is_none_or(Launch::has_ended)
+}
+
+impl Launcher for RayLauncher {
+    fn ready(
+        &mut self,
+        deadline: Duration,
+        waiting: &mut dyn FnMut(Option<String>) -> bool,
+    ) -> Result<bool, NotReady> {
+        let began = Instant::now();
+        let workers = self.request.workers;
+        let mut told: Option<Instant> = None;
+        let not_ready = |error: RayError| NotReady(error.into());
+        loop {
+            let ready = self.watched.wait(LOOK, |state| match &state.failed {
+                Some(error) => Some(Err(error.clone())),
+                None => (state.seats.len() == workers).then_some(Ok(())),
+            });
+            match ready {
+                Some(Err(error)) => return Err(not_ready(error)),
+                Some(Ok(())) => return Ok(waiting(self.arrived())),
+                None => {}
+            }
+            let state = self.watched.lock();
+            if began.elapsed() > deadline {
+                return Err(not_ready(self.too_late(&state, deadline)));
+            }
+            let mut news = None;
+            if let Some((nodes, free)) = &state.waiting
+                && told.is_none_or(|at| at.elapsed() > TELL)
+                && state.seats.is_empty()
+            {
+                told = Some(Instant::now());
+                let why = room::why_not(workers, &self.request.resources, nodes, free);
+                news = Some(format!("waiting for room on the Ray cluster: {why}"));
+            }
+            drop(state);
+            if !waiting(news) {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn nodes(&self) -> Vec<String> {
+        self.watched.lock().seats.values().cloned().collect()
+    }
+
+    fn start(&mut self, spec: &WorkerSpec<'_>, notify: Notify) -> Result<Launched, LaunchError> {
+        let id = spec.id;
+        let refused = |error: RayError| LaunchError {
+            seat: id.seat,
+            program: format!("{} {}", self.request.program.display(), spec.command),
+            source: error.into(),
+        };
+        self.launches += 1;
+        let launch = self.launches;
+        {
+            let mut state = self.watched.lock();
+            if let Some(error) = &state.failed {
+                return Err(refused(error.clone()));
+            }
+            state.launches.insert(launch, Launch::new(id, notify));
+        }
+        self.newest[id.seat] = Some((id, launch));
+        self.shim.order(&Order::Start {
+            launch,
+            seat: id.seat,
+            command: spec.command,
+            invitation: &spec.invitation,
+            speaks: spec.speaks,
+        });
+        Ok(Launched::default())
+    }
+
+    fn tell(&mut self, id: WorkerId, line: &str) {
+        if let Some(launch) = self.number(id) {
+            self.shim.order(&Order::Tell { launch, line });
+        }
+    }
+
+    fn end(&mut self, id: WorkerId) -> Ending {
+        let Some(launch) = self.number(id) else {
+            return Ending::Certain;
+        };
+        if has_ended(&self.watched.lock(), launch) {
+            return Ending::Certain;
+        }
+        self.shim.order(&Order::End { launch });
+        let ended = |state: &mut State| has_ended(state, launch).then_some(());
+        match self.watched.wait(END, ended) {
+            Some(()) => Ending::Certain,
+            None => Ending::Unknown,
+        }
+    }
+
+    fn end_all(&mut self) {
+        let left: Vec<u64> = {
+            let state = self.watched.lock();
+            let launches = state.launches.iter();
+            let running = launches.filter(|(_, launch)| !launch.has_ended());
+            running.map(|(launch, _)| *launch).collect()
+        };
+        for &launch in &left {
+            self.shim.order(&Order::End { launch });
+        }
+        self.watched.wait(END_ALL, |state| {
+            left.iter()
+                .all(|launch| has_ended(state, *launch))
+                .then_some(())
+        });
+    }
+
+    fn describe(&self, id: WorkerId) -> String {
+        let state = self.watched.lock();
+        let pid = self.number(id).and_then(|launch| state.pids.get(&launch));
+        let node = state.seats.get(&id.seat);
+        match (pid, node) {
+            (Some(pid), Some(node)) => format!("pid {pid} on node {node}"),
+            (None, Some(node)) => format!("on node {node}"),
+            (_, None) => "not placed".to_owned(),
+        }
+    }
+
+    fn site(&self) -> Site {
+        let anywhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        let here = self.watched.lock().here.unwrap_or(anywhere);
+        Site {
+            listen: SocketAddr::new(here, 0),
+            advertise: None,
+            peers: match here {
+                IpAddr::V4(_) => anywhere,
+                IpAddr::V6(_) => IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED),
+            },
+            shares_memory: false,
+            leased: true,
+        }
+    }
+}
+
+impl fmt::Debug for RayLauncher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RayLauncher")
+            .field("request", &self.request)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,98 @@
+"""A Ray cluster of several nodes on this machine, for tests.
+
+The first line of standard input is a JSON object: {"folder": ..., "nodes": [{"CPU": 2, "labels": {...}, "env": {...}}, ...]}.
+What follows are orders, each answered with one JSON line:
+  {"do": "add", "node": {...}}   adds a node
+  {"do": "left"}                 placement groups and actors that are alive
+The end of standard input ends all processes of the cluster, and no other process.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+
+ANSWERS = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
+
+
+def answer(**values):
+    print(json.dumps(values), file=ANSWERS, flush=True)
+
+
+def end_all(folder):
+    """Ends every process that has this cluster's mark in its environment."""
+    mark = f"LOCKSTEP_TEST_CLUSTER={folder}".encode()
+    for _ in range(20):
+        left = 0
+        for name in os.listdir("/proc"):
+            if not name.isdigit() or int(name) == os.getpid():
+                continue
+            try:
+                with open(f"/proc/{name}/environ", "rb") as file:
+                    if mark not in file.read().split(b"\0"):
+                        continue
+                os.kill(int(name), signal.SIGKILL)
+                left += 1
+            except OSError:
+                pass
+        if left == 0:
+            return
+        time.sleep(0.05)
+
+
+def add(cluster, node):
+    """Adds a node whose processes have these variables."""
+    before = dict(os.environ)
+    os.environ.update(node.get("env", {}))
+    try:
+        return cluster.add_node(
+            num_cpus=node["CPU"],
+            memory=2_000_000_000,
+            object_store_memory=80_000_000,
+            labels=node.get("labels"),
+        )
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def main():
+    asked = json.loads(sys.stdin.readline())
+    os.environ["LOCKSTEP_TEST_CLUSTER"] = asked["folder"]
+    os.environ["RAY_TMPDIR"] = asked["folder"]
+    # A node that is gone is noticed within two seconds instead of fifteen.
+    os.environ["RAY_health_check_initial_delay_ms"] = "0"
+    os.environ["RAY_health_check_period_ms"] = "500"
+    os.environ["RAY_health_check_timeout_ms"] = "1000"
+    os.environ["RAY_health_check_failure_threshold"] = "3"
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    import ray
+    from ray.cluster_utils import Cluster
+
+    try:
+        cluster = Cluster()
+        for node in asked["nodes"]:
+            add(cluster, node)
+        cluster.wait_for_nodes()
+        ray.init(address=cluster.address, log_to_driver=False, logging_level="error")
+        answer(address=cluster.address)
+        for line in sys.stdin:
+            order = json.loads(line)
+            if order["do"] == "add":
+                add(cluster, order["node"])
+                answer(done=True)
+            else:
+                groups = ray.util.placement_group_table().values()
+                actors = ray._private.state.actors().values()
+                answer(
+                    groups=[group["name"] for group in groups if group["state"] != "REMOVED"],
+                    actors=[actor["ActorClassName"] for actor in actors if actor["State"] != "DEAD"],
+                )
+    finally:
+        end_all(asked["folder"])
+        os._exit(0)
+
+
+main()

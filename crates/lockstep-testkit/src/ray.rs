@@ -1,0 +1,118 @@
+//! Real Ray clusters, of several nodes on this machine.
+
+use crate::python;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use tempfile::TempDir;
+
+/// The version that is used unless the environment names another.
+const RAY: &str = "2.60.0";
+/// The variable that names one.
+const VERSION: &str = "LOCKSTEP_TEST_RAY";
+
+/// A Python that has Ray.
+pub fn python_with_ray() -> PathBuf {
+    let version = std::env::var(VERSION).unwrap_or_else(|_| RAY.to_owned());
+    let package = format!("ray[default]=={version}");
+    python(&format!("ray-{version}"), &[&package])
+}
+
+/// A cluster of its own, whose processes end with this one at the latest. No other Ray of this machine is touched.
+pub struct RayCluster {
+    child: Child,
+    orders: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+    /// The head's address: `10.0.0.1:40123`.
+    pub address: String,
+    /// Its Python.
+    pub python: PathBuf,
+    folder: TempDir,
+}
+
+impl RayCluster {
+    /// Starts a cluster of so many nodes with two processors each. Node `n` has the label `node=n`, and a cache folder
+    /// of its own.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub fn start(nodes: usize) -> Self {
+        let python = python_with_ray();
+        // Ray's sockets lie here, and their names must be short.
+        let folder = tempfile::Builder::new().prefix("ray").tempdir_in("/tmp");
+        let folder = folder.expect("a folder for Ray");
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/servers/ray_cluster.py");
+        let log = std::fs::File::create(folder.path().join("cluster.log")).expect("a log");
+        let mut child = Command::new(&python)
+            .arg(script)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .expect("Python starts");
+        let answers = BufReader::new(child.stdout.take().expect("piped"));
+        let mut cluster = Self {
+            orders: child.stdin.take(),
+            child,
+            answers,
+            address: String::new(),
+            python,
+            folder,
+        };
+        let nodes: Vec<Value> = (0..nodes).map(|node| cluster.node(node)).collect();
+        let said = cluster.ask(&json!({ "folder": cluster.path(), "nodes": nodes }));
+        cluster.address = said["address"].as_str().expect("an address").to_owned();
+        cluster
+    }
+
+    /// The folder of the cluster.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The cache folder of a node.
+    pub fn cache(&self, node: usize) -> PathBuf {
+        self.path().join(format!("cache-{node}"))
+    }
+
+    fn node(&self, node: usize) -> Value {
+        json!({
+            "CPU": 2,
+            "labels": { "node": node.to_string() },
+            "env": { "LOCKSTEP_CACHE": self.cache(node) },
+        })
+    }
+
+    /// Adds node `node`.
+    pub fn add(&mut self, node: usize) {
+        let node = self.node(node);
+        self.ask(&json!({ "do": "add", "node": node }));
+    }
+
+    /// The names of the placement groups and the actors that there are.
+    pub fn left(&mut self) -> Vec<String> {
+        let left = self.ask(&json!({ "do": "left" }));
+        let names = |kind: &str| left[kind].as_array().cloned().unwrap_or_default();
+        let names = [names("groups"), names("actors")].concat();
+        names.iter().map(ToString::to_string).collect()
+    }
+
+    fn ask(&mut self, order: &Value) -> Value {
+        let orders = self.orders.as_mut().expect("open");
+        writeln!(orders, "{order}").expect("the cluster listens");
+        let mut line = String::new();
+        self.answers.read_line(&mut line).expect("an answer");
+        serde_json::from_str(&line).unwrap_or_else(|_| {
+            let log = std::fs::read_to_string(self.folder.path().join("cluster.log"));
+            panic!("Ray said {line:?} to {order}: {}", log.unwrap_or_default())
+        })
+    }
+}
+
+impl Drop for RayCluster {
+    fn drop(&mut self) {
+        drop(self.orders.take());
+        let _ = self.child.wait();
+    }
+}
