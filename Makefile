@@ -26,9 +26,10 @@ test: components ## Run every check: format, clippy, docs, unit and end-to-end t
 test-fast: cargo ## Run the unit tests only
 	@cargo test --workspace --lib --bins
 
-test-long: cargo ## Run the tests that take long or bring gigabytes: soak, 5 GiB of Parquet, CLIP beside transformers
+test-long: cargo ## Run the tests that take long or bring gigabytes: soak, 5 GiB of Parquet, an older Ray, CLIP beside transformers
 	@cargo test -p lockstep --test soak -- --include-ignored
 	@cargo test -p lockstep-data --test memory -- --include-ignored
+	@LOCKSTEP_TEST_RAY=2.53.0 cargo test -p lockstep --test ray
 	@cargo test -p lockstep-nn --test clip_real -- --ignored --nocapture
 
 soak: cargo ## Kill workers and coordinators for minutes: the weights must not change

@@ -40,9 +40,13 @@ pub struct RayRequest {
     pub program: PathBuf,
     /// After how long without a word from the coordinator a worker ends itself, in seconds.
     pub lease_s: f64,
+    /// The Python that has Ray, if not the one that `LOCKSTEP_PYTHON` names or else `python3`.
+    pub python: Option<PathBuf>,
+    /// The head's address, if not the one that `RAY_ADDRESS` names or else that of this machine's cluster.
+    pub address: Option<String>,
 }
 
-/// Starts workers on a Ray cluster: the one that `RAY_ADDRESS` names, or else the one of this machine.
+/// Starts workers on a Ray cluster.
 pub struct RayLauncher {
     request: RayRequest,
     shim: Shim,
@@ -79,7 +83,7 @@ impl RayLauncher {
         };
         let watched = Arc::new(Watched::default());
         Ok(Self {
-            shim: Shim::start(&open, watched.clone())?,
+            shim: Shim::start(&request, &open, watched.clone())?,
             newest: vec![None; request.workers],
             request,
             watched,

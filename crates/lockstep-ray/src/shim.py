@@ -84,6 +84,7 @@ class Seat:
         self.changed = threading.Condition()
         self.notes = []  # What was not acknowledged yet: (number, launch, kind, value).
         self.number = 0
+        self.held = 0  # Bytes of output in them.
         self.processes = {}  # By launch: a process, or None for one that was ended before it began.
 
     @ray.method(concurrency_group="orders")
@@ -137,8 +138,6 @@ class Seat:
             self.note(launch, "ended", {"signal": 9} if ended_first else {"code": 127})
             return
         self.note(launch, "started", process.pid)
-        self.write(process, invitation)
-        begun.set()
         streams = [(process.stdout, "said" if speaks else "wrote"), (process.stderr, "wrote")]
         readers = [
             threading.Thread(target=self.read, args=(launch, *stream), daemon=True)
@@ -148,6 +147,8 @@ class Seat:
         for reader in readers:
             reader.start()
         threading.Thread(target=self.silent, args=(launch, readers), daemon=True).start()
+        self.write(process, invitation)
+        begun.set()
         code = process.wait()
         end = {"code": code} if code >= 0 else {"signal": -code}
         if code == -9 and oom_kills() > kills:
@@ -165,10 +166,10 @@ class Seat:
 
     def note(self, launch, kind, value):
         with self.changed:
-            held = lambda: sum(len(note[3]) for note in self.notes if isinstance(note[3], bytes))
-            while held() > BACKLOG:
+            while self.held > BACKLOG:
                 self.changed.wait()
             self.number += 1
+            self.held += len(value) if isinstance(value, bytes) else 0
             self.notes.append((self.number, launch, kind, value))
             self.changed.notify_all()
 
@@ -197,6 +198,7 @@ class Seat:
         until = time.monotonic() + POLL_S
         with self.changed:
             self.notes = [note for note in self.notes if note[0] > after]
+            self.held = sum(len(note[3]) for note in self.notes if isinstance(note[3], bytes))
             self.changed.notify_all()
             while not self.notes and (left := until - time.monotonic()) > 0:
                 self.changed.wait(left)
@@ -262,7 +264,9 @@ class Host:
     def lost(self, error):
         """An actor is gone. Its worker died with it, unless its node is only out of reach: then the worker has
         a lease, and is gone when that ran out."""
-        words = str(error).strip().replace("\n", " ")
+        # Ray adds a table of ids, each line of which begins with a tab.
+        lines = [line for line in str(error).splitlines() if not line.startswith("\t")]
+        words = " ".join(line.strip() for line in lines if line.strip())
         with self.lock:
             launches, self.launches = self.launches, set()
             node, heard, killed = self.node, self.heard, self.killed

@@ -1,12 +1,13 @@
 //! The child process that speaks with Ray: a Python that runs `shim.py`.
 
-use crate::RayError;
 use crate::error::PYTHON;
 use crate::protocol::{Open, Order, Report};
 use crate::state::{Hearing, Watched};
+use crate::{RayError, RayRequest};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -32,9 +33,18 @@ pub(crate) struct Shim {
 
 impl Shim {
     /// Starts it; what it reports is seen in `watched`.
-    pub(crate) fn start(open: &Open, watched: Arc<Watched>) -> Result<Self, RayError> {
-        let python = std::env::var(PYTHON).unwrap_or_else(|_| "python3".to_owned());
+    pub(crate) fn start(
+        request: &RayRequest,
+        open: &Open,
+        watched: Arc<Watched>,
+    ) -> Result<Self, RayError> {
+        let named = || std::env::var_os(PYTHON).map(PathBuf::from);
+        let python = request.python.clone().or_else(named);
+        let python = python.unwrap_or_else(|| PathBuf::from("python3"));
         let mut command = Command::new(&python);
+        if let Some(address) = &request.address {
+            command.env("RAY_ADDRESS", address);
+        }
         command.args(["-u", "-c", BEGIN]);
         command
             .stdin(Stdio::piped())
@@ -43,7 +53,7 @@ impl Shim {
         // Ctrl-C in the terminal is for the coordinator alone.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.spawn().map_err(|error| RayError::NoPython {
-            python,
+            python: python.display().to_string(),
             why: error.to_string(),
         })?;
         let streams = (child.stdout.take(), child.stderr.take());

@@ -46,6 +46,8 @@ impl RayCluster {
         let log = std::fs::File::create(folder.path().join("cluster.log")).expect("a log");
         let mut child = Command::new(&python)
             .arg(script)
+            // Ray's processes run in another folder than whoever uses the cluster.
+            .current_dir(folder.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)

@@ -45,6 +45,8 @@ fn launcher(
             resources: job.resources.clone(),
             program,
             lease_s: job.gang.lease_s,
+            python: None,
+            address: None,
         })?),
     })
 }
