@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import queue
+import socket
 import subprocess
 import sys
 import tempfile
@@ -26,10 +27,12 @@ REPORTS = os.fdopen(os.dup(1), "w", encoding="utf-8")
 os.dup2(2, 1)
 REPORTING = threading.Lock()
 
+WATCH_S = 0.25  # How often an actor looks whether its node is still there.
 POLL_S = 1.0  # How long an actor waits for something to tell before it says that there is nothing.
 KILL_S = 1.0  # How long a worker that is ended by its actor is waited for, before the actor is ended too.
 TELL_S = 2.0  # How often it is said that room is waited for.
 CLOSE_S = 5.0  # How long good manners may take when the coordinator is gone.
+CONNECT_S = 5.0  # How long the head may take to accept a connection.
 BACKLOG = 1 << 20  # Bytes of output that an actor holds before it lets its worker wait.
 
 
@@ -86,6 +89,13 @@ class Seat:
         self.number = 0
         self.held = 0  # Bytes of output in them.
         self.processes = {}  # By launch: a process, or None for one that was ended before it began.
+        threading.Thread(target=self.watch, args=(os.getppid(),), daemon=True).start()
+
+    def watch(self, raylet):
+        """Ends with the node's own process, as Ray's processes do not always: then the workers end too."""
+        while os.getppid() == raylet:
+            time.sleep(WATCH_S)
+        os._exit(1)
 
     @ray.method(concurrency_group="orders")
     def arrive(self, program, size):
@@ -355,11 +365,22 @@ def reserve(order, room, hosts):
         host.make()
 
 
+def look_for_head():
+    """Refuses an address where nobody listens: Ray would try for a long time."""
+    address = os.environ.get("RAY_ADDRESS", "")
+    if "://" in address:
+        raise ValueError("the address of the head is needed, such as 10.0.0.1:6379, and not a URL")
+    host, _, port = address.rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
+
+
 def main():
     order = ORDERS.get()
     if order is None:
         return
     try:
+        look_for_head()
         ray.init(address="auto", log_to_driver=False, logging_level="error", namespace=order["name"])
         here = ray.util.get_node_ip_address()
         report("connected", here=here, ray=ray.__version__, nodes=len(nodes()))

@@ -312,8 +312,17 @@ fn a_killed_coordinator_leaves_nothing_and_its_run_can_be_resumed() {
     let place = place();
     let undisturbed = place.weights(&[]);
     let mut running = start(&cluster, &place, &["--name", "killed"]);
+    let checkpoints = || {
+        let run = place
+            .runs()
+            .into_iter()
+            .find(|run| run.to_string_lossy().contains("/killed-"));
+        fs::read_dir(run.unwrap().join("checkpoints")).map_or(0, Iterator::count)
+    };
     running.wait_for("epoch");
-    running.wait_for("epoch");
+    while checkpoints() == 0 {
+        running.wait_for("epoch");
+    }
     running.signal(Signal::KILL);
     assert_eq!(running.finish().0, None);
     assert_nothing_is_left(&mut cluster, &place);

@@ -2,7 +2,7 @@
 
 use super::{Decision, Supervisor};
 use crate::EngineError;
-use crate::launcher::{Happened, LaunchNotice, WorkerId};
+use crate::launcher::{Happened, LaunchNotice, WorkerEnd, WorkerId};
 use crate::supervise::notice::{Notice, listen};
 use crate::supervise::root_cause::Sign;
 use crate::supervise::state::{News, SeatState};
@@ -64,7 +64,12 @@ impl Supervisor<'_> {
             }
             Happened::OutputEnded => self.gang.members[seat].output_ended = true,
             Happened::Ended(end) => {
-                self.gang.members[seat].end = Some(end);
+                let member = &mut self.gang.members[seat];
+                match end {
+                    // Nothing more will be heard of it, not even that its link ended.
+                    WorkerEnd::Lost(_) => member.gone(end),
+                    end => member.end = Some(end),
+                }
                 if self.state.seat(seat) == SeatState::Working {
                     let lost = self.state.ranks().position(|ranked| ranked == seat);
                     self.gang.call_off(lost);
