@@ -8,6 +8,7 @@ use crate::record::Record;
 use crate::resume::{Earlier, begin_generation};
 use crate::supervise::generation::{Carrier, Door, GangSettings, GangWorkers};
 use crate::supervise::notice::{JoinListener, WAITING};
+use crate::supervise::state::GangLimits;
 use crate::supervise::supervisor::{GangOutcome, Supervisor, Watch, in_turn};
 use crate::tasks::CrewSettings;
 use crate::{EngineError, Stop, StopFlag, describe};
@@ -215,7 +216,7 @@ fn run_gang(
         mut early,
     } = beginning;
     let job = &request.job;
-    let workers = job.train.workers;
+    let workers = job.train.workers.max;
     let site = request.launcher.site();
     let carrier = Carrier::of(job.gang.transport, workers, &site)?;
     let door = Rendezvous::bind(site.listen)?;
@@ -238,7 +239,6 @@ fn run_gang(
         serde_json::to_value(part).expect("settings are plain data")
     };
     let settings = GangSettings {
-        min_workers: job.recover.min_workers,
         plan: &prepared.plan,
         carrier,
         encrypt: job.gang.encrypt,
@@ -286,7 +286,11 @@ fn run_gang(
         record,
         stop: request.stop.clone(),
         started_at: request.started_at,
-        max_restarts: job.recover.max_restarts,
+        limits: GangLimits {
+            max_restarts: job.recover.max_restarts,
+            min_workers: job.recover.min_workers,
+            enough: resolved.enough_workers,
+        },
         epochs: point.map_or(0, |point| point.epochs),
         begin_generation: &begin_generation,
         events,
@@ -310,6 +314,7 @@ fn run_gang(
     result.restarts = restarts;
     result.steps_repeated = steps_repeated;
     result.seconds_lost = seconds_lost;
+    (result.resizes, result.seconds_resizing) = supervisor.losses.resizes();
     if !trained && checkpoint.is_none() {
         // There is nothing that a folder could hold.
         return match result.status {
@@ -368,7 +373,7 @@ fn started(job: &Job, prepared: &Prepared, carrier: Carrier, run: &RunDir) -> St
     Started {
         run: run.name.clone(),
         run_dir: run.place().to_string(),
-        workers: job.train.workers,
+        workers: job.train.workers.max,
         lanes: job.train.lanes,
         transport: carrier.word().to_owned(),
         train_samples: prepared.train_samples,
@@ -389,7 +394,7 @@ fn started(job: &Job, prepared: &Prepared, carrier: Carrier, run: &RunDir) -> St
 /// The result of a run that was stopped before it began, so that it has no folder.
 fn unstarted(job: &Job, started_at: Instant) -> RunResult {
     RunResult {
-        workers: job.train.workers,
+        workers: job.train.workers.max,
         lanes: job.train.lanes,
         ..RunResult::without_run(Status::Interrupted, started_at.elapsed())
     }

@@ -3,12 +3,14 @@
 //! A worker is told in private where its coordinator is, joins it, and trains. Where that came through
 //! standard input it watches that all the while: its end means that the coordinator is gone, and then so
 //! is this worker, whatever it is doing. Elsewhere a lease does that: a worker that has not heard the
-//! coordinator for so long ends itself.
+//! coordinator for so long ends itself. SIGTERM, which comes before a machine is taken away, makes it ask to leave
+//! in good order.
 
 use crate::invitation::{self, Invitation};
 use crate::parent::die_with_parent;
 use lockstep_gang::{GangError, Hello, Link};
 use lockstep_learner::{self as learner, LearnerFailure};
+use signal_hook::consts::SIGTERM;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -68,6 +70,8 @@ pub fn run() -> Result<(), WorkerError> {
     })?;
     report_panics(invitation.token.seat);
     ignore_interrupts().map_err(system("ignore Ctrl-C"))?;
+    let leaving = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGTERM, leaving.clone()).map_err(system("hear SIGTERM"))?;
     if invitation::comes_through_stdin() {
         die_with_coordinator().map_err(system("watch standard input"))?;
     }
@@ -86,7 +90,7 @@ pub fn run() -> Result<(), WorkerError> {
     let link = Link::connect(invitation.address, &invitation.token, &hello, patience)?;
     let lease = invitation.lease_s.map(Duration::from_secs_f64);
     let open = &lockstep_train::open;
-    Ok(learner::worker::run(link, listener, lease, open)?)
+    Ok(learner::worker::run(link, listener, lease, leaving, open)?)
 }
 
 /// Under which address others reach a listener. One that listens everywhere is reached at the address from

@@ -72,6 +72,11 @@ pub enum ToWorker {
     },
     /// Finish the step in progress, write the state, and end.
     Stop,
+    /// Finish the step in progress, write the state, say so, and wait to begin again with other peers.
+    Pause {
+        /// The generation.
+        generation: u16,
+    },
     /// A worker of this generation was lost: stop waiting for it, say so, and wait to begin again.
     CallOff {
         /// The generation.
@@ -106,6 +111,14 @@ pub enum FromWorker {
     Epoch(EpochResult),
     /// Training ended as asked and everything is written. Every rank reports.
     Finished(Finished),
+    /// Training paused as asked, after the same step on every rank; rank 0 has written the state. Every rank
+    /// reports.
+    Paused {
+        /// Optimizer steps that were done by then.
+        step: u64,
+    },
+    /// This process is to end soon, as when its machine is taken away, and asks to be done without.
+    Leaving,
     /// This worker cannot go on. The error names what and why. If a peer was lost it waits to begin
     /// again, else it ends.
     Failed {

@@ -56,6 +56,13 @@ pub enum Event {
     },
     /// A worker was lost; the gang begins again.
     Restart(Restart),
+    /// The gang became larger or smaller in good order, and goes on with the next step.
+    Resized {
+        /// Workers that it has now.
+        workers: usize,
+        /// Who came or left, as a sentence.
+        reason: String,
+    },
     /// A stop was asked for: the workers finish the step in progress and write the state.
     Stopping,
     /// The run ended; always the last event.
@@ -247,6 +254,12 @@ pub struct RunResult {
     /// Seconds from each failure until its steps were done again.
     #[serde(default)]
     pub seconds_lost: f64,
+    /// How often the gang became larger or smaller in good order, which repeats no step.
+    #[serde(default)]
+    pub resizes: u32,
+    /// Seconds from each wish for that until the next step.
+    #[serde(default)]
+    pub seconds_resizing: f64,
 }
 
 impl RunResult {
@@ -272,6 +285,8 @@ impl RunResult {
             restarts: 0,
             steps_repeated: 0,
             seconds_lost: 0.0,
+            resizes: 0,
+            seconds_resizing: 0.0,
         }
     }
 }

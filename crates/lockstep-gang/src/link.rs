@@ -49,6 +49,8 @@ impl Link {
         hello: &Hello,
         timeout: Duration,
     ) -> Result<Self, GangError> {
+        lockstep_failpoint::set_worker(token.seat, 0);
+        lockstep_failpoint::reach("link.connect");
         let by = Instant::now() + timeout;
         let stream = TcpStream::connect_timeout(&address, timeout).map_err(GangError::io(
             format!("connect to the coordinator at {address}"),

@@ -126,6 +126,10 @@ impl<'a> Field<'a> {
         matches!(self.node.value, Value::Text(_))
     }
 
+    pub(crate) fn is_table(&self) -> bool {
+        matches!(self.node.value, Value::Table(_))
+    }
+
     pub(crate) fn is_array(&self) -> bool {
         matches!(self.node.value, Value::Array(_))
     }

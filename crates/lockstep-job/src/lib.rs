@@ -17,7 +17,7 @@
 //!     None,
 //! )?;
 //! assert_eq!(job.train.learner.epochs, 3);
-//! assert_eq!(job.train.lanes, job.train.workers);
+//! assert_eq!(job.train.lanes, job.train.workers.max);
 //! # Ok(())
 //! # }
 //! ```
@@ -76,4 +76,4 @@ pub use schema::schema;
 pub use secrets::{hide_secrets, without_secrets};
 pub use storage::Storage;
 pub use template::template;
-pub use train::{JobLoss, NetworkTraining, Train};
+pub use train::{JobLoss, NetworkTraining, Train, Workers, WorkersRange};

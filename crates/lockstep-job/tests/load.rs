@@ -3,7 +3,7 @@
 use lockstep_job::{
     DataRef, Every, Job, JobAugment, JobCheckpoint, JobColumns, JobError, JobNetwork, JobOptimizer,
     JobSchedule, JobTransport, Location, Measure, NetworkTraining, Override, Recover, Split,
-    Storage, Train, Validation, template,
+    Storage, Train, Validation, Workers, template,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
                 schedule: JobSchedule::Constant { warmup_steps: 0 },
                 clip_norm: None,
             },
-            workers: 1,
+            workers: Workers::exactly(1),
             lanes: 1,
             threads: 1,
             seed: 0,
@@ -155,7 +155,7 @@ fn the_example_loads_and_is_the_tutorials_network() {
         (job.train.learner.epochs, job.train.learner.batch),
         (10, 32)
     );
-    assert_eq!((job.train.workers, job.train.lanes), (2, 2));
+    assert_eq!((job.train.workers.max, job.train.lanes), (2, 2));
     let store = job.run.store.as_str();
     assert!(store.starts_with("/") && store.ends_with("examples/runs"));
 }
@@ -181,7 +181,7 @@ fn the_number_of_workers_never_changes_the_lanes() {
     let file = format!("{MINIMAL}workers = 4\n");
     let counts = |sets: &[&str], flag| {
         let train = parse(&file, sets, flag).train;
-        (train.workers, train.lanes)
+        (train.workers.max, train.lanes)
     };
     assert_eq!(counts(&[], None), (4, 4));
     assert_eq!(counts(&[], Some(2)), (2, 4));

@@ -4,7 +4,7 @@ use lockstep_job::{
     Bytes, Data, DataRef, Embed, Every, Features, Job, JobAugment, JobCheckpoint, JobColumns,
     JobFilter, JobGang, JobLayer, JobLoss, JobModel, JobNetwork, JobNormalise, JobOptimizer,
     JobSchedule, JobTransform, JobTransport, Label, Location, Measure, NetworkTraining, Pair,
-    Placement, Recover, Resources, Run, Split, Storage, Train, Validation,
+    Placement, Recover, Resources, Run, Split, Storage, Train, Validation, Workers,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -244,7 +244,9 @@ prop_compose! {
         schedule in schedule(),
         clip_norm in option::of(1e-9..9.0),
         loss in option::of(proptest::sample::select(vec![JobLoss::CrossEntropy, JobLoss::Mse, JobLoss::Bce])),
-        (lanes, workers) in (1..9usize).prop_flat_map(|lanes| (Just(lanes), 1..=lanes)),
+        (lanes, max, min) in (1..9usize)
+            .prop_flat_map(|lanes| (Just(lanes), 1..=lanes))
+            .prop_flat_map(|(lanes, max)| (Just(lanes), Just(max), 1..=max)),
         seed in 0..=i64::MAX as u64,
         normalise in option::of((-9.0..9.0, 1e-9..9.0)),
         augment in option::of((0..9usize, any::<bool>())),
@@ -278,7 +280,7 @@ prop_compose! {
             model,
             train: Train {
                 learner: NetworkTraining { epochs: 3, batch: 64, loss, optimizer, schedule, clip_norm },
-                workers, lanes, threads: 2, seed,
+                workers: Workers { min, max }, lanes, threads: 2, seed,
             },
             run: Run { store: Location::new(store) },
             checkpoint,

@@ -1,11 +1,10 @@
 //! One generation of a gang, as a learner sees it.
 
 use crate::instructions::Instructions;
-use crate::worker;
+use crate::{Wish, worker};
 use lockstep_events::control::Assignment;
 use lockstep_gang::{GangError, Membership, Plan, SharingCollective};
 use std::net::TcpListener;
-use std::sync::atomic::AtomicBool;
 
 /// A worker's place in one generation.
 pub struct Gang<'a> {
@@ -35,9 +34,10 @@ impl Gang<'_> {
         self.assignment
     }
 
-    /// Set once the coordinator has asked to stop: finish the step, write the state, and end.
-    pub fn is_stopping(&self) -> &AtomicBool {
-        &self.instructions.stop
+    /// What the coordinator asks for now, to be looked at after every step. Ranks hear it at different steps,
+    /// so they must agree on one among themselves.
+    pub fn wish(&self) -> Wish {
+        self.instructions.wish(self.assignment.generation)
     }
 
     /// Enters the exchange that the assignment names. A learner that exchanges in its own way need not.

@@ -1,14 +1,17 @@
 //! What the thread that hears the coordinator hands to the one that trains.
 
+use crate::Wish;
 use lockstep_gang::AbortSwitch;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 
 /// What the coordinator asked for, and the switch that ends a wait.
 #[derive(Default)]
 pub(crate) struct Instructions {
     /// A stop was asked for: finish the step, write the state, and end.
-    pub(crate) stop: AtomicBool,
+    stop: AtomicBool,
+    /// The last generation that is to pause after its step.
+    pause: AtomicU16,
     work: Mutex<Work>,
 }
 
@@ -35,6 +38,22 @@ impl Work {
 impl Instructions {
     pub(crate) fn ask_to_stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// `generation` is to pause after its step.
+    pub(crate) fn ask_to_pause(&self, generation: u16) {
+        self.pause.fetch_max(generation, Ordering::Relaxed);
+    }
+
+    /// What `generation` is asked to do after its step.
+    pub(crate) fn wish(&self, generation: u16) -> Wish {
+        if self.stop.load(Ordering::Relaxed) {
+            Wish::Stop
+        } else if self.pause.load(Ordering::Relaxed) >= generation {
+            Wish::Pause
+        } else {
+            Wish::GoOn
+        }
     }
 
     /// A generation begins to work. It may have been called off already.
@@ -65,6 +84,19 @@ impl Instructions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pause_is_for_one_generation_and_a_stop_for_all() {
+        let instructions = Instructions::default();
+        assert_eq!(instructions.wish(1), Wish::GoOn);
+        instructions.ask_to_pause(1);
+        assert_eq!(
+            [1, 2].map(|g| instructions.wish(g)),
+            [Wish::Pause, Wish::GoOn]
+        );
+        instructions.ask_to_stop();
+        assert_eq!([1, 2].map(|g| instructions.wish(g)), [Wish::Stop; 2]);
+    }
 
     #[test]
     fn a_generation_is_called_off_also_when_it_begins_later_but_the_next_is_not() {

@@ -18,7 +18,7 @@ use std::fmt;
 /// Something that learns in a gang.
 pub trait Learner {
     /// Takes part in one generation of the gang: begins with the state that [`Gang::assignment`] names, and
-    /// trains to the end, or until [`Gang::is_stopping`].
+    /// trains to the end, or until [`Gang::wish`] says otherwise.
     ///
     /// # Guarantees
     /// What rank 0 publishes is there when it returns. The other ranks do not wait for that.
@@ -30,7 +30,30 @@ pub trait Learner {
         &mut self,
         gang: &Gang<'_>,
         reporter: &mut Reporter,
-    ) -> Result<Finished, LearnerFailure>;
+    ) -> Result<GenerationEnd, LearnerFailure>;
+}
+
+/// What the coordinator asks a generation to do after its step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// Go on.
+    GoOn,
+    /// Write the state, and wait to begin again from it with other peers.
+    Pause,
+    /// Write the state, and end.
+    Stop,
+}
+
+/// How a generation ended that nothing went wrong in.
+#[derive(Debug, Clone, PartialEq)]
+pub enum GenerationEnd {
+    /// Training is at its end, or a stop was asked for.
+    Finished(Finished),
+    /// A pause was asked for; the state is written.
+    Paused {
+        /// Optimizer steps, rounds or the like that were done by then.
+        step: u64,
+    },
 }
 
 /// Opens the learner that an assignment is for. It outlives the generation that it is opened for.

@@ -4,6 +4,7 @@ use lockstep_events::Metrics;
 use lockstep_events::control::FromWorker;
 use lockstep_events::event::Progress;
 use lockstep_gang::{GangError, LinkWriter};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,9 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Time between two signs of life.
 const LIFE: Duration = Duration::from_millis(500);
+
+/// How often in that time it is looked whether this process is to leave.
+const TICKS: u64 = 10;
 
 /// Sends messages, and progress no more often than people can read.
 pub struct Reporter {
@@ -32,12 +36,19 @@ impl Reporter {
     }
 
     /// Shows, from a thread of its own and until the link ends, that this process lives, which one that is
-    /// stopped cannot, and how far its work is.
-    pub(crate) fn show_life(&self) {
+    /// stopped cannot, how far its work is, and that it is `leaving` once it is.
+    pub(crate) fn show_life(&self, leaving: Arc<AtomicBool>) {
         let link = self.link.clone();
         let show = move || {
-            while send(&link, &alive()).is_ok() {
-                std::thread::sleep(LIFE);
+            let mut said = false;
+            for tick in 0u64.. {
+                if !said && leaving.load(Ordering::Relaxed) {
+                    said = send(&link, &FromWorker::Leaving).is_ok();
+                }
+                if tick.is_multiple_of(TICKS) && send(&link, &alive()).is_err() {
+                    return;
+                }
+                std::thread::sleep(LIFE / TICKS as u32);
             }
         };
         std::thread::spawn(show);

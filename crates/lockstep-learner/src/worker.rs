@@ -5,14 +5,15 @@
 
 use crate::instructions::Instructions;
 use crate::reporter::Reporter;
-use crate::{Gang, JoinError, Learner, LearnerFailure, Open};
-use lockstep_events::control::{Assignment, Finished, FromWorker, ToWorker, Transport};
+use crate::{Gang, GenerationEnd, JoinError, Learner, LearnerFailure, Open};
+use lockstep_events::control::{Assignment, FromWorker, ToWorker, Transport};
 use lockstep_gang::{
     Deadline, GangError, Link, LinkReader, Membership, Mesh, MeshPeer, Plan, Segment,
     SharingCollective, ShmCollective, Solo, TcpCollective,
 };
 use std::net::TcpListener;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,8 @@ const LISTEN: Duration = Duration::from_millis(250);
 
 /// Trains what `open` opens as the coordinator says over `link`, until it closes it. `listener` is for
 /// peers over TCP. Ends the process when the coordinator was not heard for the length of the `lease`, if
-/// there is one: then another may have taken its place.
+/// there is one: then another may have taken its place. Once `leaving` is set, the coordinator is asked to do
+/// without this worker.
 ///
 /// # Errors
 /// When training cannot begin or go on; the coordinator has been told by then.
@@ -29,11 +31,12 @@ pub fn run(
     link: Link,
     listener: Option<TcpListener>,
     lease: Option<Duration>,
+    leaving: Arc<AtomicBool>,
     open: &Open,
 ) -> Result<(), LearnerFailure> {
     let (reader, writer) = link.split();
     let mut reporter = Reporter::new(writer);
-    reporter.show_life();
+    reporter.show_life(leaving);
     let instructions = Arc::new(Instructions::default());
     let (sender, assignments) = channel();
     listen(reader, instructions.clone(), sender, lease);
@@ -51,7 +54,10 @@ pub fn run(
             warn: &warn,
         };
         match generation(&gang, &mut learner, open, &mut reporter) {
-            Ok(finished) => reporter.send(&FromWorker::Finished(finished))?,
+            Ok(GenerationEnd::Finished(finished)) => {
+                reporter.send(&FromWorker::Finished(finished))?;
+            }
+            Ok(GenerationEnd::Paused { step }) => reporter.send(&FromWorker::Paused { step })?,
             Err(failure) => {
                 // The coordinator may be what was lost; then there is nobody to tell.
                 let told = reporter.send(&FromWorker::Failed {
@@ -85,7 +91,7 @@ fn generation(
     learner: &mut Option<Box<dyn Learner>>,
     open: &Open,
     reporter: &mut Reporter,
-) -> Result<Finished, LearnerFailure> {
+) -> Result<GenerationEnd, LearnerFailure> {
     let learner = match learner {
         Some(learner) => learner,
         none => none.insert(open(gang.assignment)?),
@@ -147,6 +153,7 @@ fn listen(
                 Ok(None) => continue,
                 Ok(Some(ToWorker::Alive { progress })) => instructions.gets_on(progress),
                 Ok(Some(ToWorker::Stop)) => instructions.ask_to_stop(),
+                Ok(Some(ToWorker::Pause { generation })) => instructions.ask_to_pause(generation),
                 Ok(Some(ToWorker::CallOff { generation })) => instructions.call_off(generation),
                 Ok(Some(ToWorker::Begin(assignment))) => {
                     // The other end is gone only when this worker is about to end.

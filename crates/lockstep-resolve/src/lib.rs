@@ -33,6 +33,8 @@ pub struct ResolvedJob {
     pub embedding: Option<Embedding>,
     /// What the learner is told.
     pub training: TrainingSettings,
+    /// With how many workers the run begins, where it need not wait for all.
+    pub enough_workers: Option<usize>,
 }
 
 impl ResolvedJob {
@@ -47,6 +49,9 @@ impl ResolvedJob {
             sets: SetSources::of(job)?,
             embedding: Embedding::of(job)?,
             training: TrainingSettings::of(job),
+            enough_workers: Some(job.train.workers)
+                .filter(|workers| workers.is_elastic())
+                .map(|workers| workers.min),
         })
     }
 }

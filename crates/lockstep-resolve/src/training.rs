@@ -45,7 +45,7 @@ impl TrainingSettings {
             network: job.model.network.clone(),
             weights: job.model.weights.clone(),
             learner: job.train.learner.clone(),
-            workers: job.train.workers,
+            workers: job.train.workers.max,
             lanes: job.train.lanes,
             threads: job.train.threads,
             seed: job.train.seed,

@@ -12,6 +12,7 @@
 use crate::TrainError;
 use crate::snapshot::{Draft, Subject, View};
 use lockstep_job::{Every, JobCheckpoint};
+use lockstep_learner::Wish;
 use lockstep_runs::checkpoint::CheckpointWriter;
 use lockstep_runs::{Generation, RunDir, RunsError};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
@@ -24,7 +25,8 @@ use std::time::{Duration, Instant};
 pub(crate) enum Vote {
     GoOn = 0,
     Checkpoint = 1,
-    Stop = 2,
+    Pause = 2,
+    Stop = 3,
 }
 
 impl From<u64> for Vote {
@@ -32,6 +34,7 @@ impl From<u64> for Vote {
         match vote {
             0 => Self::GoOn,
             1 => Self::Checkpoint,
+            2 => Self::Pause,
             _ => Self::Stop,
         }
     }
@@ -81,12 +84,13 @@ impl Checkpointer {
     }
 
     /// This rank's vote on what follows a step.
-    pub(crate) fn vote(&mut self, stop: bool, end: StepEnd) -> Vote {
+    pub(crate) fn vote(&mut self, wish: Wish, end: StepEnd) -> Vote {
         let wants = self.0.as_mut().is_some_and(|duty| duty.wants(end));
-        match (stop, wants) {
-            (true, _) => Vote::Stop,
-            (false, true) => Vote::Checkpoint,
-            (false, false) => Vote::GoOn,
+        match (wish, wants) {
+            (Wish::Stop, _) => Vote::Stop,
+            (Wish::Pause, _) => Vote::Pause,
+            (Wish::GoOn, true) => Vote::Checkpoint,
+            (Wish::GoOn, false) => Vote::GoOn,
         }
     }
 
@@ -353,21 +357,21 @@ mod tests {
     fn what_falls_due_while_the_disk_is_busy_is_taken_as_soon_as_it_is_not() {
         let place = Scratch::new();
         let mut checkpoints = place.writer();
-        assert_eq!(checkpoints.vote(false, end(1, None)), Vote::Checkpoint);
+        assert_eq!(checkpoints.vote(Wish::GoOn, end(1, None)), Vote::Checkpoint);
         with_view(1, |view| checkpoints.take(view));
         // Nobody has looked yet whether the disk is done, so it counts as busy.
-        assert_eq!(checkpoints.vote(false, end(2, None)), Vote::GoOn);
-        assert_eq!(checkpoints.vote(true, end(2, None)), Vote::Stop);
+        assert_eq!(checkpoints.vote(Wish::GoOn, end(2, None)), Vote::GoOn);
+        assert_eq!(checkpoints.vote(Wish::Stop, end(2, None)), Vote::Stop);
         while checkpoints.0.as_ref().unwrap().background.draft.is_none() {
             assert_eq!(checkpoints.news().unwrap(), None);
         }
         assert_eq!(place.newest(), Some(1));
-        assert_eq!(checkpoints.vote(false, end(3, None)), Vote::Checkpoint);
+        assert_eq!(checkpoints.vote(Wish::GoOn, end(3, None)), Vote::Checkpoint);
         let last = StepEnd {
             last: true,
             ..end(3, None)
         };
-        assert_eq!(checkpoints.vote(false, last), Vote::GoOn);
+        assert_eq!(checkpoints.vote(Wish::GoOn, last), Vote::GoOn);
         with_view(3, |view| checkpoints.finish(view)).unwrap();
         assert_eq!(place.newest(), Some(3));
     }
@@ -427,8 +431,8 @@ mod tests {
     #[test]
     fn a_follower_never_asks_for_a_checkpoint() {
         let mut follower = Checkpointer::follower();
-        assert_eq!(follower.vote(false, end(1, Some(1))), Vote::GoOn);
-        assert_eq!(follower.vote(true, end(1, Some(1))), Vote::Stop);
+        assert_eq!(follower.vote(Wish::GoOn, end(1, Some(1))), Vote::GoOn);
+        assert_eq!(follower.vote(Wish::Stop, end(1, Some(1))), Vote::Stop);
         with_view(1, |view| follower.finish(view)).unwrap();
     }
 }

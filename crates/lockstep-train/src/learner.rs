@@ -3,9 +3,9 @@
 use crate::TrainError;
 use crate::sets::FoundSets;
 use crate::trainer::{Opened, Trainer};
-use lockstep_events::control::{Assignment, Finished};
+use lockstep_events::control::Assignment;
 use lockstep_fs::CacheDir;
-use lockstep_learner::{Gang, Learner, LearnerFailure, Reporter};
+use lockstep_learner::{Gang, GenerationEnd, Learner, LearnerFailure, Reporter};
 use lockstep_place::Access;
 use lockstep_resolve::{SetSources, TrainingSettings};
 use serde::{Deserialize, Serialize};
@@ -57,7 +57,7 @@ impl Learner for NetworkLearner {
         &mut self,
         gang: &Gang<'_>,
         reporter: &mut Reporter,
-    ) -> Result<Finished, LearnerFailure> {
+    ) -> Result<GenerationEnd, LearnerFailure> {
         let assignment = gang.assignment();
         let join = |plan| Ok(gang.join(plan)?);
         // The number of workers may have changed since the generation before.
@@ -65,7 +65,7 @@ impl Learner for NetworkLearner {
         let mut trainer = Trainer::new(assignment, &part, &mut self.opened, join)
             .map_err(|error| failure(error, 0))?;
         trainer
-            .train(gang.is_stopping(), reporter)
+            .train(&|| gang.wish(), reporter)
             .map_err(|error| failure(error, trainer.steps()))
     }
 }

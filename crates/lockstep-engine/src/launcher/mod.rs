@@ -86,6 +86,8 @@ pub enum Happened {
     Said(String),
     /// It wrote a line for people, without its end.
     Wrote(String),
+    /// It is about to be taken away, for this reason, as when its node is drained. It still runs.
+    Leaving(String),
     /// All that it said and wrote was told.
     OutputEnded,
     /// It ended.

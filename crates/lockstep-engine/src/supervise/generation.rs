@@ -56,8 +56,6 @@ impl Carrier {
 
 /// What a gang is, in every generation.
 pub(crate) struct GangSettings<'a> {
-    /// With fewer workers than this it does not go on.
-    pub(crate) min_workers: usize,
     /// The exchange of the whole gang; a smaller one's follows from it.
     pub(crate) plan: &'a Plan,
     pub(crate) carrier: Carrier,
@@ -123,7 +121,7 @@ impl<'a> GangWorkers<'a> {
         let segment = match settings.carrier {
             Carrier::Shm => {
                 let mut bytes = 0;
-                for workers in settings.min_workers.max(2)..=plan.workers() {
+                for workers in 2..=plan.workers() {
                     let plan = plan.for_workers(workers)?;
                     bytes = bytes.max(ShmCollective::bytes_needed(&plan));
                 }

@@ -10,6 +10,11 @@ pub(crate) struct Losses {
     lost: Duration,
     /// When the failure that is being made up for was seen.
     since: Option<Instant>,
+    /// How often the gang became larger or smaller in good order, and the time that it stood still for that.
+    resizes: u32,
+    resizing: Duration,
+    /// When it was asked to pause for that.
+    paused: Option<Instant>,
     /// Optimizer steps that were done at most.
     furthest: u64,
 }
@@ -36,8 +41,22 @@ impl Losses {
         self.restarts
     }
 
+    /// The gang is asked to pause, to become larger or smaller.
+    pub(crate) fn pauses(&mut self) {
+        self.paused = Some(Instant::now());
+    }
+
+    /// How often it became larger or smaller, and the seconds from each request to pause to the next step.
+    pub(crate) fn resizes(&self) -> (u32, f64) {
+        (self.resizes, self.resizing.as_secs_f64())
+    }
+
     /// The gang has done its first step again, from this one on.
     pub(crate) fn resumed(&mut self, step: u64) {
+        if let Some(paused) = self.paused.take().filter(|_| self.since.is_none()) {
+            self.resizes += 1;
+            self.resizing += paused.elapsed();
+        }
         if self.since.is_some() {
             self.repeated += self.furthest.saturating_sub(step);
         }

@@ -37,6 +37,8 @@ pub(crate) struct Member {
     pub(crate) judged: bool,
     /// It was ended by the coordinator.
     pub(crate) killed: bool,
+    /// It was sent home in good order.
+    pub(crate) dismissed: bool,
     /// Nobody knows whether it was: its lease runs out at this time.
     pub(crate) lease_until: Option<Instant>,
     /// How long it has said nothing.
@@ -65,6 +67,7 @@ impl Member {
             end: None,
             judged: false,
             killed: false,
+            dismissed: false,
             lease_until: None,
             silent_for: Duration::ZERO,
             progress: 0,
@@ -85,6 +88,15 @@ impl Member {
     pub(crate) fn launched(&mut self, launched: Launched) {
         self.pid = launched.pid.unwrap_or(0);
         self.memory = launched.memory;
+    }
+
+    /// Sends it home: it ends when its link does.
+    pub(crate) fn dismiss(&mut self) {
+        self.dismissed = true;
+        self.is_fresh();
+        if let Some(link) = &self.link {
+            link.close();
+        }
     }
 
     /// It could not be started: nothing will be heard of it.

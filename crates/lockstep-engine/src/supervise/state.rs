@@ -5,6 +5,10 @@
 //! say that they stopped, the lost ones are started anew, and once everybody is ready the next
 //! generation begins. So nobody ever works in two generations, and no generation begins while anyone
 //! may still be writing in the one before it: the model test explores every order of events for that.
+//!
+//! When a worker comes late or is to leave, the generation is asked to pause instead: all write one state after
+//! the same step, wait, and the next generation begins from it without repeating any. That is no failure, and
+//! costs nothing of the budget for those.
 
 /// Where one worker is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -17,6 +21,8 @@ pub(crate) enum SeatState {
     Working,
     /// It finished its work in the present generation.
     Done,
+    /// It was dismissed, and its process is about to end.
+    Leaving,
     /// Its process ended.
     Gone,
     /// Its process could not be replaced: the gang goes on without it.
@@ -28,6 +34,10 @@ pub(crate) enum SeatState {
 pub(crate) enum News {
     /// It joined.
     Joined,
+    /// It paused, as all were asked to, and waits.
+    Paused,
+    /// It asks to be done without, since it is about to be taken away.
+    Leaving,
     /// It stopped working, because of others, and waits.
     Stopped,
     /// It finished its work.
@@ -43,6 +53,10 @@ pub(crate) enum News {
 pub(crate) enum Order {
     /// Tell everyone who works to stop.
     CallOff,
+    /// Ask everyone who works to pause after a step: the gang is to become larger or smaller.
+    Pause,
+    /// Send this seat's worker, which waits, home. It has [ended](News::Ended) when its process has.
+    Dismiss(usize),
     /// End this seat's process. If nobody can say whether that worked, it has [ended](News::Ended) when its
     /// lease ran out, and not before: until then it may still write.
     Kill(usize),
@@ -56,31 +70,56 @@ pub(crate) enum Order {
     GiveUp,
 }
 
+/// How few a gang may be, and how often it may begin again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct GangLimits {
+    /// How often it may begin again after a loss.
+    pub(crate) max_restarts: u32,
+    /// With fewer workers than this it gives up.
+    pub(crate) min_workers: usize,
+    /// With so many it begins without those who are still starting, and takes them in when they come. Without,
+    /// it waits for all.
+    pub(crate) enough: Option<usize>,
+}
+
 /// The state of a gang.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct GangState {
     seats: Vec<SeatState>,
     /// The present generation; 0 before the first.
     generation: u16,
+    /// The seats of the present generation, by rank.
+    present: Vec<usize>,
+    /// Seats whose workers ask to be done without.
+    leaving: Vec<bool>,
     /// The present generation was called off.
     called_off: bool,
+    /// The present generation was asked to pause.
+    pausing: bool,
     /// How often the gang may still begin again.
     restarts_left: u32,
     /// With fewer workers than this the gang gives up.
     min_workers: usize,
+    /// With so many it need not wait for those who are still starting; without, it always does.
+    enough: Option<usize>,
     /// It concluded, or gave up.
     over: bool,
 }
 
 impl GangState {
     /// A gang whose workers were just started.
-    pub(crate) fn new(workers: usize, max_restarts: u32, min_workers: usize) -> Self {
+    pub(crate) fn new(workers: usize, limits: GangLimits) -> Self {
+        let enough = limits.enough.filter(|enough| *enough < workers);
         Self {
             seats: vec![SeatState::Starting; workers],
             generation: 0,
+            present: Vec::new(),
+            leaving: vec![false; workers],
             called_off: false,
-            restarts_left: max_restarts,
-            min_workers: min_workers.max(1),
+            pausing: false,
+            restarts_left: limits.max_restarts,
+            min_workers: limits.min_workers.max(enough.unwrap_or(1)).max(1),
+            enough,
             over: false,
         }
     }
@@ -102,7 +141,40 @@ impl GangState {
 
     /// The seats of the present generation by rank.
     pub(crate) fn ranks(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.seats.len()).filter(|seat| self.seats[*seat] != SeatState::Retired)
+        self.present.iter().copied()
+    }
+
+    /// Whether a generation works, and nothing was lost of it.
+    pub(crate) fn is_undisturbed(&self) -> bool {
+        self.is_working() && !self.called_off
+    }
+
+    /// Whether a generation works.
+    fn is_working(&self) -> bool {
+        self.any(SeatState::Working)
+    }
+
+    /// Whether the gang could begin without those that it still waits for.
+    pub(crate) fn could_begin(&self) -> bool {
+        let ready = self.seats.iter().filter(|seat| **seat == SeatState::Ready);
+        let enough = self.enough.is_some_and(|enough| ready.count() >= enough);
+        enough && !self.over && !self.is_working()
+    }
+
+    /// Whether a worker may take as long as it likes to start: there are enough without it.
+    pub(crate) fn can_wait_for(&self, seat: usize) -> bool {
+        let here = |seat: &&SeatState| matches!(seat, SeatState::Ready | SeatState::Working);
+        let others = self.seats.iter().filter(here).count();
+        self.seats[seat] == SeatState::Starting && self.enough.is_some_and(|most| others >= most)
+    }
+
+    /// Begins without those that the gang still waits for, if it [could](Self::could_begin).
+    pub(crate) fn begin_without_late(&mut self) -> Vec<Order> {
+        let mut orders = Vec::new();
+        if self.could_begin() {
+            self.begin(&mut orders);
+        }
+        orders
     }
 
     /// Takes in news of a seat and says what is to be done, in order.
@@ -112,21 +184,37 @@ impl GangState {
             return orders;
         }
         match (news, self.seats[seat]) {
-            (News::Joined, SeatState::Starting) => self.seats[seat] = SeatState::Ready,
+            (News::Joined, SeatState::Starting) => {
+                self.seats[seat] = SeatState::Ready;
+                self.pause(&mut orders);
+            }
+            (News::Paused, SeatState::Working) => self.seats[seat] = SeatState::Ready,
+            (News::Leaving, SeatState::Working | SeatState::Ready) => {
+                self.leaving[seat] = true;
+                self.pause(&mut orders);
+            }
             (News::Finished, SeatState::Working) => self.seats[seat] = SeatState::Done,
             (News::Stopped, SeatState::Working) => self.leave(seat, SeatState::Ready, &mut orders),
+            // It came late, and nobody has begun to count on it.
+            (News::Ended, SeatState::Ready) if self.is_working() && !self.is_present(seat) => {
+                self.seats[seat] = SeatState::Retired;
+            }
             (News::Ended, SeatState::Working | SeatState::Ready) => {
                 self.leave(seat, SeatState::Gone, &mut orders);
             }
+            (News::Ended, SeatState::Leaving) => {
+                self.seats[seat] = SeatState::Starting;
+                orders.push(Order::Start(seat));
+            }
             // It has done its part. What rank 0 has published stays.
-            (News::Ended, SeatState::Done) if self.ranks().next() != Some(seat) => {
+            (News::Ended, SeatState::Done) if self.present.first() != Some(&seat) => {
                 self.seats[seat] = SeatState::Gone;
             }
             (News::Ended, SeatState::Starting) if self.generation > 0 => {
                 self.seats[seat] = SeatState::Retired;
             }
             (News::Ended, SeatState::Starting) => self.give_up(&mut orders),
-            (News::Overdue, SeatState::Working | SeatState::Starting) => {
+            (News::Overdue, SeatState::Working | SeatState::Starting | SeatState::Leaving) => {
                 orders.push(Order::Kill(seat));
             }
             // What comes too late changes nothing.
@@ -136,6 +224,18 @@ impl GangState {
             self.settle(&mut orders);
         }
         orders
+    }
+
+    /// Asks those who work to pause, since the gang is to be another.
+    fn pause(&mut self, orders: &mut Vec<Order>) {
+        if self.is_working() && !self.called_off && !self.pausing {
+            self.pausing = true;
+            orders.push(Order::Pause);
+        }
+    }
+
+    fn is_present(&self, seat: usize) -> bool {
+        self.present.contains(&seat)
     }
 
     /// A worker left the generation before its work was done.
@@ -149,12 +249,12 @@ impl GangState {
 
     /// Does what can be done once nobody works any more.
     fn settle(&mut self, orders: &mut Vec<Order>) {
-        if self.any(SeatState::Working) {
+        if self.is_working() {
             return;
         }
         // Who finished has passed the last barrier, and so had everybody else done all the work. Rank 0
         // publishes it after that: without it, there is no result, and those who are done begin again.
-        if self.ranks().next().map(|first| self.seats[first]) == Some(SeatState::Done) {
+        if self.present.first().map(|first| self.seats[*first]) == Some(SeatState::Done) {
             self.over = true;
             orders.push(Order::Conclude);
             return;
@@ -164,6 +264,7 @@ impl GangState {
                 *place = SeatState::Ready;
             }
         }
+        self.pausing = false;
         if self.called_off {
             if self.restarts_left == 0 {
                 return self.give_up(orders);
@@ -172,15 +273,27 @@ impl GangState {
             self.called_off = false;
         }
         for seat in 0..self.seats.len() {
-            if self.seats[seat] == SeatState::Gone {
+            let leaves = std::mem::take(&mut self.leaving[seat]);
+            if self.seats[seat] == SeatState::Ready && leaves {
+                self.seats[seat] = SeatState::Leaving;
+                orders.push(Order::Dismiss(seat));
+            } else if self.seats[seat] == SeatState::Gone {
                 self.seats[seat] = SeatState::Starting;
                 orders.push(Order::Start(seat));
             }
         }
-        if self.any(SeatState::Starting) {
+        if self.any(SeatState::Starting) || self.any(SeatState::Leaving) {
             return;
         }
-        let ready: Vec<usize> = self.ranks().collect();
+        self.begin(orders);
+    }
+
+    /// Begins a generation of those who are ready.
+    fn begin(&mut self, orders: &mut Vec<Order>) {
+        let seats = 0..self.seats.len();
+        let ready: Vec<usize> = seats
+            .filter(|seat| self.seats[*seat] == SeatState::Ready)
+            .collect();
         if ready.len() < self.min_workers {
             return self.give_up(orders);
         }
@@ -188,6 +301,7 @@ impl GangState {
             self.seats[seat] = SeatState::Working;
         }
         self.generation += 1;
+        self.present.clone_from(&ready);
         orders.push(Order::Begin(ready));
     }
 
@@ -209,9 +323,81 @@ mod tests {
         state.hear(seat, news)
     }
 
+    fn limits(max_restarts: u32, min_workers: usize) -> GangLimits {
+        GangLimits {
+            max_restarts,
+            min_workers,
+            enough: None,
+        }
+    }
+
+    /// A gang of three that begins when two have joined, and has.
+    fn elastic() -> GangState {
+        let enough = Some(2);
+        let mut state = GangState::new(
+            3,
+            GangLimits {
+                enough,
+                ..limits(3, 1)
+            },
+        );
+        assert!(!state.could_begin());
+        for seat in [0, 2] {
+            assert_eq!(hear(&mut state, seat, News::Joined), []);
+        }
+        assert!(state.could_begin() && state.can_wait_for(1));
+        assert_eq!(state.begin_without_late(), [Order::Begin(vec![0, 2])]);
+        assert!(!state.could_begin() && state.begin_without_late().is_empty());
+        state
+    }
+
+    #[test]
+    fn a_worker_that_comes_late_is_taken_in_after_a_pause() {
+        let mut state = elastic();
+        assert_eq!(hear(&mut state, 1, News::Joined), [Order::Pause]);
+        assert_eq!(hear(&mut state, 0, News::Paused), []);
+        let all = Order::Begin(vec![0, 1, 2]);
+        assert_eq!(hear(&mut state, 2, News::Paused), [all]);
+        assert_eq!(state.restarts_left, 3, "that is no failure");
+    }
+
+    #[test]
+    fn a_late_worker_that_dies_before_the_pause_is_done_without() {
+        let mut state = elastic();
+        assert_eq!(hear(&mut state, 1, News::Joined), [Order::Pause]);
+        assert_eq!(hear(&mut state, 1, News::Ended), []);
+        hear(&mut state, 0, News::Paused);
+        let both = Order::Begin(vec![0, 2]);
+        assert_eq!(hear(&mut state, 2, News::Paused), [both]);
+    }
+
+    #[test]
+    fn a_worker_that_is_taken_away_leaves_after_a_pause_and_another_is_started() {
+        let mut state = elastic();
+        assert_eq!(hear(&mut state, 0, News::Leaving), [Order::Pause]);
+        hear(&mut state, 0, News::Paused);
+        assert_eq!(hear(&mut state, 2, News::Paused), [Order::Dismiss(0)]);
+        assert!(!state.could_begin(), "one is too few");
+        assert_eq!(hear(&mut state, 1, News::Joined), []);
+        assert_eq!(state.begin_without_late(), [Order::Begin(vec![1, 2])]);
+        assert_eq!(hear(&mut state, 0, News::Ended), [Order::Start(0)]);
+        assert_eq!(hear(&mut state, 0, News::Joined), [Order::Pause]);
+        assert_eq!(state.restarts_left, 3, "that is no failure");
+    }
+
+    #[test]
+    fn one_that_dies_while_the_others_pause_is_a_loss() {
+        let mut state = elastic();
+        assert_eq!(hear(&mut state, 1, News::Joined), [Order::Pause]);
+        assert_eq!(hear(&mut state, 2, News::Ended), [Order::CallOff]);
+        assert_eq!(hear(&mut state, 0, News::Stopped), [Order::Start(2)]);
+        assert_eq!(state.begin_without_late(), [Order::Begin(vec![0, 1])]);
+        assert_eq!(state.restarts_left, 2);
+    }
+
     /// A gang of so many that has begun.
     fn begun(workers: usize, max_restarts: u32, min_workers: usize) -> GangState {
-        let mut state = GangState::new(workers, max_restarts, min_workers);
+        let mut state = GangState::new(workers, limits(max_restarts, min_workers));
         for seat in 0..workers {
             hear(&mut state, seat, News::Joined);
         }
@@ -221,7 +407,7 @@ mod tests {
 
     #[test]
     fn all_begin_when_the_last_has_joined() {
-        let mut state = GangState::new(2, 3, 1);
+        let mut state = GangState::new(2, limits(3, 1));
         assert_eq!(hear(&mut state, 1, News::Joined), []);
         assert_eq!(
             hear(&mut state, 0, News::Joined),
@@ -295,7 +481,7 @@ mod tests {
 
     #[test]
     fn a_gang_that_cannot_even_start_gives_up() {
-        let mut state = GangState::new(2, 3, 1);
+        let mut state = GangState::new(2, limits(3, 1));
         assert_eq!(hear(&mut state, 1, News::Ended), [Order::GiveUp]);
     }
 }

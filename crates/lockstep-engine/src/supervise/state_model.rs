@@ -5,7 +5,7 @@
 //! The [`GangState`] under test is the one that runs; only processes and links are modelled. A link delivers
 //! in order, after any delay, what was said before its end; then it says that the process ended.
 
-use super::state::{GangState, News, Order, SeatState};
+use super::state::{GangLimits, GangState, News, Order, SeatState};
 use stateright::{Checker, Model, Property};
 use std::collections::VecDeque;
 
@@ -14,6 +14,8 @@ use std::collections::VecDeque;
 enum Told {
     Begin(u16),
     CallOff(u16),
+    Pause(u16),
+    Dismiss,
 }
 
 /// One worker's process and its link.
@@ -26,6 +28,8 @@ struct Process {
     works_in: Option<u16>,
     /// It has come to the last barrier of its work.
     arrived: bool,
+    /// It was asked to pause.
+    asked_to_pause: bool,
     /// The coordinator ended it, and cannot say whether that worked: its lease is running out.
     condemned: bool,
     inbox: VecDeque<Told>,
@@ -39,6 +43,7 @@ impl Process {
             hung: false,
             works_in: None,
             arrived: false,
+            asked_to_pause: false,
             condemned: false,
             inbox: VecDeque::new(),
             outbox: VecDeque::from([News::Joined]),
@@ -79,6 +84,10 @@ struct World {
     alarms_left: u8,
     /// How often a worker may be out of reach when it is to be ended.
     cuts_left: u8,
+    /// How often a worker may ask to be done without.
+    leaves_left: u8,
+    /// The members of the present generation have agreed to pause.
+    agreed_to_pause: bool,
     /// Rank 0 has published what was learned.
     published: bool,
     concluded: bool,
@@ -105,6 +114,14 @@ enum ModelEvent {
     Finish(usize),
     /// A worker finds that a peer is gone.
     MissPeer(usize),
+    /// All have come to the end of a step, and one of them was asked to pause.
+    Agree,
+    /// A worker pauses, as was agreed.
+    Pause(usize),
+    /// A worker asks to be done without.
+    Leave(usize),
+    /// The coordinator has waited long enough for those who are starting.
+    Settle,
     /// The coordinator hears a worker; if that makes it start one, this says whether that works.
     Hear(usize, bool),
     /// A deadline strikes; if that ends a worker, this says whether it can be reached.
@@ -124,11 +141,18 @@ struct GangModel {
     failed_starts: u8,
     alarms: u8,
     cuts: u8,
+    leaves: u8,
+    enough: Option<usize>,
 }
 
 impl World {
     fn tell_state(&mut self, seat: usize, news: News, works: bool, min_workers: usize) {
-        let mut orders: VecDeque<Order> = self.state.hear(seat, news).into();
+        let orders = self.state.hear(seat, news);
+        self.carry_out(orders, works, min_workers);
+    }
+
+    fn carry_out(&mut self, orders: Vec<Order>, works: bool, min_workers: usize) {
+        let mut orders = VecDeque::from(orders);
         while let Some(order) = orders.pop_front() {
             match order {
                 Order::CallOff => {
@@ -140,6 +164,22 @@ impl World {
                                 .inbox
                                 .push_back(Told::CallOff(generation));
                         }
+                    }
+                }
+                Order::Pause => {
+                    let generation = self.state.generation();
+                    for seat in self.state.ranks().collect::<Vec<_>>() {
+                        if self.state.seat(seat) == SeatState::Working && self.processes[seat].alive
+                        {
+                            self.processes[seat]
+                                .inbox
+                                .push_back(Told::Pause(generation));
+                        }
+                    }
+                }
+                Order::Dismiss(seat) => {
+                    if self.processes[seat].alive {
+                        self.processes[seat].inbox.push_back(Told::Dismiss);
                     }
                 }
                 Order::Kill(seat) if !works && self.cuts_left > 0 => {
@@ -169,6 +209,7 @@ impl World {
                     }
                     self.members = seats;
                     self.arrived.clear();
+                    self.agreed_to_pause = false;
                 }
                 Order::Conclude => self.concluded = true,
                 Order::GiveUp => self.gave_up = true,
@@ -187,7 +228,14 @@ impl Model for GangModel {
 
     fn init_states(&self) -> Vec<World> {
         vec![World {
-            state: GangState::new(self.workers, self.max_restarts, self.min_workers),
+            state: GangState::new(
+                self.workers,
+                GangLimits {
+                    max_restarts: self.max_restarts,
+                    min_workers: self.min_workers,
+                    enough: self.enough,
+                },
+            ),
             processes: vec![Process::started(); self.workers],
             members: Vec::new(),
             arrived: Vec::new(),
@@ -196,6 +244,8 @@ impl Model for GangModel {
             failed_starts_left: self.failed_starts,
             alarms_left: self.alarms,
             cuts_left: self.cuts,
+            leaves_left: self.leaves,
+            agreed_to_pause: false,
             published: false,
             concluded: false,
             gave_up: false,
@@ -210,6 +260,20 @@ impl Model for GangModel {
             return;
         }
         let all_arrived = world.members.iter().all(|s| world.arrived.contains(s));
+        let generation = Some(world.state.generation());
+        let together = |seat: &usize| {
+            let process = &world.processes[*seat];
+            process.works_in == generation && process.runs() && !process.arrived
+        };
+        if !world.agreed_to_pause
+            && world.members.iter().all(together)
+            && (world.members.iter()).any(|seat| world.processes[*seat].asked_to_pause)
+        {
+            events.push(ModelEvent::Agree);
+        }
+        if world.state.could_begin() {
+            events.push(ModelEvent::Settle);
+        }
         for (seat, process) in world.processes.iter().enumerate() {
             let place = world.state.seat(seat);
             if process.alive && world.crashes_left > 0 {
@@ -221,7 +285,10 @@ impl Model for GangModel {
             if process.alive && process.hung {
                 events.push(ModelEvent::Wake(seat));
                 // The deadline of one that hangs strikes at last; another's may, if it is slow.
-                if matches!(place, SeatState::Working | SeatState::Starting) {
+                if matches!(
+                    place,
+                    SeatState::Working | SeatState::Starting | SeatState::Leaving
+                ) {
                     alarm(world, seat, events);
                 }
             } else if process.alive
@@ -238,7 +305,12 @@ impl Model for GangModel {
             if process.runs() && !process.inbox.is_empty() {
                 events.push(ModelEvent::Obey(seat));
             }
-            if process.runs() && process.works_in.is_some() {
+            if process.runs() && world.leaves_left > 0 {
+                events.push(ModelEvent::Leave(seat));
+            }
+            if process.runs() && process.works_in == generation && world.agreed_to_pause {
+                events.push(ModelEvent::Pause(seat));
+            } else if process.runs() && process.works_in.is_some() {
                 if !process.arrived {
                     events.push(ModelEvent::Arrive(seat));
                 } else if all_arrived {
@@ -246,7 +318,7 @@ impl Model for GangModel {
                 }
                 let missing = |peer: &usize| {
                     let peer = &world.processes[*peer];
-                    peer.works_in != process.works_in && !all_arrived
+                    peer.works_in != process.works_in && !all_arrived && !world.agreed_to_pause
                 };
                 if world.members.iter().any(missing) {
                     events.push(ModelEvent::MissPeer(seat));
@@ -279,7 +351,12 @@ impl Model for GangModel {
                     Told::Begin(generation) => {
                         process.works_in = Some(generation);
                         process.arrived = false;
+                        process.asked_to_pause = false;
                     }
+                    Told::Pause(generation) => {
+                        process.asked_to_pause |= process.works_in == Some(generation);
+                    }
+                    Told::Dismiss => process.die(),
                     Told::CallOff(generation) if process.works_in == Some(generation) => {
                         process.stop_working();
                     }
@@ -298,6 +375,20 @@ impl Model for GangModel {
                 process.outbox.push_back(News::Finished);
             }
             ModelEvent::MissPeer(seat) => world.processes[seat].stop_working(),
+            ModelEvent::Agree => world.agreed_to_pause = true,
+            ModelEvent::Pause(seat) => {
+                let process = &mut world.processes[seat];
+                process.works_in = None;
+                process.outbox.push_back(News::Paused);
+            }
+            ModelEvent::Leave(seat) => {
+                world.leaves_left -= 1;
+                world.processes[seat].outbox.push_back(News::Leaving);
+            }
+            ModelEvent::Settle => {
+                let orders = world.state.begin_without_late();
+                world.carry_out(orders, true, self.min_workers);
+            }
             ModelEvent::Hear(seat, starts) => {
                 let before = world.failed_starts_left;
                 let news = world.processes[seat].outbox.pop_front()?;
@@ -374,6 +465,8 @@ fn whatever_happens_to_two_workers_no_generation_overlaps_and_the_run_ends() {
         failed_starts: 1,
         alarms: 1,
         cuts: 1,
+        leaves: 0,
+        enough: None,
     });
     assert!(states > 1_000, "{states} states are too few to mean much");
 }
@@ -389,5 +482,25 @@ fn whatever_happens_to_three_workers_no_generation_overlaps_and_the_run_ends() {
         failed_starts: 1,
         alarms: 0,
         cuts: 1,
+        leaves: 0,
+        enough: None,
     });
+}
+
+#[test]
+fn whatever_happens_to_workers_that_come_and_leave_no_generation_overlaps_and_the_run_ends() {
+    for (workers, leaves, crashes) in [(2, 1, 1), (3, 1, 0)] {
+        explore(GangModel {
+            workers,
+            max_restarts: 1,
+            min_workers: 1,
+            crashes,
+            hangs: 0,
+            failed_starts: 1,
+            alarms: 0,
+            cuts: 0,
+            leaves,
+            enough: Some(workers - 1),
+        });
+    }
 }

@@ -189,6 +189,8 @@ impl<'r, 'e> TaskCoordinator<'r, 'e> {
                 (self.events)(TaskEvent::Worker { worker: seat, pid });
             }
             Happened::Wrote(text) => self.wrote(seat, text),
+            // It finishes its task if it can; if not, that is done again.
+            Happened::Leaving(_) => {}
             Happened::OutputEnded => self.seats[seat].output_ended = true,
             Happened::Ended(end) => self.seats[seat].end = Some((end, Instant::now())),
         }

@@ -46,7 +46,7 @@ impl CrewSettings {
     /// What `job` says of its workers.
     pub fn of(job: &Job) -> Self {
         Self {
-            workers: job.train.workers,
+            workers: job.train.workers.max,
             max_restarts: job.recover.max_restarts as usize,
             deadline: Duration::from_secs_f64(job.gang.deadline_s),
             start_deadline: Duration::from_secs_f64(job.gang.start_deadline_s),

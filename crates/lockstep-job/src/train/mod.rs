@@ -3,8 +3,10 @@
 //! Workers, lanes, threads and the seed mean the same to every learner. The other keys are the learner's own.
 
 mod network;
+mod workers;
 
 pub use network::{JobLoss, NetworkTraining};
+pub use workers::{Workers, WorkersRange};
 
 use crate::field::Field;
 use crate::keys::{Any, keys};
@@ -16,11 +18,12 @@ keys! {
         /// What belongs to the learner.
         #[serde(flatten)]
         learner: NetworkTraining = flat(NetworkTraining::read_keys) => Any;
-        /// Worker processes. Any number up to `lanes` gives the same weights.
-        workers: usize = default(1) => 1..=MAX_WORKERS;
+        /// Worker processes. Any number up to `lanes` gives the same weights. With `{ min = 2, max = 8 }` the run
+        /// begins with two, takes in others when they come, and goes on when some leave.
+        workers: Workers = default(Workers::exactly(1)) => Any;
         /// The parts that a batch is cut into: the unit of arithmetic, fixed for the run's life. If left
         /// out, the job file's `workers`.
-        lanes: usize = otherwise(workers) => 1..=MAX_WORKERS;
+        lanes: usize = otherwise(workers.map(|workers| workers.max)) => 1..=MAX_WORKERS;
         /// Threads of a worker.
         threads: usize = default(1) => 1..=MAX_THREADS;
         /// Where all random numbers of the run come from.
@@ -52,10 +55,10 @@ impl Train {
         section.finish();
         let mut train = train?;
         if let Some(workers) = flag {
-            train.workers = workers?;
+            train.workers = Workers::exactly(workers?);
         }
         if let Some(field) = carriers {
-            fits_lanes(train.workers, train.lanes, &field, lanes.as_ref())?;
+            fits_lanes(train.workers.max, train.lanes, &field, lanes.as_ref())?;
         }
         let rows = if uses_batch_norm { 2 } else { 1 };
         check_rows(

@@ -26,10 +26,9 @@ use lockstep_events::event::EpochResult;
 use lockstep_fs::CacheDir;
 use lockstep_gang::{CollectiveExt, Plan, SharingCollective};
 use lockstep_job::Every;
-use lockstep_learner::Reporter;
+use lockstep_learner::{GenerationEnd, Reporter, Wish};
 use lockstep_nn::{Compute, DeviceState, Model, Network};
 use publish::Publisher;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use steps::StepLoop;
 
@@ -123,39 +122,48 @@ impl<N: Network> Trainer<'_, N> {
         self.steps.position.step
     }
 
-    /// Trains to the end, or until `stop` is set on any rank.
+    /// Trains to the end, or until any rank hears another `wish`.
     pub(crate) fn train(
         &mut self,
-        stop: &AtomicBool,
+        wish: &dyn Fn() -> Wish,
         reporter: &mut Reporter,
-    ) -> Result<Finished, TrainError> {
+    ) -> Result<GenerationEnd, TrainError> {
         while self.steps.position.epochs < self.epochs {
-            let interrupted = self.epoch(stop, reporter)?;
-            if interrupted && self.steps.position.epochs < self.epochs {
-                return self.interrupted();
+            let vote = self.epoch(wish, reporter)?;
+            if self.steps.position.epochs == self.epochs {
+                break;
+            }
+            match vote {
+                Vote::Stop => return Ok(GenerationEnd::Finished(self.interrupted()?)),
+                Vote::Pause => return self.paused(),
+                Vote::GoOn | Vote::Checkpoint => {}
             }
         }
-        self.finished()
+        Ok(GenerationEnd::Finished(self.finished()?))
     }
 
-    /// Trains the rest of one epoch, or a part of it; true when a stop was asked for.
-    fn epoch(&mut self, stop: &AtomicBool, reporter: &mut Reporter) -> Result<bool, TrainError> {
+    /// Trains the rest of one epoch, or a part of it, and returns what was agreed on after the last step.
+    fn epoch(
+        &mut self,
+        wish: &dyn Fn() -> Wish,
+        reporter: &mut Reporter,
+    ) -> Result<Vote, TrainError> {
         let began = Instant::now();
         let epoch = self.steps.begin_epoch();
         reporter.resume();
         let mut vote = Vote::GoOn;
         while !self.steps.is_epoch_complete() {
             let checkpoints = &mut self.publisher.checkpoints;
-            vote = self.steps.step(stop, checkpoints, reporter)?;
+            vote = self.steps.step(wish(), checkpoints, reporter)?;
             if self.steps.is_epoch_complete() {
                 break;
             }
             match vote {
                 Vote::GoOn => {}
                 Vote::Checkpoint => self.checkpoint()?,
-                Vote::Stop => {
+                Vote::Pause | Vote::Stop => {
                     self.steps.pause();
-                    return Ok(true);
+                    return Ok(vote);
                 }
             }
         }
@@ -185,7 +193,16 @@ impl<N: Network> Trainer<'_, N> {
         if vote == Vote::Checkpoint {
             self.checkpoint()?;
         }
-        Ok(vote == Vote::Stop)
+        Ok(vote)
+    }
+
+    /// Writes the state for the next generation to begin with. All ranks come here together.
+    fn paused(&mut self) -> Result<GenerationEnd, TrainError> {
+        self.steps.gather()?;
+        self.part()?;
+        self.last_checkpoint()?;
+        let step = self.steps.position.step;
+        Ok(GenerationEnd::Paused { step })
     }
 
     /// Writes the run's state in the background. All ranks come here together.

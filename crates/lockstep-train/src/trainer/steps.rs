@@ -12,10 +12,9 @@ use crate::{TrainError, numerics, spec};
 use lockstep_events::Metrics;
 use lockstep_events::control::{Assignment, FromWorker};
 use lockstep_gang::{Plan, SharingCollective};
-use lockstep_learner::Reporter;
+use lockstep_learner::{Reporter, Wish};
 use lockstep_nn::{Compute, DeviceState, LossSum, Network, Optimizer, Schedule, StatePart, Step};
 use lockstep_resolve::TrainingSettings;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Trains step by step.
@@ -150,7 +149,7 @@ impl<'a, N: Network> StepLoop<'a, N> {
     /// One optimizer step, and what the ranks want next.
     pub(super) fn step(
         &mut self,
-        stop: &AtomicBool,
+        wish: Wish,
         checkpoints: &mut Checkpointer,
         reporter: &mut Reporter,
     ) -> Result<Vote, TrainError> {
@@ -210,8 +209,8 @@ impl<'a, N: Network> StepLoop<'a, N> {
             last: is_last && epoch == self.epochs,
         };
         let enough = self.max_steps.is_some_and(|most| end.step >= most);
-        let stop = enough || stop.load(Ordering::Relaxed);
-        let vote = checkpoints.vote(stop, end);
+        let wish = if enough { Wish::Stop } else { wish };
+        let vote = checkpoints.vote(wish, end);
         let vote = Vote::from(self.replica.finish(&plan, vote as u64)?);
         self.position.step += 1;
         self.position.step_in_epoch += 1;

@@ -142,9 +142,9 @@ fn facts(job: &Job, prepared: &Prepared) -> Vec<(String, String)> {
         count(prepared.steps_per_epoch * u64::from(train.learner.epochs)),
         plural(train.learner.epochs as usize, "epoch")
     );
-    let lanes: Vec<String> = (0..train.workers)
+    let lanes: Vec<String> = (0..train.workers.max)
         .map(|rank| {
-            tree::lanes_of(rank, train.workers, train.lanes)
+            tree::lanes_of(rank, train.workers.max, train.lanes)
                 .len()
                 .to_string()
         })
@@ -152,7 +152,7 @@ fn facts(job: &Job, prepared: &Prepared) -> Vec<(String, String)> {
     let lanes = format!(
         "{} on {}: {}",
         plural(train.lanes, "lane"),
-        plural(train.workers, "worker"),
+        plural(train.workers.max, "worker"),
         lanes.join(" + ")
     );
     let model = format!(
@@ -183,8 +183,8 @@ fn json_plan(
     notes: &[String],
 ) -> serde_json::Value {
     let train = &job.train;
-    let lanes: Vec<usize> = (0..train.workers)
-        .map(|rank| tree::lanes_of(rank, train.workers, train.lanes).len())
+    let lanes: Vec<usize> = (0..train.workers.max)
+        .map(|rank| tree::lanes_of(rank, train.workers.max, train.lanes).len())
         .collect();
     let mut plan = json!({
         "event": "plan",

@@ -91,7 +91,7 @@ impl Inference {
         let cache = CacheDir::locate()?;
         let trained = Trained::open(&run, 1)?;
         let engine = args.engine.engine;
-        let workers = args.workers.unwrap_or(jobs[0].train.workers).max(1);
+        let workers = args.workers.unwrap_or(jobs[0].train.workers.max).max(1);
         let mut samples = Vec::new();
         for (job, given) in jobs.iter_mut().zip(given) {
             let own = given.is_own() && args.set.is_empty();

@@ -9,7 +9,7 @@ use lockstep_engine::RunRequest;
 use lockstep_engine::{Stop, StopFlag};
 use lockstep_events::event::{Event, Status};
 use lockstep_fs::CacheDir;
-use lockstep_job::{Every, Job, Location};
+use lockstep_job::{Every, Job, Location, Workers};
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     job.checkpoint.every = Every::None;
     let stop = StopFlag::new();
     signals::obey(stop.clone())?;
-    let workers = job.train.workers;
+    let workers = job.train.workers.max;
     // Another number of workers where the lanes allow it: that must not matter either.
     let other = if workers > 1 {
         1
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     };
     let mut hashes = Vec::new();
     for workers in [workers, other] {
-        job.train.workers = workers;
+        job.train.workers = Workers::exactly(workers);
         let Some(hash) = train(&job, &stop)? else {
             return Ok(ExitCode::from(INTERRUPTED));
         };

@@ -131,6 +131,8 @@ pub(crate) mod tests {
             restarts: 0,
             steps_repeated: 0,
             seconds_lost: 0.0,
+            resizes: 0,
+            seconds_resizing: 0.0,
         }
     }
 

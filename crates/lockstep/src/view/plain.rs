@@ -114,6 +114,9 @@ impl<W: Write> Plain<W> {
             }
             Event::Warning { message } => writeln!(self.out, "warning: {message}")?,
             Event::Restart(restart) => writeln!(self.out, "{}", summary::restarted(restart))?,
+            Event::Resized { workers, reason } => {
+                writeln!(self.out, "{}", summary::resized(*workers, reason))?;
+            }
             Event::Stopping => writeln!(self.out, "{STOPPING}")?,
             Event::Result(result) => self.result(result)?,
             _ => (),

@@ -79,6 +79,12 @@ pub(crate) fn restarted(restart: &Restart) -> String {
     )
 }
 
+/// What is said when the gang became larger or smaller.
+pub(crate) fn resized(workers: usize, reason: &str) -> String {
+    let workers = words::plural(workers, "worker");
+    format!("{reason}; going on with {workers}")
+}
+
 /// How far the embedding is, and how long it may take.
 pub(crate) fn embedding(embedding: &Embedding) -> String {
     let count = |number: usize| words::count(number as u64);

@@ -210,6 +210,10 @@ impl View for Terminal {
             Event::Restart(restart) => {
                 self.say(style(summary::restarted(restart)).yellow().to_string())?;
             }
+            Event::Resized { workers, reason } => {
+                let words = summary::resized(*workers, reason);
+                self.say(style(words).cyan().to_string())?;
+            }
             Event::Stopping => self.say(style(STOPPING).yellow().to_string())?,
             Event::Result(result) => self.result(result)?,
             _ => (),

@@ -3,7 +3,7 @@
 //! Time in which this process itself was stopped does not count against the workers. In return, they are
 //! told every so often that the coordinator lives.
 
-use super::{CAUSE_DEADLINE, HEARTBEAT, Supervisor, TICK};
+use super::{CAUSE_DEADLINE, EXIT_DEADLINE, HEARTBEAT, Supervisor, TICK};
 use crate::EngineError;
 use crate::launcher::WorkerEnd;
 use crate::supervise::root_cause::Sign;
@@ -45,6 +45,8 @@ impl Supervisor<'_> {
     pub(super) fn look_for_delay(&mut self, seat: usize) -> Result<(), EngineError> {
         let member = &self.gang.members[seat];
         match self.state.seat(seat) {
+            SeatState::Starting if self.state.can_wait_for(seat) => return Ok(()),
+            SeatState::Leaving if member.silent_for > EXIT_DEADLINE => {}
             SeatState::Starting => {
                 let patience = Duration::from_secs_f64(self.gang.settings.start_deadline_s);
                 if member.silent_for <= patience {

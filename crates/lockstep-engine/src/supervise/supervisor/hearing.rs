@@ -1,11 +1,11 @@
 //! What is heard of workers, and what it means for the gang.
 
 use super::{Decision, Supervisor};
-use crate::EngineError;
 use crate::launcher::{Happened, LaunchNotice, WorkerEnd, WorkerId};
 use crate::supervise::notice::{Notice, listen};
 use crate::supervise::root_cause::Sign;
 use crate::supervise::state::{News, SeatState};
+use crate::{EngineError, Stop};
 use lockstep_events::control::FromWorker;
 use lockstep_events::event::Event;
 use lockstep_gang::{Hello, Link};
@@ -34,7 +34,8 @@ impl Supervisor<'_> {
                 }
                 let member = &mut self.gang.members[id.seat];
                 member.link_ended = true;
-                if member.finished.is_none() && self.decided.is_none() {
+                let expected = member.finished.is_some() || member.dismissed;
+                if !expected && self.decided.is_none() {
                     self.root_cause.note(id.seat, Sign::LinkLost(error));
                 }
                 self.judge_end(id.seat)
@@ -62,6 +63,7 @@ impl Supervisor<'_> {
                 self.folder.push(seat, member.pid, line, Instant::now());
                 return Ok(());
             }
+            Happened::Leaving(why) => return self.leaves(seat, &why),
             Happened::OutputEnded => self.gang.members[seat].output_ended = true,
             Happened::Ended(end) => {
                 let member = &mut self.gang.members[seat];
@@ -90,7 +92,9 @@ impl Supervisor<'_> {
         let Some(end) = member.end.clone() else {
             return Ok(());
         };
-        if member.finished.is_none() {
+        if member.dismissed {
+            // As it was told to.
+        } else if member.finished.is_none() {
             self.root_cause.note(seat, Sign::Ended(end));
         } else if !end.is_success() {
             let message = format!("worker {seat} finished its work, but was then {end}");
@@ -120,7 +124,26 @@ impl Supervisor<'_> {
         member.link = Some(writer);
         member.peer_address = hello.listener;
         self.emit(Event::Worker { rank, pid });
+        let worker = self.gang.describe(rank);
+        self.resizing_because(format!("{worker} has come"));
         self.follow(rank, News::Joined)
+    }
+
+    /// A worker is about to be taken away: it leaves in good order. If the run is ending anyway, it need not.
+    fn leaves(&mut self, seat: usize, why: &str) -> Result<(), EngineError> {
+        if self.watch.stop.get() != Stop::No {
+            return Ok(());
+        }
+        let worker = self.gang.describe(seat);
+        self.resizing_because(format!("{worker} leaves: {why}"));
+        self.follow(seat, News::Leaving)
+    }
+
+    /// Remembers why the gang is about to be another, if it is at work and nobody was lost.
+    fn resizing_because(&mut self, reason: String) {
+        if self.state.is_undisturbed() {
+            self.resizing.get_or_insert(reason);
+        }
     }
 
     pub(super) fn hear(&mut self, seat: usize, message: FromWorker) -> Result<(), EngineError> {
@@ -139,7 +162,9 @@ impl Supervisor<'_> {
                 if self.state.ranks().next() == Some(seat) {
                     self.losses.resumed(step);
                 }
-                if self.first_step_s.is_none() && self.gang.members.iter().all(|m| m.first_step) {
+                let members = &self.gang.members;
+                if self.first_step_s.is_none() && self.state.ranks().all(|s| members[s].first_step)
+                {
                     let seconds = self.watch.started_at.elapsed().as_secs_f64();
                     self.first_step_s = Some(seconds);
                     self.emit(Event::FirstStep { seconds });
@@ -164,6 +189,11 @@ impl Supervisor<'_> {
                 self.gang.members[seat].finished = Some(finished);
                 self.follow(seat, News::Finished)?;
             }
+            FromWorker::Paused { step } => {
+                self.losses.reached(step);
+                self.follow(seat, News::Paused)?;
+            }
+            FromWorker::Leaving => self.leaves(seat, "it was asked to end (SIGTERM)")?,
             FromWorker::Warning { words: message } => self.emit(Event::Warning { message }),
             FromWorker::Failed {
                 error,

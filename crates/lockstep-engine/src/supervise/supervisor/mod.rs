@@ -15,7 +15,7 @@ use super::losses::Losses;
 use super::member::Member;
 use super::notice::Notice;
 use super::root_cause::RootCause;
-use super::state::GangState;
+use super::state::{GangLimits, GangState};
 use crate::launcher::{Happened, LaunchNotice};
 use crate::record::Record;
 use crate::resume::GenerationStart;
@@ -34,6 +34,8 @@ const STOP_DEADLINE: Duration = Duration::from_secs(60);
 const EXIT_DEADLINE: Duration = Duration::from_secs(10);
 /// How long the rest of the output of workers that are gone is waited for.
 const OUTPUT_DEADLINE: Duration = Duration::from_secs(1);
+/// How long a gang that could begin waits for those who are still starting.
+const LATE: Duration = Duration::from_millis(500);
 /// How often wishes to stop, deadlines and waiting log lines are looked at.
 const TICK: Duration = Duration::from_millis(20);
 /// How often the workers are told that the coordinator lives, and how far the gang is.
@@ -62,8 +64,8 @@ pub(crate) struct Watch<'a> {
     pub(crate) stop: StopFlag,
     /// When the command started.
     pub(crate) started_at: Instant,
-    /// How often the gang may begin again.
-    pub(crate) max_restarts: u32,
+    /// How few the gang may be, and how often it may begin again.
+    pub(crate) limits: GangLimits,
     /// Epochs that were trained completely before.
     pub(crate) epochs: u32,
     /// The state that a generation can go on from now, and what people should know about it.
@@ -85,6 +87,10 @@ pub(crate) struct Supervisor<'a> {
     pub(crate) epochs: u32,
     /// Who was lost first since the generation began, and why.
     lost: Option<String>,
+    /// Why the present generation was asked to pause, if nobody was lost since.
+    resizing: Option<String>,
+    /// Since when the gang could begin without those who are still starting.
+    could_begin: Option<Instant>,
     /// How the gang ended, once that is decided.
     decided: Option<Decision>,
     /// Events could not be recorded, and that was said.
@@ -106,13 +112,15 @@ impl<'a> Supervisor<'a> {
     pub(crate) fn new(gang: GangWorkers<'a>, watch: Watch<'a>) -> Self {
         let workers = gang.members.len();
         Self {
-            state: GangState::new(workers, watch.max_restarts, gang.settings.min_workers),
+            state: GangState::new(workers, watch.limits),
             folder: LineFolder::new(workers),
             root_cause: RootCause::default(),
             losses: Losses::default(),
             first_step_s: None,
             epochs: watch.epochs,
             lost: None,
+            resizing: None,
+            could_begin: None,
             decided: None,
             unrecorded: false,
             counted: Instant::now(),
@@ -170,6 +178,7 @@ impl<'a> Supervisor<'a> {
                 self.take(notice)?;
             }
             self.count_time()?;
+            self.begin_without_late()?;
             self.show_life();
             self.emit_logs(false);
             match self.decided {
@@ -219,8 +228,11 @@ impl<'a> Supervisor<'a> {
     /// Dismisses the workers, who are done, and compares what they came to.
     fn conclude(&mut self) -> Result<GangOutcome, EngineError> {
         for member in &self.gang.members {
-            if let Some(link) = &member.link {
-                link.close();
+            match &member.link {
+                Some(link) => link.close(),
+                // It comes too late.
+                None if !member.has_ended() => drop(self.gang.launcher.end(member.id)),
+                None => {}
             }
         }
         let by = Instant::now() + EXIT_DEADLINE;

@@ -1,7 +1,7 @@
 //! What the state of the gang asks for, done: workers are ended and replaced, generations begin and are
 //! called off.
 
-use super::{CAUSE_DEADLINE, Decision, Supervisor};
+use super::{CAUSE_DEADLINE, Decision, LATE, Supervisor};
 use crate::launcher::Ending;
 use crate::resume::GenerationStart;
 use crate::supervise::generation::StartingPoint;
@@ -20,18 +20,36 @@ impl Supervisor<'_> {
         if self.decided.is_some() {
             return Ok(());
         }
-        let mut orders: VecDeque<(usize, Order)> = VecDeque::new();
-        let heard = |orders: Vec<Order>| orders.into_iter().map(move |order| (seat, order));
-        orders.extend(heard(self.state.hear(seat, news)));
-        while let Some((_, order)) = orders.pop_front() {
+        let orders = self.state.hear(seat, news);
+        self.carry_out(orders)
+    }
+
+    /// Begins without those who are still starting, if it could and has waited for them.
+    pub(super) fn begin_without_late(&mut self) -> Result<(), EngineError> {
+        if self.decided.is_some() || !self.state.could_begin() {
+            self.could_begin = None;
+            return Ok(());
+        }
+        if self.could_begin.get_or_insert_with(Instant::now).elapsed() < LATE {
+            return Ok(());
+        }
+        let orders = self.state.begin_without_late();
+        self.carry_out(orders)
+    }
+
+    fn carry_out(&mut self, orders: Vec<Order>) -> Result<(), EngineError> {
+        let mut orders = VecDeque::from(orders);
+        while let Some(order) = orders.pop_front() {
             match order {
                 Order::CallOff => self.call_off(),
+                Order::Pause => self.pause(),
+                Order::Dismiss(seat) => self.gang.members[seat].dismiss(),
                 Order::Kill(seat) => self.kill(seat),
                 Order::Start(seat) => {
                     if let Err(error) = self.replace(seat) {
                         let message = describe(&error);
                         self.emit(Event::Warning { message });
-                        orders.extend(heard(self.state.hear(seat, News::Ended)));
+                        orders.extend(self.state.hear(seat, News::Ended));
                     }
                 }
                 Order::Begin(seats) => self.begin(seats)?,
@@ -53,7 +71,17 @@ impl Supervisor<'_> {
         }
     }
 
+    /// Asks those who work to pause after a step.
+    fn pause(&mut self) {
+        self.losses.pauses();
+        let generation = self.state.generation();
+        for seat in self.state.ranks().collect::<Vec<_>>() {
+            self.tell(seat, &ToWorker::Pause { generation });
+        }
+    }
+
     pub(super) fn call_off(&mut self) {
+        self.resizing = None;
         self.losses.began();
         // One that died was named when its process ended.
         if !self.gang.members.iter().any(Member::has_ended) {
@@ -70,9 +98,11 @@ impl Supervisor<'_> {
 
     pub(super) fn replace(&mut self, seat: usize) -> Result<(), EngineError> {
         self.emit_logs(true);
-        // Said before another takes its place, and its name.
-        let verdict = self.verdict();
-        self.lost.get_or_insert(verdict);
+        if !self.gang.members[seat].dismissed {
+            // Said before another takes its place, and its name.
+            let verdict = self.verdict();
+            self.lost.get_or_insert(verdict);
+        }
         self.gang.members[seat] = self.gang.members[seat].successor();
         let started = self.gang.start(seat);
         if started.is_err() {
@@ -98,11 +128,14 @@ impl Supervisor<'_> {
             catch_up: self.losses.furthest(),
             seats,
         };
-        if generation > 1 {
+        let workers = beginning.seats.len();
+        if let Some(reason) = self.resizing.take() {
+            self.emit(Event::Resized { workers, reason });
+        } else if generation > 1 {
             let reason = self.lost.take().unwrap_or_else(|| self.verdict());
             let restart = Restart {
                 restart: self.losses.count_restart(),
-                workers: beginning.seats.len(),
+                workers,
                 reason,
                 from: beginning.resume.clone(),
             };
