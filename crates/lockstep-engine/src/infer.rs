@@ -48,7 +48,7 @@ pub struct InferRequest<'a> {
 
 /// What all pieces have in common, for the workers.
 #[derive(Serialize, Deserialize)]
-struct Setup {
+struct InferSetup {
     run: String,
     access: Access,
     threads: usize,
@@ -59,8 +59,8 @@ struct Setup {
 
 /// What a worker says of a piece. Numbers are told by their bits, since JSON rounds.
 #[derive(Serialize, Deserialize)]
-struct Told {
-    said: Said,
+struct ToldBlock {
+    said: ToldPredictions,
     losses: Vec<u64>,
     all: Vec<u32>,
 }
@@ -68,7 +68,7 @@ struct Told {
 /// What a worker says of the rows of a piece.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Said {
+enum ToldPredictions {
     Classes {
         classes: Vec<u32>,
         probabilities: Vec<u32>,
@@ -91,7 +91,7 @@ pub fn infer<E: From<EngineError>>(
     each: &mut dyn FnMut(Block) -> Result<(), E>,
 ) -> Result<bool, E> {
     let pieces = pieces(set.len(), request.crew.workers);
-    let setup = Setup {
+    let setup = InferSetup {
         run: whole_name(request.run.place()),
         access: request.access.clone(),
         threads: request.threads,
@@ -164,7 +164,7 @@ fn pieces(rows: usize, workers: usize) -> (Vec<usize>, usize) {
 /// # Errors
 /// When the model or the set cannot be opened.
 pub fn work(setup: Value) -> Result<Work, String> {
-    let setup: Setup = serde_json::from_value(setup).map_err(|error| error.to_string())?;
+    let setup: InferSetup = serde_json::from_value(setup).map_err(|error| error.to_string())?;
     let told = |error: &(dyn std::error::Error + 'static)| describe(error);
     let place = Place::parse(&setup.run, &setup.access);
     let run = RunDir::open(&place.map_err(|error| told(&error))?).map_err(|error| told(&error))?;
@@ -184,7 +184,7 @@ pub fn work(setup: Value) -> Result<Work, String> {
 }
 
 /// Opens the set where it comes from, as on another machine than the coordinator's. Its samples must be the same.
-fn open_here(setup: &Setup, outputs: &Outputs) -> Result<Dataset, String> {
+fn open_here(setup: &InferSetup, outputs: &Outputs) -> Result<Dataset, String> {
     let cache = CacheDir::locate().map_err(|error| describe(&error))?;
     let set = open_test(&setup.source, outputs, &cache, &mut |_| {});
     let set = set.map_err(|error| describe(&error))?;
@@ -197,15 +197,15 @@ fn open_here(setup: &Setup, outputs: &Outputs) -> Result<Dataset, String> {
     }
 }
 
-fn tell(block: &Block) -> Told {
-    Told {
+fn tell(block: &Block) -> ToldBlock {
+    ToldBlock {
         said: match &block.predictions {
-            Predictions::Classes(said) => Said::Classes {
+            Predictions::Classes(said) => ToldPredictions::Classes {
                 classes: said.iter().map(|said| said.class).collect(),
                 probabilities: said.iter().map(|said| said.probability.to_bits()).collect(),
                 in_top5: said.iter().map(|said| said.in_top5).collect(),
             },
-            Predictions::Numbers { width, values } => Said::Numbers {
+            Predictions::Numbers { width, values } => ToldPredictions::Numbers {
                 width: *width,
                 values: values.iter().map(|value| value.to_bits()).collect(),
             },
@@ -216,9 +216,9 @@ fn tell(block: &Block) -> Told {
 }
 
 fn read(first: usize, payload: Value) -> Result<Block, EngineError> {
-    let told: Told = serde_json::from_value(payload).map_err(unspeakable)?;
+    let told: ToldBlock = serde_json::from_value(payload).map_err(unspeakable)?;
     let predictions = match told.said {
-        Said::Classes {
+        ToldPredictions::Classes {
             classes,
             probabilities,
             in_top5,
@@ -231,7 +231,7 @@ fn read(first: usize, payload: Value) -> Result<Block, EngineError> {
             });
             Predictions::Classes(said.collect())
         }
-        Said::Numbers { width, values } => Predictions::Numbers {
+        ToldPredictions::Numbers { width, values } => Predictions::Numbers {
             width: width.max(1),
             values: values.into_iter().map(f32::from_bits).collect(),
         },

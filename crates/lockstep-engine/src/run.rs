@@ -6,7 +6,7 @@ use crate::node_check::check_nodes;
 use crate::ready::ready;
 use crate::record::Record;
 use crate::resume::{Earlier, begin_generation};
-use crate::supervise::generation::{Carrier, Door, GangSettings, GangWorkers};
+use crate::supervise::generation::{Carrier, GangSettings, GangWorkers, JoinPoint};
 use crate::supervise::notice::{JoinListener, WAITING};
 use crate::supervise::state::GangLimits;
 use crate::supervise::supervisor::{GangOutcome, Supervisor, Watch, in_turn};
@@ -169,7 +169,7 @@ fn try_run(
         &request.job,
         ("run.store", run.place()),
     )?;
-    let beginning = Beginning {
+    let beginning = ReadyRun {
         resolved,
         prepared,
         found,
@@ -183,7 +183,7 @@ fn try_run(
 }
 
 /// All that is known when the workers are about to start.
-struct Beginning {
+struct ReadyRun {
     resolved: ResolvedJob,
     prepared: Prepared,
     /// Where the job's sets are.
@@ -201,11 +201,11 @@ struct Beginning {
 
 fn run_gang(
     request: &mut RunRequest,
-    beginning: Beginning,
+    beginning: ReadyRun,
     mut folder: Unstarted,
     events: &mut dyn FnMut(Event),
 ) -> Result<RunResult, EngineError> {
-    let Beginning {
+    let ReadyRun {
         resolved,
         prepared,
         found,
@@ -249,7 +249,7 @@ fn run_gang(
         start_deadline_s: job.gang.start_deadline_s,
         lease_s: job.gang.lease_s,
     };
-    let at = Door {
+    let at = JoinPoint {
         address: door.address(),
         admissions: door.admissions(),
         notices: sender.clone(),

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// How a job's pictures become vectors, and where those go.
 #[derive(Debug, Clone)]
-pub struct Embedding {
+pub struct EmbedPlan {
     /// The encoder's folder or file.
     pub model: PathBuf,
     /// Pictures that a worker encodes at a time.
@@ -42,7 +42,7 @@ pub struct EmbeddedSet {
     pub store: Place,
 }
 
-impl Embedding {
+impl EmbedPlan {
     /// Of all sets of a job with an `[embed]` section; none of one without.
     pub(crate) fn of(job: &Job) -> Result<Option<Self>, ResolveError> {
         Self::of_sets(job, |_| true)

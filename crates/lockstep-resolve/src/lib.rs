@@ -11,7 +11,7 @@ mod places;
 mod sources;
 mod training;
 
-pub use embedding::{EmbeddedSet, Embedding};
+pub use embedding::{EmbedPlan, EmbeddedSet};
 pub use error::ResolveError;
 pub use places::{access, place};
 pub use sources::{SetSources, TestSource};
@@ -30,7 +30,7 @@ pub struct ResolvedJob {
     /// What is learned from, and measured on.
     pub sets: SetSources,
     /// The pictures that become vectors first, if there are any.
-    pub embedding: Option<Embedding>,
+    pub embedding: Option<EmbedPlan>,
     /// What the learner is told.
     pub training: TrainingSettings,
     /// With how many workers the run begins, where it need not wait for all.
@@ -47,7 +47,7 @@ impl ResolvedJob {
             access: access(&job.storage)?,
             store: place(&job.run.store, &job.storage)?,
             sets: SetSources::of(job)?,
-            embedding: Embedding::of(job)?,
+            embedding: EmbedPlan::of(job)?,
             training: TrainingSettings::of(job),
             enough_workers: Some(job.train.workers)
                 .filter(|workers| workers.is_elastic())

@@ -2,7 +2,7 @@
 
 use crate::places::place;
 use crate::training::target_kind;
-use crate::{Embedding, ResolveError};
+use crate::{EmbedPlan, ResolveError};
 use lockstep_data::{CifarSplit, Pictures, Source, TargetKind};
 use lockstep_image::{Filter, Limits, Transform, names_a_picture};
 use lockstep_job::{
@@ -48,7 +48,7 @@ pub struct TestSource {
     /// Where its samples come from.
     pub source: Source,
     /// How its pictures become those, if that must be done first.
-    pub embedding: Option<Embedding>,
+    pub embedding: Option<EmbedPlan>,
 }
 
 impl TestSource {
@@ -60,7 +60,7 @@ impl TestSource {
         let reference = job.data.test.as_ref().ok_or(ResolveError::NoTest)?;
         Ok(Self {
             source: source(job, "test", reference, None)?,
-            embedding: Embedding::of_sets(job, |name| name == "test")?,
+            embedding: EmbedPlan::of_sets(job, |name| name == "test")?,
         })
     }
 }

@@ -10,7 +10,7 @@
 //! one is tried in its turn. The last one, which a run that ends leaves behind, is an error.
 
 use crate::TrainError;
-use crate::snapshot::{Draft, Subject, View};
+use crate::snapshot::{Draft, StateView, Subject};
 use lockstep_job::{Every, JobCheckpoint};
 use lockstep_learner::Wish;
 use lockstep_runs::checkpoint::CheckpointWriter;
@@ -103,7 +103,7 @@ impl Checkpointer {
     }
 
     /// Copies the state and leaves the rest to the thread. To be called after a vote for it.
-    pub(crate) fn take(&mut self, view: &View<'_>) {
+    pub(crate) fn take(&mut self, view: &StateView<'_>) {
         if let Some(duty) = &mut self.0 {
             duty.due.taken();
             duty.background.hand_over(view);
@@ -111,7 +111,7 @@ impl Checkpointer {
     }
 
     /// Writes the last checkpoint, and waits for it.
-    pub(crate) fn finish(&mut self, view: &View<'_>) -> Result<(), TrainError> {
+    pub(crate) fn finish(&mut self, view: &StateView<'_>) -> Result<(), TrainError> {
         let Some(duty) = &mut self.0 else {
             return Ok(());
         };
@@ -212,7 +212,7 @@ impl Background {
     }
 
     /// Copies the state into the draft, which must be here, and sends it off.
-    fn hand_over(&mut self, view: &View<'_>) {
+    fn hand_over(&mut self, view: &StateView<'_>) {
         let mut draft = self.draft.take().expect("nobody votes for two at a time");
         draft.fill(view);
         let to = self.to.as_ref().expect("it is there until the end");
@@ -338,12 +338,12 @@ mod tests {
         }
     }
 
-    fn with_view<T>(step: u64, then: impl FnOnce(&View<'_>) -> T) -> T {
+    fn with_view<T>(step: u64, then: impl FnOnce(&StateView<'_>) -> T) -> T {
         let position = Position {
             step,
             ..Position::default()
         };
-        then(&View {
+        then(&StateView {
             position: &position,
             seconds: 0.0,
             state: &[1.0, 2.0],

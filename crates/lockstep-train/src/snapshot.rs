@@ -66,7 +66,7 @@ pub(crate) struct Snapshot {
 }
 
 /// A run's state where it lies, to be copied.
-pub(crate) struct View<'a> {
+pub(crate) struct StateView<'a> {
     pub(crate) position: &'a Position,
     /// Seconds of training up to here.
     pub(crate) seconds: f64,
@@ -143,7 +143,7 @@ impl BestHeader {
 
 impl Draft {
     /// Copies the state. This is all that training waits for.
-    pub(crate) fn fill(&mut self, view: &View<'_>) {
+    pub(crate) fn fill(&mut self, view: &StateView<'_>) {
         self.position.clone_from(view.position);
         self.position.seconds_before = view.seconds;
         copy(view.state, &mut self.state);

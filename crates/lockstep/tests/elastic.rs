@@ -41,9 +41,9 @@ fn a_run_begins_with_the_least_and_takes_in_a_worker_that_comes_late() {
     for transport in ["shm", "tcp"] {
         place.write_job(&elastic(transport));
         let expected = place.weights(&["--epochs", "6", "--workers", "3"]);
-        let mut run = start(&place, ",link.connect@rank1=sleep:2500");
+        let mut run = start(&place, ",link.connect@rank1=sleep:1300");
         let first = run.wait_for("first_step");
-        assert!(first["seconds"].as_f64().unwrap() < 2.5, "{first}");
+        assert!(first["seconds"].as_f64().unwrap() < 1.3, "{first}");
         let resized = run.wait_for("resized");
         assert_eq!(resized["workers"], 3);
         let reason = resized["reason"].as_str().unwrap();

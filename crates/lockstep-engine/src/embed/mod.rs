@@ -1,4 +1,4 @@
-//! Embedding as a crew: parts that need nothing of each other, made by whoever is idle.
+//! EmbedPlan as a crew: parts that need nothing of each other, made by whoever is idle.
 //!
 //! The coordinator lists the pictures, looks which parts are there already, and hands the others out. It
 //! keeps nothing of its own: the finished parts are the record. So whenever it is killed, the next run
@@ -17,9 +17,9 @@ use lockstep_embed::{
 use lockstep_events::event::{Embedded, Event};
 use lockstep_fs::remove_leftover;
 use lockstep_place::{Access, Place};
-use lockstep_resolve::Embedding;
+use lockstep_resolve::EmbedPlan;
 use lockstep_train::SampleUse;
-use progress::Progress;
+use progress::EmbedProgress;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ const AT_ONCE: usize = 16;
 #[derive(Debug)]
 pub struct EmbedRequest<'a> {
     /// The pictures, and where their vectors go.
-    pub embedding: &'a Embedding,
+    pub embedding: &'a EmbedPlan,
     /// How its places are reached.
     pub access: &'a Access,
     /// What the vectors are for, if not for training: some of the pictures, whose classes need not be known.
@@ -50,7 +50,7 @@ pub struct EmbedRequest<'a> {
 
 /// What all parts have in common, for the workers.
 #[derive(Serialize, Deserialize)]
-struct Setup {
+struct EmbedSetup {
     recipe: EmbedRecipe,
     batch: usize,
     memory: u64,
@@ -59,7 +59,7 @@ struct Setup {
 
 /// One part, for the worker that makes it.
 #[derive(Serialize, Deserialize)]
-struct Order {
+struct PartOrder {
     folder: String,
     store: String,
     part: PartTask,
@@ -93,7 +93,7 @@ pub fn embed(
     let mut sets = take_stock(embedding, request.samples, &recipe, events)?;
     let missing: Vec<(usize, usize)> = sets.iter().enumerate().flat_map(missing_parts).collect();
     let all_done = missing.is_empty() || {
-        let setup = Setup {
+        let setup = EmbedSetup {
             recipe,
             batch: embedding.batch,
             memory: embedding.memory,
@@ -112,7 +112,7 @@ pub fn embed(
 }
 
 /// The encoder, and what is done with every picture.
-fn recipe(embedding: &Embedding) -> Result<(EncoderModel, EmbedRecipe), EmbedError> {
+fn recipe(embedding: &EmbedPlan) -> Result<(EncoderModel, EmbedRecipe), EmbedError> {
     let model = EncoderModel::open(&embedding.model)?;
     let (transform, normalise) = (embedding.transform.clone(), embedding.normalise);
     let recipe = EmbedRecipe::new(&model, transform, normalise)?;
@@ -153,7 +153,7 @@ pub struct SetForecast {
 /// # Errors
 /// As [`embed`], as far as nothing needs to be read of the pictures.
 pub fn forecast(
-    embedding: &Embedding,
+    embedding: &EmbedPlan,
     events: &mut dyn FnMut(Event),
 ) -> Result<Forecast, EngineError> {
     let (model, recipe) = recipe(embedding)?;
@@ -184,7 +184,7 @@ pub fn forecast(
 
 /// Lists the pictures of every set, and finds the parts that are there.
 fn take_stock(
-    embedding: &Embedding,
+    embedding: &EmbedPlan,
     samples: SampleUse<'_>,
     recipe: &EmbedRecipe,
     events: &mut dyn FnMut(Event),
@@ -250,14 +250,14 @@ fn missing_parts((number, set): (usize, &Set)) -> Vec<(usize, usize)> {
 /// Has the missing parts made, and returns whether all are.
 fn make(
     request: EmbedRequest<'_>,
-    setup: &Setup,
+    setup: &EmbedSetup,
     sets: &mut [Set],
     missing: &[(usize, usize)],
     events: &mut dyn FnMut(Event),
 ) -> Result<bool, EngineError> {
     let mut orders = Vec::with_capacity(missing.len());
     for &(set, part) in missing {
-        orders.push(json(&Order {
+        orders.push(json(&PartOrder {
             folder: sets[set].inventory.folder().to_owned(),
             store: sets[set].store.to_string(),
             part: sets[set].parts[part].clone(),
@@ -269,7 +269,7 @@ fn make(
             .map(|&(set, part)| sets[set].parts[part].pictures.len());
         let parts = sets.iter().map(|set| set.parts.len()).sum();
         let pictures = sets.iter().map(|set| set.inventory.pictures.len()).sum();
-        Progress::new(sizes.collect(), parts, pictures)
+        EmbedProgress::new(sizes.collect(), parts, pictures)
     };
     let patience = request.crew.start_deadline;
     if !ready(request.launcher, patience, &request.stop, events)? {
@@ -356,11 +356,11 @@ fn remove_strays(set: &Set) -> Result<(), EmbedError> {
 /// # Errors
 /// When the encoder cannot be built.
 pub fn work(setup: Value) -> Result<Work, String> {
-    let setup: Setup = serde_json::from_value(setup).map_err(|error| error.to_string())?;
+    let setup: EmbedSetup = serde_json::from_value(setup).map_err(|error| error.to_string())?;
     let maker = PartMaker::open(&setup.recipe, setup.batch, setup.memory);
     let mut maker = maker.map_err(|error| describe(&error))?;
     Ok(Box::new(move |order, progress| {
-        let order: Order = serde_json::from_value(order).map_err(|error| error.to_string())?;
+        let order: PartOrder = serde_json::from_value(order).map_err(|error| error.to_string())?;
         let place =
             |text: &str| Place::parse(text, &setup.access).map_err(|error| describe(&error));
         let (folder, store) = (place(&order.folder)?, place(&order.store)?);

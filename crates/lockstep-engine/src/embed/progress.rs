@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 const TELL_EVERY: Duration = Duration::from_millis(250);
 
 /// How far the embedding is.
-pub(super) struct Progress {
+pub(super) struct EmbedProgress {
     began: Instant,
     last: Instant,
     /// Pictures of each task that are done.
@@ -20,10 +20,10 @@ pub(super) struct Progress {
     pictures: usize,
 }
 
-impl Progress {
+impl EmbedProgress {
     /// Before anything is made: the pictures of each task, and how many parts and pictures there are in all.
-    pub(super) fn new(sizes: Vec<usize>, parts: usize, pictures: usize) -> Progress {
-        Progress {
+    pub(super) fn new(sizes: Vec<usize>, parts: usize, pictures: usize) -> EmbedProgress {
+        EmbedProgress {
             began: Instant::now(),
             last: Instant::now(),
             tasks: vec![0; sizes.len()],

@@ -75,7 +75,7 @@ pub(crate) struct GangSettings<'a> {
 }
 
 /// Where workers find their coordinator.
-pub(crate) struct Door {
+pub(crate) struct JoinPoint {
     /// Where it listens.
     pub(crate) address: SocketAddr,
     /// The tokens of those who are to come.
@@ -101,7 +101,7 @@ pub(crate) struct StartingPoint {
 pub(crate) struct GangWorkers<'a> {
     pub(crate) launcher: &'a mut dyn Launcher,
     pub(crate) settings: GangSettings<'a>,
-    pub(crate) door: Door,
+    pub(crate) door: JoinPoint,
     /// By seat.
     pub(crate) members: Vec<Member>,
     /// The memory that the workers share.
@@ -115,7 +115,7 @@ impl<'a> GangWorkers<'a> {
     pub(crate) fn new(
         launcher: &'a mut dyn Launcher,
         settings: GangSettings<'a>,
-        door: Door,
+        door: JoinPoint,
     ) -> Result<Self, EngineError> {
         let plan = settings.plan;
         let segment = match settings.carrier {

@@ -13,7 +13,7 @@ use lockstep_nn::{DeviceState, Network};
 use lockstep_resolve::TrainingSettings;
 
 /// Measures the weights, and keeps the best.
-pub(super) struct Evaluation<'a> {
+pub(super) struct EpochEvaluation<'a> {
     sets: &'a Sets,
     /// What the best epoch is chosen by.
     measure: Measure,
@@ -45,7 +45,7 @@ pub(super) struct Kept {
     pub(super) epoch: u32,
 }
 
-impl<'a> Evaluation<'a> {
+impl<'a> EpochEvaluation<'a> {
     /// Measures `rows` rows of `network` at a time.
     pub(super) fn new(
         settings: &TrainingSettings,
@@ -120,7 +120,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// What the kept weights are worth on the test set, once [`Evaluation::of_kept`] has measured them.
+    /// What the kept weights are worth on the test set, once [`EpochEvaluation::of_kept`] has measured them.
     pub(super) fn assess(&self, metrics: Option<&Metrics>) -> Option<lockstep_measure::Evaluation> {
         let (set, metrics) = (self.sets.test.as_ref()?, metrics?);
         let mut assessor = Assessor::new(set, &self.outputs);

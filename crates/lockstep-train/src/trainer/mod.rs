@@ -4,22 +4,21 @@
 //! metrics, which epoch is the best. So no rank asks another what to do; a stop and a checkpoint alone
 //! are agreed on, by a vote in the step.
 //!
-//! [`StepLoop`] trains, [`Evaluation`] measures and keeps the best weights, [`Publisher`] writes what the
+//! [`StepLoop`] trains, [`EpochEvaluation`] measures and keeps the best weights, [`Publisher`] writes what the
 //! run leaves behind. [`Trainer`] brings them together, epoch by epoch.
 
-mod beginning;
 mod evaluation;
 mod publish;
+mod start_state;
 mod steps;
 
 use crate::checkpoint::{Checkpointer, Vote};
 use crate::evaluate::mean;
 use crate::prepare::working_model;
 use crate::sets::Sets;
-use crate::snapshot::View;
+use crate::snapshot::StateView;
 use crate::{LearnerPart, TrainError, weights};
-use beginning::Beginning;
-use evaluation::Evaluation;
+use evaluation::EpochEvaluation;
 use lockstep_data::DataError;
 use lockstep_events::control::{Assignment, Finished, FromWorker};
 use lockstep_events::event::EpochResult;
@@ -29,6 +28,7 @@ use lockstep_job::Every;
 use lockstep_learner::{GenerationEnd, Reporter, Wish};
 use lockstep_nn::{Compute, DeviceState, Model, Network};
 use publish::Publisher;
+use start_state::StartState;
 use std::time::Instant;
 use steps::StepLoop;
 
@@ -77,7 +77,7 @@ pub(crate) struct Trainer<'a, N: Network> {
     /// Whether the run leaves a checkpoint when it is trained to the end.
     leaves_checkpoint: bool,
     steps: StepLoop<'a, N>,
-    evaluation: Evaluation<'a>,
+    evaluation: EpochEvaluation<'a>,
     publisher: Publisher<'a>,
 }
 
@@ -96,10 +96,10 @@ impl<'a> Trainer<'a, Model> {
             compute,
             evaluation_rows,
         } = opened;
-        let beginning = Beginning::read(assignment, part, sets, model)?;
+        let beginning = StartState::read(assignment, part, sets, model)?;
         let network = (model, &*compute);
         let steps = StepLoop::new((assignment, settings), sets, network, &beginning, join)?;
-        let Beginning {
+        let StartState {
             best,
             history,
             pretrained,
@@ -109,7 +109,7 @@ impl<'a> Trainer<'a, Model> {
             rank: assignment.rank,
             epochs: settings.learner.epochs,
             leaves_checkpoint: settings.checkpoint.every != Every::None,
-            evaluation: Evaluation::new(settings, sets, steps.network, *evaluation_rows, best),
+            evaluation: EpochEvaluation::new(settings, sets, steps.network, *evaluation_rows, best),
             publisher: Publisher::new((assignment, part), sets, history, pretrained)?,
             steps,
         })
@@ -220,10 +220,10 @@ impl<N: Network> Trainer<'_, N> {
     }
 
     /// The run's state, and who writes it.
-    fn view(&mut self) -> (View<'_>, &mut Checkpointer) {
+    fn view(&mut self) -> (StateView<'_>, &mut Checkpointer) {
         let seconds = self.steps.seconds();
         let [state, first, second] = self.steps.replica.state.read_all();
-        let view = View {
+        let view = StateView {
             position: &self.steps.position,
             seconds,
             state,

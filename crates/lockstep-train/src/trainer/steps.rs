@@ -1,6 +1,6 @@
 //! Steps, one after the other: each lane's gradient, its exchange, and the vote on what comes next.
 
-use super::beginning::Beginning;
+use super::start_state::StartState;
 use crate::batches::Batches;
 use crate::checkpoint::{Checkpointer, StepEnd, Vote};
 use crate::lanes::LaneProgram;
@@ -57,7 +57,7 @@ impl<'a, N: Network> StepLoop<'a, N> {
         (assignment, settings): (&Assignment, &TrainingSettings),
         sets: &'a Sets,
         (network, compute): (&'a mut N, &Compute),
-        beginning: &Beginning,
+        beginning: &StartState,
         join: impl FnOnce(Plan) -> Result<Box<dyn SharingCollective>, TrainError>,
     ) -> Result<Self, TrainError> {
         let data = sets.facts();

@@ -9,7 +9,7 @@ use lockstep_place::Place;
 
 /// The state that a generation begins with.
 #[derive(Default)]
-pub(super) struct Beginning {
+pub(super) struct StartState {
     /// Where the run is; none is at its beginning.
     pub(super) position: Option<Position>,
     /// Parameters, then running statistics.
@@ -23,7 +23,7 @@ pub(super) struct Beginning {
     pub(super) pretrained: Option<String>,
 }
 
-impl Beginning {
+impl StartState {
     /// Reads what the assignment names.
     pub(super) fn read(
         assignment: &Assignment,
