@@ -198,6 +198,7 @@ fn hear_all(
                 waiting.retain(|waits| *waits != seat);
             }
             Happened::Wrote(line) => last = line,
+            Happened::Leaving(_) => {}
             Happened::Ended(how) => end = how,
             Happened::OutputEnded if waiting.contains(&seat) => {
                 let node = &nodes[seat];

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &EmbedArgs) -> anyhow::Result<ExitCode> {
     );
     let mut watched = Watched::new(view, stop.clone());
     let cache = CacheDir::locate()?;
-    let mut launcher = super::launcher(args.engine.engine, &job, job.train.workers, &cache)?;
+    let mut launcher = super::launcher(args.engine.engine, &job, job.train.workers.max, &cache)?;
     let request = EmbedRequest {
         embedding,
         access: &resolved.access,

@@ -55,7 +55,7 @@ fn request(args: &RunArgs, started_at: Instant) -> anyhow::Result<RunRequest> {
         Some(None) => Some(newest_run(&job)?),
     };
     let cache = CacheDir::locate()?;
-    let launcher = super::launcher(args.engine.engine, &job, job.train.workers, &cache)?;
+    let launcher = super::launcher(args.engine.engine, &job, job.train.workers.max, &cache)?;
     Ok(RunRequest {
         resume,
         fork: args.fork,

@@ -87,7 +87,7 @@ fn train(job: &Job, stop: &StopFlag) -> anyhow::Result<Option<String>> {
         fork: false,
         max_steps: Some(STEPS),
         stop: stop.clone(),
-        launcher: super::launcher(Engine::Local, job, job.train.workers, &cache)?,
+        launcher: super::launcher(Engine::Local, job, job.train.workers.max, &cache)?,
         cache,
     };
     let result = lockstep_engine::run(request, &mut |event| match event {
