@@ -31,6 +31,7 @@ test-long: cargo ## Run the tests that take long or bring gigabytes: soak, 5 GiB
 	@cargo test -p lockstep-data --test memory -- --include-ignored
 	@LOCKSTEP_TEST_RAY=2.53.0 cargo test -p lockstep --test ray
 	@cargo test -p lockstep-nn --test clip_real -- --ignored --nocapture
+	@LOCKSTEP_TEST_RAY=2.53.0 cargo test -p lockstep --test submit
 
 soak: cargo ## Kill workers and coordinators for minutes: the weights must not change
 	@cargo test -p lockstep --test soak -- --include-ignored --nocapture

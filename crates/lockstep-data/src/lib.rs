@@ -51,5 +51,5 @@ pub use gather::Normaliser;
 pub use lockstep_table::ColumnNames;
 pub use order::{EpochOrder, lane_rows, split};
 pub use pictures::Pictures;
-pub use source::Source;
+pub use source::{Source, labels_beside};
 pub use target::{TargetKind, TargetScale};

@@ -292,7 +292,10 @@ fn each_once(files: &[PathBuf]) -> Result<(), DataError> {
 }
 
 /// The file of labels that belongs to a file of images by its name.
-fn labels_beside(images: &Path) -> Result<PathBuf, DataError> {
+///
+/// # Errors
+/// When the name says nothing of labels, or no such file is there.
+pub fn labels_beside(images: &Path) -> Result<PathBuf, DataError> {
     let missing = |reason| DataError::NoLabels {
         images: images.to_owned(),
         reason,

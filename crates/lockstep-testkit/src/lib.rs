@@ -4,10 +4,11 @@
 //! a folder that git ignores, under a lock, since many tests run at a time. A machine without Python fails such a
 //! test; it is not passed over in silence.
 
+mod head;
 mod ray;
 mod server;
 
-pub use ray::{RayCluster, python_with_ray};
+pub use ray::{RayCluster, python_with_ray, ray_version};
 pub use server::Server;
 
 use std::fs::{self, File};

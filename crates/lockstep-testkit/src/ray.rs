@@ -12,9 +12,14 @@ const RAY: &str = "2.60.0";
 /// The variable that names one.
 const VERSION: &str = "LOCKSTEP_TEST_RAY";
 
+/// The version of Ray that the tests use.
+pub fn ray_version() -> String {
+    std::env::var(VERSION).unwrap_or_else(|_| RAY.to_owned())
+}
+
 /// A Python that has Ray.
 pub fn python_with_ray() -> PathBuf {
-    let version = std::env::var(VERSION).unwrap_or_else(|_| RAY.to_owned());
+    let version = ray_version();
     let package = format!("ray[default]=={version}");
     python(&format!("ray-{version}"), &[&package])
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
 
 const MOTO: &str = "5.2.5";
 const AZURITE: &str = "3.37.0";
@@ -19,6 +20,8 @@ pub struct Server {
     stdin: Option<ChildStdin>,
     /// What it said of itself.
     pub said: BTreeMap<String, String>,
+    /// How long it may take to end by itself once its standard input has.
+    pub(crate) patience: Duration,
 }
 
 impl Server {
@@ -93,7 +96,7 @@ impl Server {
         succeed(&mut node);
     }
 
-    fn start(mut command: Command) -> Server {
+    pub(crate) fn start(mut command: Command) -> Server {
         let pipes = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -106,16 +109,17 @@ impl Server {
             child,
             stdin,
             said: BTreeMap::new(),
+            patience: Duration::ZERO,
         }
     }
 
-    fn read_line(&mut self, line: &mut String) -> usize {
+    pub(crate) fn read_line(&mut self, line: &mut String) -> usize {
         BufReader::with_capacity(1, self.child.stdout.as_mut().unwrap())
             .read_line(line)
             .unwrap()
     }
 
-    fn last_words(&mut self) -> String {
+    pub(crate) fn last_words(&mut self) -> String {
         drop(self.stdin.take());
         let _ = self.child.kill();
         let mut words = String::new();
@@ -146,6 +150,10 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         drop(self.stdin.take());
+        let began = Instant::now();
+        while began.elapsed() < self.patience && matches!(self.child.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,5 +1,9 @@
 //! The command line.
 
+mod remote;
+
+pub(crate) use remote::{ClusterCommand, FollowArgs, HeadArgs, JobsCommand, SubmitArgs};
+
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use lockstep_job::Override;
 use std::path::PathBuf;
@@ -28,6 +32,14 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Train a job and show how it goes
     Run(RunArgs),
+    /// Run a job on a Ray cluster, through the Jobs API of its head
+    Submit(SubmitArgs),
+    /// Look after the jobs of a Ray cluster
+    #[command(subcommand)]
+    Jobs(JobsCommand),
+    /// Look at a Ray cluster
+    #[command(subcommand)]
+    Cluster(ClusterCommand),
     /// Embed a job's pictures: write their vectors, as `run` does before it trains on them
     Embed(EmbedArgs),
     /// Measure the model of a run on a set: precision, recall, F1, confusion, the hardest mistakes

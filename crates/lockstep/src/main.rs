@@ -22,6 +22,9 @@ fn main() -> ExitCode {
     let started_at = Instant::now();
     let done = match Cli::parse().command {
         Command::Run(args) => command::run::run(&args, started_at),
+        Command::Submit(args) => command::submit::run(&args, started_at),
+        Command::Jobs(jobs) => command::jobs::run(&jobs, started_at),
+        Command::Cluster(cluster) => command::cluster::run(&cluster),
         Command::Embed(args) => command::embed::run(&args),
         Command::Evaluate(args) => command::evaluate::run(&args),
         Command::Predict(args) => command::predict::run(&args),
@@ -41,12 +44,17 @@ fn report(error: &anyhow::Error) -> ExitCode {
     if command::is_broken_pipe(error) {
         return ExitCode::from(command::BROKEN_PIPE);
     }
-    let word = console::style("error:").for_stderr().red().bold();
-    eprintln!("{word} {}", lockstep_engine::describe(error.as_ref()));
+    print_error(&lockstep_engine::describe(error.as_ref()));
     let refused = matches!(error.downcast_ref(), Some(EngineError::Resume(_)));
     if refused || error.is::<JobError>() {
         ExitCode::from(USAGE)
     } else {
         ExitCode::FAILURE
     }
+}
+
+/// Says on standard error what went wrong.
+fn print_error(what: &str) {
+    let word = console::style("error:").for_stderr().red().bold();
+    eprintln!("{word} {what}");
 }

@@ -30,6 +30,7 @@ pub(crate) fn run(args: &EmbedArgs) -> anyhow::Result<ExitCode> {
             quiet: args.quiet,
             verbose: false,
             resume_command: String::new(),
+            elsewhere: false,
         },
     );
     let mut watched = Watched::new(view, stop.clone());

@@ -1,16 +1,21 @@
 //! One file a command.
 
+mod client;
+pub(crate) mod cluster;
 pub(crate) mod completions;
 pub(crate) mod data;
 mod dry_run;
 pub(crate) mod embed;
 pub(crate) mod evaluate;
+mod follow;
 mod inference;
 pub(crate) mod init;
 pub(crate) mod job;
+pub(crate) mod jobs;
 pub(crate) mod node_check;
 pub(crate) mod predict;
 pub(crate) mod run;
+pub(crate) mod submit;
 pub(crate) mod task_worker;
 mod verify;
 mod watched;

@@ -79,13 +79,17 @@ fn ending_with_a_result<T>(
         && args.json
         && !is_broken_pipe(error)
     {
-        let failed = RunResult {
-            error: Some(lockstep_engine::describe(error.as_ref())),
-            ..RunResult::without_run(Status::Failed, started_at.elapsed())
-        };
-        view(args).show(&Event::Result(failed))?;
+        view(args).show(&Event::Result(failure(started_at, error)))?;
     }
     done
+}
+
+/// The last word of a run that failed before it began.
+pub(super) fn failure(started_at: Instant, error: &anyhow::Error) -> RunResult {
+    RunResult {
+        error: Some(lockstep_engine::describe(error.as_ref())),
+        ..RunResult::without_run(Status::Failed, started_at.elapsed())
+    }
 }
 
 /// The view that suits the flags and where standard output goes.
@@ -100,6 +104,7 @@ fn view(args: &RunArgs) -> Box<dyn View> {
         quiet: args.quiet,
         verbose: args.verbose,
         resume_command: words.join(" "),
+        elsewhere: false,
     };
     view_as(args.json, options)
 }

@@ -17,9 +17,9 @@ mod words;
 pub(crate) use json::Json;
 pub(crate) use plain::Plain;
 pub(crate) use summary::from_here;
-pub(crate) use table::{Column, Frame, Table};
+pub(crate) use table::{Column, Frame, Table, lines_of};
 pub(crate) use terminal::Terminal;
-pub(crate) use words::{bytes, count, plural, shell};
+pub(crate) use words::{bytes, count, plural, seconds, shell};
 
 use lockstep_events::event::{Event, LogLine};
 use std::io;
@@ -42,6 +42,8 @@ pub(crate) struct Options {
     pub(crate) verbose: bool,
     /// The command that goes on with a run, up to the run's folder.
     pub(crate) resume_command: String,
+    /// The run is on another machine, so its paths lead nowhere here.
+    pub(crate) elsewhere: bool,
 }
 
 /// Who wrote a log line, as its prefix: `[worker 1 · pid 4242]`, with how many said the same.
@@ -56,7 +58,7 @@ fn log_prefix(log: &LogLine) -> String {
 }
 
 /// A worker's line without anything that could move the cursor or change colours.
-fn harmless(line: &str) -> String {
+pub(crate) fn harmless(line: &str) -> String {
     console::strip_ansi_codes(line)
         .chars()
         .map(|c| match c {
@@ -178,6 +180,7 @@ pub(crate) mod tests {
             quiet: false,
             verbose: false,
             resume_command: "lockstep run job.toml --resume".into(),
+            elsewhere: false,
         }
     }
 

@@ -169,8 +169,9 @@ fn all_details(result: &RunResult, options: &Options) -> Vec<(String, String)> {
         return details;
     };
     let here = Place::parse(path, &Access::default());
-    let Some(here) = here.ok().filter(|place| place.local().is_some()) else {
-        // What lies in a bucket is not asked for again: its place says enough.
+    let is_here = |place: &Place| !options.elsewhere && place.local().is_some();
+    let Some(here) = here.ok().filter(is_here) else {
+        // What lies in a bucket or on another machine is not asked for again: its place says enough.
         tell("run", path.clone());
         if result.status != Status::Succeeded {
             let run = words::shell(path);

@@ -4,7 +4,8 @@
 //! known. Cells may carry colours; their visible width is what counts. A frame of rounded lines for
 //! terminals, bare aligned columns for files.
 
-use console::{measure_text_width, truncate_str};
+use console::{measure_text_width, style, truncate_str};
+use std::io::IsTerminal;
 
 /// On which side a column's cells are flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,6 +158,26 @@ impl Table {
         let lines = lines.join(&middle.to_string());
         Some(format!("{left}{lines}{right}"))
     }
+}
+
+/// A whole table whose rows are known, as text: framed on a terminal, bare elsewhere. Columns are as wide as their
+/// widest cell.
+pub(crate) fn lines_of(mut columns: Vec<Column>, rows: &[Vec<String>]) -> String {
+    for (index, column) in columns.iter_mut().enumerate() {
+        let cells = rows.iter().filter_map(|row| row.get(index));
+        let widest = cells.map(|cell| measure_text_width(cell)).max();
+        column.width = column.width.max(widest.unwrap_or(0));
+    }
+    let frame = match std::io::stdout().is_terminal() {
+        true => Frame::Rounded,
+        false => Frame::Bare,
+    };
+    let table = Table::new(columns, frame);
+    let mut lines: Vec<String> = table.top().into_iter().collect();
+    lines.extend(table.head(|title| style(title).bold().to_string()));
+    lines.extend(rows.iter().map(|row| table.row(row)));
+    lines.extend(table.foot());
+    lines.join("\n") + "\n"
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 pub(crate) mod bitmap;
 pub(crate) mod cifar;
 pub(crate) mod idx;
+pub(crate) mod proxy;
 pub(crate) mod recorder;
 pub(crate) mod resnet18;
 pub(crate) mod tensors;

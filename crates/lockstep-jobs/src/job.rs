@@ -1,0 +1,145 @@
+//! Jobs as a head tells of them.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// How a job is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+#[non_exhaustive]
+pub enum JobStatus {
+    /// It waits for resources, or its environment is being set up.
+    Pending,
+    /// It runs.
+    Running,
+    /// It was asked to stop, and did.
+    Stopped,
+    /// Its command ended with 0.
+    Succeeded,
+    /// Its command ended with something else, or could not be run.
+    Failed,
+    /// What a later version of Ray may say; not an end.
+    #[serde(other)]
+    Unknown,
+}
+
+impl JobStatus {
+    /// Whether it stays so.
+    pub fn is_final(self) -> bool {
+        matches!(
+            self,
+            JobStatus::Stopped | JobStatus::Succeeded | JobStatus::Failed
+        )
+    }
+}
+
+impl fmt::Display for JobStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            JobStatus::Pending => "pending",
+            JobStatus::Running => "running",
+            JobStatus::Stopped => "stopped",
+            JobStatus::Succeeded => "succeeded",
+            JobStatus::Failed => "failed",
+            JobStatus::Unknown => "unknown",
+        })
+    }
+}
+
+/// What a head knows of a job. Keys that this version does not know are passed over.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobInfo {
+    /// Its name; absent of a driver that was not submitted.
+    #[serde(default)]
+    pub submission_id: Option<String>,
+    /// Ray's own number, once its command has joined the cluster.
+    #[serde(default)]
+    pub job_id: Option<String>,
+    /// How it is.
+    pub status: JobStatus,
+    /// The command, as a shell reads it.
+    pub entrypoint: String,
+    /// The same in the head's words; of a failure, with the end of the log.
+    #[serde(default)]
+    pub message: Option<String>,
+    /// What kind of failure it was.
+    #[serde(default)]
+    pub error_type: Option<String>,
+    /// When it was submitted, in milliseconds since 1970.
+    #[serde(default)]
+    pub start_time: Option<u64>,
+    /// When it ended, in milliseconds since 1970.
+    #[serde(default)]
+    pub end_time: Option<u64>,
+    /// What whoever submitted it wrote down.
+    #[serde(default)]
+    pub metadata: Option<BTreeMap<String, String>>,
+    /// What its command ended with.
+    #[serde(default)]
+    pub driver_exit_code: Option<i64>,
+}
+
+impl JobInfo {
+    /// The name by which it is asked for.
+    pub fn id(&self) -> &str {
+        let own = self.submission_id.as_deref().or(self.job_id.as_deref());
+        own.unwrap_or_default()
+    }
+}
+
+/// A job that is to run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Submission {
+    /// The command, as a shell reads it.
+    pub entrypoint: String,
+    /// Its name, chosen by whoever submits: so a lost answer can be asked for.
+    pub submission_id: String,
+    /// The package it runs in, and its variables.
+    pub runtime_env: RuntimeEnv,
+    /// What is to be found again in [`JobInfo::metadata`].
+    pub metadata: BTreeMap<String, String>,
+    /// Processors that the command itself takes; the head's scheduler finds a node that has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entrypoint_num_cpus: Option<f64>,
+}
+
+/// What a job's command finds around it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct RuntimeEnv {
+    /// The address of its package within the head.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub working_dir: Option<String>,
+    /// Its variables.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub env_vars: BTreeMap<String, String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_of_a_later_version_is_read_as_far_as_it_is_known() {
+        let text = r#"{"type":"SUBMISSION","job_id":null,"submission_id":"a","status":"RESTING",
+            "entrypoint":"true","message":null,"new":{"x":1},"driver_exit_code":null}"#;
+        let job: JobInfo = serde_json::from_str(text).unwrap();
+        assert_eq!(job.status, JobStatus::Unknown);
+        assert!(!job.status.is_final());
+        assert_eq!(job.id(), "a");
+    }
+
+    #[test]
+    fn a_submission_has_the_keys_that_ray_wants_and_no_others() {
+        let submission = Submission {
+            entrypoint: "true".into(),
+            submission_id: "a".into(),
+            ..Submission::default()
+        };
+        let text = serde_json::to_string(&submission).unwrap();
+        assert_eq!(
+            text,
+            r#"{"entrypoint":"true","submission_id":"a","runtime_env":{},"metadata":{}}"#
+        );
+    }
+}

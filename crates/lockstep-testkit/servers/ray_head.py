@@ -1,0 +1,106 @@
+"""The head of a Ray cluster for one test: python ray_head.py BIN FOLDER [NAME=VALUE ...]
+
+Starts `ray start --head` from the folder BIN, with FOLDER as its temporary folder and the given variables, and
+prints {"endpoint": "http://127.0.0.1:PORT", "address": "IP:PORT"} when its Jobs API answers. Ends when its standard
+input does. Every process of the cluster carries the variable LOCKSTEP_TEST_HEAD with the folder, and only those are
+ended: `ray stop` would end those of other tests too.
+"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+
+MARK = "LOCKSTEP_TEST_HEAD"
+START = 90
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def marked(folder):
+    """The processes of the cluster."""
+    mark = f"{MARK}={folder}".encode()
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        try:
+            with open(f"/proc/{name}/environ", "rb") as environ:
+                if mark in environ.read().split(b"\0"):
+                    yield int(name)
+        except OSError:
+            pass
+
+
+def end(folder):
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        left = list(marked(folder))
+        if not left:
+            break
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass
+        time.sleep(0.05)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def answers(endpoint):
+    try:
+        with urllib.request.urlopen(f"{endpoint}/api/version", timeout=5):
+            return True
+    except urllib.error.HTTPError as error:
+        return error.code == 401
+    except OSError:
+        return False
+
+
+def main():
+    programs, folder, *variables = sys.argv[1:]
+    home = os.path.join(folder, "home")
+    os.makedirs(home)
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    # Whoever runs the tests may have a token, which would turn authentication on.
+    environ.update({MARK: folder, "HOME": home, "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"})
+    environ.update(variable.split("=", 1) for variable in variables)
+    environ["PATH"] = programs + os.pathsep + environ["PATH"]
+    gcs, dashboard, client = free_port(), free_port(), free_port()
+    command = [os.path.join(programs, "ray"), "start", "--head", "--block", "--disable-usage-stats"]
+    command += [f"--port={gcs}", f"--dashboard-port={dashboard}", "--dashboard-host=127.0.0.1"]
+    command += [f"--ray-client-server-port={client}", "--dashboard-agent-listen-port=0"]
+    command += ["--dashboard-agent-grpc-port=0", "--metrics-export-port=0"]
+    command += ["--min-worker-port=0", "--max-worker-port=0", "--object-store-memory=80000000"]
+    command += ["--num-cpus=4", "--num-gpus=0", f"--temp-dir={folder}/t"]
+    log = open(os.path.join(folder, "start.log"), "w+b")
+    head = subprocess.Popen(
+        command, env=environ, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+    )
+    # The test may end while the head still starts.
+    threading.Thread(target=lambda: (sys.stdin.read(), end(folder), os._exit(0)), daemon=True).start()
+    endpoint = f"http://127.0.0.1:{dashboard}"
+    deadline = time.monotonic() + START
+    while not answers(endpoint):
+        if head.poll() is not None or time.monotonic() > deadline:
+            log.seek(0)
+            sys.stderr.write(log.read().decode(errors="replace"))
+            end(folder)
+            sys.exit(1)
+        time.sleep(0.1)
+    print(json.dumps({"endpoint": endpoint, "address": f"127.0.0.1:{gcs}"}), flush=True)
+    head.wait()
+    end(folder)
+
+
+main()

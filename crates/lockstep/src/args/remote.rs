@@ -1,0 +1,162 @@
+//! The arguments of commands that talk to the head of a cluster.
+
+use super::{Engine, JobArgs, key_value};
+use clap::{Args, Subcommand, ValueHint};
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstep submit job.toml --to http://HEAD:8265
+  lockstep submit job.toml --to http://HEAD:8265 --workers 8 --set run.store=s3://bucket/runs
+  lockstep submit job.toml --detach          prints the job's id; then: lockstep jobs wait ID
+  lockstep submit job.toml --binary image    uses the `lockstep` in the PATH of the nodes' image
+
+What travels: the job file, what it names by a relative path, and this program. What it names by an absolute path
+or a URL is read where the job runs.
+
+Ctrl-C leaves the job alone; a second one within 3 seconds stops it, in good order. The exit code is that of the
+run: 0 success, 1 failure (also of the connection), 2 wrong job file, 130 interrupted.
+
+A token is taken from RAY_AUTH_TOKEN, from the file that RAY_AUTH_TOKEN_PATH names, or from ~/.ray/auth_token.")]
+pub(crate) struct SubmitArgs {
+    #[command(flatten)]
+    pub(crate) job: JobArgs,
+    #[command(flatten)]
+    pub(crate) head: HeadArgs,
+    #[command(flatten)]
+    pub(crate) follow: FollowArgs,
+    /// Print the job's id and leave it to itself
+    #[arg(long, conflicts_with_all = ["quiet", "verbose"])]
+    pub(crate) detach: bool,
+    /// Where workers run: all over the cluster, or beside the job's command on one of its nodes
+    #[arg(long, value_name = "ENGINE", default_value = "ray")]
+    pub(crate) engine: Engine,
+    /// The program that travels, by default this one; `image` sends none and uses the one in the nodes' PATH
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub(crate) binary: Option<PathBuf>,
+    /// The job's id; by default its name and some letters
+    #[arg(long, value_name = "ID")]
+    pub(crate) id: Option<String>,
+    /// A variable for the job; who may see the jobs of the cluster may see it; may be repeated
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = key_value)]
+    pub(crate) env: Vec<String>,
+    /// Go on with a run from its newest checkpoint: its URL, its path or its name there, or by default the
+    /// job's newest
+    #[arg(long, value_name = "RUN")]
+    pub(crate) resume: Option<Option<String>>,
+    /// Begin a new run with the weights of the one that --resume means
+    #[arg(long, requires = "resume")]
+    pub(crate) fork: bool,
+}
+
+/// How a head is found and who asks.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct HeadArgs {
+    /// The head's address, http://HOST:8265; by default that of RAY_API_SERVER_ADDRESS or RAY_ADDRESS, else
+    /// this machine
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) to: Option<String>,
+    /// Headers for every request as a JSON object; by default those of RAY_JOB_HEADERS
+    #[arg(long, value_name = "JSON")]
+    pub(crate) headers: Option<String>,
+}
+
+/// How a job is followed.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct FollowArgs {
+    /// Print events as JSON, one object a line; the last is the result
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print only the result, and errors
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Show every worker's progress, and all lines of the job's log on standard error
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// How long a lost connection is tried again before it is given up
+    #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = seconds)]
+    pub(crate) patience: Duration,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum JobsCommand {
+    /// List the jobs of a cluster
+    List {
+        #[command(flatten)]
+        head: HeadArgs,
+        /// Print a JSON array
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say how a job is
+    Status {
+        /// The job's id
+        id: String,
+        #[command(flatten)]
+        head: HeadArgs,
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a job's log
+    Logs {
+        /// The job's id
+        id: String,
+        /// Go on until the job ends; a lost connection is made again
+        #[arg(short, long)]
+        follow: bool,
+        #[command(flatten)]
+        head: HeadArgs,
+        /// How long a lost connection is tried again before it is given up
+        #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = seconds)]
+        patience: Duration,
+    },
+    /// Wait for a job's end, show it as `submit` does, and end with its exit code
+    Wait {
+        /// The job's id
+        id: String,
+        #[command(flatten)]
+        head: HeadArgs,
+        #[command(flatten)]
+        follow: FollowArgs,
+    },
+    /// Stop a job, in good order: it is given 3 seconds to write its state
+    Stop {
+        /// The job's id
+        id: String,
+        /// Do not wait until it has stopped
+        #[arg(long)]
+        no_wait: bool,
+        #[command(flatten)]
+        head: HeadArgs,
+    },
+    /// Remove jobs that have ended from the head's list, with their logs
+    Rm {
+        /// The jobs' ids
+        #[arg(required = true)]
+        ids: Vec<String>,
+        #[command(flatten)]
+        head: HeadArgs,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ClusterCommand {
+    /// Show the nodes of a cluster: cores, GPUs and memory, and what of them is free
+    Status {
+        #[command(flatten)]
+        head: HeadArgs,
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// A span of time in seconds.
+fn seconds(given: &str) -> Result<Duration, String> {
+    let wrong = || "it must be a number of seconds, such as 60".to_owned();
+    let number: f64 = given.parse().map_err(|_| wrong())?;
+    Duration::try_from_secs_f64(number).map_err(|_| wrong())
+}

@@ -1,0 +1,189 @@
+//! `lockstep jobs`: looks after the jobs of a cluster.
+
+use super::client::connect;
+use super::follow::{self, Follow};
+use crate::args::JobsCommand;
+use crate::view::{Column, harmless, lines_of, seconds, shell};
+use lockstep_events::Recorded;
+use lockstep_jobs::{Client, Heard, JobInfo, JobStatus};
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// The widest that a job's command is shown.
+const COMMAND: usize = 48;
+/// How long a job may take to stop; the head kills it after 3 seconds.
+const STOPPING: Duration = Duration::from_secs(60);
+/// How often a job is asked whether it has stopped.
+const STOPPED: Duration = Duration::from_millis(250);
+/// How long a log is waited for at a time.
+const TICK: Duration = Duration::from_secs(1);
+
+pub(crate) fn run(command: &JobsCommand, started_at: Instant) -> anyhow::Result<ExitCode> {
+    match command {
+        JobsCommand::List { head, json } => list(&connect(head)?, *json)?,
+        JobsCommand::Status { id, head, json } => status(&connect(head)?.job(id)?, *json)?,
+        JobsCommand::Logs {
+            id,
+            follow: false,
+            head,
+            ..
+        } => super::print(connect(head)?.logs(id)?)?,
+        JobsCommand::Logs {
+            id, head, patience, ..
+        } => follow_log(&connect(head)?, id, *patience)?,
+        JobsCommand::Wait { id, head, follow } => {
+            let client = connect(head)?;
+            // Before anything is shown: there may be no such job.
+            client.job(id)?;
+            let resume = "lockstep submit JOB --resume".to_owned();
+            let view = follow::view(follow, resume);
+            return Follow::new(&client, id.clone(), head, follow, started_at, view).to_the_end();
+        }
+        JobsCommand::Stop { id, no_wait, head } => stop(&connect(head)?, id, !no_wait)?,
+        JobsCommand::Rm { ids, head } => remove(&connect(head)?, ids)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(client: &Client, json: bool) -> anyhow::Result<()> {
+    let mut jobs = client.jobs()?;
+    jobs.sort_by_key(|job| std::cmp::Reverse(job.start_time));
+    if json {
+        return Ok(super::print(serde_json::to_string_pretty(&jobs)? + "\n")?);
+    }
+    if jobs.is_empty() {
+        return Ok(super::print(format!("no jobs at {}\n", client.address()))?);
+    }
+    let columns = vec![
+        Column::left("job", 0),
+        Column::left("status", 0),
+        Column::right("submitted", 0),
+        Column::right("took", 0),
+        Column::left("command", 0),
+    ];
+    let row = |job: &JobInfo| {
+        let command: String = harmless(&job.entrypoint).chars().take(COMMAND).collect();
+        vec![
+            harmless(job.id()),
+            job.status.to_string(),
+            submitted(job),
+            took(job),
+            command,
+        ]
+    };
+    let rows: Vec<Vec<String>> = jobs.iter().map(row).collect();
+    Ok(super::print(lines_of(columns, &rows))?)
+}
+
+fn status(job: &JobInfo, json: bool) -> anyhow::Result<()> {
+    if json {
+        return Ok(super::print(serde_json::to_string_pretty(job)? + "\n")?);
+    }
+    let mut pairs = vec![
+        ("job", job.id().to_owned()),
+        ("status", job.status.to_string()),
+        ("submitted", submitted(job)),
+        ("took", took(job)),
+        ("command", job.entrypoint.clone()),
+    ];
+    if let Some(code) = job.driver_exit_code {
+        pairs.push(("exit code", code.to_string()));
+    }
+    if let Some(message) = &job.message {
+        pairs.push(("the head", message.clone()));
+    }
+    let mut text = String::new();
+    for (name, value) in pairs {
+        let value: Vec<String> = value.lines().map(harmless).collect();
+        text += &format!("{name:<10} {}\n", value.join("\n           "));
+    }
+    Ok(super::print(text)?)
+}
+
+fn follow_log(client: &Client, id: &str, patience: Duration) -> anyhow::Result<()> {
+    let mut tail = client.tail(id, patience);
+    let mut out = io::stdout().lock();
+    loop {
+        match tail.next(TICK)? {
+            Heard::Text(text) => {
+                out.write_all(text.as_bytes())?;
+                out.flush()?;
+            }
+            Heard::Nothing => (),
+            Heard::Lost(why) => eprintln!("the connection is lost and tried again: {why}"),
+            Heard::Ended(_) => return Ok(()),
+        }
+    }
+}
+
+fn stop(client: &Client, id: &str, wait: bool) -> anyhow::Result<()> {
+    if !client.stop(id)? {
+        let job = client.job(id)?;
+        return Ok(super::print(format!(
+            "the job `{id}` had {} before\n",
+            job.status
+        ))?);
+    }
+    if !wait {
+        return Ok(super::print(format!("the job `{id}` was asked to stop\n"))?);
+    }
+    let began = Instant::now();
+    loop {
+        let job = client.job(id)?;
+        if job.status.is_final() {
+            let how = match job.status {
+                JobStatus::Stopped => "has stopped".to_owned(),
+                status => format!("had {status} before"),
+            };
+            return Ok(super::print(format!("the job `{id}` {how}\n"))?);
+        }
+        if began.elapsed() > STOPPING {
+            anyhow::bail!(
+                "the job `{id}` was asked to stop and is still {} after {} s",
+                job.status,
+                STOPPING.as_secs()
+            );
+        }
+        std::thread::sleep(STOPPED);
+    }
+}
+
+fn remove(client: &Client, ids: &[String]) -> anyhow::Result<()> {
+    for id in ids {
+        let job = client.job(id)?;
+        if !job.status.is_final() {
+            anyhow::bail!(
+                "the job `{id}` is {}; stop it first: lockstep jobs stop {}",
+                job.status,
+                shell(id)
+            );
+        }
+        client.delete(id)?;
+        super::print(format!("removed {id}\n"))?;
+    }
+    Ok(())
+}
+
+/// How long ago a job was submitted.
+fn submitted(job: &JobInfo) -> String {
+    match job.start_time {
+        Some(time) => {
+            let ago = Recorded::clock() - time as f64 / 1e3;
+            format!("{} ago", seconds(ago.max(1.0).round()))
+        }
+        None => String::new(),
+    }
+}
+
+/// How long a job has taken, so far or in all.
+fn took(job: &JobInfo) -> String {
+    let Some(start) = job.start_time else {
+        return String::new();
+    };
+    let end = match job.end_time {
+        Some(end) if end > 0 => end as f64,
+        _ => Recorded::clock() * 1e3,
+    };
+    seconds((end - start as f64).max(0.0) / 1e3)
+}
