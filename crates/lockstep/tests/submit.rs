@@ -181,7 +181,9 @@ fn a_submitted_job_has_the_bits_the_events_and_the_end_of_one_that_runs_here() {
     assert_eq!(job["metadata"]["lockstep_job"], "small");
     let shown = run(&place, &["jobs", "status", "whole", "--to", head()]);
     assert!(
-        shown.stdout.contains("./lockstep run jobs/job.toml --json"),
+        shown
+            .stdout
+            .contains("./lockstep run jobs/job.toml --engine ray --json"),
         "{}",
         shown.stdout
     );
