@@ -76,11 +76,11 @@ def main():
     environ.update({MARK: folder, "HOME": home, "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"})
     environ.update(variable.split("=", 1) for variable in variables)
     environ["PATH"] = programs + os.pathsep + environ["PATH"]
-    gcs, dashboard, client = free_port(), free_port(), free_port()
+    gcs, dashboard, client, agent, metrics = (free_port() for _ in range(5))
     command = [os.path.join(programs, "ray"), "start", "--head", "--block", "--disable-usage-stats"]
     command += [f"--port={gcs}", f"--dashboard-port={dashboard}", "--dashboard-host=127.0.0.1"]
-    command += [f"--ray-client-server-port={client}", "--dashboard-agent-listen-port=0"]
-    command += ["--dashboard-agent-grpc-port=0", "--metrics-export-port=0"]
+    command += [f"--ray-client-server-port={client}", f"--dashboard-agent-listen-port={agent}"]
+    command += ["--dashboard-agent-grpc-port=0", f"--metrics-export-port={metrics}"]
     command += ["--min-worker-port=0", "--max-worker-port=0", "--object-store-memory=80000000"]
     command += ["--num-cpus=4", "--num-gpus=0", f"--temp-dir={folder}/t"]
     log = open(os.path.join(folder, "start.log"), "w+b")

@@ -132,7 +132,7 @@ fn submit(
         ]),
         // Workers elsewhere ask for their own room.
         entrypoint_num_cpus: match args.engine {
-            Engine::Local => Some(job.train.workers as f64),
+            Engine::Local => Some(job.train.workers.max as f64),
             Engine::Ray => None,
         },
     };
