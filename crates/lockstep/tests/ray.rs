@@ -193,7 +193,7 @@ fn a_node_that_lacks_the_program_gets_a_copy() {
     launcher.start(&spec, heard.notify()).unwrap();
     assert_eq!(heard.end(spec.id), WorkerEnd::Code(0));
     drop(launcher);
-    let copies = (0..3).filter(|node| cluster.cache(*node).join("programs").is_dir());
+    let copies = (0..9).filter(|node| cluster.cache(*node).join("programs").is_dir());
     assert!(copies.count() >= 1);
     let place = Place::new();
     assert_nothing_is_left(&mut cluster, &place);
@@ -310,8 +310,9 @@ fn a_lost_node_is_replaced_by_another() {
 fn a_killed_coordinator_leaves_nothing_and_its_run_can_be_resumed() {
     let mut cluster = cluster();
     let place = place();
-    let undisturbed = place.weights(&[]);
-    let mut running = start(&cluster, &place, &["--name", "killed"]);
+    let long = ["--epochs", "400"];
+    let undisturbed = place.weights(&long);
+    let mut running = start(&cluster, &place, &["--name", "killed", long[0], long[1]]);
     let checkpoints = || {
         let run = place
             .runs()
@@ -320,14 +321,15 @@ fn a_killed_coordinator_leaves_nothing_and_its_run_can_be_resumed() {
         fs::read_dir(run.unwrap().join("checkpoints")).map_or(0, Iterator::count)
     };
     running.wait_for("epoch");
-    while checkpoints() == 0 {
+    // When the second is begun, the first is whole.
+    while checkpoints() < 2 {
         running.wait_for("epoch");
     }
     running.signal(Signal::KILL);
     assert_eq!(running.finish().0, None);
     assert_nothing_is_left(&mut cluster, &place);
     let args = ["run", "job.toml", "--json", "--name", "killed", "--resume"];
-    let resumed = run(&cluster, &place, &args);
+    let resumed = run(&cluster, &place, &[&args[..], &long].concat());
     assert_eq!(resumed.code, Some(0), "{}", resumed.stderr);
     assert_eq!(resumed.result()["weights_sha256"], undisturbed);
     assert_nothing_is_left(&mut cluster, &place);
