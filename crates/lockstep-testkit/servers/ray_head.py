@@ -67,8 +67,17 @@ def answers(endpoint):
         return False
 
 
+def heed():
+    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, signal.SIG_DFL)
+
+
 def main():
     programs, folder, *variables = sys.argv[1:]
+    # What ends the test, such as Ctrl-C, must not end this before the cluster: the end of its input does.
+    os.setsid()
+    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, signal.SIG_IGN)
     home = os.path.join(folder, "home")
     os.makedirs(home)
     environ = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
@@ -85,7 +94,14 @@ def main():
     command += ["--num-cpus=4", "--num-gpus=0", f"--temp-dir={folder}/t"]
     log = open(os.path.join(folder, "start.log"), "w+b")
     head = subprocess.Popen(
-        command, env=environ, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        command,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        start_new_session=True,
+        # Ray's processes must heed what this one ignores.
+        preexec_fn=heed,
     )
     # The test may end while the head still starts.
     threading.Thread(target=lambda: (sys.stdin.read(), end(folder), os._exit(0)), daemon=True).start()
