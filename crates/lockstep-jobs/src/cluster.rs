@@ -133,10 +133,13 @@ struct ClusterStatus {
     autoscaler_report: Option<Autoscaler>,
 }
 
+/// What is used and what there is of each resource, by node.
+type Usage = BTreeMap<String, BTreeMap<String, (f64, f64)>>;
+
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct Load {
-    usage_by_node: Option<BTreeMap<String, BTreeMap<String, (f64, f64)>>>,
+    usage_by_node: Option<Usage>,
     resource_demand: Vec<(BTreeMap<String, f64>, u64)>,
 }
 
@@ -190,7 +193,7 @@ fn join(address: String, ray_version: String, summary: Summary, status: Status) 
     }
 }
 
-fn node(listed: Listed, usage: &BTreeMap<String, BTreeMap<String, (f64, f64)>>) -> Node {
+fn node(listed: Listed, usage: &Usage) -> Node {
     let raylet = listed.raylet;
     let used = usage.get(&raylet.node_id);
     let dead = raylet.state.as_deref() == Some("DEAD");

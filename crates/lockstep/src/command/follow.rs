@@ -95,7 +95,7 @@ impl<'c> Follow<'c> {
     }
 
     /// Shows the job to its end, and returns what this command ends with.
-    pub(super) fn to_the_end(mut self) -> anyhow::Result<ExitCode> {
+    pub(super) fn finish(mut self) -> anyhow::Result<ExitCode> {
         let job = match self.until_ended() {
             Ok(End::Job(job)) => job,
             Ok(End::Left) => return Ok(ExitCode::from(INTERRUPTED)),

@@ -38,7 +38,7 @@ pub(crate) fn run(command: &JobsCommand, started_at: Instant) -> anyhow::Result<
             client.job(id)?;
             let resume = "lockstep submit JOB --resume".to_owned();
             let view = follow::view(follow, resume);
-            return Follow::new(&client, id.clone(), head, follow, started_at, view).to_the_end();
+            return Follow::new(&client, id.clone(), head, follow, started_at, view).finish();
         }
         JobsCommand::Stop { id, no_wait, head } => stop(&connect(head)?, id, !no_wait)?,
         JobsCommand::Rm { ids, head } => remove(&connect(head)?, ids)?,

@@ -51,7 +51,7 @@ pub(crate) fn run(args: &SubmitArgs, started_at: Instant) -> anyhow::Result<Exit
     };
     Follow::new(&client, id, &args.head, &args.follow, started_at, view)
         .with_program(sent)
-        .to_the_end()
+        .finish()
 }
 
 /// To whom the way to the head is shown.
