@@ -219,13 +219,14 @@ fn a_log_that_is_cut_is_read_on_where_it_was() {
     let cut = submit(
         &place,
         &proxy.url(),
-        &["--json", "--id", "cut", "--epochs", "1500"],
+        &["--json", "--id", "cut", "--epochs", "3000"],
     );
     assert_eq!(cut.code, Some(0), "{}", cut.stderr);
-    assert_eq!(proxy.cuts(), 3, "{}", cut.stderr);
+    // On a quick machine the run may be over before the third.
+    assert!(proxy.cuts() >= 2, "{} {}", proxy.cuts(), cut.stderr);
     let log = run(&place, &["jobs", "logs", "cut", "--to", head()]);
     let wanted = events_of(&log.stdout);
-    assert!(wanted.len() > 1500, "{}", wanted.len());
+    assert!(wanted.len() > 3000, "{}", wanted.len());
     // What submit says before the run begins is no event of the run.
     let own = |event: &Value| event["event"] == "preparing" || event["event"] == "note";
     let strange = |event: &&Value| !own(event);
@@ -234,7 +235,9 @@ fn a_log_that_is_cut_is_read_on_where_it_was() {
     let found: Vec<&Value> = found.iter().filter(strange).collect();
     // A warning of submit's own comes first.
     assert_eq!(found[0]["event"], "warning");
-    assert_eq!(found[1..], wanted);
+    let differs = found[1..].iter().zip(&wanted).position(|(a, b)| a != b);
+    assert_eq!(differs, None, "the first event that is another one");
+    assert_eq!(found.len() - 1, wanted.len());
     assert!(
         cut.stderr.contains("is lost and tried again"),
         "{}",
