@@ -41,7 +41,7 @@ pub(crate) fn each_line(
     Ok(())
 }
 
-/// Cuts output into lines as it comes, a byte at a time: see the [module](self).
+/// Cuts output into lines as it comes, a byte at a time.
 #[derive(Debug, Default)]
 pub struct LineSplitter {
     line: Vec<u8>,
