@@ -186,6 +186,10 @@ fn the_number_of_workers_never_changes_the_lanes() {
     assert_eq!(counts(&[], None), (4, 4));
     assert_eq!(counts(&[], Some(2)), (2, 4));
     assert_eq!(counts(&["train.workers=3"], None), (3, 4));
+    assert_eq!(
+        counts(&["train.workers={ min = 1, max = 3 }"], None),
+        (3, 4)
+    );
     assert_eq!(counts(&["train.workers=3"], Some(1)), (1, 4));
     assert_eq!(counts(&["train.lanes=6"], Some(5)), (5, 6));
     let error = Job::parse(Path::new("job.toml"), &file, &[], Some(5)).expect_err("5 > 4");

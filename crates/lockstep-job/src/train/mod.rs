@@ -9,7 +9,7 @@ pub use network::{JobLoss, NetworkTraining};
 pub use workers::{Workers, WorkersRange};
 
 use crate::field::Field;
-use crate::keys::{Any, keys};
+use crate::keys::{Any, FromField, keys};
 use crate::section::Section;
 
 keys! {
@@ -49,13 +49,13 @@ impl Train {
         uses_batch_norm: bool,
     ) -> Option<Train> {
         let train = Train::read_keys(&mut section);
-        let flag = workers.as_ref().map(|field| field.integer(1..=MAX_WORKERS));
+        let flag = workers.as_ref().map(Workers::from_field);
         let (batch, lanes) = (section.get("batch"), section.get("lanes"));
         let carriers = workers.or(section.get("workers"));
         section.finish();
         let mut train = train?;
         if let Some(workers) = flag {
-            train.workers = Workers::exactly(workers?);
+            train.workers = workers?;
         }
         if let Some(field) = carriers {
             fits_lanes(train.workers.max, train.lanes, &field, lanes.as_ref())?;
