@@ -7,7 +7,7 @@
 use crate::launcher::{Happened, LaunchNotice, Launcher, Notify, WorkerEnd, WorkerId, WorkerSpec};
 use crate::worker::WorkerError;
 use crate::{EngineError, describe};
-use lockstep_job::{DataRef, Job, Validation};
+use lockstep_job::Job;
 use lockstep_place::{Access, Place, PlaceError};
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, Write};
@@ -42,47 +42,6 @@ struct Questions {
 #[derive(Debug, Serialize, Deserialize)]
 struct Answer {
     problem: Option<String>,
-}
-
-/// Files and folders of this machine that a job reads, each with its key.
-pub(crate) fn paths(job: &Job) -> Vec<(String, PathBuf)> {
-    let val = match &job.data.validation {
-        Validation::Set(reference) => Some(reference),
-        Validation::Split(_) => None,
-    };
-    let sets = [
-        ("data.train", Some(&job.data.train)),
-        ("data.val", val),
-        ("data.test", job.data.test.as_ref()),
-    ];
-    let mut paths = Vec::new();
-    for (key, reference) in sets {
-        let files: Vec<PathBuf> = match reference {
-            None | Some(DataRef::Known { .. }) => Vec::new(),
-            Some(DataRef::Idx { images, labels }) => [Some(images.clone()), labels.clone()]
-                .into_iter()
-                .flatten()
-                .collect(),
-            Some(DataRef::CifarFolder { folder, .. }) => vec![folder.clone()],
-            Some(DataRef::CifarFiles { files }) => files.clone(),
-            Some(
-                DataRef::Pictures { folder: location }
-                | DataRef::Parquet {
-                    files: location, ..
-                }
-                | DataRef::Csv { file: location, .. },
-            ) => match location.is_url() {
-                true => Vec::new(),
-                false => vec![PathBuf::from(location.as_str())],
-            },
-        };
-        paths.extend(files.into_iter().map(|file| (key.to_owned(), file)));
-    }
-    let weights = job.model.weights.iter().cloned();
-    paths.extend(weights.map(|path| ("model.weights".to_owned(), path)));
-    let encoder = job.embed.iter().map(|embed| embed.model.clone());
-    paths.extend(encoder.map(|path| ("embed.model".to_owned(), path)));
-    paths
 }
 
 /// Has every node look at `place`, which follows from the key, and at what the job reads. Nothing is done where all
@@ -125,6 +84,10 @@ fn ask_all(
             .is_ok_and(|sender| sender.send(notice).is_ok())
     });
     let file = |seat: usize| format!("node-{seat}");
+    let inputs = job.local_inputs().into_iter();
+    let inputs: Vec<_> = inputs
+        .map(|input| (input.key.to_owned(), input.path))
+        .collect();
     for &seat in seats {
         let questions = Questions {
             key: key.to_owned(),
@@ -132,7 +95,7 @@ fn ask_all(
             access: lockstep_resolve::access(&job.storage).map_err(unusable(key))?,
             file: file(seat),
             content: content.clone(),
-            paths: paths(job),
+            paths: inputs.clone(),
         };
         let invitation =
             serde_json::to_string(&questions).map_err(|error| EngineError::System {

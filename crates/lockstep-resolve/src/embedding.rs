@@ -2,7 +2,7 @@
 
 use crate::ResolveError;
 use crate::places::place;
-use crate::sources::{image_transform, sets_by_name};
+use crate::sources::image_transform;
 use lockstep_image::{Normalise, Transform};
 use lockstep_job::{DataRef, Embed, Job};
 use lockstep_place::Place;
@@ -57,7 +57,7 @@ impl EmbedPlan {
             return Ok(None);
         };
         let mut sets = Vec::new();
-        for (name, reference) in sets_by_name(job) {
+        for (name, reference) in job.sets() {
             if let DataRef::Pictures { folder } = reference
                 && wanted(name)
             {

@@ -5,9 +5,7 @@ use crate::training::target_kind;
 use crate::{EmbedPlan, ResolveError};
 use lockstep_data::{CifarSplit, Pictures, Source, TargetKind};
 use lockstep_image::{Filter, Limits, Transform, names_a_picture};
-use lockstep_job::{
-    DataRef, Features, Job, JobColumns, JobFilter, Label, Location, Split, Validation,
-};
+use lockstep_job::{DataRef, Features, Job, JobColumns, JobFilter, Label, Location, Split};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -27,7 +25,7 @@ impl SetSources {
     pub(crate) fn of(job: &Job) -> Result<Self, ResolveError> {
         let wanted = job.train.learner.loss.map(target_kind);
         let (mut val, mut test) = (None, None);
-        for (name, reference) in sets_by_name(job) {
+        for (name, reference) in job.sets() {
             match name {
                 "val" => val = Some(source(job, name, reference, None)?),
                 "test" => test = Some(source(job, name, reference, None)?),
@@ -63,21 +61,6 @@ impl TestSource {
             embedding: EmbedPlan::of_sets(job, |name| name == "test")?,
         })
     }
-}
-
-/// The sets that a job names, and what it says of each.
-pub(crate) fn sets_by_name(job: &Job) -> impl Iterator<Item = (&'static str, &DataRef)> {
-    let val = match &job.data.validation {
-        Validation::Set(reference) => Some(reference),
-        Validation::Split(_) => None,
-    };
-    let sets = [
-        ("train", Some(&job.data.train)),
-        ("val", val),
-        ("test", job.data.test.as_ref()),
-    ];
-    let named = sets.into_iter();
-    named.filter_map(|(name, reference)| Some((name, reference?)))
 }
 
 /// The source of one of the job's sets. Its labels are `target`, or what they are found to be.

@@ -2,8 +2,8 @@
 //!
 //! So every relative path of the job file means there what it means here, and the job file travels unchanged.
 
-use super::inputs::Input;
 use anyhow::Context;
+use lockstep_job::LocalInput;
 use lockstep_jobs::Package;
 use std::path::{Component, Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub(super) struct Layout {
 }
 
 /// Packs a job file and what moves with it.
-pub(super) fn layout(job: &Path, inputs: &[Input]) -> anyhow::Result<Layout> {
+pub(super) fn layout(job: &Path, inputs: &[LocalInput]) -> anyhow::Result<Layout> {
     let job = lexical(job)?;
     let mut root = job.parent().unwrap_or(Path::new("/")).to_owned();
     let mut files = Vec::new();
@@ -106,7 +106,7 @@ mod tests {
         ] {
             fs::write(at(name), name).unwrap();
         }
-        let input = |path: PathBuf| Input {
+        let input = |path: PathBuf| LocalInput {
             key: "data.train",
             path,
         };
