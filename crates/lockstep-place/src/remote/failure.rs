@@ -190,6 +190,8 @@ impl fmt::Display for ServerAnswer {
 impl From<object_store::Error> for AttemptFailure {
     fn from(error: object_store::Error) -> AttemptFailure {
         let mut transport = None;
+        // A connection that the other side closed before anything was sent over it.
+        let mut unsent = false;
         let mut level: &(dyn Error + 'static) = &error;
         loop {
             if let Some(failure) = level.downcast_ref::<AttemptFailure>() {
@@ -197,6 +199,9 @@ impl From<object_store::Error> for AttemptFailure {
             }
             if let Some(http) = level.downcast_ref::<HttpError>() {
                 transport = Some(http.kind());
+            }
+            if let Some(hyper) = level.downcast_ref::<hyper::Error>() {
+                unsent |= hyper.is_canceled();
             }
             match level.source() {
                 Some(deeper) => level = deeper,
@@ -208,7 +213,7 @@ impl From<object_store::Error> for AttemptFailure {
         match transport {
             Some(kind) => AttemptFailure::Transport {
                 cause,
-                passing: kind != HttpErrorKind::Unknown,
+                passing: unsent || kind != HttpErrorKind::Unknown,
             },
             None => AttemptFailure::Other(cause),
         }
