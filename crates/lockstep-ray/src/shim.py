@@ -80,6 +80,29 @@ def oom_kills():
         return 0
 
 
+def hash_of(path):
+    """The hash of a file's content; None if there is none. A power cut may leave another under the right name."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest()
+    except OSError:
+        return None
+
+
+def keep(copy, path):
+    """Writes a program that is whole or not there; what a full disk cut short is removed."""
+    with tempfile.NamedTemporaryFile(dir=os.path.dirname(path), delete=False) as file:
+        try:
+            file.write(copy)
+            file.flush()
+            os.fchmod(file.fileno(), 0o700)
+            os.fsync(file.fileno())
+        except BaseException:
+            os.unlink(file.name)
+            raise
+    os.rename(file.name, path)
+
+
 class Seat:
     """Runs on a node, in a process of Ray: starts workers there, and remembers what is to be told of them."""
 
@@ -111,12 +134,10 @@ class Seat:
         cache = os.environ.get("LOCKSTEP_CACHE") or os.path.join(home, "lockstep")
         folder = os.path.join(cache, "programs")
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        self.program = os.path.join(folder, hashlib.sha256(copy).hexdigest())
-        if not os.path.exists(self.program):
-            with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-                file.write(copy)
-            os.chmod(file.name, 0o700)
-            os.rename(file.name, self.program)
+        digest = hashlib.sha256(copy).hexdigest()
+        self.program = os.path.join(folder, digest)
+        if hash_of(self.program) != digest:
+            keep(copy, self.program)
 
     @ray.method(concurrency_group="orders")
     def start(self, launch, command, invitation, speaks):
