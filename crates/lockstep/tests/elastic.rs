@@ -108,6 +108,24 @@ fn a_loss_in_an_elastic_gang_is_a_restart_and_the_bits_are_the_same() {
 }
 
 #[test]
+fn on_a_full_disk_a_gang_stays_as_it_is_and_trains_to_the_end() {
+    let place = Place::new();
+    let expected = place.weights(&["--epochs", "6", "--set", "checkpoint.every=none"]);
+    let job = format!("{JOB}\n[checkpoint]\nevery = \"none\"\n");
+    place.write_job(&job);
+    let mut run = start(&place, ",checkpoint.before_part=error:28");
+    let victim = run.wait_for_worker(1);
+    run.wait_for("progress");
+    send(victim, Signal::TERM);
+    let warning = run.wait_for("warning");
+    let words = warning["message"].as_str().unwrap();
+    assert!(words.contains("the gang stays as it is"), "{words}");
+    let result = undisturbed(run);
+    assert_eq!(result["weights_sha256"], expected);
+    assert_eq!(result["resizes"], 0);
+}
+
+#[test]
 fn a_range_of_workers_that_is_none_is_refused() {
     let place = Place::new();
     let range = "workers = { min = 4, max = 3 }\nlanes = 4";

@@ -27,6 +27,7 @@ use lockstep_gang::{CollectiveExt, Plan, SharingCollective};
 use lockstep_job::Every;
 use lockstep_learner::{GenerationEnd, Reporter, Wish};
 use lockstep_nn::{Compute, DeviceState, Model, Network};
+use lockstep_runs::RunsError;
 use publish::Publisher;
 use start_state::StartState;
 use std::time::Instant;
@@ -76,6 +77,8 @@ pub(crate) struct Trainer<'a, N: Network> {
     epochs: u32,
     /// Whether the run leaves a checkpoint when it is trained to the end.
     leaves_checkpoint: bool,
+    /// A state to pause with could not be written: this generation is not asked again.
+    stays: bool,
     steps: StepLoop<'a, N>,
     evaluation: EpochEvaluation<'a>,
     publisher: Publisher<'a>,
@@ -108,6 +111,7 @@ impl<'a> Trainer<'a, Model> {
         Ok(Self {
             rank: assignment.rank,
             epochs: settings.learner.epochs,
+            stays: false,
             leaves_checkpoint: settings.checkpoint.every != Every::None,
             evaluation: EpochEvaluation::new(settings, sets, steps.network, *evaluation_rows, best),
             publisher: Publisher::new((assignment, part), sets, history, pretrained)?,
@@ -135,7 +139,11 @@ impl<N: Network> Trainer<'_, N> {
             }
             match vote {
                 Vote::Stop => return Ok(GenerationEnd::Finished(self.interrupted()?)),
-                Vote::Pause => return self.paused(),
+                Vote::Pause if self.is_written(reporter)? => {
+                    let step = self.steps.position.step;
+                    return Ok(GenerationEnd::Paused { step });
+                }
+                Vote::Pause => self.stays = true,
                 Vote::GoOn | Vote::Checkpoint => {}
             }
         }
@@ -154,7 +162,11 @@ impl<N: Network> Trainer<'_, N> {
         let mut vote = Vote::GoOn;
         while !self.steps.is_epoch_complete() {
             let checkpoints = &mut self.publisher.checkpoints;
-            vote = self.steps.step(wish(), checkpoints, reporter)?;
+            let wish = match wish() {
+                Wish::Pause if self.stays => Wish::GoOn,
+                wish => wish,
+            };
+            vote = self.steps.step(wish, checkpoints, reporter)?;
             if self.steps.is_epoch_complete() {
                 break;
             }
@@ -196,13 +208,24 @@ impl<N: Network> Trainer<'_, N> {
         Ok(vote)
     }
 
-    /// Writes the state for the next generation to begin with. All ranks come here together.
-    fn paused(&mut self) -> Result<GenerationEnd, TrainError> {
+    /// Writes the state for the next generation to begin with, and says whether that worked. All ranks come here
+    /// together and wait for the disk of rank 0: without that state, nobody may leave.
+    fn is_written(&mut self, reporter: &mut Reporter) -> Result<bool, TrainError> {
         self.steps.gather()?;
-        self.part()?;
-        self.last_checkpoint()?;
-        let step = self.steps.position.step;
-        Ok(GenerationEnd::Paused { step })
+        let written = match self.last_checkpoint() {
+            Ok(()) => 1.0,
+            Err(error @ TrainError::Store(RunsError::Stale { .. })) => return Err(error),
+            Err(error) => {
+                let words =
+                    format!("the gang stays as it is, since its state was not written: {error}");
+                reporter.send(&FromWorker::Warning { words })?;
+                0.0
+            }
+        };
+        let collective = &mut *self.steps.replica.collective;
+        let mut all = vec![0.0; collective.plan().workers()];
+        collective.all_gather(&[written], &mut all)?;
+        Ok(all[0] == 1.0)
     }
 
     /// Writes the run's state in the background. All ranks come here together.
