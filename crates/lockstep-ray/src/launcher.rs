@@ -1,7 +1,7 @@
 //! Workers that actors of Ray start.
 
 use crate::RayError;
-use crate::protocol::{Open, Order};
+use crate::protocol::{Open, Order, Waiting};
 use crate::room;
 use crate::shim::Shim;
 use crate::state::{Launch, State, Watched};
@@ -24,6 +24,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How often is told that room is waited for.
 const TELL: Duration = Duration::from_secs(10);
 
+/// An autoscaler that says that it brings nodes is waited for, but not for longer than so many times the deadline.
+const DEADLINES_OF_AUTOSCALER: u32 = 10;
+
 /// How many workers are said to be where.
 const SEATS_SHOWN: usize = 16;
 
@@ -32,8 +35,11 @@ const SEATS_SHOWN: usize = 16;
 pub struct RayRequest {
     /// The job's name, under which the cluster shows the placement group.
     pub name: String,
-    /// How many workers there are.
+    /// How many workers there are at most.
     pub workers: usize,
+    /// How many of them are enough to begin: the launcher is ready when there is room for these, and workers on later
+    /// seats start when there is room for them.
+    pub enough: usize,
     /// What each of them needs.
     pub resources: Resources,
     /// The program of which workers are hidden commands, usually this process's own.
@@ -72,6 +78,7 @@ impl RayLauncher {
         let open = Open {
             name: format!("lockstep-{}", request.name),
             workers: request.workers,
+            enough: request.enough,
             worker: room::amounts(&request.resources),
             place: room::strategy(request.resources.place),
             labels: request.resources.labels.clone(),
@@ -114,15 +121,16 @@ impl RayLauncher {
         ))
     }
 
+    fn why_no_room(&self, waiting: &Waiting) -> String {
+        room::why_not(self.request.enough, &self.request.resources, waiting)
+    }
+
     /// Why the workers cannot be started by now.
     fn too_late(&self, state: &State, deadline: Duration) -> RayError {
         let seconds = deadline.as_secs_f64();
         match &state.waiting {
-            Some((nodes, free)) => {
-                let RayRequest {
-                    workers, resources, ..
-                } = &self.request;
-                let why = room::why_not(*workers, resources, nodes, free);
+            Some(waiting) => {
+                let why = self.why_no_room(waiting);
                 RayError::NoRoom(format!(
                     "the Ray cluster had no room for the workers within {seconds} s \
                      (gang.start_deadline_s): {why}"
@@ -144,13 +152,16 @@ impl Launcher for RayLauncher {
         waiting: &mut dyn FnMut(Option<String>) -> bool,
     ) -> Result<bool, NotReady> {
         let began = Instant::now();
-        let workers = self.request.workers;
+        let mut alone_since = began;
+        let enough = self.request.enough;
         let mut told: Option<Instant> = None;
         let not_ready = |error: RayError| NotReady(error.into());
         loop {
             let ready = self.watched.wait(LOOK, |state| match &state.failed {
                 Some(error) => Some(Err(error.clone())),
-                None => (state.seats.len() == workers).then_some(Ok(())),
+                None => (0..enough)
+                    .all(|seat| state.seats.contains_key(&seat))
+                    .then_some(Ok(())),
             });
             match ready {
                 Some(Err(error)) => return Err(not_ready(error)),
@@ -158,16 +169,22 @@ impl Launcher for RayLauncher {
                 None => {}
             }
             let state = self.watched.lock();
-            if began.elapsed() > deadline {
+            let waiting_for = state.waiting.as_ref();
+            if waiting_for.is_some_and(|waiting| !waiting.pending.is_empty()) {
+                alone_since = Instant::now();
+            }
+            if alone_since.elapsed() > deadline
+                || began.elapsed() > deadline * DEADLINES_OF_AUTOSCALER
+            {
                 return Err(not_ready(self.too_late(&state, deadline)));
             }
             let mut news = None;
-            if let Some((nodes, free)) = &state.waiting
+            if let Some(waiting_for) = waiting_for
                 && told.is_none_or(|at| at.elapsed() > TELL)
                 && state.seats.is_empty()
             {
                 told = Some(Instant::now());
-                let why = room::why_not(workers, &self.request.resources, nodes, free);
+                let why = self.why_no_room(waiting_for);
                 news = Some(format!("waiting for room on the Ray cluster: {why}"));
             }
             drop(state);
@@ -178,7 +195,12 @@ impl Launcher for RayLauncher {
     }
 
     fn nodes(&self) -> Vec<String> {
-        self.watched.lock().seats.values().cloned().collect()
+        // Those who come later are not there yet.
+        let enough = 0..self.request.enough;
+        let state = self.watched.lock();
+        enough
+            .filter_map(|seat| state.seats.get(&seat).cloned())
+            .collect()
     }
 
     fn start(&mut self, spec: &WorkerSpec<'_>, notify: Notify) -> Result<Launched, LaunchError> {

@@ -1,12 +1,12 @@
 //! Workers on a Ray cluster.
 //!
 //! [`RayLauncher`] is a [`Launcher`](lockstep_engine::launcher::Launcher): the coordinator stays this program, and
-//! only where workers run is Ray's. Ray is spoken to in Python, by one short script (`shim.py`) that the binary
-//! carries. It is a child of this process that makes a placement group and an actor for each worker, and each actor
+//! only where workers run is Ray's. Ray is spoken to in Python, by one short script (in `shim/`) that the binary
+//! carries. It is a child of this process that makes placement groups and an actor for each worker, and each actor
 //! starts the binary on its node. Workers then join the coordinator over encrypted TCP as anywhere else, so neither
 //! gradients nor weights pass through Ray.
 //!
-//! Whatever ends first, nothing is left over: a worker dies with its actor, the actors and the placement group with
+//! Whatever ends first, nothing is left over: a worker dies with its actor, the actors and the placement groups with
 //! the shim, and the shim with the coordinator.
 
 mod error;

@@ -12,8 +12,10 @@ pub(crate) type Amounts = BTreeMap<String, f64>;
 pub(crate) struct Open {
     /// Under which the cluster knows this run.
     pub(crate) name: String,
-    /// How many there are.
+    /// How many there are at most.
     pub(crate) workers: usize,
+    /// How many are placed together before anything else, so that the work can begin.
+    pub(crate) enough: usize,
     /// What each of them needs.
     pub(crate) worker: Amounts,
     /// Ray's name of how they are placed.
@@ -67,7 +69,7 @@ pub(crate) enum Report {
         nodes: usize,
     },
     /// There is no room yet.
-    Waiting { nodes: Vec<Node>, free: Amounts },
+    Waiting(Waiting),
     /// The actor of a seat is up, on the node with this address.
     Arrived { seat: usize, node: String },
     /// The actor of a seat, which had no worker, is gone.
@@ -76,12 +78,28 @@ pub(crate) enum Report {
     Started { launch: u64, value: u32 },
     /// It said something: a part of its output in which each character is a byte.
     Said { launch: u64, value: String },
+    /// Its node is about to be taken away, in words. Told again and again while it runs.
+    Leaving { launch: u64, value: String },
     /// It wrote something for people, in the same form.
     Wrote { launch: u64, value: String },
     /// All that it said and wrote was told.
     Silent { launch: u64 },
     /// It ended.
     Ended { launch: u64, value: End },
+}
+
+/// What there is while room is waited for.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Waiting {
+    /// The nodes, which lack room.
+    pub(crate) nodes: Vec<Node>,
+    /// What is free on all of them together.
+    pub(crate) free: Amounts,
+    /// What the autoscaler is about to bring, in its own words, such as `small, 2 launching`; nothing where there is
+    /// none.
+    pub(crate) pending: Vec<String>,
+    /// What it could not bring, in its own words.
+    pub(crate) failures: Vec<String>,
 }
 
 /// What does not work.

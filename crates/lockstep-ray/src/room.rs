@@ -1,6 +1,6 @@
 //! What workers ask of a cluster, and why it has no room for them, in words.
 
-use crate::protocol::{Amounts, Node};
+use crate::protocol::{Amounts, Node, Waiting};
 use lockstep_job::{Placement, Resources};
 use std::collections::BTreeMap;
 
@@ -31,12 +31,8 @@ pub(crate) fn strategy(place: Placement) -> &'static str {
 }
 
 /// What was asked, what each node has, and what is missing.
-pub(crate) fn why_not(
-    workers: usize,
-    resources: &Resources,
-    nodes: &[Node],
-    free: &Amounts,
-) -> String {
+pub(crate) fn why_not(workers: usize, resources: &Resources, waiting: &Waiting) -> String {
+    let Waiting { nodes, free, .. } = waiting;
     let asked = amounts(resources);
     let labels = &resources.labels;
     let apart = match resources.place {
@@ -90,16 +86,34 @@ pub(crate) fn why_not(
             amount_words(free)
         ),
     };
+    if !waiting.pending.is_empty() {
+        text += &format!("; the autoscaler brings {}", waiting.pending.join(", "));
+    }
+    if !waiting.failures.is_empty() {
+        text += &format!("; the autoscaler failed: {}", waiting.failures.join(", "));
+    }
     text
 }
 
-/// Whether a node has the labels, as far as they are plain values. What Ray reads as a rule, such as `in(a,b)`, is
-/// taken to hold.
+/// Whether a node has the labels.
 fn has_labels(node: &Node, labels: &BTreeMap<String, String>) -> bool {
-    let is_rule = |value: &str| value.contains('(') || value.starts_with('!');
     labels
         .iter()
-        .all(|(name, value)| is_rule(value) || node.labels.get(name) == Some(value))
+        .all(|(name, rule)| fulfils(node.labels.get(name).map(String::as_str), rule))
+}
+
+/// Whether a label fulfils what Ray reads as a rule: a value, `in(a,b)`, or one of these after a `!`.
+fn fulfils(label: Option<&str>, rule: &str) -> bool {
+    if let Some(refused) = rule.strip_prefix('!') {
+        return !fulfils(label, refused);
+    }
+    let any = rule
+        .strip_prefix("in(")
+        .and_then(|rest| rest.strip_suffix(')'));
+    match any {
+        Some(values) => values.split(',').any(|value| label == Some(value.trim())),
+        None => label == Some(rule),
+    }
 }
 
 fn label_words(labels: &BTreeMap<String, String>) -> String {
@@ -136,25 +150,48 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_told() {
-        let free = Amounts::from([("CPU".to_owned(), 1.0)]);
-        let nodes = [node("10.0.0.1", 4.0, "a"), node("10.0.0.2", 2.0, "b")];
+        let mut waiting = Waiting {
+            nodes: vec![node("10.0.0.1", 4.0, "a"), node("10.0.0.2", 2.0, "b")],
+            free: Amounts::from([("CPU".to_owned(), 1.0)]),
+            pending: Vec::new(),
+            failures: Vec::new(),
+        };
         let mut asked = Resources {
             cpus: 2.0,
             ..Resources::default()
         };
-        let said = why_not(3, &asked, &nodes, &free);
+        let said = why_not(3, &asked, &waiting);
         assert!(said.contains("3 workers with 2 CPUs each"), "{said}");
         assert!(
             said.contains("10.0.0.1 has 4 CPUs, 10.0.0.2 has 2 CPUs"),
             "{said}"
         );
         assert!(said.contains("others use it: 1 CPUs free"), "{said}");
+        assert!(!said.contains("autoscaler"), "{said}");
+        waiting.pending = vec!["small, 2 launching".to_owned()];
+        let said = why_not(3, &asked, &waiting);
+        assert!(said.contains("brings small, 2 launching"), "{said}");
         asked.place = Placement::StrictSpread;
-        let said = why_not(3, &asked, &nodes, &free);
+        let said = why_not(3, &asked, &waiting);
         assert!(said.contains("it would hold 2 of them"), "{said}");
         asked.labels.insert("zone".to_owned(), "a".to_owned());
-        let said = why_not(2, &asked, &nodes, &free);
+        let said = why_not(2, &asked, &waiting);
         assert!(said.contains("the labels zone=a, each on a node"), "{said}");
         assert!(said.contains("it would hold 1 of them"), "{said}");
+    }
+
+    #[test]
+    fn labels_are_compared_as_ray_does() {
+        for (rule, held) in [
+            ("a", true),
+            ("b", false),
+            ("in(b, a)", true),
+            ("in(b)", false),
+            ("!b", true),
+            ("!in(a,b)", false),
+        ] {
+            assert_eq!(fulfils(Some("a"), rule), held, "{rule}");
+        }
+        assert!(!fulfils(None, "in(a)") && fulfils(None, "!a"));
     }
 }

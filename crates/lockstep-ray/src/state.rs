@@ -1,7 +1,7 @@
 //! What is known of the cluster and of the workers on it, as the shim reports it.
 
 use crate::RayError;
-use crate::protocol::{Amounts, Node, Report, bytes};
+use crate::protocol::{Report, Waiting, bytes};
 use lockstep_engine::launcher::{
     Happened, LaunchNotice, LineSplitter, Notify, WorkerEnd, WorkerId,
 };
@@ -19,8 +19,8 @@ pub(crate) struct State {
     pub(crate) cluster: Option<(String, usize)>,
     /// The address of the node that each seat is on, once its actor is up.
     pub(crate) seats: BTreeMap<usize, String>,
-    /// The nodes that lack room, and what is free on all of them together.
-    pub(crate) waiting: Option<(Vec<Node>, Amounts)>,
+    /// What there was when room was last waited for.
+    pub(crate) waiting: Option<Waiting>,
     /// Why nothing works any more.
     pub(crate) failed: Option<RayError>,
     /// By number, those of whom something may still be heard.
@@ -130,9 +130,7 @@ impl Hearing {
                 state.here = Some(here);
                 state.cluster = Some((ray, nodes));
             }),
-            Report::Waiting { nodes, free } => {
-                watched.change(|state| state.waiting = Some((nodes, free)));
-            }
+            Report::Waiting(waiting) => watched.change(|state| state.waiting = Some(waiting)),
             Report::Arrived { seat, node } => watched.change(|state| {
                 state.seats.insert(seat, node);
             }),
@@ -147,6 +145,11 @@ impl Hearing {
                 watched.change(|state| state.pids.insert(launch, pid));
                 if let Some(launch) = watched.launch(launch, |_| {}) {
                     launch.tell(Happened::Started(pid));
+                }
+            }
+            Report::Leaving { launch, value } => {
+                if let Some(launch) = watched.launch(launch, |_| {}) {
+                    launch.tell(Happened::Leaving(value));
                 }
             }
             Report::Said { launch, value } => {

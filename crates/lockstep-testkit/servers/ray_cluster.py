@@ -3,6 +3,8 @@
 The first line of standard input is a JSON object: {"folder": ..., "nodes": [{"CPU": 2, "labels": {...}, "env": {...}}, ...]}.
 What follows are orders, each answered with one JSON line:
   {"do": "add", "node": {...}}   adds a node
+  {"do": "drain", "label": "1"}  announces that the node with the label node=1 will be taken away in 30 s
+  {"do": "kill_head"}            kills the head, after which nothing can be asked
   {"do": "left"}                 placement groups and actors that are alive
 The end of standard input ends all processes of the cluster, and no other process.
 """
@@ -10,6 +12,7 @@ The end of standard input ends all processes of the cluster, and no other proces
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -58,6 +61,13 @@ def add(cluster, node):
         os.environ.update(before)
 
 
+def drain(address, node):
+    """Announces that a node will be taken away, as a cloud does that wants its machine back."""
+    command = [sys.executable, "-m", "ray.scripts.scripts", "drain-node", "--address", address, "--node-id", node]
+    command += ["--reason", "DRAIN_NODE_REASON_PREEMPTION", "--reason-message", "the machine is needed"]
+    subprocess.run([*command, "--deadline-remaining-seconds", "30"], check=True)
+
+
 def main():
     asked = json.loads(sys.stdin.readline())
     os.environ["LOCKSTEP_TEST_CLUSTER"] = asked["folder"]
@@ -82,6 +92,15 @@ def main():
             order = json.loads(line)
             if order["do"] == "add":
                 add(cluster, order["node"])
+                answer(done=True)
+            elif order["do"] == "drain":
+                labelled = (node for node in ray.nodes() if node["Labels"].get("node") == order["label"])
+                drain(cluster.address, next(labelled)["NodeID"])
+                answer(done=True)
+            elif order["do"] == "kill_head":
+                ray.shutdown()  # This process would be ended by Ray, which sees that the head is gone.
+                cluster.head_node.kill_gcs_server()
+                cluster.head_node.kill_raylet()
                 answer(done=True)
             else:
                 groups = ray.util.placement_group_table().values()

@@ -43,6 +43,14 @@ impl RayCluster {
     /// # Panics
     /// When it does not start.
     pub fn start(nodes: usize) -> Self {
+        Self::start_with(nodes, &[])
+    }
+
+    /// The same, with these variables in the environment of all its processes.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub fn start_with(nodes: usize, variables: &[(&str, &str)]) -> Self {
         let python = python_with_ray();
         // Ray's sockets lie here, and their names must be short.
         let folder = tempfile::Builder::new().prefix("ray").tempdir_in("/tmp");
@@ -51,6 +59,7 @@ impl RayCluster {
         let log = std::fs::File::create(folder.path().join("cluster.log")).expect("a log");
         let mut child = Command::new(&python)
             .arg(script)
+            .envs(variables.iter().copied())
             // Ray's processes run in another folder than whoever uses the cluster.
             .current_dir(folder.path())
             .stdin(Stdio::piped())
@@ -67,7 +76,7 @@ impl RayCluster {
             python,
             folder,
         };
-        let nodes: Vec<Value> = (0..nodes).map(|node| cluster.node(node)).collect();
+        let nodes: Vec<Value> = (0..nodes).map(|node| cluster.node(node, &[])).collect();
         let said = cluster.ask(&json!({ "folder": cluster.path(), "nodes": nodes }));
         cluster.address = said["address"].as_str().expect("an address").to_owned();
         cluster
@@ -83,18 +92,33 @@ impl RayCluster {
         self.path().join(format!("cache-{node}"))
     }
 
-    fn node(&self, node: usize) -> Value {
-        json!({
-            "CPU": 2,
-            "labels": { "node": node.to_string() },
-            "env": { "LOCKSTEP_CACHE": self.cache(node) },
-        })
+    fn node(&self, node: usize, variables: &[(&str, &str)]) -> Value {
+        let mut env = json!({ "LOCKSTEP_CACHE": self.cache(node) });
+        for (name, value) in variables {
+            env[name] = (*value).into();
+        }
+        json!({ "CPU": 2, "labels": { "node": node.to_string() }, "env": env })
     }
 
     /// Adds node `node`.
     pub fn add(&mut self, node: usize) {
-        let node = self.node(node);
+        self.add_with(node, &[]);
+    }
+
+    /// Adds node `node`, with these variables in the environment of its processes.
+    pub fn add_with(&mut self, node: usize, variables: &[(&str, &str)]) {
+        let node = self.node(node, variables);
         self.ask(&json!({ "do": "add", "node": node }));
+    }
+
+    /// Announces that node `node` will be taken away in half a minute.
+    pub fn drain(&mut self, node: usize) {
+        self.ask(&json!({ "do": "drain", "label": node.to_string() }));
+    }
+
+    /// Kills the head. Nothing can be asked of the cluster after that.
+    pub fn kill_head(&mut self) {
+        self.ask(&json!({ "do": "kill_head" }));
     }
 
     /// The names of the placement groups and the actors that there are.

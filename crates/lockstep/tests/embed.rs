@@ -4,65 +4,14 @@
 mod common;
 
 use common::bitmap::bitmap;
-use common::{Place, Ran, Running};
+use common::embedding::place;
+use common::{Place, Ran, Running, files};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
-
-/// A CLIP that is small enough for tests, with random weights.
-const CLIP: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../lockstep-nn/tests/clip/quick"
-);
-
-const JOB: &str = r#"
-name = "pictures"
-
-[data]
-train = "photos/train"
-test = "photos/test"
-max_bad = 0.2
-
-[embed]
-model = "CLIP"
-batch = 4
-store = "vectors"
-part = 10
-
-[model]
-kind = "head"
-hidden = 16
-
-[train]
-epochs = 3
-batch = 15
-optimizer = { kind = "adam" }
-workers = 2
-
-[run]
-store = "runs"
-"#;
-
-/// With 2 classes of pictures: 34 to train on, 12 to test on.
-fn place() -> Place {
-    let place = Place::new();
-    for (set, count) in [("train", 17), ("test", 6)] {
-        for (class, name) in ["wide", "tall"].into_iter().enumerate() {
-            let folder = place.path(&format!("photos/{set}/{name}"));
-            fs::create_dir_all(&folder).unwrap();
-            for number in 0..count {
-                let picture = bitmap(40 + number % 7, 36 + number % 5, class as u32, number);
-                fs::write(folder.join(format!("{number:02}.bmp")), picture).unwrap();
-            }
-        }
-    }
-    place.write_job(&JOB.replace("CLIP", CLIP));
-    place
-}
 
 fn embed(place: &Place, args: &[&str]) -> Ran {
     place.run(&[&["embed", "job.toml", "--json"], args].concat())
@@ -76,19 +25,6 @@ fn embedded(ran: &Ran, set: &str) -> Value {
         .into_iter()
         .find(of_set)
         .expect("an event of the set")
-}
-
-/// Every file below a folder, with its bytes.
-fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut all = BTreeMap::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => all.extend(files(&path)),
-            false => drop(all.insert(path.clone(), fs::read(path).unwrap())),
-        }
-    }
-    all
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Place, read_json};
+use common::{Place, fashion_mnist, read_json};
 use lockstep_testkit::{python, succeed, wheel};
 use serde_json::Value;
 use std::fs;
@@ -50,17 +50,6 @@ fn ask(question: &str, argument: &std::path::Path) -> Value {
     let mut command = Command::new(python("pipeline", PACKAGES));
     let said = succeed(command.args([SCRIPT, question]).arg(argument));
     serde_json::from_str(&said).unwrap()
-}
-
-/// The folder of Fashion-MNIST's own files.
-fn fashion_mnist() -> std::path::PathBuf {
-    let cache = lockstep_testkit::cache();
-    let mut get = Command::new(env!("CARGO_BIN_EXE_lockstep"));
-    succeed(
-        get.args(["data", "get", "fashion-mnist"])
-            .env("LOCKSTEP_CACHE", &cache),
-    );
-    cache.join("datasets/fashion-mnist")
 }
 
 #[test]

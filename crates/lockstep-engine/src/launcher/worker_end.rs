@@ -45,7 +45,7 @@ impl fmt::Display for WorkerEnd {
             },
             Self::Code(0) => f.write_str("ended before its work was done"),
             Self::Code(code) => write!(f, "exited with code {code}"),
-            Self::OutOfMemory => f.write_str("killed because it used too much memory"),
+            Self::OutOfMemory => f.write_str("killed because it ran out of memory: fewer workers on its node, a smaller train.batch or more memory for it would help"),
             Self::Lost(how) => write!(f, "lost: {how}"),
             Self::Unknown => f.write_str("ended"),
         }

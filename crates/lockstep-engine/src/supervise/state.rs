@@ -40,6 +40,8 @@ pub(crate) enum News {
     Leaving,
     /// It stopped working, because of others, and waits.
     Stopped,
+    /// It came late and cannot take part, as when its node does not see the data. It is about to end.
+    Unfit,
     /// It finished its work.
     Finished,
     /// Its process ended, and all that it had to say was heard; or its lease ran out, so that it must have.
@@ -92,6 +94,8 @@ pub(crate) struct GangState {
     present: Vec<usize>,
     /// Seats whose workers ask to be done without.
     leaving: Vec<bool>,
+    /// Seats whose workers cannot take part: nobody takes their places.
+    unfit: Vec<bool>,
     /// The present generation was called off.
     called_off: bool,
     /// The present generation was asked to pause.
@@ -115,6 +119,7 @@ impl GangState {
             generation: 0,
             present: Vec::new(),
             leaving: vec![false; workers],
+            unfit: vec![false; workers],
             called_off: false,
             pausing: false,
             restarts_left: limits.max_restarts,
@@ -168,6 +173,21 @@ impl GangState {
         self.seats[seat] == SeatState::Starting && self.enough.is_some_and(|most| others >= most)
     }
 
+    /// Whether a gang that has not begun yet may, without this worker.
+    fn can_do_without(&self, seat: usize) -> bool {
+        let may_come = |state: &SeatState| matches!(state, SeatState::Ready | SeatState::Starting);
+        let others = self.seats.iter().enumerate();
+        let others = others.filter(|(other, state)| *other != seat && may_come(state));
+        let others = others.count();
+        self.enough.is_some_and(|enough| others >= enough)
+    }
+
+    /// Whether others have worked, and enough of them are left to go on if this worker cannot take part.
+    pub(crate) fn may_be_unfit(&self, seat: usize) -> bool {
+        let working = self.present.len() - usize::from(self.is_present(seat));
+        self.generation > 1 && self.enough.is_some_and(|enough| working >= enough)
+    }
+
     /// Begins without those that the gang still waits for, if it [could](Self::could_begin).
     pub(crate) fn begin_without_late(&mut self) -> Vec<Order> {
         let mut orders = Vec::new();
@@ -193,6 +213,7 @@ impl GangState {
                 self.leaving[seat] = true;
                 self.pause(&mut orders);
             }
+            (News::Unfit, SeatState::Working) => self.unfit[seat] = true,
             (News::Finished, SeatState::Working) => self.seats[seat] = SeatState::Done,
             (News::Stopped, SeatState::Working) => self.leave(seat, SeatState::Ready, &mut orders),
             // It came late, and nobody has begun to count on it.
@@ -210,7 +231,9 @@ impl GangState {
             (News::Ended, SeatState::Done) if self.present.first() != Some(&seat) => {
                 self.seats[seat] = SeatState::Gone;
             }
-            (News::Ended, SeatState::Starting) if self.generation > 0 => {
+            (News::Ended, SeatState::Starting)
+                if self.generation > 0 || self.can_do_without(seat) =>
+            {
                 self.seats[seat] = SeatState::Retired;
             }
             (News::Ended, SeatState::Starting) => self.give_up(&mut orders),
@@ -277,6 +300,8 @@ impl GangState {
             if self.seats[seat] == SeatState::Ready && leaves {
                 self.seats[seat] = SeatState::Leaving;
                 orders.push(Order::Dismiss(seat));
+            } else if self.seats[seat] == SeatState::Gone && self.unfit[seat] {
+                self.seats[seat] = SeatState::Retired;
             } else if self.seats[seat] == SeatState::Gone {
                 self.seats[seat] = SeatState::Starting;
                 orders.push(Order::Start(seat));
@@ -369,6 +394,38 @@ mod tests {
         hear(&mut state, 0, News::Paused);
         let both = Order::Begin(vec![0, 2]);
         assert_eq!(hear(&mut state, 2, News::Paused), [both]);
+    }
+
+    #[test]
+    fn a_late_worker_that_cannot_take_part_is_done_without() {
+        let mut state = elastic();
+        hear(&mut state, 1, News::Joined);
+        hear(&mut state, 0, News::Paused);
+        hear(&mut state, 2, News::Paused);
+        assert_eq!(state.generation(), 2);
+        assert!(state.may_be_unfit(1));
+        assert_eq!(hear(&mut state, 1, News::Unfit), []);
+        assert_eq!(hear(&mut state, 1, News::Ended), [Order::CallOff]);
+        hear(&mut state, 0, News::Stopped);
+        let both = Order::Begin(vec![0, 2]);
+        assert_eq!(hear(&mut state, 2, News::Stopped), [both]);
+        assert_eq!(state.seat(1), SeatState::Retired);
+    }
+
+    #[test]
+    fn a_gang_that_has_enough_begins_without_one_that_cannot_start() {
+        let enough = Some(2);
+        let mut state = GangState::new(
+            3,
+            GangLimits {
+                enough,
+                ..limits(3, 1)
+            },
+        );
+        assert_eq!(hear(&mut state, 2, News::Ended), []);
+        hear(&mut state, 0, News::Joined);
+        let both = Order::Begin(vec![0, 1]);
+        assert_eq!(hear(&mut state, 1, News::Joined), [both]);
     }
 
     #[test]

@@ -281,6 +281,7 @@ impl<'r, 'e> TaskCoordinator<'r, 'e> {
             return Ok(());
         }
         self.counted = Instant::now();
+        let others_work = self.seats.iter().any(|seat| seat.ready && !seat.empty);
         for seat in 0..self.seats.len() {
             let state = &mut self.seats[seat];
             if state.empty {
@@ -290,7 +291,9 @@ impl<'r, 'e> TaskCoordinator<'r, 'e> {
                 self.judge_end(seat)?;
                 continue;
             }
-            if !state.ready || state.task.is_some() {
+            // One for which there is no room yet may come as late as it likes.
+            let may_wait = state.pid == 0 && others_work;
+            if (!state.ready && !may_wait) || state.task.is_some() {
                 state.still_for += passed.min(LONGEST_TICK);
             }
             if state.still_for > self.request.deadline && !state.was_still {

@@ -47,6 +47,7 @@ fn launcher(
         Engine::Ray => Box::new(RayLauncher::open(RayRequest {
             name: job.name.clone(),
             workers,
+            enough: job.train.workers.min.min(workers),
             resources: job.resources.clone(),
             program,
             lease_s: job.gang.lease_s,

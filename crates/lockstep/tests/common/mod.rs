@@ -4,6 +4,7 @@
 
 pub(crate) mod bitmap;
 pub(crate) mod cifar;
+pub(crate) mod embedding;
 pub(crate) mod idx;
 pub(crate) mod proxy;
 pub(crate) mod recorder;
@@ -11,6 +12,7 @@ pub(crate) mod resnet18;
 pub(crate) mod tensors;
 
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -50,6 +52,30 @@ lanes = 2
 [run]
 store = "runs"
 "#;
+
+/// Every file below a folder, with its bytes.
+pub(crate) fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => all.extend(files(&path)),
+            false => drop(all.insert(path.clone(), fs::read(path).unwrap())),
+        }
+    }
+    all
+}
+
+/// The folder of Fashion-MNIST's own files.
+pub(crate) fn fashion_mnist() -> PathBuf {
+    let cache = lockstep_testkit::cache();
+    let mut get = Command::new(env!("CARGO_BIN_EXE_lockstep"));
+    lockstep_testkit::succeed(
+        get.args(["data", "get", "fashion-mnist"])
+            .env("LOCKSTEP_CACHE", &cache),
+    );
+    cache.join("datasets/fashion-mnist")
+}
 
 /// A folder with data and a job file.
 pub(crate) struct Place {

@@ -209,6 +209,13 @@ impl Supervisor<'_> {
                     self.root_cause
                         .note(seat, Sign::PeerLost { error, waiting_for });
                     self.follow(seat, News::Stopped)?;
+                } else if !self.gang.members[seat].first_step && self.state.may_be_unfit(seat) {
+                    // It came late; what the others have done must not be lost for it.
+                    let worker = self.gang.describe(seat);
+                    let message = format!("{worker} came late and cannot take part: {error}");
+                    self.emit(Event::Warning { message });
+                    self.root_cause.note(seat, Sign::Reported(error));
+                    self.follow(seat, News::Unfit)?;
                 } else {
                     // It would fail again for the same reason.
                     self.root_cause.note(seat, Sign::Reported(error));

@@ -1,4 +1,4 @@
-//! The child process that speaks with Ray: a Python that runs `shim.py`.
+//! The child process that speaks with Ray: a Python that runs the script in this folder.
 
 use crate::error::PYTHON;
 use crate::protocol::{Open, Order, Report};
@@ -13,8 +13,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The script. It travels through standard input, so that no file need be written.
-const SCRIPT: &str = include_str!("shim.py");
+/// The script, in the order of its parts: how it speaks with the coordinator, what runs on nodes, what is known of each
+/// worker here, and the whole. It travels through standard input, so that no file need be written.
+const SCRIPT: &str = concat!(
+    include_str!("report.py"),
+    include_str!("seat.py"),
+    include_str!("host.py"),
+    include_str!("main.py"),
+);
 /// Reads the script from the first line of standard input and runs it.
 const BEGIN: &str =
     "import json, sys; exec(compile(json.loads(sys.stdin.readline()), 'shim.py', 'exec'))";
