@@ -21,7 +21,7 @@ const END: Duration = Duration::from_secs(2);
 const END_ALL: Duration = Duration::from_secs(4);
 /// How often somebody who waits for the cluster may say that he does no longer.
 const LOOK: Duration = Duration::from_millis(50);
-/// How often is told that room is waited for.
+/// How often is told that room is waited for, if the autoscaler has nothing new.
 const TELL: Duration = Duration::from_secs(10);
 
 /// An autoscaler that says that it brings nodes is waited for, but not for longer than so many times the deadline.
@@ -154,7 +154,7 @@ impl Launcher for RayLauncher {
         let began = Instant::now();
         let mut alone_since = began;
         let enough = self.request.enough;
-        let mut told: Option<Instant> = None;
+        let mut told: Option<(Instant, Vec<String>)> = None;
         let not_ready = |error: RayError| NotReady(error.into());
         loop {
             let ready = self.watched.wait(LOOK, |state| match &state.failed {
@@ -180,10 +180,12 @@ impl Launcher for RayLauncher {
             }
             let mut news = None;
             if let Some(waiting_for) = waiting_for
-                && told.is_none_or(|at| at.elapsed() > TELL)
+                && told.as_ref().is_none_or(|(at, pending)| {
+                    at.elapsed() > TELL || *pending != waiting_for.pending
+                })
                 && state.seats.is_empty()
             {
-                told = Some(Instant::now());
+                told = Some((Instant::now(), waiting_for.pending.clone()));
                 let why = self.why_no_room(waiting_for);
                 news = Some(format!("waiting for room on the Ray cluster: {why}"));
             }

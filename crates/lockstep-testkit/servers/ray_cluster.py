@@ -1,6 +1,8 @@
 """A Ray cluster of several nodes on this machine, for tests.
 
 The first line of standard input is a JSON object: {"folder": ..., "nodes": [{"CPU": 2, "labels": {...}, "env": {...}}, ...]}.
+With "autoscaler": "works", Ray's autoscaler runs beside the head, and may bring up to two nodes of the kind "small".
+With "hangs", it tries to bring them for ever.
 What follows are orders, each answered with one JSON line:
   {"do": "add", "node": {...}}   adds a node
   {"do": "drain", "label": "1"}  announces that the node with the label node=1 will be taken away in 30 s
@@ -12,9 +14,12 @@ The end of standard input ends all processes of the cluster, and no other proces
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+
+HEAD = "ray.head.default"  # As this provider of nodes calls the head.
 
 ANSWERS = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
@@ -45,7 +50,43 @@ def end_all(folder):
         time.sleep(0.05)
 
 
-def add(cluster, node):
+def autoscaler(folder, works):
+    """What a head is started with to have an autoscaler whose nodes are processes of this machine."""
+    import ray
+
+    with socket.socket() as free:
+        free.bind(("", 0))
+        port = free.getsockname()[1]
+    lists = ["initialization_commands", "setup_commands", "head_setup_commands", "worker_setup_commands"]
+    lists += ["head_start_ray_commands", "worker_start_ray_commands", "cluster_synced_files"]
+    lists += ["rsync_exclude", "rsync_filter"]
+    # Where nobody answers, its nodes never come.
+    provider = {"gcs_address": f"{ray.util.get_node_ip_address()}:{port if works else 1}"}
+    settings = {
+        **{name: [] for name in lists},
+        "cluster_name": "test",
+        "max_workers": 2,
+        "provider": {"type": "fake_multinode", **provider},
+        "head_node_type": HEAD,
+        "idle_timeout_minutes": 1,
+        "upscaling_speed": 1.0,
+        "auth": {},
+        "docker": {},
+        "file_mounts": {},
+        "file_mounts_sync_continuously": False,
+        "available_node_types": {
+            HEAD: {"resources": {"CPU": 2}, "node_config": {}, "max_workers": 0},
+            "small": {"resources": {"CPU": 2}, "node_config": {}, "min_workers": 0, "max_workers": 2},
+        },
+    }
+    os.environ.update({"AUTOSCALER_UPDATE_INTERVAL_S": "1", "RAY_FAKE_CLUSTER": "1"})
+    path = os.path.join(folder, "autoscaler.json")
+    with open(path, "w") as file:
+        json.dump(settings, file)
+    return {"autoscaling_config": path, "gcs_server_port": port}
+
+
+def add(cluster, node, **settings):
     """Adds a node whose processes have these variables."""
     before = dict(os.environ)
     os.environ.update(node.get("env", {}))
@@ -55,6 +96,7 @@ def add(cluster, node):
             memory=2_000_000_000,
             object_store_memory=80_000_000,
             labels=node.get("labels"),
+            **settings,
         )
     finally:
         os.environ.clear()
@@ -83,8 +125,11 @@ def main():
 
     try:
         cluster = Cluster()
+        how = asked.get("autoscaler")
+        settings = autoscaler(asked["folder"], how == "works") if how else {}
         for node in asked["nodes"]:
-            add(cluster, node)
+            add(cluster, node, **settings)
+            settings = {}
         cluster.wait_for_nodes()
         ray.init(address=cluster.address, log_to_driver=False, logging_level="error")
         answer(address=cluster.address)

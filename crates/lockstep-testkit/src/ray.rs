@@ -43,7 +43,7 @@ impl RayCluster {
     /// # Panics
     /// When it does not start.
     pub fn start(nodes: usize) -> Self {
-        Self::start_with(nodes, &[])
+        Self::open(nodes, &[], None)
     }
 
     /// The same, with these variables in the environment of all its processes.
@@ -51,6 +51,26 @@ impl RayCluster {
     /// # Panics
     /// When it does not start.
     pub fn start_with(nodes: usize, variables: &[(&str, &str)]) -> Self {
+        Self::open(nodes, variables, None)
+    }
+
+    /// A head alone, with an autoscaler that brings up to two nodes of the kind `small` when they are asked for.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub fn start_autoscaled() -> Self {
+        Self::open(1, &[], Some("works"))
+    }
+
+    /// A head alone, with an autoscaler that tries to bring such nodes for ever.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub fn start_with_hanging_autoscaler() -> Self {
+        Self::open(1, &[], Some("hangs"))
+    }
+
+    fn open(nodes: usize, variables: &[(&str, &str)], autoscaler: Option<&str>) -> Self {
         let python = python_with_ray();
         // Ray's sockets lie here, and their names must be short.
         let folder = tempfile::Builder::new().prefix("ray").tempdir_in("/tmp");
@@ -77,7 +97,8 @@ impl RayCluster {
             folder,
         };
         let nodes: Vec<Value> = (0..nodes).map(|node| cluster.node(node, &[])).collect();
-        let said = cluster.ask(&json!({ "folder": cluster.path(), "nodes": nodes }));
+        let said = cluster
+            .ask(&json!({ "folder": cluster.path(), "nodes": nodes, "autoscaler": autoscaler }));
         cluster.address = said["address"].as_str().expect("an address").to_owned();
         cluster
     }

@@ -1,6 +1,9 @@
 //! Where workers are put, what is looked at first, and what is said when they cannot be put anywhere.
 
-use super::{assert_nothing_is_left, cluster, place, run};
+use super::{assert_nothing_is_left, cluster, place, run, start};
+use lockstep_testkit::RayCluster;
+use rustix::process::Signal;
+use std::time::{Duration, Instant};
 
 #[test]
 fn what_only_one_node_sees_is_named_before_anything_is_trained() {
@@ -49,6 +52,37 @@ fn what_cannot_be_placed_is_explained() {
         assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
     }
     assert!(place.runs().is_empty(), "{:?}", place.runs());
+    assert_nothing_is_left(&mut cluster, &place);
+}
+
+#[test]
+fn a_run_begins_on_a_node_that_the_autoscaler_brings() {
+    let mut cluster = RayCluster::start_autoscaled();
+    let place = place();
+    let here = place.weights(&[]);
+    let there = run(&cluster, &place, &["run", "job.toml", "--json"]);
+    assert_eq!(there.code, Some(0), "{}", there.stderr);
+    assert_eq!(there.result()["weights_sha256"], here);
+    assert_nothing_is_left(&mut cluster, &place);
+}
+
+#[test]
+fn an_autoscaler_that_is_still_bringing_nodes_is_waited_for_with_its_words() {
+    let mut cluster = RayCluster::start_with_hanging_autoscaler();
+    let place = place();
+    let deadline = ["--set", "gang.start_deadline_s=12"];
+    let mut run = start(&cluster, &place, &deadline);
+    let began = Instant::now();
+    // Its words are there, and are heard for longer than the deadline.
+    loop {
+        let message = run.wait_for("preparing")["message"].to_string();
+        let words = message.contains("the autoscaler brings small, 1 launching");
+        if words && began.elapsed() > Duration::from_secs(13) {
+            break;
+        }
+    }
+    run.signal(Signal::KILL);
+    assert_eq!(run.finish().0, None);
     assert_nothing_is_left(&mut cluster, &place);
 }
 
