@@ -5,6 +5,7 @@ With "autoscaler": "works", Ray's autoscaler runs beside the head, and may bring
 With "hangs", it tries to bring them for ever.
 What follows are orders, each answered with one JSON line:
   {"do": "add", "node": {...}}   adds a node
+  {"do": "remove"}               removes the node that was added last
   {"do": "drain", "label": "1"}  announces that the node with the label node=1 will be taken away in 30 s
   {"do": "kill_head"}            kills the head, after which nothing can be asked
   {"do": "left"}                 placement groups and actors that are alive
@@ -136,7 +137,10 @@ def main():
         for line in sys.stdin:
             order = json.loads(line)
             if order["do"] == "add":
-                add(cluster, order["node"])
+                added = add(cluster, order["node"])
+                answer(done=True)
+            elif order["do"] == "remove":
+                cluster.remove_node(added)
                 answer(done=True)
             elif order["do"] == "drain":
                 labelled = (node for node in ray.nodes() if node["Labels"].get("node") == order["label"])

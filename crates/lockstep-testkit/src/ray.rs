@@ -132,6 +132,11 @@ impl RayCluster {
         self.ask(&json!({ "do": "add", "node": node }));
     }
 
+    /// Removes the node that was added last.
+    pub fn remove_last(&mut self) {
+        self.ask(&json!({ "do": "remove" }));
+    }
+
     /// Announces that node `node` will be taken away in half a minute.
     pub fn drain(&mut self, node: usize) {
         self.ask(&json!({ "do": "drain", "label": node.to_string() }));

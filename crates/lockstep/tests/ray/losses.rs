@@ -175,6 +175,7 @@ fn a_worker_that_ray_ends_for_want_of_memory_is_said_to_have_lacked_it() {
     let here = ["--set", "resources.labels.node=\"in(0,11)\""];
     let once = ["--set", "recover.max_restarts=0"];
     let ran = run(&cluster, &place, &[&args[..], &here, &once].concat());
+    cluster.remove_last();
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     assert!(ran.stderr.contains("out of memory"), "{}", ran.stderr);
     assert_nothing_is_left(&mut cluster, &place);

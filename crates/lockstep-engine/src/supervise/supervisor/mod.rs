@@ -87,6 +87,8 @@ pub(crate) struct Supervisor<'a> {
     pub(crate) epochs: u32,
     /// Who was lost first since the generation began, and why.
     lost: Option<String>,
+    /// Why a worker could not be replaced.
+    unstartable: Option<String>,
     /// Why the present generation was asked to pause, if nobody was lost since.
     resizing: Option<String>,
     /// Since when the gang could begin without those who are still starting.
@@ -119,6 +121,7 @@ impl<'a> Supervisor<'a> {
             first_step_s: None,
             epochs: watch.epochs,
             lost: None,
+            unstartable: None,
             resizing: None,
             could_begin: None,
             decided: None,
@@ -186,7 +189,11 @@ impl<'a> Supervisor<'a> {
                 Some(Decision::Conclude) => return self.conclude(),
                 Some(Decision::GiveUp) => {
                     self.hear_the_cause()?;
-                    return Ok(GangOutcome::Failed(self.verdict()));
+                    let mut failure = self.verdict();
+                    if let Some(why) = &self.unstartable {
+                        failure += &format!("; it could not be replaced: {why}");
+                    }
+                    return Ok(GangOutcome::Failed(failure));
                 }
             }
             match self.watch.stop.get() {

@@ -48,6 +48,7 @@ impl Supervisor<'_> {
                 Order::Start(seat) => {
                     if let Err(error) = self.replace(seat) {
                         let message = describe(&error);
+                        self.unstartable = Some(message.clone());
                         self.emit(Event::Warning { message });
                         orders.extend(self.state.hear(seat, News::Ended));
                     }
