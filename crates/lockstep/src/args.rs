@@ -109,13 +109,20 @@ pub(crate) struct RunArgs {
     /// weights; keeps nothing
     #[arg(long, conflicts_with_all = ["resume", "dry_run"])]
     pub(crate) verify_determinism: bool,
+    #[command(flatten)]
+    pub(crate) show: ShowArgs,
+}
+
+/// How a run is shown, wherever it runs.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ShowArgs {
     /// Print events as JSON, one object a line; the last is the result
     #[arg(long)]
     pub(crate) json: bool,
     /// Print only the result, and errors
     #[arg(short, long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Show every worker's progress
+    /// Show every worker's progress; of a job on a cluster, all other lines of its log on standard error too
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }

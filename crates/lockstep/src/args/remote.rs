@@ -1,6 +1,6 @@
 //! The arguments of commands that talk to the head of a cluster.
 
-use super::{Engine, JobArgs, key_value};
+use super::{Engine, JobArgs, ShowArgs, key_value};
 use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -66,15 +66,8 @@ pub(crate) struct HeadArgs {
 /// How a job is followed.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct FollowArgs {
-    /// Print events as JSON, one object a line; the last is the result
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Print only the result, and errors
-    #[arg(short, long, conflicts_with = "verbose")]
-    pub(crate) quiet: bool,
-    /// Show every worker's progress, and all lines of the job's log on standard error
-    #[arg(short, long)]
-    pub(crate) verbose: bool,
+    #[command(flatten)]
+    pub(crate) show: ShowArgs,
     /// How long a lost connection is tried again before it is given up
     #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = seconds)]
     pub(crate) patience: Duration,

@@ -22,7 +22,7 @@ use std::time::Instant;
 
 pub(crate) fn run(args: &RunArgs, started_at: Instant) -> anyhow::Result<ExitCode> {
     if args.dry_run {
-        let plan = || dry_run::run(&args.job.load()?, args.json);
+        let plan = || dry_run::run(&args.job.load()?, args.show.json);
         return ending_with_a_result(args, started_at, plan());
     }
     if args.verify_determinism {
@@ -76,7 +76,7 @@ fn ending_with_a_result<T>(
     done: anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     if let Err(error) = &done
-        && args.json
+        && args.show.json
         && !is_broken_pipe(error)
     {
         view(args).show(&Event::Result(failure(started_at, error)))?;
@@ -101,12 +101,12 @@ fn view(args: &RunArgs) -> Box<dyn View> {
     }
     words.push("--resume".to_owned());
     let options = Options {
-        quiet: args.quiet,
-        verbose: args.verbose,
+        quiet: args.show.quiet,
+        verbose: args.show.verbose,
         resume_command: words.join(" "),
         elsewhere: false,
     };
-    view_as(args.json, options)
+    view_as(args.show.json, options)
 }
 
 /// The view for programs if they are to read it, else the one that suits where standard output goes.

@@ -51,14 +51,14 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         let Some(hash) = train(&job, &stop)? else {
             return Ok(ExitCode::from(INTERRUPTED));
         };
-        if !args.json {
+        if !args.show.json {
             let on = plural(workers, "worker");
             print(format!("{hash}  {STEPS} steps on {on}\n"))?;
         }
         hashes.push(hash);
     }
     let same = hashes[0] == hashes[1];
-    if args.json {
+    if args.show.json {
         let verified = serde_json::json!({
             "event": "verified", "same": same, "steps": STEPS, "workers": [workers, other],
             "weights_sha256": hashes,
