@@ -66,10 +66,21 @@ impl Binary {
         }
     }
 
+    /// The processor it is for, as `uname -m` names it.
+    pub(crate) fn machine(&self) -> String {
+        match self.elf.machine {
+            62 => "x86_64".to_owned(),
+            183 => "aarch64".to_owned(),
+            243 => "riscv64".to_owned(),
+            21 => "ppc64le".to_owned(),
+            22 => "s390x".to_owned(),
+            other => other.to_string(),
+        }
+    }
+
     /// The oldest glibc that it runs with; none if it needs none.
-    pub fn glibc(&self) -> Option<String> {
-        let (major, minor) = self.elf.glibc?;
-        Some(format!("{major}.{minor}"))
+    pub(crate) fn glibc(&self) -> Option<(u32, u32)> {
+        self.elf.glibc
     }
 
     /// Its bytes, without what only debuggers read.

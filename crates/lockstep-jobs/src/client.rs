@@ -243,8 +243,13 @@ impl Client {
     /// # Errors
     /// When there is no such job, or the head cannot be reached.
     pub fn logs(&self, id: &str) -> Result<String, JobsError> {
+        self.logs_within(LONG, id)
+    }
+
+    /// A job's whole log, if it comes soon enough.
+    pub(crate) fn logs_within(&self, limit: Duration, id: &str) -> Result<String, JobsError> {
         let doing = "read the log";
-        let reply = self.of_job(doing, Method::GET, id, "/logs")?;
+        let reply = self.of_job_within(limit, doing, Method::GET, id, "/logs")?;
         Ok(reply.json::<Logs>(&self.address, doing)?.logs)
     }
 
@@ -275,8 +280,18 @@ impl Client {
         id: &str,
         rest: &str,
     ) -> Result<Reply, JobsError> {
+        self.of_job_within(SOON, doing, method, id, rest)
+    }
+
+    fn of_job_within(
+        &self,
+        limit: Duration,
+        doing: &str,
+        method: Method,
+        id: &str,
+        rest: &str,
+    ) -> Result<Reply, JobsError> {
         let path = job_path(id, rest).ok_or_else(|| self.no_such_job(id))?;
-        let limit = if rest == "/logs" { LONG } else { SOON };
         let reply = self.send_within(limit, doing, method, &path, |r| r)?;
         match reply.status {
             StatusCode::OK => Ok(reply),
@@ -335,7 +350,7 @@ impl Client {
     }
 
     /// Why we may not come in.
-    pub(crate) fn kept_out(&self, reply: &Reply) -> JobsError {
+    fn kept_out(&self, reply: &Reply) -> JobsError {
         let address = self.address.to_string();
         match (&self.token, reply.status) {
             (None, StatusCode::UNAUTHORIZED) => JobsError::TokenMissing { address },

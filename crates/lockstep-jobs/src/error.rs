@@ -43,6 +43,27 @@ pub enum JobsError {
         /// What the system says.
         cause: String,
     },
+    /// The certificate of what answers is not to be trusted.
+    #[error(
+        "the certificate of {address} is not accepted ({cause}). If its authority is one of your own, SSL_CERT_FILE \
+         names the file with that authority's certificate"
+    )]
+    Certificate {
+        /// The address.
+        address: String,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// What answers does not speak TLS.
+    #[error(
+        "no encrypted connection to {address} comes about ({cause}); is it http:// instead of https://?"
+    )]
+    NoTls {
+        /// The address.
+        address: String,
+        /// What the attempt came to.
+        cause: String,
+    },
     /// Something answers, and it is no head.
     #[error(
         "there is no Ray Jobs API at {address}: {found}. The dashboard of a head has it, on port 8265 by default, \
@@ -133,21 +154,25 @@ pub enum JobsError {
     },
     /// The head's processor is another than the program's.
     #[error(
-        "the program that was sent is for {program}, and the node that ran it has another processor; \
+        "the program that was sent is for {program}, and the node that was to run it has {node}; \
          send one for it with --binary PATH, or use the one in the nodes' image with --binary image"
     )]
     Architecture {
         /// What the program is for.
         program: String,
+        /// The node's processor.
+        node: String,
     },
     /// The head's C library is too old.
     #[error(
-        "the program that was sent needs glibc {needs}, and the node that ran it has an older one; send one that was \
+        "the program that was sent needs glibc {needs}, and the node that was to run it has {node}; send one that was \
          built on an older system with --binary PATH, or use the one in the nodes' image with --binary image"
     )]
     Glibc {
         /// The version that is missing, or what is missing of it.
         needs: String,
+        /// What the node has.
+        node: String,
     },
     /// The head has no such program.
     #[error("{what}")]

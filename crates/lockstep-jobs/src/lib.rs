@@ -36,4 +36,4 @@ pub use error::JobsError;
 pub use job::{JobInfo, JobStatus, RuntimeEnv, Submission};
 pub use package::{LIMIT, Package};
 pub use tail::{Heard, Tail};
-pub use unfit::unfit;
+pub use unfit::{introduced, unfit};

@@ -87,6 +87,13 @@ pub(crate) async fn answer(
 pub(crate) fn explain(address: &Address, doing: &str, error: &reqwest::Error) -> JobsError {
     let cause = root_cause(error);
     let address = address.to_string();
+    match tls_error(error) {
+        Some(rustls::Error::InvalidCertificate(_)) => {
+            return JobsError::Certificate { address, cause };
+        }
+        Some(rustls::Error::InvalidMessage(_)) => return JobsError::NoTls { address, cause },
+        _ => (),
+    }
     if is_about_names(error) {
         JobsError::UnknownHost { address, cause }
     } else if error.is_connect() {
@@ -98,6 +105,24 @@ pub(crate) fn explain(address: &Address, doing: &str, error: &reqwest::Error) ->
             cause,
         }
     }
+}
+
+/// What went wrong between the two ends of an encrypted connection. Errors of input and output carry it, one inside
+/// the other, and leave it out of the chain of their causes.
+fn tls_error<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        next = match error.downcast_ref::<std::io::Error>() {
+            Some(carrier) => carrier
+                .get_ref()
+                .map(|inner| inner as &(dyn Error + 'static)),
+            None => error.source(),
+        };
+    }
+    None
 }
 
 /// Whether the host's name could not be turned into an address.

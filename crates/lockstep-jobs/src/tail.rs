@@ -2,7 +2,8 @@
 //!
 //! A head sends a log from its beginning on every connection, so what was read is counted, and as much is passed
 //! over after a connection was made again. A connection that ends says nothing of the job: the job itself is asked.
-//! Where websockets do not get through, the log is asked for again and again instead.
+//! Where websockets do not get through, the log is asked for again and again instead. It can also be asked for
+//! in between: a head sends over the connection what was written up to two seconds ago.
 
 use crate::websocket::{NotOpened, Received, Websocket};
 use crate::{Client, JobInfo, JobsError};
@@ -17,6 +18,8 @@ const QUIET: Duration = Duration::from_secs(10);
 const REFUSALS: u32 = 3;
 /// How often, at most, a whole log is asked for; a long one less often.
 const ASKED: Duration = Duration::from_secs(2);
+/// How long the answer to a look may take: it only saves time.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// What is heard of a log.
 #[derive(Debug)]
@@ -38,8 +41,8 @@ pub struct Tail<'c> {
     patience: Duration,
     /// Bytes of the log that were heard.
     seen: usize,
-    /// Bytes of this connection's log that were heard before.
-    skip: usize,
+    /// Bytes of the log that came over this connection.
+    at: usize,
     socket: Option<Websocket>,
     /// Since when nothing gets through.
     lost: Option<Instant>,
@@ -61,7 +64,7 @@ impl<'c> Tail<'c> {
             id,
             patience,
             seen: 0,
-            skip: 0,
+            at: 0,
             socket: None,
             lost: None,
             pause: PAUSES.0,
@@ -93,22 +96,22 @@ impl<'c> Tail<'c> {
             match Websocket::open(self.client, &self.id) {
                 Ok(socket) => {
                     self.socket = Some(socket);
-                    self.skip = self.seen;
+                    self.at = 0;
                     self.stirred = Instant::now();
                 }
                 Err(NotOpened::Failed(error)) => return self.lost(error),
-                Err(NotOpened::NoUpgrade(why)) => {
-                    self.refusals += 1;
-                    self.wait();
-                    return Ok(Heard::Lost(why));
-                }
+                Err(NotOpened::NoUpgrade(why)) => return self.refused(why),
             }
         }
         let Some(socket) = &mut self.socket else {
             return Ok(Heard::Nothing);
         };
         match socket.receive(self.client, wait) {
-            Received::Text(text) => Ok(self.heard(&text)),
+            Received::Text(text) => {
+                let from = self.at;
+                self.at += text.len();
+                Ok(self.heard(from, &text))
+            }
             Received::Nothing if self.stirred.elapsed() < QUIET => Ok(Heard::Nothing),
             Received::Nothing => {
                 self.stirred = Instant::now();
@@ -125,20 +128,41 @@ impl<'c> Tail<'c> {
         }
     }
 
-    /// What of a piece of the log is new.
-    fn heard(&mut self, text: &str) -> Heard {
+    /// Asks for the log as it is now. Only what is new is told; whatever goes wrong is left to [`Tail::next`].
+    pub fn look(&mut self) -> Option<String> {
+        if self.lost.is_some() || self.ended.is_some() {
+            return None;
+        }
+        let log = self.client.logs_within(LOOK, &self.id).ok()?;
+        match self.heard(0, &log) {
+            Heard::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// What of a piece of the log is new, which begins at byte `from`.
+    fn heard(&mut self, from: usize, text: &str) -> Heard {
         self.lost = None;
         self.pause = PAUSES.0;
         self.stirred = Instant::now();
-        let old = self.skip.min(text.len());
-        self.skip -= old;
         // The same log in the same encoding: what was seen ends where a character does.
-        let new = text.get(old..).unwrap_or_default();
+        let new = text.get(self.seen.saturating_sub(from)..);
+        let new = new.unwrap_or_default();
         self.seen += new.len();
         match new.is_empty() {
             true => Heard::Nothing,
             false => Heard::Text(new.to_owned()),
         }
+    }
+
+    /// No websocket: is there no such job, or does only this not get through?
+    fn refused(&mut self, why: String) -> Result<Heard, JobsError> {
+        if let Err(error) = self.client.job(&self.id) {
+            return self.lost(error);
+        }
+        self.refusals += 1;
+        self.wait();
+        Ok(Heard::Lost(why))
     }
 
     /// A connection is over: is the job?
@@ -152,8 +176,7 @@ impl<'c> Tail<'c> {
             Ok(job) if job.status.is_final() => match self.client.logs(&self.id) {
                 Ok(log) => {
                     self.ended = Some(Box::new(job));
-                    self.skip = self.seen;
-                    Ok(self.heard(&log))
+                    Ok(self.heard(0, &log))
                 }
                 Err(error) => self.lost(error),
             },
@@ -171,8 +194,7 @@ impl<'c> Tail<'c> {
         let asked = (|| Ok((self.client.job(&self.id)?, self.client.logs(&self.id)?)))();
         match asked {
             Ok((job, log)) => {
-                self.skip = self.seen;
-                let heard = self.heard(&log);
+                let heard = self.heard(0, &log);
                 if job.status.is_final() {
                     self.ended = Some(Box::new(job));
                 }

@@ -41,7 +41,7 @@ pub(crate) enum Received {
 pub(crate) enum NotOpened {
     /// For a reason that has nothing to do with websockets.
     Failed(JobsError),
-    /// The head can be reached, but does not change over to a websocket: a proxy may be in the way.
+    /// Something answers, but does not change over to a websocket: there may be no such job, or a proxy in the way.
     NoUpgrade(String),
 }
 
@@ -57,7 +57,7 @@ impl Websocket {
             .header(header::UPGRADE, "websocket")
             .header(header::SEC_WEBSOCKET_VERSION, "13")
             .header(header::SEC_WEBSOCKET_KEY, &key);
-        let opened = client.block(async { timeout(SOON, open(client, id, request, &key)).await });
+        let opened = client.block(async { timeout(SOON, open(client, request, &key)).await });
         opened.unwrap_or_else(|_| {
             Err(NotOpened::Failed(JobsError::Broken {
                 doing: DOING.to_owned(),
@@ -82,7 +82,6 @@ impl Websocket {
 
 async fn open(
     client: &Client,
-    id: &str,
     request: reqwest::RequestBuilder,
     key: &str,
 ) -> Result<Websocket, NotOpened> {
@@ -90,23 +89,14 @@ async fn open(
         |error: &reqwest::Error| NotOpened::Failed(request::explain(&client.address, DOING, error));
     let answer = request.send().await.map_err(|error| failed(&error))?;
     let (status, headers) = (answer.status(), answer.headers().clone());
-    match status {
-        StatusCode::SWITCHING_PROTOCOLS => (),
-        StatusCode::NOT_FOUND => return Err(NotOpened::Failed(client.no_such_job(id))),
-        _ => {
-            let body = answer.bytes().await.unwrap_or_default().to_vec();
-            let reply = Reply {
-                status,
-                headers,
-                body,
-            };
-            return Err(match status {
-                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                    NotOpened::Failed(client.kept_out(&reply))
-                }
-                _ => NotOpened::NoUpgrade(format!("{status}: {}", reply.said())),
-            });
-        }
+    if status != StatusCode::SWITCHING_PROTOCOLS {
+        let body = answer.bytes().await.unwrap_or_default().to_vec();
+        let reply = Reply {
+            status,
+            headers,
+            body,
+        };
+        return Err(NotOpened::NoUpgrade(format!("{status}: {}", reply.said())));
     }
     let accepted = headers.get(header::SEC_WEBSOCKET_ACCEPT);
     if accepted

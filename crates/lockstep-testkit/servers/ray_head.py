@@ -1,8 +1,8 @@
-"""The head of a Ray cluster for one test: python ray_head.py BIN FOLDER [NAME=VALUE ...]
+"""The head of a Ray cluster for one test: python ray_head.py NODES BIN FOLDER [NAME=VALUE ...]
 
 Starts `ray start --head` from the folder BIN, with FOLDER as its temporary folder and the given variables, and
-prints {"endpoint": "http://127.0.0.1:PORT", "address": "IP:PORT"} when its Jobs API answers. Ends when its standard
-input does. Every process of the cluster carries the variable LOCKSTEP_TEST_HEAD with the folder, and only those are
+prints {"endpoint": "http://127.0.0.1:PORT", "address": "IP:PORT"} when its Jobs API answers and the further nodes are
+there. Ends when its standard input does. Every process of the cluster carries the variable LOCKSTEP_TEST_HEAD with the folder, and only those are
 ended: `ray stop` would end those of other tests too.
 """
 
@@ -67,13 +67,20 @@ def answers(endpoint):
         return False
 
 
+def alive(endpoint):
+    """How many nodes the head knows."""
+    with urllib.request.urlopen(f"{endpoint}/nodes?view=summary&nocache=1", timeout=5) as answer:
+        summary = json.load(answer)["data"]["summary"]
+    return sum(node["raylet"].get("state") == "ALIVE" for node in summary)
+
+
 def heed():
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, signal.SIG_DFL)
 
 
 def main():
-    programs, folder, *variables = sys.argv[1:]
+    nodes, programs, folder, *variables = sys.argv[1:]
     # What ends the test, such as Ctrl-C, must not end this before the cluster: the end of its input does.
     os.setsid()
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -85,35 +92,47 @@ def main():
     environ.update({MARK: folder, "HOME": home, "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"})
     environ.update(variable.split("=", 1) for variable in variables)
     environ["PATH"] = programs + os.pathsep + environ["PATH"]
-    gcs, dashboard, client, agent, metrics = (free_port() for _ in range(5))
-    command = [os.path.join(programs, "ray"), "start", "--head", "--block", "--disable-usage-stats"]
-    command += [f"--port={gcs}", f"--dashboard-port={dashboard}", "--dashboard-host=127.0.0.1"]
-    command += [f"--ray-client-server-port={client}", f"--dashboard-agent-listen-port={agent}"]
-    command += ["--dashboard-agent-grpc-port=0", f"--metrics-export-port={metrics}"]
-    command += ["--min-worker-port=0", "--max-worker-port=0", "--object-store-memory=80000000"]
-    command += ["--num-cpus=4", "--num-gpus=0", f"--temp-dir={folder}/t"]
+    gcs, dashboard, client = (free_port() for _ in range(3))
     log = open(os.path.join(folder, "start.log"), "w+b")
-    head = subprocess.Popen(
-        command,
-        env=environ,
-        stdin=subprocess.DEVNULL,
-        stdout=log,
-        stderr=log,
-        start_new_session=True,
-        # Ray's processes must heed what this one ignores.
-        preexec_fn=heed,
-    )
+
+    def start(*options):
+        """Starts a node."""
+        command = [os.path.join(programs, "ray"), "start", "--block", "--disable-usage-stats", *options]
+        command += [f"--dashboard-agent-listen-port={free_port()}", f"--metrics-export-port={free_port()}"]
+        command += ["--dashboard-agent-grpc-port=0", "--min-worker-port=0", "--max-worker-port=0"]
+        command += ["--object-store-memory=80000000", "--num-cpus=4", "--num-gpus=0"]
+        return subprocess.Popen(
+            command,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            # Ray's processes must heed what this one ignores.
+            preexec_fn=heed,
+        )
+
+    ports = [f"--port={gcs}", f"--dashboard-port={dashboard}", f"--ray-client-server-port={client}"]
+    head = start("--head", *ports, "--dashboard-host=127.0.0.1", f"--temp-dir={folder}/t")
     # The test may end while the head still starts.
     threading.Thread(target=lambda: (sys.stdin.read(), end(folder), os._exit(0)), daemon=True).start()
     endpoint = f"http://127.0.0.1:{dashboard}"
     deadline = time.monotonic() + START
-    while not answers(endpoint):
-        if head.poll() is not None or time.monotonic() > deadline:
-            log.seek(0)
-            sys.stderr.write(log.read().decode(errors="replace"))
-            end(folder)
-            sys.exit(1)
-        time.sleep(0.1)
+
+    def until(done):
+        while not done():
+            if head.poll() is not None or time.monotonic() > deadline:
+                log.seek(0)
+                sys.stderr.write(log.read().decode(errors="replace"))
+                end(folder)
+                sys.exit(1)
+            time.sleep(0.1)
+
+    until(lambda: answers(endpoint))
+    if int(nodes) > 1:
+        for _ in range(1, int(nodes)):
+            start(f"--address=127.0.0.1:{gcs}")
+        until(lambda: alive(endpoint) == int(nodes))
     print(json.dumps({"endpoint": endpoint, "address": f"127.0.0.1:{gcs}"}), flush=True)
     head.wait()
     end(folder)

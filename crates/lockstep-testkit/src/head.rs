@@ -12,25 +12,26 @@ impl Server {
     /// # Panics
     /// When Ray cannot be brought or does not start.
     pub fn ray_head(folder: &Path, variables: &[(&str, &str)]) -> Server {
+        Server::ray_head_of(1, folder, variables)
+    }
+
+    /// The same of a cluster of so many nodes, all on this machine.
+    ///
+    /// # Panics
+    /// When Ray cannot be brought or does not start.
+    pub fn ray_head_of(nodes: usize, folder: &Path, variables: &[(&str, &str)]) -> Server {
         let python = python_with_ray();
         let programs = python.parent().expect("a folder of programs");
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/servers/ray_head.py");
         let mut command = Command::new(&python);
-        command.arg(script).arg(programs).arg(folder);
+        command.arg(script).arg(nodes.to_string());
+        command.arg(programs).arg(folder);
         for (name, value) in variables {
             command.arg(format!("{name}={value}"));
         }
-        let mut server = Server::start(command);
+        let mut server = Server::introduced(command, "Ray");
         // It has many processes to end.
         server.patience = Duration::from_secs(15);
-        let mut line = String::new();
-        server.read_line(&mut line);
-        server.said = serde_json::from_str(&line).unwrap_or_else(|_| {
-            panic!(
-                "Ray did not start; it said {line:?} and {}",
-                server.last_words()
-            )
-        });
         server.quiet()
     }
 }

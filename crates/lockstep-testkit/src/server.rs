@@ -43,14 +43,29 @@ impl Server {
         ] {
             command.env_remove(name);
         }
+        Server::introduced(command, "moto")
+    }
+
+    /// A proxy that speaks TLS, in front of the server at `to`, HOST:PORT. Its certificate is for 127.0.0.1 alone;
+    /// that of its authority is written to `ca.pem` in `folder`.
+    ///
+    /// # Panics
+    /// When it cannot be brought or does not start.
+    pub fn tls_proxy(to: &str, folder: &Path) -> Server {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/servers/tls_proxy.py");
+        let mut command = Command::new(python_with_moto());
+        command.arg(script).arg(to).arg(folder);
+        Server::introduced(command, "the proxy").quiet()
+    }
+
+    /// A server that says what it is in a line of JSON.
+    pub(crate) fn introduced(command: Command, name: &str) -> Server {
         let mut server = Server::start(command);
         let mut line = String::new();
         server.read_line(&mut line);
         server.said = serde_json::from_str(&line).unwrap_or_else(|_| {
-            panic!(
-                "moto did not start; it said {line:?} and {}",
-                server.last_words()
-            )
+            let words = server.last_words();
+            panic!("{name} did not start; it said {line:?} and {words}")
         });
         server
     }

@@ -26,6 +26,9 @@ pub(super) const OURS: &str = "lockstep_version";
 
 /// How often signals are looked at while the log is quiet.
 const TICK: Duration = Duration::from_millis(200);
+/// How long, and how often, the first step is looked for in the log itself: its connection shows it seconds later.
+const EARLY: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_millis(200);
 /// How often a job whose run has not begun is asked why.
 const WHY_NOT_YET: Duration = Duration::from_secs(5);
 /// How often a job that has told its result is asked whether it has ended.
@@ -48,6 +51,8 @@ pub(super) struct Follow<'c> {
     result: Option<RunResult>,
     /// Whether the run has told anything.
     begun: bool,
+    /// Whether the run has told of its first step, or its end.
+    stepped: bool,
     /// The last lines that were no events.
     said: VecDeque<String>,
     lines: Lines,
@@ -82,6 +87,7 @@ impl<'c> Follow<'c> {
             view,
             result: None,
             begun: false,
+            stepped: false,
             said: VecDeque::new(),
             lines: Lines::default(),
             lost: false,
@@ -100,7 +106,7 @@ impl<'c> Follow<'c> {
             Ok(End::Job(job)) => job,
             Ok(End::Left) => return Ok(ExitCode::from(INTERRUPTED)),
             Err(error) => {
-                if self.args.json && !super::is_broken_pipe(&error) {
+                if self.args.show.json && !super::is_broken_pipe(&error) {
                     let failed = failure(self.started_at, &error);
                     self.view.show(&Event::Result(failed))?;
                 }
@@ -115,7 +121,8 @@ impl<'c> Follow<'c> {
         let mut interrupts = Interrupts::heed()?;
         let client = self.client;
         let mut tail = client.tail(&self.id, self.args.patience);
-        let mut asked_why = Instant::now();
+        let began = Instant::now();
+        let (mut asked_why, mut looked) = (began, began);
         loop {
             match interrupts.asked() {
                 Asked::Nothing => (),
@@ -133,12 +140,16 @@ impl<'c> Follow<'c> {
                 }
                 Asked::Now => return Ok(End::Left),
             }
+            if !self.stepped && looked.elapsed() > LOOK && began.elapsed() < EARLY {
+                looked = Instant::now();
+                if let Some(text) = tail.look() {
+                    self.text(&text)?;
+                }
+            }
             match tail.next(TICK)? {
                 Heard::Text(text) => {
                     self.found_again()?;
-                    for line in self.lines.push(&text) {
-                        self.line(line)?;
-                    }
+                    self.text(&text)?;
                 }
                 Heard::Nothing => (),
                 Heard::Lost(why) => self.lost(&why)?,
@@ -160,10 +171,18 @@ impl<'c> Follow<'c> {
         }
     }
 
+    fn text(&mut self, text: &str) -> io::Result<()> {
+        for line in self.lines.push(text) {
+            self.line(line)?;
+        }
+        Ok(())
+    }
+
     fn line(&mut self, line: Line) -> io::Result<()> {
         match line {
             Line::Event(event) => {
                 self.begun = true;
+                self.stepped |= matches!(*event, Event::FirstStep { .. } | Event::Result(_));
                 match *event {
                     Event::Result(result) => self.result = Some(result),
                     event => self.view.show(&event)?,
@@ -175,7 +194,7 @@ impl<'c> Follow<'c> {
                 self.view.show(&Event::Preparing { message })?;
             }
             Line::Other(line) => {
-                if self.args.verbose {
+                if self.args.show.verbose {
                     eprintln!("[job] {}", harmless(&line));
                 }
                 self.keep(line);
@@ -260,7 +279,7 @@ impl<'c> Follow<'c> {
         let code = outcome.exit_code();
         match outcome.result {
             Some(result) => self.view.show(&Event::Result(result))?,
-            None if self.args.json => {
+            None if self.args.show.json => {
                 let what = outcome.error.clone();
                 let what = what.unwrap_or_else(|| format!("the job is {}", job.status));
                 let mut told = failure(self.started_at, &anyhow::anyhow!(what));
@@ -270,7 +289,7 @@ impl<'c> Follow<'c> {
                 }
                 self.view.show(&Event::Result(told))?;
             }
-            None if outcome.error.is_none() && !self.args.quiet => {
+            None if outcome.error.is_none() && !self.args.show.quiet => {
                 super::print(format!("the job `{}` {}\n", job.id(), job.status))?;
             }
             None => (),
@@ -311,7 +330,7 @@ impl<'c> Follow<'c> {
 
     /// What is about following, not about the run. Programs that read events need not see it.
     fn tell(&mut self, message: &str) -> io::Result<()> {
-        if self.args.json || self.args.quiet {
+        if self.args.show.json || self.args.show.quiet {
             eprintln!("{message}");
             return Ok(());
         }
@@ -336,10 +355,10 @@ impl<'c> Follow<'c> {
 /// The view that suits the flags.
 pub(super) fn view(args: &FollowArgs, resume_command: String) -> Box<dyn View> {
     let options = Options {
-        quiet: args.quiet,
-        verbose: args.verbose,
+        quiet: args.show.quiet,
+        verbose: args.show.verbose,
         resume_command,
         elsewhere: true,
     };
-    view_as(args.json, options)
+    view_as(args.show.json, options)
 }

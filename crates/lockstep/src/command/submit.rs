@@ -16,7 +16,7 @@ use layout::Layout;
 use lockstep_events::event::Event;
 use lockstep_fs::random_letters;
 use lockstep_job::{Job, Location};
-use lockstep_jobs::{Binary, Client, RuntimeEnv, Submission};
+use lockstep_jobs::{Binary, Client, RuntimeEnv, Submission, introduced};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &SubmitArgs, started_at: Instant) -> anyhow::Result<Exit
     let (client, id, sent) = match submitted {
         Ok(submitted) => submitted,
         Err(error) => {
-            if args.follow.json && !args.detach && !super::is_broken_pipe(&error) {
+            if args.follow.show.json && !args.detach && !super::is_broken_pipe(&error) {
                 shown.show(Event::Result(failure(started_at, &error)))?;
             }
             return Err(error);
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &SubmitArgs, started_at: Instant) -> anyhow::Result<Exit
     };
     let view = match shown {
         Shown::Detached => {
-            let line = match args.follow.json {
+            let line = match args.follow.show.json {
                 true => serde_json::json!({"job": id, "address": client.address().to_string()})
                     .to_string(),
                 false => id,
@@ -120,7 +120,11 @@ fn submit(
     shown.show(Event::Preparing { message })?;
     let uri = client.upload(&package)?;
     let submission = Submission {
-        entrypoint: entrypoint(args, &program, &file),
+        entrypoint: match &sent {
+            // What is in the nodes' image runs on the nodes.
+            None => entrypoint(args, &program, &file),
+            Some(_) => introduced(&entrypoint(args, &program, &file)),
+        },
         submission_id: submission_id(args, &job)?,
         runtime_env: RuntimeEnv {
             working_dir: Some(uri),
@@ -171,7 +175,7 @@ fn entrypoint(args: &SubmitArgs, program: &str, file: &str) -> String {
         words.extend(["--engine".to_owned(), "ray".to_owned()]);
     }
     words.push("--json".to_owned());
-    if args.follow.verbose {
+    if args.follow.show.verbose {
         words.push("--verbose".to_owned());
     }
     words.extend(resume_words(args));

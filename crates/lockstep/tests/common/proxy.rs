@@ -1,4 +1,4 @@
-//! A proxy between a client and a head, which cuts connections as a test wants it.
+//! A proxy between a client and a head, which cuts or refuses connections as a test wants it.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -19,6 +19,10 @@ struct State {
     left: AtomicUsize,
     /// Connections of a log that were cut.
     cut: AtomicUsize,
+    /// What is answered to a log's connection instead of passing it on.
+    answer: Option<&'static str>,
+    /// Connections of a log that were refused.
+    refused: AtomicUsize,
     /// Nothing gets through any more.
     dead: AtomicBool,
     open: Mutex<Vec<TcpStream>>,
@@ -28,12 +32,23 @@ impl Proxy {
     /// To the server at `to`. The first `cuts` connections of a log are cut, the first after `after` bytes of
     /// answer, the second after twice as many, and so on: each gets a little further.
     pub(crate) fn new(to: &str, cuts: usize, after: usize) -> Self {
+        Self::with(to, cuts, after, None)
+    }
+
+    /// To the server at `to`. No connection of a log comes about: it is answered with `status`, as in `404 Not Found`.
+    pub(crate) fn refusing_logs(to: &str, status: &'static str) -> Self {
+        Self::with(to, 0, 0, Some(status))
+    }
+
+    fn with(to: &str, cuts: usize, after: usize, answer: Option<&'static str>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let state = Arc::new(State {
             after,
             left: AtomicUsize::new(cuts),
             cut: AtomicUsize::new(0),
+            answer,
+            refused: AtomicUsize::new(0),
             dead: AtomicBool::new(false),
             open: Mutex::default(),
         });
@@ -55,6 +70,11 @@ impl Proxy {
     /// How many connections of a log were cut.
     pub(crate) fn cuts(&self) -> usize {
         self.state.cut.load(Ordering::SeqCst)
+    }
+
+    /// How many connections of a log were refused.
+    pub(crate) fn refusals(&self) -> usize {
+        self.state.refused.load(Ordering::SeqCst)
     }
 
     /// Cuts all connections, and accepts none any more.
@@ -81,6 +101,11 @@ impl State {
             .next()
             .unwrap_or_default()
             .contains("/logs/tail");
+        if let Some(status) = self.answer.filter(|_| of_log) {
+            self.refused.fetch_add(1, Ordering::SeqCst);
+            let _ = write!(client, "HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
+            return;
+        }
         let less = |left: usize| left.checked_sub(1);
         let is_cut = of_log
             && self

@@ -1,0 +1,14 @@
+//! Jobs on a real Ray cluster: the head of one comes from PyPI and runs on this machine.
+//!
+//! LOCKSTEP_TEST_RAY names another version than the newest that is tested.
+
+mod address;
+mod cluster;
+#[path = "../common/mod.rs"]
+mod common;
+mod ends;
+mod heads;
+mod log;
+mod package;
+mod several;
+mod whole;
