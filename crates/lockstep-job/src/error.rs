@@ -41,6 +41,15 @@ pub enum JobError {
     /// The job is not right; each diagnostic says where and what would be.
     #[error("{}", joined(.0))]
     Invalid(Vec<Diagnostic>),
+    /// The job is a script, which knows no network.
+    #[error(
+        "the job file {path:?} describes a script (`train.command`): only `lockstep run` and `lockstep submit` \
+         can do something with it"
+    )]
+    Script {
+        /// The file.
+        path: PathBuf,
+    },
     /// An override is not of the form `key=value`.
     #[error("{reason}; write it as key=value, for example train.epochs=3")]
     Override {

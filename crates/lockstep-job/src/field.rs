@@ -130,6 +130,11 @@ impl<'a> Field<'a> {
         matches!(self.node.value, Value::Table(_))
     }
 
+    /// Whether it is this text.
+    pub(crate) fn says(&self, words: &str) -> bool {
+        matches!(&self.node.value, Value::Text(text) if text == words)
+    }
+
     pub(crate) fn is_array(&self) -> bool {
         matches!(self.node.value, Value::Array(_))
     }

@@ -74,7 +74,7 @@ impl Job {
 }
 
 /// What names runs, and so begins the names of folders.
-struct JobName;
+pub(crate) struct JobName;
 
 impl SchemaLimits for JobName {
     fn describe(&self, schema: &mut Map<String, Value>) {

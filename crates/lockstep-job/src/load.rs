@@ -1,10 +1,11 @@
-//! From a file and the command line to a checked [`Job`].
+//! From a file and the command line to a checked job.
 
 use crate::field::{Field, Report};
 use crate::keys::{Check, Table};
+use crate::section::Section;
 use crate::source::{JobText, Spot};
 use crate::tree::Node;
-use crate::{Diagnostic, Job, JobError, Override, Storage};
+use crate::{Diagnostic, Job, JobError, Override, ScriptJob, Storage};
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -14,7 +15,16 @@ use std::sync::Arc;
 /// The key that says how many carry the lanes, and never how many lanes there are.
 const WORKERS: [&str; 2] = ["train", "workers"];
 
-impl Job {
+/// What a job file describes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LoadedJob {
+    /// A network to train.
+    Network(Box<Job>),
+    /// A script to start as a gang.
+    Script(Box<ScriptJob>),
+}
+
+impl LoadedJob {
     /// Reads the job file at `path`, puts `overrides` over it in their order, and checks the whole.
     ///
     /// Relative paths, those of overrides too, are taken from the job file's folder. `workers` is the
@@ -29,22 +39,22 @@ impl Job {
         path: &Path,
         overrides: &[Override],
         workers: Option<usize>,
-    ) -> Result<Job, JobError> {
+    ) -> Result<Self, JobError> {
         let text = decode(path, read(path)?)?;
-        Job::parse(path, &text, overrides, workers)
+        Self::parse(path, &text, overrides, workers)
     }
 
-    /// [`Job::load`] for a text that is at hand; `path` is where it lies or would lie.
+    /// [`LoadedJob::load`] for a text that is at hand; `path` is where it lies or would lie.
     ///
     /// # Errors
     ///
-    /// As those of [`Job::load`].
+    /// As those of [`LoadedJob::load`].
     pub fn parse(
         path: &Path,
         text: &str,
         overrides: &[Override],
         workers: Option<usize>,
-    ) -> Result<Job, JobError> {
+    ) -> Result<Self, JobError> {
         let folder = folder_of(path)?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let source = Arc::new(JobText::File {
@@ -70,10 +80,60 @@ impl Job {
             .map(|change| Field::new(&change.node, WORKERS.join("."), &report));
         let job = Field::new(&root, "", &report)
             .section()
-            .and_then(|section| Job::read(section, carriers));
+            .and_then(|mut section| match is_script(&mut section) {
+                true => ScriptJob::read(section, carriers).map(|job| Self::Script(Box::new(job))),
+                false => Job::read(section, carriers).map(|job| Self::Network(Box::new(job))),
+            });
         match (job, report.into_found()) {
             (Some(job), found) if found.is_empty() => Ok(job),
             (_, found) => Err(JobError::Invalid(found)),
+        }
+    }
+}
+
+/// Whether a job file describes a script: its `[train]` has a `command`, or says so.
+fn is_script(root: &mut Section<'_>) -> bool {
+    let train = root.get("train").filter(Field::is_table);
+    let Some(mut train) = train.and_then(|train| train.section()) else {
+        return false;
+    };
+    train.has("command") || train.get("kind").is_some_and(|kind| kind.says("script"))
+}
+
+impl Job {
+    /// Reads the job file of a network, as [`LoadedJob::load`] does.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`LoadedJob::load`], and for a job that is a script.
+    pub fn load(
+        path: &Path,
+        overrides: &[Override],
+        workers: Option<usize>,
+    ) -> Result<Job, JobError> {
+        LoadedJob::load(path, overrides, workers)?.network(path)
+    }
+
+    /// [`Job::load`] for a text that is at hand; `path` is where it lies or would lie.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Job::load`].
+    pub fn parse(
+        path: &Path,
+        text: &str,
+        overrides: &[Override],
+        workers: Option<usize>,
+    ) -> Result<Job, JobError> {
+        LoadedJob::parse(path, text, overrides, workers)?.network(path)
+    }
+}
+
+impl LoadedJob {
+    fn network(self, path: &Path) -> Result<Job, JobError> {
+        match self {
+            Self::Network(job) => Ok(*job),
+            Self::Script(_) => Err(JobError::Script { path: path.into() }),
         }
     }
 }

@@ -20,7 +20,7 @@ keys! {
         /// How workers are spread over the nodes.
         place: Placement = default(Placement::Pack) => Any;
         /// Labels that a node must have for workers to be placed there, each with its value.
-        labels: BTreeMap<String, String> = default(BTreeMap::new()) => By(labels);
+        labels: BTreeMap<String, String> = default(BTreeMap::new()) => By(texts);
     }
 }
 
@@ -37,17 +37,17 @@ words! {
 }
 
 /// A table of texts, by any key.
-fn labels(field: &Field<'_>) -> Option<BTreeMap<String, String>> {
-    let mut labels = BTreeMap::new();
+pub(crate) fn texts(field: &Field<'_>) -> Option<BTreeMap<String, String>> {
+    let mut texts = BTreeMap::new();
     let mut whole = true;
     for (name, field) in field
         .section_or("a table such as { zone = \"a\" }")?
         .into_fields()
     {
         match field.text() {
-            Some(text) => drop(labels.insert(name.to_owned(), text.to_owned())),
+            Some(text) => drop(texts.insert(name.to_owned(), text.to_owned())),
             None => whole = false,
         }
     }
-    whole.then_some(labels)
+    whole.then_some(texts)
 }

@@ -1,51 +1,63 @@
 //! A job as text again: the effective configuration, with every default visible.
 
-use crate::{Job, without_secrets};
+use crate::{Job, ScriptJob, without_secrets};
+use serde::Serialize;
 use std::fmt::Write;
 use toml::{Table, Value};
 
-impl Job {
-    /// The job as a job file in which every default is written out. Reads back as the same job.
-    ///
-    /// # Panics
-    ///
-    /// If the job was not made by [`Job::load`] and holds what TOML cannot: a seed beyond 63 bits or a
-    /// path that is not UTF-8.
-    pub fn to_toml(&self) -> String {
-        let mut text = String::new();
-        for (key, value) in self.table() {
-            match value {
-                Value::Table(section) => {
-                    push(&mut text, format_args!("\n[{key}]\n"));
-                    for (key, value) in section {
-                        push(&mut text, format_args!("{key} = {value}\n"));
-                    }
+macro_rules! shown {
+    ($job:ty) => {
+        impl $job {
+            /// The job as a job file in which every default is written out. Reads back as the same job.
+            ///
+            /// # Panics
+            ///
+            /// If the job was not read from a file and holds what TOML cannot: a seed beyond 63 bits or a path
+            /// that is not UTF-8.
+            pub fn to_toml(&self) -> String {
+                text(table(self))
+            }
+
+            /// Every key with its value, in the file's order, for display. Keys are paths as `--set` takes
+            /// them, except that the layers of a stack are numbered.
+            ///
+            /// # Panics
+            ///
+            /// As `to_toml`.
+            pub fn rows(&self) -> Vec<(String, String)> {
+                let mut rows = Vec::new();
+                for (key, value) in table(self) {
+                    flatten(key, value, &mut rows);
                 }
-                value => push(&mut text, format_args!("{key} = {value}\n")),
+                rows
             }
         }
-        text
-    }
+    };
+}
 
-    /// Every key with its value, in the file's order, for display. Keys are paths as `--set` takes
-    /// them, except that the layers of a stack are numbered.
-    ///
-    /// # Panics
-    ///
-    /// As [`Job::to_toml`].
-    pub fn rows(&self) -> Vec<(String, String)> {
-        let mut rows = Vec::new();
-        for (key, value) in self.table() {
-            flatten(key, value, &mut rows);
+shown!(Job);
+shown!(ScriptJob);
+
+fn table(job: &impl Serialize) -> Table {
+    let mut table = Table::try_from(job).expect("a loaded job holds only what TOML can");
+    table.iter_mut().for_each(|(_, value)| hide_secrets(value));
+    table
+}
+
+fn text(table: Table) -> String {
+    let mut text = String::new();
+    for (key, value) in table {
+        match value {
+            Value::Table(section) => {
+                push(&mut text, format_args!("\n[{key}]\n"));
+                for (key, value) in section {
+                    push(&mut text, format_args!("{key} = {value}\n"));
+                }
+            }
+            value => push(&mut text, format_args!("{key} = {value}\n")),
         }
-        rows
     }
-
-    fn table(&self) -> Table {
-        let mut table = Table::try_from(self).expect("a loaded job holds only what TOML can");
-        table.iter_mut().for_each(|(_, value)| hide_secrets(value));
-        table
-    }
+    text
 }
 
 /// Leaves out what only the one who started the job should know.

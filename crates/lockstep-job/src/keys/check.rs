@@ -174,6 +174,12 @@ pub(crate) fn read_and<V, T>(
     and(field, value)
 }
 
+impl FromField for String {
+    fn from_field(field: &Field<'_>) -> Option<Self> {
+        field.text().map(str::to_owned)
+    }
+}
+
 impl FromField for () {
     fn from_field(_field: &Field<'_>) -> Option<()> {
         Some(())

@@ -36,7 +36,7 @@ pub(crate) const MAX_WORKERS: usize = 65_536;
 /// More than any machine has cores.
 const MAX_THREADS: usize = 4_096;
 /// The largest integer that TOML can hold.
-const MAX_SEED: u64 = i64::MAX as u64;
+pub(crate) const MAX_SEED: u64 = i64::MAX as u64;
 
 impl Train {
     /// Reads the table.
