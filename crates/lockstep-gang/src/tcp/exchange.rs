@@ -1,8 +1,9 @@
 //! The exchange over TCP: which frame each call sends, and which it waits for.
 
 use super::TcpCollective;
-use super::frame::{FrameHeader, FrameKind};
+use super::frame::{FrameHeader, FrameKind, HEADER};
 use super::receiver::Used;
+use super::sender::{Numbers, writable};
 use crate::collective::{Collective, GATHER};
 use crate::{GangError, Plan, SharingCollective};
 
@@ -18,20 +19,16 @@ impl Collective for TcpCollective {
     fn outbox(&mut self, chunk: usize, partial: usize) -> &mut [f32] {
         self.plan.require_owner(chunk, self.rank, false);
         let len = self.plan.chunk(chunk).len();
-        &mut self.outboxes[chunk][partial * len..(partial + 1) * len]
+        &mut writable(&mut self.outboxes[chunk])[partial * len..(partial + 1) * len]
     }
 
     fn post(&mut self, chunk: usize) -> Result<(), GangError> {
         self.plan.require_owner(chunk, self.rank, false);
         self.sent[chunk] += 1;
         let owner = self.plan.owner(chunk);
-        // The buffer steps aside for the time of the call: sending also takes in what comes.
-        let outbox = std::mem::take(&mut self.outboxes[chunk]);
-        let numbers = bytemuck::cast_slice(&outbox);
-        let header = self.header(FrameKind::Post, chunk, numbers.len(), self.sent[chunk]);
-        let sent = self.send(owner, &header, numbers);
-        self.outboxes[chunk] = outbox;
-        sent
+        let numbers = self.outboxes[chunk].clone();
+        let header = self.header(FrameKind::Post, chunk, numbers.len() * 4, self.sent[chunk]);
+        self.send(owner, header, &Numbers::Piece(numbers))
     }
 
     fn arrived(&mut self, chunk: usize) -> Result<bool, GangError> {
@@ -86,9 +83,15 @@ impl Collective for TcpCollective {
         self.sent[chunk] += 1;
         let numbers = bytemuck::cast_slice(values);
         let header = self.header(FrameKind::Publish, chunk, numbers.len(), self.sent[chunk]);
+        // Copied only if somebody cannot take them at once.
+        let mut copy = None;
         for rank in self.plan.others(self.rank) {
             if self.plan.reads(rank, chunk) {
-                self.send(rank, &header, numbers)?;
+                let sent = self.peer(rank).sender.send_now(&header, numbers);
+                if sent < HEADER + numbers.len() {
+                    let copy = copy.get_or_insert_with(|| self.copies.of(values)).clone();
+                    self.queue(rank, header, Numbers::Piece(copy), sent)?;
+                }
             }
         }
         Ok(())
@@ -123,7 +126,7 @@ impl Collective for TcpCollective {
             value: vote,
             ..self.header(FrameKind::Vote, 0, 0, self.votes)
         };
-        self.send_to_all(&header, &[])
+        self.send_to_all(header, &Numbers::None)
     }
 
     fn end_step(&mut self) -> Result<u64, GangError> {
@@ -147,9 +150,13 @@ impl Collective for TcpCollective {
         for begin in (0..len.max(1)).step_by(GATHER) {
             let piece = begin..len.min(begin + GATHER);
             self.gathers += 1;
-            let numbers = bytemuck::cast_slice(&mine[piece.clone()]);
-            let header = self.header(FrameKind::Gather, 0, numbers.len(), self.gathers);
-            self.send_to_all(&header, numbers)?;
+            // A peer may not have read the round before, but has the one before that.
+            let numbers = &mut self.gathering[(self.gathers % 2) as usize];
+            writable(numbers).clear();
+            writable(numbers).extend_from_slice(&mine[piece.clone()]);
+            let numbers = Numbers::Gathered(numbers.clone());
+            let header = self.header(FrameKind::Gather, 0, piece.len() * 8, self.gathers);
+            self.send_to_all(header, &numbers)?;
             all[self.rank * len..][piece.clone()].copy_from_slice(&mine[piece.clone()]);
             for rank in self.plan.others(self.rank) {
                 let what = || "take part in a gathering".to_owned();

@@ -1,28 +1,36 @@
 //! The exchange among workers of several hosts, over TCP.
 //!
-//! Every two ranks have a connection of their own, and each rank a thread for each peer that takes
-//! in what comes, always. So a rank that sends never waits for one that is itself sending, and two
-//! ranks cannot block each other. A connection that ends without a goodbye is a peer that died, and
+//! Every two ranks have a connection of their own, and each rank two threads for each peer: one takes
+//! in what comes, always, and one sends what is queued for it. So no call that sends ever waits for a
+//! peer, a slow one delays nobody who does not need it, and two ranks cannot block each other. A connection that ends without a goodbye is a peer that died, and
 //! an error at once, whoever this rank is waiting for.
 
+mod buffers;
 mod exchange;
 mod frame;
 mod mesh;
 mod peer;
 mod receiver;
+mod sender;
 mod wire;
 
 pub use mesh::{Mesh, MeshPeer};
 
+use crate::collective::GATHER;
 use crate::shares::ShareBuffers;
-use crate::{AbortSwitch, Deadline, GangError, Membership, Plan};
-use frame::{FrameHeader, FrameKind};
-use peer::{LOOK, Peer};
+use crate::{GangError, Membership, Plan};
+use buffers::Copies;
+use frame::{FrameHeader, FrameKind, HEADER};
+use peer::{Ends, LOOK, Peer};
 use receiver::{PeerEvent, events_of_a_peer};
-use std::io::ErrorKind;
+use sender::{Frame, Numbers, Patience};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver as Channel, sync_channel};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How often a rank that leaves looks whether its peers were sent everything.
+const DRAIN_LOOK: Duration = Duration::from_micros(200);
 
 /// One rank's end of the exchange over TCP.
 #[derive(Debug)]
@@ -30,15 +38,18 @@ pub struct TcpCollective {
     plan: Arc<Plan>,
     rank: usize,
     generation: u16,
-    deadline: Deadline,
-    abort: AbortSwitch,
+    patience: Patience,
     /// By rank; `None` for this one.
     peers: Vec<Option<Peer>>,
     events: Channel<(usize, PeerEvent)>,
     /// Why the exchange cannot go on, once that is so.
     failure: Option<LinkFailure>,
     /// For each chunk: its partial sums one after the other if another rank owns it, else empty.
-    outboxes: Vec<Vec<f32>>,
+    outboxes: Vec<Arc<Vec<f32>>>,
+    /// What was published and may still be under way.
+    copies: Copies,
+    /// This rank's parts of two rounds of gathering, used in turn.
+    gathering: [Arc<Vec<f64>>; 2],
     shares: ShareBuffers,
     /// How often each chunk was posted or published by this rank.
     sent: Vec<u64>,
@@ -51,6 +62,7 @@ pub struct TcpCollective {
 #[derive(Debug)]
 enum LinkFailure {
     Lost(usize, String),
+    Stuck(usize),
     Broken(usize, String),
 }
 
@@ -94,34 +106,41 @@ impl TcpCollective {
 
         let plan = Arc::new(plan);
         let (sender, events) = sync_channel(plan.workers() * events_of_a_peer(&plan));
+        let patience = Patience {
+            deadline: membership.deadline,
+            abort: membership.abort.clone(),
+            given_up: Arc::default(),
+        };
+        let ends = Ends {
+            encrypt: mesh.encrypt,
+            rank,
+            generation,
+            plan: &plan,
+            patience: &patience,
+        };
         let mut peers = Vec::with_capacity(channels.len());
         for (peer, channel) in channels.into_iter().enumerate() {
-            let start = |channel| {
-                Peer::start(
-                    channel,
-                    mesh.encrypt,
-                    peer,
-                    rank,
-                    generation,
-                    &plan,
-                    &sender,
-                )
-            };
+            let start = |channel| Peer::start(channel, peer, &ends, &sender);
             peers.push(channel.map(start).transpose()?);
         }
         let outbox = |chunk| match plan.owner(chunk) == rank {
-            true => Vec::new(),
-            false => vec![0.0; plan.chunk(chunk).len() * plan.partials_of(rank).len()],
+            true => Arc::default(),
+            false => Arc::new(vec![
+                0.0;
+                plan.chunk(chunk).len() * plan.partials_of(rank).len()
+            ]),
         };
+        let own = (0..plan.pieces()).filter(|&piece| plan.owner(piece) == rank);
         Ok(Self {
             outboxes: (0..plan.chunks()).map(outbox).collect(),
+            copies: Copies::new(own.map(|piece| plan.chunk(piece).len())),
+            gathering: [(); 2].map(|()| Arc::new(Vec::with_capacity(GATHER))),
             sent: vec![0; plan.pieces()],
             shares: ShareBuffers::new(&plan),
             plan,
             rank,
             generation,
-            deadline: membership.deadline,
-            abort: membership.abort.clone(),
+            patience,
             peers,
             events,
             failure: None,
@@ -154,6 +173,9 @@ impl TcpCollective {
             PeerEvent::Lost(reason) => {
                 self.failure.get_or_insert(LinkFailure::Lost(rank, reason));
             }
+            PeerEvent::Stuck => {
+                self.failure.get_or_insert(LinkFailure::Stuck(rank));
+            }
             PeerEvent::Broken(what) => {
                 self.failure.get_or_insert(LinkFailure::Broken(rank, what));
             }
@@ -162,7 +184,7 @@ impl TcpCollective {
 
     /// Why waiting for anything makes no sense any more, if so.
     fn check(&self) -> Result<(), GangError> {
-        if self.abort.is_aborted() {
+        if self.patience.abort.is_aborted() {
             return Err(GangError::Aborted);
         }
         match &self.failure {
@@ -171,6 +193,7 @@ impl TcpCollective {
                 rank: *rank,
                 reason: reason.clone(),
             }),
+            Some(LinkFailure::Stuck(rank)) => Err(self.stuck(*rank)),
             Some(LinkFailure::Broken(rank, what)) => Err(GangError::Protocol {
                 rank: *rank,
                 what: what.clone(),
@@ -202,10 +225,10 @@ impl TcpCollective {
                 let reason = format!("it left and did not {}", what());
                 return Err(GangError::PeerLost { rank, reason });
             }
-            let in_vain = self.abort.in_vain(begin.elapsed());
-            let left = self.deadline.0.saturating_sub(in_vain);
+            let in_vain = self.patience.abort.in_vain(begin.elapsed());
+            let left = self.patience.deadline.0.saturating_sub(in_vain);
             if left.is_zero() {
-                let seconds = self.deadline.0.as_secs_f64();
+                let seconds = self.patience.deadline.0.as_secs_f64();
                 return Err(GangError::PeerTimeout {
                     rank,
                     what: what(),
@@ -229,64 +252,108 @@ impl TcpCollective {
         }
     }
 
-    /// Sends a frame to `rank`, waiting for room in the connection if need be.
-    fn send(&mut self, rank: usize, header: &FrameHeader, numbers: &[u8]) -> Result<(), GangError> {
-        let begin = Instant::now();
-        let Some(mut writer) = self.peer(rank).writer.take() else {
-            let reason = "a frame to it broke off".to_owned();
-            return Err(GangError::PeerLost { rank, reason });
-        };
-        writer.send(&header.encode(), numbers, |error| {
-            self.wait_to_send(rank, begin, &error)
-        })?;
-        self.peer(rank).writer = Some(writer);
-        Ok(())
-    }
-
-    /// Whether to go on with a frame that could not be sent whole for now.
-    fn wait_to_send(
+    /// Sends a frame to `rank`, as far as its connection takes it now, and queues the rest.
+    fn send(
         &mut self,
         rank: usize,
-        begin: Instant,
-        error: &std::io::Error,
+        header: FrameHeader,
+        numbers: &Numbers,
     ) -> Result<(), GangError> {
-        self.take_in();
-        self.check()?;
-        match error.kind() {
-            ErrorKind::Interrupted => Ok(()),
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-                match self.abort.in_vain(begin.elapsed()) > self.deadline.0 {
-                    false => Ok(()),
-                    true => Err(GangError::PeerTimeout {
-                        rank,
-                        what: "take in what it was sent".to_owned(),
-                        seconds: self.deadline.0.as_secs_f64(),
-                    }),
-                }
-            }
-            _ => {
-                let reason = format!("its connection ended: {error}");
-                Err(GangError::PeerLost { rank, reason })
-            }
+        let bytes = numbers.bytes();
+        let sent = self.peer(rank).sender.send_now(&header, bytes);
+        match sent == HEADER + bytes.len() {
+            true => Ok(()),
+            false => self.queue(rank, header, numbers.clone(), sent),
         }
     }
 
-    fn send_to_all(&mut self, header: &FrameHeader, numbers: &[u8]) -> Result<(), GangError> {
+    /// Queues what is left of a frame for `rank`. There is room for all that the protocol allows, so
+    /// this waits only for a caller who does more than that.
+    fn queue(
+        &mut self,
+        rank: usize,
+        header: FrameHeader,
+        numbers: Numbers,
+        sent: usize,
+    ) -> Result<(), GangError> {
+        let begin = Instant::now();
+        let mut frame = Frame {
+            header,
+            numbers,
+            sent,
+        };
+        loop {
+            frame = match self.peer(rank).sender.queue(frame) {
+                Ok(()) => return Ok(()),
+                Err(Some(frame)) => frame,
+                Err(None) => {
+                    // The sender has said why before it ended.
+                    self.take_in();
+                    self.check()?;
+                    let reason = "a frame to it broke off".to_owned();
+                    return Err(GangError::PeerLost { rank, reason });
+                }
+            };
+            self.take_in();
+            self.check()?;
+            if self.patience.abort.in_vain(begin.elapsed()) > self.patience.deadline.0 {
+                return Err(self.stuck(rank));
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn stuck(&self, rank: usize) -> GangError {
+        GangError::PeerTimeout {
+            rank,
+            what: "take in what it was sent".to_owned(),
+            seconds: self.patience.deadline.0.as_secs_f64(),
+        }
+    }
+
+    fn send_to_all(&mut self, header: FrameHeader, numbers: &Numbers) -> Result<(), GangError> {
         for rank in self.plan.others(self.rank) {
             self.send(rank, header, numbers)?;
         }
         Ok(())
     }
+
+    /// Waits until peers have been sent all that was queued for them, unless that makes no sense or
+    /// takes too long.
+    fn drain(&mut self) {
+        let begin = Instant::now();
+        let is_finished = |peer: &Peer| peer.sender.is_finished();
+        while !self.peers.iter().flatten().all(is_finished) {
+            self.take_in();
+            if self.check().is_err() || begin.elapsed() > self.patience.deadline.0 {
+                break;
+            }
+            std::thread::sleep(DRAIN_LOOK);
+        }
+        // Whoever still waits for room gives up.
+        self.patience.given_up.store(true, Ordering::Release);
+    }
 }
 
 impl Drop for TcpCollective {
     fn drop(&mut self) {
-        let goodbye = self.header(FrameKind::Goodbye, 0, 0, 0).encode();
+        let panics = std::thread::panicking();
+        self.take_in();
+        if panics || self.check().is_err() {
+            self.patience.given_up.store(true, Ordering::Release);
+        }
+        let goodbye = Frame {
+            header: self.header(FrameKind::Goodbye, 0, 0, 0),
+            numbers: Numbers::None,
+            sent: 0,
+        };
         for peer in self.peers.iter_mut().flatten() {
             // A worker that panics did not mean to leave: its peers see a connection that ended.
-            if let Some(writer) = peer.writer.as_mut().filter(|_| !std::thread::panicking()) {
-                let _ = writer.send(&goodbye, &[], Err);
-            }
+            peer.sender.close((!panics).then(|| goodbye.clone()));
+        }
+        self.drain();
+        for peer in self.peers.iter_mut().flatten() {
+            peer.sender.join();
             peer.shut_down();
         }
         // A receiver that waits for room among the events must find that nobody takes them.

@@ -1,6 +1,7 @@
 //! What a rank knows of one of its peers over TCP: the connection, and all that came over it.
 
 use super::receiver::{PeerEvent, Receiver, Used};
+use super::sender::{Patience, Sender};
 use super::wire::{FrameReader, FrameWriter};
 use crate::secure::handshake::SecureChannel;
 use crate::{GangError, Plan};
@@ -14,13 +15,20 @@ use std::time::Duration;
 /// How often a rank that waits, to receive or to send, looks whether it was called off.
 pub(crate) const LOOK: Duration = Duration::from_millis(10);
 
+/// What both ends of every connection of a rank have in common.
+pub(super) struct Ends<'a> {
+    pub(super) encrypt: bool,
+    pub(super) rank: usize,
+    pub(super) generation: u16,
+    pub(super) plan: &'a Arc<Plan>,
+    pub(super) patience: &'a Patience,
+}
+
 /// One peer.
 #[derive(Debug)]
 pub(crate) struct Peer {
     stream: TcpStream,
-    /// Steps aside for the time of a frame, since sending also takes in what comes; does not come
-    /// back when the frame breaks off.
-    pub(crate) writer: Option<FrameWriter>,
+    pub(super) sender: Sender,
     receiver: Option<JoinHandle<()>>,
     /// Takes used buffers back to the receiver.
     returns: SyncSender<Used>,
@@ -32,16 +40,21 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Starts to receive what `peer` sends to `rank` over `channel`, sealed or as it is.
-    pub(crate) fn start(
+    /// Starts to receive what `peer` sends to a rank over `channel`, and to send what it is sent, sealed
+    /// or as it is.
+    pub(super) fn start(
         channel: SecureChannel,
-        encrypt: bool,
         peer: usize,
-        rank: usize,
-        generation: u16,
-        plan: &Arc<Plan>,
+        ends: &Ends<'_>,
         events: &SyncSender<(usize, PeerEvent)>,
     ) -> Result<Self, GangError> {
+        let &Ends {
+            encrypt,
+            rank,
+            generation,
+            plan,
+            patience,
+        } = ends;
         let SecureChannel {
             stream,
             sealer,
@@ -61,9 +74,10 @@ impl Peer {
             .name(format!("from-rank-{peer}"))
             .spawn(move || receiver.run())
             .map_err(GangError::io("start a thread to receive"))?;
+        let sender = Sender::start(writer, peer, plan, patience.clone(), events.clone())?;
         Ok(Self {
             stream,
-            writer: Some(writer),
+            sender,
             receiver: Some(receiver),
             returns,
             chunks: vec![None; plan.pieces()],
@@ -85,8 +99,9 @@ impl Peer {
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 
-    /// Waits for the receiver to end; its connection is shut down.
+    /// Waits for both threads to end; the connection is shut down.
     pub(crate) fn join(&mut self) {
+        self.sender.join();
         if let Some(receiver) = self.receiver.take() {
             let _ = receiver.join();
         }

@@ -7,6 +7,7 @@
 //! A peer may be anything: each header is checked against the plan and the frames before it, before
 //! one byte that follows is read. What does not fit ends the connection with an error.
 
+use super::buffers::FreeBuffers;
 use super::frame::{FrameHeader, FrameKind};
 use super::wire::{FrameReader, ReadError};
 use crate::Plan;
@@ -27,6 +28,8 @@ pub(crate) enum PeerEvent {
     Left,
     /// The connection is gone.
     Lost(String),
+    /// It has not taken in what it was sent.
+    Stuck,
     /// It sent what it may not.
     Broken(String),
 }
@@ -38,9 +41,10 @@ pub(crate) enum Used {
     Gathered(Vec<f64>),
 }
 
-/// Events that one peer can have under way: each of its buffers, two votes, and its end.
+/// Events that one peer can have under way: each of its buffers, two votes, and both ends of its
+/// connection.
 pub(crate) fn events_of_a_peer(plan: &Plan) -> usize {
-    plan.pieces() + 6
+    plan.pieces() + 7
 }
 
 /// One peer's receiver.
@@ -50,6 +54,7 @@ pub(crate) struct Receiver {
     generation: u16,
     /// What the peer may send of each chunk.
     chunks: Vec<Slot>,
+    free: FreeBuffers,
     gathered: Vec<Vec<f64>>,
     gathers: u64,
     votes: u64,
@@ -62,8 +67,10 @@ pub(crate) struct Receiver {
 struct Slot {
     kind: Option<FrameKind>,
     sequence: u64,
-    /// Room for the next, unless it is in use.
-    buffer: Option<Vec<f32>>,
+    /// Numbers in each.
+    length: usize,
+    /// Whether one is in use.
+    used: bool,
 }
 
 /// Why a receiver stops: the last event that it sends.
@@ -93,15 +100,19 @@ impl Receiver {
             Slot {
                 kind,
                 sequence: 0,
-                buffer: Some(vec![0.0; floats]),
+                length: floats,
+                used: false,
             }
         };
         let (returns, used) = sync_channel(plan.pieces() + 2);
+        let chunks: Vec<Slot> = (0..plan.pieces()).map(slot).collect();
+        let expected = chunks.iter().filter(|slot| slot.kind.is_some());
         let receiver = Self {
             reader,
             peer,
             generation,
-            chunks: (0..plan.pieces()).map(slot).collect(),
+            free: FreeBuffers::new(expected.map(|slot| slot.length)),
+            chunks,
             gathered: (0..2).map(|_| Vec::with_capacity(GATHER)).collect(),
             gathers: 0,
             votes: 0,
@@ -136,7 +147,10 @@ impl Receiver {
         }
         while let Ok(used) = self.used.try_recv() {
             match used {
-                Used::Chunk(chunk, buffer) => self.chunks[chunk].buffer = Some(buffer),
+                Used::Chunk(chunk, buffer) => {
+                    self.chunks[chunk].used = false;
+                    self.free.give_back(buffer);
+                }
                 Used::Gathered(buffer) => self.gathered.push(buffer),
             }
         }
@@ -164,13 +178,19 @@ impl Receiver {
         };
         slot.sequence += 1;
         in_sequence(header, slot.sequence)?;
-        let Some(mut buffer) = slot.buffer.take() else {
-            return Err(broken(header, "a chunk again before it was used"));
-        };
-        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut buffer);
-        if header.length as usize != bytes.len() {
+        if header.length as usize != slot.length * size_of::<f32>() {
             return Err(broken(header, "a chunk of the wrong length"));
         }
+        // There is a buffer for each chunk that is not in use.
+        let free = match slot.used {
+            true => None,
+            false => self.free.take(slot.length),
+        };
+        let Some(mut buffer) = free else {
+            return Err(broken(header, "a chunk again before it was used"));
+        };
+        slot.used = true;
+        let bytes = bytemuck::cast_slice_mut(&mut buffer);
         self.reader.numbers(bytes).map_err(ended)?;
         Ok(PeerEvent::Chunk(chunk, buffer))
     }

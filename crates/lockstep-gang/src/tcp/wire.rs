@@ -7,6 +7,7 @@
 
 use super::frame::HEADER;
 use crate::secure::cipher::{Altered, Cipher, TAG};
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::TcpStream;
 
@@ -32,16 +33,25 @@ impl FrameWriter {
         }
     }
 
-    /// Sends a frame. `wait` is asked what to do when the connection has no room for now; its error
+    /// The stream, to send frames by [`send_now`], unless they are sealed.
+    pub(super) fn unsealed(&self) -> io::Result<Option<TcpStream>> {
+        match self.sealer {
+            Some(_) => Ok(None),
+            None => self.stream.try_clone().map(Some),
+        }
+    }
+
+    /// Sends a frame, of which `sent` bytes are sent already. `wait` is asked what to do when the connection has no room for now; its error
     /// ends the sending, and with it the connection, which has got half a frame.
     pub(super) fn send<E>(
         &mut self,
         header: &[u8; HEADER],
         numbers: &[u8],
+        sent: usize,
         mut wait: impl FnMut(io::Error) -> Result<(), E>,
     ) -> Result<(), E> {
         let Some((sealer, room)) = &mut self.sealer else {
-            return write_all(&mut self.stream, header, numbers, &mut wait);
+            return write_all(&mut self.stream, header, numbers, sent, &mut wait);
         };
         room[..HEADER].copy_from_slice(header);
         let tag = sealer.seal(&[], &mut room[..HEADER]);
@@ -54,23 +64,39 @@ impl FrameWriter {
             filled += piece.len();
             room[filled..][..TAG].copy_from_slice(&tag);
             filled += TAG;
-            write_all(&mut self.stream, &room[..filled], &[], &mut wait)?;
+            write_all(&mut self.stream, &room[..filled], &[], 0, &mut wait)?;
             filled = 0;
         }
         match filled {
             0 => Ok(()),
-            _ => write_all(&mut self.stream, &room[..filled], &[], &mut wait),
+            _ => write_all(&mut self.stream, &room[..filled], &[], 0, &mut wait),
         }
     }
+}
+
+/// Sends as much of a frame as the connection has room for; returns how many bytes that is.
+pub(super) fn send_now(
+    stream: &TcpStream,
+    header: &[u8; HEADER],
+    numbers: &[u8],
+) -> io::Result<usize> {
+    let parts = [IoSlice::new(header), IoSlice::new(numbers)];
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    Ok(sendmsg(
+        stream,
+        &parts,
+        &mut SendAncillaryBuffer::default(),
+        flags,
+    )?)
 }
 
 fn write_all<E>(
     stream: &mut TcpStream,
     first: &[u8],
     second: &[u8],
+    mut sent: usize,
     wait: &mut impl FnMut(io::Error) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut sent = 0;
     while sent < first.len() + second.len() {
         let parts = [
             IoSlice::new(&first[sent.min(first.len())..]),

@@ -1,0 +1,221 @@
+//! How fast ranks that are processes of their own exchange gradients, for `bench/collective.py` and
+//! `bench/scale.py`:
+//!
+//! ```text
+//! collective_rate TRANSPORT WORKERS NUMBERS [NAMESPACES]
+//! ```
+//!
+//! TRANSPORT is `tcp`, `encrypted` or `shm`; NUMBERS is the length of the gradient. With NAMESPACES rank
+//! i runs in the network namespace NAMESPACES-i and listens on 10.77.0.(i+1). Each line on standard
+//! input is a number of steps to do; each is answered with one line of JSON: how long the slowest rank
+//! took for all of them, and how long each rank took to hand over its gradient. Between two lines the
+//! ranks sleep, so that others can be measured in turns.
+
+mod step;
+
+use lockstep_gang::{
+    Collective, CollectiveExt, Membership, Mesh, MeshPeer, Plan, Segment, ShmCollective,
+    ShmControl, TcpCollective,
+};
+use serde::{Deserialize, Serialize};
+use std::error::Error;
+use std::io::{BufRead, BufReader, Stdin, Write, stdin};
+use std::net::{SocketAddr, TcpListener};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use step::{Rank, Spent};
+
+/// Numbers in a chunk, as a model's layout cuts them.
+const CHUNK: usize = 16 * 1024;
+
+/// What a rank's process is told first.
+#[derive(Serialize, Deserialize)]
+struct Task {
+    transport: String,
+    workers: usize,
+    numbers: usize,
+    rank: usize,
+    /// Where it listens, unless it shares memory.
+    address: SocketAddr,
+    /// The shared memory's descriptor.
+    segment: Option<i32>,
+}
+
+impl Task {
+    fn plan(&self) -> Result<Plan, Box<dyn Error>> {
+        let numbers = self.numbers;
+        let chunks = (0..numbers.div_ceil(CHUNK)).map(|i| i * CHUNK..numbers.min((i + 1) * CHUNK));
+        Ok(Plan::new(chunks.collect(), self.workers, self.workers)?)
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["rank"] => rank(),
+        [transport, workers, numbers] => lead(transport, workers.parse()?, numbers.parse()?, None),
+        [transport, workers, numbers, namespaces] => lead(
+            transport,
+            workers.parse()?,
+            numbers.parse()?,
+            Some(namespaces),
+        ),
+        _ => Err("usage: collective_rate TRANSPORT WORKERS NUMBERS [NAMESPACES]".into()),
+    }
+}
+
+/// A rank's process, as its parent sees it.
+struct Process {
+    child: Child,
+    to: ChildStdin,
+    from: BufReader<ChildStdout>,
+}
+
+impl Process {
+    fn tell(&mut self, what: &impl Serialize) -> Result<(), Box<dyn Error>> {
+        Ok(writeln!(self.to, "{}", serde_json::to_string(what)?)?)
+    }
+
+    fn hear<T: for<'a> Deserialize<'a>>(&mut self) -> Result<T, Box<dyn Error>> {
+        let mut line = String::new();
+        self.from.read_line(&mut line)?;
+        Ok(serde_json::from_str(&line)?)
+    }
+}
+
+/// Starts the ranks and passes on what is asked of them.
+fn lead(
+    transport: &str,
+    workers: usize,
+    numbers: usize,
+    namespaces: Option<&str>,
+) -> Result<(), Box<dyn Error>> {
+    let task = |rank: usize| -> Result<Task, Box<dyn Error>> {
+        let address = match namespaces {
+            None => "127.0.0.1:0".to_owned(),
+            Some(_) => format!("10.77.0.{}:0", rank + 1),
+        };
+        Ok(Task {
+            transport: transport.to_owned(),
+            workers,
+            numbers,
+            rank,
+            address: address.parse()?,
+            segment: None,
+        })
+    };
+    let plan = task(0)?.plan()?;
+    let segment = match transport {
+        "shm" => {
+            let segment = Segment::create(ShmCollective::bytes_needed(&plan))?;
+            ShmControl::new(&segment, &plan, 1)?;
+            Some(segment)
+        }
+        "tcp" | "encrypted" => None,
+        other => return Err(format!("no transport {other}: tcp, encrypted or shm").into()),
+    };
+    let mut ranks = Vec::new();
+    for rank in 0..workers {
+        let program = std::env::current_exe()?;
+        let mut command = match namespaces {
+            None => Command::new(program),
+            Some(prefix) => {
+                let mut command = Command::new("ip");
+                command.args(["netns", "exec", &format!("{prefix}-{rank}")]);
+                command.arg(program);
+                command
+            }
+        };
+        command
+            .arg("rank")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut task = task(rank)?;
+        task.segment = segment
+            .as_ref()
+            .map(|s| s.give_to(&mut command))
+            .transpose()?;
+        let mut child = command.spawn()?;
+        let (Some(to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err("a rank has no pipes".into());
+        };
+        let from = BufReader::new(from);
+        let mut process = Process { child, to, from };
+        process.tell(&task)?;
+        ranks.push(process);
+    }
+    let mut addresses: Vec<SocketAddr> = Vec::new();
+    for process in &mut ranks {
+        addresses.push(process.hear()?);
+    }
+    for (process, peers) in ranks.iter_mut().zip(MeshPeer::for_all(&addresses)?) {
+        process.tell(&peers)?;
+    }
+    for line in stdin().lines() {
+        let steps: usize = line?.trim().parse()?;
+        ranks
+            .iter_mut()
+            .try_for_each(|process| process.tell(&steps))?;
+        let mut all = Vec::new();
+        for process in &mut ranks {
+            all.push(process.hear::<Spent>()?);
+        }
+        let seconds = all.iter().map(|spent| spent.seconds).fold(0.0, f64::max);
+        let handing_over: Vec<f64> = all.iter().map(|spent| spent.handing_over).collect();
+        let answer = serde_json::json!({ "seconds": seconds, "handing_over": handing_over });
+        println!("{answer}");
+    }
+    for process in ranks {
+        let Process { mut child, to, .. } = process;
+        drop(to);
+        child.wait()?;
+    }
+    Ok(())
+}
+
+/// One rank: is told its task and its peers, and then how many steps to do.
+fn rank() -> Result<(), Box<dyn Error>> {
+    let input = stdin();
+    let task: Task = serde_json::from_str(&next_line(&input)?)?;
+    let listener = TcpListener::bind(task.address)?;
+    println!("{}", serde_json::to_string(&listener.local_addr()?)?);
+    let peers: Vec<MeshPeer> = serde_json::from_str(&next_line(&input)?)?;
+    let membership = Membership {
+        rank: task.rank,
+        generation: 1,
+        ..Membership::default()
+    };
+    let plan = task.plan()?;
+    match task.segment {
+        Some(number) => {
+            let segment = Segment::inherited(number)?;
+            serve(ShmCollective::join(&segment, plan, &membership)?, &input)
+        }
+        None => {
+            let mesh = Mesh {
+                listener: &listener,
+                peers: &peers,
+                encrypt: task.transport == "encrypted",
+                refused: &|refusal| eprintln!("{refusal}"),
+            };
+            serve(TcpCollective::join(&mesh, plan, &membership)?, &input)
+        }
+    }
+}
+
+fn next_line(input: &Stdin) -> Result<String, Box<dyn Error>> {
+    let mut line = String::new();
+    match input.lock().read_line(&mut line)? {
+        0 => Err("the parent is gone".into()),
+        _ => Ok(line),
+    }
+}
+
+fn serve(mut gang: impl Collective, input: &Stdin) -> Result<(), Box<dyn Error>> {
+    let mut rank = Rank::new(&gang);
+    while let Ok(line) = next_line(input) {
+        gang.barrier()?;
+        let spent = rank.steps(&mut gang, line.trim().parse()?)?;
+        println!("{}", serde_json::to_string(&spent)?);
+    }
+    Ok(())
+}
