@@ -89,7 +89,7 @@ def main():
     options = arguments.parse_args()
     folder = tempfile.mkdtemp(prefix="lsb")
     script = HERE.parent / "crates/lockstep-testkit/servers/ray_head.py"
-    programs = str(Path(options.python).parent)
+    programs = os.path.dirname(os.path.abspath(options.python))
     command = [options.python, str(script), "1", programs, folder]
     head = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:

@@ -12,6 +12,13 @@ pub struct Binary {
     elf: Elf,
 }
 
+/// What a program needs of a node: remembered for as long as its job is followed, unlike the program.
+#[derive(Debug, Clone, Copy)]
+pub struct Needs {
+    machine: u16,
+    glibc: Option<(u32, u32)>,
+}
+
 impl Binary {
     /// Reads a program.
     ///
@@ -54,9 +61,24 @@ impl Binary {
         &self.path
     }
 
+    /// What it needs of the node that runs it.
+    pub fn needs(&self) -> Needs {
+        Needs {
+            machine: self.elf.machine,
+            glibc: self.elf.glibc,
+        }
+    }
+
+    /// Its bytes, without what only debuggers read.
+    pub(crate) fn stripped(&self) -> Vec<u8> {
+        elf::strip(&self.file, &self.elf)
+    }
+}
+
+impl Needs {
     /// The processor it is for.
-    pub fn processor(&self) -> String {
-        match self.elf.machine {
+    pub(crate) fn processor(&self) -> String {
+        match self.machine {
             62 => "x86-64".to_owned(),
             183 => "64-bit ARM".to_owned(),
             243 => "RISC-V".to_owned(),
@@ -68,7 +90,7 @@ impl Binary {
 
     /// The processor it is for, as `uname -m` names it.
     pub(crate) fn machine(&self) -> String {
-        match self.elf.machine {
+        match self.machine {
             62 => "x86_64".to_owned(),
             183 => "aarch64".to_owned(),
             243 => "riscv64".to_owned(),
@@ -80,12 +102,7 @@ impl Binary {
 
     /// The oldest glibc that it runs with; none if it needs none.
     pub(crate) fn glibc(&self) -> Option<(u32, u32)> {
-        self.elf.glibc
-    }
-
-    /// Its bytes, without what only debuggers read.
-    pub(crate) fn stripped(&self) -> Vec<u8> {
-        elf::strip(&self.file, &self.elf)
+        self.glibc
     }
 }
 

@@ -28,7 +28,7 @@ mod websocket;
 mod zip;
 
 pub use address::Address;
-pub use binary::Binary;
+pub use binary::{Binary, Needs};
 pub use client::Client;
 pub use cluster::{Amount, Cluster, Node, NodeState};
 pub use credentials::Credentials;

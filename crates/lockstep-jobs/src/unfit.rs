@@ -5,7 +5,7 @@
 //! before it becomes the program, and what does not fit is found in the job's log.
 
 use crate::elf::glibc;
-use crate::{Binary, JobsError};
+use crate::{JobsError, Needs};
 
 /// Exit codes of a shell that could not run a command.
 const NOT_RUN: std::ops::RangeInclusive<i64> = 126..=127;
@@ -27,8 +27,8 @@ pub fn introduced(command: &str) -> String {
 }
 
 /// What kept a job's program from running on its node, if that is what `log` and the exit code say. `sent` is
-/// the program that travelled; none if the one in the image was to be used.
-pub fn unfit(log: &str, exit_code: Option<i64>, sent: Option<&Binary>) -> Option<JobsError> {
+/// what the program needs that travelled; none if the one in the image was to be used.
+pub fn unfit(log: &str, exit_code: Option<i64>, sent: Option<&Needs>) -> Option<JobsError> {
     let not_run = exit_code.is_some_and(|code| NOT_RUN.contains(&code));
     let node = Node::find(log);
     let another = |node: &Node| sent.is_some_and(|sent| sent.machine() != node.machine);
@@ -36,7 +36,7 @@ pub fn unfit(log: &str, exit_code: Option<i64>, sent: Option<&Binary>) -> Option
     if refused || not_run && node.as_ref().is_some_and(another) {
         let unknown = || "another processor".to_owned();
         return Some(JobsError::Architecture {
-            program: sent.map_or_else(unknown, Binary::processor),
+            program: sent.map_or_else(unknown, Needs::processor),
             node: node.map_or_else(unknown, |node| node.machine),
         });
     }
@@ -45,7 +45,7 @@ pub fn unfit(log: &str, exit_code: Option<i64>, sent: Option<&Binary>) -> Option
     let missing = missing_glibc(log);
     if older || missing.is_some() {
         // The newest that is asked for, where the loader names the first that is missing.
-        let needs = sent.and_then(Binary::glibc).or(missing)?;
+        let needs = sent.and_then(Needs::glibc).or(missing)?;
         let text = |(major, minor): (u32, u32)| format!("{major}.{minor}");
         return Some(JobsError::Glibc {
             needs: text(needs),
@@ -147,7 +147,8 @@ mod tests {
 
     #[test]
     fn what_a_node_said_of_itself_is_told() {
-        let own = Binary::read(&std::env::current_exe().unwrap()).unwrap();
+        let own = std::env::current_exe().unwrap();
+        let own = crate::Binary::read(&own).unwrap().needs();
         let (major, minor) = own.glibc().unwrap();
         let said = |node: &str, code| {
             let log = format!("lockstep: this node is {node}\nwords of no known language\n");

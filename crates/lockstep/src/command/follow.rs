@@ -14,7 +14,7 @@ use crate::view::{Options, View, harmless, shell};
 use interrupts::{Asked, Interrupts};
 use lines::{Line, Lines};
 use lockstep_events::event::{Event, RunResult};
-use lockstep_jobs::{Binary, Client, Heard, JobInfo, JobsError};
+use lockstep_jobs::{Client, Heard, JobInfo, JobsError, Needs};
 use outcome::Outcome;
 use std::collections::VecDeque;
 use std::io;
@@ -45,7 +45,7 @@ pub(super) struct Follow<'c> {
     head: HeadArgs,
     args: FollowArgs,
     started_at: Instant,
-    sent: Option<Binary>,
+    sent: Option<Needs>,
     view: Box<dyn View>,
     /// The last result that the run told.
     result: Option<RunResult>,
@@ -94,8 +94,8 @@ impl<'c> Follow<'c> {
         }
     }
 
-    /// The program that travelled with the job, for when it does not run there.
-    pub(super) fn with_program(mut self, sent: Option<Binary>) -> Self {
+    /// What the program needs that travelled with the job, for when it does not run there.
+    pub(super) fn with_program(mut self, sent: Option<Needs>) -> Self {
         self.sent = sent;
         self
     }

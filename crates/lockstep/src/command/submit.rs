@@ -16,7 +16,7 @@ use layout::Layout;
 use lockstep_events::event::Event;
 use lockstep_fs::random_letters;
 use lockstep_job::{Job, Location};
-use lockstep_jobs::{Binary, Client, RuntimeEnv, Submission, introduced};
+use lockstep_jobs::{Binary, Client, Needs, RuntimeEnv, Submission, introduced};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -80,11 +80,8 @@ impl Shown {
     }
 }
 
-/// Brings the job to the head. Returns its id, and the program that travelled with it.
-fn submit(
-    args: &SubmitArgs,
-    shown: &mut Shown,
-) -> anyhow::Result<(Client, String, Option<Binary>)> {
+/// Brings the job to the head. Returns its id, and what the program needs that travelled with it.
+fn submit(args: &SubmitArgs, shown: &mut Shown) -> anyhow::Result<(Client, String, Option<Needs>)> {
     let job = args.job.load()?;
     let moving = inputs::moving(&args.job, &job)?;
     let Layout {
@@ -147,7 +144,7 @@ fn submit(
         client.ray_version()
     );
     shown.show(Event::Note { message })?;
-    Ok((client, id, sent))
+    Ok((client, id, sent.as_ref().map(Binary::needs)))
 }
 
 /// The program that is to travel; none if that of the image is meant.

@@ -5,7 +5,7 @@
 
 use crate::signals::INTERRUPTED;
 use lockstep_events::event::{RunResult, Status};
-use lockstep_jobs::{Binary, JobInfo, JobStatus, unfit};
+use lockstep_jobs::{JobInfo, JobStatus, Needs, unfit};
 use std::process::ExitCode;
 
 /// The exit codes of a run that are passed on; any other end is a plain failure.
@@ -30,12 +30,12 @@ impl Outcome {
 }
 
 /// Judges a job that has ended. `result` is the last that its run told; `said` are the last other lines of its
-/// log; `sent` is the program that travelled with it.
+/// log; `sent` is what the program needs that travelled with it.
 pub(super) fn outcome(
     job: &JobInfo,
     result: Option<RunResult>,
     said: &str,
-    sent: Option<&Binary>,
+    sent: Option<&Needs>,
 ) -> Outcome {
     let passed_on = |default: u8| match job.driver_exit_code {
         Some(code) if PASSED_ON.contains(&code) => code as u8,
@@ -113,7 +113,7 @@ fn silent(job: &JobInfo) -> String {
 }
 
 /// Why a command failed that told nothing.
-fn broken(job: &JobInfo, said: &str, sent: Option<&Binary>) -> String {
+fn broken(job: &JobInfo, said: &str, sent: Option<&Needs>) -> String {
     if let Some(unfit) = unfit(said, job.driver_exit_code, sent) {
         return unfit.to_string();
     }
