@@ -4,10 +4,10 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 LOCKSTEP := $(TARGET)/release/lockstep
 export LOCKSTEP_CACHE ?= $(CURDIR)/.cache
 
-.PHONY: help demo test test-fast test-long soak bench-train bench-data bench-recovery clean release cargo components
+.PHONY: help demo test test-fast test-long soak bench-train bench-data bench-recovery bench-collective bench-scale clean release cargo components
 
 help: ## Say what there is
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
 
 demo: release ## Build, bring Fashion-MNIST, and train it on two workers
 	@$(LOCKSTEP) data get fashion-mnist
@@ -50,6 +50,16 @@ bench-data: cargo ## Compare with Pillow, Ray Data and onnxruntime, side by side
 bench-recovery: release ## Kill a worker of a job on 5 GB, and say how long it stood still
 	@mkdir -p $(LOCKSTEP_CACHE)
 	@python3 bench/recovery.py --lockstep $(LOCKSTEP) $(BENCH_ARGS)
+
+bench-collective: cargo ## Compare the exchange of gradients with PyTorch's gloo, side by side
+	@command -v python3 > /dev/null || { echo "python3 is missing: the benchmark is written in it" >&2; exit 1; }
+	@cargo build --release --package lockstep-gang --example collective_rate
+	@python3 bench/collective.py --example $(TARGET)/release/examples/collective_rate $(BENCH_ARGS)
+
+bench-scale: cargo ## Hold the model of docs/scale.md against gangs of 2 to 16 processes on slow networks (as root)
+	@command -v python3 > /dev/null || { echo "python3 is missing: the benchmark is written in it" >&2; exit 1; }
+	@cargo build --release --package lockstep-gang --example collective_rate
+	@python3 bench/scale.py --example $(TARGET)/release/examples/collective_rate $(BENCH_ARGS)
 
 clean: ## Remove what was built and brought
 	@rm -rf target .cache bench/results

@@ -17,9 +17,9 @@ from pathlib import Path
 from statistics import median
 
 from bars import Bar
+from machine import machine
 from pictures import Pictures, python_with_ray
 from report import aligned, bar_rows
-from train import machine
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = Path(os.environ.get("LOCKSTEP_CACHE") or ROOT / ".cache").resolve()

@@ -77,8 +77,14 @@ PyTorch {versions["torch"]} ({settings})."""
     return "\n\n".join(part for part in parts if part)
 
 
-def page(parts):
-    """docs/benchmarks.md."""
+def kept(page):
+    """What stands on the page between the parts that are written anew: figures of other benchmarks."""
+    _, begin, rest = page.partition("## The exchange of gradients")
+    return f"{begin}{rest.partition('## How it is measured')[0]}"
+
+
+def page(parts, other):
+    """docs/benchmarks.md, with the sections of other benchmarks as they are."""
     sections = "\n\n".join(section(part, found) for part, found in parts)
     return f"""# How fast
 
@@ -93,7 +99,7 @@ the extremes). Steps/s are medians of the turns.
 
 {sections}
 
-## How it is measured
+{other}## How it is measured
 
 - **PyTorch**: after a warm-up. The whole training set is normalised tensors in memory, a batch is one
   `index_select`, no value is read back from a step, images are `channels_last`. SGD is tried as a for-loop,

@@ -11,10 +11,8 @@ LOCKSTEP_BENCH_PYTHON=/path/to/python names another one that has torch and numpy
 import argparse
 import json
 import os
-import platform
 import sys
 import tempfile
-import time
 from collections import namedtuple
 from functools import partial
 from pathlib import Path
@@ -22,6 +20,7 @@ from pathlib import Path
 import neighbours
 import report
 from images import Cnn, ResNet
+from machine import machine
 from mlp import Mlp
 from pytorch_runs import python_with_pytorch
 
@@ -50,28 +49,6 @@ def measure(part, rounds):
         "bars": part.bars(ratio, extras),
         "pytorch_settings": part.pytorch.settings,
         "versions": {**part.pytorch.versions, "lockstep": part.lockstep.version()},
-    }
-
-
-def machine():
-    """Where and when this was measured."""
-    words = dict.fromkeys(["model name"], platform.machine())
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() in words:
-            words[key.strip()] = value.strip()
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    siblings = Path("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list")
-    siblings = siblings.read_text().strip() if siblings.exists() else "unknown"
-    return {
-        "cpu": words["model name"],
-        "cores": len(os.sched_getaffinity(0)),
-        # More than one number: cores that are hyper-threads of one.
-        "threads_of_the_first_core": siblings,
-        "memory_gib": round(memory),
-        "system": f"{platform.system()} {platform.release()}",
-        "load": os.getloadavg()[0],
-        "date": time.strftime("%Y-%m-%d"),
     }
 
 
@@ -107,7 +84,8 @@ def main():
     print(f"\nall figures: {results}")
     if options.write_docs:
         page = ROOT / "docs/benchmarks.md"
-        page.write_text(report.page([(PARTS[name], found[name]) for name in PARTS if name in found]))
+        parts = [(PARTS[name], found[name]) for name in PARTS if name in found]
+        page.write_text(report.page(parts, report.kept(page.read_text())))
         print(f"written: {page}")
 
 

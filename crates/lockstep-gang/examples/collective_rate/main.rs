@@ -2,15 +2,17 @@
 //! `bench/scale.py`:
 //!
 //! ```text
-//! collective_rate TRANSPORT WORKERS NUMBERS [NAMESPACES]
+//! collective_rate TRANSPORT WORKERS NUMBERS [NAMESPACES [DELAY]]
 //! ```
 //!
 //! TRANSPORT is `tcp`, `encrypted` or `shm`; NUMBERS is the length of the gradient. With NAMESPACES rank
-//! i runs in the network namespace NAMESPACES-i and listens on 10.77.0.(i+1). Each line on standard
+//! i runs in the network namespace NAMESPACES-i and listens on 10.77.0.(i+1), and with DELAY everything
+//! takes so many microseconds longer. Each line on standard
 //! input is a number of steps to do; each is answered with one line of JSON: how long the slowest rank
 //! took for all of them, and how long each rank took to hand over its gradient. Between two lines the
 //! ranks sleep, so that others can be measured in turns.
 
+mod delay;
 mod step;
 
 use lockstep_gang::{
@@ -22,6 +24,7 @@ use std::error::Error;
 use std::io::{BufRead, BufReader, Stdin, Write, stdin};
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
 use step::{Rank, Spent};
 
 /// Numbers in a chunk, as a model's layout cuts them.
@@ -36,6 +39,8 @@ struct Task {
     rank: usize,
     /// Where it listens, unless it shares memory.
     address: SocketAddr,
+    /// What the way to it takes longer, in microseconds.
+    delay_us: u64,
     /// The shared memory's descriptor.
     segment: Option<i32>,
 }
@@ -52,14 +57,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["rank"] => rank(),
-        [transport, workers, numbers] => lead(transport, workers.parse()?, numbers.parse()?, None),
-        [transport, workers, numbers, namespaces] => lead(
+        [transport, workers, numbers, network @ ..] if network.len() <= 2 => lead(
             transport,
             workers.parse()?,
             numbers.parse()?,
-            Some(namespaces),
+            network.first().copied(),
+            network.get(1).map_or(Ok(0), |delay| delay.parse())?,
         ),
-        _ => Err("usage: collective_rate TRANSPORT WORKERS NUMBERS [NAMESPACES]".into()),
+        _ => Err("usage: collective_rate TRANSPORT WORKERS NUMBERS [NAMESPACES [DELAY]]".into()),
     }
 }
 
@@ -88,6 +93,7 @@ fn lead(
     workers: usize,
     numbers: usize,
     namespaces: Option<&str>,
+    delay_us: u64,
 ) -> Result<(), Box<dyn Error>> {
     let task = |rank: usize| -> Result<Task, Box<dyn Error>> {
         let address = match namespaces {
@@ -100,6 +106,7 @@ fn lead(
             numbers,
             rank,
             address: address.parse()?,
+            delay_us,
             segment: None,
         })
     };
@@ -177,7 +184,11 @@ fn rank() -> Result<(), Box<dyn Error>> {
     let input = stdin();
     let task: Task = serde_json::from_str(&next_line(&input)?)?;
     let listener = TcpListener::bind(task.address)?;
-    println!("{}", serde_json::to_string(&listener.local_addr()?)?);
+    let address = match task.delay_us {
+        0 => listener.local_addr()?,
+        delay => delay::before(listener.local_addr()?, Duration::from_micros(delay))?,
+    };
+    println!("{}", serde_json::to_string(&address)?);
     let peers: Vec<MeshPeer> = serde_json::from_str(&next_line(&input)?)?;
     let membership = Membership {
         rank: task.rank,

@@ -110,7 +110,8 @@ mod tests {
         let address = first.as_ptr();
         free.give_back(second);
         free.give_back(first);
-        assert_eq!(free.take(4).unwrap().as_ptr(), address);
+        let again = free.take(4).unwrap();
+        assert_eq!(again.as_ptr(), address);
         assert_eq!(free.take(7).unwrap().len(), 7);
     }
 
