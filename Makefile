@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 LOCKSTEP := $(TARGET)/release/lockstep
 export LOCKSTEP_CACHE ?= $(CURDIR)/.cache
 
-.PHONY: help demo test test-fast test-long soak bench-train bench-data bench-recovery bench-collective bench-scale clean release cargo components
+.PHONY: help demo test test-fast test-long soak bench-train bench-data bench-recovery bench-collective bench-scale wheel test-python clean release cargo components
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -60,6 +60,12 @@ bench-scale: cargo ## Hold the model of docs/scale.md against gangs of 2 to 16 p
 	@command -v python3 > /dev/null || { echo "python3 is missing: the benchmark is written in it" >&2; exit 1; }
 	@cargo build --release --package lockstep-gang --example collective_rate
 	@python3 bench/scale.py --example $(TARGET)/release/examples/collective_rate $(BENCH_ARGS)
+wheel: release ## Build the Python wheel, which carries the program, into target/wheel
+	@command -v python3 > /dev/null || { echo "python3 is missing: the wheel is built with it" >&2; exit 1; }
+	@python3 crates/lockstep-script/python/make_wheel.py --binary $(LOCKSTEP) --out $(TARGET)/wheel
+
+test-python: ## Run the tests of the Python package alone (PYTHON=..., one that has numpy)
+	@$(or $(PYTHON),python3) -m unittest discover --start-directory crates/lockstep-script/python/tests
 
 clean: ## Remove what was built and brought
 	@rm -rf target .cache bench/results

@@ -1,0 +1,1 @@
+"""What stands for `ray.air.integrations` in older scripts."""

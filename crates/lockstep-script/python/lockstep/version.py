@@ -1,0 +1,3 @@
+"""The version of this package: that of the program which it belongs to."""
+
+VERSION = "0.1.0"
