@@ -4,7 +4,8 @@
     python3 bench/submit.py --lockstep target/release/lockstep --python PYTHON_WITH_RAY
 
 A cluster of one node is started. Then Fashion-MNIST is submitted with two workers: `submitted` is when the head has the
-job, which is our own part; `first step` is when the event is shown here. The first submission sends the package,
+job, which is our own part; `command` when Ray has begun to run its command, `actors` when Ray has placed the workers,
+`first_step` when that event is shown here. The first submission sends the package,
 the others find it on the head. The memory is the PSS of all processes of the cluster and of the command in the middle
 of a run of many epochs, less that of the cluster at rest before it: so it has the command here, the job's command, what
 speaks with Ray, Ray's actors and the workers. Ray keeps idle worker processes ready; those that it adds count too.
@@ -23,24 +24,42 @@ from memory import pss
 
 HERE = Path(__file__).resolve().parent
 MARK = "LOCKSTEP_TEST_HEAD"
+# Messages that say how far a job is.
+STAGES = {"submitted as": "submitted", "the head starts": "command", "worker 0 on": "actors"}
+
+
+def parent(pid):
+    """The process that started another."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
 
 
 def held(folder, own):
-    """MiB of each process of the cluster, and of one more, with its command; the largest first."""
-    found = []
+    """MiB of each process of the cluster and of one more, with its command, by its id.
+
+    Ray's processes write their titles over their environment, where the mark was: what they descend from still has it.
+    """
+    mark = f"{MARK}={folder}".encode()
+    marked, parents = {str(own)}, {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            environ = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+            parents[pid] = parent(pid)
+            if mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                marked.add(pid)
         except OSError:  # it has ended
-            continue
-        if f"{MARK}={folder}".encode() in environ or pid == str(own):
-            found.append((pss(pid) / 2**20, words[:70]))
-    return sorted(found, reverse=True)
+            pass
+    found = {}
+    for pid in parents:
+        above = pid
+        while above in parents and above not in marked:
+            above = parents[above]
+        if above in marked:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+            found[pid] = (pss(pid) / 2**20, words[:100])
+    return found
 
 
 def total(processes):
-    return sum(mib for mib, _ in processes)
+    return sum(mib for mib, _ in processes.values())
 
 
 def submitted(options, endpoint, *more):
@@ -57,8 +76,9 @@ def times(options, endpoint):
     for line in process.stdout:
         event = json.loads(line)
         kind = event["event"]
-        if event.get("message", "").startswith("submitted as"):
-            kind = "submitted"
+        message = event.get("message", "")
+        for words, name in STAGES.items():
+            kind = name if words in message else kind
         seen.setdefault(kind, time.perf_counter() - started)
     assert process.wait() == 0, "the job failed"
     return seen
@@ -99,15 +119,14 @@ def main():
             seen = times(options, endpoint)
             name = f"round {round_}" if round_ else "with upload"
             load = os.getloadavg()[0]
-            print(
-                f"{name:12} submitted {seen['submitted']:.2f} s, started {seen['started']:.2f} s, "
-                f"first step {seen['first_step']:.2f} s, result {seen['result']:.2f} s (load {load:.1f})",
-                flush=True,
-            )
+            stages = ["submitted", "command", "actors", "first_step", "result"]
+            shown = ", ".join(f"{stage} {seen[stage]:.2f}" for stage in stages)
+            print(f"{name:12} {shown} (load {load:.1f})", flush=True)
         time.sleep(5)
         before, during = memory(options, endpoint, folder)
         print(f"memory: {total(before):.0f} MiB at rest, {total(during) - total(before):.0f} MiB more in a run")
-        for mib, words in during[:12]:
+        for pid in sorted(during.keys() - before.keys(), key=int):
+            mib, words = during[pid]
             print(f"  {mib:7.1f} {words}")
     finally:
         head.stdin.close()

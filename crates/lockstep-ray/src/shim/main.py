@@ -102,6 +102,8 @@ def main():
     try:
         look_for_head()
         ray.init(address="auto", log_to_driver=False, logging_level="error", namespace=order["name"])
+        # Ray sends SIGTERM to all descendants of a job's command that is stopped; the coordinator ends this one.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         here = ray.util.get_node_ip_address()
         report("connected", here=here, ray=ray.__version__, nodes=len(nodes()))
     except Exception as error:

@@ -16,6 +16,7 @@ import hashlib
 import json
 import os
 import queue
+import signal
 import socket
 import subprocess
 import sys

@@ -65,3 +65,32 @@ fn a_run_that_fails_there_fails_here_with_its_words_and_code() {
         &["model.weights", "does not exist", "absolute"],
     );
 }
+
+#[test]
+fn a_job_whose_workers_are_actors_is_stopped_in_good_order() {
+    let place = Place::new();
+    let args = [
+        "submit",
+        "job.toml",
+        "--to",
+        head(),
+        "--json",
+        "--id",
+        "actors",
+    ];
+    let mut running = start(command(
+        &place,
+        &[&args[..], &["--epochs", "1000000"]].concat(),
+    ));
+    running.wait_for("epoch");
+    let stop = run(&place, &["jobs", "stop", "actors", "--to", head()]);
+    assert!(
+        stop.stdout.contains("has stopped"),
+        "{}{}",
+        stop.stdout,
+        stop.stderr
+    );
+    let (code, last, stderr) = running.finish();
+    assert_eq!(code, Some(130), "{stderr}");
+    assert_eq!(last["status"], "interrupted", "{last}");
+}

@@ -50,7 +50,7 @@ fn workers_on_nodes_of_their_own_come_to_the_weights_of_this_machine() {
         "--set",
         "train.lanes=3",
     ];
-    let args = [&args[..], &["--set", "gang.start_deadline_s=3"]].concat();
+    let args = [&args[..], &["--set", "gang.start_deadline_s=12"]].concat();
     let refused = run(&place, &args);
     crate::heads::assert_says(&refused, 1, &["each on a node of its own", "no room"]);
 }
