@@ -18,6 +18,9 @@ pub enum EngineError {
     /// The job does not fit its data, or the data cannot be read.
     #[error(transparent)]
     Prepare(#[from] TrainError),
+    /// A script's job does not fit its data, or the data cannot be read.
+    #[error(transparent)]
+    Script(#[from] lockstep_script::ScriptError),
     /// The pictures cannot be embedded.
     #[error(transparent)]
     Embed(#[from] EmbedError),

@@ -36,5 +36,6 @@ pub mod worker;
 
 pub use error::{EngineError, describe};
 pub use local::LocalLauncher;
+pub use lockstep_script::become_script;
 pub use run::{RunRequest, run};
 pub use stop::{Stop, StopFlag};

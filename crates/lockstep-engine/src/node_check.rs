@@ -7,7 +7,7 @@
 use crate::launcher::{Happened, LaunchNotice, Launcher, Notify, WorkerEnd, WorkerId, WorkerSpec};
 use crate::worker::WorkerError;
 use crate::{EngineError, describe};
-use lockstep_job::Job;
+use lockstep_job::{LocalInput, Storage};
 use lockstep_place::{Access, Place, PlaceError};
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, Write};
@@ -48,8 +48,9 @@ struct Answer {
 /// workers are on this machine.
 pub(crate) fn check_nodes(
     launcher: &mut dyn Launcher,
-    job: &Job,
+    (inputs, storage): (&[LocalInput], &Storage),
     (key, place): (&str, &Place),
+    deadline: Duration,
 ) -> Result<(), EngineError> {
     let nodes = launcher.nodes();
     let mut seats: Vec<usize> = (0..nodes.len()).collect();
@@ -58,7 +59,13 @@ pub(crate) fn check_nodes(
         return Ok(());
     }
     let folder = place.join(FOLDER).map_err(unusable(key))?;
-    let checked = ask_all(launcher, job, (key, &folder), &nodes, &seats);
+    let checked = ask_all(
+        launcher,
+        (inputs, storage),
+        (key, &folder),
+        (&nodes, &seats),
+        deadline,
+    );
     launcher.end_all();
     let cleared = folder.delete_all();
     checked?;
@@ -67,10 +74,10 @@ pub(crate) fn check_nodes(
 
 fn ask_all(
     launcher: &mut dyn Launcher,
-    job: &Job,
+    (inputs, storage): (&[LocalInput], &Storage),
     (key, folder): (&str, &Place),
-    nodes: &[String],
-    seats: &[usize],
+    (nodes, seats): (&[String], &[usize]),
+    deadline: Duration,
 ) -> Result<(), EngineError> {
     let content = format!("{} {}", std::process::id(), folder);
     folder.make_folder().map_err(unusable(key))?;
@@ -84,15 +91,15 @@ fn ask_all(
             .is_ok_and(|sender| sender.send(notice).is_ok())
     });
     let file = |seat: usize| format!("node-{seat}");
-    let inputs = job.local_inputs().into_iter();
+    let inputs = inputs.iter();
     let inputs: Vec<_> = inputs
-        .map(|input| (input.key.to_owned(), input.path))
+        .map(|input| (input.key.to_owned(), input.path.clone()))
         .collect();
     for &seat in seats {
         let questions = Questions {
             key: key.to_owned(),
             place: folder.to_string(),
-            access: lockstep_resolve::access(&job.storage).map_err(unusable(key))?,
+            access: lockstep_resolve::access(storage).map_err(unusable(key))?,
             file: file(seat),
             content: content.clone(),
             paths: inputs.clone(),
@@ -115,7 +122,6 @@ fn ask_all(
         };
         launcher.start(&spec, notify.clone())?;
     }
-    let deadline = Duration::from_secs_f64(job.gang.start_deadline_s);
     let mut waiting = seats.to_vec();
     hear_all(&notices, deadline, nodes, &mut waiting)?;
     for &seat in seats {

@@ -1,7 +1,7 @@
 //! What the coordinator writes into the run's folder while the run goes on: logs and metrics.
 
 use crate::EngineError;
-use lockstep_events::event::{EpochResult, RunResult};
+use lockstep_events::event::{EpochResult, Reported, RunResult};
 use lockstep_events::{Recorded, Thin};
 use lockstep_runs::{Journal, RunDir, RunsError};
 
@@ -54,6 +54,11 @@ impl Record {
     /// Writes what an epoch came to.
     pub(crate) fn epoch(&mut self, epoch: &EpochResult) -> Result<(), EngineError> {
         Ok(self.journal.row(METRICS, &as_json(epoch))?)
+    }
+
+    /// Writes what a script reported.
+    pub(crate) fn reported(&mut self, reported: &Reported) -> Result<(), EngineError> {
+        Ok(self.journal.row(METRICS, &as_json(reported))?)
     }
 
     /// Makes the metrics those of the state that the run goes on from: what was recorded after it is

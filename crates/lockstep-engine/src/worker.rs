@@ -8,12 +8,13 @@
 
 use crate::invitation::{self, Invitation};
 use crate::parent::die_with_parent;
+use lockstep_events::control::{Assignment, LearnerKind};
 use lockstep_gang::{GangError, Hello, Link};
 use lockstep_learner::{self as learner, LearnerFailure};
 use signal_hook::consts::SIGTERM;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, Read};
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -89,8 +90,24 @@ pub fn run() -> Result<(), WorkerError> {
     let patience = Duration::from_secs_f64(invitation.join_s);
     let link = Link::connect(invitation.address, &invitation.token, &hello, patience)?;
     let lease = invitation.lease_s.map(Duration::from_secs_f64);
-    let open = &lockstep_train::open;
-    Ok(learner::worker::run(link, listener, lease, leaving, open)?)
+    let unspecified = match invitation.address {
+        SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    };
+    let address = advertised(SocketAddr::new(unspecified, 0), invitation.address)
+        .map_err(system("find this machine's address"))?;
+    let open = &|assignment: &Assignment| match assignment.kind {
+        LearnerKind::Network => lockstep_train::open(assignment),
+        LearnerKind::Script => lockstep_script::open(assignment),
+    };
+    Ok(learner::worker::run(
+        link,
+        listener,
+        lease,
+        leaving,
+        address.ip(),
+        open,
+    )?)
 }
 
 /// Under which address others reach a listener. One that listens everywhere is reached at the address from

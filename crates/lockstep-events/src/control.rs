@@ -4,14 +4,28 @@
 //! the gang's collectives. The coordinator starts, listens, stops and reports.
 
 use crate::Metrics;
-use crate::event::{EpochResult, Progress};
+use crate::event::{EpochResult, Progress, Reported};
 use lockstep_measure::Summary;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// What learns in a gang.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LearnerKind {
+    /// A network.
+    #[default]
+    Network,
+    /// A user's own script.
+    Script,
+}
+
 /// A worker's place in the gang and all it needs to know to begin.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Assignment {
+    /// What learns.
+    #[serde(default)]
+    pub kind: LearnerKind,
     /// What the learner needs to begin; only it reads this.
     pub learner: Value,
     /// Where the run lies, a path or a URL; rank 0 writes what was learned there.
@@ -44,6 +58,8 @@ pub struct Assignment {
 pub enum Transport {
     /// One worker: nothing to exchange.
     Solo,
+    /// None of ours: the learner exchanges in its own way.
+    Own,
     /// A shared memory segment, inherited as this file descriptor.
     Shm {
         /// The descriptor's number in the worker.
@@ -77,6 +93,17 @@ pub enum ToWorker {
         /// The generation.
         generation: u16,
     },
+    /// What a worker of the generation shares with all of them, itself included.
+    Shared {
+        /// The generation.
+        generation: u16,
+        /// What it is, the same on every rank.
+        name: String,
+        /// Who shares it.
+        rank: usize,
+        /// The value.
+        value: Value,
+    },
     /// A worker of this generation was lost: stop waiting for it, say so, and wait to begin again.
     CallOff {
         /// The generation.
@@ -109,6 +136,17 @@ pub enum FromWorker {
     Progress(Progress),
     /// An epoch ended. Rank 0 reports.
     Epoch(EpochResult),
+    /// A script reported something. Rank 0 reports.
+    Reported(Reported),
+    /// A value for all workers of the generation.
+    Share {
+        /// The generation.
+        generation: u16,
+        /// What it is, the same on every rank.
+        name: String,
+        /// The value.
+        value: Value,
+    },
     /// Training ended as asked and everything is written. Every rank reports.
     Finished(Finished),
     /// Training paused as asked, after the same step on every rank; rank 0 has written the state. Every rank
@@ -126,6 +164,9 @@ pub enum FromWorker {
         error: String,
         /// Whether this is only the consequence of another worker's failure (a peer was lost).
         peer_lost: bool,
+        /// Whether it is this worker's own failure, after which it can begin again, as when its script was killed.
+        #[serde(default)]
+        again: bool,
         /// The rank that this worker waited for in vain.
         #[serde(default)]
         waiting_for: Option<usize>,
@@ -149,8 +190,8 @@ pub struct Finished {
     pub evaluation: Option<Summary>,
     /// The epoch whose weights were kept.
     pub best_epoch: Option<u32>,
-    /// SHA-256 of what was learned; the same on every rank.
-    pub weights_sha256: String,
+    /// SHA-256 of what was learned, the same on every rank that knows it.
+    pub weights_sha256: Option<String>,
     /// Seconds spent in training steps alone.
     pub step_s: f64,
     /// Seconds from the first step to the last, evaluation included.

@@ -8,6 +8,7 @@ use crate::Metrics;
 use crate::metrics::{inline, train};
 use lockstep_measure::Summary;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::time::Duration;
 
 /// One thing that happened in a run. Serialises as `{"event": "...", ...}`.
@@ -42,6 +43,8 @@ pub enum Event {
     Progress(Progress),
     /// An epoch ended.
     Epoch(EpochResult),
+    /// A script reported something.
+    Reported(Reported),
     /// One line that a worker wrote to its standard output or error.
     Log(LogLine),
     /// Something that is as it should be, but that a person may not expect.
@@ -128,6 +131,9 @@ pub struct Started {
     pub steps_per_epoch: u64,
     /// Epochs to train.
     pub epochs: u32,
+    /// The command of a script; none where a network is trained.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
     /// The names of what each epoch is measured by; what training minimises comes first.
     #[serde(default)]
     pub metrics: Vec<String>,
@@ -177,6 +183,19 @@ pub struct EpochResult {
     pub samples_per_s: f64,
     /// Whether this epoch is the best so far by validation loss; always true without validation data.
     pub best: bool,
+}
+
+/// What a script reported.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reported {
+    /// The how-manieth report of the run, counted from 1. One that comes again after a failure has its number again.
+    pub report: u64,
+    /// What rank 0 said, by name.
+    pub metrics: Map<String, Value>,
+    /// Whether a checkpoint came with it.
+    pub checkpoint: bool,
+    /// Seconds since the run began.
+    pub total_s: f64,
 }
 
 /// A line of a worker's output.
@@ -232,6 +251,9 @@ pub struct RunResult {
     pub epochs: u32,
     /// Metrics of the kept weights on the whole test set; absent without a test set or on failure.
     pub metrics: Option<Metrics>,
+    /// What a script reported last, by name; absent where a network was trained.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported: Option<Map<String, Value>>,
     /// What the kept weights are worth on the test set, in more numbers; absent where `metrics` is.
     #[serde(default)]
     pub evaluation: Option<Summary>,
@@ -273,6 +295,7 @@ impl RunResult {
             lanes: 0,
             epochs: 0,
             metrics: None,
+            reported: None,
             evaluation: None,
             best_epoch: None,
             timing: Timing {

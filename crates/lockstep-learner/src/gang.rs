@@ -1,10 +1,12 @@
 //! One generation of a gang, as a learner sees it.
 
 use crate::instructions::Instructions;
-use crate::{Wish, worker};
+use crate::{ShareError, Wish, worker};
 use lockstep_events::control::Assignment;
 use lockstep_gang::{GangError, Membership, Plan, SharingCollective};
-use std::net::TcpListener;
+use serde_json::Value;
+use std::net::{IpAddr, TcpListener};
+use std::time::{Duration, Instant};
 
 /// A worker's place in one generation.
 pub struct Gang<'a> {
@@ -12,8 +14,12 @@ pub struct Gang<'a> {
     pub(crate) membership: Membership,
     pub(crate) instructions: &'a Instructions,
     pub(crate) listener: Option<&'a TcpListener>,
+    /// Under which peers reach this worker's machine.
+    pub(crate) address: IpAddr,
+    /// Sends a value to all workers of a generation.
+    pub(crate) share: &'a (dyn Fn(u16, &str, Value) -> Result<(), GangError> + Sync),
     /// Tells people of something that does not stop the work.
-    pub(crate) warn: &'a dyn Fn(String),
+    pub(crate) warn: &'a (dyn Fn(String) + Sync),
 }
 
 /// Why a worker cannot enter the exchange of its gang.
@@ -26,7 +32,13 @@ pub enum JoinError {
     /// Peers were to be reached in a way that this worker cannot.
     #[error("gang.transport: this worker was told to use TCP but was given no listener")]
     NoListener,
+    /// The gang has no exchange of ours.
+    #[error("the learner of this gang exchanges in its own way")]
+    NoExchange,
 }
+
+/// How often somebody who waits looks whether the generation was called off.
+const LOOK: Duration = Duration::from_millis(20);
 
 impl Gang<'_> {
     /// What this worker is to do.
@@ -38,6 +50,60 @@ impl Gang<'_> {
     /// so they must agree on one among themselves.
     pub fn wish(&self) -> Wish {
         self.instructions.wish(self.assignment.generation)
+    }
+
+    /// Whether the generation was called off, because a worker was lost.
+    pub fn is_called_off(&self) -> bool {
+        self.membership.abort.is_aborted()
+    }
+
+    /// The address under which peers reach this worker's machine.
+    pub fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// Shares a value with all workers of the generation, through the coordinator, and waits for theirs: small
+    /// things that they must know of each other. Every rank must come with the same name, and use it once; if
+    /// only some ranks are named, only those. Returns the values by rank.
+    ///
+    /// # Errors
+    /// When not all came in time, which names the missing ones, when the generation was called off, or when the
+    /// coordinator is gone.
+    pub fn share(
+        &self,
+        name: &str,
+        value: Value,
+        among: Option<&[usize]>,
+        limit: Duration,
+    ) -> Result<Vec<Value>, ShareError> {
+        let all: Vec<usize> = (0..self.assignment.workers).collect();
+        let (generation, ranks) = (self.assignment.generation, among.unwrap_or(&all));
+        (self.share)(generation, name, value)?;
+        let until = Instant::now() + limit;
+        loop {
+            let shared = &self.instructions.shared;
+            if let Some(values) = shared.take(generation, name, ranks, LOOK) {
+                return Ok(values);
+            }
+            if self.is_called_off() {
+                return Err(ShareError::CalledOff);
+            }
+            if Instant::now() > until {
+                return Err(ShareError::Missing {
+                    name: name.to_owned(),
+                    missing: shared.missing(generation, name, ranks),
+                    seconds: limit.as_secs_f64(),
+                });
+            }
+        }
+    }
+
+    /// Shares a value with all workers of the generation without waiting for theirs.
+    ///
+    /// # Errors
+    /// When the coordinator is gone.
+    pub fn tell_all(&self, name: &str, value: Value) -> Result<(), GangError> {
+        (self.share)(self.assignment.generation, name, value)
     }
 
     /// Enters the exchange that the assignment names. A learner that exchanges in its own way need not.

@@ -1,6 +1,7 @@
 //! What the thread that hears the coordinator hands to the one that trains.
 
 use crate::Wish;
+use crate::shared::SharedValues;
 use lockstep_gang::AbortSwitch;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
@@ -13,6 +14,8 @@ pub(crate) struct Instructions {
     /// The last generation that is to pause after its step.
     pause: AtomicU16,
     work: Mutex<Work>,
+    /// What the workers share with each other.
+    pub(crate) shared: SharedValues,
 }
 
 #[derive(Default)]

@@ -7,10 +7,12 @@
 mod gang;
 mod instructions;
 mod reporter;
+mod shared;
 pub mod worker;
 
 pub use gang::{Gang, JoinError};
 pub use reporter::Reporter;
+pub use shared::ShareError;
 
 use lockstep_events::control::{Assignment, Finished};
 use std::fmt;
@@ -66,6 +68,8 @@ pub struct LearnerFailure {
     pub error: Box<dyn std::error::Error + Send + Sync>,
     /// Whether this is only the consequence of another worker's failure.
     pub peer_lost: bool,
+    /// Whether it is this worker's own failure, after which the learner can be asked to train again.
+    pub again: bool,
     /// The rank that was waited for in vain.
     pub waiting_for: Option<usize>,
     /// Optimizer steps, rounds or the like that were done by then.
@@ -92,6 +96,7 @@ impl From<lockstep_gang::GangError> for LearnerFailure {
         };
         Self {
             peer_lost: error.is_peer_lost(),
+            again: false,
             waiting_for,
             step: 0,
             error: error.into(),

@@ -4,6 +4,7 @@ use lockstep_events::Metrics;
 use lockstep_events::control::FromWorker;
 use lockstep_events::event::Progress;
 use lockstep_gang::{GangError, LinkWriter};
+use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -60,6 +61,20 @@ impl Reporter {
         move |words| {
             // A link that is at its end is noticed by whoever needs it next.
             let _ = send(&link, &FromWorker::Warning { words });
+        }
+    }
+
+    /// Shares values with all workers, also while somebody else holds the reporter.
+    pub(crate) fn shares(&self) -> impl Fn(u16, &str, Value) -> Result<(), GangError> + use<> {
+        let link = self.link.clone();
+        move |generation, name, value| {
+            let name = name.to_owned();
+            let share = FromWorker::Share {
+                generation,
+                name,
+                value,
+            };
+            send(&link, &share)
         }
     }
 

@@ -11,7 +11,7 @@ use lockstep_gang::{
     Deadline, GangError, Link, LinkReader, Membership, Mesh, MeshPeer, Plan, Segment,
     SharingCollective, ShmCollective, Solo, TcpCollective,
 };
-use std::net::TcpListener;
+use std::net::{IpAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Sender, channel};
@@ -32,6 +32,7 @@ pub fn run(
     listener: Option<TcpListener>,
     lease: Option<Duration>,
     leaving: Arc<AtomicBool>,
+    address: IpAddr,
     open: &Open,
 ) -> Result<(), LearnerFailure> {
     let (reader, writer) = link.split();
@@ -42,6 +43,7 @@ pub fn run(
     listen(reader, instructions.clone(), sender, lease);
     let mut learner = None;
     let warn = reporter.warnings();
+    let share = reporter.shares();
     // Ends when the link does: the work is done, or the coordinator is gone.
     while let Ok(assignment) = assignments.recv() {
         lockstep_failpoint::set_worker(assignment.rank, assignment.generation);
@@ -51,6 +53,8 @@ pub fn run(
             membership: membership(&assignment),
             instructions: &instructions,
             listener: listener.as_ref(),
+            address,
+            share: &share,
             warn: &warn,
         };
         match generation(&gang, &mut learner, open, &mut reporter) {
@@ -63,10 +67,11 @@ pub fn run(
                 let told = reporter.send(&FromWorker::Failed {
                     error: failure.to_string(),
                     peer_lost: failure.peer_lost,
+                    again: failure.again,
                     waiting_for: failure.waiting_for,
                     step: failure.step,
                 });
-                if !failure.peer_lost || told.is_err() {
+                if !(failure.peer_lost || failure.again) || told.is_err() {
                     return Err(failure);
                 }
             }
@@ -128,6 +133,7 @@ pub(crate) fn join(
             Box::new(TcpCollective::join(&mesh, plan, membership)?)
         }
         (Transport::Tcp { .. }, None) => return Err(JoinError::NoListener),
+        (Transport::Own, _) => return Err(JoinError::NoExchange),
     })
 }
 
@@ -155,6 +161,12 @@ fn listen(
                 Ok(Some(ToWorker::Stop)) => instructions.ask_to_stop(),
                 Ok(Some(ToWorker::Pause { generation })) => instructions.ask_to_pause(generation),
                 Ok(Some(ToWorker::CallOff { generation })) => instructions.call_off(generation),
+                Ok(Some(ToWorker::Shared {
+                    generation,
+                    name,
+                    rank,
+                    value,
+                })) => instructions.shared.put(generation, name, rank, value),
                 Ok(Some(ToWorker::Begin(assignment))) => {
                     // The other end is gone only when this worker is about to end.
                     let _ = begin.send(*assignment);

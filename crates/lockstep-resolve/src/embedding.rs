@@ -72,7 +72,7 @@ impl EmbedPlan {
             model: embed.model.clone(),
             batch: embed.batch,
             part: embed.part,
-            transform: image_transform(job),
+            transform: image_transform(&job.data),
             normalise: image_normalise(embed),
             memory: job.data.memory.0,
             max_bad: job.data.max_bad,

@@ -8,12 +8,14 @@
 mod embedding;
 mod error;
 mod places;
+mod script;
 mod sources;
 mod training;
 
 pub use embedding::{EmbedPlan, EmbeddedSet};
 pub use error::ResolveError;
 pub use places::{access, place};
+pub use script::ResolvedScript;
 pub use sources::{SetSources, TestSource};
 pub use training::{TrainingSettings, target_kind};
 

@@ -5,7 +5,9 @@ use crate::training::target_kind;
 use crate::{EmbedPlan, ResolveError};
 use lockstep_data::{CifarSplit, Pictures, Source, TargetKind};
 use lockstep_image::{Filter, Limits, Transform, names_a_picture};
-use lockstep_job::{DataRef, Features, Job, JobColumns, JobFilter, Label, Location, Split};
+use lockstep_job::{
+    Data, DataRef, Features, Job, JobColumns, JobFilter, Label, Location, Split, Storage,
+};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -74,15 +76,16 @@ fn source(
         // Their labels are folders.
         Some(embed) => {
             let classes = Some(TargetKind::Classes);
-            parquet(job, &embed.store.join(name), &embedded_columns(), classes)
+            let data = (&job.data, &job.storage);
+            parquet(data, &embed.store.join(name), &embedded_columns(), classes)
         }
-        None => of_reference(job, reference, target),
+        None => of_reference((&job.data, &job.storage), reference, target),
     }
 }
 
-/// The source that a reference of the job file means.
-fn of_reference(
-    job: &Job,
+/// The source that a reference of the job file means, with what its `[data]` and `[storage]` say of all.
+pub(crate) fn of_reference(
+    (data, storage): (&Data, &Storage),
     reference: &DataRef,
     target: Option<TargetKind>,
 ) -> Result<Source, ResolveError> {
@@ -97,7 +100,7 @@ fn of_reference(
             labels: None,
         } if holds_pictures(images) => {
             let folder = Location::new(images.to_string_lossy());
-            pictures(job, &folder)?
+            pictures((data, storage), &folder)?
         }
         DataRef::Idx { images, labels } => Source::Idx {
             images: images.clone(),
@@ -114,19 +117,19 @@ fn of_reference(
         DataRef::CifarFiles { files } => Source::CifarFiles {
             files: files.clone(),
         },
-        DataRef::Pictures { folder } => pictures(job, folder)?,
-        DataRef::Parquet { files, columns } => parquet(job, files, columns, target)?,
+        DataRef::Pictures { folder } => pictures((data, storage), folder)?,
+        DataRef::Parquet { files, columns } => parquet((data, storage), files, columns, target)?,
         DataRef::Csv {
             file,
             columns,
             delimiter,
         } => Source::Csv {
-            place: place(file, &job.storage)?,
+            place: place(file, storage)?,
             // The job file allows ASCII alone.
             delimiter: *delimiter as u8,
             columns: of_columns(columns),
             target,
-            memory: job.data.memory.0,
+            memory: data.memory.0,
         },
     })
 }
@@ -166,34 +169,34 @@ fn of_columns(columns: &JobColumns) -> lockstep_table::ColumnNames {
 }
 
 fn parquet(
-    job: &Job,
+    (data, storage): (&Data, &Storage),
     files: &Location,
     columns: &JobColumns,
     target: Option<TargetKind>,
 ) -> Result<Source, ResolveError> {
     Ok(Source::Parquet {
-        place: place(files, &job.storage)?,
+        place: place(files, storage)?,
         columns: of_columns(columns),
         target,
-        memory: job.data.memory.0,
+        memory: data.memory.0,
     })
 }
 
-fn pictures(job: &Job, folder: &Location) -> Result<Source, ResolveError> {
-    let transform = image_transform(job).ok_or(ResolveError::NoTransform)?;
+fn pictures((data, storage): (&Data, &Storage), folder: &Location) -> Result<Source, ResolveError> {
+    let transform = image_transform(data).ok_or(ResolveError::NoTransform)?;
     Ok(Source::Pictures(Pictures {
-        folder: place(folder, &job.storage)?,
+        folder: place(folder, storage)?,
         transform,
         limits: Limits::default(),
-        max_bad: job.data.max_bad,
-        memory: job.data.memory.0,
+        max_bad: data.max_bad,
+        memory: data.memory.0,
         threads: 0,
     }))
 }
 
 /// What becomes of the job's pictures, if it says so.
-pub(crate) fn image_transform(job: &Job) -> Option<Transform> {
-    let transform = job.data.transform.as_ref()?;
+pub(crate) fn image_transform(data: &Data) -> Option<Transform> {
+    let transform = data.transform.as_ref()?;
     Some(Transform {
         resize: transform.resize,
         crop: transform.crop,

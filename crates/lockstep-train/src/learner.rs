@@ -74,6 +74,7 @@ impl Learner for NetworkLearner {
 fn failure(error: TrainError, step: u64) -> LearnerFailure {
     LearnerFailure {
         peer_lost: error.is_peer_lost(),
+        again: false,
         waiting_for: error.waiting_for(),
         step,
         error: error.into(),

@@ -5,7 +5,8 @@ mod remote;
 pub(crate) use remote::{ClusterCommand, FollowArgs, HeadArgs, JobsCommand, SubmitArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use lockstep_job::Override;
+use lockstep_job::{LoadedJob, Override};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -32,6 +33,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Train a job and show how it goes
     Run(RunArgs),
+    /// Start a script as a gang: so many processes that find each other, as `torchrun` does
+    Launch(LaunchArgs),
     /// Run a job on a Ray cluster, through the Jobs API of its head
     Submit(SubmitArgs),
     /// Look after the jobs of a Ray cluster
@@ -67,6 +70,13 @@ Examples:
     /// Be a worker of a gang; started by `run`, never by hand
     #[command(hide = true)]
     Worker,
+    /// Become a script that dies with its worker; started by a worker, never by hand
+    #[command(hide = true)]
+    ScriptProcess {
+        /// The program and its arguments
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        command: Vec<OsString>,
+    },
     /// Say whether a node of a cluster sees what a run needs; started by other commands, never by hand
     #[command(hide = true)]
     NodeCheck,
@@ -125,6 +135,39 @@ pub(crate) struct ShowArgs {
     /// Show every worker's progress; of a job on a cluster, all other lines of its log on standard error too
     #[arg(short, long)]
     pub(crate) verbose: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstep launch --workers 4 -- python3 train.py --lr 0.1
+  lockstep launch --workers 2 --resume -- python3 train.py     the script's newest run
+
+PyTorch, TensorFlow, JAX and XGBoost find what they expect in the environment, and `import lockstep` works.
+A job file with `train.command` does the same, and can name data.")]
+pub(crate) struct LaunchArgs {
+    /// Processes to start
+    #[arg(short, long, value_name = "N", default_value = "1", value_parser = number::<usize>)]
+    pub(crate) workers: usize,
+    /// Name of the runs; by default that of the script
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Where the run's folder is made
+    #[arg(long, value_name = "DIR", default_value = "runs", value_hint = ValueHint::DirPath)]
+    pub(crate) store: String,
+    /// How often the gang begins again after a loss
+    #[arg(long, value_name = "N", value_parser = number::<u32>)]
+    pub(crate) max_restarts: Option<u32>,
+    /// Go on with a run from its newest checkpoint: its folder, its name in the store, or by default the newest
+    #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath)]
+    pub(crate) resume: Option<Option<PathBuf>>,
+    #[command(flatten)]
+    pub(crate) engine: EngineArgs,
+    #[command(flatten)]
+    pub(crate) show: ShowArgs,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -318,6 +361,11 @@ impl JobArgs {
     /// The job that the file and the changes come to.
     pub(crate) fn load(&self) -> Result<lockstep_job::Job, lockstep_job::JobError> {
         lockstep_job::Job::load(&self.path, &self.overrides()?, self.workers)
+    }
+
+    /// The same, also of a job that is a script.
+    pub(crate) fn load_any(&self) -> Result<LoadedJob, lockstep_job::JobError> {
+        LoadedJob::load(&self.path, &self.overrides()?, self.workers)
     }
 
     /// The words of a command that means the same job.

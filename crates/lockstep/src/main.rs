@@ -22,6 +22,7 @@ fn main() -> ExitCode {
     let started_at = Instant::now();
     let done = match Cli::parse().command {
         Command::Run(args) => command::run::run(&args, started_at),
+        Command::Launch(args) => command::launch::run(&args, started_at),
         Command::Submit(args) => command::submit::run(&args, started_at),
         Command::Jobs(jobs) => command::jobs::run(&jobs, started_at),
         Command::Cluster(cluster) => command::cluster::run(&cluster),
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         Command::Data(data) => command::data::run(&data),
         Command::Completions { shell } => command::completions::run(shell),
         Command::Worker => command::worker::run(),
+        Command::ScriptProcess { command } => command::script_process::run(&command),
         Command::NodeCheck => command::node_check::run(),
         Command::TaskWorker => command::task_worker::run(),
     };

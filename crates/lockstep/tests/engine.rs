@@ -9,7 +9,7 @@ use lockstep_engine::launcher::{
 use lockstep_engine::{LocalLauncher, RunRequest, StopFlag, run};
 use lockstep_events::event::{Event, LogLine, Status};
 use lockstep_fs::CacheDir;
-use lockstep_job::Job;
+use lockstep_job::LoadedJob;
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
@@ -42,7 +42,8 @@ fn launcher(place: &Place, program: PathBuf) -> LocalLauncher {
 
 fn request(place: &Place, worker_exe: PathBuf) -> RunRequest {
     RunRequest {
-        job: Job::load(&place.path("job.toml"), &[], None).unwrap(),
+        job: LoadedJob::load(&place.path("job.toml"), &[], None).unwrap(),
+        folder: place.path(""),
         started_at: Instant::now(),
         resume: None,
         fork: false,
@@ -190,8 +191,11 @@ fn a_worker_out_of_reach_ends_itself_with_its_lease_and_only_then_is_it_replaced
     let ends = Arc::new(Mutex::new(Vec::new()));
     let exe = PathBuf::from(env!("CARGO_BIN_EXE_lockstep"));
     let mut request = request(&place, exe.clone());
-    request.job.gang.deadline_s = 1.0;
-    request.job.gang.lease_s = 2.0;
+    let LoadedJob::Network(job) = &mut request.job else {
+        panic!("a network");
+    };
+    job.gang.deadline_s = 1.0;
+    job.gang.lease_s = 2.0;
     // Its training hangs in the second epoch; its replacement makes too few steps for that.
     let hang = "step.begin@rank1=sleep:1000000@50";
     request.launcher = Box::new(OutOfReach {

@@ -6,7 +6,7 @@ use common::{JOB, Place, Running, send};
 use lockstep_engine::{LocalLauncher, RunRequest, StopFlag, run};
 use lockstep_events::event::Event;
 use lockstep_fs::CacheDir;
-use lockstep_job::Job;
+use lockstep_job::LoadedJob;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -112,7 +112,8 @@ fn a_gang_whose_workers_cannot_be_replaced_goes_on_with_fewer() {
         .or_else(|_| fs::copy(env!("CARGO_BIN_EXE_lockstep"), &exe).map(drop))
         .unwrap();
     let request = RunRequest {
-        job: Job::load(&place.path("job.toml"), &[], None).unwrap(),
+        job: LoadedJob::load(&place.path("job.toml"), &[], None).unwrap(),
+        folder: place.path(""),
         started_at: Instant::now(),
         resume: None,
         fork: false,

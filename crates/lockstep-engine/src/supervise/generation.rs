@@ -5,7 +5,7 @@ use super::notice::{Notice, from_launcher};
 use crate::EngineError;
 use crate::invitation::Invitation;
 use crate::launcher::{Launcher, Site, WorkerId, WorkerSpec};
-use lockstep_events::control::{Assignment, Transport};
+use lockstep_events::control::{Assignment, LearnerKind, Transport};
 use lockstep_gang::{Admissions, MeshPeer, Plan, Segment, ShmCollective, ShmControl};
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -23,6 +23,8 @@ pub(crate) enum Carrier {
     Shm,
     /// TCP.
     Tcp,
+    /// None of ours: the learner exchanges in its own way.
+    Own,
 }
 
 impl Carrier {
@@ -50,14 +52,19 @@ impl Carrier {
             Self::Solo => "solo",
             Self::Shm => "shm",
             Self::Tcp => "tcp",
+            Self::Own => "own",
         }
     }
 }
 
 /// What a gang is, in every generation.
 pub(crate) struct GangSettings<'a> {
-    /// The exchange of the whole gang; a smaller one's follows from it.
-    pub(crate) plan: &'a Plan,
+    /// How many there are at most.
+    pub(crate) workers: usize,
+    /// What learns.
+    pub(crate) kind: LearnerKind,
+    /// The exchange of the whole gang; a smaller one's follows from it. None where the learner has its own.
+    pub(crate) plan: Option<&'a Plan>,
     pub(crate) carrier: Carrier,
     /// Whether what workers exchange over TCP is encrypted.
     pub(crate) encrypt: bool,
@@ -68,6 +75,8 @@ pub(crate) struct GangSettings<'a> {
     pub(crate) max_steps: Option<u64>,
     /// How long a worker is waited for that makes no progress, in seconds.
     pub(crate) deadline_s: f64,
+    /// How long all may get no further, in seconds, where that is another time.
+    pub(crate) stall_s: Option<f64>,
     /// How long a worker may take to join, in seconds.
     pub(crate) start_deadline_s: f64,
     /// After how long without the coordinator a worker ends itself, in seconds.
@@ -117,9 +126,9 @@ impl<'a> GangWorkers<'a> {
         settings: GangSettings<'a>,
         door: JoinPoint,
     ) -> Result<Self, EngineError> {
-        let plan = settings.plan;
-        let segment = match settings.carrier {
-            Carrier::Shm => {
+        let workers = settings.workers;
+        let segment = match (settings.carrier, settings.plan) {
+            (Carrier::Shm, Some(plan)) => {
                 let mut bytes = 0;
                 for workers in 2..=plan.workers() {
                     let plan = plan.for_workers(workers)?;
@@ -127,7 +136,7 @@ impl<'a> GangWorkers<'a> {
                 }
                 Some(Segment::create(bytes)?)
             }
-            Carrier::Solo | Carrier::Tcp => None,
+            _ => None,
         };
         let first = |seat| {
             Member::new(WorkerId {
@@ -136,7 +145,7 @@ impl<'a> GangWorkers<'a> {
             })
         };
         Ok(Self {
-            members: (0..plan.workers()).map(first).collect(),
+            members: (0..workers).map(first).collect(),
             launcher,
             settings,
             door,
@@ -178,9 +187,9 @@ impl<'a> GangWorkers<'a> {
     /// Prepares the exchange of a generation, and returns what each of its seats is told, by rank.
     pub(crate) fn begin(&mut self, begin: &StartingPoint) -> Result<Vec<Assignment>, EngineError> {
         let workers = begin.seats.len();
-        self.control = match &self.segment {
-            Some(segment) if workers > 1 => {
-                let plan = self.settings.plan.for_workers(workers)?;
+        self.control = match (&self.segment, self.settings.plan) {
+            (Some(segment), Some(plan)) if workers > 1 => {
+                let plan = plan.for_workers(workers)?;
                 Some(ShmControl::new(segment, &plan, begin.generation)?)
             }
             _ => None,
@@ -190,6 +199,7 @@ impl<'a> GangWorkers<'a> {
         let peers = |rank: usize| serde_json::to_value(&peers[rank]).expect("keys are plain data");
         let learner = (self.settings.learner)(workers);
         let assignment = |(rank, &seat): (usize, &usize)| Assignment {
+            kind: self.settings.kind,
             learner: learner.clone(),
             run_dir: self.settings.run_dir.clone(),
             incarnation: begin.incarnation.clone(),
@@ -197,6 +207,7 @@ impl<'a> GangWorkers<'a> {
             workers,
             generation: begin.generation,
             transport: match self.members[seat].memory {
+                _ if self.settings.carrier == Carrier::Own => Transport::Own,
                 _ if workers == 1 => Transport::Solo,
                 Some(fd) => Transport::Shm { fd },
                 None => Transport::Tcp {

@@ -309,7 +309,7 @@ impl<N: Network> Trainer<'_, N> {
             evaluation: None,
             metrics: None,
             best_epoch: None,
-            weights_sha256,
+            weights_sha256: Some(weights_sha256),
             step_s: self.steps.clock.stepping.as_secs_f64(),
             train_s: self.steps.seconds(),
             samples: self.steps.clock.samples,

@@ -12,9 +12,11 @@ mod inference;
 pub(crate) mod init;
 pub(crate) mod job;
 pub(crate) mod jobs;
+pub(crate) mod launch;
 pub(crate) mod node_check;
 pub(crate) mod predict;
 pub(crate) mod run;
+pub(crate) mod script_process;
 pub(crate) mod submit;
 pub(crate) mod task_worker;
 mod verify;
@@ -26,7 +28,7 @@ use anyhow::Context;
 use lockstep_engine::LocalLauncher;
 use lockstep_engine::launcher::Launcher;
 use lockstep_fs::CacheDir;
-use lockstep_job::Job;
+use lockstep_job::{Job, LoadedJob, Resources};
 use lockstep_ray::{RayLauncher, RayRequest};
 use std::io::{self, Write};
 
@@ -41,16 +43,61 @@ fn launcher(
     workers: usize,
     cache: &CacheDir,
 ) -> anyhow::Result<Box<dyn Launcher>> {
+    let asked = Asked {
+        name: &job.name,
+        workers,
+        enough: job.train.workers.min.min(workers),
+        resources: &job.resources,
+        lease_s: job.gang.lease_s,
+    };
+    launcher_for(engine, &asked, cache)
+}
+
+/// What starts the workers of a job of any kind.
+fn launcher_of(
+    engine: Engine,
+    job: &LoadedJob,
+    cache: &CacheDir,
+) -> anyhow::Result<Box<dyn Launcher>> {
+    match job {
+        LoadedJob::Network(job) => launcher(engine, job, job.train.workers.max, cache),
+        LoadedJob::Script(job) => {
+            let asked = Asked {
+                name: &job.name,
+                workers: job.train.workers.max,
+                enough: job.train.workers.min,
+                resources: &job.resources,
+                lease_s: job.gang.lease_s,
+            };
+            launcher_for(engine, &asked, cache)
+        }
+    }
+}
+
+/// What a job asks of whatever starts its workers.
+struct Asked<'a> {
+    name: &'a str,
+    workers: usize,
+    enough: usize,
+    resources: &'a Resources,
+    lease_s: f64,
+}
+
+fn launcher_for(
+    engine: Engine,
+    asked: &Asked<'_>,
+    cache: &CacheDir,
+) -> anyhow::Result<Box<dyn Launcher>> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     Ok(match engine {
         Engine::Local => Box::new(LocalLauncher::new(program).with("LOCKSTEP_CACHE", cache.path())),
         Engine::Ray => Box::new(RayLauncher::open(RayRequest {
-            name: job.name.clone(),
-            workers,
-            enough: job.train.workers.min.min(workers),
-            resources: job.resources.clone(),
+            name: asked.name.to_owned(),
+            workers: asked.workers,
+            enough: asked.enough,
+            resources: asked.resources.clone(),
             program,
-            lease_s: job.gang.lease_s,
+            lease_s: asked.lease_s,
             python: None,
             address: None,
         })?),

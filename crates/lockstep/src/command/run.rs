@@ -11,12 +11,12 @@ use lockstep_engine::StopFlag;
 use lockstep_events::Recorded;
 use lockstep_events::event::{Event, RunResult, Status};
 use lockstep_fs::CacheDir;
-use lockstep_job::{Job, Location};
+use lockstep_job::{LoadedJob, Location, Storage};
 use lockstep_place::Place;
 use lockstep_resolve::place;
 use lockstep_runs::RunDir;
 use std::io::{self, IsTerminal};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -29,7 +29,12 @@ pub(crate) fn run(args: &RunArgs, started_at: Instant) -> anyhow::Result<ExitCod
         return verify::run(args);
     }
     let request = ending_with_a_result(args, started_at, request(args, started_at))?;
-    let mut watched = Watched::new(view(args), request.stop.clone());
+    go(request, view(args))
+}
+
+/// Has the engine run a job, and shows how it goes.
+pub(super) fn go(request: RunRequest, view: Box<dyn View>) -> anyhow::Result<ExitCode> {
+    let mut watched = Watched::new(view, request.stop.clone());
     let result = lockstep_engine::run(request, &mut |event| watched.show(&event));
     if let Some(code) = watched.end()? {
         return Ok(code);
@@ -46,20 +51,42 @@ pub(crate) fn run(args: &RunArgs, started_at: Instant) -> anyhow::Result<ExitCod
 
 /// What the engine is asked to do.
 fn request(args: &RunArgs, started_at: Instant) -> anyhow::Result<RunRequest> {
-    let job = args.job.load()?;
+    let job = args.job.load_any()?;
+    let resume = args.resume.as_ref().map(Option::as_deref);
+    let file = std::path::absolute(&args.job.path).context("cannot find the job file's folder")?;
+    let folder = file.parent().map(Path::to_owned).unwrap_or_default();
+    Ok(RunRequest {
+        fork: args.fork,
+        ..request_for(job, folder, resume, args.engine.engine, started_at)?
+    })
+}
+
+/// What the engine is asked to do with a job whose file lies, or would lie, in `folder`.
+pub(super) fn request_for(
+    job: LoadedJob,
+    folder: PathBuf,
+    resume: Option<Option<&Path>>,
+    engine: Engine,
+    started_at: Instant,
+) -> anyhow::Result<RunRequest> {
     let stop = StopFlag::new();
     signals::obey(stop.clone())?;
-    let resume = match &args.resume {
+    let (name, store, storage) = match &job {
+        LoadedJob::Network(job) => (&job.name, &job.run.store, &job.storage),
+        LoadedJob::Script(job) => (&job.name, &job.run.store, &job.storage),
+    };
+    let resume = match resume {
         None => None,
-        Some(Some(run)) => Some(find_run(run, &job)?),
-        Some(None) => Some(newest_run(&job)?),
+        Some(Some(run)) => Some(find_run(run, store, storage)?),
+        Some(None) => Some(newest_run(name, store, storage)?),
     };
     let cache = CacheDir::locate()?;
-    let launcher = super::launcher(args.engine.engine, &job, job.train.workers.max, &cache)?;
+    let launcher = super::launcher_of(engine, &job, &cache)?;
     Ok(RunRequest {
         resume,
-        fork: args.fork,
+        fork: false,
         max_steps: None,
+        folder,
         job,
         started_at,
         stop,
@@ -121,21 +148,21 @@ pub(super) fn view_as(json: bool, options: Options) -> Box<dyn View> {
 }
 
 /// The job's newest run.
-fn newest_run(job: &Job) -> anyhow::Result<Place> {
-    let store = place(&job.run.store, &job.storage)?;
-    let newest = RunDir::newest(&store, &job.name)?;
-    let none = || format!("there is no run of `{}` in {store}", job.name);
+fn newest_run(name: &str, store: &Location, storage: &Storage) -> anyhow::Result<Place> {
+    let store = place(store, storage)?;
+    let newest = RunDir::newest(&store, name)?;
+    let none = || format!("there is no run of `{name}` in {store}");
     Ok(newest.with_context(none)?.place().clone())
 }
 
 /// A run that is given as a path, as a URL, or as its name in the job's store.
-fn find_run(run: &Path, job: &Job) -> anyhow::Result<Place> {
+fn find_run(run: &Path, store: &Location, storage: &Storage) -> anyhow::Result<Place> {
     let text = run.to_str().context("--resume: the path is no text")?;
     let given = Location::new(text);
     if given.is_url() {
-        return Ok(place(&given, &job.storage)?);
+        return Ok(place(&given, storage)?);
     }
-    let store = place(&job.run.store, &job.storage)?;
+    let store = place(store, storage)?;
     let in_store = store.join(text);
     let found = match (&in_store, store.local()) {
         (Ok(in_store), Some(_)) => in_store.local().is_some_and(Path::exists),
@@ -146,8 +173,5 @@ fn find_run(run: &Path, job: &Job) -> anyhow::Result<Place> {
         return Ok(in_store?);
     }
     let whole = std::path::absolute(run).unwrap_or_else(|_| run.to_owned());
-    Ok(place(
-        &Location::new(whole.to_string_lossy()),
-        &job.storage,
-    )?)
+    Ok(place(&Location::new(whole.to_string_lossy()), storage)?)
 }

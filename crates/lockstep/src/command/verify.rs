@@ -9,7 +9,7 @@ use lockstep_engine::RunRequest;
 use lockstep_engine::{Stop, StopFlag};
 use lockstep_events::event::{Event, Status};
 use lockstep_fs::CacheDir;
-use lockstep_job::{Every, Job, Location, Workers};
+use lockstep_job::{Every, Job, LoadedJob, Location, Workers};
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -81,7 +81,8 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
 fn train(job: &Job, stop: &StopFlag) -> anyhow::Result<Option<String>> {
     let cache = CacheDir::locate()?;
     let request = RunRequest {
-        job: job.clone(),
+        job: LoadedJob::Network(Box::new(job.clone())),
+        folder: PathBuf::new(),
         started_at: Instant::now(),
         resume: None,
         fork: false,

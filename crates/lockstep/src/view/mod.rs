@@ -88,6 +88,7 @@ pub(crate) mod tests {
             parameters: 669_706,
             steps_per_epoch: 1875,
             epochs: 10,
+            command: Vec::new(),
             metrics: ["loss", "accuracy"].map(String::from).to_vec(),
             config: vec![("train.epochs".into(), "10".into())],
         }
@@ -113,13 +114,11 @@ pub(crate) mod tests {
 
     pub(crate) fn result(status: Status) -> RunResult {
         RunResult {
-            status,
             run: Some("job-1".into()),
             workers: 2,
             lanes: 2,
             epochs: 10,
             metrics: Some(measured(0.4, 0.8123)),
-            evaluation: None,
             best_epoch: Some(10),
             timing: Timing {
                 start_to_first_step_s: 0.132,
@@ -129,12 +128,7 @@ pub(crate) mod tests {
             },
             weights_sha256: Some("ab".repeat(32)),
             run_dir: Some("runs/job-1".into()),
-            error: None,
-            restarts: 0,
-            steps_repeated: 0,
-            seconds_lost: 0.0,
-            resizes: 0,
-            seconds_resizing: 0.0,
+            ..RunResult::without_run(status, std::time::Duration::from_secs(13))
         }
     }
 

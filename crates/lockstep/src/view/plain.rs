@@ -40,7 +40,9 @@ impl<W: Write> Plain<W> {
             writeln!(self.out, "  {line}")?;
         }
         writeln!(self.out, "{}", scale(started).join(", "))?;
-        self.epochs = Some(Epochs::new(started, Frame::Bare, WIDTH));
+        if started.command.is_empty() {
+            self.epochs = Some(Epochs::new(started, Frame::Bare, WIDTH));
+        }
         Ok(())
     }
 
@@ -94,7 +96,7 @@ impl<W: Write> Plain<W> {
             Event::Worker { rank, pid } if self.options.verbose => {
                 writeln!(self.out, "worker {rank} joined, pid {pid}")?;
             }
-            Event::FirstStep { seconds } => {
+            Event::FirstStep { seconds } if self.epochs.is_some() => {
                 let seconds = words::seconds(*seconds);
                 writeln!(self.out, "first step after {seconds}")?;
             }
@@ -109,6 +111,7 @@ impl<W: Write> Plain<W> {
                     writeln!(self.out, "{}", epochs.row(epoch, |cell| cell))?;
                 }
             }
+            Event::Reported(reported) => writeln!(self.out, "{}", summary::reported(reported))?,
             Event::Log(log) => {
                 writeln!(self.out, "{} {}", log_prefix(log), harmless(&log.line))?;
             }
@@ -137,6 +140,9 @@ pub(super) fn scale(started: &Started) -> Vec<String> {
         _ => "",
     };
     let count = |number: usize| words::count(number as u64);
+    if !started.command.is_empty() {
+        return vec![words::plural(started.workers, "worker")];
+    }
     vec![
         format!("{} parameters", count(started.parameters)),
         format!("{} samples", count(started.train_samples)),

@@ -2,10 +2,11 @@
 
 use super::{Options, words};
 use lockstep_events::Metrics;
-use lockstep_events::event::{Embedded, Embedding, Restart, RunResult, Status};
+use lockstep_events::event::{Embedded, Embedding, Reported, Restart, RunResult, Status};
 use lockstep_measure::{Scores, Summary};
 use lockstep_place::{Access, Place};
 use lockstep_runs::RunDir;
+use serde_json::{Map, Value};
 use std::path::Path;
 
 /// What comes before the command that goes on with the run.
@@ -16,10 +17,19 @@ pub(crate) fn headline(result: &RunResult) -> String {
     let took = words::seconds(result.timing.total_s);
     let epochs = words::plural(result.epochs as usize, "epoch");
     let mut line = match result.status {
+        Status::Succeeded if result.epochs == 0 => format!("done in {took}"),
         Status::Succeeded => format!("{epochs} in {took}"),
+        Status::Interrupted if result.epochs == 0 => format!("interrupted after {took}"),
         Status::Interrupted => format!("interrupted after {epochs} and {took}"),
         Status::Failed => format!("failed after {took}"),
     };
+    if let Some(metrics) = result
+        .reported
+        .as_ref()
+        .filter(|_| result.status != Status::Failed)
+    {
+        line += &format!(": {}", named(metrics));
+    }
     if let Some(metrics) = &result.metrics {
         line += &format!(": {}", measured(metrics));
         if let (Status::Succeeded, Some(best)) = (result.status, result.best_epoch)
@@ -29,6 +39,30 @@ pub(crate) fn headline(result: &RunResult) -> String {
         }
     }
     line
+}
+
+/// What a script reported, in one line.
+pub(crate) fn reported(reported: &Reported) -> String {
+    let kept = match reported.checkpoint {
+        true => " (checkpoint)",
+        false => "",
+    };
+    format!(
+        "report {}: {}{kept}",
+        reported.report,
+        named(&reported.metrics)
+    )
+}
+
+/// What a script measured, each with its name.
+fn named(metrics: &Map<String, Value>) -> String {
+    let said = metrics.iter().map(|(name, value)| match value.as_f64() {
+        Some(number) if !value.is_i64() && !value.is_u64() => {
+            format!("{name} {}", words::loss(number))
+        }
+        _ => format!("{name} {value}"),
+    });
+    super::harmless(&said.collect::<Vec<_>>().join(", "))
 }
 
 /// All metrics in words: what training minimised, which comes first among them, is said last.
@@ -144,8 +178,14 @@ fn all_details(result: &RunResult, options: &Options) -> Vec<(String, String)> {
     }
     if timing.train_s > 0.0 {
         let train = words::seconds(timing.train_s);
-        let rate = words::rate(timing.samples_per_s);
-        tell("training", format!("{train}, {rate} samples/s"));
+        tell(
+            "training",
+            match timing.samples_per_s > 0.0 {
+                true => format!("{train}, {} samples/s", words::rate(timing.samples_per_s)),
+                // What a script does with its samples is not known.
+                false => train,
+            },
+        );
     }
     if result.restarts > 0 {
         let restarts = words::plural(result.restarts as usize, "restart");

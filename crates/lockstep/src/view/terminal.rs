@@ -77,7 +77,9 @@ impl Terminal {
         for line in config::lines(started, self.width) {
             self.say(line)?;
         }
-        self.epochs = Some(Epochs::new(started, Frame::Rounded, self.width));
+        if started.command.is_empty() {
+            self.epochs = Some(Epochs::new(started, Frame::Rounded, self.width));
+        }
         self.started = Some(started.clone());
         self.spin(format!(
             "starting {}",
@@ -88,9 +90,11 @@ impl Terminal {
 
     fn first_step(&mut self, seconds: f64) -> io::Result<()> {
         self.stop_spinning();
-        let after = format!("first step after {}", words::seconds(seconds));
-        self.say(style(after).dim().to_string())?;
-        self.say("")?;
+        if self.epochs.is_some() {
+            let after = format!("first step after {}", words::seconds(seconds));
+            self.say(style(after).dim().to_string())?;
+            self.say("")?;
+        }
         if let Some(epochs) = &self.epochs {
             for line in epochs.head(|title| style(title).bold().to_string()) {
                 self.say(line)?;
@@ -199,6 +203,9 @@ impl View for Terminal {
                 if let Some(epochs) = &self.epochs {
                     self.say(epochs.row(epoch, |cell| style(cell).green().to_string()))?;
                 }
+            }
+            Event::Reported(reported) => {
+                self.say(style(summary::reported(reported)).green().to_string())?;
             }
             Event::Log(log) => {
                 let prefix = style(log_prefix(log)).dim();

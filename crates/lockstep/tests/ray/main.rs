@@ -11,6 +11,7 @@ mod launching;
 mod losses;
 mod placing;
 mod same_bits;
+mod scripts;
 
 use common::{JOB, Place, Ran, Running};
 use lockstep_testkit::RayCluster;
@@ -111,7 +112,7 @@ fn assert_nothing_is_left(cluster: &mut RayCluster, place: &Place) {
     place.assert_no_process_is_left();
 }
 
-/// Runs the job, and does something when the second epoch is over to whoever has rank 1. Returns the result.
+/// Runs the job, and does something when the second epoch is over, or the second report there, to whoever has rank 1. Returns the result.
 fn disturbed(
     cluster: &RayCluster,
     place: &Place,
@@ -125,7 +126,7 @@ fn disturbed(
         if event["event"] == "worker" && event["rank"] == 1 {
             pid = i32::try_from(event["pid"].as_i64().unwrap()).unwrap();
         }
-        epochs += usize::from(event["event"] == "epoch");
+        epochs += usize::from(event["event"] == "epoch" || event["event"] == "reported");
         if epochs == 2
             && let Some(what) = what.take()
         {

@@ -93,7 +93,10 @@ impl Supervisor<'_> {
             false => {
                 let mut working = (self.state.ranks())
                     .filter(|seat| self.state.seat(*seat) == SeatState::Working);
-                let all = deadline + CAUSE_DEADLINE;
+                let all = match self.gang.settings.stall_s {
+                    Some(stall) => Duration::from_secs_f64(stall),
+                    None => deadline + CAUSE_DEADLINE,
+                };
                 let stand = working.all(|seat| self.gang.members[seat].still_for > all);
                 (deadline, if stand { all } else { Duration::MAX })
             }

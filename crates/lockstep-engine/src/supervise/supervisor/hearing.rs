@@ -6,7 +6,7 @@ use crate::supervise::notice::{Notice, listen};
 use crate::supervise::root_cause::Sign;
 use crate::supervise::state::{News, SeatState};
 use crate::{EngineError, Stop};
-use lockstep_events::control::FromWorker;
+use lockstep_events::control::{FromWorker, ToWorker};
 use lockstep_events::event::Event;
 use lockstep_gang::{Hello, Link};
 use std::time::Instant;
@@ -139,6 +139,27 @@ impl Supervisor<'_> {
         self.follow(seat, News::Leaving)
     }
 
+    /// Passes a value of one worker on to all of its generation.
+    fn pass_on(&mut self, seat: usize, generation: u16, name: &str, value: &serde_json::Value) {
+        let ranks: Vec<usize> = self.state.ranks().collect();
+        let Some(rank) = ranks.iter().position(|ranked| *ranked == seat) else {
+            return;
+        };
+        if generation != self.state.generation() {
+            return;
+        }
+        for ranked in ranks {
+            let (name, value) = (name.to_owned(), value.clone());
+            let shared = ToWorker::Shared {
+                generation,
+                name,
+                rank,
+                value,
+            };
+            self.tell(ranked, &shared);
+        }
+    }
+
     /// Remembers why the gang is about to be another, if it is at work and nobody was lost.
     fn resizing_because(&mut self, reason: String) {
         if self.state.is_undisturbed() {
@@ -185,6 +206,17 @@ impl Supervisor<'_> {
                     self.emit(Event::Epoch(epoch));
                 }
             }
+            FromWorker::Reported(mut reported) => {
+                reported.total_s = self.watch.started_at.elapsed().as_secs_f64();
+                self.watch.record.reported(&reported)?;
+                self.reported = Some(reported.metrics.clone());
+                self.emit(Event::Reported(reported));
+            }
+            FromWorker::Share {
+                generation,
+                name,
+                value,
+            } => self.pass_on(seat, generation, &name, &value),
             FromWorker::Finished(finished) => {
                 self.gang.members[seat].finished = Some(finished);
                 self.follow(seat, News::Finished)?;
@@ -198,13 +230,17 @@ impl Supervisor<'_> {
             FromWorker::Failed {
                 error,
                 peer_lost,
+                again,
                 waiting_for,
                 step,
             } => {
                 self.losses.reached(step);
                 // A worker says this only here, so that nobody reads it twice; its log has it too.
                 let logged = self.watch.record.log(seat, &format!("error: {error}"));
-                if peer_lost {
+                if again {
+                    self.root_cause.note(seat, Sign::Reported(error));
+                    self.follow(seat, News::Stopped)?;
+                } else if peer_lost {
                     let waiting_for = waiting_for.and_then(|rank| self.state.ranks().nth(rank));
                     self.root_cause
                         .note(seat, Sign::PeerLost { error, waiting_for });

@@ -23,6 +23,7 @@ use crate::{EngineError, Stop, StopFlag, describe};
 use lockstep_events::Recorded;
 use lockstep_events::control::Finished;
 use lockstep_events::event::Event;
+use serde_json::{Map, Value};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
@@ -85,6 +86,8 @@ pub(crate) struct Supervisor<'a> {
     pub(crate) first_step_s: Option<f64>,
     /// Epochs that were trained completely.
     pub(crate) epochs: u32,
+    /// What a script reported last.
+    pub(crate) reported: Option<Map<String, Value>>,
     /// Who was lost first since the generation began, and why.
     lost: Option<String>,
     /// Why a worker could not be replaced.
@@ -120,6 +123,7 @@ impl<'a> Supervisor<'a> {
             losses: Losses::default(),
             first_step_s: None,
             epochs: watch.epochs,
+            reported: None,
             lost: None,
             unstartable: None,
             resizing: None,

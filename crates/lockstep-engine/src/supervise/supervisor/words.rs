@@ -9,10 +9,11 @@ impl Supervisor<'_> {
         let mut ends = ends.filter_map(|(seat, member)| Some((seat, member.finished.as_ref()?)));
         let (first_seat, first) = ends.next().expect("somebody finished");
         for (seat, end) in ends {
-            if end.weights_sha256 != first.weights_sha256 {
+            if let (Some(one), Some(other)) = (&first.weights_sha256, &end.weights_sha256)
+                && one != other
+            {
                 return GangOutcome::Failed(format!(
-                    "workers {first_seat} and {seat} ended with different weights ({} and {}): this is a bug",
-                    first.weights_sha256, end.weights_sha256
+                    "workers {first_seat} and {seat} ended with different weights ({one} and {other}): this is a bug"
                 ));
             }
         }

@@ -1,27 +1,28 @@
 //! From a job to a result: prepares, starts the gang, and says how it ended.
 
-use crate::embed::{EmbedRequest, embed};
+mod network;
+mod script;
+
 use crate::launcher::Launcher;
 use crate::node_check::check_nodes;
 use crate::ready::ready;
 use crate::record::Record;
-use crate::resume::{Earlier, begin_generation};
+use crate::resume::begin_generation;
 use crate::supervise::generation::{Carrier, GangSettings, GangWorkers, JoinPoint};
 use crate::supervise::notice::{JoinListener, WAITING};
 use crate::supervise::state::GangLimits;
 use crate::supervise::supervisor::{GangOutcome, Supervisor, Watch, in_turn};
-use crate::tasks::CrewSettings;
-use crate::{EngineError, Stop, StopFlag, describe};
-use lockstep_events::control::Finished;
+use crate::{EngineError, StopFlag, describe};
+use lockstep_events::control::{Finished, LearnerKind};
 use lockstep_events::event::{Event, RunResult, Started, Status};
 use lockstep_events::{Recorded, Thin};
 use lockstep_fs::CacheDir;
-use lockstep_gang::Rendezvous;
-use lockstep_job::Job;
+use lockstep_gang::{Plan, Rendezvous};
+use lockstep_job::{JobGang, LoadedJob, LocalInput, Recover, Storage, Workers};
 use lockstep_place::Place;
-use lockstep_resolve::{ResolvedJob, TrainingSettings};
 use lockstep_runs::{RunDir, RunLock, RunsError};
-use lockstep_train::{FoundSets, LearnerPart, Prepared, ResumePoint, SampleUse, TrainError};
+use serde_json::Value;
+use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
@@ -29,7 +30,9 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct RunRequest {
     /// The job, checked and complete.
-    pub job: Job,
+    pub job: LoadedJob,
+    /// The job file's folder, where scripts start.
+    pub folder: PathBuf,
     /// When the command started: what the time to the first step counts from.
     pub started_at: Instant,
     /// An earlier run to go on with, instead of beginning a new one.
@@ -66,188 +69,137 @@ pub fn run(
         Err(error) => RunResult {
             error: Some(describe(error)),
             status: Status::Failed,
-            ..unstarted(&request.job, request.started_at)
+            ..unstarted(&request)
         },
     };
     events(Event::Result(last));
     result
 }
 
+/// Tells what happens before there is a run, and keeps it: it is recorded when there is one.
+struct Early<'a> {
+    show: &'a mut dyn FnMut(Event),
+    kept: Vec<Recorded>,
+    thin: Thin,
+}
+
+impl Early<'_> {
+    fn tell(&mut self, event: Event) {
+        let event = Recorded::now(event);
+        if self.thin.keeps(&event.event, event.time) {
+            self.kept.push(event.clone());
+        }
+        (self.show)(event.event);
+    }
+}
+
 fn try_run(
     request: &mut RunRequest,
     show: &mut dyn FnMut(Event),
 ) -> Result<RunResult, EngineError> {
-    let mut resolved = ResolvedJob::of(&request.job).map_err(TrainError::from)?;
-    // What happens before there is a folder is recorded when there is one.
-    let mut early = Vec::new();
-    let mut thin = Thin::new(Recorded::clock());
-    let mut tell = |event: Event| {
-        let event = Recorded::now(event);
-        if thin.keeps(&event.event, event.time) {
-            early.push(event.clone());
-        }
-        show(event.event);
+    let mut early = Early {
+        show: &mut *show,
+        kept: Vec::new(),
+        thin: Thin::new(Recorded::clock()),
     };
-    let events: &mut dyn FnMut(Event) = &mut tell;
-    let mut waiting = |message| events(Event::Preparing { message });
-    let earlier = match &request.resume {
-        Some(place) => Some(Earlier::open(place, &mut waiting)?),
-        None => None,
+    let ready_run = match request.job.clone() {
+        LoadedJob::Network(job) => network::prepare(*job, request, &mut early)?,
+        LoadedJob::Script(job) => script::prepare(*job, request, &mut early)?,
     };
-    for message in earlier.iter().flat_map(|earlier| earlier.warnings.clone()) {
-        events(Event::Warning { message });
-    }
-    let (forked, resumed) = match request.fork {
-        true => (earlier, None),
-        false => (None, earlier),
+    let Some((ready_run, folder)) = ready_run else {
+        return Ok(unstarted(request));
     };
-    if let Some(embedding) = &resolved.embedding {
-        let embedding = EmbedRequest {
-            embedding,
-            access: &resolved.access,
-            samples: SampleUse::Measure,
-            crew: CrewSettings::of(&request.job),
-            launcher: &mut *request.launcher,
-            stop: request.stop.clone(),
-        };
-        if !embed(embedding, events)? {
-            return Ok(unstarted(&request.job, request.started_at));
-        }
-    }
-    let mut progress = |message: &str| {
-        let message = message.to_owned();
-        events(Event::Preparing { message });
-    };
-    let (prepared, found) = lockstep_train::prepare(&resolved, &request.cache, &mut progress)?;
-    for message in prepared.notes.iter().cloned() {
-        events(Event::Note { message });
-    }
-    let resume = match &resumed {
-        Some(earlier) => {
-            let point = earlier.point(&resolved.training, &found)?;
-            Some((earlier.checkpoint.clone(), point))
-        }
-        None => None,
-    };
-    let mut pretrained = None;
-    let mut begin_anew = |settings: &TrainingSettings, events: &mut dyn FnMut(Event)| {
-        let start = lockstep_train::check_start(settings, &prepared.data)?;
-        for message in start.notes {
-            events(Event::Note { message });
-        }
-        pretrained = start.pretrained;
-        Ok::<_, EngineError>(())
-    };
-    if resumed.is_none() && forked.is_none() {
-        begin_anew(&resolved.training, events)?;
-    }
-    if request.stop.get() != Stop::No {
-        return Ok(unstarted(&request.job, request.started_at));
-    }
-    let (run, folder, lock) = match resumed {
-        Some(Earlier { run, lock, .. }) => (run, Unstarted { run: None }, lock),
-        None => {
-            let (run, lock) = RunDir::create(&resolved.store, &request.job.name)?;
-            let folder = Unstarted {
-                run: Some(run.clone()),
-            };
-            (run, folder, lock)
-        }
-    };
-    if let Some(earlier) = forked {
-        let weights = earlier.fork(&run, &request.cache)?;
-        resolved.training.weights = Some(weights.clone());
-        request.job.model.weights = Some(weights);
-        begin_anew(&resolved.training, events)?;
-    }
-    let patience = Duration::from_secs_f64(request.job.gang.start_deadline_s);
-    if !ready(&mut *request.launcher, patience, &request.stop, events)? {
-        return Ok(unstarted(&request.job, request.started_at));
+    let patience = Duration::from_secs_f64(ready_run.gang.start_deadline_s);
+    let mut tell = |event| early.tell(event);
+    if !ready(&mut *request.launcher, patience, &request.stop, &mut tell)? {
+        return Ok(unstarted(request));
     }
     check_nodes(
         &mut *request.launcher,
-        &request.job,
-        ("run.store", run.place()),
+        (&ready_run.inputs, &ready_run.storage),
+        ("run.store", ready_run.run.place()),
+        patience,
     )?;
-    let beginning = ReadyRun {
-        resolved,
-        prepared,
-        found,
-        pretrained,
-        run,
-        lock,
-        resume,
-        early,
-    };
-    run_gang(request, beginning, folder, show)
+    let kept = early.kept;
+    run_gang(request, ready_run, kept, folder, show)
 }
 
 /// All that is known when the workers are about to start.
 struct ReadyRun {
-    resolved: ResolvedJob,
-    prepared: Prepared,
-    /// Where the job's sets are.
-    found: FoundSets,
-    /// SHA-256 of the file of weights to begin with.
-    pretrained: Option<String>,
+    /// What learns, and what it is told when it begins with so many workers.
+    kind: LearnerKind,
+    learner: Box<dyn Fn(usize) -> Value>,
+    /// The exchange of the whole gang; none where the learner has its own.
+    plan: Option<Plan>,
+    workers: Workers,
+    gang: JobGang,
+    recover: Recover,
+    /// How long all may get no further, in seconds, where that is not the gang's deadline.
+    stall_s: Option<f64>,
+    /// What is told when the gang begins.
+    started: Started,
+    /// The job file as it is kept in the run's folder.
+    text: String,
+    /// Files and folders of the nodes that the job reads, and how its places are reached.
+    inputs: Vec<LocalInput>,
+    storage: Storage,
     run: RunDir,
     /// Proof that the run is this process's.
     lock: RunLock,
-    /// The state to go on from, and where that is.
-    resume: Option<(Place, ResumePoint)>,
-    /// What happened before there was a folder to record it in.
-    early: Vec<Recorded>,
+    /// What was recorded up to the state that the run goes on from.
+    resume: Option<Resumed>,
+}
+
+/// The state that a run goes on from.
+struct Resumed {
+    /// The record of metrics up to it.
+    history: String,
+    /// Epochs that were trained completely.
+    epochs: u32,
 }
 
 fn run_gang(
     request: &mut RunRequest,
-    beginning: ReadyRun,
+    ready_run: ReadyRun,
+    mut early: Vec<Recorded>,
     mut folder: Unstarted,
     events: &mut dyn FnMut(Event),
 ) -> Result<RunResult, EngineError> {
+    let unstarted = unstarted(request);
     let ReadyRun {
-        resolved,
-        prepared,
-        found,
-        pretrained,
+        gang: job_gang,
+        recover,
         run,
         lock,
         resume,
-        mut early,
-    } = beginning;
-    let job = &request.job;
-    let workers = job.train.workers.max;
+        mut started,
+        ..
+    } = ready_run;
+    let workers = ready_run.workers.max;
     let site = request.launcher.site();
-    let carrier = Carrier::of(job.gang.transport, workers, &site)?;
+    let carrier = match ready_run.plan {
+        Some(_) => Carrier::of(job_gang.transport, workers, &site)?,
+        None => Carrier::Own,
+    };
     let door = Rendezvous::bind(site.listen)?;
     let mut record = Record::open(run.clone(), workers)?;
-    let (checkpoint, point) = resume.unzip();
-    if let Some(point) = &point {
-        record.restore(&point.history)?;
+    if let Some(resumed) = &resume {
+        record.restore(&resumed.history)?;
     }
     let (sender, notices) = sync_channel(WAITING);
-    let learner = |workers| {
-        let mut settings = resolved.training.clone();
-        settings.workers = workers;
-        let part = LearnerPart {
-            settings,
-            sources: resolved.sets.clone(),
-            access: resolved.access.clone(),
-            pretrained: pretrained.clone(),
-            found: found.clone(),
-        };
-        serde_json::to_value(part).expect("settings are plain data")
-    };
     let settings = GangSettings {
-        plan: &prepared.plan,
+        workers,
+        kind: ready_run.kind,
+        plan: ready_run.plan.as_ref(),
         carrier,
-        encrypt: job.gang.encrypt,
-        learner: &learner,
+        encrypt: job_gang.encrypt,
+        learner: &*ready_run.learner,
         run_dir: run.place().to_string(),
         max_steps: request.max_steps,
-        deadline_s: job.gang.deadline_s,
-        start_deadline_s: job.gang.start_deadline_s,
-        lease_s: job.gang.lease_s,
+        deadline_s: job_gang.deadline_s,
+        stall_s: ready_run.stall_s,
+        start_deadline_s: job_gang.start_deadline_s,
+        lease_s: job_gang.lease_s,
     };
     let at = JoinPoint {
         address: door.address(),
@@ -255,7 +207,8 @@ fn run_gang(
         notices: sender.clone(),
     };
     let mut gang = GangWorkers::new(&mut *request.launcher, settings, at)?;
-    let started = Event::Started(started(job, &prepared, carrier, &run));
+    started.transport = carrier.word().to_owned();
+    let started = Event::Started(started);
     early.push(Recorded::now(started.clone()));
     events(started);
     for event in &early {
@@ -270,7 +223,7 @@ fn run_gang(
     })?;
     // Written while the workers start, since it waits for the disk; again if a later part of the run
     // is another job: more epochs, or other workers.
-    let text = job.to_toml();
+    let text = ready_run.text;
     if !run
         .job()
         .read()
@@ -281,17 +234,18 @@ fn run_gang(
     run.sync_name()?;
 
     let begin_generation = |generation| begin_generation(&run, &lock, generation);
+    let elastic = Some(ready_run.workers).filter(|workers| workers.is_elastic());
     let watch = Watch {
         notices,
         record,
         stop: request.stop.clone(),
         started_at: request.started_at,
         limits: GangLimits {
-            max_restarts: job.recover.max_restarts,
-            min_workers: job.recover.min_workers,
-            enough: resolved.enough_workers,
+            max_restarts: recover.max_restarts,
+            min_workers: recover.min_workers,
+            enough: elastic.map(|workers| workers.min),
         },
-        epochs: point.map_or(0, |point| point.epochs),
+        epochs: resume.as_ref().map_or(0, |resumed| resumed.epochs),
         begin_generation: &begin_generation,
         events,
     };
@@ -307,21 +261,23 @@ fn run_gang(
         watched => watched?,
     };
     let finished = matches!(outcome, GangOutcome::Finished(_));
-    let mut result = conclude(unstarted(job, request.started_at), &run, outcome);
+    let mut result = conclude(unstarted.clone(), &run, outcome);
     result.timing.start_to_first_step_s = supervisor.first_step_s.unwrap_or(0.0);
+    result.timing.total_s = request.started_at.elapsed().as_secs_f64();
     result.epochs = result.epochs.max(supervisor.epochs);
+    result.reported = supervisor.reported.take();
     let (restarts, steps_repeated, seconds_lost) = supervisor.losses.account();
     result.restarts = restarts;
     result.steps_repeated = steps_repeated;
     result.seconds_lost = seconds_lost;
     (result.resizes, result.seconds_resizing) = supervisor.losses.resizes();
-    if !trained && checkpoint.is_none() {
+    if !trained && resume.is_none() {
         // There is nothing that a folder could hold.
         return match result.status {
             Status::Failed => Err(EngineError::Start(result.error.unwrap_or_default())),
             status => Ok(RunResult {
                 status,
-                ..unstarted(job, request.started_at)
+                ..unstarted
             }),
         };
     }
@@ -369,34 +325,16 @@ impl Drop for Unstarted {
     }
 }
 
-fn started(job: &Job, prepared: &Prepared, carrier: Carrier, run: &RunDir) -> Started {
-    Started {
-        run: run.name.clone(),
-        run_dir: run.place().to_string(),
-        workers: job.train.workers.max,
-        lanes: job.train.lanes,
-        transport: carrier.word().to_owned(),
-        train_samples: prepared.train_samples,
-        val_samples: prepared.val_samples,
-        test_samples: prepared.test_samples,
-        parameters: prepared.parameters,
-        steps_per_epoch: prepared.steps_per_epoch,
-        epochs: job.train.learner.epochs,
-        metrics: prepared
-            .metrics
-            .iter()
-            .map(|&name| name.to_owned())
-            .collect(),
-        config: job.rows(),
-    }
-}
-
 /// The result of a run that was stopped before it began, so that it has no folder.
-fn unstarted(job: &Job, started_at: Instant) -> RunResult {
+fn unstarted(request: &RunRequest) -> RunResult {
+    let (workers, lanes) = match &request.job {
+        LoadedJob::Network(job) => (job.train.workers.max, job.train.lanes),
+        LoadedJob::Script(job) => (job.train.workers.max, job.train.workers.max),
+    };
     RunResult {
-        workers: job.train.workers.max,
-        lanes: job.train.lanes,
-        ..RunResult::without_run(Status::Interrupted, started_at.elapsed())
+        workers,
+        lanes,
+        ..RunResult::without_run(Status::Interrupted, request.started_at.elapsed())
     }
 }
 
@@ -426,7 +364,7 @@ fn finish(result: &mut RunResult, finished: Finished) {
     result.metrics = finished.metrics;
     result.evaluation = finished.evaluation;
     result.best_epoch = finished.best_epoch;
-    result.weights_sha256 = Some(finished.weights_sha256);
+    result.weights_sha256 = finished.weights_sha256;
     result.timing.train_s = finished.train_s;
     if finished.step_s > 0.0 {
         result.timing.samples_per_s = finished.samples as f64 / finished.step_s;

@@ -1,0 +1,147 @@
+//! Prepares a run that trains a network.
+
+use super::{Early, ReadyRun, Resumed, RunRequest, Unstarted};
+use crate::embed::{EmbedRequest, embed};
+use crate::resume::Earlier;
+use crate::tasks::CrewSettings;
+use crate::{EngineError, Stop};
+use lockstep_events::control::LearnerKind;
+use lockstep_events::event::{Event, Started};
+use lockstep_job::Job;
+use lockstep_resolve::{ResolvedJob, TrainingSettings};
+use lockstep_runs::RunDir;
+use lockstep_train::{LearnerPart, Prepared, SampleUse, TrainError};
+
+/// Finds, opens and checks all that training needs, and makes the run's folder. Nothing after a stop.
+pub(super) fn prepare(
+    mut job: Job,
+    request: &mut RunRequest,
+    early: &mut Early<'_>,
+) -> Result<Option<(ReadyRun, Unstarted)>, EngineError> {
+    let mut resolved = ResolvedJob::of(&job).map_err(TrainError::from)?;
+    let events: &mut dyn FnMut(Event) = &mut |event| early.tell(event);
+    let mut waiting = |message| events(Event::Preparing { message });
+    let earlier = match &request.resume {
+        Some(place) => Some(Earlier::open(place, &mut waiting)?),
+        None => None,
+    };
+    for message in earlier.iter().flat_map(|earlier| earlier.warnings.clone()) {
+        events(Event::Warning { message });
+    }
+    let (forked, resumed) = match request.fork {
+        true => (earlier, None),
+        false => (None, earlier),
+    };
+    if let Some(embedding) = &resolved.embedding {
+        let embedding = EmbedRequest {
+            embedding,
+            access: &resolved.access,
+            samples: SampleUse::Measure,
+            crew: CrewSettings::of(&job),
+            launcher: &mut *request.launcher,
+            stop: request.stop.clone(),
+        };
+        if !embed(embedding, events)? {
+            return Ok(None);
+        }
+    }
+    let mut progress = |message: &str| {
+        let message = message.to_owned();
+        events(Event::Preparing { message });
+    };
+    let (prepared, found) = lockstep_train::prepare(&resolved, &request.cache, &mut progress)?;
+    for message in prepared.notes.iter().cloned() {
+        events(Event::Note { message });
+    }
+    let resume = match &resumed {
+        Some(earlier) => Some(earlier.point(&resolved.training, &found)?),
+        None => None,
+    };
+    let mut pretrained = None;
+    let mut begin_anew = |settings: &TrainingSettings, events: &mut dyn FnMut(Event)| {
+        let start = lockstep_train::check_start(settings, &prepared.data)?;
+        for message in start.notes {
+            events(Event::Note { message });
+        }
+        pretrained = start.pretrained;
+        Ok::<_, EngineError>(())
+    };
+    if resumed.is_none() && forked.is_none() {
+        begin_anew(&resolved.training, events)?;
+    }
+    if request.stop.get() != Stop::No {
+        return Ok(None);
+    }
+    let (run, folder, lock) = match resumed {
+        Some(Earlier { run, lock, .. }) => (run, Unstarted { run: None }, lock),
+        None => {
+            let (run, lock) = RunDir::create(&resolved.store, &job.name)?;
+            let folder = Unstarted {
+                run: Some(run.clone()),
+            };
+            (run, folder, lock)
+        }
+    };
+    if let Some(earlier) = forked {
+        let weights = earlier.fork(&run, &request.cache)?;
+        resolved.training.weights = Some(weights.clone());
+        job.model.weights = Some(weights);
+        begin_anew(&resolved.training, events)?;
+    }
+    let started = started(&job, &prepared, &run);
+    let learner = move |workers| {
+        let mut settings = resolved.training.clone();
+        settings.workers = workers;
+        let part = LearnerPart {
+            settings,
+            sources: resolved.sets.clone(),
+            access: resolved.access.clone(),
+            pretrained: pretrained.clone(),
+            found: found.clone(),
+        };
+        serde_json::to_value(part).expect("settings are plain data")
+    };
+    let ready = ReadyRun {
+        kind: LearnerKind::Network,
+        learner: Box::new(learner),
+        plan: Some(prepared.plan),
+        workers: job.train.workers,
+        gang: job.gang.clone(),
+        recover: job.recover,
+        stall_s: None,
+        started,
+        text: job.to_toml(),
+        inputs: job.local_inputs(),
+        storage: job.storage.clone(),
+        run,
+        lock,
+        resume: resume.map(|point| Resumed {
+            history: point.history,
+            epochs: point.epochs,
+        }),
+    };
+    Ok(Some((ready, folder)))
+}
+
+fn started(job: &Job, prepared: &Prepared, run: &RunDir) -> Started {
+    Started {
+        run: run.name.clone(),
+        run_dir: run.place().to_string(),
+        workers: job.train.workers.max,
+        lanes: job.train.lanes,
+        transport: String::new(),
+        train_samples: prepared.train_samples,
+        val_samples: prepared.val_samples,
+        test_samples: prepared.test_samples,
+        parameters: prepared.parameters,
+        steps_per_epoch: prepared.steps_per_epoch,
+        epochs: job.train.learner.epochs,
+        command: Vec::new(),
+        metrics: prepared
+            .metrics
+            .iter()
+            .map(|&name| name.to_owned())
+            .collect(),
+        config: job.rows(),
+    }
+}

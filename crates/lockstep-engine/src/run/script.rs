@@ -1,0 +1,88 @@
+//! Prepares a run that starts a script as a gang.
+
+use super::{Early, ReadyRun, Resumed, RunRequest, Unstarted};
+use crate::resume::Earlier;
+use crate::{EngineError, Stop};
+use lockstep_events::control::LearnerKind;
+use lockstep_events::event::{Event, Started};
+use lockstep_job::ScriptJob;
+use lockstep_resolve::ResolvedScript;
+use lockstep_runs::RunDir;
+use lockstep_script::{ScriptPart, ScriptSets};
+
+/// Finds and opens the data that the script may ask for, and makes the run's folder. Nothing after a stop.
+pub(super) fn prepare(
+    job: ScriptJob,
+    request: &mut RunRequest,
+    early: &mut Early<'_>,
+) -> Result<Option<(ReadyRun, Unstarted)>, EngineError> {
+    let resolved = ResolvedScript::of(&job).map_err(lockstep_script::ScriptError::from)?;
+    let mut waiting = |message| early.tell(Event::Preparing { message });
+    let earlier = match &request.resume {
+        Some(place) => Some(Earlier::open(place, &mut waiting)?),
+        None => None,
+    };
+    for message in earlier.iter().flat_map(|earlier| earlier.warnings.clone()) {
+        early.tell(Event::Warning { message });
+    }
+    let mut progress = |message: &str| {
+        let message = message.to_owned();
+        early.tell(Event::Preparing { message });
+    };
+    let sets = ScriptSets::find(&resolved, &request.cache, &mut progress)?;
+    if request.stop.get() != Stop::No {
+        return Ok(None);
+    }
+    let resume = match &earlier {
+        Some(earlier) => Some(Resumed {
+            history: lockstep_script::history(&earlier.run, &earlier.checkpoint)?,
+            epochs: 0,
+        }),
+        None => None,
+    };
+    let (run, folder, lock) = match earlier {
+        Some(Earlier { run, lock, .. }) => (run, Unstarted { run: None }, lock),
+        None => {
+            let (run, lock) = RunDir::create(&resolved.store, &job.name)?;
+            let folder = Unstarted {
+                run: Some(run.clone()),
+            };
+            (run, folder, lock)
+        }
+    };
+    let started = Started {
+        run: run.name.clone(),
+        run_dir: run.place().to_string(),
+        workers: job.train.workers.max,
+        lanes: job.train.workers.max,
+        transport: String::new(),
+        train_samples: sets.samples("train"),
+        val_samples: sets.samples("val"),
+        test_samples: sets.samples("test"),
+        parameters: 0,
+        steps_per_epoch: 0,
+        epochs: 0,
+        command: job.train.command.clone(),
+        metrics: Vec::new(),
+        config: job.rows(),
+    };
+    let part = ScriptPart::new(&job, &resolved, sets, &run.name, request.folder.clone());
+    let told = serde_json::to_value(part).expect("settings are plain data");
+    let ready = ReadyRun {
+        kind: LearnerKind::Script,
+        learner: Box::new(move |_| told.clone()),
+        plan: None,
+        workers: job.train.workers,
+        gang: job.gang.clone(),
+        recover: job.recover,
+        stall_s: Some(job.train.stall_s),
+        started,
+        text: job.to_toml(),
+        inputs: job.local_inputs(),
+        storage: job.storage.clone(),
+        run,
+        lock,
+        resume,
+    };
+    Ok(Some((ready, folder)))
+}

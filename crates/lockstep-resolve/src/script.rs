@@ -1,0 +1,50 @@
+//! What a job that is a script means.
+
+use crate::sources::of_reference;
+use crate::{ResolveError, access, place};
+use lockstep_data::Source;
+use lockstep_job::{JobNormalise, ScriptJob, Validation};
+use lockstep_place::{Access, Place};
+
+/// A script's job as the crates that do its work understand it.
+#[derive(Debug, Clone)]
+pub struct ResolvedScript {
+    /// How its places are reached.
+    pub access: Access,
+    /// Where its runs go.
+    pub store: Place,
+    /// The sets that the script may ask for, by name: `train`, `val` and `test`.
+    pub sets: Vec<(&'static str, Source)>,
+    /// The share of the training set that is handed out as `val`.
+    pub val_share: f64,
+    /// Normalisation of the samples.
+    pub normalise: Option<JobNormalise>,
+}
+
+impl ResolvedScript {
+    /// Finds out what `job` means. Nothing is listed or read, but it is looked whether a path is a folder.
+    ///
+    /// # Errors
+    /// When a place of the job makes no sense, or pictures would come out in several sizes.
+    pub fn of(job: &ScriptJob) -> Result<Self, ResolveError> {
+        let mut sets = Vec::new();
+        let (mut val_share, mut normalise) = (0.0, None);
+        if let Some(data) = &job.data {
+            for (name, reference) in data.sets() {
+                let source = of_reference((data, &job.storage), reference, None)?;
+                sets.push((name, source));
+            }
+            if let Validation::Split(share) = data.validation {
+                val_share = share;
+            }
+            normalise = data.normalise.clone();
+        }
+        Ok(Self {
+            access: access(&job.storage)?,
+            store: place(&job.run.store, &job.storage)?,
+            sets,
+            val_share,
+            normalise,
+        })
+    }
+}

@@ -1,0 +1,134 @@
+//! However a script ends, that is said in a clear word, and no process is left of it.
+
+use super::{error, logged, place, run, start};
+use crate::common::{Place, Ran};
+use rustix::process::Signal;
+use std::time::{Duration, Instant};
+
+fn ended(script: &str, train: &str) -> (Ran, Place) {
+    let place = place(script, train);
+    let ran = run(&place, &[]);
+    place.assert_no_process_is_left();
+    (ran, place)
+}
+
+#[test]
+fn a_missing_program_or_module_is_named() {
+    let (place, _) = (place("", ""), ());
+    let ran = place.run(&[
+        "launch",
+        "--workers",
+        "2",
+        "--json",
+        "--",
+        "/no/such/python",
+    ]);
+    let said = error(&ran);
+    assert!(said.contains("cannot start `/no/such/python`"), "{said}");
+    assert!(place.runs().is_empty());
+    let (ran, place) = ended("import no_such_module", "workers = 2");
+    let said = error(&ran);
+    assert!(said.contains("No module named 'no_such_module'"), "{said}");
+    assert!(
+        said.contains("worker 0") || said.contains("worker 1"),
+        "{said}"
+    );
+    assert!(
+        said.contains("train.py\", line 1"),
+        "the traceback is there: {said}"
+    );
+    assert!(place.runs().is_empty(), "{:?}", place.runs());
+}
+
+#[test]
+fn the_rank_that_failed_first_is_told_with_its_traceback() {
+    let script = "import lockstep, time\n\
+        lockstep.report({'a': 1})\n\
+        if lockstep.get_context().get_world_rank() == 1:\n    raise ValueError('rank one is tired')\n\
+        lockstep.collective.barrier()\n";
+    let (ran, _) = ended(script, "workers = 2");
+    let said = error(&ran);
+    assert!(
+        said.contains("worker 1") && said.contains("ValueError: rank one is tired"),
+        "{said}"
+    );
+    assert!(said.contains("Traceback"), "{said}");
+}
+
+#[test]
+fn ranks_that_do_not_come_to_a_meeting_are_named() {
+    let script = "import lockstep, time\n\
+        if lockstep.get_context().get_world_rank() == 0:\n    lockstep.collective.barrier()\n\
+        time.sleep(60)\n";
+    let (ran, _) = ended(script, "workers = 3\nreport_timeout_s = 1");
+    let said = error(&ran);
+    assert!(said.contains("1, 2") || said.contains("[1, 2]"), "{said}");
+}
+
+#[test]
+fn a_script_that_hangs_is_ended() {
+    let begin = Instant::now();
+    let (ran, _) = ended(
+        "import time\ntime.sleep(600)",
+        "workers = 2\nstall_s = 3\n[recover]\nmax_restarts = 0",
+    );
+    let said = error(&ran);
+    assert!(said.contains("made no progress for 3 s"), "{said}");
+    assert!(begin.elapsed() < Duration::from_secs(25));
+}
+
+#[test]
+fn one_rank_that_ends_before_the_others_waits_for_them() {
+    let script = "import os, time\ntime.sleep(2 * int(os.environ['RANK']))\nprint('rank', os.environ['RANK'])\n";
+    let (ran, _) = ended(script, "workers = 2");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(logged(&ran).len(), 2);
+    // If the others hang for ever, it is they who are named.
+    let script = "import os, time\ntime.sleep(600 * int(os.environ['RANK']))\n";
+    let (ran, _) = ended(
+        script,
+        "workers = 2\nstall_s = 3\n[recover]\nmax_restarts = 0",
+    );
+    assert!(error(&ran).contains("made no progress"), "{}", error(&ran));
+}
+
+#[test]
+fn what_a_script_started_ends_with_it() {
+    let script = "import subprocess, sys, time, os\n\
+        subprocess.Popen(['sleep', '600'], start_new_session=True)\n\
+        if os.fork() == 0:\n    time.sleep(600)\n";
+    let (ran, _) = ended(script, "workers = 2");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+}
+
+#[test]
+fn a_script_that_ignores_the_wish_to_end_is_ended() {
+    let script = "import signal, time, lockstep\n\
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)\n\
+        lockstep.report({'a': 1})\ntime.sleep(600)\n";
+    let place = place(script, "workers = 2\nstop_s = 1");
+    let mut run = start(&place, &[]);
+    run.wait_for("reported");
+    let begin = Instant::now();
+    run.signal(Signal::INT);
+    let (code, _, stderr) = run.finish();
+    assert_eq!(code, Some(130), "{stderr}");
+    assert!(
+        begin.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        begin.elapsed()
+    );
+    place.assert_no_process_is_left();
+}
+
+#[test]
+fn a_flood_of_output_is_written_down_and_ends_nothing() {
+    // 40 MB, a part of it in one line.
+    let script = "import sys\nsys.stdout.write('x' * 10_000_000 + '\\n')\n\
+        for i in range(300_000):\n    print(i, 'y' * 93)\nprint('the end')\n";
+    let (ran, place) = ended(script, "workers = 1");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let run = place.runs().pop().unwrap();
+    let log = std::fs::metadata(run.join("logs/worker-0.log")).unwrap();
+    assert!(log.len() > 20_000_000, "{}", log.len());
+}
