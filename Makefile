@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 LOCKSTEP := $(TARGET)/release/lockstep
 export LOCKSTEP_CACHE ?= $(CURDIR)/.cache
 
-.PHONY: help demo test test-fast test-long soak bench-train bench-data bench-recovery bench-collective bench-scale wheel test-python clean release cargo components
+.PHONY: help demo test test-fast test-long soak bench-train bench-data bench-recovery bench-collective bench-scale bench-shards wheel test-python clean release cargo components
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -26,12 +26,13 @@ test: components ## Run every check: format, clippy, docs, unit and end-to-end t
 test-fast: cargo ## Run the unit tests only
 	@cargo test --workspace --lib --bins
 
-test-long: cargo ## Run the tests that take long or bring gigabytes: soak, 5 GiB of Parquet, an older Ray, CLIP beside transformers
+test-long: cargo ## Run the tests that take long or bring gigabytes: soak, 5 GiB of Parquet, an older Ray, CLIP beside transformers, PyTorch and TensorFlow as gangs
 	@cargo test -p lockstep --test soak -- --include-ignored
 	@cargo test -p lockstep-data --test memory -- --include-ignored
 	@LOCKSTEP_TEST_RAY=2.53.0 cargo test -p lockstep --test ray
 	@cargo test -p lockstep-nn --test clip_real -- --ignored --nocapture
 	@LOCKSTEP_TEST_RAY=2.53.0 cargo test -p lockstep --test submit
+	@cargo test -p lockstep --test scripts -- --ignored
 
 soak: cargo ## Kill workers and coordinators for minutes: the weights must not change
 	@cargo test -p lockstep --test soak -- --include-ignored --nocapture
@@ -55,6 +56,10 @@ bench-collective: cargo ## Compare the exchange of gradients with PyTorch's gloo
 	@command -v python3 > /dev/null || { echo "python3 is missing: the benchmark is written in it" >&2; exit 1; }
 	@cargo build --release --package lockstep-gang --example collective_rate
 	@python3 bench/collective.py --example $(TARGET)/release/examples/collective_rate $(BENCH_ARGS)
+
+bench-shards: release ## Compare what a script is handed with Ray Data and a PyTorch DataLoader, side by side
+	@command -v python3 > /dev/null || { echo "python3 is missing: the benchmark is written in it" >&2; exit 1; }
+	@python3 bench/shards.py --lockstep $(LOCKSTEP) $(BENCH_ARGS)
 
 bench-scale: cargo ## Hold the model of docs/scale.md against gangs of 2 to 16 processes on slow networks (as root)
 	@command -v python3 > /dev/null || { echo "python3 is missing: the benchmark is written in it" >&2; exit 1; }

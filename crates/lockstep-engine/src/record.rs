@@ -17,6 +17,8 @@ pub(crate) struct Record {
     /// The name of each worker's log.
     logs: Vec<String>,
     thin: Thin,
+    /// The number of the last report of a script.
+    last_report: u64,
 }
 
 impl Record {
@@ -35,6 +37,7 @@ impl Record {
             journal,
             logs,
             thin: Thin::new(Recorded::clock()),
+            last_report: 0,
         })
     }
 
@@ -56,8 +59,21 @@ impl Record {
         Ok(self.journal.row(METRICS, &as_json(epoch))?)
     }
 
-    /// Writes what a script reported.
+    /// Writes what a script reported. After a failure it reports some things again: what it said of them before,
+    /// and after them, is forgotten.
     pub(crate) fn reported(&mut self, reported: &Reported) -> Result<(), EngineError> {
+        if reported.report <= self.last_report {
+            let text = self.run.metrics().read().map_err(RunsError::from)?;
+            let text = String::from_utf8_lossy(&text);
+            let is_before = |line: &&str| {
+                let row = serde_json::from_str::<Reported>(line);
+                row.is_ok_and(|row| row.report < reported.report)
+            };
+            let kept = text.lines().filter(is_before);
+            let kept: String = kept.map(|line| format!("{line}\n")).collect();
+            self.journal.restore(METRICS, &kept)?;
+        }
+        self.last_report = reported.report;
         Ok(self.journal.row(METRICS, &as_json(reported))?)
     }
 

@@ -43,8 +43,8 @@ pub enum JobError {
     Invalid(Vec<Diagnostic>),
     /// The job is a script, which knows no network.
     #[error(
-        "the job file {path:?} describes a script (`train.command`): only `lockstep run` and `lockstep submit` \
-         can do something with it"
+        "the job file {path:?} describes a script (`train.command`), which `lockstep run` starts; this command \
+         is for networks"
     )]
     Script {
         /// The file.

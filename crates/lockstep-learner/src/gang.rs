@@ -77,23 +77,50 @@ impl Gang<'_> {
         limit: Duration,
     ) -> Result<Vec<Value>, ShareError> {
         let all: Vec<usize> = (0..self.assignment.workers).collect();
-        let (generation, ranks) = (self.assignment.generation, among.unwrap_or(&all));
-        (self.share)(generation, name, value)?;
+        let ranks = among.unwrap_or(&all);
+        self.tell_all(name, value)?;
         let until = Instant::now() + limit;
+        let shared = self.wait_for(name, ranks, &|| Instant::now() > until)?;
+        shared.ok_or_else(|| ShareError::Missing {
+            name: name.to_owned(),
+            missing: (self.instructions.shared).missing(self.assignment.generation, name, ranks),
+            seconds: limit.as_secs_f64(),
+        })
+    }
+
+    /// Shares a value with all workers of the generation and waits for theirs, for as long as the coordinator wishes
+    /// for nothing else. None when it does.
+    ///
+    /// # Errors
+    /// When the generation was called off, or the coordinator is gone.
+    pub fn share_at_the_end(
+        &self,
+        name: &str,
+        value: Value,
+    ) -> Result<Option<Vec<Value>>, ShareError> {
+        let all: Vec<usize> = (0..self.assignment.workers).collect();
+        self.tell_all(name, value)?;
+        self.wait_for(name, &all, &|| self.wish() != Wish::GoOn)
+    }
+
+    /// Waits for the values of these ranks until they are there, or it is enough.
+    fn wait_for(
+        &self,
+        name: &str,
+        ranks: &[usize],
+        is_enough: &dyn Fn() -> bool,
+    ) -> Result<Option<Vec<Value>>, ShareError> {
+        let generation = self.assignment.generation;
         loop {
             let shared = &self.instructions.shared;
             if let Some(values) = shared.take(generation, name, ranks, LOOK) {
-                return Ok(values);
+                return Ok(Some(values));
             }
             if self.is_called_off() {
                 return Err(ShareError::CalledOff);
             }
-            if Instant::now() > until {
-                return Err(ShareError::Missing {
-                    name: name.to_owned(),
-                    missing: shared.missing(generation, name, ranks),
-                    seconds: limit.as_secs_f64(),
-                });
+            if is_enough() {
+                return Ok(None);
             }
         }
     }

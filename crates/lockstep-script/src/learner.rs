@@ -33,8 +33,6 @@ const CAUSE: Duration = Duration::from_secs(1);
 const LONGEST_STOP: Duration = Duration::from_secs(50);
 /// How long the ranks may take to tell each other where they are.
 const MEET: Duration = Duration::from_secs(60);
-/// The longest wait for others that still run: as good as for ever, since whoever hangs is found by other means.
-const EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Opens the learner that a script's assignment is for.
 ///
@@ -216,10 +214,10 @@ fn attend(
         // A rank that is done waits for the others: only together have they finished.
         let newest = serde_json::to_value(&lock(&service.store).newest);
         let newest = newest.expect("a number and a text are plain data");
-        let all = service
-            .gang
-            .share("exit", newest, None, EVER)
-            .map_err(shared)?;
+        let all = service.gang.share_at_the_end("exit", newest);
+        let Some(all) = all.map_err(shared)? else {
+            return Ok(Attended::Asked(service.gang.wish()));
+        };
         // The one that wrote last knows what it wrote.
         let known = all
             .into_iter()

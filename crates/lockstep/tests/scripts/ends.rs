@@ -122,6 +122,55 @@ fn a_script_that_ignores_the_wish_to_end_is_ended() {
 }
 
 #[test]
+fn a_run_is_stopped_also_when_one_rank_is_done_already() {
+    let script = "import lockstep, os, time\n\
+        lockstep.report({'a': 1})\n\
+        time.sleep(600 * int(os.environ['RANK']))\n";
+    let place = place(script, "workers = 2");
+    let mut run = start(&place, &[]);
+    run.wait_for("reported");
+    std::thread::sleep(Duration::from_secs(1));
+    let begin = Instant::now();
+    run.signal(Signal::INT);
+    let (code, _, stderr) = run.finish();
+    assert_eq!(code, Some(130), "{stderr}");
+    assert!(
+        begin.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        begin.elapsed()
+    );
+    place.assert_no_process_is_left();
+}
+
+#[test]
+fn a_script_that_saves_its_state_when_it_is_asked_to_end_can_be_resumed() {
+    let script = "import json, lockstep, os, signal, sys, tempfile, time\n\
+        from lockstep import train\n\
+        def save(*_):\n\
+        \x20   with tempfile.TemporaryDirectory() as folder:\n\
+        \x20       open(os.path.join(folder, 'state'), 'w').write('saved')\n\
+        \x20       train.report({'saved': 1}, checkpoint=train.Checkpoint.from_directory(folder))\n\
+        \x20   sys.exit(0)\n\
+        if train.get_checkpoint():\n\
+        \x20   print('resumed', flush=True)\n\
+        \x20   sys.exit(0)\n\
+        signal.signal(signal.SIGTERM, save)\n\
+        train.report({'begun': 1})\n\
+        while True:\n\
+        \x20   time.sleep(0.1)\n";
+    let place = place(script, "workers = 2");
+    let mut running = start(&place, &[]);
+    running.wait_for("reported");
+    running.signal(Signal::INT);
+    let (code, _, stderr) = running.finish();
+    assert_eq!(code, Some(130), "{stderr}");
+    let resumed = run(&place, &["--resume"]);
+    assert_eq!(resumed.code, Some(0), "{}", resumed.stderr);
+    assert!(logged(&resumed).iter().any(|line| line == "resumed"));
+    place.assert_no_process_is_left();
+}
+
+#[test]
 fn a_flood_of_output_is_written_down_and_ends_nothing() {
     // 40 MB, a part of it in one line.
     let script = "import sys\nsys.stdout.write('x' * 10_000_000 + '\\n')\n\

@@ -17,7 +17,7 @@ fn example(name: &str) -> PathBuf {
 #[ignore = "brings PyTorch"]
 fn pytorch_ddp_trains_as_a_gang_of_two() {
     let place = Place::new();
-    let torch = python("torch-cpu", &["torch", "numpy"]);
+    let torch = python("torchvision", &["torch", "torchvision", "tqdm"]);
     let script = "import torch, torch.distributed as dist, lockstep\n\
         from lockstep.train.torch import prepare_model\n\
         torch.manual_seed(0)\n\
@@ -58,18 +58,24 @@ fn pytorch_ddp_trains_as_a_gang_of_two() {
 #[ignore = "brings PyTorch"]
 fn a_rank_of_pytorch_that_is_killed_in_mid_training_is_replaced() {
     let place = Place::new();
-    let torch = python("torch-cpu", &["torch", "numpy"]);
-    let files = crate::common::fashion_mnist();
+    let torch = python("torchvision", &["torch", "torchvision", "tqdm"]);
+    crate::common::fashion_mnist();
     let script = example("fashion_mnist_pytorch.py");
     let words = [torch.to_str().unwrap(), script.to_str().unwrap()];
-    let data = files.to_str().unwrap();
-    let command = [
-        &["launch", "--workers", "2", "--json", "--"],
-        &words[..],
-        &["--idx", data, "--epochs", "3"],
-    ]
-    .concat();
+    let data = place.path("data");
+    let small = [
+        "--data",
+        data.to_str().unwrap(),
+        "--limit",
+        "1000",
+        "--epochs",
+        "3",
+    ];
+    let launch = ["launch", "--workers", "2", "--json", "--"];
+    let command = [&launch[..], &words, &small].concat();
     let mut command = place.command(&command);
+    // The script finds the data that were brought.
+    command.env("LOCKSTEP_CACHE", lockstep_testkit::cache());
     command
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped());
@@ -87,7 +93,7 @@ fn a_rank_of_pytorch_that_is_killed_in_mid_training_is_replaced() {
 #[ignore = "brings TensorFlow"]
 fn tensorflow_trains_as_a_gang_of_two() {
     let place = Place::new();
-    let tensorflow = python("tensorflow-cpu", &["tensorflow-cpu", "tf-keras"]);
+    let tensorflow = python("tensorflow", &["tensorflow-cpu", "tf-keras"]);
     let script = "import json, os, lockstep, numpy as np\n\
         import tensorflow as tf\n\
         strategy = tf.distribute.MultiWorkerMirroredStrategy()\n\

@@ -145,6 +145,7 @@ fn a_killed_script_costs_no_sample_and_is_back_soon() {
     assert_eq!(code, Some(0), "{stderr}");
     assert_eq!(result["restarts"], 1);
     assert_each_once(&place, &result);
+    assert_reports_are_in_order(&place, &result);
     place.assert_no_process_is_left();
 }
 
@@ -161,6 +162,7 @@ fn a_killed_worker_takes_its_script_along_and_costs_no_sample() {
     assert_eq!(code, Some(0), "{stderr}");
     assert_eq!(result["restarts"], 1);
     assert_each_once(&place, &result);
+    assert_reports_are_in_order(&place, &result);
     place.assert_no_process_is_left();
 }
 
@@ -177,8 +179,14 @@ fn after_a_power_cut_a_run_goes_on_with_other_workers_and_misses_no_sample() {
     let resumed = super::run(&place, &["--resume", "--workers", "3"]);
     assert_eq!(resumed.code, Some(0), "{}", resumed.stderr);
     assert_each_once(&place, &resumed.result());
-    let name = resumed.result()["run"].as_str().unwrap().to_owned();
-    let metrics = fs::read_to_string(place.path("runs").join(name).join("metrics.jsonl")).unwrap();
+    assert_reports_are_in_order(&place, &resumed.result());
+    place.assert_no_process_is_left();
+}
+
+/// What was reported again after a failure is recorded once.
+fn assert_reports_are_in_order(place: &Place, result: &Value) {
+    let run = place.path("runs").join(result["run"].as_str().unwrap());
+    let metrics = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
     let reports: Vec<u64> = metrics
         .lines()
         .map(|line| {
@@ -191,5 +199,4 @@ fn after_a_power_cut_a_run_goes_on_with_other_workers_and_misses_no_sample() {
         reports.windows(2).all(|pair| pair[0] + 1 == pair[1]),
         "{reports:?}"
     );
-    place.assert_no_process_is_left();
 }
