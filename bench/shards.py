@@ -27,7 +27,7 @@ from report import aligned, bar_rows
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = Path(os.environ.get("LOCKSTEP_CACHE") or ROOT / ".cache").resolve()
-COUNT, BATCH = 2000, 64
+DRAWN, COPIES, BATCH = 500, 4, 64
 
 SCRIPT = f"""
 import time
@@ -73,13 +73,16 @@ print(json.dumps({{"images_per_s": done / (time.perf_counter() - begin), "versio
 
 
 def pictures(python):
-    """The folder of pictures, all of one class."""
-    folder = CACHE / f"pictures-500x375-{COUNT}-classes"
+    """The folder of pictures, all of one class, each several times: drawing them takes long."""
+    folder = CACHE / f"pictures-500x375-{DRAWN}x{COPIES}"
     if not folder.exists():
-        print(f"drawing {COUNT} pictures into {folder} (once)", file=sys.stderr)
+        print(f"drawing {DRAWN} pictures into {folder} (once)", file=sys.stderr)
         partial = folder.with_suffix(".partial")
         shutil.rmtree(partial, ignore_errors=True)
-        subprocess.run([python, ROOT / "bench/make_pictures.py", partial / "one", "--count", str(COUNT)], check=True)
+        subprocess.run([python, ROOT / "bench/make_pictures.py", partial / "one", "--count", str(DRAWN)], check=True)
+        for path in sorted((partial / "one").iterdir()):
+            for copy in range(1, COPIES):
+                shutil.copyfile(path, path.with_name(f"{path.stem}-{copy}{path.suffix}"))
         partial.rename(folder)
     return folder
 

@@ -155,6 +155,7 @@ fn a_script_that_saves_its_state_when_it_is_asked_to_end_can_be_resumed() {
         \x20   print('resumed', flush=True)\n\
         \x20   sys.exit(0)\n\
         signal.signal(signal.SIGTERM, save)\n\
+        train.collective.barrier()\n\
         train.report({'begun': 1})\n\
         while True:\n\
         \x20   time.sleep(0.1)\n";

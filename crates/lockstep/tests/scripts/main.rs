@@ -103,6 +103,35 @@ fn a_command_is_started_as_a_gang_without_a_job_file() {
 }
 
 #[test]
+fn a_run_is_started_from_python() {
+    let place = place("", "");
+    let package = concat!(env!("CARGO_MANIFEST_DIR"), "/../lockstep-script/python");
+    let code = "import json, lockstep\n\
+        result = lockstep.run('network.toml', epochs=3, workers=2, quiet=True)\n\
+        print(json.dumps([result.weights_sha256, result.metrics, len(result.events)]))\n\
+        try:\n    lockstep.run('network.toml', **{'train.bach': 3})\n\
+        except lockstep.RunFailed as error:\n    print(error)\n";
+    let here = {
+        place.write_job(common::JOB);
+        std::fs::copy(place.path("job.toml"), place.path("network.toml")).unwrap();
+        place.train(&["--epochs", "3"])
+    };
+    let mut command = Command::new(python());
+    command
+        .args(["-c", code])
+        .current_dir(place.path(""))
+        .env("PYTHONPATH", package)
+        .env("LOCKSTEP_CACHE", place.path("cache"))
+        .env("LOCKSTEP_BINARY", env!("CARGO_BIN_EXE_lockstep"));
+    let said = lockstep_testkit::succeed(&mut command);
+    let mut lines = said.lines();
+    let result: Value = serde_json::from_str(lines.next().unwrap()).unwrap();
+    assert_eq!(result[0], here["weights_sha256"]);
+    assert_eq!(result[1]["accuracy"], here["metrics"]["accuracy"]);
+    assert!(said.contains("train.bach"), "{said}");
+}
+
+#[test]
 fn the_python_package_passes_its_own_tests() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../lockstep-script/python");
     let mut command = Command::new(python());

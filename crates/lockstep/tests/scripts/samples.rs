@@ -167,6 +167,27 @@ fn a_killed_worker_takes_its_script_along_and_costs_no_sample() {
 }
 
 #[test]
+fn a_worker_that_is_taken_away_costs_no_sample_and_no_restart() {
+    let place = with_rows("workers = 2\nstop_s = 1");
+    let mut run = start(&place, &[]);
+    let worker = run.wait_for_worker(1);
+    for _ in 0..3 {
+        run.wait_for("reported");
+    }
+    send(worker, Signal::TERM);
+    let resized = run.wait_for("resized");
+    assert_eq!(resized["workers"], 2, "another took its place: {resized}");
+    let (code, result, stderr) = run.finish();
+    assert_eq!(code, Some(0), "{stderr}");
+    assert_eq!(
+        (&result["restarts"], &result["resizes"]),
+        (&0.into(), &1.into())
+    );
+    assert_each_once(&place, &result);
+    place.assert_no_process_is_left();
+}
+
+#[test]
 fn after_a_power_cut_a_run_goes_on_with_other_workers_and_misses_no_sample() {
     let place = with_rows("workers = 2");
     let mut run = start(&place, &[]);

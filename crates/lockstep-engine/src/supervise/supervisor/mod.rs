@@ -137,9 +137,10 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Whether any worker has done a step.
+    /// Whether any worker has done a step, or a script has reported something.
     pub(crate) fn has_trained(&self) -> bool {
-        self.gang.members.iter().any(|member| member.first_step)
+        let mut members = self.gang.members.iter();
+        self.reported.is_some() || members.any(|member| member.first_step)
     }
 
     /// What the run writes.
