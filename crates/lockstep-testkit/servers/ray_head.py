@@ -8,6 +8,7 @@ ended: `ray stop` would end those of other tests too.
 
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -23,9 +24,16 @@ START = 90
 
 
 def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    """A port that nobody listens on. It is taken seconds later, so it must not be one that the system hands to others
+    meanwhile: those lie above 32767."""
+    while True:
+        port = random.randrange(20000, 32000)
+        with socket.socket() as listener:
+            try:
+                listener.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
 
 
 def marked(folder):
