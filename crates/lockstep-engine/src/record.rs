@@ -63,8 +63,7 @@ impl Record {
     /// and after them, is forgotten.
     pub(crate) fn reported(&mut self, reported: &Reported) -> Result<(), EngineError> {
         if reported.report <= self.last_report {
-            let text = self.run.metrics().read().map_err(RunsError::from)?;
-            let text = String::from_utf8_lossy(&text);
+            let text = self.journal.table(METRICS)?;
             let is_before = |line: &&str| {
                 let row = serde_json::from_str::<Reported>(line);
                 row.is_ok_and(|row| row.report < reported.report)

@@ -57,6 +57,11 @@ impl Gang<'_> {
         self.membership.abort.is_aborted()
     }
 
+    /// Tells people of something that does not stop the work.
+    pub fn warn(&self, words: String) {
+        (self.warn)(words);
+    }
+
     /// The address under which peers reach this worker's machine.
     pub fn address(&self) -> IpAddr {
         self.address

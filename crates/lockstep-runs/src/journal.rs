@@ -92,6 +92,24 @@ impl Journal {
         }
     }
 
+    /// The content of the table `name`, what was not sent yet included.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn table(&self, name: &str) -> Result<String, RunsError> {
+        match &self.0 {
+            JournalKind::Local(run, _) => match run.file(name).read() {
+                Ok(found) => Ok(String::from_utf8_lossy(&found).into_owned()),
+                Err(PlaceError::NotFound { .. }) => Ok(String::new()),
+                Err(error) => Err(error.into()),
+            },
+            JournalKind::Remote(sender) => {
+                let state = sender.state();
+                Ok(state.tables.get(name).cloned().unwrap_or_default())
+            }
+        }
+    }
+
     /// Makes `text` the content of the table `name`.
     ///
     /// # Errors

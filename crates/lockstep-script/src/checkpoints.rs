@@ -9,14 +9,16 @@ use lockstep_place::{Access, Place};
 use lockstep_runs::checkpoint::{Checkpoint, CheckpointWriter};
 use lockstep_runs::{Generation, RunDir, RunsError};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
+use std::{fs, io};
 
 /// The folder of a run that holds the files of the best checkpoint.
 const MODEL: &str = "model";
+/// What says which one that is. It lies beside them: a script may give its files any name.
+const CARD: &str = "model.json";
 
 /// What the header of a script's checkpoint says.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -31,6 +33,9 @@ pub(crate) struct Header {
     pub(crate) positions: BTreeMap<String, Position>,
     /// The best value so far of the metric that the best checkpoint is chosen by.
     pub(crate) best: Option<f64>,
+    /// The report of the best checkpoint so far.
+    #[serde(default)]
+    pub(crate) best_report: u64,
     /// SHA-256 of all files and their names.
     pub(crate) sha256: String,
 }
@@ -38,28 +43,31 @@ pub(crate) struct Header {
 /// The files of a checkpoint, in memory, by name.
 pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
-/// Reads the files below a folder that a script reported.
+/// Reads the files below a folder that a script reported. Links to files are followed, those to folders are not: they
+/// may lead in a circle.
 pub(crate) fn read_files(folder: &Path) -> Result<Files, ScriptError> {
     let mut files = Files::new();
     let mut folders = vec![PathBuf::new()];
     while let Some(below) = folders.pop() {
-        let path = folder.join(&below);
-        let failed = |source| ScriptError::Reported {
-            path: path.clone(),
-            source,
+        let here = folder.join(&below);
+        let unread = |path: &Path| {
+            let path = path.to_owned();
+            |source| ScriptError::Reported { path, source }
         };
-        for entry in fs::read_dir(&path).map_err(failed)? {
-            let name = below.join(entry.map_err(failed)?.file_name());
-            let path = folder.join(&name);
-            let failed = |source| ScriptError::Reported {
-                path: path.clone(),
-                source,
-            };
-            if fs::metadata(&path).map_err(failed)?.is_dir() {
+        for entry in fs::read_dir(&here).map_err(unread(&here))? {
+            let entry = entry.map_err(unread(&here))?;
+            let (name, path) = (below.join(entry.file_name()), entry.path());
+            let refused = |why: &str| unread(&path)(io::Error::other(why.to_owned()));
+            if entry.file_type().map_err(unread(&path))?.is_dir() {
                 folders.push(name);
+            } else if !fs::metadata(&path).map_err(unread(&path))?.is_file() {
+                return Err(refused("it is neither a file nor a folder"));
             } else {
-                let bytes = fs::read(&path).map_err(failed)?;
-                files.insert(name.to_string_lossy().into_owned(), bytes);
+                let text = name
+                    .to_str()
+                    .ok_or_else(|| refused("its name is not UTF-8"))?;
+                let bytes = fs::read(&path).map_err(unread(&path))?;
+                files.insert(text.to_owned(), bytes);
             }
         }
     }
@@ -84,20 +92,24 @@ impl Resumed {
         Ok(Self { header, checkpoint })
     }
 
-    /// Writes its files into `folder`, under the names that the script gave them.
+    /// Writes its files into `folder`, under the names that the script gave them. A name that leads out of it, as
+    /// somebody else may have written it into a store that many share, is refused.
     pub(crate) fn unpack(&self, folder: &Path) -> Result<(), ScriptError> {
-        let failed = || ScriptError::system("write a checkpoint for the script");
-        fs::create_dir_all(folder).map_err(failed())?;
-        for (name, part) in &self.header.files {
-            let path = folder.join(name);
+        let here = Place::parse(&folder.to_string_lossy(), &Access::default())?;
+        here.make_folder()?;
+        write_files(&here, &self.files()?)
+    }
+
+    /// Its files, as they were written.
+    fn files(&self) -> Result<Files, ScriptError> {
+        let read = |(name, part): (&String, &String)| {
             let bytes = self.checkpoint.part(part);
             let bytes = bytes.map_err(|error| ScriptError::Damaged(error.to_string()))?;
-            if let Some(above) = path.parent() {
-                fs::create_dir_all(above).map_err(failed())?;
-            }
-            fs::write(&path, bytes.unwrap_or_default()).map_err(failed())?;
-        }
-        Ok(())
+            let missing =
+                || ScriptError::Damaged(format!("{} lacks {part}", self.checkpoint.place()));
+            Ok((name.clone(), bytes.ok_or_else(missing)?))
+        };
+        self.header.files.iter().map(read).collect()
     }
 }
 
@@ -121,17 +133,35 @@ pub fn history(run: &RunDir, checkpoint: &Place) -> Result<String, ScriptError> 
         .collect())
 }
 
+/// Writes files below a place, under their names.
+fn write_files(place: &Place, files: &Files) -> Result<(), ScriptError> {
+    for (name, bytes) in files {
+        let file = place.join(name)?;
+        if let Some(above) = file.local().and_then(Path::parent) {
+            fs::create_dir_all(above).map_err(ScriptError::system("make a folder"))?;
+        }
+        file.write(bytes)?;
+    }
+    Ok(())
+}
+
 /// Writes checkpoints in the background, one after the other.
 pub(crate) struct Store {
     run: RunDir,
     generation: Generation,
     settings: ScriptCheckpoint,
-    /// The best value so far of the metric that the best is chosen by.
-    best: Option<f64>,
+    /// The best so far: its value of the metric that the best is chosen by, and its report.
+    best: (Option<f64>, u64),
     /// The newest that this rank knows of: the number of its report, and its SHA-256.
     pub(crate) newest: Option<(u64, String)>,
     writer: Option<CheckpointWriter>,
-    writing: Option<JoinHandle<(CheckpointWriter, Result<(), RunsError>)>>,
+    writing: Option<JoinHandle<Written>>,
+}
+
+/// What came of writing a checkpoint in the background.
+struct Written {
+    writer: CheckpointWriter,
+    stored: Result<(u64, String), ScriptError>,
 }
 
 impl Store {
@@ -145,29 +175,44 @@ impl Store {
             run,
             generation,
             settings,
-            best: resumed.and_then(|header| header.best),
+            best: resumed.map_or((None, 0), |header| (header.best, header.best_report)),
             newest: resumed.map(|header| (header.report, header.sha256.clone())),
             writer: None,
             writing: None,
         }
     }
 
-    /// Begins to write a checkpoint; the one before it is whole when this returns.
-    pub(crate) fn write(&mut self, mut header: Header, files: Files) -> Result<(), RunsError> {
-        self.settle()?;
-        let is_best = self.is_best(&header.metrics);
-        header.best = self.best;
-        let mut parts = Vec::new();
+    /// Publishes the files of the checkpoint that a run goes on from, if they are the best and a crash came in
+    /// between. Those of any earlier one were published before the next was written.
+    pub(crate) fn finish_publishing(&self, resumed: &Resumed) -> Result<(), ScriptError> {
+        let header = &resumed.header;
+        let card = self.run.file(CARD).read().unwrap_or_default();
+        let card: Value = serde_json::from_slice(&card).unwrap_or_default();
+        if header.best_report != header.report || card["sha256"] == header.sha256 {
+            return Ok(());
+        }
+        publish(&self.run, header, &resumed.files()?)
+    }
+
+    /// Begins to write a checkpoint; the one before it is whole when this returns. Returns what went wrong with that
+    /// one, in words: what a disk that is full costs is a checkpoint, not the run.
+    pub(crate) fn write(
+        &mut self,
+        mut header: Header,
+        files: Files,
+    ) -> Result<Option<String>, ScriptError> {
+        let warning = self.settle()?;
+        let is_best = self.is_best(&header);
+        (header.best, header.best_report) = self.best;
         let mut hashed = String::new();
-        for (number, (name, bytes)) in files.into_iter().enumerate() {
-            // Names of a script may be paths, and those of parts may not.
-            let part = format!("file-{number:04}");
-            hashed += &format!("{name} {}\n", sha256(&bytes));
-            header.files.insert(name, part.clone());
-            parts.push((part, bytes));
+        // Names of a script may be paths, and those of parts may not.
+        for (number, (name, bytes)) in files.iter().enumerate() {
+            hashed += &format!("{name} {}\n", sha256(bytes));
+            header
+                .files
+                .insert(name.clone(), format!("file-{number:04}"));
         }
         header.sha256 = sha256(hashed.as_bytes());
-        self.newest = Some((header.report, header.sha256.clone()));
         let mut writer = match self.writer.take() {
             Some(writer) => writer,
             None => {
@@ -175,76 +220,82 @@ impl Store {
                 checkpoints.writer(self.settings.keep, self.generation.clone())?
             }
         };
-        let model = is_best.then(|| self.run.file(MODEL));
+        let run = self.run.clone();
         let write = move || {
-            let borrowed: Vec<(&str, &[u8])> = parts
-                .iter()
-                .map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
-                .collect();
+            let parts = header.files.iter();
+            let parts = parts.map(|(name, part)| (part.as_str(), files[name].as_slice()));
             let label = format!("report-{}", header.report);
             let named = serde_json::to_value(&header).expect("a header is plain data");
-            let mut written = writer.write(&label, named, &borrowed).map(drop);
-            if let (Ok(()), Some(model)) = (&written, model) {
-                let by_part: BTreeMap<&str, &[u8]> = borrowed.into_iter().collect();
-                written = publish(&model, &header, &by_part);
+            let written = writer.write(&label, named, &parts.collect::<Vec<_>>());
+            let mut stored = written.map(drop).map_err(ScriptError::from);
+            if is_best && stored.is_ok() {
+                stored = publish(&run, &header, &files);
             }
-            (writer, written)
+            Written {
+                writer,
+                stored: stored.map(|()| (header.report, header.sha256)),
+            }
         };
         self.writing = Some(std::thread::spawn(write));
-        Ok(())
+        Ok(warning)
     }
 
-    /// Waits until what is being written is.
-    pub(crate) fn settle(&mut self) -> Result<(), RunsError> {
-        if let Some(writing) = self.writing.take()
-            && let Ok((writer, written)) = writing.join()
-        {
-            self.writer = Some(writer);
-            written?;
+    /// Waits until what is being written is. Returns what went wrong, in words.
+    ///
+    /// # Errors
+    /// When another generation writes by now.
+    pub(crate) fn settle(&mut self) -> Result<Option<String>, ScriptError> {
+        let Some(writing) = self.writing.take() else {
+            return Ok(None);
+        };
+        let Ok(Written { writer, stored }) = writing.join() else {
+            return Ok(Some(
+                "a checkpoint was not written: its writer panicked".to_owned(),
+            ));
+        };
+        self.writer = Some(writer);
+        match stored {
+            Ok(newest) => self.newest = Some(newest),
+            Err(stale @ ScriptError::Runs(RunsError::Stale { .. })) => return Err(stale),
+            Err(error) => return Ok(Some(format!("a checkpoint was not written: {error}"))),
         }
-        Ok(())
+        Ok(None)
     }
 
-    /// Whether a checkpoint with these metrics is the best so far, which it then is.
-    fn is_best(&mut self, metrics: &Map<String, Value>) -> bool {
-        let Some(name) = &self.settings.best else {
-            return true;
+    /// Whether a checkpoint is the best so far, which it then is.
+    fn is_best(&mut self, header: &Header) -> bool {
+        let value = match &self.settings.best {
+            // The newest is the best.
+            None => None,
+            Some(name) => match header.metrics.get(name).and_then(Value::as_f64) {
+                Some(value) if is_better(self.settings.mode, value, self.best.0) => Some(value),
+                _ => return false,
+            },
         };
-        let mode: BestMode = self.settings.mode;
-        let Some(value) = metrics.get(name).and_then(Value::as_f64) else {
-            return false;
-        };
-        let better = self.best.is_none_or(|best| mode.is_better(value, best));
-        if better {
-            self.best = Some(value);
-        }
-        better
+        self.best = (value, header.report);
+        true
     }
 }
 
-/// Writes the files of the best checkpoint, and last what they belong to.
-fn publish(model: &Place, header: &Header, parts: &BTreeMap<&str, &[u8]>) -> Result<(), RunsError> {
+fn is_better(mode: BestMode, value: f64, best: Option<f64>) -> bool {
+    best.is_none_or(|best| mode.is_better(value, best))
+}
+
+/// Makes the files of a checkpoint those of the run's model. Last comes a card that says what they belong to: without
+/// it, they may be those of two checkpoints.
+fn publish(run: &RunDir, header: &Header, files: &Files) -> Result<(), ScriptError> {
+    let (model, card) = (run.file(MODEL), run.file(CARD));
+    card.delete()?;
     model.delete_all()?;
     model.make_folder()?;
-    for (name, part) in &header.files {
-        let file = model.join(name)?;
-        if let (Some(path), Some(_)) = (file.local(), name.rfind('/')) {
-            let above = path.parent().unwrap_or(path);
-            fs::create_dir_all(above)
-                .map_err(|source| lockstep_place::PlaceError::io("make", above, source))?;
-        }
-        file.write(parts.get(part.as_str()).copied().unwrap_or_default())?;
-    }
-    let card = serde_json::json!({
+    write_files(&model, files)?;
+    let text = json!({
         "kind": "script",
         "report": header.report,
         "metrics": header.metrics,
         "sha256": header.sha256,
     });
-    model
-        .join("report.json")?
-        .write(format!("{card}\n").as_bytes())?;
-    Ok(())
+    Ok(card.write(format!("{text}\n").as_bytes())?)
 }
 
 #[cfg(test)]
@@ -265,9 +316,23 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_of_a_script_is_whole_and_the_best_stays() {
-        let store = tempfile::tempdir().unwrap();
-        let place = Place::parse(store.path().to_str().unwrap(), &Access::default()).unwrap();
+    fn what_is_no_file_or_leads_in_a_circle_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a"), "a").unwrap();
+        std::os::unix::fs::symlink("a", folder.path().join("link")).unwrap();
+        let files = read_files(folder.path()).unwrap();
+        assert_eq!(files["link"], b"a");
+        std::os::unix::fs::symlink(".", folder.path().join("circle")).unwrap();
+        let refused = read_files(folder.path()).unwrap_err().to_string();
+        assert!(
+            refused.contains("circle") && refused.contains("neither"),
+            "{refused}"
+        );
+    }
+
+    /// A run that nobody else writes to, and a store for it.
+    fn run(folder: &Path) -> (RunDir, lockstep_runs::RunLock, Store) {
+        let place = Place::parse(folder.to_str().unwrap(), &Access::default()).unwrap();
         let (run, lock) = RunDir::create(&place, "job").unwrap();
         let writing = lock.begin(1, None).unwrap();
         let generation = Generation {
@@ -279,32 +344,95 @@ mod tests {
             best: Some("accuracy".to_owned()),
             mode: BestMode::Max,
         };
-        let mut checkpoints = Store::new(run.clone(), generation, settings, None);
-        for (report, accuracy) in [(1, 0.5), (2, 0.9), (3, 0.7)] {
-            let header = Header {
-                report,
-                metrics: json!({ "accuracy": accuracy })
-                    .as_object()
-                    .cloned()
-                    .unwrap(),
-                ..Header::default()
-            };
-            let name = "deep/weights.pt".to_owned();
-            let files = Files::from([(name, report.to_string().into_bytes())]);
-            checkpoints.write(header, files).unwrap();
-        }
-        checkpoints.settle().unwrap();
+        let store = Store::new(run.clone(), generation, settings, None);
+        (run, lock, store)
+    }
+
+    fn write(store: &mut Store, name: &str, report: u64, accuracy: f64) {
+        let metrics = json!({ "accuracy": accuracy });
+        let header = Header {
+            report,
+            metrics: metrics.as_object().cloned().unwrap(),
+            ..Header::default()
+        };
+        let files = Files::from([(name.to_owned(), report.to_string().into_bytes())]);
+        assert_eq!(store.write(header, files).unwrap(), None);
+    }
+
+    fn newest(run: &RunDir) -> Resumed {
         let newest = run.checkpoints().newest().unwrap().unwrap();
-        let resumed = newest.checkpoint.place().to_string();
-        let resumed = Resumed::open(&resumed, &Access::default()).unwrap();
-        assert_eq!((resumed.header.report, resumed.header.best), (3, Some(0.9)));
-        let folder = store.path().join("unpacked");
-        resumed.unpack(&folder).unwrap();
+        let place = newest.checkpoint.place().to_string();
+        Resumed::open(&place, &Access::default()).unwrap()
+    }
+
+    #[test]
+    fn a_checkpoint_of_a_script_is_whole_and_the_best_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let (run, _lock, mut store) = run(folder.path());
+        for (report, accuracy) in [(1, 0.5), (2, 0.9), (3, 0.7)] {
+            write(&mut store, "deep/weights.pt", report, accuracy);
+        }
+        assert_eq!(store.settle().unwrap(), None);
+        let resumed = newest(&run);
+        let header = &resumed.header;
         assert_eq!(
-            fs::read_to_string(folder.join("deep/weights.pt")).unwrap(),
-            "3"
+            (header.report, header.best, header.best_report),
+            (3, Some(0.9), 2)
         );
-        let best = store.path().join(&run.name).join("model/deep/weights.pt");
-        assert_eq!(fs::read_to_string(best).unwrap(), "2");
+        let unpacked = folder.path().join("unpacked");
+        resumed.unpack(&unpacked).unwrap();
+        let read = |path: PathBuf| fs::read_to_string(path).unwrap();
+        assert_eq!(read(unpacked.join("deep/weights.pt")), "3");
+        let home = folder.path().join(&run.name);
+        assert_eq!(read(home.join("model/deep/weights.pt")), "2");
+        assert!(read(home.join(CARD)).contains("\"report\":2"));
+    }
+
+    #[test]
+    fn a_crash_while_the_best_is_published_is_made_up_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let (run, _lock, mut store) = run(folder.path());
+        write(&mut store, "weights.pt", 1, 0.5);
+        store.settle().unwrap();
+        let home = folder.path().join(&run.name);
+        fs::remove_file(home.join(CARD)).unwrap();
+        fs::write(home.join("model/weights.pt"), "torn").unwrap();
+        store.finish_publishing(&newest(&run)).unwrap();
+        assert_eq!(
+            fs::read_to_string(home.join("model/weights.pt")).unwrap(),
+            "1"
+        );
+        assert!(home.join(CARD).exists());
+    }
+
+    #[test]
+    fn a_name_that_leads_out_of_the_folder_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (run, _lock, mut store) = run(folder.path());
+        write(&mut store, "weights.pt", 1, 0.5);
+        store.settle().unwrap();
+        let mut resumed = newest(&run);
+        let part = resumed.header.files.remove("weights.pt").unwrap();
+        resumed.header.files.insert("../outside".to_owned(), part);
+        let refused = resumed.unpack(&folder.path().join("in")).unwrap_err();
+        assert!(refused.to_string().contains("../outside"), "{refused}");
+        assert!(!folder.path().join("outside").exists());
+    }
+
+    #[test]
+    fn a_store_that_refuses_costs_a_checkpoint_and_not_the_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let (run, _lock, mut store) = run(folder.path());
+        write(&mut store, "weights.pt", 1, 0.5);
+        store.settle().unwrap();
+        // Where the next one's folder would be made lies a file.
+        let checkpoints = folder.path().join(&run.name).join("checkpoints");
+        fs::write(checkpoints.join("000002-report-2"), "in the way").unwrap();
+        write(&mut store, "weights.pt", 2, 0.6);
+        let words = store.settle().unwrap().unwrap();
+        assert!(words.contains("not written"), "{words}");
+        assert_eq!(store.newest.as_ref().unwrap().0, 1);
+        write(&mut store, "weights.pt", 3, 0.7);
+        assert_eq!(store.settle().unwrap(), None);
     }
 }

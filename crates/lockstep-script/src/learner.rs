@@ -100,6 +100,9 @@ fn generation(
         generation: assignment.generation,
     };
     let store = Store::new(run, generation, part.checkpoint.clone(), header);
+    if let Some(resumed) = resumed.as_ref().filter(|_| assignment.rank == 0) {
+        store.finish_publishing(resumed).map_err(failure)?;
+    }
     let shards = Shards::resumed(header);
 
     let scratch = tempfile::Builder::new().prefix("lockstep-").tempdir();
@@ -158,8 +161,8 @@ fn generation(
     })?;
     let stored = lock(&service.store).settle();
     let reports = service.reports.load(Ordering::SeqCst);
-    if let Err(error) = stored {
-        return Err(failure(error.into()));
+    if let Some(words) = stored.map_err(failure)? {
+        gang.warn(words);
     }
     let (asked, sha256) = match end {
         Attended::Asked(Wish::Pause) => return Ok(GenerationEnd::Paused { step: reports }),

@@ -194,10 +194,11 @@ fn torch_error(path: &Path) -> Option<String> {
     let error: serde_json::Value = serde_json::from_str(&text).ok()?;
     let message = &error["message"];
     let words = message["message"].as_str().or(message.as_str())?;
-    match message["extraInfo"]["py_callstack"].as_str() {
-        Some(stack) => Some(format!("{words}\n{}", stack.trim_end())),
-        None => Some(words.to_owned()),
-    }
+    let told = match message["extraInfo"]["py_callstack"].as_str() {
+        Some(stack) => format!("{words}\n{}", stack.trim_end()),
+        None => words.to_owned(),
+    };
+    Some(told.chars().take(TOLD_LINES * LINE).collect())
 }
 
 /// Makes this process the script: it dies with the worker that started it, and is a group of its own.

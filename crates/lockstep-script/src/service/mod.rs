@@ -14,7 +14,7 @@ use crate::checkpoints::{Resumed, Store};
 use crate::environment::{Placing, Whereabouts};
 use crate::part::ScriptPart;
 use lockstep_learner::{Gang, Reporter, ShareError};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -27,8 +27,10 @@ use std::time::Duration;
 
 /// The version of what is spoken.
 const VERSION: u64 = 1;
-/// The longest request: metrics of a script, not its weights.
+/// The longest request. What is larger is no request.
 const LONGEST: u64 = 64 << 20;
+/// The most that a script may report or share at once: it travels in one message to the coordinator and on to all.
+const MOST_SHARED: usize = 512 << 10;
 
 /// What the worker of a script does for it in one generation.
 pub(crate) struct Service<'g> {
@@ -205,12 +207,16 @@ impl<'g> Service<'g> {
                 metrics,
                 checkpoint,
                 timeout_s,
-            } => self.report(metrics, checkpoint.as_deref(), self.patience(timeout_s)),
+            } => {
+                fits("metrics", &metrics)?;
+                self.report(metrics, checkpoint.as_deref(), self.patience(timeout_s))
+            }
             Request::Share {
                 name,
                 value,
                 timeout_s,
             } => {
+                fits("what is shared", &value)?;
                 let name = format!("script-{name}");
                 let patience = self.patience(timeout_s);
                 let values = self.gang.share(&name, value, None, patience)?;
@@ -273,6 +279,18 @@ impl<'g> Service<'g> {
             "checkpoint_metrics": metrics,
             "datasets": datasets,
         }))
+    }
+}
+
+/// Refuses what would not go through the coordinator.
+fn fits(what: &str, value: &impl Serialize) -> Result<(), Refusal> {
+    let bytes = serde_json::to_vec(value).map_or(usize::MAX, |text| text.len());
+    match bytes <= MOST_SHARED {
+        true => Ok(()),
+        false => Err(Refusal::new(format!(
+            "{what} takes {bytes} bytes, and at most {MOST_SHARED} go through the coordinator; put it into a file of a \
+             checkpoint, or on shared storage"
+        ))),
     }
 }
 

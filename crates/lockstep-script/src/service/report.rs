@@ -136,9 +136,9 @@ impl Service<'_> {
                 positions: positions(all),
                 ..Header::default()
             };
-            lock(&self.store)
-                .write(header, files)
-                .map_err(ScriptError::from)?;
+            if let Some(words) = lock(&self.store).write(header, files)? {
+                self.gang.warn(words);
+            }
         }
         Ok(())
     }
