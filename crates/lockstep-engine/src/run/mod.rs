@@ -1,5 +1,6 @@
 //! From a job to a result: prepares, starts the gang, and says how it ended.
 
+mod folder;
 mod network;
 mod script;
 
@@ -13,6 +14,7 @@ use crate::supervise::notice::{JoinListener, WAITING};
 use crate::supervise::state::GangLimits;
 use crate::supervise::supervisor::{GangOutcome, Supervisor, Watch, in_turn};
 use crate::{EngineError, StopFlag, describe};
+use folder::Unstarted;
 use lockstep_events::control::{Finished, LearnerKind};
 use lockstep_events::event::{Event, RunResult, Started, Status};
 use lockstep_events::{Recorded, Thin};
@@ -302,26 +304,6 @@ fn record_result(record: &mut Record, result: &mut RunResult) {
         });
         // The last event counts. If the disk refuses that too, there is nothing left to do.
         let _ = record.event(&Recorded::now(Event::Result(result.clone())));
-    }
-}
-
-/// Removes the folder of a run that did not begin.
-struct Unstarted {
-    run: Option<RunDir>,
-}
-
-impl Unstarted {
-    fn keep(&mut self) {
-        self.run = None;
-    }
-}
-
-impl Drop for Unstarted {
-    fn drop(&mut self) {
-        if let Some(run) = self.run.take() {
-            // The error that brought us here is the one to report.
-            let _ = run.discard();
-        }
     }
 }
 

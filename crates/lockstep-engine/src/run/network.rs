@@ -1,8 +1,8 @@
 //! Prepares a run that trains a network.
 
-use super::{Early, ReadyRun, Resumed, RunRequest, Unstarted};
+use super::folder::{self, Unstarted};
+use super::{Early, ReadyRun, Resumed, RunRequest};
 use crate::embed::{EmbedRequest, embed};
-use crate::resume::Earlier;
 use crate::tasks::CrewSettings;
 use crate::{EngineError, Stop};
 use lockstep_events::control::LearnerKind;
@@ -19,15 +19,8 @@ pub(super) fn prepare(
     early: &mut Early<'_>,
 ) -> Result<Option<(ReadyRun, Unstarted)>, EngineError> {
     let mut resolved = ResolvedJob::of(&job).map_err(TrainError::from)?;
+    let earlier = folder::earlier(request, early)?;
     let events: &mut dyn FnMut(Event) = &mut |event| early.tell(event);
-    let mut waiting = |message| events(Event::Preparing { message });
-    let earlier = match &request.resume {
-        Some(place) => Some(Earlier::open(place, &mut waiting)?),
-        None => None,
-    };
-    for message in earlier.iter().flat_map(|earlier| earlier.warnings.clone()) {
-        events(Event::Warning { message });
-    }
     let (forked, resumed) = match request.fork {
         true => (earlier, None),
         false => (None, earlier),
@@ -72,16 +65,7 @@ pub(super) fn prepare(
     if request.stop.get() != Stop::No {
         return Ok(None);
     }
-    let (run, folder, lock) = match resumed {
-        Some(Earlier { run, lock, .. }) => (run, Unstarted { run: None }, lock),
-        None => {
-            let (run, lock) = RunDir::create(&resolved.store, &job.name)?;
-            let folder = Unstarted {
-                run: Some(run.clone()),
-            };
-            (run, folder, lock)
-        }
-    };
+    let (run, folder, lock) = folder::open(resumed, &resolved.store, &job.name)?;
     if let Some(earlier) = forked {
         let weights = earlier.fork(&run, &request.cache)?;
         resolved.training.weights = Some(weights.clone());

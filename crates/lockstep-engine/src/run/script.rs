@@ -1,13 +1,12 @@
 //! Prepares a run that starts a script as a gang.
 
-use super::{Early, ReadyRun, Resumed, RunRequest, Unstarted};
-use crate::resume::Earlier;
+use super::folder::{self, Unstarted};
+use super::{Early, ReadyRun, Resumed, RunRequest};
 use crate::{EngineError, Stop};
 use lockstep_events::control::LearnerKind;
 use lockstep_events::event::{Event, Started};
 use lockstep_job::ScriptJob;
 use lockstep_resolve::ResolvedScript;
-use lockstep_runs::RunDir;
 use lockstep_script::{ScriptPart, ScriptSets};
 
 /// Finds and opens the data that the script may ask for, and makes the run's folder. Nothing after a stop.
@@ -17,14 +16,7 @@ pub(super) fn prepare(
     early: &mut Early<'_>,
 ) -> Result<Option<(ReadyRun, Unstarted)>, EngineError> {
     let resolved = ResolvedScript::of(&job).map_err(lockstep_script::ScriptError::from)?;
-    let mut waiting = |message| early.tell(Event::Preparing { message });
-    let earlier = match &request.resume {
-        Some(place) => Some(Earlier::open(place, &mut waiting)?),
-        None => None,
-    };
-    for message in earlier.iter().flat_map(|earlier| earlier.warnings.clone()) {
-        early.tell(Event::Warning { message });
-    }
+    let earlier = folder::earlier(request, early)?;
     let mut progress = |message: &str| {
         let message = message.to_owned();
         early.tell(Event::Preparing { message });
@@ -40,16 +32,7 @@ pub(super) fn prepare(
         }),
         None => None,
     };
-    let (run, folder, lock) = match earlier {
-        Some(Earlier { run, lock, .. }) => (run, Unstarted { run: None }, lock),
-        None => {
-            let (run, lock) = RunDir::create(&resolved.store, &job.name)?;
-            let folder = Unstarted {
-                run: Some(run.clone()),
-            };
-            (run, folder, lock)
-        }
-    };
+    let (run, folder, lock) = folder::open(earlier, &resolved.store, &job.name)?;
     let started = Started {
         run: run.name.clone(),
         run_dir: run.place().to_string(),
