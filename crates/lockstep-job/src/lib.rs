@@ -41,6 +41,7 @@ mod model;
 mod nearest;
 mod optimizer;
 mod overrides;
+pub mod pod;
 mod recover;
 mod resources;
 mod run;
