@@ -26,6 +26,8 @@ CACHE = Path(os.environ.get("LOCKSTEP_CACHE") or ROOT / ".cache").resolve()
 # Numbers in a gradient: the MLP of the Fashion-MNIST example, and a hundred million bytes.
 SIZES = {"2.7 MB": 669_706, "100 MB": 25_000_000}
 TRANSPORTS = {"plain TCP": "tcp", "encrypted TCP": "encrypted", "shared memory": "shm"}
+# The same bytes through the same sockets, and nothing else: what no exchange over TCP can exceed.
+SOCKETS = "sockets alone"
 BARS = {"plain TCP": 2, "shared memory": 5}
 # How long a turn of one configuration should take, about.
 TURN = 0.25
@@ -62,6 +64,7 @@ def measure(example, python, size, workers, rounds):
     """The rates of all configurations of one size and number of workers, as a group, and gloo's settings."""
     numbers = SIZES[size]
     gangs = {"gloo": Gang([python, Path(__file__).with_name("gloo_rate.py"), workers, numbers], numbers, True)}
+    gangs[SOCKETS] = Gang([sys.executable, Path(__file__).with_name("loopback_rate.py"), workers, numbers], numbers)
     for name, transport in TRANSPORTS.items():
         gangs[name] = Gang([example, transport, workers, numbers], numbers)
     group = neighbours.Group(1, {name: gang.rates for name, gang in gangs.items()})
@@ -80,7 +83,8 @@ def main():
     arguments.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
     options = arguments.parse_args()
     python = python_with_pytorch(CACHE)
-    rows = [["gradient, processes", *["gloo", *TRANSPORTS], *(f"{name} / gloo" for name in TRANSPORTS)]]
+    compared = [SOCKETS, *TRANSPORTS]
+    rows = [["gradient, processes", "gloo", *compared, *(f"{name} / gloo" for name in compared)]]
     bars, settings, turns, versions = [], {}, {}, {}
     for size in options.sizes:
         for workers in options.workers:
@@ -89,7 +93,7 @@ def main():
             group, greeting = measure(options.example, python, size, workers, options.rounds)
             versions["torch"], settings[case], turns[case] = greeting["torch"], greeting["reduces"], group.rates
             rates = neighbours.rates([group])
-            ratios = {name: neighbours.ratio([group], name, "gloo") for name in TRANSPORTS}
+            ratios = {name: neighbours.ratio([group], name, "gloo") for name in compared}
             rows.append([case, *(f"{rate:,.0f}" for rate in rates.values())])
             rows[-1] += [f"{r.median:.2f} ({r.quartiles[0]:.2f} to {r.quartiles[1]:.2f})" for r in ratios.values()]
             for name, target in BARS.items():
