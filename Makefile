@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 LOCKSTEP := $(TARGET)/release/lockstep
 export LOCKSTEP_CACHE ?= $(CURDIR)/.cache
 
-.PHONY: help demo test test-fast test-long soak bench-train bench-data bench-recovery bench-collective bench-scale bench-shards wheel test-python clean release cargo components
+.PHONY: help demo test test-fast test-long soak bench-train bench-data bench-recovery bench-collective bench-scale bench-shards wheel image test-python clean release cargo components
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -74,6 +74,10 @@ test-python: ## Run the tests of the Python package alone (PYTHON=..., one that 
 
 clean: ## Remove what was built and brought
 	@rm -rf target .cache bench/results
+
+image: release ## Build container images, without a container daemon
+	@command -v python3 > /dev/null || { echo "python3 is missing: the image is put together with it" >&2; exit 1; }
+	@python3 deploy/image/build.py $(TARGET)/release/lockstep --out $(TARGET)/image
 
 release: cargo
 	@cargo build --release --package lockstep
