@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 LOCKSTEP := $(TARGET)/release/lockstep
 export LOCKSTEP_CACHE ?= $(CURDIR)/.cache
 
-.PHONY: help demo test test-fast test-long soak bench-train bench-data bench-recovery bench-collective bench-scale bench-shards wheel image test-python clean release cargo components
+.PHONY: help demo test test-fast test-long test-kube soak bench-train bench-data bench-recovery bench-collective bench-scale bench-shards wheel image test-python clean release cargo components
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -33,6 +33,9 @@ test-long: cargo ## Run the tests that take long or bring gigabytes: soak, 5 GiB
 	@cargo test -p lockstep-nn --test clip_real -- --ignored --nocapture
 	@LOCKSTEP_TEST_RAY=2.53.0 cargo test -p lockstep --test submit
 	@cargo test -p lockstep --test scripts -- --ignored
+
+test-kube: cargo ## Build a control plane of Kubernetes once (Go; minutes), and run jobs through it
+	@cargo test -p lockstep --test kube -- --ignored --nocapture
 
 soak: cargo ## Kill workers and coordinators for minutes: the weights must not change
 	@cargo test -p lockstep --test soak -- --include-ignored --nocapture

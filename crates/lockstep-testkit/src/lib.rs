@@ -5,9 +5,11 @@
 //! test; it is not passed over in silence.
 
 mod head;
+mod kube;
 mod ray;
 mod server;
 
+pub use kube::{KubeCluster, kube_programs};
 pub use ray::{RayCluster, python_with_ray, ray_version};
 pub use server::Server;
 

@@ -4,7 +4,7 @@
 
 use crate::{cache, once, python, succeed};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -134,6 +134,11 @@ impl Server {
             .unwrap()
     }
 
+    pub(crate) fn write_line(&mut self, line: &str) {
+        let stdin = self.stdin.as_mut().unwrap();
+        writeln!(stdin, "{line}").unwrap();
+    }
+
     pub(crate) fn last_words(&mut self) -> String {
         drop(self.stdin.take());
         let _ = self.child.kill();
@@ -175,7 +180,7 @@ impl Drop for Server {
 }
 
 /// A Python that has moto.
-fn python_with_moto() -> PathBuf {
+pub(crate) fn python_with_moto() -> PathBuf {
     let moto = format!("moto[s3]=={MOTO}");
     python("moto", &[&moto, "flask", "flask-cors"])
 }

@@ -1,0 +1,424 @@
+"""A stand-in for nodes: pods are bound to them, and their commands run as processes of this machine.
+
+What is as on a node: a pod's life (binding, phases, exit codes, deletion with its grace, eviction), its volumes as
+folders of its own, variables with the downward API, and logs, which the API server fetches from here over HTTPS. What
+is not: there are no images and no namespaces, so a pod sees this machine's files. Paths at which volumes are mounted are
+replaced in its command and variables by the folders that stand for them, and the name of index 0 under its Service by
+the address that index 0 of that job always has.
+"""
+
+import base64
+import datetime
+import hashlib
+import http.server
+import json
+import os
+import re
+import signal
+import ssl
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+LOOK = 0.1
+
+
+def now():
+    return datetime.datetime.now(datetime.timezone.utc)
+
+
+def stamp(moment):
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%f") + "000Z"
+
+
+class Api:
+    """Requests to the API server."""
+
+    def __init__(self, server, token, authority):
+        self.server, self.token = server, token
+        self.context = ssl.create_default_context(cafile=authority)
+
+    def ask(self, method, path, body=None, kind="application/json"):
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": kind}
+        request = urllib.request.Request(self.server + path, data, headers, method=method)
+        with urllib.request.urlopen(request, context=self.context, timeout=10) as answer:
+            return json.load(answer)
+
+    def tried(self, *words, **more):
+        """The same, where it does not matter if the object has gone or the server is away."""
+        try:
+            return self.ask(*words, **more)
+        except (OSError, ValueError):
+            return None
+
+
+class Pod:
+    """A pod that runs here."""
+
+    def __init__(self, kubelet, value):
+        self.kubelet, self.value = kubelet, value
+        meta = value["metadata"]
+        self.namespace, self.name, self.uid = meta["namespace"], meta["name"], meta["uid"]
+        self.path = f"/api/v1/namespaces/{self.namespace}/pods/{self.name}"
+        self.lines, self.done, self.child, self.ending = [], False, None, False
+        self.more = threading.Condition()
+        self.address = kubelet.address_of(value)
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def run(self):
+        try:
+            mounts = self.mounts()
+            spec = self.value["spec"]["containers"][0]
+            self.container = spec["name"]
+            variables = self.variables(spec, mounts)
+            words = [self.local(word, mounts) for word in spec.get("command", []) + spec.get("args", [])]
+            self.child = subprocess.Popen(
+                words, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                start_new_session=True, cwd="/",
+            )
+        except (OSError, KeyError, urllib.error.HTTPError) as error:
+            self.container = self.value["spec"]["containers"][0]["name"]
+            self.report("Failed", {"terminated": {"exitCode": 128, "reason": "StartError", "message": str(error)}})
+            self.finish()
+            return
+        started = now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.report("Running", {"running": {"startedAt": started}})
+        for line in self.child.stdout:
+            with self.more:
+                self.lines.append((now(), line.rstrip(b"\n")))
+                self.more.notify_all()
+        code = self.child.wait()
+        code = 128 - code if code < 0 else code
+        self.finish()
+        last = b"\n".join(line for _, line in self.lines[-5:]).decode(errors="replace")
+        end = {"exitCode": code, "reason": "Completed" if code == 0 else "Error", "startedAt": started,
+               "finishedAt": now().strftime("%Y-%m-%dT%H:%M:%SZ")}
+        if code:
+            end["message"] = last[-2000:]
+        self.report("Failed" if code else "Succeeded", {"terminated": end})
+
+    def finish(self):
+        with self.more:
+            self.done = True
+            self.more.notify_all()
+
+    def mounts(self):
+        """Folders for the volumes, by the path at which they are mounted."""
+        folder = f"{self.kubelet.folder}/pods/{self.uid}"
+        volumes = {}
+        for volume in self.value["spec"].get("volumes", []):
+            place = f"{folder}/{volume['name']}"
+            if "hostPath" in volume:
+                volumes[volume["name"]] = volume["hostPath"]["path"]
+                continue
+            os.makedirs(place, exist_ok=True)
+            volumes[volume["name"]] = place
+            for kind, plural, key in [("configMap", "configmaps", "name"), ("secret", "secrets", "secretName")]:
+                if kind in volume:
+                    self.fill(place, plural, volume[kind], volume[kind][key])
+        mounts = {}
+        for mount in self.value["spec"]["containers"][0].get("volumeMounts", []):
+            mounts[mount["mountPath"]] = volumes[mount["name"]]
+        return mounts
+
+    def fill(self, place, plural, volume, name):
+        """Files of a ConfigMap or a Secret. One that is not there yet is waited for, as a kubelet does."""
+        until = time.time() + 30
+        while True:
+            try:
+                value = self.kubelet.api.ask("GET", f"/api/v1/namespaces/{self.namespace}/{plural}/{name}")
+                break
+            except urllib.error.HTTPError:
+                if time.time() > until:
+                    raise
+                time.sleep(LOOK)
+        secret = plural == "secrets"
+        files = {}
+        for key, text in (value.get("data") or {}).items():
+            files[key] = base64.b64decode(text) if secret else text.encode()
+        for key, text in (value.get("binaryData") or {}).items():
+            files[key] = base64.b64decode(text)
+        items = volume.get("items") or [{"key": key, "path": key} for key in files]
+        for item in items:
+            path = f"{place}/{item['path']}"
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "wb") as file:
+                file.write(files[item["key"]])
+            os.chmod(path, volume.get("defaultMode", 0o644))
+
+    def local(self, text, mounts):
+        # In one go: a folder that stands for one path may lie below another.
+        paths = "|".join(re.escape(path) for path in sorted(mounts, key=len, reverse=True))
+        if paths:
+            pattern = rf"(?<![\w./-])({paths})(?=$|[/\s'\":])"
+            text = re.sub(pattern, lambda found: mounts[found[1]], text)
+        # The name of a pod under its Service, as cluster DNS would resolve it.
+        subdomain = self.value["spec"].get("subdomain")
+        if subdomain:
+            name = rf"\b{re.escape(subdomain)}-(\d+)\.{re.escape(subdomain)}\b"
+            text = re.sub(name, lambda found: self.kubelet.address(subdomain, int(found[1])), text)
+        return text
+
+    def variables(self, spec, mounts):
+        keep = {name: os.environ[name] for name in ["LANG", "LOCKSTEP_FAILPOINTS"] if name in os.environ}
+        found = {**keep, "PATH": self.kubelet.path + ":" + os.environ["PATH"], "HOSTNAME": self.name}
+        for source in spec.get("envFrom", []):
+            name = source["secretRef"]["name"]
+            value = self.kubelet.api.ask("GET", f"/api/v1/namespaces/{self.namespace}/secrets/{name}")
+            found.update({key: base64.b64decode(text).decode() for key, text in value.get("data", {}).items()})
+        for variable in spec.get("env", []):
+            found[variable["name"]] = self.local(self.value_of(variable), mounts)
+        return found
+
+    def value_of(self, variable):
+        source = variable.get("valueFrom")
+        if not source:
+            return variable.get("value", "")
+        if "secretKeyRef" in source:
+            reference = source["secretKeyRef"]
+            value = self.kubelet.api.ask("GET", f"/api/v1/namespaces/{self.namespace}/secrets/{reference['name']}")
+            return base64.b64decode(value["data"][reference["key"]]).decode()
+        field = source.get("fieldRef", {}).get("fieldPath", "")
+        meta = self.value["metadata"]
+        label = re.match(r"metadata\.(labels|annotations)\['(.*)'\]", field)
+        if label:
+            return meta.get(label[1], {}).get(label[2], "")
+        return {"status.podIP": self.address, "metadata.name": self.name, "metadata.namespace": self.namespace,
+                "spec.nodeName": self.value["spec"].get("nodeName", "")}.get(field, "")
+
+    def report(self, phase, state):
+        """Tells the server how the pod is, until it has heard it."""
+        while True:
+            try:
+                current = self.kubelet.api.ask("GET", self.path)
+                if current["metadata"]["uid"] != self.uid:
+                    return
+                kept = [condition for condition in current["status"].get("conditions", [])
+                        if condition["type"] not in ("Ready", "ContainersReady")]
+                ready = "True" if phase == "Running" else "False"
+                status = {
+                    "phase": phase, "podIP": self.address, "podIPs": [{"ip": self.address}], "hostIP": "127.0.0.1",
+                    "startTime": now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+                    "conditions": kept + [{"type": "Ready", "status": ready}],
+                    "containerStatuses": [{
+                        "name": self.container, "image": self.value["spec"]["containers"][0]["image"], "imageID": "",
+                        "ready": ready == "True", "restartCount": 0, "state": state,
+                    }],
+                }
+                self.kubelet.api.ask("PATCH", self.path + "/status", {"status": status}, "application/merge-patch+json")
+                return
+            except urllib.error.HTTPError as error:
+                if error.code == 404:
+                    return
+            except OSError:
+                pass
+            time.sleep(LOOK)
+
+    def end(self, grace):
+        """Ends the process, in good order first, and then removes the pod."""
+        if self.ending:
+            return
+        self.ending = True
+        threading.Thread(target=self.ended, args=(grace,), daemon=True).start()
+
+    def ended(self, grace):
+        if self.child and not self.done:
+            self.signal(signal.SIGTERM)
+            until = time.time() + grace
+            while not self.done and time.time() < until:
+                time.sleep(0.02)
+            self.signal(signal.SIGKILL)
+        while not self.done:
+            time.sleep(0.02)
+        # The server has been told how it ended.
+        time.sleep(LOOK)
+        while True:
+            try:
+                self.kubelet.api.ask("DELETE", self.path, {"gracePeriodSeconds": 0,
+                                                           "preconditions": {"uid": self.uid}})
+                return
+            except urllib.error.HTTPError as error:
+                if error.code in (404, 409):
+                    return
+            except OSError:
+                pass
+            time.sleep(LOOK)
+
+    def signal(self, number):
+        try:
+            os.kill(self.child.pid, number) if number != signal.SIGKILL else os.killpg(self.child.pid, number)
+        except (ProcessLookupError, PermissionError):
+            pass
+
+    def log(self, query, write):
+        """Writes the log as a kubelet does."""
+        follow = query.get("follow") == ["true"]
+        stamps = query.get("timestamps") == ["true"]
+        since = query.get("sinceTime", [""])[0]
+        since = datetime.datetime.fromisoformat(since.replace("Z", "+00:00")) if since else None
+        at = 0
+        while True:
+            with self.more:
+                while follow and at == len(self.lines) and not self.done:
+                    self.more.wait(1)
+                new, at, done = self.lines[at:], len(self.lines), self.done
+            for moment, line in new:
+                if since and moment < since:
+                    continue
+                write((stamp(moment).encode() + b" " if stamps else b"") + line + b"\n")
+            if not follow or (done and at == len(self.lines)):
+                return
+
+
+class Kubelet:
+    """All nodes."""
+
+    def __init__(self, api, folder, path):
+        self.api, self.folder, self.path = api, folder, path
+        self.pods, self.drained, self.gone, self.next = {}, set(), False, 0
+
+    @staticmethod
+    def nodes(count, api, folder, certificate, path):
+        kubelet = Kubelet(api, folder, path)
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), kubelet.handler())
+        server.daemon_threads = True
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        port = server.server_address[1]
+        kubelet.names = [f"node-{number}" for number in range(count)]
+        for name in kubelet.names:
+            api.ask("POST", "/api/v1/nodes", {
+                "apiVersion": "v1", "kind": "Node",
+                "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+            })
+            api.ask("PATCH", f"/api/v1/nodes/{name}/status", {"status": {
+                "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+                "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
+                "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
+                "capacity": {"cpu": "64", "memory": "256Gi", "pods": "100"},
+                "allocatable": {"cpu": "64", "memory": "256Gi", "pods": "100"},
+            }}, kind="application/merge-patch+json")
+        threading.Thread(target=kubelet.watch, daemon=True).start()
+        return kubelet
+
+    def address(self, job, index):
+        """The address that an index of a job always has: names need no resolving then."""
+        part = hashlib.sha256(job.encode()).digest()
+        return f"127.{1 + part[0] % 250}.{part[1]}.{index + 1}"
+
+    def address_of(self, pod):
+        labels = pod["metadata"].get("labels", {})
+        index = labels.get("batch.kubernetes.io/job-completion-index")
+        if index is not None:
+            return self.address(labels["batch.kubernetes.io/job-name"], int(index))
+        return self.address(pod["metadata"]["uid"], 0)
+
+    def watch(self):
+        while not self.gone:
+            listed = self.api.tried("GET", "/api/v1/pods")
+            if listed is not None:
+                self.look(listed["items"])
+            time.sleep(LOOK)
+
+    def look(self, pods):
+        there = set()
+        for pod in pods:
+            meta, spec = pod["metadata"], pod["spec"]
+            there.add(meta["uid"])
+            if meta.get("deletionTimestamp"):
+                known = self.pods.get(meta["uid"])
+                if known:
+                    known.end(meta.get("deletionGracePeriodSeconds", 30))
+                else:
+                    self.api.tried("DELETE", f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}",
+                                   {"gracePeriodSeconds": 0})
+            elif not spec.get("nodeName"):
+                self.bind(pod)
+            elif meta["uid"] not in self.pods and pod["status"].get("phase") == "Pending":
+                self.pods[meta["uid"]] = Pod(self, pod)
+        for uid, pod in list(self.pods.items()):
+            if uid not in there and pod.child and not pod.done:
+                pod.signal(signal.SIGKILL)
+
+    def bind(self, pod):
+        """What the scheduler does, where nothing but the selector of nodes and a drain speaks against a node."""
+        meta = pod["metadata"]
+        path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
+        open_nodes = [name for name in self.names if name not in self.drained]
+        wanted = pod["spec"].get("nodeSelector") or {}
+        open_nodes = [name for name in open_nodes if all(
+            key == "kubernetes.io/hostname" and value == name for key, value in wanted.items())]
+        if not open_nodes:
+            message = (f"0/{len(self.names)} nodes are available: {len(self.names)} node(s) didn't match Pod's node "
+                       "affinity/selector.")
+            conditions = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}]
+            if not pod["status"].get("conditions"):
+                self.api.tried("PATCH", path + "/status", {"status": {"conditions": conditions}},
+                               kind="application/merge-patch+json")
+            return
+        self.next += 1
+        node = open_nodes[self.next % len(open_nodes)]
+        self.api.tried("POST", path + "/binding", {
+            "apiVersion": "v1", "kind": "Binding", "metadata": {"name": meta["name"]},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        })
+
+    def obey(self, verb, what):
+        running = [pod for pod in self.pods.values() if pod.child and not pod.done]
+        if verb == "kill":
+            for pod in running:
+                if pod.name.startswith(what):
+                    os.killpg(pod.child.pid, signal.SIGKILL)
+        elif verb == "drain":
+            self.drained.add(what)
+            for pod in running:
+                if pod.value["spec"]["nodeName"] == what:
+                    self.api.tried("POST", pod.path + "/eviction", {
+                        "apiVersion": "policy/v1", "kind": "Eviction",
+                        "metadata": {"name": pod.name, "namespace": pod.namespace}})
+        elif verb == "undrain":
+            self.drained.discard(what)
+
+    def end(self):
+        self.gone = True
+        for pod in self.pods.values():
+            if pod.child and not pod.done:
+                pod.signal(signal.SIGKILL)
+
+    def handler(self):
+        kubelet = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                url = urllib.parse.urlsplit(self.path)
+                parts = url.path.strip("/").split("/")
+                found = [pod for pod in kubelet.pods.values()
+                         if parts[0] == "containerLogs" and [pod.namespace, pod.name] == parts[1:3]]
+                if not found:
+                    self.send_error(404)
+                    return
+                self.send_response(200)
+                self.send_header("Transfer-Encoding", "chunked")
+                self.end_headers()
+                try:
+                    found[-1].log(urllib.parse.parse_qs(url.query), self.piece)
+                    self.wfile.write(b"0\r\n\r\n")
+                except OSError:
+                    self.close_connection = True
+
+            def piece(self, data):
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+                self.wfile.flush()
+
+            def log_message(self, *_):
+                pass
+
+        return Handler
