@@ -262,6 +262,30 @@ impl<'a> Field<'a> {
         read.into_iter().collect()
     }
 
+    /// Any value at all, as JSON has it.
+    pub(crate) fn json(&self) -> Option<serde_json::Value> {
+        Some(match &self.node.value {
+            Value::Boolean(value) => (*value).into(),
+            Value::Text(text) => text.as_str().into(),
+            Value::Float(value) => match serde_json::Number::from_f64(*value) {
+                Some(number) => number.into(),
+                None => return self.wrong_type("a finite number"),
+            },
+            Value::Integer(value) => match i64::try_from(*value) {
+                Ok(value) => value.into(),
+                Err(_) => return self.wrong_type("a number of 64 bits"),
+            },
+            Value::Datetime => return self.wrong_type("a string"),
+            Value::Array(_) => serde_json::Value::Array(self.all(Field::json)?),
+            Value::Table(_) => {
+                let fields = self.section()?.into_fields();
+                let read =
+                    |(name, field): (&str, Field<'_>)| Some((name.to_owned(), field.json()?));
+                fields.into_iter().map(read).collect::<Option<_>>()?
+            }
+        })
+    }
+
     pub(crate) fn section(&self) -> Option<Section<'a>> {
         self.section_or("a table")
     }

@@ -9,7 +9,7 @@ use crate::field::Field;
 use crate::keys::{Any, Check, SchemaLimits, Table, keys};
 use crate::section::Section;
 use crate::{
-    Data, Embed, JobCheckpoint, JobGang, JobModel, Recover, Resources, Run, Storage, Train,
+    Data, Embed, JobCheckpoint, JobGang, JobModel, Kube, Recover, Resources, Run, Storage, Train,
 };
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -45,6 +45,9 @@ keys! {
         /// What a worker needs of a cluster, and how workers are spread over it.
         #[serde(default)]
         resources: Resources = hidden(Resources::default()) => Table(Resources::read_keys);
+        /// How the job's pods look on Kubernetes.
+        #[serde(default)]
+        kube: Kube = hidden(Kube::default()) => Table(Kube::read_keys);
         /// How places outside this machine are reached.
         #[serde(default)]
         storage: Storage = hidden(Storage::default()) => Table(Storage::read_keys);

@@ -9,7 +9,7 @@ use crate::keys::{Any, By, FromField, NotEmpty, Table, keys, words};
 use crate::resources::texts;
 use crate::section::Section;
 use crate::train::{MAX_SEED, MAX_WORKERS};
-use crate::{Data, JobGang, Recover, Resources, Run, Storage, Workers};
+use crate::{Data, JobGang, Kube, Recover, Resources, Run, Storage, Workers};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -39,6 +39,9 @@ keys! {
         /// What a worker needs of a cluster, and how workers are spread over it.
         #[serde(default)]
         resources: Resources = hidden(Resources::default()) => Table(Resources::read_keys);
+        /// How the job's pods look on Kubernetes.
+        #[serde(default)]
+        kube: Kube = hidden(Kube::default()) => Table(Kube::read_keys);
         /// How places outside this machine are reached.
         #[serde(default)]
         storage: Storage = hidden(Storage::default()) => Table(Storage::read_keys);
@@ -159,6 +162,7 @@ impl ScriptJob {
             gang: JobGang::default(),
             recover: Recover::default(),
             resources: Resources::default(),
+            kube: Kube::default(),
             storage: Storage::default(),
         }
     }

@@ -231,6 +231,16 @@ fn every_mistake_is_named_at_its_place_with_what_would_be_right() {
         ("[data]", "[resources]\nmemory = \"4\"\n[data]", "3:10", "cannot be \"4\"", "2 GiB"),
         ("[data]", "[resources]\nplace = \"strict\"\n[data]", "3:9", "cannot be \"strict\"", "strict-spread"),
         ("[data]", "[resources]\nlabels = { zone = 1 }\n[data]", "3:19", "`resources.labels.zone`", ""),
+        ("[data]", "[kube]\nimage = \"Team/x\"\n[data]", "3:9", "`kube.image` cannot be \"Team/x\"", "registry.example.com"),
+        ("[data]", "[kube]\nengine = \"kubernetes\"\n[data]", "3:10", "cannot be \"kubernetes\"", "kube"),
+        ("[data]", "[kube]\nnamespace = \"My_Team\"\n[data]", "3:13", "`kube.namespace`", "small letters"),
+        ("[data]", "[kube]\ntolerations = [\"gpu:Never\"]\n[data]", "3:16", "`kube.tolerations[0]`", "NoSchedule"),
+        ("[data]", "[kube]\nvolumes = { \"/data\" = \"disk\" }\n[data]", "3:23", "`kube.volumes./data`", "claim:"),
+        ("[data]", "[kube]\nvolumes = { data = \"claim:d\" }\n[data]", "3:20", "absolute path", "/data"),
+        ("[data]", "[kube]\nlabels = { \"lockstep.dev/run\" = \"x\" }\n[data]", "3:10", "set already", "pods by"),
+        ("[data]", "[kube]\nkueue_queue = \"a\"\nvolcano_queue = \"b\"\n[data]", "4:17", "together with `kueue_queue`", "leave one out"),
+        ("[data]", "[kube]\nray_version = \"2\"\n[data]", "3:15", "cannot be \"2\"", "2.60.0"),
+        ("[data]", "[kube.patch.Pod.spec]\na = 1\n[data]", "2:13", "`kube.patch.Pod`", "RayJob"),
         ("[data]", "[gang]\ndeadline_s = 0\n[data]", "3:14", "greater than 0", ""),
     ];
     for (right, wrong, place, message, label) in cases {

@@ -3,8 +3,9 @@
 use lockstep_job::{
     Bytes, Data, DataRef, Embed, Every, Features, Job, JobAugment, JobCheckpoint, JobColumns,
     JobFilter, JobGang, JobLayer, JobLoss, JobModel, JobNetwork, JobNormalise, JobOptimizer,
-    JobSchedule, JobTransform, JobTransport, Label, Location, Measure, NetworkTraining, Pair,
-    Placement, Recover, Resources, Run, Split, Storage, Train, Validation, Workers,
+    JobSchedule, JobTransform, JobTransport, Kube, Label, Location, Measure, NetworkTraining, Pair,
+    Placement, Recover, Resources, Run, Split, Storage, Toleration, Train, Validation, Volume,
+    VolumeSource, Workers,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -284,6 +285,23 @@ prop_compose! {
             },
             run: Run { store: Location::new(store) },
             checkpoint,
+            kube: match embed {
+                Some(_) => Kube {
+                    image: Some("registry:5000/a/b:c".to_owned()),
+                    tolerations: vec![Toleration {
+                        key: "gpu".to_owned(),
+                        value: None,
+                        effect: Some("NoSchedule".to_owned()),
+                    }],
+                    volumes: [(
+                        "/data".to_owned(),
+                        Volume { source: VolumeSource::Claim("d".to_owned()), read_only: true },
+                    )].into(),
+                    patch: [("Job".to_owned(), serde_json::json!({"spec": {"suspend": true}}))].into(),
+                    ..Kube::default()
+                },
+                None => Kube::default(),
+            },
             resources: match embed {
                 Some(_) => Resources {
                     cpus: deadline_s,
