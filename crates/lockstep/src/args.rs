@@ -1,7 +1,9 @@
 //! The command line.
 
+mod kube;
 mod remote;
 
+pub(crate) use kube::{KubeArgs, KubeClusterCommand, KubeCommand, KubeJobArgs};
 pub(crate) use remote::{ClusterCommand, FollowArgs, HeadArgs, JobsCommand, SubmitArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
@@ -35,11 +37,14 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Start a script as a gang: so many processes that find each other, as `torchrun` does
     Launch(LaunchArgs),
-    /// Run a job on a Ray cluster, through the Jobs API of its head
+    /// Run a job on a Ray cluster, through the Jobs API of its head, or on Kubernetes
     Submit(SubmitArgs),
     /// Look after the jobs of a Ray cluster
     #[command(subcommand)]
     Jobs(JobsCommand),
+    /// Jobs on Kubernetes: manifests, how they are, why they do not run
+    #[command(subcommand)]
+    Kube(KubeCommand),
     /// Look at a Ray cluster
     #[command(subcommand)]
     Cluster(ClusterCommand),
@@ -274,7 +279,7 @@ pub(crate) enum Engine {
 }
 
 /// A job file and what is changed in it.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct JobArgs {
     /// The job file
     #[arg(value_name = "JOB", value_hint = ValueHint::FilePath)]

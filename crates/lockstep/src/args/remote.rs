@@ -1,6 +1,6 @@
 //! The arguments of commands that talk to the head of a cluster.
 
-use super::{Engine, JobArgs, ShowArgs, key_value};
+use super::{Engine, JobArgs, KubeArgs, ShowArgs, key_value};
 use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use std::time::Duration;
 Examples:
   lockstep submit job.toml --to http://HEAD:8265
   lockstep submit job.toml --to http://HEAD:8265 --workers 8 --set run.store=s3://bucket/runs
+  lockstep submit job.toml --to kube         on Kubernetes, as [kube] in the job file says
   lockstep submit job.toml --detach          prints the job's id; then: lockstep jobs wait ID
   lockstep submit job.toml --binary image    uses the `lockstep` in the PATH of the nodes' image
 
@@ -25,6 +26,8 @@ pub(crate) struct SubmitArgs {
     pub(crate) job: JobArgs,
     #[command(flatten)]
     pub(crate) head: HeadArgs,
+    #[command(flatten, next_help_heading = "With --to kube")]
+    pub(crate) at: KubeArgs,
     #[command(flatten)]
     pub(crate) follow: FollowArgs,
     /// Print the job's id and leave it to itself
@@ -54,7 +57,7 @@ pub(crate) struct SubmitArgs {
 /// How a head is found and who asks.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct HeadArgs {
-    /// The head's address, http://HOST:8265; by default that of RAY_API_SERVER_ADDRESS or RAY_ADDRESS, else
+    /// The head's address, http://HOST:8265, or `kube` for Kubernetes; by default that of RAY_API_SERVER_ADDRESS or RAY_ADDRESS, else
     /// this machine
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) to: Option<String>,
@@ -148,7 +151,7 @@ pub(crate) enum ClusterCommand {
 }
 
 /// A span of time in seconds.
-fn seconds(given: &str) -> Result<Duration, String> {
+pub(super) fn seconds(given: &str) -> Result<Duration, String> {
     let wrong = || "it must be a number of seconds, such as 60".to_owned();
     let number: f64 = given.parse().map_err(|_| wrong())?;
     Duration::try_from_secs_f64(number).map_err(|_| wrong())

@@ -1,20 +1,23 @@
 //! A job on a cluster, followed to its end as if it ran here.
 //!
 //! The events of the run are lines of the job's log. They are shown by the same views as those of `lockstep run`,
-//! and the last of them, the result, is shown once the head has confirmed the job's end.
+//! and the last of them, the result, is shown once whoever runs it has confirmed the job's end.
 
 mod interrupts;
 mod lines;
 mod outcome;
+mod remote;
+
+pub(super) use remote::{NotTold, OnRay, Remote};
 
 use super::run::{failure, view_as};
-use crate::args::{FollowArgs, HeadArgs};
+use crate::args::FollowArgs;
 use crate::signals::INTERRUPTED;
-use crate::view::{Options, View, harmless, shell};
+use crate::view::{Options, View, harmless};
 use interrupts::{Asked, Interrupts};
 use lines::{Line, Lines};
 use lockstep_events::event::{Event, RunResult};
-use lockstep_jobs::{Client, Heard, JobInfo, JobsError, Needs};
+use lockstep_jobs::{Heard, JobInfo, Needs};
 use outcome::Outcome;
 use std::collections::VecDeque;
 use std::io;
@@ -40,9 +43,8 @@ const KEPT: usize = 20;
 
 /// A job, and whom it is shown to.
 pub(super) struct Follow<'c> {
-    client: &'c Client,
+    remote: Box<dyn Remote + 'c>,
     id: String,
-    head: HeadArgs,
     args: FollowArgs,
     started_at: Instant,
     sent: Option<Needs>,
@@ -68,19 +70,16 @@ enum End {
 }
 
 impl<'c> Follow<'c> {
-    /// Follows the job `id` and shows it in `view`.
+    /// Follows a job and shows it in `view`.
     pub(super) fn new(
-        client: &'c Client,
-        id: String,
-        head: &HeadArgs,
+        remote: Box<dyn Remote + 'c>,
         args: &FollowArgs,
         started_at: Instant,
         view: Box<dyn View>,
     ) -> Self {
         Self {
-            client,
-            id,
-            head: head.clone(),
+            id: remote.id().to_owned(),
+            remote,
             args: args.clone(),
             started_at,
             sent: None,
@@ -119,10 +118,8 @@ impl<'c> Follow<'c> {
 
     fn until_ended(&mut self) -> anyhow::Result<End> {
         let mut interrupts = Interrupts::heed()?;
-        let client = self.client;
-        let mut tail = client.tail(&self.id, self.args.patience);
         let began = Instant::now();
-        let (mut asked_why, mut looked) = (began, began);
+        let (mut asked_why, mut looked, mut asked_end) = (began, began, began);
         loop {
             match interrupts.asked() {
                 Asked::Nothing => (),
@@ -136,17 +133,17 @@ impl<'c> Follow<'c> {
                 }
                 Asked::Stop => {
                     self.tell(&format!("stopping the job `{}`", self.id))?;
-                    client.stop(&self.id)?;
+                    self.remote.stop()?;
                 }
                 Asked::Now => return Ok(End::Left),
             }
             if !self.stepped && looked.elapsed() > LOOK && began.elapsed() < EARLY {
                 looked = Instant::now();
-                if let Some(text) = tail.look() {
+                if let Some(text) = self.remote.look() {
                     self.text(&text)?;
                 }
             }
-            match tail.next(TICK)? {
+            match self.remote.next(TICK)? {
                 Heard::Text(text) => {
                     self.found_again()?;
                     self.text(&text)?;
@@ -161,7 +158,16 @@ impl<'c> Follow<'c> {
                 }
             }
             // The log's connection is closed seconds after the job's end, which need not be waited for.
-            if self.result.is_some() {
+            if self.result.is_some() && self.remote.may_go_on() {
+                if asked_end.elapsed() > ENDED {
+                    asked_end = Instant::now();
+                    if let Ok(job) = self.remote.job()
+                        && job.status.is_final()
+                    {
+                        return Ok(End::Job(Box::new(job)));
+                    }
+                }
+            } else if self.result.is_some() {
                 return Ok(End::Job(Box::new(self.confirmed()?)));
             }
             if !self.begun && asked_why.elapsed() > WHY_NOT_YET {
@@ -215,26 +221,27 @@ impl<'c> Follow<'c> {
         let began = Instant::now();
         let limit = NOTICED.max(self.args.patience);
         loop {
-            let cause = match self.client.job(&self.id) {
+            let who = self.remote.who();
+            let cause = match self.remote.job() {
                 Ok(job) if job.status.is_final() => return Ok(job),
                 Ok(job) => format!(
-                    "the run told its result, and the head says it is {}",
+                    "the run told its result, and {who} says it is {}",
                     job.status
                 ),
-                Err(error) if error.is_passing() => {
+                Err(NotTold::Passing(error)) => {
                     self.lost(&error.to_string())?;
                     error.to_string()
                 }
-                Err(error) => return Err(error.into()),
+                Err(NotTold::Lasting(error)) => return Err(error),
             };
             if began.elapsed() > limit {
-                return Err(JobsError::Lost {
-                    id: self.id.clone(),
-                    address: self.client.address().to_string(),
-                    for_: began.elapsed(),
-                    cause,
-                }
-                .into());
+                let [again, _] = self.remote.again();
+                anyhow::bail!(
+                    "{who} did not tell the end of the job `{}` for {} s ({cause}). How it ends is not known; it may \
+                     well go on: `{again}`",
+                    self.id,
+                    began.elapsed().as_secs()
+                );
             }
             std::thread::sleep(ENDED);
         }
@@ -247,8 +254,10 @@ impl<'c> Follow<'c> {
             .as_ref()
             .is_some_and(|data| data.contains_key(OURS));
         if self.result.is_none() && ours {
-            let log = self.client.logs(&self.id)?;
-            self.said.clear();
+            let log = self.remote.log()?.unwrap_or_default();
+            if !log.is_empty() {
+                self.said.clear();
+            }
             let mut lines = Lines::default();
             for line in lines.push(&(log + "\n")) {
                 match line {
@@ -304,7 +313,8 @@ impl<'c> Follow<'c> {
     fn lost(&mut self, why: &str) -> io::Result<()> {
         if !std::mem::replace(&mut self.lost, true) {
             self.tell(&format!(
-                "the connection to the head is lost and tried again: {why}"
+                "the connection to {} is lost and tried again: {why}",
+                self.remote.who()
             ))?;
         }
         Ok(())
@@ -312,16 +322,13 @@ impl<'c> Follow<'c> {
 
     fn found_again(&mut self) -> io::Result<()> {
         if std::mem::replace(&mut self.lost, false) {
-            self.tell("the connection to the head is back")?;
+            self.tell(&format!("the connection to {} is back", self.remote.who()))?;
         }
         Ok(())
     }
 
     fn say_why_not_yet(&mut self) -> io::Result<()> {
-        if let Ok(job) = self.client.job(&self.id)
-            && !job.status.is_final()
-            && let Some(message) = job.message
-        {
+        if let Some(message) = self.remote.why_not_yet() {
             let message = harmless(&message);
             self.view.show(&Event::Preparing { message })?;
         }
@@ -339,16 +346,8 @@ impl<'c> Follow<'c> {
     }
 
     fn leave(&self) {
-        let to = self
-            .head
-            .to
-            .as_ref()
-            .map(|to| format!(" --to {}", shell(to)));
-        let (id, to) = (&self.id, to.unwrap_or_default());
-        eprintln!(
-            "left the job `{id}` to itself; `lockstep jobs wait {id}{to}` shows it again, \
-             `lockstep jobs stop {id}{to}` stops it"
-        );
+        let (id, [again, stop]) = (&self.id, self.remote.again());
+        eprintln!("left the job `{id}` to itself; `{again}` shows it again, `{stop}` stops it");
     }
 }
 

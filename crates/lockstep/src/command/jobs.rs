@@ -1,7 +1,7 @@
 //! `lockstep jobs`: looks after the jobs of a cluster.
 
 use super::client::connect;
-use super::follow::{self, Follow};
+use super::follow::{self, Follow, OnRay};
 use crate::args::JobsCommand;
 use crate::view::{Column, harmless, lines_of, seconds, shell};
 use lockstep_events::Recorded;
@@ -38,7 +38,8 @@ pub(crate) fn run(command: &JobsCommand, started_at: Instant) -> anyhow::Result<
             client.job(id)?;
             let resume = "lockstep submit JOB --resume".to_owned();
             let view = follow::view(follow, resume);
-            return Follow::new(&client, id.clone(), head, follow, started_at, view).finish();
+            let remote = OnRay::new(&client, id.clone(), head, follow.patience);
+            return Follow::new(Box::new(remote), follow, started_at, view).finish();
         }
         JobsCommand::Stop { id, no_wait, head } => stop(&connect(head)?, id, !no_wait)?,
         JobsCommand::Rm { ids, head } => remove(&connect(head)?, ids)?,

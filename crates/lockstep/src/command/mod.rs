@@ -12,6 +12,7 @@ mod inference;
 pub(crate) mod init;
 pub(crate) mod job;
 pub(crate) mod jobs;
+pub(crate) mod kube;
 pub(crate) mod launch;
 pub(crate) mod node_check;
 pub(crate) mod predict;

@@ -3,11 +3,11 @@
 //! What travels is a package: the job file as it is, the files that it names by relative paths, and this program.
 //! The job's command is the same `lockstep run` that one would type; its events come back through the job's log.
 
-mod inputs;
-mod layout;
+pub(super) mod inputs;
+pub(super) mod layout;
 
 use super::client::connect;
-use super::follow::{self, Follow, OURS};
+use super::follow::{self, Follow, OURS, OnRay};
 use super::run::failure;
 use crate::args::{Engine, SubmitArgs};
 use crate::view::{View, shell};
@@ -26,6 +26,9 @@ use std::time::Instant;
 const IMAGE: &str = "image";
 
 pub(crate) fn run(args: &SubmitArgs, started_at: Instant) -> anyhow::Result<ExitCode> {
+    if args.head.to.as_deref() == Some(super::kube::TO) {
+        return super::kube::submit(args, started_at);
+    }
     let mut shown = Shown::new(args);
     let submitted = submit(args, &mut shown);
     let (client, id, sent) = match submitted {
@@ -49,7 +52,8 @@ pub(crate) fn run(args: &SubmitArgs, started_at: Instant) -> anyhow::Result<Exit
         }
         Shown::Followed(view) => view,
     };
-    Follow::new(&client, id, &args.head, &args.follow, started_at, view)
+    let remote = OnRay::new(&client, id, &args.head, args.follow.patience);
+    Follow::new(Box::new(remote), &args.follow, started_at, view)
         .with_program(sent)
         .finish()
 }

@@ -13,15 +13,15 @@ use std::path::Path;
 const ELSEWHERE: &str = "/a folder that is not there/job.toml";
 
 /// What a job reads and writes that moves with its file.
-pub(super) struct Moving {
+pub(in crate::command) struct Moving {
     /// What it reads.
-    pub(super) inputs: Vec<LocalInput>,
+    pub(in crate::command) inputs: Vec<LocalInput>,
     /// Whether its runs go to a folder beside it.
-    pub(super) store: bool,
+    pub(in crate::command) store: bool,
 }
 
 /// What of `job` moves with its file: all that it names by relative paths.
-pub(super) fn moving(args: &JobArgs, job: &Job) -> anyhow::Result<Moving> {
+pub(in crate::command) fn moving(args: &JobArgs, job: &Job) -> anyhow::Result<Moving> {
     let text = std::fs::read_to_string(&args.path)
         .with_context(|| format!("cannot read {}", args.path.display()))?;
     let elsewhere = parse_elsewhere(args, &text)?;

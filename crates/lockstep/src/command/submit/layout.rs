@@ -18,6 +18,19 @@ pub(super) struct Layout {
 
 /// Packs a job file and what moves with it.
 pub(super) fn layout(job: &Path, inputs: &[LocalInput]) -> anyhow::Result<Layout> {
+    let (files, job) = files(job, inputs)?;
+    let mut package = Package::new();
+    for (name, path) in files {
+        package.add_file(name, path);
+    }
+    Ok(Layout { package, job })
+}
+
+/// A job file and what moves with it, each by its name from the lowest folder that holds them all; and the job file's.
+pub(in crate::command) fn files(
+    job: &Path,
+    inputs: &[LocalInput],
+) -> anyhow::Result<(Vec<(String, PathBuf)>, String)> {
     let job = lexical(job)?;
     let mut root = job.parent().unwrap_or(Path::new("/")).to_owned();
     let mut files = Vec::new();
@@ -29,13 +42,12 @@ pub(super) fn layout(job: &Path, inputs: &[LocalInput]) -> anyhow::Result<Layout
         collect(&input.path, &name, 0, &mut files)
             .with_context(|| format!("{}: {} cannot be packed", input.key, input.path.display()))?;
     }
-    let mut package = Package::new();
-    package.add_file(below(&root, &job)?, &job);
+    let name = below(&root, &job)?;
+    let mut named = vec![(name.clone(), job)];
     for (name, path) in files {
-        package.add_file(below(&root, &name)?, path);
+        named.push((below(&root, &name)?, path));
     }
-    let job = below(&root, &job)?;
-    Ok(Layout { package, job })
+    Ok((named, name))
 }
 
 /// All files at or below `path`, each with the name under which it was reached.

@@ -1,0 +1,217 @@
+//! Jobs through a real API server, a real Job controller and KubeRay's real operator, with nodes that are processes of
+//! this machine (`lockstep-testkit/servers/kubelet.py` says what they stand in for).
+
+use crate::common::{LIMIT, Place, Running};
+use crate::{job, kube};
+use lockstep_testkit::KubeCluster;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Instant;
+
+fn programs() -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_lockstep"))
+        .parent()
+        .unwrap()
+        .to_owned()
+}
+
+fn cluster() -> KubeCluster {
+    KubeCluster::start(&programs(), false)
+}
+
+/// Submits `job.toml` and follows it.
+fn submit(place: &Place, cluster: &KubeCluster, id: &str, args: &[&str]) -> Running {
+    let submit = ["submit", "job.toml", "--to", "kube", "--json", "--id", id];
+    let mut command = place.command(&[&submit, args].concat());
+    command
+        .env("KUBECONFIG", cluster.kubeconfig())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    Running::new(command.spawn().unwrap())
+}
+
+fn succeeded(run: Running) -> String {
+    let (code, result, stderr) = run.finish();
+    assert_eq!(code, Some(0), "{result}\n{stderr}");
+    result["weights_sha256"].as_str().unwrap().to_owned()
+}
+
+#[test]
+#[ignore = "builds a control plane: make test-kube"]
+fn a_job_on_plain_kubernetes_has_the_bits_of_one_that_runs_here() {
+    let place = Place::new();
+    place.write_job(&job(&place, ""));
+    let here = place.weights(&[]);
+    let cluster = cluster();
+    let config = cluster.kubeconfig();
+
+    let began = Instant::now();
+    let mut run = submit(&place, &cluster, "whole", &[]);
+    run.wait_for("first_step");
+    println!(
+        "from the command to the first step: {:.1} s",
+        began.elapsed().as_secs_f64()
+    );
+    assert_eq!(succeeded(run), here);
+
+    // What there is to see of it afterwards.
+    let list = kube(&place, config, &["kube", "list"]);
+    assert!(
+        list.stdout.contains("whole") && list.stdout.contains("succeeded"),
+        "{}",
+        list.stdout
+    );
+    let status = kube(&place, config, &["kube", "status", "whole", "--json"]);
+    assert!(status.stdout.contains("\"succeeded\""), "{}", status.stdout);
+    let log = kube(&place, config, &["kube", "logs", "whole"]);
+    assert!(log.stdout.contains(&here), "{}{}", log.stdout, log.stderr);
+    let again = kube(&place, config, &["kube", "wait", "whole", "--json"]);
+    assert_eq!(again.code, Some(0), "{}", again.stderr);
+    assert_eq!(again.result()["weights_sha256"], here.as_str());
+
+    // Its name is taken, and its removal takes everything with it.
+    let second = kube(
+        &place,
+        config,
+        &["kube", "apply", "job.toml", "--id", "whole"],
+    );
+    assert!(
+        second.stderr.contains("there is a job `whole`"),
+        "{}",
+        second.stderr
+    );
+    let gone = kube(&place, config, &["kube", "delete", "whole"]);
+    assert_eq!(gone.code, Some(0), "{}", gone.stderr);
+    let began = Instant::now();
+    loop {
+        let kinds = "jobs,pods,services,secrets,configmaps,networkpolicies";
+        let left = cluster.kubectl(&["get", kinds, "-l", "lockstep.dev/run=whole", "-o", "name"]);
+        if left.is_empty() {
+            break;
+        }
+        assert!(began.elapsed() < LIMIT, "left: {left}");
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+    // The run stays.
+    assert!(place.path("runs/whole").exists());
+}
+
+#[test]
+#[ignore = "builds a control plane: make test-kube"]
+fn pods_that_are_killed_evicted_and_drained_change_no_bit() {
+    let place = Place::new();
+    place.write_job(&job(&place, "[checkpoint]\nevery = \"20 steps\"\n"));
+    let epochs = ["--epochs", "40"];
+    let here = place.weights(&epochs);
+    let mut cluster = cluster();
+    for (id, orders) in [
+        ("worker", vec!["kill worker-1"]),
+        ("coordinator", vec!["kill coordinator-0"]),
+        (
+            "nodes",
+            vec![
+                "drain node-1",
+                "undrain node-1",
+                "drain node-2",
+                "undrain node-2",
+            ],
+        ),
+        ("server", vec!["restart apiserver"]),
+    ] {
+        let mut run = submit(&place, &cluster, id, &epochs);
+        run.wait_for("first_step");
+        run.wait_for("epoch");
+        for order in orders {
+            cluster.order(order);
+        }
+        assert_eq!(succeeded(run), here, "{id}");
+    }
+}
+
+#[test]
+#[ignore = "builds a control plane: make test-kube"]
+fn a_job_that_can_never_work_is_not_run_again_and_says_why() {
+    let place = Place::new();
+    place.write_job(&job(&place, ""));
+    let cluster = cluster();
+    let config = cluster.kubeconfig();
+    // The file is there for whoever submits, and not for the pods.
+    let set = [
+        "--set",
+        "data.train={ images = \"/nowhere/images\", labels = \"/nowhere/labels\" }",
+    ];
+    let run = submit(&place, &cluster, "never", &set);
+    let (code, result, stderr) = run.finish();
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(
+        result["error"]
+            .as_str()
+            .unwrap()
+            .contains("/nowhere/images"),
+        "{result}"
+    );
+    let state = cluster.kubectl(&["get", "job", "never", "-o", "json"]);
+    let state: serde_json::Value = serde_json::from_str(&state).unwrap();
+    assert_eq!(
+        state["status"]["conditions"][0]["reason"], "PodFailurePolicy",
+        "{state}"
+    );
+
+    // A node that is not there is explained in the scheduler's words.
+    let set = ["--set", "kube.node_selector={ pool = \"gpu\" }"];
+    let applied = kube(
+        &place,
+        config,
+        &[&["kube", "apply", "job.toml", "--id", "waits"], &set[..]].concat(),
+    );
+    assert_eq!(applied.code, Some(0), "{}", applied.stderr);
+    let began = Instant::now();
+    loop {
+        let status = kube(&place, config, &["kube", "status", "waits"]);
+        if status
+            .stdout
+            .contains("didn't match Pod's node affinity/selector")
+        {
+            break;
+        }
+        assert!(began.elapsed() < LIMIT, "{}", status.stdout);
+    }
+
+    // Who may do nothing is told which verb on which resource.
+    let refused = kube(&place, cluster.guest(), &["kube", "apply", "job.toml"]);
+    assert!(
+        refused.stderr.contains("you may not create jobs"),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
+#[ignore = "builds a control plane: make test-kube"]
+fn the_server_takes_all_that_is_let_through() {
+    let place = Place::new();
+    let cluster = KubeCluster::start(&programs(), true);
+    let config = cluster.kubeconfig();
+    for (name, more) in [
+        ("plain", ""),
+        ("queue", "kueue_queue = \"q\"\ndeadline_s = 60\n"),
+        (
+            "elastic",
+            "tolerations = [\"a=b:NoSchedule\"]\nenv_from = [\"bucket\"]\npriority_class = \"low\"\n",
+        ),
+        ("ray", "engine = \"kuberay\"\nray_version = \"2.60.0\"\n"),
+    ] {
+        place.write_job(&job(&place, more));
+        let args = ["kube", "apply", "job.toml", "--dry-run", "--id", name];
+        let ran = kube(&place, config, &args);
+        // A priority class must be there: the server's words for one that is not are passed on.
+        match name {
+            "elastic" => assert!(
+                ran.stdout.contains("all 5") || ran.stderr.contains("PriorityClass"),
+                "{}",
+                ran.stderr
+            ),
+            _ => assert_eq!(ran.code, Some(0), "{name}: {}", ran.stderr),
+        }
+    }
+}

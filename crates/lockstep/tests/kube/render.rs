@@ -1,0 +1,158 @@
+//! Manifests as people see them, and jobs that cannot run on Kubernetes as they are.
+
+use crate::common::{JOB, Place};
+use std::fs;
+use std::path::Path;
+
+/// A job with most of what `[kube]` can say.
+const FULL: &str = r#"
+name = "Digits"
+[data]
+train = "fashion-mnist:train"
+[model]
+kind = "mlp"
+hidden = [16]
+[train]
+epochs = 1
+batch = 32
+workers = { min = 2, max = 4 }
+optimizer = { kind = "sgd", lr = 0.1 }
+[run]
+store = "s3://bucket/runs"
+[resources]
+cpus = 1.5
+gpus = 1
+memory = "4 GiB"
+place = "strict-spread"
+[kube]
+image = "registry.example.com/team/lockstep:1.0"
+pull = "if-not-present"
+pull_secrets = ["registry"]
+namespace = "team-a"
+service_account = "trainer"
+node_selector = { pool = "gpu" }
+tolerations = ["nvidia.com/gpu:NoSchedule", "spot=true:NoSchedule"]
+labels = { cost = "research" }
+annotations = { "example.com/owner" = "ada" }
+volumes = { "/data" = "claim:datasets:ro", "/keys" = "secret:keys" }
+env = { RUST_LOG = "info" }
+env_from = ["bucket"]
+cache = "20 GiB"
+deadline_s = 3600
+priority_class = "low"
+kueue_queue = "research"
+ray_version = "2.60.0"
+[kube.patch.Job.spec.template.spec]
+hostname = "patched"
+"#;
+
+/// What `kube render` prints of a job is as it was when somebody last looked at it. LOCKSTEP_BLESS=1 takes what is
+/// printed now.
+fn as_it_was(args: &[&str], file: &str) {
+    let place = Place::new();
+    place.write_job(FULL);
+    let ran = place.run(&[&["kube", "render", "job.toml"], args].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/kube/golden")
+        .join(file);
+    if std::env::var_os("LOCKSTEP_BLESS").is_some() {
+        fs::write(&path, &ran.stdout).unwrap();
+    }
+    let wanted = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        ran.stdout == wanted,
+        "{} is another now:\n{}",
+        path.display(),
+        ran.stdout
+    );
+    // Nothing in it changes from one time to the next.
+    let again = place.run(&[&["kube", "render", "job.toml"], args].concat());
+    assert_eq!(again.stdout, ran.stdout);
+}
+
+#[test]
+fn manifests_for_plain_kubernetes_are_as_they_were() {
+    as_it_was(&[], "kube.yaml");
+}
+
+#[test]
+fn manifests_for_kuberay_are_as_they_were() {
+    as_it_was(&["--set", "kube.engine=\"kuberay\""], "kuberay.yaml");
+}
+
+/// The core kinds alone: the schemas of KubeRay's are the server's to know, in `real`.
+#[test]
+fn manifests_match_the_schemas_of_kubernetes() {
+    let place = Place::new();
+    place.write_job(FULL);
+    let rendered = place.run(&["kube", "render", "job.toml"]).stdout;
+    let path = place.path("manifests.yaml");
+    fs::write(&path, &rendered).unwrap();
+    let python = lockstep_testkit::python("kubernetes-validate", &["kubernetes-validate==1.37.0"]);
+    let validate = python.with_file_name("kubernetes-validate");
+    let words = ["--strict", "-k", "1.36.0"];
+    lockstep_testkit::succeed(std::process::Command::new(&validate).args(words).arg(&path));
+    // It can say no.
+    fs::write(&path, rendered.replace("completionMode", "completionMood")).unwrap();
+    let refused = std::process::Command::new(validate)
+        .args(words)
+        .arg(&path)
+        .output();
+    assert!(!refused.unwrap().status.success());
+}
+
+#[test]
+fn a_job_that_cannot_run_on_kubernetes_is_refused_with_what_to_do() {
+    let place = Place::new();
+    let refusal = |args: &[&str]| {
+        let ran = place.run(&[&["kube", "render", "job.toml"], args].concat());
+        assert_ne!(ran.code, Some(0), "{args:?}");
+        ran.stderr
+    };
+    let said = refusal(&[]);
+    assert!(said.contains("kube.image"), "{said}");
+    let image = ["--set", "kube.image=\"x:1\""];
+    let said = refusal(&image);
+    assert!(
+        said.contains("run.store") && said.contains("goes away with its pod"),
+        "{said}"
+    );
+    let bucket = ["--set", "run.store=\"s3://b/runs\""];
+    let said = refusal(&[image, bucket].concat());
+    assert!(
+        said.contains("train-images") && said.contains("volume"),
+        "{said}"
+    );
+    let said = refusal(&[&image[..], &bucket, &["--id", &"a".repeat(48)]].concat());
+    assert!(said.contains("48 characters"), "{said}");
+    let read_only = [
+        "--set",
+        "kube.volumes={ \"/runs\" = \"claim:r:ro\" }",
+        "--set",
+        "run.store=\"/runs\"",
+    ];
+    let said = refusal(&[&image[..], &read_only].concat());
+    assert!(said.contains("read-only"), "{said}");
+    place.write_job(&JOB.replace("\"runs\"", "\"s3://b/runs\""));
+    let ray = ["--set", "kube.engine=\"kuberay\""];
+    let known = [
+        "--set",
+        "data.train=\"fashion-mnist:train\"",
+        "--set",
+        "data.test=\"fashion-mnist:test\"",
+    ];
+    let said = refusal(&[&image[..], &ray, &known].concat());
+    assert!(said.contains("ray_version"), "{said}");
+    let patched = [
+        "--set",
+        "kube.ray_version=\"2.60.0\"",
+        "--set",
+        "kube.patch={ RayJob = { spec = { shutdownAfterJobFinishes = false } } }",
+    ];
+    let said = refusal(&[&image[..], &ray, &known, &patched].concat());
+    assert!(
+        said.contains("would be refused by KubeRay's operator"),
+        "{said}"
+    );
+}
