@@ -10,6 +10,7 @@ use crate::{EngineError, describe};
 use lockstep_job::{LocalInput, Storage};
 use lockstep_place::{Access, Place, PlaceError};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -52,10 +53,14 @@ pub(crate) fn check_nodes(
     (key, place): (&str, &Place),
     deadline: Duration,
 ) -> Result<(), EngineError> {
-    let nodes = launcher.nodes();
-    let mut seats: Vec<usize> = (0..nodes.len()).collect();
-    seats.retain(|seat| nodes[..*seat].iter().all(|node| *node != nodes[*seat]));
-    if seats.is_empty() {
+    // One seat for each node.
+    let mut nodes: BTreeMap<usize, String> = BTreeMap::new();
+    for (seat, node) in launcher.nodes() {
+        if !nodes.values().any(|known| *known == node) {
+            nodes.insert(seat, node);
+        }
+    }
+    if nodes.is_empty() {
         return Ok(());
     }
     let folder = place.join(FOLDER).map_err(unusable(key))?;
@@ -63,7 +68,7 @@ pub(crate) fn check_nodes(
         launcher,
         (inputs, storage),
         (key, &folder),
-        (&nodes, &seats),
+        &nodes,
         deadline,
     );
     launcher.end_all();
@@ -76,7 +81,7 @@ fn ask_all(
     launcher: &mut dyn Launcher,
     (inputs, storage): (&[LocalInput], &Storage),
     (key, folder): (&str, &Place),
-    (nodes, seats): (&[String], &[usize]),
+    nodes: &BTreeMap<usize, String>,
     deadline: Duration,
 ) -> Result<(), EngineError> {
     let content = format!("{} {}", std::process::id(), folder);
@@ -95,7 +100,7 @@ fn ask_all(
     let inputs: Vec<_> = inputs
         .map(|input| (input.key.to_owned(), input.path.clone()))
         .collect();
-    for &seat in seats {
+    for &seat in nodes.keys() {
         let questions = Questions {
             key: key.to_owned(),
             place: folder.to_string(),
@@ -122,12 +127,12 @@ fn ask_all(
         };
         launcher.start(&spec, notify.clone())?;
     }
-    let mut waiting = seats.to_vec();
+    let mut waiting = nodes.keys().copied().collect();
     hear_all(&notices, deadline, nodes, &mut waiting)?;
-    for &seat in seats {
+    for (&seat, node) in nodes {
         let written = folder.join(&file(seat)).and_then(|file| file.read());
         if written.ok().as_deref() != Some(content.as_bytes()) {
-            let what = format!("{key}: what {} wrote there is not seen here", nodes[seat]);
+            let what = format!("{key}: what {node} wrote there is not seen here");
             return Err(EngineError::NotShared(what));
         }
     }
@@ -138,7 +143,7 @@ fn ask_all(
 fn hear_all(
     notices: &Receiver<LaunchNotice>,
     deadline: Duration,
-    nodes: &[String],
+    nodes: &BTreeMap<usize, String>,
     waiting: &mut Vec<usize>,
 ) -> Result<(), EngineError> {
     let until = Instant::now() + deadline;
@@ -146,7 +151,7 @@ fn hear_all(
     while let Some(&first) = waiting.first() {
         let left = until.saturating_duration_since(Instant::now());
         let silent = || {
-            let node = &nodes[first];
+            let node = &nodes[&first];
             let seconds = deadline.as_secs_f64();
             EngineError::NotShared(format!(
                 "node {node} did not say within {seconds} s (gang.start_deadline_s) whether it sees the run's folder"
@@ -161,7 +166,7 @@ fn hear_all(
                     continue;
                 };
                 if let Some(problem) = answer.problem {
-                    let node = &nodes[seat];
+                    let node = &nodes[&seat];
                     return Err(EngineError::NotShared(format!("on node {node}: {problem}")));
                 }
                 waiting.retain(|waits| *waits != seat);
@@ -170,7 +175,7 @@ fn hear_all(
             Happened::Leaving(_) => {}
             Happened::Ended(how) => end = how,
             Happened::OutputEnded if waiting.contains(&seat) => {
-                let node = &nodes[seat];
+                let node = &nodes[&seat];
                 let what =
                     format!("cannot look at node {node}: {end}; the last it wrote was: {last}");
                 return Err(EngineError::NotShared(what));

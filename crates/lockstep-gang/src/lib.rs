@@ -14,6 +14,7 @@
 //! | [`SharingCollective`] | what ranks do for each other besides: [shares, products, common chunks](sharing) |
 //! | [`Segment`] | the memory that workers of one host share, and how a child process inherits it |
 //! | [`Rendezvous`], [`Link`] | how workers find the coordinator, and what they then talk over |
+//! | [`Door`] | how hosts find it, on which workers are to be started |
 //!
 //! Every wait has a [`Deadline`]: a peer that is dead or stuck is an error that names its rank,
 //! never a hang.
@@ -22,6 +23,7 @@ mod abort;
 pub mod collective;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod door;
 mod error;
 mod link;
 mod plan;
@@ -37,6 +39,7 @@ pub mod tree;
 
 pub use abort::{AbortSwitch, Deadline, Membership};
 pub use collective::{Collective, CollectiveExt};
+pub use door::{Door, Visitor};
 pub use error::GangError;
 pub use link::{Hello, Link, LinkReader, LinkWriter, MAX_MESSAGE};
 pub use plan::{Partial, Plan};

@@ -7,7 +7,7 @@
 
 use crate::secure::cipher::{Cipher, TAG};
 use crate::secure::handshake::{self, Introduction, Purpose, SecureChannel};
-use crate::{AbortSwitch, GangError, SeatToken};
+use crate::{AbortSwitch, GangError, SeatToken, Secret};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{ErrorKind, Read, Write};
@@ -51,19 +51,30 @@ impl Link {
     ) -> Result<Self, GangError> {
         lockstep_failpoint::set_worker(token.seat, 0);
         lockstep_failpoint::reach("link.connect");
-        let by = Instant::now() + timeout;
-        let stream = TcpStream::connect_timeout(&address, timeout).map_err(GangError::io(
-            format!("connect to the coordinator at {address}"),
-        ))?;
         let introduction = Introduction {
             purpose: Purpose::Control,
             from: token.seat as u32,
             to: 0,
             number: token.incarnation,
         };
+        Self::introduce(address, introduction, &token.key, hello, timeout)
+    }
+
+    /// Connects to one who listens at `address` as somebody who has this key.
+    pub(crate) fn introduce<T: Serialize>(
+        address: SocketAddr,
+        introduction: Introduction,
+        key: &Secret,
+        hello: &T,
+        timeout: Duration,
+    ) -> Result<Self, GangError> {
+        let by = Instant::now() + timeout;
+        let stream = TcpStream::connect_timeout(&address, timeout).map_err(GangError::io(
+            format!("connect to the coordinator at {address}"),
+        ))?;
         let card = serde_json::to_vec(hello)?;
         let abort = AbortSwitch::default();
-        let (_, channel) = handshake::initiate(stream, introduction, &token.key, &card, by, &abort)
+        let (_, channel) = handshake::initiate(stream, introduction, key, &card, by, &abort)
             .map_err(|failure| failure.with(&address.to_string()))?;
         Self::over(channel)
     }

@@ -4,7 +4,7 @@ use crate::RayError;
 use crate::protocol::{Open, Order, Waiting};
 use crate::room;
 use crate::shim::Shim;
-use crate::state::{Launch, State, Watched};
+use crate::state::{State, Watched};
 use lockstep_engine::launcher::{
     Ending, LaunchError, Launched, Launcher, NotReady, Notify, Site, WorkerId, WorkerSpec,
 };
@@ -57,9 +57,6 @@ pub struct RayLauncher {
     request: RayRequest,
     shim: Shim,
     watched: Arc<Watched>,
-    launches: u64,
-    /// The newest of each seat, and its number.
-    newest: Vec<Option<(WorkerId, u64)>>,
 }
 
 impl RayLauncher {
@@ -91,18 +88,9 @@ impl RayLauncher {
         let watched = Arc::new(Watched::default());
         Ok(Self {
             shim: Shim::start(&request, &open, watched.clone())?,
-            newest: vec![None; request.workers],
             request,
             watched,
-            launches: 0,
         })
-    }
-
-    fn number(&self, id: WorkerId) -> Option<u64> {
-        match self.newest.get(id.seat) {
-            Some(Some((of, number))) if *of == id => Some(*number),
-            _ => None,
-        }
     }
 
     /// Where the workers will be, in words, the first time that this is asked.
@@ -139,10 +127,6 @@ impl RayLauncher {
             None => RayError::Silent { seconds },
         }
     }
-}
-
-fn has_ended(state: &State, number: u64) -> bool {
-    state.launches.get(&number).is_none_or(Launch::has_ended)
 }
 
 impl Launcher for RayLauncher {
@@ -196,13 +180,12 @@ impl Launcher for RayLauncher {
         }
     }
 
-    fn nodes(&self) -> Vec<String> {
+    fn nodes(&self) -> Vec<(usize, String)> {
         // Those who come later are not there yet.
-        let enough = 0..self.request.enough;
+        let enough = self.request.enough;
         let state = self.watched.lock();
-        enough
-            .filter_map(|seat| state.seats.get(&seat).cloned())
-            .collect()
+        let seats = state.seats.range(..enough);
+        seats.map(|(seat, node)| (*seat, node.clone())).collect()
     }
 
     fn start(&mut self, spec: &WorkerSpec<'_>, notify: Notify) -> Result<Launched, LaunchError> {
@@ -212,16 +195,13 @@ impl Launcher for RayLauncher {
             program: format!("{} {}", self.request.program.display(), spec.command),
             source: error.into(),
         };
-        self.launches += 1;
-        let launch = self.launches;
-        {
+        let launch = {
             let mut state = self.watched.lock();
             if let Some(error) = &state.failed {
                 return Err(refused(error.clone()));
             }
-            state.launches.insert(launch, Launch::new(id, notify));
-        }
-        self.newest[id.seat] = Some((id, launch));
+            state.launches.add(id, notify)
+        };
         self.shim.order(&Order::Start {
             launch,
             seat: id.seat,
@@ -233,20 +213,22 @@ impl Launcher for RayLauncher {
     }
 
     fn tell(&mut self, id: WorkerId, line: &str) {
-        if let Some(launch) = self.number(id) {
+        let launch = self.watched.lock().launches.number(id);
+        if let Some(launch) = launch {
             self.shim.order(&Order::Tell { launch, line });
         }
     }
 
     fn end(&mut self, id: WorkerId) -> Ending {
-        let Some(launch) = self.number(id) else {
-            return Ending::Certain;
+        let launch = {
+            let state = self.watched.lock();
+            match state.launches.number(id) {
+                Some(launch) if !state.launches.has_ended(launch) => launch,
+                _ => return Ending::Certain,
+            }
         };
-        if has_ended(&self.watched.lock(), launch) {
-            return Ending::Certain;
-        }
         self.shim.order(&Order::End { launch });
-        let ended = |state: &mut State| has_ended(state, launch).then_some(());
+        let ended = |state: &mut State| state.launches.has_ended(launch).then_some(());
         match self.watched.wait(END, ended) {
             Some(()) => Ending::Certain,
             None => Ending::Unknown,
@@ -254,25 +236,20 @@ impl Launcher for RayLauncher {
     }
 
     fn end_all(&mut self) {
-        let left: Vec<u64> = {
-            let state = self.watched.lock();
-            let launches = state.launches.iter();
-            let running = launches.filter(|(_, launch)| !launch.has_ended());
-            running.map(|(launch, _)| *launch).collect()
-        };
+        let left = self.watched.lock().launches.running();
         for &launch in &left {
             self.shim.order(&Order::End { launch });
         }
         self.watched.wait(END_ALL, |state| {
             left.iter()
-                .all(|launch| has_ended(state, *launch))
+                .all(|launch| state.launches.has_ended(*launch))
                 .then_some(())
         });
     }
 
     fn describe(&self, id: WorkerId) -> String {
         let state = self.watched.lock();
-        let pid = self.number(id).and_then(|launch| state.pids.get(&launch));
+        let pid = state.launches.pid(id);
         let node = state.seats.get(&id.seat);
         match (pid, node) {
             (Some(pid), Some(node)) => format!("pid {pid} on node {node}"),

@@ -10,6 +10,7 @@
 
 pub mod conformance;
 pub(crate) mod lines;
+pub mod remote;
 mod worker_end;
 
 pub use lines::LineSplitter;
@@ -181,9 +182,9 @@ pub trait Launcher: fmt::Debug {
         Ok(true)
     }
 
-    /// The node that each seat is on, where workers are on several machines: what one of them has, another may
-    /// lack. Empty where all are on this one.
-    fn nodes(&self) -> Vec<String> {
+    /// The seats that workers can be started on now, and the node that each is on, where workers are on several
+    /// machines: what one of them has, another may lack. Empty where all are on this one.
+    fn nodes(&self) -> Vec<(usize, String)> {
         Vec::new()
     }
 

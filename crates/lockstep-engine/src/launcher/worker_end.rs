@@ -1,10 +1,12 @@
 //! How a worker ended, in the words of no particular system.
 
+use serde::{Deserialize, Serialize};
 use signal_hook::consts::SIGABRT;
 use std::fmt;
 
 /// How a worker ended. Its text is what people read: `killed by signal 9 (SIGKILL)`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum WorkerEnd {
     /// By itself, with this exit code.

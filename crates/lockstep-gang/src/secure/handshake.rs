@@ -37,17 +37,19 @@ pub(crate) enum Purpose {
     Control = 1,
     /// The exchange between two ranks.
     Mesh = 2,
+    /// The link of a host that workers are to be started on.
+    Host = 3,
 }
 
 /// Who wants to talk to whom, in clear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Introduction {
     pub(crate) purpose: Purpose,
-    /// A seat, or a rank.
+    /// A seat, a rank, or the number of a host.
     pub(crate) from: u32,
     /// A rank; 0 for the coordinator.
     pub(crate) to: u32,
-    /// An incarnation, or a generation.
+    /// An incarnation, or a generation; 0 for a host.
     pub(crate) number: u32,
 }
 
@@ -71,6 +73,7 @@ impl Introduction {
             purpose: match purpose {
                 1 => Purpose::Control,
                 2 => Purpose::Mesh,
+                3 => Purpose::Host,
                 _ => return None,
             },
             from: u32::from_le_bytes(*from),

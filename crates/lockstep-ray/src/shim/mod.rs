@@ -2,7 +2,7 @@
 
 use crate::error::PYTHON;
 use crate::protocol::{Open, Order, Report};
-use crate::state::{Hearing, Watched};
+use crate::state::{self, Watched};
 use crate::{RayError, RayRequest};
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -120,17 +120,16 @@ fn hear(reports: ChildStdout, words: ChildStderr, watched: Arc<Watched>) -> std:
     let words = thread::Builder::new().name("ray-words".into());
     let words = words.spawn(read_words)?;
     let read_reports = move || {
-        let mut hearing = Hearing::default();
         for line in BufReader::new(reports).split(b'\n').map_while(Result::ok) {
             if let Ok(report) = serde_json::from_slice::<Report>(&line) {
-                hearing.take(&watched, report);
+                state::take(&watched, report);
             }
         }
         // What it wrote last says why it ended.
         let _ = words.join();
         let last = last.lock().unwrap_or_else(PoisonError::into_inner);
         let last_words = last.iter().cloned().collect::<Vec<_>>().join(" | ");
-        hearing.end(&watched, RayError::Gone { last_words });
+        state::end(&watched, &RayError::Gone { last_words });
     };
     let reports = thread::Builder::new().name("ray-reports".into());
     reports.spawn(read_reports)?;
