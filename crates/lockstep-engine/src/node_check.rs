@@ -18,7 +18,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 /// The hidden command of the program that looks at a node.
-const COMMAND: &str = "node-check";
+pub(crate) const COMMAND: &str = "node-check";
 /// The folder of what is written meanwhile.
 const FOLDER: &str = "node-check";
 /// What the coordinator writes.

@@ -63,19 +63,35 @@ impl Earlier {
         place: &Place,
         waiting: &mut dyn FnMut(String),
     ) -> Result<Self, EngineError> {
-        let run = RunDir::open(place)?;
+        let earlier = Self::of(RunDir::open(place)?, waiting)?;
+        earlier.ok_or_else(|| EngineError::NotResumable {
+            run: place.to_string(),
+        })
+    }
+
+    /// Opens the run of this name in `store`; nothing if there is none, or it has left no state.
+    pub(crate) fn named(
+        store: &Place,
+        name: &str,
+        waiting: &mut dyn FnMut(String),
+    ) -> Result<Option<Self>, EngineError> {
+        let run = RunDir::named(name, store.join(name).map_err(RunsError::from)?);
+        match run.job().entry().map_err(RunsError::from)? {
+            Some(_) => Self::of(run, waiting),
+            None => Ok(None),
+        }
+    }
+
+    fn of(run: RunDir, waiting: &mut dyn FnMut(String)) -> Result<Option<Self>, EngineError> {
         // Locked before its state is looked for: one who goes on with it replaces that.
         let lock = run.lock(waiting)?;
         let (checkpoint, warnings) = newest_state(&run)?;
-        let checkpoint = checkpoint.ok_or_else(|| EngineError::NotResumable {
-            run: place.to_string(),
-        })?;
-        Ok(Self {
+        Ok(checkpoint.map(|checkpoint| Self {
             warnings,
             run,
             lock,
             checkpoint: checkpoint.place().clone(),
-        })
+        }))
     }
 
     /// Where training with `settings` goes on.

@@ -41,8 +41,7 @@ impl RunDir {
         let unwritable = RunsError::unwritable(store);
         store.make_folder().map_err(&unwritable)?;
         for _ in 0..DRAWS {
-            let letters = random_letters::<4>()?;
-            let name = format!("{job_name}-{}-{letters}", timestamp(SystemTime::now()));
+            let name = Self::new_name(job_name)?;
             let place = store.join(&name)?;
             let run = RunDir { name, place };
             let free = run.place.make_new_folder().map_err(&unwritable)?
@@ -55,6 +54,40 @@ impl RunDir {
             store: store.to_string(),
             reason: format!("{DRAWS} names for the run were taken"),
         })
+    }
+
+    /// A name for a run of the job `job_name` that begins now.
+    ///
+    /// # Errors
+    /// When the job's name cannot be part of a folder's name, or the system has no random letters.
+    pub fn new_name(job_name: &str) -> Result<String, RunsError> {
+        check_job_name(job_name)?;
+        let letters = random_letters::<4>()?;
+        Ok(format!(
+            "{job_name}-{}-{letters}",
+            timestamp(SystemTime::now())
+        ))
+    }
+
+    /// Takes the run of this name in `store`, and makes what is not there of it. Where several may begin one run, one
+    /// after the other, its name is chosen before: whoever comes first makes it, and the next goes on with it. If it may
+    /// take a while until it is free, `waiting` is told so.
+    ///
+    /// # Errors
+    /// When another process has the run, the store cannot be written, or the name cannot be that of a folder.
+    pub fn take(
+        store: &Place,
+        name: &str,
+        waiting: &mut dyn FnMut(String),
+    ) -> Result<(RunDir, RunLock), RunsError> {
+        check_job_name(name)?;
+        let run = RunDir::named(name, store.join(name)?);
+        let folders = ["model", "logs"].map(|inner| run.file(inner));
+        for folder in [store, &run.place].into_iter().chain(&folders) {
+            folder.make_folder().map_err(RunsError::unwritable(store))?;
+        }
+        let lock = run.lock(waiting)?;
+        Ok((run, lock))
     }
 
     /// Checks that runs could be made in `store`, without making it.
@@ -310,6 +343,22 @@ mod tests {
         let path = run.place().local().unwrap();
         assert!(path.join("logs/worker-3.log").is_file());
         assert_eq!(RunDir::open(run.place()).unwrap().name, run.name);
+    }
+
+    #[test]
+    fn a_run_whose_name_was_chosen_before_is_made_once_and_found_again() {
+        let store = tempfile::tempdir().unwrap();
+        let store = at(&store.path().join("made/too"));
+        let name = RunDir::new_name("job").unwrap();
+        let (run, lock) = RunDir::take(&store, &name, &mut |_| {}).unwrap();
+        let error = RunDir::take(&store, &name, &mut |_| {}).unwrap_err();
+        assert!(matches!(error, RunsError::InUse { .. }), "{error}");
+        run.job().write(b"x").unwrap();
+        drop(lock);
+        let (again, _lock) = RunDir::take(&store, &name, &mut |_| {}).unwrap();
+        assert_eq!(again.job().read().unwrap(), b"x");
+        let newest = RunDir::newest(&store, "job").unwrap().unwrap();
+        assert_eq!(newest.name, name);
     }
 
     #[test]

@@ -88,6 +88,9 @@ Examples:
     /// Do numbered tasks; started by other commands, never by hand
     #[command(hide = true)]
     TaskWorker,
+    /// Be one of the numbered processes of a run on a cluster; started there, never by hand
+    #[command(hide = true)]
+    Pod(PodArgs),
 }
 
 #[derive(Debug, Args)]
@@ -126,6 +129,13 @@ pub(crate) struct RunArgs {
     pub(crate) verify_determinism: bool,
     #[command(flatten)]
     pub(crate) show: ShowArgs,
+}
+
+/// What all pods of a run are started with; the rest comes through the environment.
+#[derive(Debug, Args)]
+pub(crate) struct PodArgs {
+    #[command(flatten)]
+    pub(crate) job: JobArgs,
 }
 
 /// How a run is shown, wherever it runs.

@@ -38,6 +38,7 @@ fn main() -> ExitCode {
         Command::ScriptProcess { command } => command::script_process::run(&command),
         Command::NodeCheck => command::node_check::run(),
         Command::TaskWorker => command::task_worker::run(),
+        Command::Pod(args) => command::pod::run(&args, started_at),
     };
     done.unwrap_or_else(|error| report(&error))
 }
@@ -57,7 +58,7 @@ fn report(error: &anyhow::Error) -> ExitCode {
 }
 
 /// Says on standard error what went wrong.
-fn print_error(what: &str) {
+pub(crate) fn print_error(what: &str) {
     let word = console::style("error:").for_stderr().red().bold();
     eprintln!("{word} {what}");
 }

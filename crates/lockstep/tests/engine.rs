@@ -48,6 +48,7 @@ fn request(place: &Place, worker_exe: PathBuf) -> RunRequest {
         resume: None,
         fork: false,
         max_steps: None,
+        name: None,
         stop: StopFlag::new(),
         cache: CacheDir::at(&place.path("cache")).unwrap(),
         launcher: Box::new(launcher(place, worker_exe)),

@@ -118,6 +118,7 @@ fn a_gang_whose_workers_cannot_be_replaced_goes_on_with_fewer() {
         resume: None,
         fork: false,
         max_steps: None,
+        name: None,
         stop: StopFlag::new(),
         cache: CacheDir::at(&place.path("cache")).unwrap(),
         launcher: Box::new(LocalLauncher::new(&exe).with("LOCKSTEP_CACHE", place.path("cache"))),

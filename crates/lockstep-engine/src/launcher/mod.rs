@@ -24,6 +24,13 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The hidden commands of the program that make it a worker of some kind.
+pub const COMMANDS: [&str; 3] = [
+    crate::supervise::COMMAND,
+    crate::tasks::COMMAND,
+    crate::node_check::COMMAND,
+];
+
 /// One worker: the seat that it sits on, and the how-manieth on that seat it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WorkerId {

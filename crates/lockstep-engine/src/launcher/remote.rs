@@ -160,6 +160,11 @@ impl Launches {
         self.table.keys().copied().collect()
     }
 
+    /// Whether something may still be heard of a launch.
+    pub fn is_audible(&self, number: u64) -> bool {
+        self.table.contains_key(&number)
+    }
+
     /// Takes in a report.
     pub fn hear(&mut self, number: u64, reported: Reported) -> Tidings {
         let Some(launch) = self.table.get_mut(&number) else {

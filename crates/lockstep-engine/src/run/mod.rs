@@ -39,6 +39,9 @@ pub struct RunRequest {
     pub started_at: Instant,
     /// An earlier run to go on with, instead of beginning a new one.
     pub resume: Option<Place>,
+    /// The name of the run, where that was chosen before: the run is gone on with if it is in the job's store, and
+    /// begun if not. Nothing where `resume` names one.
+    pub name: Option<String>,
     /// Whether a new run shall begin with that one's weights instead.
     pub fork: bool,
     /// Stop after so many steps, as if asked to.

@@ -19,7 +19,7 @@ pub(super) fn prepare(
     early: &mut Early<'_>,
 ) -> Result<Option<(ReadyRun, Unstarted)>, EngineError> {
     let mut resolved = ResolvedJob::of(&job).map_err(TrainError::from)?;
-    let earlier = folder::earlier(request, early)?;
+    let earlier = folder::earlier(request, &resolved.store, early)?;
     let events: &mut dyn FnMut(Event) = &mut |event| early.tell(event);
     let (forked, resumed) = match request.fork {
         true => (earlier, None),
@@ -65,7 +65,8 @@ pub(super) fn prepare(
     if request.stop.get() != Stop::No {
         return Ok(None);
     }
-    let (run, folder, lock) = folder::open(resumed, &resolved.store, &job.name)?;
+    let (run, folder, lock) =
+        folder::open(resumed, &resolved.store, request.name.as_deref(), &job.name)?;
     if let Some(earlier) = forked {
         let weights = earlier.fork(&run, &request.cache)?;
         resolved.training.weights = Some(weights.clone());

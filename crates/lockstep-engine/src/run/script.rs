@@ -16,7 +16,7 @@ pub(super) fn prepare(
     early: &mut Early<'_>,
 ) -> Result<Option<(ReadyRun, Unstarted)>, EngineError> {
     let resolved = ResolvedScript::of(&job).map_err(lockstep_script::ScriptError::from)?;
-    let earlier = folder::earlier(request, early)?;
+    let earlier = folder::earlier(request, &resolved.store, early)?;
     let mut progress = |message: &str| {
         let message = message.to_owned();
         early.tell(Event::Preparing { message });
@@ -32,7 +32,8 @@ pub(super) fn prepare(
         }),
         None => None,
     };
-    let (run, folder, lock) = folder::open(earlier, &resolved.store, &job.name)?;
+    let (run, folder, lock) =
+        folder::open(earlier, &resolved.store, request.name.as_deref(), &job.name)?;
     let started = Started {
         run: run.name.clone(),
         run_dir: run.place().to_string(),

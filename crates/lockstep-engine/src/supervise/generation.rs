@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::sync::mpsc::SyncSender;
 
 /// The hidden command of the program that is a worker of a gang.
-const COMMAND: &str = "worker";
+pub(crate) const COMMAND: &str = "worker";
 
 /// What carries the exchange of a gang.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

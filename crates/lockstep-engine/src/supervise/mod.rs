@@ -21,3 +21,5 @@ pub(crate) mod state;
 #[cfg(test)]
 mod state_model;
 pub(crate) mod supervisor;
+
+pub(crate) use generation::COMMAND;

@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
 /// The hidden command of the program that is a task worker.
-const COMMAND: &str = "task-worker";
+pub(crate) const COMMAND: &str = "task-worker";
 /// How many notices may wait. A worker that says more than is heard is held back by its pipe.
 const WAITING: usize = 256;
 /// How often wishes to stop and deadlines are looked at.

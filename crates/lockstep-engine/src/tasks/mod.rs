@@ -27,5 +27,6 @@ mod queue;
 mod run;
 mod serve;
 
+pub(crate) use coordinator::COMMAND;
 pub use run::{CrewSettings, Request, TaskEvent, TasksDone, run};
 pub use serve::{TellProgress, Work, serve};

@@ -15,6 +15,7 @@ pub(crate) mod jobs;
 pub(crate) mod kube;
 pub(crate) mod launch;
 pub(crate) mod node_check;
+pub(crate) mod pod;
 pub(crate) mod predict;
 pub(crate) mod run;
 pub(crate) mod script_process;

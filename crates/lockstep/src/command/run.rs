@@ -84,6 +84,7 @@ pub(super) fn request_for(
     let launcher = super::launcher_of(engine, &job, &cache)?;
     Ok(RunRequest {
         resume,
+        name: None,
         fork: false,
         max_steps: None,
         folder,

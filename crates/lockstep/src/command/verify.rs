@@ -86,6 +86,7 @@ fn train(job: &Job, stop: &StopFlag) -> anyhow::Result<Option<String>> {
         started_at: Instant::now(),
         resume: None,
         fork: false,
+        name: None,
         max_steps: Some(STEPS),
         stop: stop.clone(),
         launcher: super::launcher(Engine::Local, job, job.train.workers.max, &cache)?,
