@@ -167,9 +167,20 @@ fn coordinate(given: Given, started_at: Instant) -> anyhow::Result<End> {
         launcher: Box::new(hosts.launcher()),
     };
     let mut watched = Watched::new(Box::new(view()), stop);
-    let result = lockstep_engine::run(request, &mut |event| watched.show(&event));
-    let seen = watched.end();
+    let mut last = None;
+    let result = lockstep_engine::run(request, &mut |event| match event {
+        Event::Result(result) => last = Some(result),
+        event => watched.show(&event),
+    });
     let end = judge(&result);
+    if let Some(mut last) = last {
+        // Whoever follows the log must not take for the end what another start goes on with.
+        if end == End::Again {
+            last.status = Status::Interrupted;
+        }
+        watched.show(&Event::Result(last));
+    }
+    let seen = watched.end();
     if end != End::Again {
         hosts.dismiss(end == End::Succeeded);
     }

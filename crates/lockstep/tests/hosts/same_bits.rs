@@ -1,0 +1,60 @@
+//! Where workers run makes no difference to what they come to.
+
+use super::{Gang, job};
+use std::process::Command;
+
+#[test]
+fn three_hosts_come_to_the_weights_of_one_machine() {
+    let mut gang = Gang::new(&job());
+    let here = gang.place.train(&[]);
+    let mut run = gang.start();
+    let started = run.wait_for("started");
+    assert_eq!(
+        (&started["run"], &started["workers"]),
+        (&"small-run".into(), &3.into())
+    );
+    assert_eq!(started["transport"], "tcp");
+    let result = gang.succeed(run);
+    assert_eq!(result["weights_sha256"], here["weights_sha256"]);
+    assert_eq!(result["metrics"], here["metrics"]);
+    assert!(gang.place.path("runs/small-run/result.json").is_file());
+}
+
+#[test]
+fn a_script_runs_on_hosts_and_goes_on_after_a_kill() {
+    let script = r#"
+import json, os, tempfile, time
+from lockstep import train
+
+context = train.get_context()
+checkpoint = train.get_checkpoint()
+begin = 0
+if checkpoint:
+    with checkpoint.as_directory() as folder:
+        begin = json.load(open(os.path.join(folder, "rank-0.json"))) + 1
+        assert os.path.exists(os.path.join(folder, "rank-2.json"))
+for step in range(begin, 8):
+    time.sleep(0.2)
+    with tempfile.TemporaryDirectory() as folder:
+        json.dump(step, open(os.path.join(folder, f"rank-{context.get_world_rank()}.json"), "w"))
+        train.report({"step": step}, checkpoint=train.Checkpoint.from_directory(folder))
+everyone = train.collective.broadcast_from_rank_zero({"steps": step})
+assert everyone == {"steps": 7}
+"#;
+    let job = "name = \"script\"\n[train]\ncommand = [\"python3\", \"train.py\"]\nworkers = 3\n\
+               [gang]\nlease_s = 3\n[run]\nstore = \"runs\"\n";
+    let mut gang = Gang::new(job);
+    std::fs::write(gang.place.path("train.py"), script).unwrap();
+    if Command::new("python3").arg("--version").output().is_err() {
+        let python = lockstep_testkit::python("numpy", &["numpy"]);
+        gang.place
+            .write_job(&job.replace("python3", python.to_str().unwrap()));
+    }
+    let mut run = gang.start();
+    run.wait_for("reported");
+    run.wait_for("reported");
+    gang.replace(2);
+    let result = gang.succeed(run);
+    assert_eq!(result["reported"]["step"], 7);
+    assert_eq!(result["restarts"], 1, "{result}");
+}
