@@ -63,10 +63,9 @@ impl Gang {
 
     /// With steps that take a while, so that there is a middle of an epoch.
     fn slow(job: &str) -> Self {
-        Self {
-            slow: true,
-            ..Self::new(job)
-        }
+        let mut gang = Self::new(job);
+        gang.slow = true;
+        gang
     }
 
     fn command(&self, index: usize) -> Command {
