@@ -17,7 +17,7 @@ use std::io::{self, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 /// Bytes that are copied at once.
-const BLOCK: usize = 64 << 10;
+pub(crate) const BLOCK: usize = 64 << 10;
 
 /// A decoded file that is being made.
 #[derive(Debug)]
@@ -257,18 +257,18 @@ impl Builder {
 }
 
 /// A file whose parts are aligned.
-struct Aligned<'a> {
-    file: BufWriter<&'a mut AtomicFile>,
-    at: usize,
+pub(crate) struct Aligned<'a> {
+    pub(crate) file: BufWriter<&'a mut AtomicFile>,
+    pub(crate) at: usize,
 }
 
 impl Aligned<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.at += bytes.len();
         self.file.write_all(bytes)
     }
 
-    fn align(&mut self) -> io::Result<()> {
+    pub(crate) fn align(&mut self) -> io::Result<()> {
         self.write(&[0; ALIGN][..self.at.next_multiple_of(ALIGN) - self.at])
     }
 }
@@ -325,7 +325,10 @@ impl Spill {
     }
 
     /// Hands all bytes on, in blocks of whole words.
-    fn replay(&mut self, mut sink: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    pub(crate) fn replay(
+        &mut self,
+        mut sink: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
         self.file.flush()?;
         let file = self.file.get_mut();
         file.rewind()?;

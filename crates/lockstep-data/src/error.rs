@@ -37,6 +37,16 @@ pub enum DataError {
         /// The decoded file.
         path: PathBuf,
     },
+    /// A batch of a table is larger than its readers can count.
+    #[error(
+        "the column `{column}` takes more than 2 GiB in a batch of {rows} rows; ask for smaller batches"
+    )]
+    LargeCells {
+        /// The column.
+        column: String,
+        /// Rows of the batch.
+        rows: usize,
+    },
     /// The file system failed.
     #[error("cannot {action} {}: {source}", shown(path))]
     Io {

@@ -6,7 +6,8 @@
 //! machine maps and shares, so opening it again costs nothing and takes no memory of its own. Which samples a step sees is a function of the seed and the epoch alone
 //! ([`EpochOrder`], [`lane_rows`]); [`Dataset::gather`] turns them into the rows of a batch, with the
 //! same bits on every machine. Training may see each image a little differently in every step
-//! ([`Augmenter`]), which is a function of the seed, the step and the sample.
+//! ([`Augmenter`]), which is a function of the seed, the step and the sample. A [`Frame`] is a table as it is, whose
+//! columns are handed to scripts.
 //!
 //! Images are rows of pixels, line by line, the channels of a pixel beside each other.
 
@@ -22,6 +23,7 @@ mod dataset;
 mod decoded;
 mod error;
 mod file;
+mod frame;
 mod gather;
 pub mod idx;
 mod idx_pair;
@@ -47,8 +49,9 @@ pub use cifar_folder::CifarSplit;
 pub use classes::{UnseenClass, UnseenClasses};
 pub use dataset::{Dataset, DecodedSet, SkippedFile, StoredElement};
 pub use error::DataError;
+pub use frame::{DecodedFrame, Frame, FrameBatch, FramePart, FrameSource, StoredColumn};
 pub use gather::Normaliser;
-pub use lockstep_table::ColumnNames;
+pub use lockstep_table::{ColumnNames, FrameCell, FrameElement, TableFormat};
 pub use order::{EpochOrder, lane_rows, split};
 pub use pictures::Pictures;
 pub use source::{Source, labels_beside};

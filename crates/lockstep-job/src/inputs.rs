@@ -1,7 +1,7 @@
 //! What a job reads: its sets by name, and the files and folders of this machine among its inputs.
 
-use crate::{Data, DataRef, Job, Location, ScriptJob, Validation};
-use std::path::PathBuf;
+use crate::{Data, DataRef, Job, LoadedJob, Location, ScriptJob, Validation};
+use std::path::{Component, Path, PathBuf};
 
 /// A file or folder of this machine that a job reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,10 +45,53 @@ impl Data {
 }
 
 impl ScriptJob {
-    /// All files and folders of this machine that the job names. What the script reads by itself is not known.
+    /// All files and folders of this machine that the job names. What the script reads by itself is not known, and
+    /// which words of its command are files is known only where these lie ([`Self::command_inputs`]).
     pub fn local_inputs(&self) -> Vec<LocalInput> {
-        self.data.as_ref().map_or_else(Vec::new, Data::local_inputs)
+        let data = self.data.iter().flat_map(Data::local_inputs);
+        let files = self.train.files.iter().map(|path| LocalInput {
+            key: "train.files",
+            path: path.clone(),
+        });
+        data.chain(files).collect()
     }
+
+    /// The files and folders below `folder`, where the script starts, that its command names by relative paths: as a
+    /// word, or behind the `=` of one. A Python script that is named counts also if it is not there.
+    pub fn command_inputs(&self, folder: &Path) -> Vec<LocalInput> {
+        let words = self.train.command.iter().enumerate();
+        let named = words.filter_map(|(at, word)| {
+            let path = match word.split_once('=') {
+                Some((option, path)) if option.starts_with('-') => path,
+                _ => word,
+            };
+            // A program without a folder is looked for in PATH.
+            let is_path = !path.is_empty() && (at > 0 || path.contains('/'));
+            let joined = folder.join(path);
+            let names = joined.is_file() || joined.is_dir() || path.ends_with(".py");
+            // The folder itself, or one above it, would bring everything.
+            let above = folder.starts_with(lexical(&joined));
+            (is_path && Path::new(path).is_relative() && names && !above).then_some(joined)
+        });
+        let named = named.map(|path| LocalInput {
+            key: "train.command",
+            path,
+        });
+        named.collect()
+    }
+}
+
+/// The path without `.` and `..`.
+fn lexical(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 impl Job {
@@ -70,6 +113,40 @@ impl Job {
     }
 }
 
+impl LoadedJob {
+    /// The name of the job.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Network(job) => &job.name,
+            Self::Script(job) => &job.name,
+        }
+    }
+
+    /// Where its runs go.
+    pub fn store(&self) -> &Location {
+        match self {
+            Self::Network(job) => &job.run.store,
+            Self::Script(job) => &job.run.store,
+        }
+    }
+
+    /// How many workers it has at most.
+    pub fn most_workers(&self) -> usize {
+        match self {
+            Self::Network(job) => job.train.workers.max,
+            Self::Script(job) => job.train.workers.max,
+        }
+    }
+
+    /// All files and folders of this machine that the job names by keys of their own.
+    pub fn local_inputs(&self) -> Vec<LocalInput> {
+        match self {
+            Self::Network(job) => job.local_inputs(),
+            Self::Script(job) => job.local_inputs(),
+        }
+    }
+}
+
 fn local_paths(set: &DataRef) -> Vec<PathBuf> {
     let local = |location: &Location| match location.is_url() {
         true => Vec::new(),
@@ -87,5 +164,35 @@ fn local_paths(set: &DataRef) -> Vec<PathBuf> {
         DataRef::Pictures { folder } => local(folder),
         DataRef::Parquet { files, .. } => local(files),
         DataRef::Csv { file, .. } => local(file),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_command_names_what_lies_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["train.py", "conf.json", "python3", "go.sh", "0.1"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        fs::create_dir(folder.path().join("lib")).unwrap();
+        let found = |words: &[&str]| -> Vec<String> {
+            let command = words.iter().map(|&word| word.to_owned()).collect();
+            let job = ScriptJob::of_command("x", folder.path(), command, 1);
+            let inputs = job.command_inputs(folder.path()).into_iter();
+            let name = |input: LocalInput| {
+                let path = input.path.strip_prefix(folder.path()).unwrap();
+                path.to_str().unwrap().to_owned()
+            };
+            inputs.map(name).collect()
+        };
+        let words = ["python3", "-u", "train.py", "--config=conf.json", "lib"];
+        assert_eq!(found(&words), ["train.py", "conf.json", "lib"]);
+        assert_eq!(found(&["./go.sh", "--lr", "0.2", "/etc"]), ["./go.sh"]);
+        assert_eq!(found(&["sh", ".", "..", "lib/..", "", "x="]), [""; 0]);
+        assert_eq!(found(&["python3", "lost.py"]), ["lost.py"]);
     }
 }

@@ -1,13 +1,23 @@
 //! The job file's vocabulary as a JSON Schema, for editors.
 
-use crate::Job;
+use crate::{Job, ScriptJob};
+use schemars::JsonSchema;
 use serde_json::{Value, json};
+
+/// What a job file describes: a network to train, or a script to start as a gang.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "only its schema is used")]
+enum AnyJob {
+    Network(Job),
+    Script(ScriptJob),
+}
 
 /// The JSON Schema (draft 2020-12) of a job file: every key, its type, its default and what it means.
 ///
 /// It knows less than [`Job::load`]: what depends on two keys is only checked there.
 pub fn schema() -> Value {
-    let mut schema = schemars::schema_for!(Job).to_value();
+    let mut schema = schemars::schema_for!(AnyJob).to_value();
     schema["title"] = json!("Lockstep job");
     without_null(&mut schema);
     let kinds = schema.pointer_mut("/$defs/JobModel/oneOf");
@@ -94,6 +104,13 @@ mod tests {
         let Some(object) = value.as_object() else {
             return found;
         };
+        if schema["properties"].is_null() {
+            // Names are free, such as those of variables.
+            let each = object.values();
+            let each =
+                each.flat_map(|value| mistakes(root, &schema["additionalProperties"], value));
+            return each.collect();
+        }
         assert_eq!(schema["additionalProperties"], false, "{schema}");
         for key in schema["required"].as_array().into_iter().flatten() {
             if !object.contains_key(key.as_str().unwrap_or_default()) {
@@ -152,6 +169,27 @@ mod tests {
             let job = Job::parse(Path::new("/x/job.toml"), text, &[], None);
             let job = job.unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(check(&job.to_toml()), Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn the_schema_knows_scripts() {
+        let script = "name = 'x'\n[data]\ntrain = 'a.parquet'\n[train]\ncommand = ['python3', 'a.py']\n\
+             files = ['lib']\nworkers = { min = 1, max = 2 }\nenv = { A = 'b' }\n[checkpoint]\nkeep = 2\n";
+        assert_eq!(check(script), Vec::<String>::new());
+        let job = crate::LoadedJob::parse(Path::new("/x/job.toml"), script, &[], None);
+        let Ok(crate::LoadedJob::Script(job)) = job else {
+            panic!("{job:?}");
+        };
+        assert_eq!(check(&job.to_toml()), Vec::<String>::new());
+        for (right, wrong) in [
+            ("keep = 2", "every = 2"),
+            ("command", "comand"),
+            ("A = 'b'", "A = 3"),
+            ("files = ['lib']", "epochs = 3"),
+        ] {
+            let text = script.replace(right, wrong);
+            assert_ne!(check(&text), Vec::<String>::new(), "{wrong}");
         }
     }
 

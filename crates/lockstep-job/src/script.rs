@@ -5,7 +5,7 @@
 
 use crate::field::{Field, Rule};
 use crate::job::JobName;
-use crate::keys::{Any, By, FromField, NotEmpty, Table, keys, words};
+use crate::keys::{Any, By, Each, FromField, NotEmpty, Table, keys, words};
 use crate::resources::texts;
 use crate::section::Section;
 use crate::train::{MAX_SEED, MAX_WORKERS};
@@ -56,6 +56,9 @@ keys! {
         /// The program and its arguments, started once for each worker in the job file's folder.
         command: Vec<String> = need("add `command = [\"python3\", \"train.py\"]`")
             => NotEmpty(Any, "such as [\"python3\", \"train.py\"]");
+        /// Files and folders that the script needs beside those that its command names, such as modules that it imports.
+        /// `lockstep submit` brings those that are relative paths along.
+        files: Vec<PathBuf> = default(Vec::new()) => Each(Any);
         /// How many of it are started. With `{ min = 2, max = 8 }` the run begins with two, and begins again from its
         /// newest checkpoint when others come or some leave.
         workers: Workers = default(Workers::exactly(1)) => Any;
@@ -131,6 +134,7 @@ impl ScriptTraining {
         Self {
             kind: ScriptKind::Script,
             command,
+            files: Vec::new(),
             workers: Workers::exactly(workers.clamp(1, MAX_WORKERS)),
             seed: 0,
             batch: 32,

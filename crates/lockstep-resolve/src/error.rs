@@ -17,6 +17,16 @@ pub enum ResolveError {
     )]
     NoTransform,
 
+    /// The columns of a table are handed out as they are.
+    #[error(
+        "data.normalise: the columns of {table} are handed out as they are; name the `features` that are to be \
+         normalised, or leave it out"
+    )]
+    NormalisedColumns {
+        /// The table.
+        table: String,
+    },
+
     /// The job has no test set.
     #[error("data.test: the job has none")]
     NoTest,

@@ -15,7 +15,7 @@ mod training;
 pub use embedding::{EmbedPlan, EmbeddedSet};
 pub use error::ResolveError;
 pub use places::{access, place};
-pub use script::ResolvedScript;
+pub use script::{ResolvedScript, ScriptSource};
 pub use sources::{SetSources, TestSource};
 pub use training::{TrainingSettings, target_kind};
 

@@ -1,10 +1,11 @@
 //! What a job that is a script means.
 
-use crate::sources::of_reference;
+use crate::sources::{frame, of_reference};
 use crate::{ResolveError, access, place};
-use lockstep_data::Source;
+use lockstep_data::{FrameSource, Source};
 use lockstep_job::{JobNormalise, ScriptJob, Validation};
 use lockstep_place::{Access, Place};
+use serde::{Deserialize, Serialize};
 
 /// A script's job as the crates that do its work understand it.
 #[derive(Debug, Clone)]
@@ -14,11 +15,20 @@ pub struct ResolvedScript {
     /// Where its runs go.
     pub store: Place,
     /// The sets that the script may ask for, by name: `train`, `val` and `test`.
-    pub sets: Vec<(&'static str, Source)>,
+    pub sets: Vec<(&'static str, ScriptSource)>,
     /// The share of the training set that is handed out as `val`.
     pub val_share: f64,
     /// Normalisation of the samples.
     pub normalise: Option<JobNormalise>,
+}
+
+/// Where what a script is handed comes from.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum ScriptSource {
+    /// Samples as networks see them: one array, and what is to be predicted.
+    Samples(Source),
+    /// A table of which the job does not say what is to be learned: its columns as they are.
+    Columns(FrameSource),
 }
 
 impl ResolvedScript {
@@ -31,7 +41,17 @@ impl ResolvedScript {
         let (mut val_share, mut normalise) = (0.0, None);
         if let Some(data) = &job.data {
             for (name, reference) in data.sets() {
-                let source = of_reference((data, &job.storage), reference, None)?;
+                let source = match frame((data, &job.storage), reference)? {
+                    Some(table) if data.normalise.is_some() => {
+                        return Err(ResolveError::NormalisedColumns {
+                            table: table.place.to_string(),
+                        });
+                    }
+                    Some(table) => ScriptSource::Columns(table),
+                    None => {
+                        ScriptSource::Samples(of_reference((data, &job.storage), reference, None)?)
+                    }
+                };
                 sets.push((name, source));
             }
             if let Validation::Split(share) = data.validation {

@@ -3,7 +3,7 @@
 use crate::places::place;
 use crate::training::target_kind;
 use crate::{EmbedPlan, ResolveError};
-use lockstep_data::{CifarSplit, Pictures, Source, TargetKind};
+use lockstep_data::{CifarSplit, FrameSource, Pictures, Source, TableFormat, TargetKind};
 use lockstep_image::{Filter, Limits, Transform, names_a_picture};
 use lockstep_job::{
     Data, DataRef, Features, Job, JobColumns, JobFilter, Label, Location, Split, Storage,
@@ -132,6 +132,31 @@ pub(crate) fn of_reference(
             memory: data.memory.0,
         },
     })
+}
+
+/// The table that a reference means, if it says nothing of which columns are the input and which to be predicted.
+pub(crate) fn frame(
+    (data, storage): (&Data, &Storage),
+    reference: &DataRef,
+) -> Result<Option<FrameSource>, ResolveError> {
+    let plain = JobColumns::default();
+    let (location, format) = match reference {
+        DataRef::Parquet { files, columns } if *columns == plain => (files, TableFormat::Parquet),
+        DataRef::Csv {
+            file,
+            columns,
+            delimiter,
+        } if *columns == plain => {
+            let delimiter = *delimiter as u8;
+            (file, TableFormat::Csv { delimiter })
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(FrameSource {
+        place: place(location, storage)?,
+        format,
+        memory: data.memory.0,
+    }))
 }
 
 /// Whether this is a folder with pictures in it, or with folders, as those of classes.

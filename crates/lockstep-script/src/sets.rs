@@ -1,10 +1,12 @@
 //! The data sets that a script may ask for.
 
 use crate::ScriptError;
-use lockstep_data::{Dataset, DecodedSet, Normaliser, Source, UnseenClasses, split};
+use lockstep_data::{
+    Dataset, DecodedFrame, DecodedSet, Frame, Normaliser, Source, TargetKind, UnseenClasses, split,
+};
 use lockstep_fs::CacheDir;
 use lockstep_job::JobNormalise;
-use lockstep_resolve::ResolvedScript;
+use lockstep_resolve::{ResolvedScript, ScriptSource};
 use serde::{Deserialize, Serialize};
 
 /// The sets as they were found when the job was prepared: where each comes from and lies decoded.
@@ -19,17 +21,63 @@ pub struct ScriptSets {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct FoundSet {
     name: String,
-    source: Source,
-    decoded: DecodedSet,
+    source: ScriptSource,
+    decoded: FoundDecoded,
     samples: usize,
+}
+
+/// Where a set lies decoded.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+enum FoundDecoded {
+    Samples(DecodedSet),
+    Columns(DecodedFrame),
 }
 
 /// A set, open, and the samples of it that are handed out under one name.
 #[derive(Debug)]
 pub(crate) struct OpenSet {
-    pub(crate) set: Dataset,
+    pub(crate) data: OpenData,
     pub(crate) indices: Vec<u32>,
+}
+
+/// What is handed out.
+#[derive(Debug)]
+pub(crate) enum OpenData {
+    Samples(OpenSamples),
+    Columns(Frame),
+}
+
+/// Samples as networks see them.
+#[derive(Debug)]
+pub(crate) struct OpenSamples {
+    pub(crate) set: Dataset,
     pub(crate) normaliser: Normaliser,
+}
+
+impl OpenData {
+    fn len(&self) -> usize {
+        match self {
+            Self::Samples(samples) => samples.set.len(),
+            Self::Columns(frame) => frame.len(),
+        }
+    }
+
+    /// The names of the classes, where samples have any.
+    pub(crate) fn classes(&self) -> &[String] {
+        match self {
+            Self::Samples(samples) if samples.set.target_kind() == TargetKind::Classes => {
+                samples.set.class_names()
+            }
+            _ => &[],
+        }
+    }
+
+    fn decoded(&self) -> FoundDecoded {
+        match self {
+            Self::Samples(samples) => FoundDecoded::Samples(samples.set.decoded()),
+            Self::Columns(frame) => FoundDecoded::Columns(frame.decoded()),
+        }
+    }
 }
 
 impl ScriptSets {
@@ -44,9 +92,10 @@ impl ScriptSets {
         progress: &mut dyn FnMut(&str),
     ) -> Result<Self, ScriptError> {
         let mut sets = Vec::new();
-        let mut train: Option<Dataset> = None;
+        let mut train: Option<OpenData> = None;
+        let normalise = job.normalise.as_ref();
         for (name, source) in &job.sets {
-            let set = open(source, train.as_ref(), cache, progress)?;
+            let set = open(source, train.as_ref(), normalise, cache, progress)?;
             sets.push(FoundSet {
                 name: (*name).to_owned(),
                 source: source.clone(),
@@ -94,45 +143,78 @@ impl ScriptSets {
             },
             _ => return Ok(None),
         };
-        let set = match Dataset::reopen(&found.decoded) {
-            Ok(set) => set,
+        let normalise = self.normalise.as_ref();
+        let data = match reopen(&found.decoded, normalise) {
+            Ok(data) => data,
             Err(_) => {
                 let cache = CacheDir::locate().map_err(lockstep_runs::RunsError::from)?;
+                let cannot_tell = &mut |_: &str| {};
                 let train = match of("train").filter(|train| train.name != found.name) {
-                    Some(train) => Some(open(&train.source, None, &cache, &mut |_| {})?),
+                    Some(train) => Some(open(&train.source, None, normalise, &cache, cannot_tell)?),
                     None => None,
                 };
-                open(&found.source, train.as_ref(), &cache, &mut |_| {})?
+                open(
+                    &found.source,
+                    train.as_ref(),
+                    normalise,
+                    &cache,
+                    cannot_tell,
+                )?
             }
         };
-        let (train, val) = split(set.len(), self.val_share, seed);
+        let (train, val) = split(data.len(), self.val_share, seed);
         let indices = match name {
             "train" => train,
             "val" if found.name == "train" => val,
-            _ => (0..set.len() as u32).collect(),
+            _ => (0..data.len() as u32).collect(),
         };
-        let channels = set.shape()[0];
-        let normaliser = match &self.normalise {
-            Some(normalise) => Normaliser::new(&normalise.mean, &normalise.std, channels)?,
-            None => Normaliser::identity(channels),
-        };
-        Ok(Some(OpenSet {
-            set,
-            indices,
-            normaliser,
-        }))
+        Ok(Some(OpenSet { data, indices }))
+    }
+}
+
+fn reopen(found: &FoundDecoded, normalise: Option<&JobNormalise>) -> Result<OpenData, ScriptError> {
+    match found {
+        FoundDecoded::Samples(decoded) => samples(Dataset::reopen(decoded)?, normalise),
+        FoundDecoded::Columns(decoded) => Ok(OpenData::Columns(Frame::reopen(decoded)?)),
     }
 }
 
 fn open(
+    source: &ScriptSource,
+    train: Option<&OpenData>,
+    normalise: Option<&JobNormalise>,
+    cache: &CacheDir,
+    progress: &mut dyn FnMut(&str),
+) -> Result<OpenData, ScriptError> {
+    let source = match source {
+        ScriptSource::Samples(source) => source,
+        ScriptSource::Columns(source) => {
+            return Ok(OpenData::Columns(Frame::open(source, cache, progress)?));
+        }
+    };
+    let set = match train {
+        Some(OpenData::Samples(train)) => open_beside(source, &train.set, cache, progress)?,
+        _ => Dataset::open_telling(source, cache, progress)?,
+    };
+    samples(set, normalise)
+}
+
+fn samples(set: Dataset, normalise: Option<&JobNormalise>) -> Result<OpenData, ScriptError> {
+    let channels = set.shape()[0];
+    let normaliser = match normalise {
+        Some(normalise) => Normaliser::new(&normalise.mean, &normalise.std, channels)?,
+        None => Normaliser::identity(channels),
+    };
+    Ok(OpenData::Samples(OpenSamples { set, normaliser }))
+}
+
+/// Opens a set whose classes are numbered as those of the training set.
+fn open_beside(
     source: &Source,
-    train: Option<&Dataset>,
+    train: &Dataset,
     cache: &CacheDir,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Dataset, ScriptError> {
-    let Some(train) = train else {
-        return Ok(Dataset::open_telling(source, cache, progress)?);
-    };
     let source = source.clone().labelled_as(train.target_kind());
     let set = Dataset::open_telling(&source, cache, progress)?;
     let set = set.with_classes(train.class_names(), UnseenClasses::Refuse)?;

@@ -28,10 +28,7 @@ const BUFFER: usize = 64 << 10;
 pub(crate) struct CsvFile {
     name: String,
     columns: ColumnNames,
-    reader: csv::Reader<Metered>,
-    /// Bytes that may still be read for the current line.
-    left: Arc<AtomicU64>,
-    longest: u64,
+    lines: Begun,
     features: Vec<usize>,
     label: Option<usize>,
     numbers: Vec<usize>,
@@ -50,12 +47,8 @@ impl CsvFile {
         memory: u64,
     ) -> Result<CsvFile, TableError> {
         let name = file.place.to_string();
-        let Begun {
-            reader,
-            header,
-            left,
-            longest,
-        } = Begun::open(file, delimiter, memory)?;
+        let lines = Begun::open(file, delimiter, memory)?;
+        let header = &lines.header;
         let mut columns = columns.clone();
         if columns.features.is_empty() {
             let others = [&columns.label, &columns.path].map(Option::as_deref);
@@ -71,7 +64,7 @@ impl CsvFile {
                 reason: "no column is left for the numbers of a sample".to_owned(),
             });
         }
-        let find = |column: &String| find(&name, &header, column);
+        let find = |column: &String| find(&name, header, column);
         Ok(CsvFile {
             features: columns
                 .features
@@ -84,9 +77,7 @@ impl CsvFile {
             columns,
             record: StringRecord::new(),
             memory: memory / 4,
-            reader,
-            left,
-            longest,
+            lines,
             name,
         })
     }
@@ -106,10 +97,7 @@ impl CsvFile {
         };
         let mut bytes = 0;
         while batch.rows < MOST_ROWS && bytes < self.memory {
-            self.left
-                .store(self.longest + BUFFER as u64, Ordering::Relaxed);
-            let more = self.reader.read_record(&mut self.record);
-            if !more.map_err(|error| failed(&self.name, self.longest, error))? {
+            if !self.lines.next(&self.name, &mut self.record)? {
                 break;
             }
             for (&at, column) in self.features.iter().zip(&self.columns.features) {
@@ -163,16 +151,17 @@ pub(crate) fn column_names(
     Ok(names.collect())
 }
 
-/// A file of which the first line was read.
-struct Begun {
+/// A file of which the first line was read. `left` are bytes that may still be read for the current line.
+#[derive(Debug)]
+pub(crate) struct Begun {
     reader: csv::Reader<Metered>,
-    header: StringRecord,
+    pub(crate) header: StringRecord,
     left: Arc<AtomicU64>,
     longest: u64,
 }
 
 impl Begun {
-    fn open(file: &TableFile, delimiter: u8, memory: u64) -> Result<Begun, TableError> {
+    pub(crate) fn open(file: &TableFile, delimiter: u8, memory: u64) -> Result<Begun, TableError> {
         let name = file.place.to_string();
         let longest = (memory / CELL).clamp(BUFFER as u64, LONGEST_LINE);
         let left = Arc::new(AtomicU64::new(longest + BUFFER as u64));
@@ -202,6 +191,20 @@ impl Begun {
             left,
             longest,
         })
+    }
+}
+
+impl Begun {
+    /// Reads the next line into `record`; whether there was one.
+    pub(crate) fn next(
+        &mut self,
+        name: &str,
+        record: &mut StringRecord,
+    ) -> Result<bool, TableError> {
+        self.left
+            .store(self.longest + BUFFER as u64, Ordering::Relaxed);
+        let more = self.reader.read_record(record);
+        more.map_err(|error| failed(name, self.longest, error))
     }
 }
 

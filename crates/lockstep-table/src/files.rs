@@ -2,9 +2,10 @@
 
 use crate::TableError;
 use lockstep_place::Place;
+use serde::{Deserialize, Serialize};
 
 /// How a table is stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TableFormat {
     /// Parquet, whoever wrote it; compressed with Snappy, zstd, gzip or LZ4, or not at all.
     Parquet,
@@ -41,6 +42,19 @@ pub struct TableFile {
     pub size: u64,
     /// Another one when its content is.
     pub version: String,
+}
+
+impl TableFile {
+    /// Checks that the file, which was read piece by piece, is still the one that it was: all pieces must have been
+    /// of one version.
+    pub(crate) fn check_unchanged(&self) -> Result<(), TableError> {
+        match self.place.entry()? {
+            Some(now) if now.version == self.version => Ok(()),
+            _ => Err(TableError::Changed {
+                place: self.place.to_string(),
+            }),
+        }
+    }
 }
 
 /// The files of the table at `place`: that file whatever its name, or the files of the format's kind

@@ -4,7 +4,7 @@
 //! embeddings ([`write_part`]) and predictions ([`write_predictions`]), the same bytes for the same rows
 //! on every machine. What others wrote, [`TableReader`] streams as rows of `f32` with a label and a
 //! path each, from one file or a folder of them, here or in an object store, in memory that the caller
-//! bounds. Every value is checked on the way, and what is wrong is named with its file, column and row.
+//! bounds; [`FrameReader`] streams all its columns as they are. Every value is checked on the way, and what is wrong is named with its file, column and row.
 
 mod budget;
 mod cells;
@@ -13,6 +13,9 @@ mod csv_file;
 mod error;
 mod files;
 mod footer;
+mod frame;
+mod frame_csv;
+mod frame_parquet;
 mod input;
 mod page_input;
 mod pages;
@@ -25,6 +28,9 @@ pub use columns::ColumnNames;
 pub use error::TableError;
 pub use files::{TableFile, TableFormat, find_files};
 pub use footer::{Footer, footer, metadata};
+pub use frame::{
+    FrameBlock, FrameCell, FrameCells, FrameColumn, FrameElement, FrameReader, FrameSchema,
+};
 pub use reader::{RowBatch, TableReader, column_names};
 pub use write::{
     EmbeddingPart, PredictedColumn, PredictionRow, write_part, write_predicted_numbers,

@@ -51,31 +51,17 @@ impl ParquetFile {
         columns: &ColumnNames,
         memory: u64,
     ) -> Result<ParquetFile, TableError> {
-        let name = file.place.to_string();
-        let failed = |error| TableError::decode(&name, error);
         let mut columns = columns.clone();
         if columns.features.is_empty() {
             columns.features.push(FEATURES.to_owned());
         }
         let wanted = columns.features.len() + columns.numbers.len() + 2;
-        let input = Input::open(file, wanted, memory / 4)?;
-        let footer = Arc::new(footer::parse(file, &input)?);
-        let schema = footer.file_metadata().schema_descr();
-        let fields = parquet_to_arrow_schema(schema, None).map_err(failed)?;
-        let roots = check(&name, &fields, &columns)?;
-        let rows = rows_of(&footer, &roots, memory / 4);
-        let mask = ProjectionMask::roots(schema, roots);
-        let levels = parquet_to_arrow_field_levels(schema, mask, None).map_err(failed)?;
-        let budget = Arc::new(Budget::new(memory, rows));
-        let groups = CheckedGroups {
-            input,
-            footer: Arc::clone(&footer),
-            budget: Arc::clone(&budget),
-        };
-        let batches =
-            ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, rows, None);
+        let name = file.place.to_string();
+        let (batches, budget) = batches(file, wanted, memory, |schema| {
+            check(&name, schema, &columns)
+        })?;
         Ok(ParquetFile {
-            batches: batches.map_err(failed)?,
+            batches,
             budget,
             name,
             columns,
@@ -153,16 +139,7 @@ impl ParquetFile {
     }
 
     fn failed(&self, error: ArrowError) -> TableError {
-        match self.budget.refused() {
-            Some(refused) => TableError::TooLarge {
-                file: self.name.clone(),
-                row_group: refused.group,
-                column: refused.column.clone(),
-                bytes: refused.excess.bytes,
-                most: refused.excess.most,
-            },
-            None => TableError::decode(&self.name, ParquetError::from(error)),
-        }
+        failed(&self.name, &self.budget, error)
     }
 
     fn column<'a>(&self, batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef, TableError> {
@@ -184,11 +161,58 @@ impl ParquetFile {
     }
 }
 
+/// The rows of some columns of `file`, in batches that keep to `memory`: `choose` gives the places of the columns in
+/// the schema, of which there are about `wanted`.
+pub(crate) fn batches(
+    file: &TableFile,
+    wanted: usize,
+    memory: u64,
+    choose: impl FnOnce(&Schema) -> Result<Vec<usize>, TableError>,
+) -> Result<(ParquetRecordBatchReader, Arc<Budget>), TableError> {
+    let name = file.place.to_string();
+    let failed = |error| TableError::decode(&name, error);
+    let input = Input::open(file, wanted, memory / 4)?;
+    let footer = Arc::new(footer::parse(file, &input)?);
+    let schema = footer.file_metadata().schema_descr();
+    let fields = parquet_to_arrow_schema(schema, None).map_err(failed)?;
+    let roots = choose(&fields)?;
+    let rows = rows_of(&footer, &roots, memory / 4);
+    let mask = ProjectionMask::roots(schema, roots);
+    let levels = parquet_to_arrow_field_levels(schema, mask, None).map_err(failed)?;
+    let budget = Arc::new(Budget::new(memory, rows));
+    let groups = CheckedGroups {
+        input,
+        footer: Arc::clone(&footer),
+        budget: Arc::clone(&budget),
+    };
+    let batches = ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, rows, None);
+    Ok((batches.map_err(failed)?, budget))
+}
+
+/// Why a batch could not be read: it would have taken too much, or it is damaged.
+pub(crate) fn failed(file: &str, budget: &Budget, error: ArrowError) -> TableError {
+    match budget.refused() {
+        Some(refused) => TableError::TooLarge {
+            file: file.to_owned(),
+            row_group: refused.group,
+            column: refused.column.clone(),
+            bytes: refused.excess.bytes,
+            most: refused.excess.most,
+        },
+        None => TableError::decode(file, ParquetError::from(error)),
+    }
+}
+
+/// The schema of `file`, by Parquet's own types.
+pub(crate) fn schema(file: &TableFile, memory: u64) -> Result<Schema, TableError> {
+    let footer = footer::parse(file, &Input::open(file, 0, memory / 4)?)?;
+    parquet_to_arrow_schema(footer.file_metadata().schema_descr(), None)
+        .map_err(|error| TableError::decode(&file.place.to_string(), error))
+}
+
 /// The names of all columns of `file`, in their order.
 pub(crate) fn column_names(file: &TableFile, memory: u64) -> Result<Vec<String>, TableError> {
-    let footer = footer::parse(file, &Input::open(file, 0, memory / 4)?)?;
-    let schema = parquet_to_arrow_schema(footer.file_metadata().schema_descr(), None)
-        .map_err(|error| TableError::decode(&file.place.to_string(), error))?;
+    let schema = schema(file, memory)?;
     let names = schema.fields().iter().map(|field| field.name().clone());
     Ok(names.collect())
 }

@@ -119,15 +119,7 @@ impl TableReader {
                 OpenedTable::Csv(file) => (file.next_batch()?, file.name()),
             };
             let Some(batch) = batch else {
-                // It was read piece by piece: they must all have been pieces of one version.
-                if file
-                    .place
-                    .entry()?
-                    .is_none_or(|now| now.version != file.version)
-                {
-                    let place = file.place.to_string();
-                    return Err(TableError::Changed { place });
-                }
+                file.check_unchanged()?;
                 self.open = None;
                 continue;
             };

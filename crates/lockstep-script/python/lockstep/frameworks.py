@@ -49,6 +49,11 @@ class TorchBatches:
         import numpy
         import torch
 
+        if getattr(values, "dtype", None) is not None and values.dtype.kind not in "biuf":
+            raise Refused(
+                f"the column {name!r} holds what PyTorch has no tensors of (texts, times, or lists of several "
+                "lengths): drop it or make numbers of it with collate_fn, or in map_batches"
+            )
         # On a CPU this looks into the same memory. A function of the script may have made a list of arrays.
         tensor = torch.from_numpy(values if isinstance(values, numpy.ndarray) else numpy.stack(values))
         wanted = self._dtypes.get(name) if isinstance(self._dtypes, dict) else self._dtypes
@@ -74,7 +79,13 @@ def tf_dataset(
         if name not in known:
             raise Refused(f"there is no column {name!r}; there are: {', '.join(known)}")
         column = known[name]
-        return tf.TensorSpec((None, *column["shape"]), tf.as_dtype(column["dtype"]))
+        if column.get("ends") is not None and column["cell"] == "list" or column["dtype"].startswith("datetime"):
+            raise Refused(f"the column {name!r} holds what TensorFlow has no tensors of: use iter_batches")
+        if column.get("ends") is not None:
+            return tf.TensorSpec((None,), tf.string)
+        # Whole numbers with gaps come as float64, with NaN.
+        gaps = column.get("valid") is not None and column["dtype"].startswith(("int", "uint"))
+        return tf.TensorSpec((None, *column["shape"]), tf.as_dtype("float64" if gaps else column["dtype"]))
 
     def choose(names: Union[str, List[str]], of: Callable[[str], Any]) -> Any:
         return of(names) if isinstance(names, str) else {name: of(name) for name in names}

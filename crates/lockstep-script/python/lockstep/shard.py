@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Union
 
-from . import session
+from . import columns, session
 from .errors import GangEnded, NotInGang, Refused
-from .slots import Slots
+from .slots import Read, Slots
 
 if TYPE_CHECKING:
     import numpy
 
 Batch = Dict[str, "numpy.ndarray"]
-Change = Callable[[Batch], Dict[str, Any]]
+Change = Callable[[Any], Any]
 
 TRAINING_SET = "train"
 """The set whose samples are shuffled anew each epoch, unless the script says otherwise."""
@@ -56,18 +56,19 @@ class DatasetShard:
         local_shuffle_buffer_size: Optional[int] = None,
         local_shuffle_seed: Optional[int] = None,
     ) -> "Batches":
-        """Batches of this rank, as `{column: array}`, or as pandas tables with `batch_format="pandas"`.
+        """Batches of this rank, as `{column: array}`; with `batch_format="pyarrow"` as Arrow tables, with "pandas"
+        as pandas'.
 
-        Arrays look into the worker's memory without a copy, and are valid as long as they are held. They may be
-        changed. `batch_size` is of this rank, by default the job's `train.batch`. `shuffle` is by default on for
-        the set `train` and off for others; the order is a function of the run's seed and the epoch. Ray's local
+        Arrays and tables look into the worker's memory without a copy, and are valid as long as they are held. Arrays
+        may be changed. `batch_size` is of this rank, by default the job's `train.batch`. `shuffle` is by default on
+        for the set `train` and off for others; the order is a function of the run's seed and the epoch. Ray's local
         shuffle is that of the whole set here.
         """
         del local_shuffle_seed
         if shuffle is None:
             shuffle = self.name == TRAINING_SET or local_shuffle_buffer_size is not None
-        if batch_format not in (None, "default", "numpy", "pandas"):
-            raise Refused(f'batch_format is "numpy" or "pandas", not {batch_format!r}')
+        if batch_format not in (None, "default", "numpy", "pyarrow", "pandas"):
+            raise Refused(f'batch_format is "numpy", "pyarrow" or "pandas", not {batch_format!r}')
         request = {
             "name": self.name,
             "batch": batch_size if batch_size is not None else session.current().facts.batch,
@@ -75,8 +76,11 @@ class DatasetShard:
             "drop_last": bool(drop_last),
             "prefetch": max(int(prefetch_batches), 1),
         }
-        changes = [*self._changes, *([_as_table] if batch_format == "pandas" else [])]
-        return Batches(request, changes)
+        if batch_format == "pyarrow" and not self._changes:
+            return Batches(request, read=columns.table)
+        # Functions of the script take and give arrays.
+        form = {"pandas": [_as_pandas], "pyarrow": [columns.table_of]}.get(batch_format or "", [])
+        return Batches(request, [*self._changes, *form])
 
     def iter_rows(self) -> Iterator[Dict[str, Any]]:
         """The samples one by one."""
@@ -87,55 +91,33 @@ class DatasetShard:
     def iter_torch_batches(
         self,
         *,
-        batch_size: Optional[int] = None,
         dtypes: Any = None,
         device: Any = "auto",
         collate_fn: Optional[Callable[[Batch], Any]] = None,
-        drop_last: bool = False,
-        prefetch_batches: int = 1,
-        shuffle: Optional[bool] = None,
-        local_shuffle_buffer_size: Optional[int] = None,
-        local_shuffle_seed: Optional[int] = None,
         pin_memory: bool = False,
+        **iteration: Any,
     ) -> Iterable[Any]:
-        """Batches as PyTorch's tensors, on this rank's device; see `iter_batches`."""
+        """Batches as PyTorch's tensors, on this rank's device. All other options are those of `iter_batches`."""
         from .frameworks import torch_batches
 
-        del local_shuffle_seed
-        batches = self.iter_batches(
-            batch_size=batch_size,
-            drop_last=drop_last,
-            prefetch_batches=prefetch_batches,
-            shuffle=shuffle,
-            local_shuffle_buffer_size=local_shuffle_buffer_size,
-        )
-        return torch_batches(batches, dtypes, device, collate_fn, pin_memory)
+        return torch_batches(self.iter_batches(**iteration), dtypes, device, collate_fn, pin_memory)
 
     def to_tf(
         self,
         feature_columns: Union[str, List[str]],
         label_columns: Union[str, List[str]],
         *,
-        batch_size: Optional[int] = None,
-        drop_last: bool = False,
-        prefetch_batches: int = 1,
-        shuffle: Optional[bool] = None,
-        local_shuffle_buffer_size: Optional[int] = None,
-        local_shuffle_seed: Optional[int] = None,
-        **type_specs: Any,
+        feature_type_spec: Any = None,
+        label_type_spec: Any = None,
+        additional_type_spec: Any = None,
+        **iteration: Any,
     ) -> Any:
-        """A `tf.data.Dataset` of `(features, labels)`; see `iter_batches`. Lists of columns become dicts."""
+        """A `tf.data.Dataset` of `(features, labels)`. Lists of columns become dicts. Types are known here, whatever
+        Ray's `..._type_spec` say; all other options are those of `iter_batches`."""
         from .frameworks import tf_dataset
 
-        del local_shuffle_seed, type_specs
-        batches = self.iter_batches(
-            batch_size=batch_size,
-            drop_last=drop_last,
-            prefetch_batches=prefetch_batches,
-            shuffle=shuffle,
-            local_shuffle_buffer_size=local_shuffle_buffer_size,
-        )
-        return tf_dataset(batches, self._facts["columns"], feature_columns, label_columns)
+        del feature_type_spec, label_type_spec, additional_type_spec
+        return tf_dataset(self.iter_batches(**iteration), self._facts["columns"], feature_columns, label_columns)
 
     def __repr__(self) -> str:
         return f"DatasetShard({self.name!r}, {self.count()} samples, columns {self.columns})"
@@ -144,16 +126,19 @@ class DatasetShard:
 class Batches:
     """An epoch's batches each time that it is iterated."""
 
-    def __init__(self, request: Dict[str, Any], changes: Sequence[Change] = ()) -> None:
+    def __init__(
+        self, request: Dict[str, Any], changes: Sequence[Change] = (), read: Read = columns.arrays
+    ) -> None:
         self._request = request
         self._changes = changes
+        self._read = read
 
     @property
     def changed(self) -> bool:
         """Whether functions of the script change the batches."""
         return bool(self._changes)
 
-    def __iter__(self) -> Iterator[Dict[str, Any]]:
+    def __iter__(self) -> Iterator[Any]:
         connection = session.current().data_connection()
         opened = connection.request("shard", **self._request)
         iterator = opened["iterator"]
@@ -163,7 +148,7 @@ class Batches:
                 answer = connection.request("next", iterator=iterator, free=slots.take_free())
                 if answer.get("end"):
                     break
-                batch: Dict[str, Any] = slots.batch(answer["slot"], answer["rows"])
+                batch = slots.batch(answer["slot"], answer["rows"], self._read)
                 for change in self._changes:
                     batch = change(batch)
                 yield batch
@@ -176,11 +161,12 @@ class Batches:
                 connection.request("close", iterator=iterator)
 
 
-def _as_table(batch: Batch) -> Any:
+def _as_pandas(batch: Batch) -> Any:
     import pandas
 
     # A cell of a table holds one thing: rows of more than one number become arrays of their own.
     return pandas.DataFrame({name: values if values.ndim == 1 else list(values) for name, values in batch.items()})
+
 
 
 def get_dataset_shard(dataset_name: Optional[str] = None) -> DatasetShard:

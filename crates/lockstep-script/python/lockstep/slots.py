@@ -8,14 +8,13 @@ as it is, however long.
 from __future__ import annotations
 
 import ctypes
-import math
 import mmap
 import weakref
 from collections import deque
-from typing import TYPE_CHECKING, Any, Deque, Dict, List, Sequence
+from typing import Any, Callable, Deque, Dict, List, Sequence
 
-if TYPE_CHECKING:
-    import numpy
+Read = Callable[[Any, Sequence[Dict[str, Any]], int], Any]
+"""Makes a batch of a buffer, what is said of its columns, and the number of its rows."""
 
 
 class Slots:
@@ -30,19 +29,12 @@ class Slots:
         # Filled by finalizers, which may run in any thread at any time: appending is atomic.
         self._free: Deque[int] = deque()
 
-    def batch(self, slot: int, rows: int) -> "Dict[str, numpy.ndarray]":
-        """The columns of a batch, as arrays that look into its slot."""
-        import numpy
-
+    def batch(self, slot: int, rows: int, read: Read) -> Any:
+        """What `read` makes of the columns of a batch: arrays or a table that look into its slot."""
         buffer = (ctypes.c_char * self._bytes).from_buffer(self._map(slot))
-        arrays = {}
-        for column in self._columns:
-            shape = (rows, *column["shape"])
-            flat = numpy.frombuffer(buffer, column["dtype"], math.prod(shape), column["offset"])
-            arrays[column["name"]] = flat.reshape(shape)
         # Every array holds on to `buffer`; when they are gone, so is it.
         weakref.finalize(buffer, self._free.append, slot).atexit = False
-        return arrays
+        return read(buffer, self._columns, rows)
 
     def take_free(self) -> List[int]:
         """The slots that became free since the last call."""

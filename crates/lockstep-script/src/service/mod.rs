@@ -3,6 +3,8 @@
 //! The other side is the Python package. Each connection has a thread, since a report may wait for other ranks while
 //! another thread of the script wants its next batch.
 
+mod batches;
+mod layout;
 mod report;
 mod shard;
 mod slots;

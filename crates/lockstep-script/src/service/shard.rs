@@ -1,20 +1,19 @@
 //! A script's part of a data set, batch after batch.
 
+use super::batches::{BatchIterator, Work};
+use super::layout::BatchLayout;
 use super::report::Handed;
-use super::slots::Slots;
-use super::{Refusal, Service, lock};
+use super::{Refusal, Service};
 use crate::ScriptError;
 use crate::checkpoints::Header;
-use crate::order::{Position, rows, steps};
+use crate::order::{Position, steps};
 use crate::sets::{OpenSet, ScriptSets};
-use lockstep_data::{Dataset, EpochOrder, TargetKind, TargetScale};
+use lockstep_data::EpochOrder;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
-/// Columns begin at multiples of this in a slot, so that every kind of number is aligned.
-const ALIGNED: usize = 64;
 /// Batches that are made before they are asked for, at most.
 const MOST_PREFETCHED: usize = 64;
 
@@ -118,16 +117,16 @@ impl Shards {
         let work = Work {
             set: state.open.clone(),
             steps: steps(&order, batch, placing.workers, asked.drop_last),
-            left: order.len(),
             order,
             batch,
             rank: placing.rank,
             workers: placing.workers,
         };
-        let left = work.left;
-        let columns = Columns::of(&state.open.set, batch);
-        let iterator =
-            BatchIterator::start(work, &columns, asked.prefetch.clamp(1, MOST_PREFETCHED))?;
+        let left = work.order.len();
+        let layout = BatchLayout::new(&state.open.data, work.batches())?;
+        let columns = layout.described(&state.open.data);
+        let prefetch = asked.prefetch.clamp(1, MOST_PREFETCHED);
+        let iterator = BatchIterator::start(work, layout, prefetch)?;
         state.iterator = Some(iterator.clone());
         self.opened += 1;
         let (path, bytes) = iterator.memory();
@@ -136,7 +135,7 @@ impl Shards {
             "iterator": self.opened,
             "path": path,
             "slot_bytes": bytes,
-            "columns": columns.described(),
+            "columns": columns,
             "samples_left": left,
         }))
     }
@@ -203,218 +202,7 @@ pub(super) fn describe(sets: &ScriptSets, name: &str, seed: u64) -> Result<Value
     };
     Ok(json!({
         "samples": open.indices.len(),
-        "columns": Columns::of(&open.set, 1).described(),
-        "classes": match open.set.target_kind() {
-            TargetKind::Classes => open.set.class_names(),
-            _ => &[],
-        },
+        "columns": BatchLayout::new(&open.data, std::iter::once(&[][..]))?.described(&open.data),
+        "classes": open.data.classes(),
     }))
-}
-
-/// How the columns of a batch lie in a slot.
-struct Columns {
-    samples: Vec<usize>,
-    /// What is to be predicted of a sample: a class, or numbers.
-    target: Option<Vec<usize>>,
-    /// Where the targets begin.
-    targets_at: usize,
-    bytes: usize,
-}
-
-impl Columns {
-    fn of(set: &Dataset, batch: usize) -> Self {
-        let [channels, height, width] = set.shape();
-        let samples = match (height, width) {
-            (1, 1) => vec![channels],
-            _ => vec![height, width, channels],
-        };
-        let targets_at = (batch * set.sample_len() * 4).next_multiple_of(ALIGNED);
-        let target = set.is_labelled().then(|| match set.target_kind() {
-            TargetKind::Classes => Vec::new(),
-            _ => vec![set.outputs()],
-        });
-        let bytes = match &target {
-            None => 0,
-            Some(shape) if shape.is_empty() => batch * 8,
-            Some(shape) => batch * shape[0] * 4,
-        };
-        Self {
-            samples,
-            target,
-            targets_at,
-            bytes: targets_at + bytes,
-        }
-    }
-
-    fn described(&self) -> Value {
-        let name = match self.samples.len() {
-            1 => "features",
-            _ => "image",
-        };
-        let mut columns = vec![json!({
-            "name": name, "dtype": "float32", "shape": self.samples, "offset": 0,
-        })];
-        if let Some(shape) = &self.target {
-            let dtype = if shape.is_empty() { "int64" } else { "float32" };
-            columns.push(json!({
-                "name": "label", "dtype": dtype, "shape": shape, "offset": self.targets_at,
-            }));
-        }
-        Value::Array(columns)
-    }
-}
-
-/// Which batches to make.
-struct Work {
-    set: Arc<OpenSet>,
-    order: Vec<u32>,
-    left: usize,
-    steps: u64,
-    batch: usize,
-    rank: usize,
-    workers: usize,
-}
-
-/// Batches that a thread makes ahead of the script.
-pub(crate) struct BatchIterator {
-    state: Mutex<IteratorState>,
-    changed: Condvar,
-}
-
-struct IteratorState {
-    slots: Slots,
-    ready: VecDeque<(usize, usize)>,
-    prefetch: usize,
-    handed: u64,
-    /// All batches are made.
-    made: bool,
-    /// The script has seen the end.
-    ended: bool,
-    closed: bool,
-    failed: Option<String>,
-}
-
-impl BatchIterator {
-    fn start(work: Work, columns: &Columns, prefetch: usize) -> Result<Arc<Self>, ScriptError> {
-        let iterator = Arc::new(Self {
-            state: Mutex::new(IteratorState {
-                slots: Slots::new(columns.bytes)?,
-                ready: VecDeque::new(),
-                prefetch,
-                handed: 0,
-                made: false,
-                ended: false,
-                closed: false,
-                failed: None,
-            }),
-            changed: Condvar::new(),
-        });
-        let (maker, targets_at) = (iterator.clone(), columns.targets_at);
-        let thread = std::thread::Builder::new().name("batches".into());
-        thread
-            .spawn(move || maker.make(&work, targets_at))
-            .map_err(ScriptError::system("start a thread"))?;
-        Ok(iterator)
-    }
-
-    fn memory(&self) -> (String, usize) {
-        let state = lock(&self.state);
-        (state.slots.path(), state.slots.bytes())
-    }
-
-    fn handed(&self) -> (u64, bool) {
-        let state = lock(&self.state);
-        (state.handed, state.ended)
-    }
-
-    fn close(&self) {
-        lock(&self.state).closed = true;
-        self.changed.notify_all();
-    }
-
-    /// The next batch, once it is made.
-    pub(super) fn next(&self, free: &[usize]) -> Result<Value, Refusal> {
-        let mut state = lock(&self.state);
-        state.slots.give_back(free);
-        loop {
-            if let Some((slot, rows)) = state.ready.pop_front() {
-                state.handed += 1;
-                self.changed.notify_all();
-                return Ok(json!({ "slot": slot, "rows": rows }));
-            }
-            if let Some(why) = &state.failed {
-                return Err(Refusal::new(why.clone()));
-            }
-            if state.made || state.closed {
-                state.ended |= state.made;
-                return Ok(json!({ "end": true }));
-            }
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// Makes all batches, not too far ahead.
-    fn make(&self, work: &Work, targets_at: usize) {
-        for at in 0..work.steps {
-            let rows = rows(&work.order, at, work.batch, work.rank, work.workers);
-            if rows.is_empty() {
-                break;
-            }
-            let mut state = lock(&self.state);
-            while state.ready.len() >= state.prefetch && !state.closed {
-                state = self
-                    .changed
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
-            }
-            if state.closed {
-                return;
-            }
-            let taken = state.slots.take();
-            drop(state);
-            let (slot, mut memory) = match taken {
-                Ok(taken) => taken,
-                Err(error) => {
-                    lock(&self.state).failed = Some(error.to_string());
-                    self.changed.notify_all();
-                    return;
-                }
-            };
-            fill(&mut memory, targets_at, &work.set, rows);
-            lock(&self.state).ready.push_back((slot, rows.len()));
-            self.changed.notify_all();
-        }
-        lock(&self.state).made = true;
-        self.changed.notify_all();
-    }
-}
-
-/// Writes a batch into a slot.
-fn fill(memory: &mut [u8], targets_at: usize, open: &OpenSet, rows: &[u32]) {
-    let set = &open.set;
-    let (samples, targets) = memory.split_at_mut(targets_at);
-    let samples: &mut [f32] = bytemuck::cast_slice_mut(samples);
-    let samples = &mut samples[..rows.len() * set.sample_len()];
-    set.gather(rows, &open.normaliser, samples);
-    if !set.is_labelled() {
-        return;
-    }
-    match set.target_kind() {
-        TargetKind::Classes => {
-            let labels = set.labels();
-            let targets = targets.as_chunks_mut::<8>().0;
-            for (target, &row) in targets.iter_mut().zip(rows) {
-                *target = i64::from(labels[row as usize]).to_le_bytes();
-            }
-        }
-        _ => {
-            let width = set.outputs();
-            let bytes = rows.len() * width * 4;
-            let numbers: &mut [f32] = bytemuck::cast_slice_mut(&mut targets[..bytes]);
-            set.gather_numbers(rows, &TargetScale::identity(width), numbers);
-        }
-    }
 }

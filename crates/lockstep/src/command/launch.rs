@@ -1,8 +1,8 @@
 //! `lockstep launch`: a script as a gang, without a job file.
 
-use super::run::{failure, go, request_for, view_as};
+use super::run::{failure, go, request_for, view_of};
 use crate::args::LaunchArgs;
-use crate::view::{Options, View, shell};
+use crate::view::{View, shell};
 use anyhow::{Context, bail};
 use lockstep_engine::RunRequest;
 use lockstep_events::event::Event;
@@ -54,11 +54,5 @@ fn view(args: &LaunchArgs) -> Box<dyn View> {
         "--".to_owned(),
     ]);
     words.extend(args.command.iter().map(|word| shell(word)));
-    let options = Options {
-        quiet: args.show.quiet,
-        verbose: args.show.verbose,
-        resume_command: words.join(" "),
-        elsewhere: false,
-    };
-    view_as(args.show.json, options)
+    view_of(&args.show, words.join(" "))
 }

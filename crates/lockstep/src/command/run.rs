@@ -2,7 +2,7 @@
 
 use super::watched::Watched;
 use super::{dry_run, is_broken_pipe, verify};
-use crate::args::{Engine, RunArgs};
+use crate::args::{Engine, RunArgs, ShowArgs};
 use crate::signals::{self, INTERRUPTED};
 use crate::view::{Json, Options, Plain, Terminal, View, shell};
 use anyhow::Context;
@@ -128,13 +128,18 @@ fn view(args: &RunArgs) -> Box<dyn View> {
         words.extend(["--engine", "ray"].map(str::to_owned));
     }
     words.push("--resume".to_owned());
+    view_of(&args.show, words.join(" "))
+}
+
+/// The view of a run that is started here, and gone on with by this command.
+pub(super) fn view_of(show: &ShowArgs, resume_command: String) -> Box<dyn View> {
     let options = Options {
-        quiet: args.show.quiet,
-        verbose: args.show.verbose,
-        resume_command: words.join(" "),
+        quiet: show.quiet,
+        verbose: show.verbose,
+        resume_command,
         elsewhere: false,
     };
-    view_as(args.show.json, options)
+    view_as(show.json, options)
 }
 
 /// The view for programs if they are to read it, else the one that suits where standard output goes.

@@ -1,6 +1,7 @@
 //! `lockstep submit`: runs a job on a cluster, through the Jobs API of its head.
 //!
-//! What travels is a package: the job file as it is, the files that it names by relative paths, and this program.
+//! What travels is a package: the job file as it is, the files that it names by relative paths, a script
+//! and the files that its command names among them, and this program.
 //! The job's command is the same `lockstep run` that one would type; its events come back through the job's log.
 
 pub(super) mod inputs;
@@ -15,7 +16,7 @@ use anyhow::Context;
 use layout::Layout;
 use lockstep_events::event::Event;
 use lockstep_fs::random_letters;
-use lockstep_job::{Job, Location};
+use lockstep_job::{LoadedJob, Location};
 use lockstep_jobs::{Binary, Client, Needs, RuntimeEnv, Submission, introduced};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -86,7 +87,7 @@ impl Shown {
 
 /// Brings the job to the head. Returns its id, and what the program needs that travelled with it.
 fn submit(args: &SubmitArgs, shown: &mut Shown) -> anyhow::Result<(Client, String, Option<Needs>)> {
-    let job = args.job.load()?;
+    let job = args.job.load_any()?;
     let moving = inputs::moving(&args.job, &job)?;
     let Layout {
         mut package,
@@ -100,7 +101,7 @@ fn submit(args: &SubmitArgs, shown: &mut Shown) -> anyhow::Result<(Client, Strin
         let message = format!(
             "the run goes to {}, a folder beside the job on the cluster, which Ray removes some time after the \
              job's end; set run.store to a URL or to an absolute path that the nodes share to keep it",
-            store_name(&job.run.store)
+            store_name(job.store())
         );
         shown.show(Event::Warning { message })?;
     }
@@ -133,11 +134,11 @@ fn submit(args: &SubmitArgs, shown: &mut Shown) -> anyhow::Result<(Client, Strin
         },
         metadata: BTreeMap::from([
             (OURS.to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
-            ("lockstep_job".to_owned(), job.name.clone()),
+            ("lockstep_job".to_owned(), job.name().to_owned()),
         ]),
         // Workers elsewhere ask for their own room.
         entrypoint_num_cpus: match args.engine {
-            Engine::Local => Some(job.train.workers.max as f64),
+            Engine::Local => Some(job.most_workers() as f64),
             Engine::Ray => None,
         },
     };
@@ -212,10 +213,10 @@ fn resume_command(args: &SubmitArgs) -> String {
 }
 
 /// An id that no other job has: so the head can be asked for it if its answer is lost.
-fn submission_id(args: &SubmitArgs, job: &Job) -> anyhow::Result<String> {
+fn submission_id(args: &SubmitArgs, job: &LoadedJob) -> anyhow::Result<String> {
     match &args.id {
         Some(id) => Ok(id.clone()),
-        None => Ok(format!("{}-{}", job.name, random_letters::<8>()?)),
+        None => Ok(format!("{}-{}", job.name(), random_letters::<8>()?)),
     }
 }
 

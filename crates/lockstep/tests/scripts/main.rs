@@ -5,7 +5,9 @@
 mod common;
 mod ends;
 mod frameworks;
+mod notebook;
 mod samples;
+mod tables;
 
 use common::{Place, Ran, Running};
 use serde_json::Value;

@@ -10,5 +10,6 @@ mod ends;
 mod heads;
 mod log;
 mod package;
+mod scripts;
 mod several;
 mod whole;

@@ -4,7 +4,7 @@ use crate::args::KubeJobArgs;
 use crate::command::submit::{inputs, layout};
 use anyhow::Context;
 use lockstep_fs::random_letters;
-use lockstep_job::{KubeEngine, LoadedJob, LocalInput};
+use lockstep_job::{KubeEngine, LoadedJob};
 use lockstep_kube::{
     Client, KubeError, Manifest, PLACEHOLDER, Plan, Travelling, check_manifests, kube_manifests,
     name_of, ray_manifests,
@@ -88,25 +88,7 @@ fn plan(args: &KubeJobArgs, asking: &Asking<'_>) -> anyhow::Result<Plan> {
 
 /// The job file and what it names by relative paths, as they are now.
 fn travelling(args: &KubeJobArgs, job: &LoadedJob) -> anyhow::Result<Travelling> {
-    let moving = match job {
-        LoadedJob::Network(job) => inputs::moving(&args.job, job)?.inputs,
-        // What a script's command names beside the job file is a part of it.
-        LoadedJob::Script(job) => {
-            let folder = args.job.path.parent().unwrap_or(std::path::Path::new("."));
-            let words = job
-                .train
-                .command
-                .iter()
-                .filter(|word| !word.starts_with('/'));
-            let paths = words.map(|word| folder.join(word));
-            let files = paths.filter(|path| path.is_file());
-            let input = |path| LocalInput {
-                key: "train.command",
-                path,
-            };
-            files.map(input).collect()
-        }
-    };
+    let moving = inputs::moving(&args.job, job)?.inputs;
     let (files, job) = layout::files(&args.job.path, &moving)?;
     let mut travelling = Travelling {
         job,

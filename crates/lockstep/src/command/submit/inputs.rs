@@ -6,7 +6,7 @@
 
 use crate::args::JobArgs;
 use anyhow::Context;
-use lockstep_job::{Job, JobError, LocalInput};
+use lockstep_job::{JobError, LoadedJob, LocalInput};
 use std::path::Path;
 
 /// A job file lies here in thought, to see which paths move with it.
@@ -21,14 +21,15 @@ pub(in crate::command) struct Moving {
 }
 
 /// What of `job` moves with its file: all that it names by relative paths.
-pub(in crate::command) fn moving(args: &JobArgs, job: &Job) -> anyhow::Result<Moving> {
+pub(in crate::command) fn moving(args: &JobArgs, job: &LoadedJob) -> anyhow::Result<Moving> {
     let text = std::fs::read_to_string(&args.path)
         .with_context(|| format!("cannot read {}", args.path.display()))?;
     let elsewhere = parse_elsewhere(args, &text)?;
     let pairs = job.local_inputs().into_iter().zip(elsewhere.local_inputs());
     let moved = pairs.filter(|(here, there)| here.path != there.path);
+    let moved = moved.map(|(here, _)| here);
     let mut found = Vec::new();
-    for (input, _) in moved {
+    for input in moved.chain(of_command(args, job)?) {
         check(&input)?;
         let beside = beside(&input);
         found.push(input);
@@ -36,12 +37,21 @@ pub(in crate::command) fn moving(args: &JobArgs, job: &Job) -> anyhow::Result<Mo
     }
     Ok(Moving {
         inputs: found,
-        store: job.run.store != elsewhere.run.store,
+        store: job.store() != elsewhere.store(),
     })
 }
 
-fn parse_elsewhere(args: &JobArgs, text: &str) -> Result<Job, JobError> {
-    Job::parse(Path::new(ELSEWHERE), text, &args.overrides()?, args.workers)
+/// The files that a script's command names.
+fn of_command(args: &JobArgs, job: &LoadedJob) -> anyhow::Result<Vec<LocalInput>> {
+    let LoadedJob::Script(job) = job else {
+        return Ok(Vec::new());
+    };
+    let file = std::path::absolute(&args.path)?;
+    Ok(job.command_inputs(file.parent().unwrap_or(Path::new("/"))))
+}
+
+fn parse_elsewhere(args: &JobArgs, text: &str) -> Result<LoadedJob, JobError> {
+    LoadedJob::parse(Path::new(ELSEWHERE), text, &args.overrides()?, args.workers)
 }
 
 fn check(input: &LocalInput) -> anyhow::Result<()> {
