@@ -96,9 +96,10 @@ fn amount(limit: &str) -> String {
 fn taken_away(pod: &Value) -> Option<String> {
     let conditions = pod["status"]["conditions"].as_array();
     let disrupted = conditions.into_iter().flatten();
-    let disrupted = disrupted.filter(|c| c["type"] == "DisruptionTarget" && c["status"] == "True");
+    let mut disrupted =
+        disrupted.filter(|c| c["type"] == "DisruptionTarget" && c["status"] == "True");
     let said = |value: &Value| value["message"].as_str().unwrap_or_default().to_owned();
-    if let Some(condition) = disrupted.last() {
+    if let Some(condition) = disrupted.next_back() {
         return Some(format!(
             "pod {} was taken away: {}",
             name(pod),

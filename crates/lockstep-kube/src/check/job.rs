@@ -66,7 +66,7 @@ fn deletion(job: &Value) -> Option<String> {
     if rules && (success || failure) {
         return Some("`deletionRules` and `onSuccess`/`onFailure` exclude each other".to_owned());
     }
-    (!rules && !(success && failure)).then(|| {
+    (!(rules || success && failure)).then(|| {
         "`deletionStrategy` needs `deletionRules`, or both `onSuccess` and `onFailure`".to_owned()
     })
 }

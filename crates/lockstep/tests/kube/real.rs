@@ -4,9 +4,10 @@
 use crate::common::{LIMIT, Place, Running};
 use crate::{job, kube};
 use lockstep_testkit::KubeCluster;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 fn programs() -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_lockstep"))
@@ -90,7 +91,7 @@ fn a_job_on_plain_kubernetes_has_the_bits_of_one_that_runs_here() {
             break;
         }
         assert!(began.elapsed() < LIMIT, "left: {left}");
-        std::thread::sleep(std::time::Duration::from_millis(200));
+        std::thread::sleep(Duration::from_millis(200));
     }
     // The run stays.
     assert!(place.path("runs/whole").exists());
@@ -101,7 +102,8 @@ fn a_job_on_plain_kubernetes_has_the_bits_of_one_that_runs_here() {
 fn pods_that_are_killed_evicted_and_drained_change_no_bit() {
     let place = Place::new();
     place.write_job(&job(&place, "[checkpoint]\nevery = \"20 steps\"\n"));
-    let epochs = ["--epochs", "40"];
+    // Long enough for what happens to it to happen before its end.
+    let epochs = ["--epochs", "600"];
     let here = place.weights(&epochs);
     let mut cluster = cluster();
     for (id, orders) in [
@@ -125,6 +127,21 @@ fn pods_that_are_killed_evicted_and_drained_change_no_bit() {
             cluster.order(order);
         }
         assert_eq!(succeeded(run), here, "{id}");
+        if matches!(id, "worker" | "coordinator") {
+            let pods = cluster.kubectl(&[
+                "get",
+                "pods",
+                "-l",
+                &format!("lockstep.dev/run={id}"),
+                "-o",
+                "name",
+            ]);
+            assert_eq!(
+                pods.lines().count(),
+                3,
+                "one was killed and replaced: {pods}"
+            );
+        }
     }
 }
 
@@ -151,7 +168,7 @@ fn a_job_that_can_never_work_is_not_run_again_and_says_why() {
         "{result}"
     );
     let state = cluster.kubectl(&["get", "job", "never", "-o", "json"]);
-    let state: serde_json::Value = serde_json::from_str(&state).unwrap();
+    let state: Value = serde_json::from_str(&state).unwrap();
     assert_eq!(
         state["status"]["conditions"][0]["reason"], "PodFailurePolicy",
         "{state}"
@@ -213,5 +230,118 @@ fn the_server_takes_all_that_is_let_through() {
             ),
             _ => assert_eq!(ran.code, Some(0), "{name}: {}", ran.stderr),
         }
+    }
+}
+
+/// Changes to a RayJob's `spec` that KubeRay's operator refuses after the server has taken them.
+fn refused() -> Vec<(&'static str, Value)> {
+    let group = |patch: Value| json!({ "rayClusterSpec": { "workerGroupSpecs": patch } });
+    vec![
+        ("ttl", json!({ "shutdownAfterJobFinishes": false })),
+        (
+            "suspend",
+            json!({ "shutdownAfterJobFinishes": false, "ttlSecondsAfterFinished": 0, "suspend": true }),
+        ),
+        ("cluster", json!({ "rayClusterSpec": null })),
+        (
+            "interactive",
+            json!({ "backoffLimit": 1, "submissionMode": "InteractiveMode" }),
+        ),
+        ("sidecar", json!({ "submissionMode": "SidecarMode" })),
+        ("deadline", json!({ "activeDeadlineSeconds": 0 })),
+        ("environment", json!({ "runtimeEnvYAML": "a: [b" })),
+        ("replicas", group(json!({ "minReplicas": 5 }))),
+        (
+            "labels",
+            group(json!({ "rayStartParams": { "labels": "a=b" } })),
+        ),
+        (
+            "twice",
+            group(json!({ "rayStartParams": { "num-cpus": "1" }, "resources": { "CPU": "1" } })),
+        ),
+        (
+            "old",
+            json!({ "rayClusterSpec": { "rayVersion": "2.51.0" } }),
+        ),
+    ]
+}
+
+/// Lays a patch over a value; one for a list is laid over each of its items.
+fn lay(value: &mut Value, patch: &Value) {
+    match (value, patch) {
+        (Value::Array(items), patch @ Value::Object(_)) => {
+            items.iter_mut().for_each(|item| lay(item, patch))
+        }
+        (Value::Object(map), Value::Object(patch)) => {
+            for (key, patch) in patch {
+                match patch {
+                    Value::Null => drop(map.remove(key)),
+                    patch => lay(map.entry(key.clone()).or_insert(json!({})), patch),
+                }
+            }
+        }
+        (value, patch) => *value = patch.clone(),
+    }
+}
+
+#[test]
+#[ignore = "builds a control plane: make test-kube"]
+fn the_operator_refuses_what_is_refused_here_and_takes_what_is_not() {
+    let place = Place::new();
+    place.write_job(&job(
+        &place,
+        "engine = \"kuberay\"\nray_version = \"2.60.0\"\n",
+    ));
+    let cluster = KubeCluster::start(&programs(), true);
+    let rendered = kube(
+        &place,
+        cluster.kubeconfig(),
+        &["kube", "render", "job.toml", "--id", "good"],
+    );
+    let path = place.path("manifests.yaml");
+    std::fs::write(&path, &rendered.stdout).unwrap();
+    let file = path.to_str().unwrap();
+    let shown = cluster.kubectl(&["create", "--dry-run=client", "-o", "json", "-f", file]);
+    let objects = serde_json::Deserializer::from_str(&shown).into_iter::<Value>();
+    let good = objects
+        .map(Result::unwrap)
+        .find(|object| object["kind"] == "RayJob")
+        .unwrap();
+
+    let make = |name: &str, patch: &Value| {
+        let mut object = good.clone();
+        object["metadata"]["name"] = json!(name);
+        lay(&mut object["spec"], patch);
+        let path = place.path("object.json");
+        std::fs::write(&path, object.to_string()).unwrap();
+        cluster.kubectl(&["create", "-f", path.to_str().unwrap()]);
+        object
+    };
+    let becomes = |name: &str| {
+        let began = Instant::now();
+        loop {
+            let said = cluster.kubectl(&[
+                "get",
+                "rayjob",
+                name,
+                "-o",
+                "jsonpath={.status.jobDeploymentStatus}",
+            ]);
+            if !said.is_empty() {
+                return said;
+            }
+            assert!(began.elapsed() < LIMIT, "{name} is not looked at");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    };
+    lockstep_kube::check_ray_job(&make("good", &json!({}))).unwrap();
+    assert_eq!(becomes("good"), "Initializing");
+    let mut cases = refused();
+    let long = "n".repeat(48);
+    cases.push((&*long.leak(), json!({})));
+    for (name, patch) in cases {
+        let object = make(name, &patch);
+        assert!(lockstep_kube::check_ray_job(&object).is_err(), "{name}");
+        assert_eq!(becomes(name), "ValidationFailed", "{name}");
     }
 }
