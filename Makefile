@@ -27,18 +27,18 @@ test-fast: cargo ## Run the unit tests only
 	@cargo test --workspace --lib --bins
 
 test-long: cargo ## Run the tests that take long or bring gigabytes: soak, 5 GiB of Parquet, an older Ray, CLIP beside transformers, PyTorch and TensorFlow as gangs
-	@cargo test -p lockstep --test soak -- --include-ignored
+	@cargo test --workspace --test soak -- --include-ignored
 	@cargo test -p lockstep-data --test memory -- --include-ignored
-	@LOCKSTEP_TEST_RAY=2.53.0 cargo test -p lockstep --test ray
+	@LOCKSTEP_TEST_RAY=2.53.0 cargo test --workspace --test ray
 	@cargo test -p lockstep-nn --test clip_real -- --ignored --nocapture
-	@LOCKSTEP_TEST_RAY=2.53.0 cargo test -p lockstep --test submit
-	@cargo test -p lockstep --test scripts -- --ignored
+	@LOCKSTEP_TEST_RAY=2.53.0 cargo test --workspace --test submit
+	@cargo test --workspace --test scripts -- --ignored
 
 test-kube: cargo ## Build a control plane of Kubernetes once (Go; minutes), and run jobs through it
-	@cargo test -p lockstep --test kube -- --ignored --nocapture
+	@cargo test --workspace --test kube -- --ignored --nocapture
 
 soak: cargo ## Kill workers and coordinators for minutes: the weights must not change
-	@cargo test -p lockstep --test soak -- --include-ignored --nocapture
+	@cargo test --workspace --test soak -- --include-ignored --nocapture
 
 bench-train: release ## Compare with PyTorch, side by side (BENCH_ARGS="--rounds 5 --write-docs")
 	@command -v python3 > /dev/null || { echo "python3 is missing: the benchmark is written in it" >&2; exit 1; }

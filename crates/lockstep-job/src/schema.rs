@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 #[serde(untagged)]
 #[allow(dead_code, reason = "only its schema is used")]
 enum AnyJob {
-    Network(Job),
-    Script(ScriptJob),
+    Network(Box<Job>),
+    Script(Box<ScriptJob>),
 }
 
 /// The JSON Schema (draft 2020-12) of a job file: every key, its type, its default and what it means.

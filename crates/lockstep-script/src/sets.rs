@@ -43,7 +43,7 @@ pub(crate) struct OpenSet {
 /// What is handed out.
 #[derive(Debug)]
 pub(crate) enum OpenData {
-    Samples(OpenSamples),
+    Samples(Box<OpenSamples>),
     Columns(Frame),
 }
 
@@ -205,7 +205,7 @@ fn samples(set: Dataset, normalise: Option<&JobNormalise>) -> Result<OpenData, S
         Some(normalise) => Normaliser::new(&normalise.mean, &normalise.std, channels)?,
         None => Normaliser::identity(channels),
     };
-    Ok(OpenData::Samples(OpenSamples { set, normaliser }))
+    Ok(OpenData::Samples(Box::new(OpenSamples { set, normaliser })))
 }
 
 /// Opens a set whose classes are numbered as those of the training set.
