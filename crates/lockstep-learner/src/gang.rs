@@ -81,11 +81,30 @@ impl Gang<'_> {
         among: Option<&[usize]>,
         limit: Duration,
     ) -> Result<Vec<Value>, ShareError> {
+        self.share_while(name, value, among, limit, &|| true)
+    }
+
+    /// The same, for as long as somebody wants to know.
+    ///
+    /// # Errors
+    /// As [`share`](Self::share); when it is no longer wanted, as if the generation were called off.
+    pub fn share_while(
+        &self,
+        name: &str,
+        value: Value,
+        among: Option<&[usize]>,
+        limit: Duration,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<Vec<Value>, ShareError> {
         let all: Vec<usize> = (0..self.assignment.workers).collect();
         let ranks = among.unwrap_or(&all);
         self.tell_all(name, value)?;
         let until = Instant::now() + limit;
-        let shared = self.wait_for(name, ranks, &|| Instant::now() > until)?;
+        let enough = || Instant::now() > until || !is_wanted();
+        let shared = self.wait_for(name, ranks, &enough)?;
+        if shared.is_none() && !is_wanted() {
+            return Err(ShareError::CalledOff);
+        }
         shared.ok_or_else(|| ShareError::Missing {
             name: name.to_owned(),
             missing: (self.instructions.shared).missing(self.assignment.generation, name, ranks),

@@ -221,7 +221,7 @@ impl<'g> Service<'g> {
                 fits("what is shared", &value)?;
                 let name = format!("script-{name}");
                 let patience = self.patience(timeout_s);
-                let values = self.gang.share(&name, value, None, patience)?;
+                let values = self.share(&name, value, None, patience)?;
                 Ok(json!({ "values": values }))
             }
             Request::Shard(asked) => Ok(lock(&self.shards).open(&asked, self)?),
@@ -235,6 +235,20 @@ impl<'g> Service<'g> {
                 Ok(json!({}))
             }
         }
+    }
+
+    /// Meets other ranks, for as long as the script is there: one that was ended in mid-report waits for nobody, and
+    /// the others may have been ended too.
+    fn share(
+        &self,
+        name: &str,
+        value: Value,
+        among: Option<&[usize]>,
+        patience: Duration,
+    ) -> Result<Vec<Value>, ShareError> {
+        let is_there = || !self.is_over.load(Ordering::Relaxed);
+        self.gang
+            .share_while(name, value, among, patience, &is_there)
     }
 
     fn patience(&self, timeout_s: Option<f64>) -> Duration {

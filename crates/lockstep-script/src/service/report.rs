@@ -77,7 +77,7 @@ impl Service<'_> {
             }
             return Ok(json!({ "number": number, "checkpoint": null }));
         }
-        let all = self.gang.share(&name, value, None, patience)?;
+        let all = self.share(&name, value, None, patience)?;
         let all: Vec<Said> = all
             .into_iter()
             .map(serde_json::from_value)
@@ -105,8 +105,7 @@ impl Service<'_> {
         }
         let meet = |what: &str| {
             let name = format!("{what}-{number}");
-            self.gang
-                .share(&name, Value::Null, Some(&with_files), patience)
+            self.share(&name, Value::Null, Some(&with_files), patience)
         };
         if !alone {
             meet("sent")?;

@@ -1,10 +1,12 @@
-//! Data that scripts are handed: each sample once an epoch, whatever is killed, on any number of workers.
+//! Data that scripts are handed: each sample once an epoch, whatever is killed, comes or leaves, on any number of
+//! workers.
 
 use super::{place, run, start};
 use crate::common::{Place, Running, send};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// Three epochs over the training set; after every second batch, a checkpoint in which each rank writes down which
@@ -44,7 +46,7 @@ for epoch in range(state["epoch"], 3):
         numbers = batch["number"]
         assert numbers.dtype == "int64" and (numbers % 3 == batch["label"]).all()
         seen.setdefault(str(epoch), []).extend(numbers.tolist())
-        time.sleep(0.03)
+        time.sleep(float(os.environ.get("STEP_S", 0.03)))
         if step % 2 == 1:
             save(epoch)
     save(epoch + 1)
@@ -175,6 +177,33 @@ fn a_worker_that_is_taken_away_costs_no_sample_and_no_restart() {
     });
     let counts = (&result["restarts"], &result["resizes"]);
     assert_eq!(counts, (&0.into(), &1.into()));
+}
+
+#[test]
+fn an_elastic_gang_that_one_joins_late_and_one_leaves_misses_no_sample() {
+    // Slow enough that there is a middle of an epoch to come and leave in.
+    let train = "workers = { min = 2, max = 3 }\nstop_s = 1\nenv = { STEP_S = \"0.2\" }";
+    let place = with_rows(train);
+    let mut command = place.command(&["run", "job.toml", "--json"]);
+    command.env("LOCKSTEP_FAILPOINTS", "link.connect@rank1=sleep:4000");
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut run = Running::new(command.spawn().unwrap());
+    let worker = run.wait_for_worker(0);
+    run.wait_for("reported");
+    let joined = run.wait_for("resized");
+    assert_eq!(joined["workers"], 3, "{joined}");
+    run.wait_for("reported");
+    send(worker, Signal::TERM);
+    let left = run.wait_for("resized");
+    let reason = left["reason"].as_str().unwrap();
+    assert!(reason.contains("leaves"), "{left}");
+    let (code, result, stderr) = run.finish();
+    assert_eq!(code, Some(0), "{stderr}");
+    assert_eq!(result["restarts"], 0, "{result}");
+    assert!(result["resizes"].as_u64().unwrap() >= 2, "{result}");
+    assert_each_once(&place, &result);
+    assert_reports_are_in_order(&place, &result);
+    place.assert_no_process_is_left();
 }
 
 #[test]
