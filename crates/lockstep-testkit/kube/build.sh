@@ -1,8 +1,8 @@
 #!/bin/sh
 # Builds a real Kubernetes control plane from Go's modules, once: build.sh FOLDER [PART...].
 #
-# Parts: etcd, apiserver, controller-manager, kubectl, kuberay (with the CRDs beside it, in crds/). Each is one program in FOLDER; one that is there is left as
-# it is. Needs Go (https://go.dev), and apt-get for Debian's etcd where none is installed.
+# Parts: etcd, apiserver, controller-manager, kubectl, kuberay (with the CRDs beside it, in crds/). Each is one program
+# in FOLDER; one that is there is left as it is. Needs Go (https://go.dev), and apt-get for Debian's etcd where none is installed.
 set -eu
 
 KUBERNETES=1.36.4

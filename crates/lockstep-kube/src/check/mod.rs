@@ -1,6 +1,6 @@
 //! What KubeRay's operator refuses only after the server has taken it, found before anything is sent.
 //!
-//! The rules are those of `controllers/ray/utils/validation.go` of KubeRay 1.6 and 1.7. They look at manifests as they
+//! The rules are those of `controllers/ray/utils/validation.go` of KubeRay 1.6, and what 1.7 is known to add. They look at manifests as they
 //! are sent, since a patch of the job file may have changed anything. Each rule is a function of its own.
 
 mod cluster;
