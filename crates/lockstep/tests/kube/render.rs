@@ -119,6 +119,7 @@ fn a_job_that_cannot_run_on_kubernetes_is_refused_with_what_to_do() {
         "{said}"
     );
     let bucket = ["--set", "run.store=\"s3://b/runs\""];
+    fs::write(place.path("train-images"), vec![0; 1 << 20]).unwrap();
     let said = refusal(&[image, bucket].concat());
     assert!(
         said.contains("train-images") && said.contains("volume"),
