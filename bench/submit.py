@@ -53,8 +53,11 @@ def held(folder, own):
         while above in parents and above not in marked:
             above = parents[above]
         if above in marked:
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-            found[pid] = (pss(pid) / 2**20, words[:100])
+            try:
+                words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+                found[pid] = (pss(pid) / 2**20, words[:100])
+            except OSError:  # it has ended
+                pass
     return found
 
 
