@@ -57,7 +57,10 @@ fn job_schema_prints_a_schema_and_nothing_else() {
     let ran = Place::new().run(&["job", "schema"]);
     assert_eq!(ran.code, Some(0));
     let schema: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
-    assert!(schema.pointer("/properties/train").is_some(), "{schema}");
+    for kind in ["Job", "ScriptJob"] {
+        let train = format!("/$defs/{kind}/properties/train");
+        assert!(schema.pointer(&train).is_some(), "{kind}: {schema}");
+    }
 }
 
 #[test]
