@@ -84,6 +84,10 @@ class Runs(case.AloneCase):
             lockstep.Job(name="broken").run(quiet=True)
 
     def test_an_interrupt_stops_the_run_in_good_order(self):
+        # What a shell starts in the background ignores it, and so would these tests.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
+
         def interrupt():
             deadline = time.monotonic() + 10
             while not Path("waiting").exists() and time.monotonic() < deadline:
