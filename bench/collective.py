@@ -26,7 +26,7 @@ CACHE = Path(os.environ.get("LOCKSTEP_CACHE") or ROOT / ".cache").resolve()
 # Numbers in a gradient: the MLP of the Fashion-MNIST example, and a hundred million bytes.
 SIZES = {"2.7 MB": 669_706, "100 MB": 25_000_000}
 TRANSPORTS = {"plain TCP": "tcp", "encrypted TCP": "encrypted", "shared memory": "shm"}
-# The same bytes through the same sockets, and nothing else: what no exchange over TCP can exceed.
+# The same bytes through the same sockets, and nothing else: what any exchange over TCP has to take.
 SOCKETS = "sockets alone"
 BARS = {"plain TCP": 2, "shared memory": 5}
 # How long a turn of one configuration should take, about.

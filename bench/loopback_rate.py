@@ -2,7 +2,7 @@
 
 To have the sum of all gradients, a rank must send and receive twice what others own: once partial sums, once results.
 Here each does just that, with every peer at once, from memory and into memory, without adding, copying or waiting for
-one before the other. No exchange through the kernel's sockets can be faster than that is. Each line on standard input
+one before the other: what any exchange through the kernel's sockets has to take, about. Each line on standard input
 is a number of steps; each is answered with one line of JSON.
 """
 

@@ -3,6 +3,7 @@
 use crate::HostsError;
 use crate::protocol::ToHost;
 use crate::state::{State, Watched};
+use lockstep_engine::launcher::remote::named;
 use lockstep_engine::launcher::{
     Ending, LaunchError, Launched, Launcher, NotReady, Notify, Site, WorkerId, WorkerSpec,
 };
@@ -19,8 +20,6 @@ const END_ALL: Duration = Duration::from_secs(4);
 const LOOK: Duration = Duration::from_millis(50);
 /// How long hosts are waited for without a word, and how often it is said again.
 const TELL: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
-/// How many hosts are named.
-const SHOWN: usize = 16;
 
 /// Starts workers on the hosts that have come. The worker of a seat whose host is not there starts when it comes.
 pub struct HostLauncher {
@@ -49,17 +48,7 @@ impl HostLauncher {
     /// Who is not there, in words.
     fn missing(&self, state: &State) -> String {
         let missing = (0..self.seats).filter(|seat| !state.seats.contains_key(seat));
-        shown(missing.map(|seat| format!("host {seat}")).collect())
-    }
-}
-
-/// A list in words, however long it is.
-fn shown(mut all: Vec<String>) -> String {
-    let more = all.len().saturating_sub(SHOWN);
-    all.truncate(SHOWN);
-    match more {
-        0 => all.join(", "),
-        more => format!("{} and {more} more", all.join(", ")),
+        named(missing.map(|seat| format!("host {seat}")).collect())
     }
 }
 
@@ -77,7 +66,7 @@ impl Launcher for HostLauncher {
                 let state = self.watched.lock();
                 let on =
                     |seat: &usize| Some(format!("worker {seat} on {}", state.names.get(seat)?));
-                let hosts = shown(state.seats.keys().filter_map(on).collect());
+                let hosts = named(state.seats.keys().filter_map(on).collect());
                 drop(state);
                 return Ok(waiting(Some(format!("the hosts are there: {hosts}"))));
             }
@@ -109,8 +98,8 @@ impl Launcher for HostLauncher {
 
     fn nodes(&self) -> Vec<(usize, String)> {
         let state = self.watched.lock();
-        let named = |seat: &usize| Some((*seat, state.names.get(seat)?.clone()));
-        state.seats.keys().filter_map(named).collect()
+        let node = |seat: &usize| Some((*seat, state.names.get(seat)?.clone()));
+        state.seats.keys().filter_map(node).collect()
     }
 
     fn start(&mut self, spec: &WorkerSpec<'_>, notify: Notify) -> Result<Launched, LaunchError> {

@@ -1,6 +1,6 @@
 //! What a job reads: its sets by name, and the files and folders of this machine among its inputs.
 
-use crate::{Data, DataRef, Job, LoadedJob, Location, ScriptJob, Validation};
+use crate::{Data, DataRef, Job, Location, ScriptJob, Validation};
 use std::path::{Component, Path, PathBuf};
 
 /// A file or folder of this machine that a job reads.
@@ -110,40 +110,6 @@ impl Job {
             found.extend(path.map(|path| LocalInput { key, path }));
         }
         found
-    }
-}
-
-impl LoadedJob {
-    /// The name of the job.
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Network(job) => &job.name,
-            Self::Script(job) => &job.name,
-        }
-    }
-
-    /// Where its runs go.
-    pub fn store(&self) -> &Location {
-        match self {
-            Self::Network(job) => &job.run.store,
-            Self::Script(job) => &job.run.store,
-        }
-    }
-
-    /// How many workers it has at most.
-    pub fn most_workers(&self) -> usize {
-        match self {
-            Self::Network(job) => job.train.workers.max,
-            Self::Script(job) => job.train.workers.max,
-        }
-    }
-
-    /// All files and folders of this machine that the job names by keys of their own.
-    pub fn local_inputs(&self) -> Vec<LocalInput> {
-        match self {
-            Self::Network(job) => job.local_inputs(),
-            Self::Script(job) => job.local_inputs(),
-        }
     }
 }
 

@@ -27,6 +27,7 @@
 
 mod bytes;
 mod checkpoint;
+mod common;
 mod data;
 mod diagnostic;
 mod embed;

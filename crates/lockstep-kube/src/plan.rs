@@ -57,37 +57,20 @@ impl Plan {
         travelling: Travelling,
     ) -> Result<Self, KubeError> {
         crate::check_name(&name)?;
-        let (kube, resources, workers, store, start, job_name) = match job {
-            LoadedJob::Network(job) => (
-                &job.kube,
-                &job.resources,
-                job.train.workers,
-                &job.run.store,
-                job.gang.start_deadline_s,
-                &job.name,
-            ),
-            LoadedJob::Script(job) => (
-                &job.kube,
-                &job.resources,
-                job.train.workers,
-                &job.run.store,
-                job.gang.start_deadline_s,
-                &job.name,
-            ),
-        };
+        let workers = job.workers();
         let plan = Self {
             name,
-            job_name: job_name.clone(),
+            job_name: job.name().to_owned(),
             namespace,
             workers: (workers.max, workers.min),
-            kube: kube.clone(),
-            resources: resources.clone(),
-            patience_s: start.max(PATIENCE_S),
+            kube: job.kube().clone(),
+            resources: job.resources().clone(),
+            patience_s: job.gang().start_deadline_s.max(PATIENCE_S),
             words,
             travelling,
         };
         plan.has_image()?;
-        plan.keeps("run.store", store)?;
+        plan.keeps("run.store", job.store())?;
         if let LoadedJob::Network(job) = job
             && let Some(embed) = &job.embed
         {

@@ -5,6 +5,7 @@ use crate::protocol::{Open, Order, Waiting};
 use crate::room;
 use crate::shim::Shim;
 use crate::state::{State, Watched};
+use lockstep_engine::launcher::remote::named;
 use lockstep_engine::launcher::{
     Ending, LaunchError, Launched, Launcher, NotReady, Notify, Site, WorkerId, WorkerSpec,
 };
@@ -26,9 +27,6 @@ const TELL: Duration = Duration::from_secs(10);
 
 /// An autoscaler that says that it brings nodes is waited for, but not for longer than so many times the deadline.
 const DEADLINES_OF_AUTOSCALER: u32 = 10;
-
-/// How many workers are said to be where.
-const SEATS_SHOWN: usize = 16;
 
 /// What is asked of a cluster.
 #[derive(Debug, Clone)]
@@ -98,15 +96,8 @@ impl RayLauncher {
         let mut state = self.watched.lock();
         let (ray, nodes) = state.cluster.take()?;
         let on = |(seat, node): (&usize, &String)| format!("worker {seat} on {node}");
-        let seats: Vec<String> = state.seats.iter().take(SEATS_SHOWN).map(on).collect();
-        let more = match state.seats.len() - seats.len() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        Some(format!(
-            "Ray {ray}, {nodes} nodes: {}{more}",
-            seats.join(", ")
-        ))
+        let seats = named(state.seats.iter().map(on).collect());
+        Some(format!("Ray {ray}, {nodes} nodes: {seats}"))
     }
 
     fn why_no_room(&self, waiting: &Waiting) -> String {

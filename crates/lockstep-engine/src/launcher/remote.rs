@@ -11,6 +11,19 @@ use std::fmt;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+/// How many of a list are named.
+const NAMED: usize = 16;
+
+/// A list in words, however long it is.
+pub fn named(mut all: Vec<String>) -> String {
+    let more = all.len().saturating_sub(NAMED);
+    all.truncate(NAMED);
+    match more {
+        0 => all.join(", "),
+        more => format!("{} and {more} more", all.join(", ")),
+    }
+}
+
 /// A state, and a way to wait for it to change.
 #[derive(Debug, Default)]
 pub struct Watched<S> {

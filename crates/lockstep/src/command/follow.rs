@@ -8,7 +8,7 @@ mod lines;
 mod outcome;
 mod remote;
 
-pub(super) use remote::{NotTold, OnRay, Remote};
+pub(super) use remote::{NotTold, OnRay, Remote, print_log};
 
 use super::run::{failure, view_as};
 use crate::args::FollowArgs;

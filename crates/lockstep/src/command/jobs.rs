@@ -1,12 +1,11 @@
 //! `lockstep jobs`: looks after the jobs of a cluster.
 
 use super::client::connect;
-use super::follow::{self, Follow, OnRay};
+use super::follow::{self, Follow, OnRay, print_log};
 use crate::args::JobsCommand;
 use crate::view::{Column, harmless, lines_of, seconds, shell};
 use lockstep_events::Recorded;
-use lockstep_jobs::{Client, Heard, JobInfo, JobStatus};
-use std::io::{self, Write};
+use lockstep_jobs::{Client, JobInfo, JobStatus};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -16,8 +15,6 @@ const COMMAND: usize = 48;
 const STOPPING: Duration = Duration::from_secs(60);
 /// How often a job is asked whether it has stopped.
 const STOPPED: Duration = Duration::from_millis(250);
-/// How long a log is waited for at a time.
-const TICK: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(command: &JobsCommand, started_at: Instant) -> anyhow::Result<ExitCode> {
     match command {
@@ -31,7 +28,12 @@ pub(crate) fn run(command: &JobsCommand, started_at: Instant) -> anyhow::Result<
         } => super::print(connect(head)?.logs(id)?)?,
         JobsCommand::Logs {
             id, head, patience, ..
-        } => follow_log(&connect(head)?, id, *patience)?,
+        } => print_log(&mut OnRay::new(
+            &connect(head)?,
+            id.clone(),
+            head,
+            *patience,
+        ))?,
         JobsCommand::Wait { id, head, follow } => {
             let client = connect(head)?;
             // Before anything is shown: there may be no such job.
@@ -100,22 +102,6 @@ fn status(job: &JobInfo, json: bool) -> anyhow::Result<()> {
         text += &format!("{name:<10} {}\n", value.join("\n           "));
     }
     Ok(super::print(text)?)
-}
-
-fn follow_log(client: &Client, id: &str, patience: Duration) -> anyhow::Result<()> {
-    let mut tail = client.tail(id, patience);
-    let mut out = io::stdout().lock();
-    loop {
-        match tail.next(TICK)? {
-            Heard::Text(text) => {
-                out.write_all(text.as_bytes())?;
-                out.flush()?;
-            }
-            Heard::Nothing => (),
-            Heard::Lost(why) => eprintln!("the connection is lost and tried again: {why}"),
-            Heard::Ended(_) => return Ok(()),
-        }
-    }
 }
 
 fn stop(client: &Client, id: &str, wait: bool) -> anyhow::Result<()> {

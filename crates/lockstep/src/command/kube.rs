@@ -4,21 +4,18 @@ mod plan;
 mod remote;
 mod show;
 
-use super::follow::{self, Follow};
+use super::follow::{self, Follow, print_log};
 use super::run::failure;
 use crate::args::{KubeArgs, KubeClusterCommand, KubeCommand, KubeJobArgs, SubmitArgs};
 use crate::view::shell;
 use lockstep_events::event::Event;
-use lockstep_kube::{Client, Config, Heard, KubeError, Manifest, ManifestKind, documents};
+use lockstep_kube::{Client, Config, KubeError, Manifest, ManifestKind, documents};
 use remote::OnKube;
-use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// What `--to` says when Kubernetes is meant.
 pub(super) const TO: &str = "kube";
-/// How long a log is waited for at a time.
-const TICK: Duration = Duration::from_secs(1);
 /// How often a job that is watched is looked at.
 const WATCH: Duration = Duration::from_secs(1);
 
@@ -193,19 +190,8 @@ fn logs(at: &KubeArgs, name: &str, follow: bool, patience: Duration) -> anyhow::
     if !follow {
         return Ok(super::print(client.log(kind, &namespace, name)?)?);
     }
-    let mut tail = client.tail(kind, &namespace, name, patience);
-    let mut out = std::io::stdout().lock();
-    loop {
-        match tail.next(TICK)? {
-            Heard::Text(text) => {
-                out.write_all(text.as_bytes())?;
-                out.flush()?;
-            }
-            Heard::Nothing => (),
-            Heard::Lost(why) => eprintln!("the connection is lost and tried again: {why}"),
-            Heard::Ended(_) => return Ok(()),
-        }
-    }
+    let mut remote = OnKube::new(&client, kind, &namespace, name, at, patience);
+    print_log(&mut remote)
 }
 
 fn suspend(at: &KubeArgs, name: &str, stop: bool) -> anyhow::Result<()> {

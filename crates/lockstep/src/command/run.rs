@@ -71,14 +71,11 @@ pub(super) fn request_for(
 ) -> anyhow::Result<RunRequest> {
     let stop = StopFlag::new();
     signals::obey(stop.clone())?;
-    let (name, store, storage) = match &job {
-        LoadedJob::Network(job) => (&job.name, &job.run.store, &job.storage),
-        LoadedJob::Script(job) => (&job.name, &job.run.store, &job.storage),
-    };
+    let (store, storage) = (job.store(), job.storage());
     let resume = match resume {
         None => None,
         Some(Some(run)) => Some(find_run(run, store, storage)?),
-        Some(None) => Some(newest_run(name, store, storage)?),
+        Some(None) => Some(newest_run(job.name(), store, storage)?),
     };
     let cache = CacheDir::locate()?;
     let launcher = super::launcher_of(engine, &job, &cache)?;

@@ -138,7 +138,7 @@ fn submit(args: &SubmitArgs, shown: &mut Shown) -> anyhow::Result<(Client, Strin
         ]),
         // Workers elsewhere ask for their own room.
         entrypoint_num_cpus: match args.engine {
-            Engine::Local => Some(job.most_workers() as f64),
+            Engine::Local => Some(job.workers().max as f64),
             Engine::Ray => None,
         },
     };

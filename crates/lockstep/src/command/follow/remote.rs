@@ -3,7 +3,30 @@
 use crate::args::HeadArgs;
 use crate::view::shell;
 use lockstep_jobs::{Client, Heard, JobInfo, JobsError, Tail};
+use std::io::{self, Write};
 use std::time::Duration;
+
+/// How long more of a log is waited for at a time.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Writes a job's log to standard output as it comes, to its end.
+///
+/// # Errors
+/// When it cannot be followed any more, or nobody reads what is written.
+pub(crate) fn print_log(remote: &mut dyn Remote) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    loop {
+        match remote.next(TICK)? {
+            Heard::Text(text) => {
+                out.write_all(text.as_bytes())?;
+                out.flush()?;
+            }
+            Heard::Nothing => (),
+            Heard::Lost(why) => eprintln!("the connection is lost and tried again: {why}"),
+            Heard::Ended(_) => return Ok(()),
+        }
+    }
+}
 
 /// A job on a cluster, as whoever follows it needs it.
 pub(crate) trait Remote {

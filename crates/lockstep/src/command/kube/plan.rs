@@ -65,17 +65,13 @@ fn through_ray(plan: &Plan, asking: &Asking<'_>) -> Result<bool, KubeError> {
 
 fn plan(args: &KubeJobArgs, asking: &Asking<'_>) -> anyhow::Result<Plan> {
     let job = args.job.load_any()?;
-    let (job_name, own_namespace) = match &job {
-        LoadedJob::Network(job) => (&job.name, &job.kube.namespace),
-        LoadedJob::Script(job) => (&job.name, &job.kube.namespace),
-    };
     let name = match (&args.id, asking) {
         (Some(id), _) => id.clone(),
         // The same job gives the same text.
-        (None, Asking::Nobody) => name_of(job_name, None),
-        (None, Asking::Cluster(_)) => name_of(job_name, Some(&random_letters::<LETTERS>()?)),
+        (None, Asking::Nobody) => name_of(job.name(), None),
+        (None, Asking::Cluster(_)) => name_of(job.name(), Some(&random_letters::<LETTERS>()?)),
     };
-    let asked = args.at.namespace.clone().or(own_namespace.clone());
+    let asked = args.at.namespace.clone().or(job.kube().namespace.clone());
     let namespace = match (asked, asking) {
         (Some(namespace), _) => namespace,
         (None, Asking::Cluster(client)) => client.namespace(),

@@ -46,27 +46,14 @@ impl Given {
         }
         let token = read_token(Path::new(&variable(TOKEN)?))?;
         let mut job = args.load_any()?;
-        let (gang, workers, store, storage) = match &mut job {
-            LoadedJob::Network(job) => (
-                &mut job.gang,
-                job.train.workers,
-                &job.run.store,
-                &job.storage,
-            ),
-            LoadedJob::Script(job) => (
-                &mut job.gang,
-                job.train.workers,
-                &job.run.store,
-                &job.storage,
-            ),
-        };
+        let workers = job.workers();
         if let Ok(seconds) = std::env::var(PATIENCE) {
             let number = seconds
                 .parse()
                 .ok()
                 .filter(|seconds| (0.0..1e9).contains(seconds));
             let wrong = || format!("{PATIENCE}: {seconds:?} is no number of seconds");
-            gang.start_deadline_s = number.with_context(wrong)?;
+            job.gang_mut().start_deadline_s = number.with_context(wrong)?;
         }
         if index >= workers.max {
             bail!(
@@ -77,13 +64,13 @@ impl Given {
         let file = std::path::absolute(&args.path).context("cannot find the job file's folder")?;
         Ok(Self {
             index,
-            run: RunDir::named(&name, place(store, storage)?.join(&name)?),
+            run: RunDir::named(&name, place(job.store(), job.storage())?.join(&name)?),
             coordinator,
             token,
             folder: file.parent().map(Path::to_owned).unwrap_or_default(),
             workers,
-            patience: Duration::from_secs_f64(gang.start_deadline_s),
-            lease_s: gang.lease_s,
+            patience: Duration::from_secs_f64(job.gang().start_deadline_s),
+            lease_s: job.gang().lease_s,
             job,
         })
     }

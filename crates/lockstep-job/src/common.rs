@@ -1,0 +1,60 @@
+//! What every job has, whatever learns in it.
+
+use crate::{JobGang, Kube, LoadedJob, LocalInput, Location, Resources, Storage, Workers};
+
+/// Asks a job of either kind for the same thing.
+macro_rules! of_either {
+    ($job:expr, $name:ident => $what:expr) => {
+        match $job {
+            LoadedJob::Network($name) => $what,
+            LoadedJob::Script($name) => $what,
+        }
+    };
+}
+
+impl LoadedJob {
+    /// The name of the job.
+    pub fn name(&self) -> &str {
+        of_either!(self, job => &job.name)
+    }
+
+    /// Where its runs go.
+    pub fn store(&self) -> &Location {
+        of_either!(self, job => &job.run.store)
+    }
+
+    /// How its places are reached.
+    pub fn storage(&self) -> &Storage {
+        of_either!(self, job => &job.storage)
+    }
+
+    /// How many workers it has.
+    pub fn workers(&self) -> Workers {
+        of_either!(self, job => job.train.workers)
+    }
+
+    /// How its workers keep together.
+    pub fn gang(&self) -> &JobGang {
+        of_either!(self, job => &job.gang)
+    }
+
+    /// The same, to be changed.
+    pub fn gang_mut(&mut self) -> &mut JobGang {
+        of_either!(self, job => &mut job.gang)
+    }
+
+    /// What each of its workers needs.
+    pub fn resources(&self) -> &Resources {
+        of_either!(self, job => &job.resources)
+    }
+
+    /// How its pods look on Kubernetes.
+    pub fn kube(&self) -> &Kube {
+        of_either!(self, job => &job.kube)
+    }
+
+    /// All files and folders of this machine that the job names by keys of their own.
+    pub fn local_inputs(&self) -> Vec<LocalInput> {
+        of_either!(self, job => job.local_inputs())
+    }
+}
