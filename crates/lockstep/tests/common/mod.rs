@@ -53,6 +53,9 @@ lanes = 2
 store = "runs"
 "#;
 
+/// A script that reports eight steps with checkpoints, and goes on from the newest after a loss.
+pub(crate) const EIGHT_STEPS: &str = include_str!("eight_steps.py");
+
 /// Every file below a folder, with its bytes.
 pub(crate) fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut all = BTreeMap::new();

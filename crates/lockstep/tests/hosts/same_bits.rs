@@ -1,5 +1,6 @@
 //! Where workers run makes no difference to what they come to.
 
+use super::common::EIGHT_STEPS;
 use super::{Gang, job};
 use std::process::Command;
 
@@ -22,29 +23,10 @@ fn three_hosts_come_to_the_weights_of_one_machine() {
 
 #[test]
 fn a_script_runs_on_hosts_and_goes_on_after_a_kill() {
-    let script = r#"
-import json, os, tempfile, time
-from lockstep import train
-
-context = train.get_context()
-checkpoint = train.get_checkpoint()
-begin = 0
-if checkpoint:
-    with checkpoint.as_directory() as folder:
-        begin = json.load(open(os.path.join(folder, "rank-0.json"))) + 1
-        assert os.path.exists(os.path.join(folder, "rank-2.json"))
-for step in range(begin, 8):
-    time.sleep(0.2)
-    with tempfile.TemporaryDirectory() as folder:
-        json.dump(step, open(os.path.join(folder, f"rank-{context.get_world_rank()}.json"), "w"))
-        train.report({"step": step}, checkpoint=train.Checkpoint.from_directory(folder))
-everyone = train.collective.broadcast_from_rank_zero({"steps": step})
-assert everyone == {"steps": 7}
-"#;
     let job = "name = \"script\"\n[train]\ncommand = [\"python3\", \"train.py\"]\nworkers = 3\n\
                [gang]\nlease_s = 3\n[run]\nstore = \"runs\"\n";
     let mut gang = Gang::new(job);
-    std::fs::write(gang.place.path("train.py"), script).unwrap();
+    std::fs::write(gang.place.path("train.py"), EIGHT_STEPS).unwrap();
     if Command::new("python3").arg("--version").output().is_err() {
         let python = lockstep_testkit::python("numpy", &["numpy"]);
         gang.place

@@ -1,35 +1,14 @@
 //! A user's script on the nodes of a cluster.
 
 use super::{assert_nothing_is_left, cluster, disturbed, run};
-use crate::common::{Place, send};
+use crate::common::{EIGHT_STEPS, Place, send};
 use rustix::process::Signal;
-
-/// Each rank reports where it is; rank 0 keeps a checkpoint of a few steps.
-const SCRIPT: &str = r#"
-import json, os, tempfile, time
-from lockstep import train
-
-context = train.get_context()
-checkpoint = train.get_checkpoint()
-begin = 0
-if checkpoint:
-    with checkpoint.as_directory() as folder:
-        begin = json.load(open(os.path.join(folder, "rank-0.json"))) + 1
-        assert os.path.exists(os.path.join(folder, "rank-1.json"))
-for step in range(begin, 8):
-    time.sleep(0.2)
-    with tempfile.TemporaryDirectory() as folder:
-        json.dump(step, open(os.path.join(folder, f"rank-{context.get_world_rank()}.json"), "w"))
-        train.report({"step": step}, checkpoint=train.Checkpoint.from_directory(folder))
-everyone = train.collective.broadcast_from_rank_zero({"steps": step})
-assert everyone == {"steps": 7}
-"#;
 
 #[test]
 fn a_script_runs_on_the_nodes_and_goes_on_after_a_kill() {
     let mut cluster = cluster();
     let place = Place::new();
-    std::fs::write(place.path("train.py"), SCRIPT).unwrap();
+    std::fs::write(place.path("train.py"), EIGHT_STEPS).unwrap();
     let python = cluster.python.clone();
     place.write_job(&format!(
         "name = \"script\"\n[train]\ncommand = [{python:?}, \"train.py\"]\nworkers = 2\n\
