@@ -44,6 +44,13 @@ pub struct DecodedFrame {
     version: u64,
 }
 
+impl DecodedFrame {
+    /// What a person calls the table.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
 /// A column of a decoded table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredColumn {

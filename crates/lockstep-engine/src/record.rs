@@ -2,11 +2,13 @@
 
 use crate::EngineError;
 use lockstep_events::event::{EpochResult, Reported, RunResult};
-use lockstep_events::{Recorded, Thin};
+use lockstep_events::{Recorded, Thin, TraceLine};
 use lockstep_runs::{Journal, RunDir, RunsError};
 
 /// The record of events.
 const EVENTS: &str = "events.jsonl";
+/// Marks of the parameters by step.
+const TRACE: &str = "trace.jsonl";
 /// The table of metrics.
 const METRICS: &str = "metrics.jsonl";
 
@@ -32,11 +34,12 @@ impl Record {
             journal.open_log(log)?;
         }
         journal.open_log(EVENTS)?;
+        journal.open_log(TRACE)?;
         Ok(Self {
             run,
             journal,
             logs,
-            thin: Thin::new(Recorded::clock()),
+            thin: Thin::for_curves(Recorded::clock()),
             last_report: 0,
         })
     }
@@ -52,6 +55,11 @@ impl Record {
             return Ok(());
         }
         Ok(self.journal.log(EVENTS, &as_json(event))?)
+    }
+
+    /// Writes marks of the parameters.
+    pub(crate) fn trace(&mut self, line: &TraceLine) -> Result<(), EngineError> {
+        Ok(self.journal.log(TRACE, &as_json(line))?)
     }
 
     /// Writes what an epoch came to.

@@ -16,6 +16,8 @@ pub(crate) struct Earlier {
     pub(crate) lock: RunLock,
     /// Its newest whole checkpoint.
     pub(crate) checkpoint: Place,
+    /// Steps that were done by then.
+    pub(crate) step: u64,
     /// What is wrong with newer ones.
     pub(crate) warnings: Vec<String>,
 }
@@ -36,6 +38,8 @@ fn newest_state(run: &RunDir) -> Result<(Option<Checkpoint>, Vec<String>), Engin
 pub(crate) struct GenerationStart {
     /// The checkpoint to go on from, if not from the beginning.
     pub(crate) checkpoint: Option<String>,
+    /// Steps that were done by then.
+    pub(crate) step: u64,
     /// What is wrong with newer ones.
     pub(crate) warnings: Vec<String>,
     /// Under which the gang writes.
@@ -51,6 +55,7 @@ pub(crate) fn begin_generation(
     let (checkpoint, warnings) = newest_state(run)?;
     let writing = lock.begin(generation, checkpoint.as_ref())?;
     Ok(GenerationStart {
+        step: checkpoint.as_ref().map_or(0, Checkpoint::step),
         checkpoint: checkpoint.map(|checkpoint| checkpoint.place().to_string()),
         warnings,
         incarnation: writing.incarnation,
@@ -90,6 +95,7 @@ impl Earlier {
             warnings,
             run,
             lock,
+            step: checkpoint.step(),
             checkpoint: checkpoint.place().clone(),
         }))
     }

@@ -3,8 +3,8 @@
 //! Numbers that decide the result never pass here: workers agree on those among themselves through
 //! the gang's collectives. The coordinator starts, listens, stops and reports.
 
-use crate::Metrics;
 use crate::event::{EpochResult, Progress, Reported};
+use crate::{Metrics, TraceLine};
 use lockstep_measure::Summary;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -111,6 +111,17 @@ pub enum ToWorker {
     },
 }
 
+/// What a worker took of its machine since it was last asked.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct WorkerUsage {
+    /// Processor time, in percent of one core.
+    pub cpu_percent: f64,
+    /// Memory that it has now.
+    pub memory_bytes: u64,
+    /// The share of the time that it waited for its peers, from 0 to 1.
+    pub waiting: f64,
+}
+
 /// From a worker to the coordinator.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "snake_case")]
@@ -120,6 +131,10 @@ pub enum FromWorker {
         /// How far its work is, in a count that only grows while it works.
         progress: u64,
     },
+    /// What this process takes of its machine, every few seconds.
+    Usage(WorkerUsage),
+    /// Marks of the parameters after some steps. Rank 0 reports.
+    Trace(TraceLine),
     /// The first optimizer step of a generation is done.
     FirstStep {
         /// Steps of the run that were done before it.

@@ -41,6 +41,8 @@ pub enum Event {
     },
     /// Where training is now; sent a few times a second.
     Progress(Progress),
+    /// What a worker takes of its machine; sent every few seconds.
+    Usage(Usage),
     /// An epoch ended.
     Epoch(EpochResult),
     /// A script reported something.
@@ -65,6 +67,9 @@ pub enum Event {
         workers: usize,
         /// Who came or left, as a sentence.
         reason: String,
+        /// Steps that were done before.
+        #[serde(default)]
+        step: u64,
     },
     /// A stop was asked for: the workers finish the step in progress and write the state.
     Stopping,
@@ -139,6 +144,42 @@ pub struct Started {
     pub metrics: Vec<String>,
     /// The effective configuration as `(key, value)` pairs in the job file's order.
     pub config: Vec<(String, String)>,
+    /// The samples that are used, and how they are recognised.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub data: Vec<UsedSet>,
+    /// Steps that were done before this part of the run; 0 for one that begins.
+    #[serde(default)]
+    pub resumed_step: u64,
+}
+
+/// A set of samples that a run uses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsedSet {
+    /// What for: `train`, `val` or `test`.
+    pub set: String,
+    /// What it is called: the name of a known set, of a file or of a folder.
+    pub name: String,
+    /// Where it comes from, as in the job file.
+    pub source: String,
+    /// Samples in it.
+    pub samples: usize,
+    /// SHA-256 of what is read from it: another one means other samples. Empty where it is not known.
+    pub sha256: String,
+}
+
+/// What a worker takes of its machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// The worker's rank.
+    pub rank: usize,
+    /// Processor time, in percent of one core.
+    pub cpu_percent: f64,
+    /// Memory that it has now.
+    pub memory_bytes: u64,
+    /// Samples a second over all workers, as it last reported.
+    pub samples_per_s: f64,
+    /// The share of the time that it waited for its peers, from 0 to 1.
+    pub waiting: f64,
 }
 
 /// A point within an epoch.
@@ -222,6 +263,9 @@ pub struct Restart {
     pub reason: String,
     /// The state it goes on from; none means from the beginning.
     pub from: Option<String>,
+    /// Steps that were done in that state. What was told of later ones is told again.
+    #[serde(default)]
+    pub step: u64,
 }
 
 /// How a run ended.

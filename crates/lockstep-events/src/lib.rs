@@ -9,7 +9,9 @@ pub mod event;
 mod metrics;
 mod recorded;
 mod thin;
+mod trace;
 
 pub use metrics::Metrics;
 pub use recorded::{Recorded, VERSION};
 pub use thin::Thin;
+pub use trace::{TraceLine, TraceMarks};

@@ -1,23 +1,42 @@
 //! Which events of progress are worth keeping.
 //!
 //! Progress is told many times a second, for whoever watches. A record of a long run, or a log that a person
-//! reads later, needs one now and then, to show that the run was alive.
+//! reads later, needs one now and then: to show that the run was alive, or to draw a curve.
 
 use crate::event::Event;
 
-/// Seconds between two events of progress that are kept.
+/// Seconds between two events of progress that are kept for people to read.
 const EVERY: f64 = 10.0;
+
+/// Seconds between two that are kept for curves, at first. Later it is a share of the time since the beginning,
+/// so that a record of any length has some thousands of points at most.
+const EVERY_AT_FIRST: f64 = 0.1;
+const SHARE: f64 = 1.0 / 500.0;
 
 /// Keeps every event, except most of those of progress.
 #[derive(Debug, Clone)]
 pub struct Thin {
+    began: f64,
     last: f64,
+    for_curves: bool,
 }
 
 impl Thin {
-    /// From the time `now` on, in seconds of any clock.
+    /// From the time `now` on, in seconds of any clock: few enough for people to read.
     pub fn new(now: f64) -> Self {
-        Self { last: now }
+        Self {
+            began: now,
+            last: now,
+            for_curves: false,
+        }
+    }
+
+    /// The same, but enough of them that a curve can be drawn.
+    pub fn for_curves(now: f64) -> Self {
+        Self {
+            for_curves: true,
+            ..Self::new(now)
+        }
     }
 
     /// Whether an event of the time `now` is kept. Rank 0 stands for the gang.
@@ -27,7 +46,11 @@ impl Thin {
             Event::Progress(_) | Event::Embedding(_) => true,
             _ => false,
         };
-        if progress && now - self.last < EVERY {
+        let every = match self.for_curves {
+            true => EVERY_AT_FIRST.max((now - self.began) * SHARE),
+            false => EVERY,
+        };
+        if progress && now - self.last < every {
             return false;
         }
         if progress {
@@ -64,5 +87,23 @@ mod tests {
         assert!(kept(0, 121.0));
         assert!(thin.keeps(&Event::Stopping, 121.0));
         assert!(thin.keeps(&Event::Stopping, 121.0));
+    }
+
+    #[test]
+    fn a_curve_of_any_length_has_some_thousands_of_points() {
+        let progress = Event::Embedding(crate::event::Embedding {
+            parts_done: 0,
+            parts: 1,
+            pictures_done: 0,
+            pictures: 1,
+            pictures_per_s: 1.0,
+        });
+        let kept = |seconds: u32| {
+            let mut thin = Thin::for_curves(0.0);
+            let times = (1..=seconds * 10).map(|tenth| f64::from(tenth) / 9.9);
+            times.filter(|&now| thin.keeps(&progress, now)).count()
+        };
+        assert_eq!(kept(5), 50);
+        assert!((2000..5000).contains(&kept(36_000)));
     }
 }

@@ -8,6 +8,7 @@ mod gang;
 mod instructions;
 mod reporter;
 mod shared;
+mod usage;
 pub mod worker;
 
 pub use gang::{Gang, JoinError};

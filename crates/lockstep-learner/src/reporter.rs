@@ -1,5 +1,6 @@
 //! What a learner tells the coordinator while it trains.
 
+use crate::usage::UsageMeter;
 use lockstep_events::Metrics;
 use lockstep_events::control::FromWorker;
 use lockstep_events::event::Progress;
@@ -14,6 +15,9 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Time between two signs of life.
 const LIFE: Duration = Duration::from_millis(500);
+
+/// Signs of life between two words about what this process takes of its machine.
+const USAGE: u64 = 10;
 
 /// How often in that time it is looked whether this process is to leave.
 const TICKS: u64 = 10;
@@ -42,11 +46,20 @@ impl Reporter {
         let link = self.link.clone();
         let show = move || {
             let mut said = false;
+            let mut meter = UsageMeter::new();
             for tick in 0u64.. {
                 if !said && leaving.load(Ordering::Relaxed) {
                     said = send(&link, &FromWorker::Leaving).is_ok();
                 }
                 if tick.is_multiple_of(TICKS) && send(&link, &alive()).is_err() {
+                    return;
+                }
+                let usage = (tick > 0 && tick.is_multiple_of(TICKS * USAGE))
+                    .then(|| meter.as_mut()?.read())
+                    .flatten();
+                if let Some(usage) = usage
+                    && send(&link, &FromWorker::Usage(usage)).is_err()
+                {
                     return;
                 }
                 std::thread::sleep(LIFE / TICKS as u32);

@@ -9,8 +9,12 @@
 //! it says. Counting is one addition without order, cheap enough for the inside of a training step.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 static DONE: AtomicU64 = AtomicU64::new(0);
+
+/// Nanoseconds that were spent waiting for other processes.
+static WAITED: AtomicU64 = AtomicU64::new(0);
 
 /// Counts a piece of work that was done.
 #[inline]
@@ -21,6 +25,17 @@ pub fn advance() {
 /// How much was counted so far.
 pub fn count() -> u64 {
     DONE.load(Ordering::Relaxed)
+}
+
+/// Counts time that was spent waiting for other processes, which is no work.
+#[inline]
+pub fn waited(time: Duration) {
+    WAITED.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+}
+
+/// How long this process has waited for others so far, in all of its threads together.
+pub fn time_waited() -> Duration {
+    Duration::from_nanos(WAITED.load(Ordering::Relaxed))
 }
 
 #[cfg(test)]

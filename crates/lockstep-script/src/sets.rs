@@ -126,6 +126,14 @@ impl ScriptSets {
         }
     }
 
+    /// What each set is used for, what it is called, and its hash; of a table that is not known.
+    pub fn by_use(&self) -> impl Iterator<Item = (&str, &str, &str)> {
+        self.sets.iter().map(|set| match &set.decoded {
+            FoundDecoded::Samples(decoded) => (&*set.name, &*decoded.name, &*decoded.sha256),
+            FoundDecoded::Columns(decoded) => (&*set.name, decoded.name(), ""),
+        })
+    }
+
     /// The names under which sets are handed out.
     pub(crate) fn names(&self) -> Vec<&'static str> {
         let names = ["train", "val", "test"].into_iter();

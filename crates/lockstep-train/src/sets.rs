@@ -35,6 +35,19 @@ pub struct FoundSets {
     test: Option<DecodedSet>,
 }
 
+impl FoundSets {
+    /// The sets by what they are used for.
+    pub fn by_use(&self) -> impl Iterator<Item = (&'static str, &DecodedSet)> {
+        let sets = [
+            ("train", Some(&self.train)),
+            ("val", self.val.as_ref()),
+            ("test", self.test.as_ref()),
+        ];
+        sets.into_iter()
+            .filter_map(|(name, set)| set.map(|set| (name, set)))
+    }
+}
+
 /// What must be known of a job's data to plan its training.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataFacts {

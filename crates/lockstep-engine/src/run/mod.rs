@@ -16,7 +16,7 @@ use crate::supervise::supervisor::{GangOutcome, Supervisor, Watch, in_turn};
 use crate::{EngineError, StopFlag, describe};
 use folder::Unstarted;
 use lockstep_events::control::{Finished, LearnerKind};
-use lockstep_events::event::{Event, RunResult, Started, Status};
+use lockstep_events::event::{Event, RunResult, Started, Status, UsedSet};
 use lockstep_events::{Recorded, Thin};
 use lockstep_fs::CacheDir;
 use lockstep_gang::{Plan, Rendezvous};
@@ -105,7 +105,7 @@ fn try_run(
     let mut early = Early {
         show: &mut *show,
         kept: Vec::new(),
-        thin: Thin::new(Recorded::clock()),
+        thin: Thin::for_curves(Recorded::clock()),
     };
     let ready_run = match request.job.clone() {
         LoadedJob::Network(job) => network::prepare(*job, request, &mut early)?,
@@ -153,6 +153,28 @@ struct ReadyRun {
     lock: RunLock,
     /// What was recorded up to the state that the run goes on from.
     resume: Option<Resumed>,
+}
+
+/// A set as it is told: what it is used for, what it is called, its hash, and what the job file says of it.
+fn used_set(started: &Started, set: &str, name: &str, sha256: &str) -> UsedSet {
+    let key = format!("data.{set}");
+    let is_of_set = |row: &&(String, String)| {
+        let rest = row.0.strip_prefix(&key);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let rows = started.config.iter().filter(is_of_set);
+    let sources: Vec<&str> = rows.map(|(_, value)| value.as_str()).collect();
+    UsedSet {
+        set: set.to_owned(),
+        name: name.to_owned(),
+        source: sources.join(" "),
+        samples: match set {
+            "train" => started.train_samples,
+            "val" => started.val_samples,
+            _ => started.test_samples,
+        },
+        sha256: sha256.to_owned(),
+    }
 }
 
 /// The state that a run goes on from.

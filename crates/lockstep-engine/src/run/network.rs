@@ -1,7 +1,7 @@
 //! Prepares a run that trains a network.
 
 use super::folder::{self, Unstarted};
-use super::{Early, ReadyRun, Resumed, RunRequest};
+use super::{Early, ReadyRun, Resumed, RunRequest, used_set};
 use crate::embed::{EmbedRequest, embed};
 use crate::tasks::CrewSettings;
 use crate::{EngineError, Stop};
@@ -73,7 +73,12 @@ pub(super) fn prepare(
         job.model.weights = Some(weights);
         begin_anew(&resolved.training, events)?;
     }
-    let started = started(&job, &prepared, &run);
+    let mut started = started(&job, &prepared, &run);
+    started.data = found
+        .by_use()
+        .map(|(name, set)| used_set(&started, name, &set.name, &set.sha256))
+        .collect();
+    started.resumed_step = resume.as_ref().map_or(0, |point| point.step);
     let learner = move |workers| {
         let mut settings = resolved.training.clone();
         settings.workers = workers;
@@ -128,5 +133,7 @@ fn started(job: &Job, prepared: &Prepared, run: &RunDir) -> Started {
             .map(|&name| name.to_owned())
             .collect(),
         config: job.rows(),
+        data: Vec::new(),
+        resumed_step: 0,
     }
 }

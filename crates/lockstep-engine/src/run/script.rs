@@ -1,7 +1,7 @@
 //! Prepares a run that starts a script as a gang.
 
 use super::folder::{self, Unstarted};
-use super::{Early, ReadyRun, Resumed, RunRequest};
+use super::{Early, ReadyRun, Resumed, RunRequest, used_set};
 use crate::{EngineError, Stop};
 use lockstep_events::control::LearnerKind;
 use lockstep_events::event::{Event, Started};
@@ -32,9 +32,10 @@ pub(super) fn prepare(
         }),
         None => None,
     };
+    let resumed_step = earlier.as_ref().map_or(0, |earlier| earlier.step);
     let (run, folder, lock) =
         folder::open(earlier, &resolved.store, request.name.as_deref(), &job.name)?;
-    let started = Started {
+    let mut started = Started {
         run: run.name.clone(),
         run_dir: run.place().to_string(),
         workers: job.train.workers.max,
@@ -49,7 +50,13 @@ pub(super) fn prepare(
         command: job.train.command.clone(),
         metrics: Vec::new(),
         config: job.rows(),
+        data: Vec::new(),
+        resumed_step,
     };
+    started.data = sets
+        .by_use()
+        .map(|(name, called, sha256)| used_set(&started, name, called, sha256))
+        .collect();
     let part = ScriptPart::new(&job, &resolved, sets, &run.name, request.folder.clone());
     let told = serde_json::to_value(part).expect("settings are plain data");
     let ready = ReadyRun {

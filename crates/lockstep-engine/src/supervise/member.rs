@@ -43,6 +43,8 @@ pub(crate) struct Member {
     pub(crate) lease_until: Option<Instant>,
     /// How long it has said nothing.
     pub(crate) silent_for: Duration,
+    /// Samples a second, as it last reported.
+    pub(crate) samples_per_s: f64,
     /// How far its work is, in a count that only grows while it works.
     pub(crate) progress: u64,
     /// How long that has stood still.
@@ -70,6 +72,7 @@ impl Member {
             dismissed: false,
             lease_until: None,
             silent_for: Duration::ZERO,
+            samples_per_s: 0.0,
             progress: 0,
             still_for: Duration::ZERO,
             last_line: None,

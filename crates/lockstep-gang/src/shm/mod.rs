@@ -24,6 +24,7 @@ use control::{CALLED_OFF, LOST};
 use layout::{MAGIC, SegmentLayout, stamp, unstamp};
 use region::Region;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Instant;
 use wait::wait_until;
 
 /// One rank's end of the exchange through shared memory.
@@ -188,6 +189,7 @@ impl ShmCollective {
         }
         let this = &*self;
         let mut beats = self.beats;
+        let begin = Instant::now();
         let waited = wait_until(
             this.spin,
             || this.is_at(offset, sequence),
@@ -215,6 +217,7 @@ impl ShmCollective {
             },
         );
         self.beats = beats;
+        lockstep_progress::waited(begin.elapsed());
         waited
     }
 

@@ -235,7 +235,10 @@ impl TcpCollective {
                     seconds,
                 });
             }
-            if let Ok((peer, event)) = self.events.recv_timeout(left.min(LOOK)) {
+            let asleep = Instant::now();
+            let heard = self.events.recv_timeout(left.min(LOOK));
+            lockstep_progress::waited(asleep.elapsed());
+            if let Ok((peer, event)) = heard {
                 self.note(peer, event);
             }
         }

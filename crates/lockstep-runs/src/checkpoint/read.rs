@@ -109,6 +109,15 @@ impl Checkpoint {
         number(name).unwrap_or(0)
     }
 
+    /// Steps that were done when it was written.
+    pub fn step(&self) -> u64 {
+        let shown = self.place.to_string();
+        let name = shown.rsplit('/').next().unwrap_or_default();
+        let step = name.split_once("-step-").map_or("", |(_, step)| step);
+        let digits = step.split(|c: char| !c.is_ascii_digit()).next();
+        digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
+    }
+
     /// The bytes of a part, as they were written; `None` if there is no such part.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ mod evaluation;
 mod publish;
 mod start_state;
 mod steps;
+mod trace;
 
 use crate::checkpoint::{Checkpointer, Vote};
 use crate::evaluate::mean;
@@ -184,6 +185,7 @@ impl<N: Network> Trainer<'_, N> {
         let total = self.steps.epoch_sum()?;
         // Without validation data the last epoch's weights are the ones that are kept.
         let is_last = epoch == self.epochs;
+        self.steps.trace_epoch(reporter)?;
         let measured = self.evaluation.epoch(&mut self.steps, epoch, is_last)?;
         self.steps.end_epoch();
         if self.rank == 0 {

@@ -1,6 +1,7 @@
 //! Steps, one after the other: each lane's gradient, its exchange, and the vote on what comes next.
 
 use super::start_state::StartState;
+use super::trace::Tracer;
 use crate::batches::Batches;
 use crate::checkpoint::{Checkpointer, StepEnd, Vote};
 use crate::lanes::LaneProgram;
@@ -37,6 +38,8 @@ pub(super) struct StepLoop<'a, N: Network> {
     /// Steps after which the run stops by itself.
     max_steps: Option<u64>,
     pub(super) clock: Clock,
+    /// Marks what was computed; rank 0 alone does.
+    tracer: Option<Tracer>,
 }
 
 /// How long things took.
@@ -92,6 +95,8 @@ impl<'a, N: Network> StepLoop<'a, N> {
             clip_norm: settings.learner.clip_norm,
             aside: programs[0].aside.max(programs[1].aside),
         };
+        let total = steps_per_epoch * u64::from(settings.learner.epochs);
+        let tracer = (assignment.rank == 0).then(|| Tracer::new(network.layout(), total));
         let replica = GangReplica::new(collective, state, setup)?;
         let whole = exchange.reads_whole_batch();
         Ok(Self {
@@ -108,6 +113,7 @@ impl<'a, N: Network> StepLoop<'a, N> {
             programs,
             position,
             replica,
+            tracer,
             network,
             sets,
         })
@@ -169,6 +175,7 @@ impl<'a, N: Network> StepLoop<'a, N> {
         };
         self.replica.begin(&plan)?;
         let mut sum = LossSum::default();
+        let mut first_loss = 0.0;
         for (i, work) in program.work.iter().enumerate() {
             let (batch, samples) = self.batches.lane(i);
             let step = Step {
@@ -184,6 +191,9 @@ impl<'a, N: Network> StepLoop<'a, N> {
                     step: number + 1,
                     epoch,
                 });
+            }
+            if work.lane == 0 {
+                first_loss = lane.loss;
             }
             self.position.lane_sums[work.lane] += lane;
             sum += self.position.lane_sums[work.lane];
@@ -218,6 +228,15 @@ impl<'a, N: Network> StepLoop<'a, N> {
         if first {
             reporter.send(&FromWorker::FirstStep { step: number })?;
         }
+        if let Some(tracer) = &mut self.tracer {
+            if first {
+                reporter.send(&FromWorker::Trace(tracer.begin()))?;
+            }
+            let told = tracer.step(end.step, first_loss, &mut self.replica.state);
+            if let Some(line) = told {
+                reporter.send(&FromWorker::Trace(line))?;
+            }
+        }
         if self.rank == 0 && number == self.catch_up {
             reporter.send(&FromWorker::CaughtUp)?;
         }
@@ -228,6 +247,19 @@ impl<'a, N: Network> StepLoop<'a, N> {
             reporter.send(&FromWorker::Warning { words })?;
         }
         Ok(vote)
+    }
+
+    /// Marks the end of an epoch. The state is gathered by then.
+    pub(super) fn trace_epoch(&mut self, reporter: &mut Reporter) -> Result<(), TrainError> {
+        let Some(tracer) = &mut self.tracer else {
+            return Ok(());
+        };
+        if let Some(line) = tracer.flush() {
+            reporter.send(&FromWorker::Trace(line))?;
+        }
+        let [state, ..] = self.replica.state.read_all();
+        let whole = tracer.whole(self.position.step, state);
+        Ok(reporter.send(&FromWorker::Trace(whole))?)
     }
 
     /// Brings all of the run's state to every rank. All ranks come here together.

@@ -91,6 +91,8 @@ pub(crate) mod tests {
             command: Vec::new(),
             metrics: ["loss", "accuracy"].map(String::from).to_vec(),
             config: vec![("train.epochs".into(), "10".into())],
+            data: Vec::new(),
+            resumed_step: 0,
         }
     }
 

@@ -117,7 +117,9 @@ impl<W: Write> Plain<W> {
             }
             Event::Warning { message } => writeln!(self.out, "warning: {message}")?,
             Event::Restart(restart) => writeln!(self.out, "{}", summary::restarted(restart))?,
-            Event::Resized { workers, reason } => {
+            Event::Resized {
+                workers, reason, ..
+            } => {
                 writeln!(self.out, "{}", summary::resized(*workers, reason))?;
             }
             Event::Stopping => writeln!(self.out, "{STOPPING}")?,

@@ -217,7 +217,9 @@ impl View for Terminal {
             Event::Restart(restart) => {
                 self.say(style(summary::restarted(restart)).yellow().to_string())?;
             }
-            Event::Resized { workers, reason } => {
+            Event::Resized {
+                workers, reason, ..
+            } => {
                 let words = summary::resized(*workers, reason);
                 self.say(style(words).cyan().to_string())?;
             }

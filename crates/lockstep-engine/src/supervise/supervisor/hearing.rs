@@ -6,8 +6,8 @@ use crate::supervise::notice::{Notice, listen};
 use crate::supervise::root_cause::Sign;
 use crate::supervise::state::{News, SeatState};
 use crate::{EngineError, Stop};
-use lockstep_events::control::{FromWorker, ToWorker};
-use lockstep_events::event::Event;
+use lockstep_events::control::{FromWorker, ToWorker, WorkerUsage};
+use lockstep_events::event::{Event, Usage};
 use lockstep_gang::{Hello, Link};
 use std::time::Instant;
 
@@ -167,17 +167,40 @@ impl Supervisor<'_> {
         }
     }
 
+    /// Tells what a worker takes of its machine.
+    fn note_usage(&mut self, seat: usize, usage: WorkerUsage) {
+        let Some(rank) = self.state.ranks().position(|ranked| ranked == seat) else {
+            return;
+        };
+        self.emit(Event::Usage(Usage {
+            rank,
+            cpu_percent: usage.cpu_percent,
+            memory_bytes: usage.memory_bytes,
+            samples_per_s: self.gang.members[seat].samples_per_s,
+            waiting: usage.waiting,
+        }));
+    }
+
     pub(super) fn hear(&mut self, seat: usize, message: FromWorker) -> Result<(), EngineError> {
         match message {
             FromWorker::Alive { progress } => {
                 self.gang.members[seat].shows_life(progress);
                 return Ok(());
             }
+            // Said beside the work, whether that gets on or not.
+            FromWorker::Usage(usage) => {
+                self.note_usage(seat, usage);
+                return Ok(());
+            }
             // All else is said by the one who works.
             _ => self.gang.members[seat].is_fresh(),
         }
         match message {
-            FromWorker::Alive { .. } => {}
+            FromWorker::Alive { .. } | FromWorker::Usage(_) => {}
+            FromWorker::Trace(line) => {
+                let traced = self.watch.record.trace(&line);
+                self.warn_unrecorded(traced);
+            }
             FromWorker::FirstStep { step } => {
                 self.gang.members[seat].first_step = true;
                 if self.state.ranks().next() == Some(seat) {
@@ -195,6 +218,7 @@ impl Supervisor<'_> {
             FromWorker::Progress(progress) => {
                 let before = u64::from(progress.epoch - 1) * progress.steps;
                 self.losses.reached(before + progress.step);
+                self.gang.members[seat].samples_per_s = progress.samples_per_s;
                 self.emit(Event::Progress(progress));
             }
             FromWorker::Epoch(epoch) => {

@@ -151,13 +151,19 @@ impl<'a> Supervisor<'a> {
     /// Tells and records what happens.
     fn emit(&mut self, event: Event) {
         let event = Recorded::now(event);
-        if let Err(error) = self.watch.record.event(&event)
+        let recorded = self.watch.record.event(&event);
+        self.warn_unrecorded(recorded);
+        (self.watch.events)(event.event);
+    }
+
+    /// Says once that the record has gaps.
+    fn warn_unrecorded(&mut self, recorded: Result<(), EngineError>) {
+        if let Err(error) = recorded
             && !std::mem::replace(&mut self.unrecorded, true)
         {
             let message = format!("what happens is no longer recorded: {}", describe(&error));
             (self.watch.events)(Event::Warning { message });
         }
-        (self.watch.events)(event.event);
     }
 
     /// Watches over the gang until it ended. No worker is left when this returns.

@@ -116,6 +116,7 @@ impl Supervisor<'_> {
         let generation = self.state.generation();
         let GenerationStart {
             checkpoint: resume,
+            step,
             warnings,
             incarnation,
         } = (self.watch.begin_generation)(generation)?;
@@ -131,7 +132,11 @@ impl Supervisor<'_> {
         };
         let workers = beginning.seats.len();
         if let Some(reason) = self.resizing.take() {
-            self.emit(Event::Resized { workers, reason });
+            self.emit(Event::Resized {
+                workers,
+                reason,
+                step,
+            });
         } else if generation > 1 {
             let reason = self.lost.take().unwrap_or_else(|| self.verdict());
             let restart = Restart {
@@ -139,6 +144,7 @@ impl Supervisor<'_> {
                 workers,
                 reason,
                 from: beginning.resume.clone(),
+                step,
             };
             self.root_cause = RootCause::default();
             self.emit(Event::Restart(restart));
