@@ -14,4 +14,4 @@ mod trace;
 pub use metrics::Metrics;
 pub use recorded::{Recorded, VERSION};
 pub use thin::Thin;
-pub use trace::{TraceLine, TraceMarks};
+pub use trace::{Comparison, Difference, Trace, TraceLine, TraceMarks};

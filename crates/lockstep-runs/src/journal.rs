@@ -98,11 +98,7 @@ impl Journal {
     /// When the disk refuses.
     pub fn table(&self, name: &str) -> Result<String, RunsError> {
         match &self.0 {
-            JournalKind::Local(run, _) => match run.file(name).read() {
-                Ok(found) => Ok(String::from_utf8_lossy(&found).into_owned()),
-                Err(PlaceError::NotFound { .. }) => Ok(String::new()),
-                Err(error) => Err(error.into()),
-            },
+            JournalKind::Local(run, _) => read_text(&run.file(name)),
             JournalKind::Remote(sender) => {
                 let state = sender.state();
                 Ok(state.tables.get(name).cloned().unwrap_or_default())
@@ -144,6 +140,35 @@ impl Journal {
             JournalKind::Local(..) => Ok(()),
             JournalKind::Remote(sender) => sender.finish(),
         }
+    }
+}
+
+impl RunDir {
+    /// The whole log `name`, as it was written so far. In a bucket it is in objects one after the other.
+    ///
+    /// # Errors
+    /// When the store cannot be read. A log that is not there is empty.
+    pub fn read_log(&self, name: &str) -> Result<String, RunsError> {
+        if self.place().local().is_some() {
+            return read_text(&self.file(name));
+        }
+        let prefix = format!("{name}.");
+        let mut text = String::new();
+        for entry in self.place().list()? {
+            if entry.path.starts_with(&prefix) {
+                text += &read_text(&self.file(&entry.path))?;
+            }
+        }
+        Ok(text)
+    }
+}
+
+/// The text of a file; none if it is not there.
+fn read_text(file: &Place) -> Result<String, RunsError> {
+    match file.read() {
+        Ok(found) => Ok(String::from_utf8_lossy(&found).into_owned()),
+        Err(PlaceError::NotFound { .. }) => Ok(String::new()),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -2,9 +2,11 @@
 
 mod kube;
 mod remote;
+mod replay;
 
 pub(crate) use kube::{KubeArgs, KubeClusterCommand, KubeCommand, KubeJobArgs};
 pub(crate) use remote::{ClusterCommand, FollowArgs, HeadArgs, JobsCommand, SubmitArgs};
+pub(crate) use replay::ReplayArgs;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use lockstep_job::{LoadedJob, Override};
@@ -54,6 +56,8 @@ pub(crate) enum Command {
     Evaluate(EvaluateArgs),
     /// Predict the class of every sample of a set with the model of a run
     Predict(PredictArgs),
+    /// Train a run again from its record, and say whether it comes to the same bits
+    Replay(ReplayArgs),
     /// Look at a job file: what it comes to, whether it is right, what can be in it
     #[command(subcommand)]
     Job(JobCommand),

@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         Command::Embed(args) => command::embed::run(&args),
         Command::Evaluate(args) => command::evaluate::run(&args),
         Command::Predict(args) => command::predict::run(&args),
+        Command::Replay(args) => command::replay::run(&args, started_at),
         Command::Job(job) => command::job::run(&job),
         Command::Init(args) => command::init::run(&args),
         Command::Data(data) => command::data::run(&data),

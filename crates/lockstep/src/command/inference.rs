@@ -233,7 +233,7 @@ pub(super) fn interrupted() -> ExitCode {
 
 /// Opens a run that is given by its path or URL, or by its name. How a bucket is reached is in the run's own
 /// job, so here it must be in the variables of the environment, or in `--set storage.KEY=VALUE`.
-fn open_run(run: &Path, set: &[String]) -> anyhow::Result<RunDir> {
+pub(super) fn open_run(run: &Path, set: &[String]) -> anyhow::Result<RunDir> {
     let text = run.to_str().context("the run's path is no text")?;
     let location = Location::new(text);
     if location.is_url() {

@@ -1,6 +1,7 @@
 //! `lockstep run --verify-determinism`: trains some steps twice and compares the weights.
 
 use super::print;
+use super::scratch::ScratchStore;
 use crate::args::{Engine, RunArgs};
 use crate::signals::{self, INTERRUPTED};
 use crate::view::plural;
@@ -9,8 +10,7 @@ use lockstep_engine::RunRequest;
 use lockstep_engine::{Stop, StopFlag};
 use lockstep_events::event::{Event, Status};
 use lockstep_fs::CacheDir;
-use lockstep_job::{Every, Job, LoadedJob, Location, Workers};
-use std::fs;
+use lockstep_job::{Every, Job, LoadedJob, Workers};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -18,23 +18,13 @@ use std::time::Instant;
 /// Enough that a difference in any bit has spread to all weights.
 const STEPS: u64 = 300;
 
-/// A store that is gone when this is dropped.
-struct Scratch(PathBuf);
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What cannot be removed is in the folder for temporary files.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     if args.engine.engine != Engine::Local {
         bail!("--verify-determinism trains on this machine alone; leave --engine out");
     }
     let mut job = args.job.load()?;
-    let scratch = Scratch(std::env::temp_dir().join(format!("lockstep-{}", std::process::id())));
-    job.run.store = Location::new(scratch.0.to_string_lossy());
+    let scratch = ScratchStore::new();
+    job.run.store = scratch.location();
     job.checkpoint.every = Every::None;
     let stop = StopFlag::new();
     signals::obey(stop.clone())?;

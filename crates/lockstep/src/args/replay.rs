@@ -1,0 +1,33 @@
+//! The command line of `replay`.
+
+use super::{EngineArgs, ShowArgs, key_value, number};
+use clap::{Args, ValueHint};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstep replay runs/NAME
+  lockstep replay runs/NAME --workers 4      another number of workers: the same bits
+  lockstep replay s3://bucket/runs/NAME
+  lockstep replay runs/NAME --json | tail -1 | jq .difference
+
+Exit codes: 0 the same to the bit, 1 not the same or not possible, 130 interrupted.")]
+pub(crate) struct ReplayArgs {
+    /// The run: its folder, its URL, or its name in the folder `runs`
+    #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
+    pub(crate) run: PathBuf,
+    /// Worker processes; by default as many as the run's job has
+    #[arg(short, long, value_name = "N", value_parser = number::<usize>)]
+    pub(crate) workers: Option<usize>,
+    /// Set a key of the run's job that does not change the result, such as storage.KEY; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) set: Vec<String>,
+    /// Keep the run that is trained here in this store, instead of removing it
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) keep: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) engine: EngineArgs,
+    #[command(flatten)]
+    pub(crate) show: ShowArgs,
+}
