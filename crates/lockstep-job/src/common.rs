@@ -1,6 +1,8 @@
 //! What every job has, whatever learns in it.
 
-use crate::{JobGang, Kube, LoadedJob, LocalInput, Location, Resources, Storage, Workers};
+use crate::{
+    JobGang, Kube, LoadedJob, LocalInput, Location, Notify, Resources, Storage, Track, Workers,
+};
 
 /// Asks a job of either kind for the same thing.
 macro_rules! of_either {
@@ -51,6 +53,16 @@ impl LoadedJob {
     /// How its pods look on Kubernetes.
     pub fn kube(&self) -> &Kube {
         of_either!(self, job => &job.kube)
+    }
+
+    /// Who else keeps a record of its runs.
+    pub fn track(&self) -> &Track {
+        of_either!(self, job => &job.track)
+    }
+
+    /// Who is told of what happens in them.
+    pub fn notify(&self) -> &Notify {
+        of_either!(self, job => &job.notify)
     }
 
     /// All files and folders of this machine that the job names by keys of their own.

@@ -9,7 +9,8 @@ use crate::field::Field;
 use crate::keys::{Any, Check, SchemaLimits, Table, keys};
 use crate::section::Section;
 use crate::{
-    Data, Embed, JobCheckpoint, JobGang, JobModel, Kube, Recover, Resources, Run, Storage, Train,
+    Data, Embed, JobCheckpoint, JobGang, JobModel, Kube, Notify, Recover, Resources, Run, Storage,
+    Track, Train,
 };
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -48,6 +49,12 @@ keys! {
         /// How the job's pods look on Kubernetes.
         #[serde(default)]
         kube: Kube = hidden(Kube::default()) => Table(Kube::read_keys);
+        /// Who else keeps a record of the run: MLflow, TensorBoard.
+        #[serde(default)]
+        track: Track = hidden(Track::default()) => Table(Track::read_keys);
+        /// Who is told when something happens that people wait for.
+        #[serde(default)]
+        notify: Notify = hidden(Notify::default()) => Table(Notify::read_keys);
         /// How places outside this machine are reached.
         #[serde(default)]
         storage: Storage = hidden(Storage::default()) => Table(Storage::read_keys);

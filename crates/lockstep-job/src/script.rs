@@ -9,7 +9,7 @@ use crate::keys::{Any, By, Each, FromField, NotEmpty, Table, keys, words};
 use crate::resources::texts;
 use crate::section::Section;
 use crate::train::{MAX_SEED, MAX_WORKERS};
-use crate::{Data, JobGang, Kube, Recover, Resources, Run, Storage, Workers};
+use crate::{Data, JobGang, Kube, Notify, Recover, Resources, Run, Storage, Track, Workers};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -42,6 +42,12 @@ keys! {
         /// How the job's pods look on Kubernetes.
         #[serde(default)]
         kube: Kube = hidden(Kube::default()) => Table(Kube::read_keys);
+        /// Who else keeps a record of the run: MLflow, TensorBoard.
+        #[serde(default)]
+        track: Track = hidden(Track::default()) => Table(Track::read_keys);
+        /// Who is told when something happens that people wait for.
+        #[serde(default)]
+        notify: Notify = hidden(Notify::default()) => Table(Notify::read_keys);
         /// How places outside this machine are reached.
         #[serde(default)]
         storage: Storage = hidden(Storage::default()) => Table(Storage::read_keys);
@@ -167,6 +173,8 @@ impl ScriptJob {
             recover: Recover::default(),
             resources: Resources::default(),
             kube: Kube::default(),
+            track: Track::default(),
+            notify: Notify::default(),
             storage: Storage::default(),
         }
     }

@@ -62,6 +62,8 @@ pub fn without_secrets(text: &str) -> Cow<'_, str> {
 /// A line of a file in which URLs may stand, with a star for every letter of theirs that may be secret.
 pub(crate) fn masked(line: &str) -> String {
     let mut shown = String::with_capacity(line.len());
+    // All of a webhook's address but its host is a secret.
+    let webhook = line.contains("webhook");
     let mut rest = line;
     while let Some(at) = rest.find("://") {
         let (before, from) = rest.split_at(at + 3);
@@ -77,7 +79,8 @@ pub(crate) fn masked(line: &str) -> String {
         let query = url.find('?').filter(|_| web).map_or(url.len(), |at| at + 1);
         shown += before;
         let letters = url.char_indices();
-        shown.extend(letters.map(|(at, c)| if at < user || at >= query { '*' } else { c }));
+        let open = user..if webhook { host_end } else { query };
+        shown.extend(letters.map(|(at, c)| if open.contains(&at) { c } else { '*' }));
         rest = after;
     }
     shown + rest
@@ -141,6 +144,10 @@ mod tests {
         assert_eq!(
             masked(r#"a = "https://me:pw@h/x?sig=é" # and http://h"#),
             r#"a = "https://*****@h/x?*****" # and http://h"#
+        );
+        assert_eq!(
+            masked(r#"webhook = "https://h/a/b""#),
+            r#"webhook = "https://h****""#
         );
         let plain = r#"store = "abfss://c@acc.x/a?b""#;
         assert_eq!(masked(plain), plain);

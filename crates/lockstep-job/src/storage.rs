@@ -76,14 +76,14 @@ impl Check<u32> for SessionSeconds {
     }
 }
 
-fn words(field: &Field<'_>) -> Option<String> {
+pub(crate) fn words(field: &Field<'_>) -> Option<String> {
     match field.text()? {
         "" => field.reject("must not be empty", "leave the key out instead"),
         text => Some(text.to_owned()),
     }
 }
 
-fn web_address(field: &Field<'_>) -> Option<String> {
+pub(crate) fn web_address(field: &Field<'_>) -> Option<String> {
     let text = words(field)?;
     let web = text.starts_with("http://") || text.starts_with("https://");
     if !web {

@@ -1,11 +1,11 @@
 //! A job is the same job after it was written down and read again.
 
 use lockstep_job::{
-    Bytes, Data, DataRef, Embed, Every, Features, Job, JobAugment, JobCheckpoint, JobColumns,
-    JobFilter, JobGang, JobLayer, JobLoss, JobModel, JobNetwork, JobNormalise, JobOptimizer,
-    JobSchedule, JobTransform, JobTransport, Kube, Label, Location, Measure, NetworkTraining, Pair,
-    Placement, Recover, Resources, Run, Split, Storage, Toleration, Train, Validation, Volume,
-    VolumeSource, Workers,
+    Bytes, Comparison, Condition, Data, DataRef, Embed, Every, Features, Job, JobAugment,
+    JobCheckpoint, JobColumns, JobFilter, JobGang, JobLayer, JobLoss, JobModel, JobNetwork,
+    JobNormalise, JobOptimizer, JobSchedule, JobTransform, JobTransport, Kube, Label, Location,
+    Measure, NetworkTraining, Notify, Occasion, Pair, Placement, Recover, Resources, Run, Split,
+    Storage, TensorBoard, Toleration, Track, Train, Validation, Volume, VolumeSource, Workers,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -311,6 +311,30 @@ prop_compose! {
                     ..Resources::default()
                 },
                 None => Resources::default(),
+            },
+            track: match embed {
+                Some(_) => Track {
+                    mlflow: Some("http://127.0.0.1:5000".to_owned()),
+                    register: Some("digits".to_owned()),
+                    alias: Some("champion".to_owned()),
+                    tensorboard: TensorBoard::Folder("/boards".into()),
+                    wait_s: deadline_s,
+                    ..Track::default()
+                },
+                None => Track { tensorboard: TensorBoard::Switch(true), ..Track::default() },
+            },
+            notify: match embed {
+                Some(_) => Notify {
+                    command: vec!["notify-send".to_owned(), "done".to_owned()],
+                    on: vec![Occasion::Failure],
+                    when: vec![Condition {
+                        metric: "val.loss".to_owned(),
+                        comparison: Comparison::AtLeast,
+                        value: deadline_s,
+                    }],
+                    ..Notify::default()
+                },
+                None => Notify::default(),
             },
             gang: JobGang { transport: JobTransport::Tcp, deadline_s, ..JobGang::default() },
             recover: Recover { max_restarts: 7, min_workers: 2 },

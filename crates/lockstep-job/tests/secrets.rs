@@ -39,3 +39,24 @@ fn an_endpoint_with_a_password_is_refused_without_a_word_of_it_in_what_was_found
         "{said}"
     );
 }
+
+#[test]
+fn the_address_of_a_webhook_is_shown_without_its_path() {
+    let text = format!("{JOB}[notify]\nwebhook = \"https://host/services/hunter2\"\n");
+    let job = Job::parse(Path::new("/jobs/job.toml"), &text, &[], None).unwrap();
+    let shown = format!("{}{:?}{job:?}", job.to_toml(), job.rows()).replace("X-Amz", "");
+    assert!(!shown.contains("services"), "{shown}");
+    let webhook = job.notify.webhook.unwrap();
+    assert_eq!(webhook.secret(), "https://host/services/hunter2");
+    let error = Job::parse(
+        Path::new("/jobs/job.toml"),
+        &text.replace("https://", "ftp://"),
+        &[],
+        None,
+    );
+    let said = error.unwrap_err().to_string();
+    assert!(
+        said.contains("notify.webhook") && !said.contains("services"),
+        "{said}"
+    );
+}
