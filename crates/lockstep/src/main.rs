@@ -6,6 +6,7 @@
 mod args;
 mod command;
 mod signals;
+mod tracking;
 mod view;
 
 use args::{Cli, Command};

@@ -27,6 +27,8 @@ mod verify;
 mod watched;
 pub(crate) mod worker;
 
+pub(crate) use watched::Watched;
+
 use crate::args::Engine;
 use anyhow::Context;
 use lockstep_engine::LocalLauncher;

@@ -10,6 +10,7 @@ use super::watched::Watched;
 use crate::args::PodArgs;
 use crate::print_error;
 use crate::signals;
+use crate::tracking::Tracked;
 use crate::view::{Json, Options, View};
 use anyhow::Context;
 use given::{Given, settled};
@@ -167,10 +168,11 @@ fn coordinate(given: Given, started_at: Instant) -> anyhow::Result<End> {
         launcher: Box::new(hosts.launcher()),
     };
     let mut watched = Watched::new(Box::new(view()), stop);
+    let mut tracked = Tracked::of(&request);
     let mut last = None;
     let result = lockstep_engine::run(request, &mut |event| match event {
         Event::Result(result) => last = Some(result),
-        event => watched.show(&event),
+        event => tracked.show(&mut watched, &event),
     });
     let end = judge(&result);
     if let Some(mut last) = last {
@@ -178,7 +180,7 @@ fn coordinate(given: Given, started_at: Instant) -> anyhow::Result<End> {
         if end == End::Again {
             last.status = Status::Interrupted;
         }
-        watched.show(&Event::Result(last));
+        tracked.show(&mut watched, &Event::Result(last));
     }
     let seen = watched.end();
     if end != End::Again {

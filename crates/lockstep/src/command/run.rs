@@ -4,6 +4,7 @@ use super::watched::Watched;
 use super::{dry_run, is_broken_pipe, verify};
 use crate::args::{Engine, RunArgs, ShowArgs};
 use crate::signals::{self, INTERRUPTED};
+use crate::tracking::Tracked;
 use crate::view::{Json, Options, Plain, Terminal, View, shell};
 use anyhow::Context;
 use lockstep_engine::RunRequest;
@@ -35,7 +36,8 @@ pub(crate) fn run(args: &RunArgs, started_at: Instant) -> anyhow::Result<ExitCod
 /// Has the engine run a job, and shows how it goes.
 pub(super) fn go(request: RunRequest, view: Box<dyn View>) -> anyhow::Result<ExitCode> {
     let mut watched = Watched::new(view, request.stop.clone());
-    let result = lockstep_engine::run(request, &mut |event| watched.show(&event));
+    let mut tracked = Tracked::of(&request);
+    let result = lockstep_engine::run(request, &mut |event| tracked.show(&mut watched, &event));
     if let Some(code) = watched.end()? {
         return Ok(code);
     }

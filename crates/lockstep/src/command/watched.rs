@@ -9,14 +9,14 @@ use std::io;
 use std::process::ExitCode;
 
 /// A view of work that can be stopped.
-pub(super) struct Watched {
+pub(crate) struct Watched {
     view: Box<dyn View>,
     stop: StopFlag,
     unseen: Option<io::Error>,
 }
 
 impl Watched {
-    pub(super) fn new(view: Box<dyn View>, stop: StopFlag) -> Self {
+    pub(crate) fn new(view: Box<dyn View>, stop: StopFlag) -> Self {
         Self {
             view,
             stop,
@@ -25,7 +25,7 @@ impl Watched {
     }
 
     /// Shows an event; asks the work to stop when that fails.
-    pub(super) fn show(&mut self, event: &Event) {
+    pub(crate) fn show(&mut self, event: &Event) {
         if let Err(error) = self.view.show(event) {
             self.stop.raise(Stop::Now);
             self.unseen.get_or_insert(error);
@@ -33,7 +33,7 @@ impl Watched {
     }
 
     /// Ends the view. The exit code to leave with if nobody saw the end.
-    pub(super) fn end(self) -> anyhow::Result<Option<ExitCode>> {
+    pub(crate) fn end(self) -> anyhow::Result<Option<ExitCode>> {
         drop(self.view);
         match self.unseen {
             Some(error) if error.kind() == io::ErrorKind::BrokenPipe => {
