@@ -121,20 +121,7 @@ impl EncoderModel {
     /// # Errors
     /// When a tensor is missing or has another shape than the encoder's.
     pub fn encoder(&self, rows: usize) -> Result<Encoder, EmbedError> {
-        let mut read = |name: &str, shape: &[usize]| {
-            let wrong = |reason: String| EncoderError::Tensor {
-                name: name.to_owned(),
-                reason,
-            };
-            if let Some(found) = self.tensors.shape(name).filter(|found| *found != shape) {
-                return Err(wrong(format!(
-                    "its shape is {found:?}, and {shape:?} is needed"
-                )));
-            }
-            self.tensors
-                .read(name)
-                .map_err(|error| wrong(error.to_string()))
-        };
+        let mut read = |name: &str, shape: &[usize]| self.tensor(name, shape);
         match &self.kind {
             EncoderKind::Clip(config) => Encoder::clip(config, &mut read, rows),
             EncoderKind::EfficientNetLite(variant) => {
@@ -142,6 +129,28 @@ impl EncoderModel {
             }
         }
         .map_err(refused(&self.path))
+    }
+
+    /// The numbers of one of its tensors, the last index running fastest.
+    ///
+    /// # Errors
+    /// When it is missing or has another shape.
+    pub fn read(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, EmbedError> {
+        self.tensor(name, shape).map_err(refused(&self.path))
+    }
+
+    fn tensor(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, EncoderError> {
+        let wrong = |reason: String| EncoderError::Tensor {
+            name: name.to_owned(),
+            reason,
+        };
+        if let Some(found) = self.tensors.shape(name).filter(|found| *found != shape) {
+            return Err(wrong(format!(
+                "its shape is {found:?}, and {shape:?} is needed"
+            )));
+        }
+        let numbers = self.tensors.read(name);
+        numbers.map_err(|error| wrong(error.to_string()))
     }
 }
 

@@ -83,7 +83,7 @@ impl EmbedPlan {
 }
 
 /// The scale of the pictures, if the job sets one: a number a channel, or one for all.
-fn image_normalise(embed: &Embed) -> Option<Normalise> {
+pub fn image_normalise(embed: &Embed) -> Option<Normalise> {
     let normalise = embed.normalise.as_ref()?;
     let channels = |numbers: &[f64]| {
         std::array::from_fn(|channel| {

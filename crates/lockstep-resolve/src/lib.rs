@@ -12,11 +12,11 @@ mod script;
 mod sources;
 mod training;
 
-pub use embedding::{EmbedPlan, EmbeddedSet};
+pub use embedding::{EmbedPlan, EmbeddedSet, image_normalise};
 pub use error::ResolveError;
 pub use places::{access, place};
 pub use script::{ResolvedScript, ScriptSource};
-pub use sources::{SetSources, TestSource};
+pub use sources::{SetSources, TestSource, image_transform};
 pub use training::{TrainingSettings, target_kind};
 
 use lockstep_job::Job;

@@ -6,10 +6,12 @@
 
 mod head;
 mod kube;
+mod onnx;
 mod ray;
 mod server;
 
 pub use kube::{KubeCluster, kube_programs};
+pub use onnx::{onnx_answers, onnx_distance};
 pub use ray::{RayCluster, python_with_ray, ray_version};
 pub use server::Server;
 

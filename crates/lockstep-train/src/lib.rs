@@ -20,6 +20,7 @@ mod prepare;
 mod pretrained;
 mod replica;
 mod resume_fingerprint;
+mod saved;
 mod sets;
 mod snapshot;
 mod spec;
@@ -37,6 +38,7 @@ pub use prepare::{
     LayerLine, MemoryEstimate, Prepared, ResumePoint, Start, check_resume, check_start, plan,
     prepare,
 };
+pub use saved::{InputElement, SavedModel};
 pub use sets::{DataFacts, FoundSets, SampleUse, open_test, test_source};
 pub use targets::Outputs;
 pub use trained::{BLOCK_ROWS, Block, Trained};

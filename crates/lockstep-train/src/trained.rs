@@ -2,28 +2,12 @@
 
 use crate::evaluate::{BLOCK, Evaluator, rows_at_once};
 use crate::prediction::{Predictions, Said};
-use crate::weights::TargetCard;
-use crate::{Outputs, TrainError, network, pretrained, weights};
-use lockstep_data::{Dataset, Normaliser, TargetKind, TargetScale};
-use lockstep_job::{JobNetwork, JobNormalise};
-use lockstep_nn::{Compute, Dims, Model};
-use lockstep_place::{Place, PlaceError};
-use lockstep_resolve::target_kind;
+use crate::{Outputs, SavedModel, TrainError};
+use lockstep_data::{Dataset, Normaliser, TargetKind};
+use lockstep_nn::{Compute, Model};
 use lockstep_runs::RunDir;
-use serde::Deserialize;
 use std::ops::Range;
 use std::path::PathBuf;
-
-/// What is needed of `model.json`.
-#[derive(Deserialize)]
-struct SavedModel {
-    input_shape: [usize; 3],
-    normalise: Option<JobNormalise>,
-    classes: Vec<String>,
-    targets: Option<TargetCard>,
-    network: JobNetwork,
-    weights_sha256: String,
-}
 
 /// A model with the weights that a run ended with.
 pub struct Trained {
@@ -34,26 +18,6 @@ pub struct Trained {
     input_shape: [usize; 3],
     normaliser: Normaliser,
     evaluator: Evaluator,
-}
-
-impl SavedModel {
-    /// What the model predicts; `None` if that does not fit itself.
-    fn outputs(&self) -> Option<Outputs> {
-        let Some(targets) = &self.targets else {
-            return Some(Outputs {
-                kind: TargetKind::Classes,
-                names: self.classes.clone(),
-                scale: TargetScale::identity(self.classes.len()),
-            });
-        };
-        let scale = TargetScale::new(targets.mean.clone(), targets.std.clone())?;
-        let fits = !targets.columns.is_empty() && scale.mean().len() == targets.columns.len();
-        fits.then(|| Outputs {
-            kind: target_kind(targets.loss),
-            names: targets.columns.clone(),
-            scale,
-        })
-    }
 }
 
 /// What a model says of some samples in a row.
@@ -78,62 +42,33 @@ impl Trained {
     /// # Errors
     /// When the run has no model yet, or its files are damaged or do not belong together.
     pub fn open(run: &RunDir, threads: usize) -> Result<Self, TrainError> {
-        let file = run.model();
-        let path = PathBuf::from(file.to_string());
+        let saved = SavedModel::open(run)?;
         let refused = |reason: String| TrainError::Trained {
-            path: path.clone(),
+            path: saved.path.clone(),
             reason,
         };
-        let text = match file.read() {
-            Ok(text) => text,
-            Err(PlaceError::NotFound { .. }) => {
-                let reason = "there is none; the run has not ended, or it failed";
-                return Err(refused(reason.to_owned()));
-            }
-            Err(PlaceError::Io { source, .. }) => return Err(refused(source.to_string())),
-            Err(error) => return Err(refused(error.to_string())),
-        };
-        let card: SavedModel =
-            serde_json::from_slice(&text).map_err(|error| refused(error.to_string()))?;
-        let mut outputs = card
-            .outputs()
-            .ok_or_else(|| refused("its `targets` do not fit each other".to_owned()))?;
-        let layers = network::layers(&card.network, outputs.names.len());
-        let [channels, height, width] = card.input_shape;
-        let input = Dims {
-            height,
-            width,
-            channels,
-        };
-        let loss = outputs.loss();
+        let (input, outputs) = (saved.dims(), &saved.outputs);
         let compute = Compute::with_threads(threads).map_err(|error| refused(error.to_string()))?;
-        let build = |rows| match Model::on(&compute, &layers, input, rows) {
-            Ok(model) => Ok(model.minimising(loss)),
+        let build = |rows| match Model::on(&compute, &saved.layers, input, rows) {
+            Ok(model) => Ok(model.minimising(outputs.loss())),
             Err(error) => Err(refused(error.to_string())),
         };
         let smallest = build(1)?;
-        outputs.widen(smallest.outputs());
-        let state = read_weights(&run.weights(), &smallest)?;
-        if weights::sha256(smallest.layout(), &state) != card.weights_sha256 {
-            let weights = run.weights();
-            let reason = format!("{weights} holds other weights than it says");
-            return Err(refused(reason));
-        }
         let first = smallest.workspace_bytes();
         let row = build(2)?.workspace_bytes().saturating_sub(first);
         let rows = rows_at_once(1, row);
-        let normaliser = match &card.normalise {
-            Some(normalise) => Normaliser::new(&normalise.mean, &normalise.std, channels)?,
-            None => Normaliser::identity(channels),
+        let normaliser = match &saved.normalise {
+            Some(normalise) => Normaliser::new(&normalise.mean, &normalise.std, input.channels)?,
+            None => Normaliser::identity(input.channels),
         };
         Ok(Self {
             model: build(rows)?,
-            state,
             evaluator: Evaluator::new(input.len(), rows, outputs.clone()),
-            outputs,
-            input_shape: card.input_shape,
             normaliser,
-            path,
+            state: saved.state,
+            outputs: saved.outputs,
+            input_shape: saved.input_shape,
+            path: saved.path,
         })
     }
 
@@ -223,25 +158,5 @@ impl Trained {
             block.losses.push(sum.loss.loss);
         }
         block
-    }
-}
-
-fn read_weights(file: &Place, model: &Model) -> Result<Vec<f32>, TrainError> {
-    let refused = |path: PathBuf, reason| TrainError::Trained { path, reason };
-    let shown = PathBuf::from(file.to_string());
-    let copy = file.local_copy().map_err(|error| {
-        let reason = match error {
-            PlaceError::NotFound { .. } => "there is none".to_owned(),
-            error => error.to_string(),
-        };
-        refused(shown.clone(), reason)
-    })?;
-    match pretrained::read(copy.path(), model, 0, None) {
-        Ok(read) => match read.note {
-            None => Ok(read.state),
-            Some(note) => Err(refused(shown, note)),
-        },
-        Err(TrainError::Pretrained { reason, .. }) => Err(refused(shown, reason)),
-        Err(error) => Err(error),
     }
 }

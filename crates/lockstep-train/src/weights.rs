@@ -1,9 +1,9 @@
 //! Trained weights as files that other programs read: safetensors under the names and in the layout of a
 //! PyTorch `state_dict`, and beside them what one must know to use them.
 
-use crate::TrainError;
 use crate::network;
 use crate::sets::Sets;
+use crate::{InputElement, TrainError};
 use lockstep_data::TargetKind;
 use lockstep_fs::hex;
 use lockstep_nn::{Layout, Tensor};
@@ -16,6 +16,9 @@ use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+/// The format of `model.json`. It grows when a key changes its meaning or goes.
+pub(crate) const VERSION: u32 = 1;
+
 /// What the weights are of; `model.json`.
 #[derive(Debug, Serialize)]
 struct Card<'a> {
@@ -23,6 +26,8 @@ struct Card<'a> {
     version: u32,
     /// Channels, height, width.
     input_shape: [usize; 3],
+    /// What the samples are: bytes, or numbers.
+    input: InputElement,
     /// How bytes become inputs; null if they are only scaled to 0..1.
     normalise: &'a Option<lockstep_job::JobNormalise>,
     /// Class names by number: the label map. Empty if other things are predicted.
@@ -104,8 +109,9 @@ pub(crate) fn write_model(
     }
     write_safetensors(&run.weights(), tensors(layout, state), None)?;
     let card = Card {
-        version: 1,
+        version: VERSION,
         input_shape: sets.train.shape(),
+        input: sets.train.element().into(),
         normalise: &settings.normalise,
         classes: sets.train.class_names(),
         targets: TargetCard::of(sets),

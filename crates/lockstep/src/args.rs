@@ -1,9 +1,11 @@
 //! The command line.
 
+mod export;
 mod kube;
 mod remote;
 mod replay;
 
+pub(crate) use export::ExportArgs;
 pub(crate) use kube::{KubeArgs, KubeClusterCommand, KubeCommand, KubeJobArgs};
 pub(crate) use remote::{ClusterCommand, FollowArgs, HeadArgs, JobsCommand, SubmitArgs};
 pub(crate) use replay::ReplayArgs;
@@ -58,6 +60,8 @@ pub(crate) enum Command {
     Predict(PredictArgs),
     /// Train a run again from its record, and say whether it comes to the same bits
     Replay(ReplayArgs),
+    /// Write the model of a run in a format that other programs compute with
+    Export(ExportArgs),
     /// Look at a job file: what it comes to, whether it is right, what can be in it
     #[command(subcommand)]
     Job(JobCommand),

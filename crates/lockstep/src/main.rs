@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Command::Evaluate(args) => command::evaluate::run(&args),
         Command::Predict(args) => command::predict::run(&args),
         Command::Replay(args) => command::replay::run(&args, started_at),
+        Command::Export(args) => command::export::run(&args),
         Command::Job(job) => command::job::run(&job),
         Command::Init(args) => command::init::run(&args),
         Command::Data(data) => command::data::run(&data),

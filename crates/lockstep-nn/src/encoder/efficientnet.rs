@@ -17,13 +17,13 @@ use crate::gemm::{Accumulate, Left, Shape, Span, Walk, nested};
 use crate::simd::for_each_isa;
 
 /// Features of a picture.
-pub(super) const FEATURES: usize = 1280;
+pub const FEATURES: usize = 1280;
 
 /// Channels after the first convolution.
-const STEM: usize = 32;
+pub const STEM: usize = 32;
 
 /// What keeps a variance from being zero, in TensorFlow's EfficientNets.
-const EPSILON: f64 = 1e-3;
+pub const EPSILON: f64 = 1e-3;
 
 /// The mean that pictures were trained with, a channel, with pixels from 0 to 1 (127 of 255).
 pub const LITE_MEAN: [f32; 3] = [127.0 / 255.0; 3];
@@ -51,6 +51,81 @@ const VARIANTS: [(usize, usize, usize); 3] = [(10, 10, 224), (10, 11, 240), (11,
 /// Pixels of a picture's side for a variant; `None` when there is no such variant.
 pub fn lite_image_size(variant: u32) -> Option<usize> {
     VARIANTS.get(variant as usize).map(|&(_, _, side)| side)
+}
+
+/// The windows of a convolution over a square picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LiteConvolution {
+    /// Pixels of a window's side.
+    pub kernel: usize,
+    /// Pixels from one window to the next.
+    pub stride: usize,
+    /// Lines of zeros before the picture and behind it, in both directions.
+    pub margin: [usize; 2],
+}
+
+/// A block of an EfficientNet-Lite; `_blocks.0` and so on are its tensors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LiteBlock {
+    /// How often the channels are widened inside; once is not at all.
+    pub widening: usize,
+    /// Channels inside.
+    pub inner: usize,
+    /// Channels that come out.
+    pub outputs: usize,
+    /// The convolution of each channel by itself.
+    pub depthwise: LiteConvolution,
+    /// Whether the input is added to the output.
+    pub skip: bool,
+}
+
+impl LiteConvolution {
+    /// With TensorFlow's "same" margin on pictures of `side` pixels; and the side of what comes out.
+    fn same(side: usize, kernel: usize, stride: usize) -> (Self, usize) {
+        let (output, before) = same(side, kernel, stride);
+        let all = ((output - 1) * stride + kernel).saturating_sub(side);
+        let margin = [before, all - before];
+        let own = Self {
+            kernel,
+            stride,
+            margin,
+        };
+        (own, output)
+    }
+}
+
+/// The first convolution of a variant, and its blocks in their order.
+///
+/// # Errors
+/// When there is no such variant.
+pub fn lite_blocks(variant: u32) -> Result<(LiteConvolution, Vec<LiteBlock>), EncoderError> {
+    let &(width, depth, side) = VARIANTS
+        .get(variant as usize)
+        .ok_or(EncoderError::Variant { found: variant })?;
+    let (stem, mut side) = LiteConvolution::same(side, Stem::KERNEL, Stem::STRIDE);
+    let mut channels = STEM;
+    let mut blocks = Vec::new();
+    for (i, &(count, kernel, stride, widening, outputs)) in STAGES.iter().enumerate() {
+        // The first and the last stage are not made deeper, the stem and the head not wider.
+        let count = match i {
+            0 | 6 => count,
+            _ => (count * depth).div_ceil(10),
+        };
+        for repeat in 0..count {
+            let stride = if repeat == 0 { stride } else { 1 };
+            let outputs = scaled(outputs, width);
+            let (depthwise, after) = LiteConvolution::same(side, kernel, stride);
+            blocks.push(LiteBlock {
+                widening,
+                inner: channels * widening,
+                outputs,
+                depthwise,
+                skip: stride == 1 && channels == outputs,
+            });
+            (channels, side) = (outputs, after);
+        }
+    }
+    Ok((stem, blocks))
 }
 
 /// Channels scaled in width, to a multiple of 8 that is not less than nine tenths.
@@ -96,31 +171,15 @@ impl EfficientNet {
         weights: &mut Weights<'_>,
         rows: usize,
     ) -> Result<Self, EncoderError> {
-        let &(width, depth, side) = VARIANTS
-            .get(variant as usize)
-            .ok_or(EncoderError::Variant { found: variant })?;
+        let side = lite_image_size(variant).ok_or(EncoderError::Variant { found: variant })?;
         let input = square(side);
         let stem = Stem::new(input, weights)?;
         let mut dims = stem.output;
         let mut blocks = Vec::new();
-        for (i, &(count, kernel, stride, widening, channels)) in STAGES.iter().enumerate() {
-            // The first and the last stage are not made deeper, the stem and the head not wider.
-            let count = match i {
-                0 | 6 => count,
-                _ => (count * depth).div_ceil(10),
-            };
-            for repeat in 0..count {
-                let block = Bottleneck::new(
-                    weights,
-                    &format!("_blocks.{}", blocks.len()),
-                    dims,
-                    (kernel, if repeat == 0 { stride } else { 1 }),
-                    widening,
-                    scaled(channels, width),
-                )?;
-                dims = block.output;
-                blocks.push(block);
-            }
+        for (i, block) in lite_blocks(variant)?.1.iter().enumerate() {
+            let block = Bottleneck::new(weights, &format!("_blocks.{i}"), dims, block)?;
+            dims = block.output;
+            blocks.push(block);
         }
         let (weight, bias) = folded(
             weights,
@@ -214,10 +273,15 @@ impl Bottleneck {
         weights: &mut Weights<'_>,
         name: &str,
         input: Dims,
-        (kernel, stride): (usize, usize),
-        widening: usize,
-        outputs: usize,
+        block: &LiteBlock,
     ) -> Result<Self, EncoderError> {
+        let &LiteBlock {
+            inner,
+            outputs,
+            skip,
+            ..
+        } = block;
+        let LiteConvolution { kernel, stride, .. } = block.depthwise;
         let mut folded = |conv: &str, norm: &str, shape: [usize; 4]| {
             folded(
                 weights,
@@ -226,8 +290,7 @@ impl Bottleneck {
                 &shape,
             )
         };
-        let inner = input.channels * widening;
-        let expand = match widening {
+        let expand = match block.widening {
             1 => None,
             _ => {
                 let shape = [inner, input.channels, 1, 1];
@@ -242,7 +305,6 @@ impl Bottleneck {
         };
         let depthwise = Depthwise::new(widened, kernel, stride, &weight, &bias);
         let (weight, bias) = folded("_project_conv", "_bn2", [outputs, inner, 1, 1])?;
-        let skip = stride == 1 && input.channels == outputs;
         let after = if skip { After::Add } else { After::Nothing };
         Ok(Self {
             input,

@@ -17,7 +17,10 @@ mod norm;
 mod weights;
 
 pub use config::{Activation, ClipConfig};
-pub use efficientnet::{LITE_MEAN, LITE_STD, lite_image_size};
+pub use efficientnet::{
+    EPSILON as LITE_EPSILON, FEATURES as LITE_FEATURES, LITE_MEAN, LITE_STD, LiteBlock,
+    LiteConvolution, STEM as LITE_STEM, lite_blocks, lite_image_size,
+};
 pub use error::EncoderError;
 
 use crate::dims::Dims;

@@ -7,6 +7,7 @@ pub(crate) mod data;
 mod dry_run;
 pub(crate) mod embed;
 pub(crate) mod evaluate;
+pub(crate) mod export;
 mod follow;
 mod inference;
 pub(crate) mod init;

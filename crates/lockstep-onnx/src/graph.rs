@@ -1,0 +1,258 @@
+//! A graph while it is built: operations, constants, and what goes in and comes out.
+//!
+//! A value is known by its name. An operation has one output, which is called as the operation itself.
+
+use crate::OnnxError;
+use crate::proto::{
+    Attribute, Dimension, Entry, Extent, GraphMessage, Model, Node, OperatorSet, Shape, Tensor,
+    TensorType, ValueInfo, ValueType, attribute_type, element,
+};
+use prost::Message;
+
+/// Which operators are used. 17 is the first with `LayerNormalization`, and what runtimes since 2022 read.
+pub const OPSET: i64 = 17;
+
+/// The version of the file format that belongs to [`OPSET`].
+const IR_VERSION: i64 = 8;
+
+/// The dimension whose length is up to whoever calls the model.
+const BATCH: &str = "N";
+
+/// No message of protobuf may have more bytes.
+const LARGEST: u64 = i32::MAX as u64;
+
+/// The name of a value in a graph.
+pub(crate) type Value = String;
+
+/// What goes into a model or comes out of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Port {
+    /// Its name.
+    pub name: String,
+    /// What its numbers are, in numpy's words: `float32` or `int64`.
+    pub element: &'static str,
+    /// The lengths of its dimensions behind the first, which is that of the batch.
+    pub shape: Vec<usize>,
+}
+
+impl Port {
+    fn message(&self) -> ValueInfo {
+        let extents = self.shape.iter().map(|&size| Extent::Value(size as i64));
+        let extents = [Extent::Param(BATCH.to_owned())].into_iter().chain(extents);
+        let dim = |extent| Dimension {
+            extent: Some(extent),
+        };
+        let tensor_type = Some(TensorType {
+            elem_type: match self.element {
+                "int64" => element::INT64,
+                _ => element::FLOAT,
+            },
+            shape: Some(Shape {
+                dim: extents.map(dim).collect(),
+            }),
+        });
+        ValueInfo {
+            name: self.name.clone(),
+            r#type: Some(ValueType { tensor_type }),
+        }
+    }
+}
+
+impl std::fmt::Display for Port {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}[{BATCH}", self.name, self.element)?;
+        for size in &self.shape {
+            write!(f, ", {size}")?;
+        }
+        write!(f, "]")
+    }
+}
+
+/// A model in ONNX's terms, complete.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OnnxModel {
+    message: Model,
+    /// What it takes.
+    pub inputs: Vec<Port>,
+    /// What it says of that.
+    pub outputs: Vec<Port>,
+}
+
+impl OnnxModel {
+    /// The file's content.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.message.encode_to_vec()
+    }
+
+    /// What is known of the model, by its key.
+    pub fn metadata(&self) -> impl Iterator<Item = (&str, &str)> {
+        let entries = self.message.metadata_props.iter();
+        entries.map(|entry| (&entry.key[..], &entry.value[..]))
+    }
+}
+
+/// A graph that is being built.
+#[derive(Default)]
+pub(crate) struct Graph {
+    nodes: Vec<Node>,
+    constants: Vec<Tensor>,
+    inputs: Vec<Port>,
+    outputs: Vec<Port>,
+    metadata: Vec<Entry>,
+}
+
+impl Graph {
+    /// What the model takes.
+    pub(crate) fn input(&mut self, name: &str, shape: &[usize]) -> Value {
+        self.inputs.push(Port {
+            name: name.to_owned(),
+            element: "float32",
+            shape: shape.to_vec(),
+        });
+        name.to_owned()
+    }
+
+    /// Declares that a value comes out of the model.
+    pub(crate) fn output(&mut self, value: &str, element: &'static str, shape: &[usize]) {
+        self.outputs.push(Port {
+            name: value.to_owned(),
+            element,
+            shape: shape.to_vec(),
+        });
+    }
+
+    /// Something that is to be known of the model.
+    pub(crate) fn note(&mut self, key: &str, value: impl Into<String>) {
+        self.metadata.push(Entry {
+            key: key.to_owned(),
+            value: value.into(),
+        });
+    }
+
+    /// An operation on values.
+    pub(crate) fn node(
+        &mut self,
+        operator: &str,
+        name: &str,
+        inputs: &[&str],
+        attributes: impl IntoIterator<Item = Attribute>,
+    ) -> Value {
+        self.nodes.push(Node {
+            input: inputs.iter().map(ToString::to_string).collect(),
+            output: vec![name.to_owned()],
+            name: name.to_owned(),
+            op_type: operator.to_owned(),
+            attribute: attributes.into_iter().collect(),
+        });
+        name.to_owned()
+    }
+
+    /// A constant of floating-point numbers.
+    pub(crate) fn numbers(&mut self, name: &str, shape: &[usize], numbers: &[f32]) -> Value {
+        let bytes = numbers.iter().flat_map(|number| number.to_le_bytes());
+        self.constant(name, shape, element::FLOAT, bytes.collect())
+    }
+
+    /// A constant list of whole numbers, such as a shape.
+    pub(crate) fn integers(&mut self, name: &str, integers: &[i64]) -> Value {
+        let bytes = integers.iter().flat_map(|number| number.to_le_bytes());
+        let shape = [integers.len()];
+        self.constant(name, &shape, element::INT64, bytes.collect())
+    }
+
+    fn constant(&mut self, name: &str, shape: &[usize], data_type: i32, bytes: Vec<u8>) -> Value {
+        self.constants.push(Tensor {
+            dims: shape.iter().map(|&size| size as i64).collect(),
+            data_type,
+            name: name.to_owned(),
+            raw_data: bytes,
+        });
+        name.to_owned()
+    }
+
+    /// The finished model.
+    ///
+    /// # Errors
+    /// When it is larger than a protobuf message can be.
+    pub(crate) fn finish(self, name: &str) -> Result<OnnxModel, OnnxError> {
+        let message = Model {
+            ir_version: IR_VERSION,
+            producer_name: "lockstep".to_owned(),
+            producer_version: env!("CARGO_PKG_VERSION").to_owned(),
+            graph: Some(GraphMessage {
+                node: self.nodes,
+                name: name.to_owned(),
+                initializer: self.constants,
+                input: self.inputs.iter().map(Port::message).collect(),
+                output: self.outputs.iter().map(Port::message).collect(),
+            }),
+            opset_import: vec![OperatorSet {
+                domain: String::new(),
+                version: OPSET,
+            }],
+            metadata_props: self.metadata,
+        };
+        let bytes = message.encoded_len() as u64;
+        if bytes > LARGEST {
+            return Err(OnnxError::TooLarge { bytes });
+        }
+        Ok(OnnxModel {
+            message,
+            inputs: self.inputs,
+            outputs: self.outputs,
+        })
+    }
+}
+
+/// A setting that is a floating-point number.
+pub(crate) fn float(name: &str, value: f32) -> Attribute {
+    Attribute {
+        name: name.to_owned(),
+        f: Some(value),
+        r#type: attribute_type::FLOAT,
+        ..Attribute::default()
+    }
+}
+
+/// A setting that is a whole number.
+pub(crate) fn int(name: &str, value: i64) -> Attribute {
+    Attribute {
+        name: name.to_owned(),
+        i: Some(value),
+        r#type: attribute_type::INT,
+        ..Attribute::default()
+    }
+}
+
+/// A setting that is a list of whole numbers.
+pub(crate) fn ints(name: &str, values: impl IntoIterator<Item = usize>) -> Attribute {
+    Attribute {
+        name: name.to_owned(),
+        ints: values.into_iter().map(|value| value as i64).collect(),
+        r#type: attribute_type::INTS,
+        ..Attribute::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_graph_survives_its_bytes() {
+        let mut graph = Graph::default();
+        let input = graph.input("input", &[3]);
+        let two = graph.numbers("two", &[1], &[2.0]);
+        let twice = graph.node("Mul", "twice", &[&input, &two], []);
+        graph.output(&twice, "float32", &[3]);
+        graph.note("key", "value");
+        let model = graph.finish("doubling").unwrap();
+        assert_eq!(model.inputs[0].to_string(), "input float32[N, 3]");
+        let read = Model::decode(&model.to_bytes()[..]).unwrap();
+        assert_eq!(read, model.message);
+        let graph = read.graph.unwrap();
+        assert_eq!(graph.initializer[0].raw_data, 2f32.to_le_bytes());
+        assert_eq!(graph.node[0].input, ["input", "two"]);
+        assert_eq!(model.metadata().collect::<Vec<_>>(), [("key", "value")]);
+    }
+}

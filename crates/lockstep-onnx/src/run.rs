@@ -1,0 +1,162 @@
+//! The model of a run as ONNX.
+
+use crate::graph::{Graph, OnnxModel, Value};
+use crate::layers::{Flow, Weights, chain, flat};
+use crate::outputs::outputs;
+use crate::scale::normalise;
+use crate::{OnnxError, encoder};
+use lockstep_data::TargetKind;
+use lockstep_embed::{EmbedRecipe, EncoderModel};
+use lockstep_job::{DataRef, Job, LoadedJob, Override};
+use lockstep_nn::Dims;
+use lockstep_resolve::{image_normalise, image_transform};
+use lockstep_runs::RunDir;
+use lockstep_train::{InputElement, SavedModel};
+use serde_json::json;
+
+/// What the model takes, by name.
+const INPUT: &str = "input";
+
+/// The model of a run as the content of an ONNX file: raw samples in, what `lockstep predict` says of them out.
+///
+/// # Errors
+/// When the run has no model, or one that cannot be written.
+pub fn export_run(run: &RunDir) -> Result<Vec<u8>, OnnxError> {
+    Ok(of_run(run)?.to_bytes())
+}
+
+/// The model of a run: it takes samples as they are stored, bytes as 0 to 255, and holds their normalisation.
+///
+/// # Errors
+/// When the run has no model, or one that cannot be written.
+pub fn of_run(run: &RunDir) -> Result<OnnxModel, OnnxError> {
+    let job = network_job(run, &[])?;
+    let saved = SavedModel::open(run)?;
+    let mut graph = Graph::default();
+    let dims = saved.dims();
+    let shape = sample_shape(dims);
+    let input = graph.input(INPUT, &shape);
+    let input = normalised(&mut graph, input, &saved);
+    let transform = image_transform(&job.data).filter(|_| job.embed.is_none());
+    if let Some(transform) = transform {
+        graph.note("lockstep.transform", json!(transform).to_string());
+    }
+    if let DataRef::Csv { columns, .. } | DataRef::Parquet { columns, .. } = &job.data.train
+        && let Some(features) = &columns.features
+    {
+        graph.note("lockstep.features", json!(features).to_string());
+    }
+    graph.note("lockstep.input_shape", json!(shape).to_string());
+    rest(graph, run, &saved, input)
+}
+
+/// The model of a run whose job turns pictures into vectors first, and the encoder that does so, in one graph: it
+/// takes pictures of the encoder's size, bytes as 0 to 255. `overrides` change the run's job, such as where the
+/// encoder lies.
+///
+/// # Errors
+/// When the run's model takes no vectors of an encoder, or a part of it cannot be read or written.
+pub fn of_run_with_encoder(run: &RunDir, overrides: &[Override]) -> Result<OnnxModel, OnnxError> {
+    let job = network_job(run, overrides)?;
+    let Some(plan) = &job.embed else {
+        return Err(OnnxError::NoEncoder {
+            run: run.name.clone(),
+        });
+    };
+    let encoder = EncoderModel::open(&plan.model)?;
+    let normalise = image_normalise(plan);
+    let recipe = EmbedRecipe::new(&encoder, image_transform(&job.data), normalise)?;
+    let saved = SavedModel::open(run)?;
+    let mut graph = Graph::default();
+    let (vector, width) = encoder::of_pictures(&mut graph, INPUT, &encoder, &recipe)?;
+    if saved.input_shape != [width, 1, 1] {
+        return Err(OnnxError::OtherEncoder {
+            encoder: encoder.path.display().to_string(),
+            found: width,
+            run: run.name.clone(),
+            expected: saved.dims().len(),
+        });
+    }
+    let vector = normalised(&mut graph, vector, &saved);
+    rest(graph, run, &saved, vector)
+}
+
+/// The job of a run, which must be one of a network.
+fn network_job(run: &RunDir, overrides: &[Override]) -> Result<Box<Job>, OnnxError> {
+    let file = run.job().local_copy()?;
+    match LoadedJob::load(file.path(), overrides, None)? {
+        LoadedJob::Network(job) => Ok(job),
+        LoadedJob::Script(_) => Err(OnnxError::Script {
+            run: run.name.clone(),
+        }),
+    }
+}
+
+/// The shape of a sample: numbers of a vector, or channels, height and width.
+fn sample_shape(dims: Dims) -> Vec<usize> {
+    match is_vector(dims) {
+        true => vec![dims.channels],
+        false => vec![dims.channels, dims.height, dims.width],
+    }
+}
+
+fn is_vector(dims: Dims) -> bool {
+    dims.pixels() == 1
+}
+
+/// The input as the network takes it: bytes from 0 to 1, and each channel with its own mean and deviation.
+fn normalised(graph: &mut Graph, input: Value, saved: &SavedModel) -> Value {
+    // As training does it: the normalisation of bytes is brought to their scale, not they to that of the numbers.
+    let one = match saved.input {
+        InputElement::Bytes => 255.0,
+        InputElement::Numbers => 1.0,
+    };
+    let (mean, std) = match &saved.normalise {
+        Some(normalise) => (&normalise.mean[..], &normalise.std[..]),
+        None => (&[0.0][..], &[1.0][..]),
+    };
+    let dims = saved.dims();
+    let each = mean.len().max(std.len());
+    let of = |numbers: &[f64]| -> Vec<f32> {
+        let number = |channel| numbers[if numbers.len() == 1 { 0 } else { channel }];
+        (0..each)
+            .map(|channel| (one * number(channel)) as f32)
+            .collect()
+    };
+    let shape = match is_vector(dims) {
+        true => vec![each],
+        false => vec![each, 1, 1],
+    };
+    normalise(graph, input, &of(mean), &of(std), &shape)
+}
+
+/// All that comes after the normalised input.
+fn rest(
+    mut graph: Graph,
+    run: &RunDir,
+    saved: &SavedModel,
+    input: Value,
+) -> Result<OnnxModel, OnnxError> {
+    let model = &saved.model;
+    let weights = Weights::new(model.layout(), &saved.state, model.summary());
+    let dims = saved.dims();
+    let flow = Flow {
+        value: input,
+        dims,
+        flat: is_vector(dims),
+    };
+    let scores = chain(&mut graph, &weights, &saved.layers, flow);
+    let scores = flat(&mut graph, "scores", scores);
+    outputs(&mut graph, &scores.value, &saved.outputs);
+    let names = json!(saved.outputs.names).to_string();
+    let (key, task) = match saved.outputs.kind {
+        TargetKind::Classes => ("lockstep.classes", "classes"),
+        TargetKind::Labels => ("lockstep.labels", "labels"),
+        TargetKind::Numbers => ("lockstep.columns", "numbers"),
+    };
+    graph.note(key, names);
+    graph.note("lockstep.task", task);
+    graph.note("lockstep.run", &run.name[..]);
+    graph.note("lockstep.weights_sha256", &saved.weights_sha256[..]);
+    graph.finish(&run.name)
+}

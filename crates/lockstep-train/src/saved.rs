@@ -1,0 +1,195 @@
+//! The model that a run left, read back: its layers, its weights, and what goes in and comes out.
+//!
+//! All of it is in the `model` folder of the run. [`Trained`](crate::Trained) predicts with it; others write it in a
+//! form of their own.
+
+use crate::weights::TargetCard;
+use crate::{Outputs, TrainError, network, pretrained, weights};
+use lockstep_data::{StoredElement, TargetKind, TargetScale};
+use lockstep_job::{JobNetwork, JobNormalise};
+use lockstep_nn::{Dims, Model, NamedLayer};
+use lockstep_place::{Place, PlaceError};
+use lockstep_resolve::target_kind;
+use lockstep_runs::RunDir;
+use serde::Deserialize;
+use std::path::PathBuf;
+
+/// What is needed of `model.json`.
+#[derive(Deserialize)]
+struct Card {
+    input_shape: [usize; 3],
+    input: Option<InputElement>,
+    normalise: Option<JobNormalise>,
+    classes: Vec<String>,
+    targets: Option<TargetCard>,
+    network: JobNetwork,
+    weights_sha256: String,
+}
+
+/// The version of `model.json`, which is looked at before all else: a newer one may have other keys.
+#[derive(Deserialize)]
+struct CardVersion {
+    version: u32,
+}
+
+/// What the samples of a model's input are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InputElement {
+    /// Bytes, which stand for 0 to 1.
+    Bytes,
+    /// Numbers as they are.
+    Numbers,
+}
+
+impl From<StoredElement> for InputElement {
+    fn from(stored: StoredElement) -> Self {
+        match stored {
+            StoredElement::U8 => Self::Bytes,
+            StoredElement::F32 => Self::Numbers,
+        }
+    }
+}
+
+/// A model with the weights that a run ended with.
+pub struct SavedModel {
+    /// `model.json`, for whoever is told what is wrong with it.
+    pub path: PathBuf,
+    /// The network, layer by layer.
+    pub layers: Vec<NamedLayer>,
+    /// Channels, height and width of a sample.
+    pub input_shape: [usize; 3],
+    /// What its numbers are.
+    pub input: InputElement,
+    /// Mean and deviation of the samples, as in the job file; the model takes `(x - mean) / std`.
+    pub normalise: Option<JobNormalise>,
+    /// What the model predicts.
+    pub outputs: Outputs,
+    /// The network for one sample at a time, which says where each tensor lies.
+    pub model: Model,
+    /// Its weights and running statistics, as the model's layout has them.
+    pub state: Vec<f32>,
+    /// SHA-256 of the weights, as the run's result has it.
+    pub weights_sha256: String,
+}
+
+impl Card {
+    /// What the model predicts; `None` if that does not fit itself.
+    fn outputs(&self) -> Option<Outputs> {
+        let Some(targets) = &self.targets else {
+            return Some(Outputs {
+                kind: TargetKind::Classes,
+                names: self.classes.clone(),
+                scale: TargetScale::identity(self.classes.len()),
+            });
+        };
+        let scale = TargetScale::new(targets.mean.clone(), targets.std.clone())?;
+        let fits = !targets.columns.is_empty() && scale.mean().len() == targets.columns.len();
+        fits.then(|| Outputs {
+            kind: target_kind(targets.loss),
+            names: targets.columns.clone(),
+            scale,
+        })
+    }
+
+    /// What the samples are. Runs that do not say it learned from vectors of numbers, or from pictures.
+    fn input(&self) -> InputElement {
+        self.input.unwrap_or(match self.input_shape {
+            [_, 1, 1] => InputElement::Numbers,
+            _ => InputElement::Bytes,
+        })
+    }
+}
+
+impl SavedModel {
+    /// Reads the model that a run ended with.
+    ///
+    /// # Errors
+    /// When the run has no model yet, or its files are damaged, do not belong together, or are of a newer version of
+    /// this program.
+    pub fn open(run: &RunDir) -> Result<Self, TrainError> {
+        let file = run.model();
+        let path = PathBuf::from(file.to_string());
+        let refused = |reason: String| TrainError::Trained {
+            path: path.clone(),
+            reason,
+        };
+        let text = match file.read() {
+            Ok(text) => text,
+            Err(PlaceError::NotFound { .. }) => {
+                let reason = "there is none; the run has not ended, or it failed";
+                return Err(refused(reason.to_owned()));
+            }
+            Err(PlaceError::Io { source, .. }) => return Err(refused(source.to_string())),
+            Err(error) => return Err(refused(error.to_string())),
+        };
+        let wrong = |error: serde_json::Error| refused(error.to_string());
+        let CardVersion { version } = serde_json::from_slice(&text).map_err(wrong)?;
+        if version > weights::VERSION {
+            return Err(refused(format!(
+                "it is of version {version}, written by a newer lockstep; this one reads up to {}",
+                weights::VERSION
+            )));
+        }
+        let card: Card = serde_json::from_slice(&text).map_err(wrong)?;
+        let mut outputs = card
+            .outputs()
+            .ok_or_else(|| refused("its `targets` do not fit each other".to_owned()))?;
+        let layers = network::layers(&card.network, outputs.names.len());
+        let [channels, height, width] = card.input_shape;
+        let input = Dims {
+            height,
+            width,
+            channels,
+        };
+        let model = Model::new(&layers, input, 1).map_err(|error| refused(error.to_string()))?;
+        outputs.widen(model.outputs());
+        let state = read_weights(&run.weights(), &model)?;
+        if weights::sha256(model.layout(), &state) != card.weights_sha256 {
+            let weights = run.weights();
+            let reason = format!("{weights} holds other weights than it says");
+            return Err(refused(reason));
+        }
+        Ok(Self {
+            layers,
+            input_shape: card.input_shape,
+            input: card.input(),
+            normalise: card.normalise,
+            outputs,
+            model,
+            state,
+            weights_sha256: card.weights_sha256,
+            path,
+        })
+    }
+
+    /// The shape of a sample, as the model has it.
+    pub fn dims(&self) -> Dims {
+        let [channels, height, width] = self.input_shape;
+        Dims {
+            height,
+            width,
+            channels,
+        }
+    }
+}
+
+fn read_weights(file: &Place, model: &Model) -> Result<Vec<f32>, TrainError> {
+    let refused = |path: PathBuf, reason| TrainError::Trained { path, reason };
+    let shown = PathBuf::from(file.to_string());
+    let copy = file.local_copy().map_err(|error| {
+        let reason = match error {
+            PlaceError::NotFound { .. } => "there is none".to_owned(),
+            error => error.to_string(),
+        };
+        refused(shown.clone(), reason)
+    })?;
+    match pretrained::read(copy.path(), model, 0, None) {
+        Ok(read) => match read.note {
+            None => Ok(read.state),
+            Some(note) => Err(refused(shown, note)),
+        },
+        Err(TrainError::Pretrained { reason, .. }) => Err(refused(shown, reason)),
+        Err(error) => Err(error),
+    }
+}

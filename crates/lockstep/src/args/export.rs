@@ -1,0 +1,32 @@
+//! The arguments of `lockstep export`.
+
+use super::key_value;
+use clap::{Args, ValueHint};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstep export runs/NAME --onnx model.onnx
+  lockstep export NAME --onnx model.onnx                   its name in the folder `runs`
+  lockstep export NAME --with-encoder --onnx model.onnx    pictures in, not the vectors of [embed]
+  lockstep export --encoder clip/ --onnx clip.onnx         the encoder alone: pictures in, vectors out
+
+The file holds the weights and the normalisation: it takes samples as they are, bytes as 0 to 255.")]
+pub(crate) struct ExportArgs {
+    /// The run: its folder or URL, or its name in the folder `runs`
+    #[arg(value_name = "RUN", required_unless_present = "encoder", value_hint = ValueHint::DirPath)]
+    pub(crate) run: Option<PathBuf>,
+    /// The file to write; one that is there is replaced
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) onnx: PathBuf,
+    /// Put the encoder of the run's [embed] before its model, in the same file
+    #[arg(long, requires = "run")]
+    pub(crate) with_encoder: bool,
+    /// Write this encoder instead of a run's model: a folder or a file, as embed.model
+    #[arg(long, value_name = "MODEL", conflicts_with = "run", value_hint = ValueHint::AnyPath)]
+    pub(crate) encoder: Option<PathBuf>,
+    /// Set a key of the run's job to a TOML value, such as embed.model; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) set: Vec<String>,
+}
