@@ -20,7 +20,9 @@ use lockstep_engine::{EngineError, RunRequest, Stop, StopFlag};
 use lockstep_events::event::{Event, RunResult, Status};
 use lockstep_job::{Every, LoadedJob, Location, Override};
 use lockstep_runs::RunDir;
+use lockstep_track::Origin;
 use record::RunRecord;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 use verdict::Verdict;
@@ -90,12 +92,22 @@ fn request(
     if let LoadedJob::Network(job) = &mut job {
         job.checkpoint.every = Every::None;
     }
-    let folder = std::env::current_dir().context("cannot find the current folder")?;
-    let request = request_for(job, folder, None, args.engine.engine, started_at)?;
+    let request = request_for(job, folder(run)?, None, args.engine.engine, started_at)?;
     Ok(RunRequest {
         max_steps: earlier.stopped_after(),
         ..request
     })
+}
+
+/// Where scripts start: the folder of the job file, if it is there, else the current one.
+fn folder(run: &RunDir) -> anyhow::Result<PathBuf> {
+    let origin = run.file("origin.json").read().unwrap_or_default();
+    let origin: Origin = serde_json::from_slice(&origin).unwrap_or_default();
+    let folder = PathBuf::from(origin.folder);
+    match folder.is_absolute() && folder.is_dir() {
+        true => Ok(folder),
+        false => std::env::current_dir().context("cannot find the current folder"),
+    }
 }
 
 /// A run that is trained again, beside the record of the first.
