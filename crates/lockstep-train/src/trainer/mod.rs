@@ -139,7 +139,7 @@ impl<N: Network> Trainer<'_, N> {
                 break;
             }
             match vote {
-                Vote::Stop => return Ok(GenerationEnd::Finished(self.interrupted()?)),
+                Vote::Stop => return Ok(GenerationEnd::Finished(self.interrupted(reporter)?)),
                 Vote::Pause if self.is_written(reporter)? => {
                     let step = self.steps.position.step;
                     return Ok(GenerationEnd::Paused { step });
@@ -185,7 +185,7 @@ impl<N: Network> Trainer<'_, N> {
         let total = self.steps.epoch_sum()?;
         // Without validation data the last epoch's weights are the ones that are kept.
         let is_last = epoch == self.epochs;
-        self.steps.trace_epoch(reporter)?;
+        self.steps.trace_whole(reporter)?;
         let measured = self.evaluation.epoch(&mut self.steps, epoch, is_last)?;
         self.steps.end_epoch();
         if self.rank == 0 {
@@ -214,6 +214,7 @@ impl<N: Network> Trainer<'_, N> {
     /// together and wait for the disk of rank 0: without that state, nobody may leave.
     fn is_written(&mut self, reporter: &mut Reporter) -> Result<bool, TrainError> {
         self.steps.gather()?;
+        self.steps.trace_whole(reporter)?;
         let written = match self.last_checkpoint() {
             Ok(()) => 1.0,
             Err(error @ TrainError::Store(RunsError::Stale { .. })) => return Err(error),
@@ -290,8 +291,9 @@ impl<N: Network> Trainer<'_, N> {
         })
     }
 
-    fn interrupted(&mut self) -> Result<Finished, TrainError> {
+    fn interrupted(&mut self, reporter: &mut Reporter) -> Result<Finished, TrainError> {
         self.steps.gather()?;
+        self.steps.trace_whole(reporter)?;
         self.part()?;
         self.last_checkpoint()?;
         let layout = self.steps.network.layout();

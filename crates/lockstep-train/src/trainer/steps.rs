@@ -249,8 +249,8 @@ impl<'a, N: Network> StepLoop<'a, N> {
         Ok(vote)
     }
 
-    /// Marks the end of an epoch. The state is gathered by then.
-    pub(super) fn trace_epoch(&mut self, reporter: &mut Reporter) -> Result<(), TrainError> {
+    /// Tells all marks so far, and hashes of the whole state, which is gathered by then.
+    pub(super) fn trace_whole(&mut self, reporter: &mut Reporter) -> Result<(), TrainError> {
         let Some(tracer) = &mut self.tracer else {
             return Ok(());
         };
