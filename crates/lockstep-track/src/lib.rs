@@ -10,13 +10,19 @@
 
 mod bounded;
 mod error;
+mod http;
+pub mod mlflow;
+pub mod notify;
 mod origin;
+mod points;
 mod queue;
 pub mod record;
 mod sink;
+pub mod tensorboard;
 mod tracker;
 
 pub use error::SinkError;
+pub use http::Credentials;
 pub use origin::{Machine, Origin, Repository};
 pub use sink::{Begun, Sink};
 pub use tracker::Tracker;

@@ -48,7 +48,9 @@ impl Queue {
         let mut state = self.state();
         let waiting = state.waiting.len();
         let room = match &event.event {
-            Event::Progress(_) | Event::Embedding(_) | Event::Log(_) => waiting < LONG,
+            Event::Progress(_) | Event::Usage(_) | Event::Embedding(_) | Event::Log(_) => {
+                waiting < LONG
+            }
             Event::Result(_) => true,
             _ => waiting < FULL,
         };

@@ -1,20 +1,24 @@
 //! Who hears of a run beside its view, by what the job says.
 
 use crate::command::Watched;
-use lockstep_engine::{RunRequest, Stop, StopFlag};
+use lockstep_engine::{RunRequest, Stop, StopFlag, describe};
 use lockstep_events::event::Event;
-use lockstep_place::Access;
+use lockstep_job::{LoadedJob, Occasion as JobOccasion, TensorBoard as JobTensorBoard};
+use lockstep_place::{Access, Place};
+use lockstep_track::mlflow::{Exporter, Mlflow, MlflowSettings};
+use lockstep_track::notify::{Notices, NotifySettings, Occasion};
+use lockstep_track::tensorboard::{TensorBoard, TensorBoardSettings, WeightsOf};
 use lockstep_track::{Sink, Tracker};
+use std::path::Path;
 use std::time::Duration;
-
-/// How long the end of a run waits for whoever tracks it.
-const WAIT: Duration = Duration::from_secs(15);
 
 /// A run that is shown and tracked.
 pub(crate) struct Tracked {
     tracker: Tracker,
     stop: StopFlag,
     wait: Duration,
+    /// What is wrong with what shall track it.
+    warnings: Vec<String>,
 }
 
 impl Tracked {
@@ -22,14 +26,13 @@ impl Tracked {
     pub(crate) fn of(request: &RunRequest) -> Self {
         // What is wrong with it the engine says, before there is anything to track.
         let access = lockstep_resolve::access(request.job.storage()).unwrap_or_default();
+        let mut warnings = Vec::new();
+        let sinks = sinks(&request.job, &request.folder, &access, &mut warnings);
         Self {
-            tracker: Tracker::start(
-                access.clone(),
-                request.folder.clone(),
-                sinks(request, &access),
-            ),
+            tracker: Tracker::start(access, request.folder.clone(), sinks),
             stop: request.stop.clone(),
-            wait: WAIT,
+            wait: Duration::from_secs_f64(request.job.track().wait_s),
+            warnings,
         }
     }
 
@@ -40,7 +43,9 @@ impl Tracked {
             let stop = self.stop.clone();
             self.tracker.finish(self.wait, &|| stop.get() == Stop::Now);
         }
-        for message in self.tracker.warnings() {
+        let mut warnings = std::mem::take(&mut self.warnings);
+        warnings.extend(self.tracker.warnings());
+        for message in warnings {
             watched.show(&Event::Warning { message });
         }
         watched.show(event);
@@ -48,6 +53,83 @@ impl Tracked {
 }
 
 /// Whoever shall hear of the run.
-fn sinks(_request: &RunRequest, _access: &Access) -> Vec<Box<dyn Sink>> {
-    Vec::new()
+fn sinks(
+    job: &LoadedJob,
+    folder: &Path,
+    access: &Access,
+    warnings: &mut Vec<String>,
+) -> Vec<Box<dyn Sink>> {
+    let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
+    let track = job.track();
+    match MlflowSettings::of(track, job.name(), &|name| std::env::var(name).ok()) {
+        Ok(None) => {}
+        Ok(Some(settings)) => {
+            sinks.push(Box::new(Mlflow::new(settings, access.clone(), exporter())));
+        }
+        Err(wrong) => warnings.push(format!("MLflow: {wrong}; the run is not tracked there")),
+    }
+    let folder_of_boards = match &track.tensorboard {
+        JobTensorBoard::Switch(false) => None,
+        JobTensorBoard::Switch(true) => Some(None),
+        JobTensorBoard::Folder(folder) => Some(Some(folder.clone())),
+    };
+    if let Some(folder) = folder_of_boards {
+        sinks.push(Box::new(TensorBoard::new(TensorBoardSettings {
+            folder,
+            system: track.system,
+            histograms: track.histograms.then(|| WeightsOf::new(weights_of)),
+        })));
+    }
+    match notices(job, folder) {
+        Ok(None) => {}
+        Ok(Some(settings)) => sinks.push(Box::new(Notices::new(settings))),
+        Err(wrong) => warnings.push(wrong),
+    }
+    sinks
+}
+
+/// Who is told of what happens, if anybody is.
+fn notices(job: &LoadedJob, folder: &Path) -> Result<Option<NotifySettings>, String> {
+    let notify = job.notify();
+    let webhook = match &notify.webhook {
+        None => None,
+        Some(hook) => Some(match hook.variable() {
+            None => hook.secret().to_owned(),
+            Some(name) => std::env::var(name).map_err(|_| {
+                format!("notices: notify.webhook is to be in the variable {name}, which is not set")
+            })?,
+        }),
+    };
+    if webhook.is_none() && notify.command.is_empty() {
+        return Ok(None);
+    }
+    let on = notify.on.iter().map(|occasion| match occasion {
+        JobOccasion::Success => Occasion::Success,
+        JobOccasion::Failure => Occasion::Failure,
+        JobOccasion::Recovery => Occasion::Recovery,
+    });
+    Ok(Some(NotifySettings {
+        job: job.name().to_owned(),
+        folder: folder.to_owned(),
+        shown: notify.webhook.as_ref().map(ToString::to_string).unwrap_or_default(),
+        webhook,
+        command: notify.command.clone(),
+        on: on.collect(),
+        when: notify.when.clone(),
+        timeout: Duration::from_secs_f64(notify.timeout_s),
+    }))
+}
+
+/// Makes ONNX files of networks.
+pub(crate) fn exporter() -> Option<Exporter> {
+    Some(Exporter::new(|run| {
+        lockstep_onnx::export_run(run).map_err(|error| describe(&error))
+    }))
+}
+
+/// Writes the weights of a checkpoint as a file of named tensors.
+fn weights_of(checkpoint: &Place, to: &Path) -> Result<(), String> {
+    let to = Place::parse(&to.to_string_lossy(), &Access::default());
+    let to = to.map_err(|error| error.to_string())?;
+    lockstep_train::export_weights(checkpoint, &to).map_err(|error| describe(&error))
 }

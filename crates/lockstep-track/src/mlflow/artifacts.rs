@@ -1,0 +1,101 @@
+//! Where MLflow keeps files: behind the server, or in a place that is written to directly.
+
+use super::server::Server;
+use crate::SinkError;
+use lockstep_place::{Access, FileEntry, Place, PlaceError};
+use lockstep_runs::RunDir;
+
+/// Larger files are not sent.
+const LARGEST: u64 = 1 << 30;
+/// Files of a run that are sent as they are. Of folders, all that is in them.
+const SENT: [&str; 10] = [
+    "job.toml",
+    "origin.json",
+    "uncommitted.diff",
+    "metrics.jsonl",
+    "events.jsonl",
+    "evaluation.json",
+    "confusion.svg",
+    "result.json",
+    "model.json",
+    "logs/",
+];
+
+/// Where files go.
+#[derive(Debug)]
+pub(super) enum Artifacts {
+    /// Through the server, under this path.
+    Server(String),
+    /// Into a folder or a bucket.
+    Place(Place),
+}
+
+impl Artifacts {
+    /// What an `artifact_uri` of MLflow means.
+    pub(super) fn of(uri: &str, access: &Access) -> Result<Self, SinkError> {
+        if let Some(rest) = uri.strip_prefix("mlflow-artifacts:") {
+            // `mlflow-artifacts:/path` or `mlflow-artifacts://host/path`.
+            let path = match rest.strip_prefix("//") {
+                Some(rest) => rest.split_once('/').map_or("", |(_, path)| path),
+                None => rest,
+            };
+            return Ok(Self::Server(path.trim_matches('/').to_owned()));
+        }
+        let place = uri.strip_prefix("file://").unwrap_or(uri);
+        Ok(Self::Place(Place::parse(place, access)?))
+    }
+
+    /// Writes one file.
+    pub(super) fn put(&self, server: &Server, name: &str, bytes: Vec<u8>) -> Result<(), SinkError> {
+        match self {
+            Self::Server(folder) => server.put_artifact(&format!("{folder}/{name}"), bytes),
+            Self::Place(folder) => Ok(folder.join(name)?.write(&bytes)?),
+        }
+    }
+}
+
+/// The files of a run that are sent.
+pub(super) fn files(run: &RunDir) -> Result<Vec<FileEntry>, PlaceError> {
+    let is_sent = |entry: &FileEntry| {
+        let path = entry.path.as_str();
+        // In a bucket a log is objects one after the other, `NAME.TIME-NUMBER`.
+        let known = |name: &&str| match name.strip_suffix('/') {
+            Some(_) => path.starts_with(name),
+            None => path == *name || path.starts_with(&format!("{name}.")),
+        };
+        entry.size <= LARGEST && SENT.iter().any(|name| known(&name))
+    };
+    let mut files = run.place().list()?;
+    files.retain(is_sent);
+    Ok(files)
+}
+
+/// The files of a run's model, by their names within `model/`.
+pub(super) fn model_files(run: &RunDir) -> Result<Vec<FileEntry>, PlaceError> {
+    let mut files = run.file("model").list()?;
+    files.retain(|entry| entry.size <= LARGEST && entry.path != "start.safetensors");
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uri_of_mlflow_is_a_path_behind_the_server_or_a_place() {
+        let of = |uri: &str| Artifacts::of(uri, &Access::default()).unwrap();
+        for uri in [
+            "mlflow-artifacts:/1/a/artifacts",
+            "mlflow-artifacts://h:5/1/a/artifacts",
+        ] {
+            assert!(matches!(of(uri), Artifacts::Server(path) if path == "1/a/artifacts"));
+        }
+        for uri in ["file:///tmp/x", "/tmp/x"] {
+            let Artifacts::Place(place) = of(uri) else {
+                panic!("{uri}");
+            };
+            assert_eq!(place.local().unwrap().to_str(), Some("/tmp/x"));
+        }
+        assert!(Artifacts::of("dbfs:/x", &Access::default()).is_err() || cfg!(unix));
+    }
+}

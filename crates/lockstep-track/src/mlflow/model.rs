@@ -1,0 +1,271 @@
+//! A run's model as a folder that MLflow, and through it Python, loads.
+//!
+//! | file | what it is for |
+//! |---|---|
+//! | `MLmodel` | what the model is: how to load it, what it takes and gives. It is JSON, which is YAML too |
+//! | `data/model.onnx` | the network with its preprocessing |
+//! | `code/lockstep_model.py` | loads it with numpy and onnxruntime alone |
+//! | `model/` | the files of the run's own `model/`, from which Lockstep goes on |
+//! | `input_example.json` | a sample |
+
+use super::parameters;
+use crate::SinkError;
+use lockstep_runs::RunDir;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::fmt;
+use std::sync::Arc;
+
+/// The module that Python loads.
+const LOADER: &str = include_str!("lockstep_model.py");
+/// What Python needs for it.
+const REQUIREMENTS: &str = "numpy\nonnxruntime\n";
+const PYTHON_ENV: &str =
+    "python: '3.11'\nbuild_dependencies:\n- pip\ndependencies:\n- -r requirements.txt\n";
+/// The most numbers that a sample may have to be written as an example.
+const LARGEST_EXAMPLE: usize = 1 << 20;
+
+/// Makes an ONNX file of a run's model, or says why it cannot.
+#[derive(Clone)]
+pub struct Exporter(ExportFn);
+
+type ExportFn = Arc<dyn Fn(&RunDir) -> Result<Vec<u8>, String> + Send + Sync>;
+
+impl Exporter {
+    /// One that does it so.
+    pub fn new(
+        export: impl Fn(&RunDir) -> Result<Vec<u8>, String> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(export))
+    }
+}
+
+impl fmt::Debug for Exporter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Exporter")
+    }
+}
+
+/// What is needed of a run's `model.json`.
+#[derive(Debug, Default, Deserialize)]
+struct Description {
+    #[serde(default)]
+    input_shape: Vec<usize>,
+    #[serde(default)]
+    normalise: Option<Normalise>,
+    #[serde(default)]
+    classes: Vec<String>,
+    #[serde(default)]
+    targets: Option<Targets>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Normalise {
+    mean: Vec<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Targets {
+    columns: Vec<String>,
+}
+
+/// What MLflow knows of a model before its files are there.
+pub(super) struct Identity<'a> {
+    pub(super) model_id: &'a str,
+    pub(super) run_id: &'a str,
+    /// Milliseconds since 1970.
+    pub(super) time: i64,
+}
+
+/// The files beside those of the run's own `model/`.
+pub(super) fn files(
+    run: &RunDir,
+    identity: &Identity<'_>,
+    exporter: Option<&Exporter>,
+) -> Result<Vec<(String, Vec<u8>)>, SinkError> {
+    let description = run.model().read().ok();
+    let description: Option<Description> =
+        description.and_then(|text| serde_json::from_slice(&text).ok());
+    let onnx = match (&description, exporter) {
+        (Some(_), Some(Exporter(export))) => export(run).ok(),
+        _ => None,
+    };
+    let mut mlmodel = json!({
+        "flavors": { "lockstep": { "run": run.name, "data": "model" } },
+        "model_id": identity.model_id,
+        "model_uuid": identity.model_id,
+        "run_id": identity.run_id,
+        "utc_time_created": utc(identity.time),
+    });
+    let mut files = Vec::new();
+    if let (Some(onnx), Some(description)) = (onnx, description) {
+        mlmodel["flavors"]["python_function"] = json!({
+            "loader_module": "lockstep_model", "code": "code", "data": "data",
+            "env": { "virtualenv": "python_env.yaml" }, "python_version": "3.11.0",
+        });
+        mlmodel["signature"] = signature(&description);
+        files.push(("data/model.onnx".to_owned(), onnx));
+        for (name, text) in [
+            ("code/lockstep_model.py", LOADER),
+            ("requirements.txt", REQUIREMENTS),
+            ("python_env.yaml", PYTHON_ENV),
+        ] {
+            files.push((name.to_owned(), text.as_bytes().to_vec()));
+        }
+        if let Some(example) = example(&description) {
+            mlmodel["saved_input_example_info"] = json!({
+                "artifact_path": "input_example.json", "type": "ndarray", "format": "tf-serving",
+            });
+            files.push((
+                "input_example.json".to_owned(),
+                example.to_string().into_bytes(),
+            ));
+        }
+    }
+    let text = serde_json::to_string_pretty(&mlmodel).unwrap_or_default() + "\n";
+    files.push(("MLmodel".to_owned(), text.into_bytes()));
+    Ok(files)
+}
+
+/// What describes a checkpoint, whose files stay in the run's folder.
+pub(super) fn of_checkpoint(
+    run: &RunDir,
+    identity: &Identity<'_>,
+    checkpoint: &str,
+) -> (String, Vec<u8>) {
+    let mlmodel = json!({
+        "flavors": { "lockstep": {
+            "run": run.name,
+            "checkpoint": run.file(&format!("checkpoints/{checkpoint}")).to_string(),
+        } },
+        "model_id": identity.model_id,
+        "model_uuid": identity.model_id,
+        "run_id": identity.run_id,
+        "utc_time_created": utc(identity.time),
+    });
+    let text = serde_json::to_string_pretty(&mlmodel).unwrap_or_default() + "\n";
+    ("MLmodel".to_owned(), text.into_bytes())
+}
+
+/// The shape of a sample as the network takes it: rows of a table are flat.
+fn sample_shape(description: &Description) -> Vec<usize> {
+    match description.input_shape.as_slice() {
+        [width, 1, 1] => vec![*width],
+        shape => shape.to_vec(),
+    }
+}
+
+fn signature(description: &Description) -> Value {
+    let tensor = |name: Option<&str>, dtype: &str, shape: &[usize]| {
+        let shape: Vec<i64> = std::iter::once(-1)
+            .chain(shape.iter().map(|size| *size as i64))
+            .collect();
+        let mut tensor =
+            json!({ "type": "tensor", "tensor-spec": { "dtype": dtype, "shape": shape } });
+        if let Some(name) = name {
+            tensor["name"] = json!(name);
+        }
+        tensor
+    };
+    let inputs = json!([tensor(None, "float32", &sample_shape(description))]);
+    let outputs = match &description.targets {
+        Some(targets) => json!([tensor(Some("values"), "float32", &[targets.columns.len()])]),
+        None => json!([
+            tensor(
+                Some("probabilities"),
+                "float32",
+                &[description.classes.len()]
+            ),
+            tensor(Some("class"), "int64", &[]),
+        ]),
+    };
+    json!({ "inputs": inputs.to_string(), "outputs": outputs.to_string(), "params": null })
+}
+
+/// The mean sample, as far as that is known: one that looks like the data.
+fn example(description: &Description) -> Option<Value> {
+    let shape = sample_shape(description);
+    let numbers: usize = shape.iter().product();
+    if numbers == 0 || numbers > LARGEST_EXAMPLE {
+        return None;
+    }
+    let channels = shape[0];
+    let mean = description
+        .normalise
+        .as_ref()
+        .map(|scale| scale.mean.as_slice());
+    // Pictures are bytes, and their scale is that of bytes divided by 255.
+    let scale = if shape.len() == 3 { 255.0 } else { 1.0 };
+    let of_channel = |channel: usize| match mean {
+        Some([one]) => (one * scale).round(),
+        Some(mean) => mean.get(channel).map_or(0.0, |mean| mean * scale),
+        None => 0.0,
+    };
+    let values: Vec<Value> = (0..channels)
+        .map(|channel| nested(&shape[1..], of_channel(channel)))
+        .collect();
+    Some(json!({ "inputs": [values] }))
+}
+
+/// An array of this shape, full of one value.
+fn nested(shape: &[usize], value: f64) -> Value {
+    match shape {
+        [] => json!(value),
+        [first, rest @ ..] => Value::Array(vec![nested(rest, value); *first]),
+    }
+}
+
+/// A time as MLflow writes it.
+fn utc(milliseconds: i64) -> String {
+    let time = chrono::DateTime::from_timestamp_millis(milliseconds).unwrap_or_default();
+    time.format("%Y-%m-%d %H:%M:%S%.6f").to_string()
+}
+
+/// A name for a model: MLflow does not take all letters.
+pub(super) fn model_name(name: &str) -> String {
+    let plain = parameters::name(name);
+    plain.replace(['/', '.', ':'], "-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn description(text: &str) -> Description {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn an_example_has_the_shape_that_the_signature_says() {
+        let pictures = description(
+            r#"{"input_shape":[1,2,3],"normalise":{"mean":[0.5],"std":[1]},"classes":["a","b"]}"#,
+        );
+        let row = [128.0, 128.0, 128.0];
+        assert_eq!(
+            example(&pictures).unwrap(),
+            json!({ "inputs": [[[row, row]]] })
+        );
+        let said = signature(&pictures);
+        assert!(said["inputs"].as_str().unwrap().contains("[-1,1,2,3]"));
+        assert!(said["outputs"].as_str().unwrap().contains("[-1,2]"));
+        let table = description(
+            r#"{"input_shape":[3,1,1],"normalise":{"mean":[1,2,3],"std":[1,1,1]},
+                "targets":{"columns":["y"]}}"#,
+        );
+        assert_eq!(
+            example(&table).unwrap(),
+            json!({ "inputs": [[1.0, 2.0, 3.0]] })
+        );
+        assert!(
+            signature(&table)["outputs"]
+                .as_str()
+                .unwrap()
+                .contains("values")
+        );
+    }
+
+    #[test]
+    fn times_are_written_as_mlflow_writes_them() {
+        assert_eq!(utc(1_763_245_426_125), "2025-11-15 22:23:46.125000");
+    }
+}

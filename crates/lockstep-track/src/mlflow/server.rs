@@ -1,0 +1,169 @@
+//! MLflow's REST calls, as this crate needs them.
+
+use super::settings::MlflowSettings;
+use crate::SinkError;
+use crate::http::{Body, Http, Reply};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// How long an answer to something small may take.
+const SOON: Duration = Duration::from_secs(30);
+/// How long a file may take.
+const LONG: Duration = Duration::from_secs(600);
+/// Where the calls are.
+const API: &str = "/api/2.0/mlflow/";
+
+/// An MLflow server.
+pub(super) struct Server {
+    http: Http,
+    base: String,
+}
+
+impl Server {
+    pub(super) fn new(settings: &MlflowSettings) -> Result<Self, SinkError> {
+        Ok(Self {
+            http: Http::new(&settings.server, settings.credentials.clone())?,
+            base: settings.server.clone(),
+        })
+    }
+
+    fn call(
+        &self,
+        doing: &str,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Reply, SinkError> {
+        let url = format!("{}{API}{path}", self.base);
+        let body = match body {
+            Some(json) => Body::Json(json.to_string().into_bytes()),
+            None => Body::Nothing,
+        };
+        self.http.send(doing, method, &url, body, SOON)
+    }
+
+    fn understand(&self, doing: &str, reply: &Reply) -> Result<Value, SinkError> {
+        if !reply.status.is_success() {
+            return Err(self.http.refused(doing, reply));
+        }
+        serde_json::from_slice(&reply.body).map_err(|_| self.http.refused(doing, reply))
+    }
+
+    /// A call that changes something.
+    pub(super) fn post(&self, doing: &str, path: &str, body: &Value) -> Result<Value, SinkError> {
+        let reply = self.call(doing, Method::POST, path, Some(body))?;
+        self.understand(doing, &reply)
+    }
+
+    /// The same, where it is as good that it was there already.
+    pub(super) fn post_once(&self, doing: &str, path: &str, body: &Value) -> Result<(), SinkError> {
+        let reply = self.call(doing, Method::POST, path, Some(body))?;
+        match is_code(&reply, "RESOURCE_ALREADY_EXISTS") {
+            true => Ok(()),
+            false => self.understand(doing, &reply).map(drop),
+        }
+    }
+
+    /// The experiment of this name, which is made if need be.
+    pub(super) fn experiment(&self, name: &str) -> Result<String, SinkError> {
+        let doing = "find the experiment";
+        // Two who make it at once: one of them is told that it is there, and finds it.
+        for _ in 0..3 {
+            let query = url::form_urlencoded::Serializer::new(String::new())
+                .append_pair("experiment_name", name)
+                .finish();
+            let path = format!("experiments/get-by-name?{query}");
+            let reply = self.call(doing, Method::GET, &path, None)?;
+            if reply.status != StatusCode::NOT_FOUND || !is_code(&reply, "RESOURCE_DOES_NOT_EXIST")
+            {
+                let found = self.understand(doing, &reply)?;
+                let experiment = &found["experiment"];
+                if experiment["lifecycle_stage"] == "deleted" {
+                    return Err(SinkError::Failed(format!(
+                        "the experiment {name:?} is deleted in {}; restore it, or choose another with track.experiment",
+                        self.base
+                    )));
+                }
+                return text(&experiment["experiment_id"], doing);
+            }
+            let made = self.call(
+                "make the experiment",
+                Method::POST,
+                "experiments/create",
+                Some(&json!({ "name": name })),
+            )?;
+            if !is_code(&made, "RESOURCE_ALREADY_EXISTS") {
+                let made = self.understand("make the experiment", &made)?;
+                return text(&made["experiment_id"], doing);
+            }
+        }
+        Err(SinkError::Failed(format!(
+            "the experiment {name:?} comes and goes"
+        )))
+    }
+
+    /// A change of something that is there.
+    pub(super) fn patch(&self, doing: &str, path: &str, body: &Value) -> Result<Value, SinkError> {
+        let reply = self.call(doing, Method::PATCH, path, Some(body))?;
+        self.understand(doing, &reply)
+    }
+
+    /// Sends a file through the server, to where it keeps artifacts.
+    pub(super) fn put_artifact(&self, path: &str, bytes: Vec<u8>) -> Result<(), SinkError> {
+        let encoded: Vec<String> = path.split('/').map(encode).collect();
+        let url = format!(
+            "{}/api/2.0/mlflow-artifacts/artifacts/{}",
+            self.base,
+            encoded.join("/")
+        );
+        let doing = "send a file";
+        let reply = self
+            .http
+            .send(doing, Method::PUT, &url, Body::Bytes(bytes), LONG)?;
+        match reply.status.is_success() {
+            true => Ok(()),
+            false => Err(self.http.refused(doing, &reply)),
+        }
+    }
+}
+
+/// A text that an answer must have.
+pub(super) fn text(value: &Value, doing: &str) -> Result<String, SinkError> {
+    match value.as_str() {
+        Some(text) => Ok(text.to_owned()),
+        None => Err(SinkError::Failed(format!(
+            "MLflow's answer is not what it should be, when asked to {doing}"
+        ))),
+    }
+}
+
+fn is_code(reply: &Reply, code: &str) -> bool {
+    let body: Option<Value> = serde_json::from_slice(&reply.body).ok();
+    body.is_some_and(|body| body["error_code"] == code)
+}
+
+/// A part of a path, with everything escaped that could mean something else.
+fn encode(part: &str) -> String {
+    let mut encoded = String::with_capacity(part.len());
+    for byte in part.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                encoded.push(byte as char);
+            }
+            byte => encoded += &format!("%{byte:02X}"),
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_path_stays_one() {
+        assert_eq!(encode("worker-0.log"), "worker-0.log");
+        assert_eq!(encode("a b?ü"), "a%20b%3F%C3%BC");
+    }
+}

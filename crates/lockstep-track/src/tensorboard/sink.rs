@@ -1,0 +1,257 @@
+//! TensorBoard as a sink of a run.
+
+use super::file::{EventFile, cut_off};
+use super::histogram::histogram;
+use super::proto::{Datum, Value};
+use super::write::{Told, summary};
+use crate::record::{Position, read_events};
+use crate::{Begun, Sink, SinkError};
+use lockstep_events::Recorded;
+use lockstep_place::{Access, Place};
+use lockstep_runs::RunDir;
+use lockstep_tensors::TensorFile;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often what was recorded is written.
+const EVERY: Duration = Duration::from_secs(5);
+/// The folder in a run's.
+const FOLDER: &str = "tensorboard";
+/// How far was written.
+const WRITTEN: &str = "written.json";
+
+/// Writes the weights of a checkpoint to a file of named tensors, or says why it cannot.
+#[derive(Clone)]
+pub struct WeightsOf(WeightsFn);
+
+type WeightsFn = Arc<dyn Fn(&Place, &Path) -> Result<(), String> + Send + Sync>;
+
+impl WeightsOf {
+    /// One that does it so.
+    pub fn new(
+        write: impl Fn(&Place, &Path) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(write))
+    }
+}
+
+impl fmt::Debug for WeightsOf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WeightsOf")
+    }
+}
+
+/// What is written, and where.
+#[derive(Debug, Clone)]
+pub struct TensorBoardSettings {
+    /// The folder in which each run gets one of its own; if not given, `tensorboard` in the run's.
+    pub folder: Option<PathBuf>,
+    /// Whether what workers use is written.
+    pub system: bool,
+    /// How weights are found for histograms, if those are wanted.
+    pub histograms: Option<WeightsOf>,
+}
+
+/// How far was written: `written.json`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Written {
+    /// The newest file, and its bytes.
+    file: String,
+    bytes: u64,
+    /// How many files there are.
+    parts: u32,
+    /// Up to where the record was read.
+    events: Position,
+    told: Told,
+    /// Checkpoints whose weights were counted.
+    checkpoints: BTreeSet<String>,
+}
+
+/// Writes event files for TensorBoard while a run goes on.
+#[derive(Debug)]
+pub struct TensorBoard {
+    settings: TensorBoardSettings,
+    board: Option<Board>,
+    due: Instant,
+}
+
+/// A run that is written.
+struct Board {
+    run: RunDir,
+    folder: Place,
+    user: String,
+    written: Written,
+    file: EventFile,
+}
+
+impl fmt::Debug for Board {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Board({})", self.folder)
+    }
+}
+
+impl TensorBoard {
+    /// A sink for one run.
+    pub fn new(settings: TensorBoardSettings) -> Self {
+        Self {
+            settings,
+            board: None,
+            due: Instant::now(),
+        }
+    }
+
+    fn advance(&mut self) -> Result<(), SinkError> {
+        self.due = Instant::now() + EVERY;
+        match &mut self.board {
+            Some(board) => board.advance(&self.settings),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Board {
+    fn open(begun: &Begun, settings: &TensorBoardSettings) -> Result<Self, SinkError> {
+        let run = begun.run.clone();
+        let folder = match &settings.folder {
+            Some(folder) => {
+                let folder = folder.join(&run.name);
+                Place::parse(&folder.to_string_lossy(), &Access::default())?
+            }
+            None => run.file(FOLDER),
+        };
+        let written = folder.join(WRITTEN)?.read().unwrap_or_default();
+        let mut written: Written = serde_json::from_slice(&written).unwrap_or_default();
+        if !written.file.is_empty() {
+            // What the process before us wrote and had no time to note is written again.
+            cut_off(&folder.join(&written.file)?, written.bytes)?;
+        }
+        let time = Recorded::clock();
+        let host = begun.origin.machine.host.replace(['/', ' '], "-");
+        let file = loop {
+            // Files are read in the order of their names.
+            let name = format!(
+                "events.out.tfevents.{:010}.{host}.{:04}",
+                time as u64, written.parts
+            );
+            written.parts += 1;
+            let place = folder.join(&name)?;
+            // One that was begun and not noted holds nothing that counts.
+            match place.entry()? {
+                Some(_) => place.delete()?,
+                None => {
+                    written.file = name;
+                    break EventFile::create(place, time)?;
+                }
+            }
+        };
+        Ok(Self {
+            run,
+            folder,
+            user: begun.origin.user.clone(),
+            written,
+            file,
+        })
+    }
+
+    fn advance(&mut self, settings: &TensorBoardSettings) -> Result<(), SinkError> {
+        loop {
+            let (events, next) = read_events(&self.run, &self.written.events)?;
+            let is_end = next == self.written.events;
+            for recorded in &events {
+                let evaluation = || self.run.evaluation().read().unwrap_or_default();
+                let told =
+                    self.written
+                        .told
+                        .events(recorded, &self.user, settings.system, &evaluation);
+                told.iter().for_each(|event| self.file.add(event));
+            }
+            if is_end && let Some(weights) = &settings.histograms {
+                self.histograms(weights);
+            }
+            self.written.events = next;
+            let bytes = self.file.flush()?;
+            if bytes != self.written.bytes {
+                self.written.bytes = bytes;
+                let text = serde_json::to_string(&self.written).unwrap_or_default();
+                self.folder.join(WRITTEN)?.write(text.as_bytes())?;
+            }
+            if is_end {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Adds histograms of checkpoints that are new. One that goes while it is read is passed over.
+    fn histograms(&mut self, WeightsOf(weights): &WeightsOf) {
+        let folder = self.run.file("checkpoints");
+        for name in folder.folders().unwrap_or_default() {
+            let step = name.split('-').skip_while(|part| *part != "step").nth(1);
+            let step = step.and_then(|step| step.parse::<u64>().ok());
+            let Ok(checkpoint) = folder.join(&name) else {
+                continue;
+            };
+            let whole = checkpoint
+                .join("manifest.json")
+                .and_then(|manifest| manifest.entry());
+            let (Some(step), Ok(Some(_))) = (step, whole) else {
+                continue;
+            };
+            if !self.written.checkpoints.insert(name) {
+                continue;
+            }
+            let file = format!("lockstep-{}-{step}.safetensors", std::process::id());
+            let file = std::env::temp_dir().join(file);
+            let values = match weights(&checkpoint, &file) {
+                Ok(()) => read_histograms(&file),
+                Err(_) => Vec::new(),
+            };
+            let _ = std::fs::remove_file(&file);
+            if !values.is_empty() {
+                self.file.add(&summary(Recorded::clock(), step, values));
+            }
+        }
+    }
+}
+
+fn read_histograms(file: &Path) -> Vec<Value> {
+    let Ok(tensors) = TensorFile::open(file) else {
+        return Vec::new();
+    };
+    let names: Vec<&str> = tensors.names().collect();
+    let value = |name: &str| {
+        let histogram = histogram(&tensors.read(name).ok()?)?;
+        Some(Value {
+            tag: format!("weights/{name}"),
+            metadata: None,
+            datum: Some(Datum::Histogram(histogram)),
+        })
+    };
+    names.into_iter().filter_map(value).collect()
+}
+
+impl Sink for TensorBoard {
+    fn name(&self) -> &str {
+        "TensorBoard"
+    }
+
+    fn begin(&mut self, begun: &Begun) -> Result<(), SinkError> {
+        self.board = Some(Board::open(begun, &self.settings)?);
+        self.advance()
+    }
+
+    fn event(&mut self, _event: &Recorded) -> Result<(), SinkError> {
+        match Instant::now() < self.due {
+            true => Ok(()),
+            false => self.advance(),
+        }
+    }
+
+    fn finish(&mut self, _deadline: Instant) -> Result<(), SinkError> {
+        self.advance()
+    }
+}
