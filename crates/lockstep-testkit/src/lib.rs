@@ -6,11 +6,13 @@
 
 mod head;
 mod kube;
+mod mlflow;
 mod onnx;
 mod ray;
 mod server;
 
 pub use kube::{KubeCluster, kube_programs};
+pub use mlflow::{python_with_mlflow, python_with_tensorboard};
 pub use onnx::{onnx_answers, onnx_distance};
 pub use ray::{RayCluster, python_with_ray, ray_version};
 pub use server::Server;

@@ -111,7 +111,11 @@ fn notices(job: &LoadedJob, folder: &Path) -> Result<Option<NotifySettings>, Str
     Ok(Some(NotifySettings {
         job: job.name().to_owned(),
         folder: folder.to_owned(),
-        shown: notify.webhook.as_ref().map(ToString::to_string).unwrap_or_default(),
+        shown: notify
+            .webhook
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
         webhook,
         command: notify.command.clone(),
         on: on.collect(),

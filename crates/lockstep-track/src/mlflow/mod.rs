@@ -9,6 +9,7 @@
 mod artifacts;
 mod batch;
 mod model;
+mod models;
 mod parameters;
 mod server;
 mod settings;

@@ -6,7 +6,7 @@
 //! | `data/model.onnx` | the network with its preprocessing |
 //! | `code/lockstep_model.py` | loads it with numpy and onnxruntime alone |
 //! | `model/` | the files of the run's own `model/`, from which Lockstep goes on |
-//! | `input_example.json` | a sample |
+//! | `input_example.json`, `serving_input_example.json` | a sample |
 
 use super::parameters;
 use crate::SinkError;
@@ -67,6 +67,8 @@ struct Normalise {
 #[derive(Debug, Deserialize)]
 struct Targets {
     columns: Vec<String>,
+    #[serde(default)]
+    loss: String,
 }
 
 /// What MLflow knows of a model before its files are there.
@@ -87,7 +89,7 @@ pub(super) fn files(
     let description: Option<Description> =
         description.and_then(|text| serde_json::from_slice(&text).ok());
     let onnx = match (&description, exporter) {
-        (Some(_), Some(Exporter(export))) => export(run).ok(),
+        (Some(_), Some(Exporter(export))) => Some(export(run)),
         _ => None,
     };
     let mut mlmodel = json!({
@@ -98,7 +100,11 @@ pub(super) fn files(
         "utc_time_created": utc(identity.time),
     });
     let mut files = Vec::new();
-    if let (Some(onnx), Some(description)) = (onnx, description) {
+    if let Some(Err(why)) = &onnx {
+        // Only Lockstep loads it, and whoever looks at it shall know why.
+        mlmodel["flavors"]["lockstep"]["no_onnx"] = json!(why);
+    }
+    if let (Some(Ok(onnx)), Some(description)) = (onnx, description) {
         mlmodel["flavors"]["python_function"] = json!({
             "loader_module": "lockstep_model", "code": "code", "data": "data",
             "env": { "virtualenv": "python_env.yaml" }, "python_version": "3.11.0",
@@ -114,12 +120,16 @@ pub(super) fn files(
         }
         if let Some(example) = example(&description) {
             mlmodel["saved_input_example_info"] = json!({
-                "artifact_path": "input_example.json", "type": "ndarray", "format": "tf-serving",
+                "artifact_path": "input_example.json", "type": "ndarray",
+                "serving_input_path": "serving_input_example.json",
             });
-            files.push((
-                "input_example.json".to_owned(),
-                example.to_string().into_bytes(),
-            ));
+            let serving = json!({ "inputs": example }).to_string();
+            for (name, text) in [
+                ("input_example.json", example.to_string()),
+                ("serving_input_example.json", serving),
+            ] {
+                files.push((name.to_owned(), text.into_bytes()));
+            }
         }
     }
     let text = serde_json::to_string_pretty(&mlmodel).unwrap_or_default() + "\n";
@@ -169,7 +179,13 @@ fn signature(description: &Description) -> Value {
     };
     let inputs = json!([tensor(None, "float32", &sample_shape(description))]);
     let outputs = match &description.targets {
-        Some(targets) => json!([tensor(Some("values"), "float32", &[targets.columns.len()])]),
+        Some(targets) => {
+            let name = match targets.loss.as_str() {
+                "bce" => "probabilities",
+                _ => "values",
+            };
+            json!([tensor(Some(name), "float32", &[targets.columns.len()])])
+        }
         None => json!([
             tensor(
                 Some("probabilities"),
@@ -204,7 +220,7 @@ fn example(description: &Description) -> Option<Value> {
     let values: Vec<Value> = (0..channels)
         .map(|channel| nested(&shape[1..], of_channel(channel)))
         .collect();
-    Some(json!({ "inputs": [values] }))
+    Some(json!([values]))
 }
 
 /// An array of this shape, full of one value.
@@ -241,10 +257,7 @@ mod tests {
             r#"{"input_shape":[1,2,3],"normalise":{"mean":[0.5],"std":[1]},"classes":["a","b"]}"#,
         );
         let row = [128.0, 128.0, 128.0];
-        assert_eq!(
-            example(&pictures).unwrap(),
-            json!({ "inputs": [[[row, row]]] })
-        );
+        assert_eq!(example(&pictures).unwrap(), json!([[[row, row]]]));
         let said = signature(&pictures);
         assert!(said["inputs"].as_str().unwrap().contains("[-1,1,2,3]"));
         assert!(said["outputs"].as_str().unwrap().contains("[-1,2]"));
@@ -252,10 +265,7 @@ mod tests {
             r#"{"input_shape":[3,1,1],"normalise":{"mean":[1,2,3],"std":[1,1,1]},
                 "targets":{"columns":["y"]}}"#,
         );
-        assert_eq!(
-            example(&table).unwrap(),
-            json!({ "inputs": [[1.0, 2.0, 3.0]] })
-        );
+        assert_eq!(example(&table).unwrap(), json!([[1.0, 2.0, 3.0]]));
         assert!(
             signature(&table)["outputs"]
                 .as_str()

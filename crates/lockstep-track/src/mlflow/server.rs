@@ -50,6 +50,17 @@ impl Server {
         serde_json::from_slice(&reply.body).map_err(|_| self.http.refused(doing, reply))
     }
 
+    /// A call that only asks.
+    pub(super) fn get(
+        &self,
+        doing: &str,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<Value, SinkError> {
+        let reply = self.call(doing, Method::GET, &with_query(path, query), None)?;
+        self.understand(doing, &reply)
+    }
+
     /// A call that changes something.
     pub(super) fn post(&self, doing: &str, path: &str, body: &Value) -> Result<Value, SinkError> {
         let reply = self.call(doing, Method::POST, path, Some(body))?;
@@ -70,10 +81,7 @@ impl Server {
         let doing = "find the experiment";
         // Two who make it at once: one of them is told that it is there, and finds it.
         for _ in 0..3 {
-            let query = url::form_urlencoded::Serializer::new(String::new())
-                .append_pair("experiment_name", name)
-                .finish();
-            let path = format!("experiments/get-by-name?{query}");
+            let path = with_query("experiments/get-by-name", &[("experiment_name", name)]);
             let reply = self.call(doing, Method::GET, &path, None)?;
             if reply.status != StatusCode::NOT_FOUND || !is_code(&reply, "RESOURCE_DOES_NOT_EXIST")
             {
@@ -126,6 +134,11 @@ impl Server {
             false => Err(self.http.refused(doing, &reply)),
         }
     }
+}
+
+fn with_query(path: &str, query: &[(&str, &str)]) -> String {
+    let mut pairs = url::form_urlencoded::Serializer::new(String::new());
+    format!("{path}?{}", pairs.extend_pairs(query).finish())
 }
 
 /// A text that an answer must have.

@@ -24,6 +24,8 @@ pub(super) struct State {
     pub(super) events: Position,
     /// The last step that was sent of each metric. What comes again after a failure is not sent again.
     pub(super) steps: BTreeMap<String, u64>,
+    /// When the newest epochs ended, by their steps, in milliseconds since 1970.
+    pub(super) epochs: BTreeMap<u64, i64>,
     /// The last step of all.
     pub(super) last_step: u64,
     /// Parameters that were sent; MLflow never changes one.

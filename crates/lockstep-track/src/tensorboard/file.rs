@@ -2,7 +2,7 @@
 
 use super::proto::{Event, What};
 use crate::SinkError;
-use lockstep_place::{Place, PlaceError};
+use lockstep_place::Place;
 use prost::Message;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -63,9 +63,14 @@ impl EventFile {
             return Ok(self.bytes);
         }
         match &mut self.file {
-            Some(file) => file.write_all(&self.waiting).map_err(|error| {
-                SinkError::Failed(format!("cannot write {}: {error}", self.place))
-            })?,
+            Some(file) => {
+                if let Err(error) = file.write_all(&self.waiting) {
+                    // Half a record would make all after it unreadable.
+                    let _ = file.set_len(self.bytes);
+                    let what = format!("cannot write {}: {error}", self.place);
+                    return Err(SinkError::Failed(what));
+                }
+            }
             None => {
                 self.written.extend_from_slice(&self.waiting);
                 self.place.write(&self.written)?;
@@ -92,8 +97,7 @@ pub(super) fn cut_off(place: &Place, bytes: u64) -> Result<(), SinkError> {
             let kept = usize::try_from(bytes)
                 .unwrap_or(whole.len())
                 .min(whole.len());
-            Ok::<(), PlaceError>(place.write(&whole[..kept])?)?;
-            Ok(())
+            Ok(place.write(&whole[..kept])?)
         }
     }
 }

@@ -1,0 +1,263 @@
+//! Against a real MLflow server, read back through MLflow's own client.
+
+use super::{ask, job, only_run, warnings};
+use crate::common::{Place, read_json};
+use lockstep_testkit::{Server, python_with_mlflow};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::{Duration, Instant};
+
+fn read(server: &Server, experiment: &str) -> Vec<Value> {
+    let said = ask(
+        python_with_mlflow(),
+        "read_mlflow.py",
+        &[server.endpoint(), experiment],
+    );
+    said["runs"].as_array().unwrap().clone()
+}
+
+/// The only run of an experiment.
+fn read_one(server: &Server, experiment: &str) -> Value {
+    let runs = read(server, experiment);
+    assert_eq!(runs.len(), 1, "{runs:?}");
+    runs[0].clone()
+}
+
+/// The points of a metric, each a step and a value; each step is there once.
+fn points(run: &Value, metric: &str) -> Vec<(u64, f64)> {
+    let points = run["history"][metric].as_array();
+    let points = points.unwrap_or_else(|| panic!("no {metric} in {}", run["history"]));
+    let points: Vec<(u64, f64)> = points
+        .iter()
+        .map(|point| (point[0].as_u64().unwrap(), point[1].as_f64().unwrap()))
+        .collect();
+    let steps: BTreeSet<u64> = points.iter().map(|(step, _)| *step).collect();
+    let last = points.last();
+    assert_eq!(
+        steps.len(),
+        points.len(),
+        "{metric} twice, such as {last:?}"
+    );
+    points
+}
+
+/// Checks that MLflow has the epochs that the run's folder has.
+fn has_all_epochs(run: &Value, folder: &std::path::Path) {
+    let text = fs::read_to_string(folder.join("metrics.jsonl")).unwrap();
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    for (name, of) in [
+        ("train_loss", &["train_loss"] as &[&str]),
+        ("val.accuracy", &["val", "accuracy"]),
+        ("test.loss", &["test", "loss"]),
+    ] {
+        let value = |line: &Value| of.iter().fold(line, |value, key| &value[key]).as_f64();
+        let expected: Vec<(u64, f64)> = lines
+            .iter()
+            .map(|line| (line["step"].as_u64().unwrap(), value(line).unwrap()))
+            .collect();
+        assert_eq!(points(run, name), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_run_is_kept_with_everything_and_its_model_predicts_as_predict_does() {
+    let place = Place::new();
+    let server = Server::mlflow(&place.path("mlflow"), "0");
+    place.write_job(&job(
+        200,
+        &format!(
+            "[track]\nmlflow = \"{}\"\nexperiment = \"digits\"\nregister = \"small\"\nalias = \"champion\"\nwait_s = 120\n",
+            server.endpoint()
+        ),
+    ));
+    let ran = place.run(&["run", "job.toml", "--json"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(warnings(&ran), Vec::<String>::new());
+    let folder = only_run(&place);
+    let name = folder.file_name().unwrap().to_str().unwrap();
+    let result = read_json(&folder.join("result.json"));
+    let run = read_one(&server, "digits");
+    assert_eq!(
+        (&run["name"], &run["status"]),
+        (&json!(name), &json!("FINISHED"))
+    );
+    assert_eq!(run["params"]["train.optimizer.lr"], "0.05");
+    assert_eq!(run["params"]["model.hidden"], "[24, 16]");
+    assert_eq!(
+        run["tags"]["lockstep.weights_sha256"],
+        result["weights_sha256"]
+    );
+    assert_eq!(run["tags"]["lockstep.run"], name);
+    assert!(run["tags"]["mlflow.user"].is_string());
+    has_all_epochs(&run, &folder);
+    assert!(!points(&run, "loss").is_empty());
+    let accuracy = result["metrics"]["accuracy"].as_f64().unwrap();
+    assert_eq!(points(&run, "result.accuracy").last().unwrap().1, accuracy);
+    for file in [
+        "evaluation.json",
+        "confusion.svg",
+        "origin.json",
+        "logs/worker-0.log",
+    ] {
+        assert!(run["files"].get(file).is_some(), "{file}: {}", run["files"]);
+    }
+    let written = fs::read_to_string(folder.join("job.toml")).unwrap();
+    assert_eq!(run["job"], written);
+    let sets: BTreeSet<&str> = run["inputs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|set| set["tags"]["mlflow.data.context"].as_str().unwrap())
+        .collect();
+    assert!(sets.contains("train") && sets.contains("test"), "{sets:?}");
+    let models = run["models"].as_array().unwrap();
+    assert!(models.len() >= 2, "checkpoints and the model: {models:?}");
+    assert!(
+        models.iter().all(|model| model["status"] == "READY"),
+        "{models:?}"
+    );
+    let epoch = models
+        .iter()
+        .find(|model| model["name"] == "epoch-200")
+        .unwrap();
+    assert!(epoch["metrics"]["val.loss"].is_number(), "{epoch}");
+
+    // The registered model, against `predict` on the same rows.
+    let ran = place.run(&["predict", name, "--out", "said.jsonl", "--probabilities"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let lines: Vec<Value> = fs::read_to_string(place.path("said.jsonl"))
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let images = fs::read(place.path("test-images")).unwrap();
+    let dims = images[3] as usize;
+    let header = 4 + 4 * dims;
+    let size: usize = (1..dims)
+        .map(|d| u32::from_be_bytes(images[4 + 4 * d..][..4].try_into().unwrap()) as usize)
+        .product();
+    let rows: Vec<&[u8]> = images[header..].chunks(size).collect();
+    fs::write(
+        place.path("rows.json"),
+        serde_json::to_string(&rows).unwrap(),
+    )
+    .unwrap();
+    let rows_file = place.path("rows.json");
+    let words = [
+        server.endpoint(),
+        "models:/small@champion",
+        rows_file.to_str().unwrap(),
+    ];
+    let said = ask(python_with_mlflow(), "load_model.py", &words);
+    assert_eq!(said["heavy"], json!([]), "no framework is needed");
+    assert!(
+        said["inputs"].as_str().unwrap().contains("float32"),
+        "{}",
+        said["inputs"]
+    );
+    assert_eq!(said["of_example"].as_array().unwrap().len(), 1);
+    let model = read_json(&folder.join("model/model.json"));
+    let classes = model["classes"].as_array().unwrap();
+    assert_eq!(said["class"].as_array().unwrap().len(), lines.len());
+    for (at, line) in lines.iter().enumerate() {
+        let class = said["class"][at].as_u64().unwrap() as usize;
+        assert_eq!(line["predicted"], classes[class]);
+        for (class, name) in classes.iter().enumerate() {
+            let expected = line["probabilities"][name.as_str().unwrap()]
+                .as_f64()
+                .unwrap();
+            let found = said["probabilities"][at][class].as_f64().unwrap();
+            assert!(
+                (expected - found).abs() < 1e-5,
+                "row {at}: {expected} {found}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_server_that_is_killed_and_comes_back_in_mid_run_has_everything_once() {
+    let place = Place::new();
+    let folder = place.path("mlflow");
+    let server = Server::mlflow(&folder, "0");
+    let port = server.said["port"].clone();
+    let sections = format!(
+        "[track]\nmlflow = \"{}\"\nwait_s = 120\n",
+        server.endpoint()
+    );
+    place.write_job(&job(100_000, &sections));
+    let mut running = place.start(&[]);
+    running.wait_for("epoch");
+    let began = Instant::now();
+    while read(&server, "small").is_empty() {
+        assert!(began.elapsed() < Duration::from_secs(60));
+    }
+    drop(server);
+    let mut told = Value::Null;
+    let began = Instant::now();
+    while told.is_null() {
+        assert!(
+            began.elapsed() < Duration::from_secs(60),
+            "nobody was warned"
+        );
+        let event = running.next().unwrap();
+        if event["event"] == "warning" {
+            told = event["message"].clone();
+        }
+    }
+    assert!(
+        told.as_str().unwrap().contains("lockstep runs push"),
+        "{told}"
+    );
+    let server = Server::mlflow(&folder, &port);
+    running.wait_for("epoch");
+    running.signal(Signal::INT);
+    let (code, _, stderr) = running.finish();
+    assert_eq!(code, Some(130), "{stderr}");
+    let run = read_one(&server, "small");
+    assert_eq!(run["status"], "KILLED");
+    has_all_epochs(&run, &only_run(&place));
+}
+
+#[test]
+fn a_coordinator_that_is_killed_goes_on_with_the_same_run_and_sends_nothing_twice() {
+    let place = Place::new();
+    let server = Server::mlflow(&place.path("mlflow"), "0");
+    let sections = format!(
+        "[track]\nmlflow = \"{}\"\nwait_s = 120\n",
+        server.endpoint()
+    );
+    place.write_job(&job(100_000, &sections));
+    let mut running = place.start(&[]);
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(8) {
+        running.wait_for("epoch");
+    }
+    running.signal(Signal::KILL);
+    running.finish();
+    place.assert_no_process_is_left();
+    let epochs = fs::read_to_string(only_run(&place).join("metrics.jsonl")).unwrap();
+    let more = (epochs.lines().count() + 3).to_string();
+    let ran = place.run(&["run", "job.toml", "--json", "--resume", "--epochs", &more]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let run = read_one(&server, "small");
+    assert_eq!(run["status"], "FINISHED");
+    has_all_epochs(&run, &only_run(&place));
+    assert_eq!(run["tags"]["lockstep.now.train.epochs"], more);
+}
+
+#[test]
+fn a_server_that_is_away_costs_one_warning_and_not_the_run() {
+    let place = Place::new();
+    place.write_job(&job(2, "[track]\nmlflow = \"http://127.0.0.1:9\"\n"));
+    let ran = place.run(&["run", "job.toml", "--json"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let warnings = warnings(&ran);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].starts_with("MLflow: "), "{warnings:?}");
+}
