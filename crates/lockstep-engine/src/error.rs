@@ -4,6 +4,7 @@ use crate::launcher::{LaunchError, NotReady};
 use lockstep_embed::EmbedError;
 use lockstep_fs::FsError;
 use lockstep_gang::GangError;
+use lockstep_onnx::OnnxError;
 use lockstep_runs::RunsError;
 use lockstep_train::TrainError;
 use std::error::Error;
@@ -24,6 +25,9 @@ pub enum EngineError {
     /// The pictures cannot be embedded.
     #[error(transparent)]
     Embed(#[from] EmbedError),
+    /// The model cannot be written as ONNX.
+    #[error("train.onnx: {0}")]
+    Onnx(#[source] OnnxError),
     /// A file or a folder cannot be used.
     #[error(transparent)]
     File(#[from] FsError),
@@ -81,8 +85,10 @@ pub enum EngineError {
         kind: String,
         /// What the worker said.
         error: String,
+        /// Whether it may be gone later: a store was out of reach.
+        passing: bool,
     },
-    /// A task failed by itself: it would fail again.
+    /// A task failed by itself.
     #[error("cannot {kind}: task {task}: {error}")]
     TaskFailed {
         /// What the tasks are.
@@ -91,6 +97,8 @@ pub enum EngineError {
         task: usize,
         /// What the worker said.
         error: String,
+        /// Whether it may be gone later: a store was out of reach.
+        passing: bool,
     },
     /// A task ended its worker as often as it may.
     #[error("cannot {kind}: task {task} lost its worker {times} times; the last time, {reason}")]
@@ -122,6 +130,16 @@ pub enum EngineError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+impl EngineError {
+    /// Whether the same may succeed later: a store or a source of data was out of reach, or changed meanwhile.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::TaskSetup { passing, .. } | Self::TaskFailed { passing, .. } => *passing,
+            error => lockstep_place::is_passing(error),
+        }
+    }
 }
 
 /// An error and its causes in one line. A cause that a message includes already is not repeated.

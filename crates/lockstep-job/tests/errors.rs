@@ -209,6 +209,7 @@ fn every_mistake_is_named_at_its_place_with_what_would_be_right() {
         ("batch = 32", "batch = 32\nthreads = 0", "10:11", "at least 1", ""),
         ("batch = 32", "batch = 32\nseed = -1", "10:8", "at least 0, found -1", ""),
         ("batch = 32", "batch = 32\nclip_norm = 0", "10:13", "greater than 0", ""),
+        ("batch = 32", "batch = 32\nonnx = \"model.onnx\"", "10:8", "true or false", ""),
         ("lr = 1e-3", "lr = 0.0", "10:34", "greater than 0", ""),
         ("lr = 1e-3", "lr = nan", "10:34", "greater than 0, found NaN", ""),
         ("lr = 1e-3", "lr = 1e-60", "10:34", "as a 32-bit float, found 1e-60", ""),

@@ -56,6 +56,7 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
                 },
                 schedule: JobSchedule::Constant { warmup_steps: 0 },
                 clip_norm: None,
+                onnx: false,
             },
             workers: Workers::exactly(1),
             lanes: 1,

@@ -280,7 +280,9 @@ prop_compose! {
             storage,
             model,
             train: Train {
-                learner: NetworkTraining { epochs: 3, batch: 64, loss, optimizer, schedule, clip_norm },
+                learner: NetworkTraining {
+                    epochs: 3, batch: 64, loss, optimizer, schedule, clip_norm, onnx: lanes % 2 == 0,
+                },
                 workers: Workers { min, max }, lanes, threads: 2, seed,
             },
             run: Run { store: Location::new(store) },

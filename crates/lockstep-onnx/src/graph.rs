@@ -8,6 +8,7 @@ use crate::proto::{
     TensorType, ValueInfo, ValueType, attribute_type, element,
 };
 use prost::Message;
+use std::collections::HashSet;
 
 /// Which operators are used. 17 is the first with `LayerNormalization`, and what runtimes since 2022 read.
 pub const OPSET: i64 = 17;
@@ -20,6 +21,18 @@ const BATCH: &str = "N";
 
 /// No message of protobuf may have more bytes.
 const LARGEST: u64 = i32::MAX as u64;
+
+/// Finds out before a model of so many parameters is trained that it cannot be written.
+///
+/// # Errors
+/// When it would be larger than a protobuf message can be.
+pub fn check_size(parameters: usize) -> Result<(), OnnxError> {
+    let bytes = 4 * parameters as u64;
+    match bytes > LARGEST {
+        true => Err(OnnxError::TooLarge { bytes }),
+        false => Ok(()),
+    }
+}
 
 /// The name of a value in a graph.
 pub(crate) type Value = String;
@@ -99,17 +112,31 @@ pub(crate) struct Graph {
     inputs: Vec<Port>,
     outputs: Vec<Port>,
     metadata: Vec<Entry>,
+    /// The names of all values so far.
+    names: HashSet<String>,
 }
 
 impl Graph {
+    /// A name that no other value has. Layers may share one: torchvision's ResNet has one ReLU at two places.
+    fn name(&mut self, wanted: &str) -> Value {
+        let mut name = wanted.to_owned();
+        let mut count = 1;
+        while !self.names.insert(name.clone()) {
+            count += 1;
+            name = format!("{wanted}.{count}");
+        }
+        name
+    }
+
     /// What the model takes.
     pub(crate) fn input(&mut self, name: &str, shape: &[usize]) -> Value {
+        let name = self.name(name);
         self.inputs.push(Port {
-            name: name.to_owned(),
+            name: name.clone(),
             element: "float32",
             shape: shape.to_vec(),
         });
-        name.to_owned()
+        name
     }
 
     /// Declares that a value comes out of the model.
@@ -137,14 +164,15 @@ impl Graph {
         inputs: &[&str],
         attributes: impl IntoIterator<Item = Attribute>,
     ) -> Value {
+        let name = self.name(name);
         self.nodes.push(Node {
             input: inputs.iter().map(ToString::to_string).collect(),
-            output: vec![name.to_owned()],
-            name: name.to_owned(),
+            output: vec![name.clone()],
+            name: name.clone(),
             op_type: operator.to_owned(),
             attribute: attributes.into_iter().collect(),
         });
-        name.to_owned()
+        name
     }
 
     /// A constant of floating-point numbers.
@@ -161,13 +189,14 @@ impl Graph {
     }
 
     fn constant(&mut self, name: &str, shape: &[usize], data_type: i32, bytes: Vec<u8>) -> Value {
+        let name = self.name(name);
         self.constants.push(Tensor {
             dims: shape.iter().map(|&size| size as i64).collect(),
             data_type,
-            name: name.to_owned(),
+            name: name.clone(),
             raw_data: bytes,
         });
-        name.to_owned()
+        name
     }
 
     /// The finished model.
@@ -237,6 +266,20 @@ pub(crate) fn ints(name: &str, values: impl IntoIterator<Item = usize>) -> Attri
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_no_file_can_hold_is_refused_with_its_size() {
+        assert!(check_size(500_000_000).is_ok());
+        let error = check_size(600_000_000).unwrap_err().to_string();
+        assert!(error.contains("2400000000 bytes"), "{error}");
+    }
+
+    #[test]
+    fn values_of_one_name_are_told_apart() {
+        let mut graph = Graph::default();
+        let names = [(); 3].map(|()| graph.node("Relu", "relu", &["x"], []));
+        assert_eq!(names, ["relu", "relu.2", "relu.3"]);
+    }
 
     #[test]
     fn a_graph_survives_its_bytes() {

@@ -16,5 +16,5 @@ mod scale;
 
 pub use encoder::of_encoder;
 pub use error::OnnxError;
-pub use graph::{OPSET, OnnxModel, Port};
+pub use graph::{OPSET, OnnxModel, Port, check_size};
 pub use run::{export_run, of_run, of_run_with_encoder};

@@ -77,7 +77,7 @@ fn decides(job: &Job) -> Value {
         "train": job.train,
     });
     if let Some(train) = value["train"].as_object_mut() {
-        for free in ["workers", "threads", "epochs"] {
+        for free in ["workers", "threads", "epochs", "onnx"] {
             train.remove(free);
         }
     }

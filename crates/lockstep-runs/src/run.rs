@@ -250,6 +250,11 @@ impl RunDir {
         self.file("model/model.json")
     }
 
+    /// The model as ONNX, if the job asks for it.
+    pub fn onnx(&self) -> Place {
+        self.file("model/model.onnx")
+    }
+
     /// The number of each class, by name.
     pub fn labels(&self) -> Place {
         self.file("model/labels.json")

@@ -21,6 +21,7 @@ use lockstep_events::{Recorded, Thin};
 use lockstep_fs::CacheDir;
 use lockstep_gang::{Plan, Rendezvous};
 use lockstep_job::{JobGang, LoadedJob, LocalInput, Recover, Storage, Workers};
+use lockstep_onnx::OnnxError;
 use lockstep_place::Place;
 use lockstep_runs::{RunDir, RunLock, RunsError};
 use serde_json::Value;
@@ -153,6 +154,8 @@ struct ReadyRun {
     lock: RunLock,
     /// What was recorded up to the state that the run goes on from.
     resume: Option<Resumed>,
+    /// Whether the model is to be written as ONNX too.
+    onnx: bool,
 }
 
 /// A set as it is told: what it is used for, what it is called, its hash, and what the job file says of it.
@@ -289,6 +292,9 @@ fn run_gang(
     };
     let finished = matches!(outcome, GangOutcome::Finished(_));
     let mut result = conclude(unstarted.clone(), &run, outcome);
+    if ready_run.onnx && result.status == Status::Succeeded {
+        write_onnx(&run, &mut result);
+    }
     result.timing.start_to_first_step_s = supervisor.first_step_s.unwrap_or(0.0);
     result.timing.total_s = request.started_at.elapsed().as_secs_f64();
     result.epochs = result.epochs.max(supervisor.epochs);
@@ -313,6 +319,16 @@ fn run_gang(
         record_result(supervisor.record(), &mut result);
     }
     Ok(result)
+}
+
+/// Writes the model as ONNX beside its weights. A run that was to do so and cannot has failed; its weights stay.
+fn write_onnx(run: &RunDir, result: &mut RunResult) {
+    let written = lockstep_onnx::export_run(run)
+        .and_then(|content| run.onnx().write(&content).map_err(OnnxError::from));
+    if let Err(error) = written {
+        result.status = Status::Failed;
+        result.error = Some(describe(&EngineError::Onnx(error)));
+    }
 }
 
 /// Writes how the run ended. A run that cannot say so has failed, but its first failure comes first.

@@ -43,6 +43,9 @@ pub(super) fn prepare(
         events(Event::Preparing { message });
     };
     let (prepared, found) = lockstep_train::prepare(&resolved, &request.cache, &mut progress)?;
+    if job.train.learner.onnx {
+        lockstep_onnx::check_size(prepared.parameters).map_err(EngineError::Onnx)?;
+    }
     for message in prepared.notes.iter().cloned() {
         events(Event::Note { message });
     }
@@ -109,6 +112,7 @@ pub(super) fn prepare(
             history: point.history,
             epochs: point.epochs,
         }),
+        onnx: job.train.learner.onnx,
     };
     Ok(Some((ready, folder)))
 }

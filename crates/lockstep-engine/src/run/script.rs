@@ -74,6 +74,7 @@ pub(super) fn prepare(
         run,
         lock,
         resume,
+        onnx: false,
     };
     Ok(Some((ready, folder)))
 }

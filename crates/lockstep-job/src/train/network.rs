@@ -24,6 +24,8 @@ keys! {
         };
         /// Gradients whose norm is larger are scaled down to it.
         clip_norm: Option<f64> = optional => Rule::POSITIVE;
+        /// At the end, write the model also as ONNX, for other programs: `model/model.onnx` in the run's folder.
+        onnx: bool = default(false) => Any;
     }
 }
 

@@ -216,11 +216,16 @@ fn judge(result: &Result<RunResult, EngineError>) -> End {
 
 /// Whether an error is the job's own, rather than one of machines, hosts or stores.
 fn would_come_again(error: &EngineError) -> bool {
+    // While a job is prepared, its data and its store are asked for: one that is out of reach may be there later.
+    if error.is_passing() {
+        return false;
+    }
     matches!(
         error,
         EngineError::Prepare(_)
             | EngineError::Script(_)
             | EngineError::Embed(_)
+            | EngineError::Onnx(_)
             | EngineError::Resume(_)
             | EngineError::NoSharedMemory
             | EngineError::Start(_)

@@ -60,6 +60,18 @@ fn an_mlp_on_bytes_says_what_predict_says() {
 }
 
 #[test]
+fn a_run_writes_the_model_beside_its_weights_when_asked() {
+    let place = Place::new();
+    let run = train(&place, &["--epochs", "1", "--set", "train.onnx=true"]);
+    let export = ["export", run.to_str().unwrap(), "--onnx", "model.onnx"];
+    assert_eq!(place.run(&export).code, Some(0));
+    let exported = fs::read(place.path("model.onnx")).unwrap();
+    assert!(fs::read(run.join("model/model.onnx")).unwrap() == exported);
+    let run = train(&place, &["--epochs", "1"]);
+    assert!(!run.join("model/model.onnx").exists());
+}
+
+#[test]
 fn an_mlp_takes_the_channels_of_colour_images_one_after_the_other() {
     let (place, pixels) = cifar("kind = \"mlp\"\nhidden = [12]\nbatch_norm = true", 100);
     let run = train(&place, &[]);
