@@ -6,8 +6,8 @@
 
 use crate::launcher::Launcher;
 use crate::ready::ready;
-use crate::tasks::{self, CrewSettings, TaskEvent, Work};
-use crate::{EngineError, StopFlag, describe};
+use crate::tasks::{self, CrewSettings, TaskEvent, TaskFailure, Work};
+use crate::{EngineError, StopFlag};
 use lockstep_data::{DataError, Dataset, DecodedSet, Source};
 use lockstep_events::event::Event;
 use lockstep_fs::CacheDir;
@@ -163,37 +163,39 @@ fn pieces(rows: usize, workers: usize) -> (Vec<usize>, usize) {
 ///
 /// # Errors
 /// When the model or the set cannot be opened.
-pub fn work(setup: Value) -> Result<Work, String> {
+pub fn work(setup: Value) -> Result<Work, TaskFailure> {
     let setup: InferSetup = serde_json::from_value(setup).map_err(|error| error.to_string())?;
-    let told = |error: &(dyn std::error::Error + 'static)| describe(error);
     let place = Place::parse(&setup.run, &setup.access);
-    let run = RunDir::open(&place.map_err(|error| told(&error))?).map_err(|error| told(&error))?;
+    let run = RunDir::open(&place.map_err(|error| TaskFailure::of(&error))?)
+        .map_err(|error| TaskFailure::of(&error))?;
     let trained = Trained::open(&run, setup.threads);
-    let mut trained = trained.map_err(|error| told(&error))?;
+    let mut trained = trained.map_err(|error| TaskFailure::of(&error))?;
     let set = match Dataset::reopen(&setup.set) {
         Err(DataError::DecodedGone { .. }) => open_here(&setup, trained.outputs())?,
-        set => set.map_err(|error| told(&error))?,
+        set => set.map_err(|error| TaskFailure::of(&error))?,
     };
-    trained.check(&set).map_err(|error| told(&error))?;
+    trained
+        .check(&set)
+        .map_err(|error| TaskFailure::of(&error))?;
     Ok(Box::new(move |task, _| {
         let rows: [usize; 2] = serde_json::from_value(task).map_err(|error| error.to_string())?;
         let rows = rows[0]..rows[0] + rows[1];
         let block = trained.predict(&set, rows, setup.probabilities);
-        serde_json::to_value(tell(&block)).map_err(|error| error.to_string())
+        serde_json::to_value(tell(&block)).map_err(|error| error.to_string().into())
     }))
 }
 
 /// Opens the set where it comes from, as on another machine than the coordinator's. Its samples must be the same.
-fn open_here(setup: &InferSetup, outputs: &Outputs) -> Result<Dataset, String> {
-    let cache = CacheDir::locate().map_err(|error| describe(&error))?;
+fn open_here(setup: &InferSetup, outputs: &Outputs) -> Result<Dataset, TaskFailure> {
+    let cache = CacheDir::locate().map_err(|error| TaskFailure::of(&error))?;
     let set = open_test(&setup.source, outputs, &cache, &mut |_| {});
-    let set = set.map_err(|error| describe(&error))?;
+    let set = set.map_err(|error| TaskFailure::of(&error))?;
     match set.sha256() == setup.set.sha256 {
         true => Ok(set),
-        false => Err(format!(
+        false => Err(TaskFailure::from(format!(
             "{}: the samples on this machine are not those that the coordinator found",
             set.name()
-        )),
+        ))),
     }
 }
 

@@ -22,7 +22,7 @@ fn a_worker() {
     if std::env::var_os(WORKER).is_some() {
         let _ = tasks::serve(|kind, setup| match kind {
             "test" => Ok(worker(&setup)),
-            _ => Err(format!("what is {kind}?")),
+            _ => Err(format!("what is {kind}?").into()),
         });
         std::process::exit(1);
     }
@@ -39,7 +39,7 @@ fn worker(setup: &Value) -> Work {
                 let n = task["n"].as_u64().unwrap();
                 Ok(json!(n * n))
             }
-            "fail" => Err("this cannot be done".to_owned()),
+            "fail" => Err("this cannot be done".to_owned().into()),
             "die" => std::process::abort(),
             "die once" if !mark.exists() => {
                 std::fs::write(&mark, "").unwrap();

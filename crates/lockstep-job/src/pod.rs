@@ -55,5 +55,5 @@ pub const CACHE_FOLDER: &str = "/lockstep/cache";
 pub const FAILED: u8 = 78;
 
 /// The exit code of a pod that may be started again, and whose run goes on then: it was asked to leave (SIGTERM), or
-/// the coordinator is out of reach. Ends by a signal and panics (101) mean the same.
+/// the coordinator, a store or data is out of reach. Ends by a signal and panics (101) mean the same.
 pub const AGAIN: u8 = 75;

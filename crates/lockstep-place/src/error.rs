@@ -4,17 +4,48 @@
 //! answer only its code and its sentence are kept.
 
 use lockstep_fs::FsError;
+use std::error::Error;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
-use thiserror::Error;
 
 /// The schemes that a place may have, for the messages.
 pub(crate) const SCHEMES: &str =
     "a local path, file://, s3://, az://, abfs://, abfss://, gs://, http:// or https://";
 
+/// Why something failed that may succeed later: a store is out of reach, or somebody is writing there.
+///
+/// It is the last source of such an error. So it is found however that error is wrapped: a wrapper that hides itself
+/// (`#[error(transparent)]`) hides the [`PlaceError`] from whoever follows the sources, but not what lies behind it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Passing(String);
+
+impl Passing {
+    pub(crate) fn new(words: impl Into<String>) -> Self {
+        Self(words.into())
+    }
+
+    /// What is said of an object that changed; a part of the whole message.
+    pub(crate) fn changed() -> Self {
+        Self::new("changed while it was read")
+    }
+}
+
+/// Whether an error, or what it comes from, may be gone later: a place was out of reach, or changed meanwhile.
+pub fn is_passing(error: &(dyn Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if error.is::<Passing>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
 /// A place could not be used as asked.
-#[derive(Debug, Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlaceError {
     /// The scheme is none that is known.
@@ -128,7 +159,8 @@ pub enum PlaceError {
         /// How often.
         tries: u32,
         /// What happened the last time.
-        cause: String,
+        #[source]
+        cause: Passing,
     },
     /// The time for the operation is over.
     #[error(
@@ -147,7 +179,8 @@ pub enum PlaceError {
         /// How often.
         tries: u32,
         /// What went wrong before, or nothing.
-        cause: String,
+        #[source]
+        cause: Passing,
     },
     /// The server answered with an error that would come again.
     #[error("cannot {doing} {place}: {endpoint} answered {said}")]
@@ -168,6 +201,9 @@ pub enum PlaceError {
     Changed {
         /// The place.
         place: String,
+        /// That it changed.
+        #[source]
+        cause: Passing,
     },
     /// The range goes past the end.
     #[error("{place} has {size} bytes: it has none of {} to {}", range.start, range.end)]
@@ -234,5 +270,50 @@ fn times(tries: u32) -> String {
     match tries {
         1 => "once".into(),
         n => format!("{n} times"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As other crates wrap errors of places: hidden, and as a cause.
+    #[derive(Debug, thiserror::Error)]
+    enum Wrapped {
+        #[error(transparent)]
+        Hidden(PlaceError),
+        #[error("cannot prepare")]
+        Cause(#[source] Box<Wrapped>),
+    }
+
+    #[test]
+    fn what_may_pass_is_known_through_any_wrapper() {
+        let place = || "s3://bucket/key".to_owned();
+        let away = || PlaceError::Unreachable {
+            doing: "read",
+            place: place(),
+            endpoint: "http://127.0.0.1:1".to_owned(),
+            tries: 2,
+            cause: Passing::new("connection refused"),
+        };
+        let changed = PlaceError::Changed {
+            place: place(),
+            cause: Passing::changed(),
+        };
+        let hidden = Wrapped::Hidden(away());
+        assert!(is_passing(&away()) && is_passing(&changed) && is_passing(&hidden));
+        assert!(is_passing(&Wrapped::Cause(Box::new(hidden))));
+        let wrong = PlaceError::NotFound { place: place() };
+        assert!(!is_passing(&Wrapped::Hidden(wrong)));
+    }
+
+    #[test]
+    fn a_cause_is_a_part_of_its_message() {
+        let changed = PlaceError::Changed {
+            place: "a".to_owned(),
+            cause: Passing::changed(),
+        };
+        let cause = changed.source().map(ToString::to_string);
+        assert!(changed.to_string().contains(&cause.unwrap()));
     }
 }

@@ -44,7 +44,7 @@ mod writer;
 pub use access::{Access, Endpoint, EndpointError};
 pub use change::Version;
 pub use copy::LocalCopy;
-pub use error::PlaceError;
+pub use error::{Passing, PlaceError, is_passing};
 pub use place::{FileEntry, Place};
 pub use variables::Variables;
 pub use writer::PlaceWriter;

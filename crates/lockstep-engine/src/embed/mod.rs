@@ -8,8 +8,8 @@ mod progress;
 
 use crate::launcher::Launcher;
 use crate::ready::ready;
-use crate::tasks::{self, CrewSettings, TaskEvent, Work};
-use crate::{EngineError, StopFlag, describe};
+use crate::tasks::{self, CrewSettings, TaskEvent, TaskFailure, Work};
+use crate::{EngineError, StopFlag};
 use lockstep_embed::{
     EmbedError, EmbedRecipe, EncoderModel, FinishedPart, Inventory, ListedPicture, PartMaker,
     PartTask, SkippedPicture, check_share, find, part_number, write_list,
@@ -355,19 +355,19 @@ fn remove_strays(set: &Set) -> Result<(), EmbedError> {
 ///
 /// # Errors
 /// When the encoder cannot be built.
-pub fn work(setup: Value) -> Result<Work, String> {
+pub fn work(setup: Value) -> Result<Work, TaskFailure> {
     let setup: EmbedSetup = serde_json::from_value(setup).map_err(|error| error.to_string())?;
     let maker = PartMaker::open(&setup.recipe, setup.batch, setup.memory);
-    let mut maker = maker.map_err(|error| describe(&error))?;
+    let mut maker = maker.map_err(|error| TaskFailure::of(&error))?;
     Ok(Box::new(move |order, progress| {
         let order: PartOrder = serde_json::from_value(order).map_err(|error| error.to_string())?;
         let place =
-            |text: &str| Place::parse(text, &setup.access).map_err(|error| describe(&error));
+            |text: &str| Place::parse(text, &setup.access).map_err(|error| TaskFailure::of(&error));
         let (folder, store) = (place(&order.folder)?, place(&order.store)?);
         let mut tell = |pictures: usize| progress(Value::from(pictures));
         let finished = maker.make(&order.part, &folder, &store, &mut tell);
-        let finished = finished.map_err(|error| describe(&error))?;
-        serde_json::to_value(finished).map_err(|error| error.to_string())
+        let finished = finished.map_err(|error| TaskFailure::of(&error))?;
+        serde_json::to_value(finished).map_err(|error| error.to_string().into())
     }))
 }
 

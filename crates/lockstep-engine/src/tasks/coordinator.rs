@@ -239,20 +239,27 @@ impl<'r, 'e> TaskCoordinator<'r, 'e> {
                     (self.events)(TaskEvent::Done { task, payload });
                 }
             }
-            FromTaskWorker::Failed { task: None, error } => {
+            FromTaskWorker::Failed {
+                task: None,
+                error,
+                passing,
+            } => {
                 return Err(EngineError::TaskSetup {
                     kind: kind(),
                     error,
+                    passing,
                 });
             }
             FromTaskWorker::Failed {
                 task: Some(task),
                 error,
+                passing,
             } => {
                 return Err(EngineError::TaskFailed {
                     kind: kind(),
                     task,
                     error,
+                    passing,
                 });
             }
         }

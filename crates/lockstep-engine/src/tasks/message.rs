@@ -61,6 +61,9 @@ pub(super) enum FromTaskWorker {
         task: Option<usize>,
         /// Why.
         error: String,
+        /// Whether that may be gone later.
+        #[serde(default)]
+        passing: bool,
     },
 }
 

@@ -29,4 +29,4 @@ mod serve;
 
 pub(crate) use coordinator::COMMAND;
 pub use run::{CrewSettings, Request, TaskEvent, TasksDone, run};
-pub use serve::{TellProgress, Work, serve};
+pub use serve::{TaskFailure, TellProgress, Work, serve};

@@ -1,9 +1,12 @@
 //! The worker's side: does one task after the other until the coordinator ends it.
 
 use super::message::{FromTaskWorker, ToTaskWorker, line};
+use crate::describe;
 use crate::parent::die_with_parent;
 use crate::worker::{WorkerError, ignore_interrupts, report_panics, system};
+use lockstep_place::is_passing;
 use serde_json::Value;
+use std::error::Error;
 use std::io::{self, BufRead, Write};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
@@ -16,7 +19,36 @@ const HEARTBEAT: Duration = Duration::from_millis(500);
 pub type TellProgress<'a> = dyn FnMut(Value) + 'a;
 
 /// Does one task and says what came of it, or why it cannot be done.
-pub type Work = Box<dyn FnMut(Value, &mut TellProgress<'_>) -> Result<Value, String>>;
+pub type Work = Box<dyn FnMut(Value, &mut TellProgress<'_>) -> Result<Value, TaskFailure>>;
+
+/// Why a task, or what all of them need, cannot be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskFailure {
+    /// What went wrong.
+    pub error: String,
+    /// Whether it may be gone later: a store is out of reach.
+    pub passing: bool,
+}
+
+impl TaskFailure {
+    /// From an error with its causes.
+    pub fn of(error: &(dyn Error + 'static)) -> Self {
+        Self {
+            error: describe(error),
+            passing: is_passing(error),
+        }
+    }
+}
+
+impl From<String> for TaskFailure {
+    /// What would come again.
+    fn from(error: String) -> Self {
+        Self {
+            error,
+            passing: false,
+        }
+    }
+}
 
 /// Does a task worker's work in this process: `open` is told what the tasks are and what they have in
 /// common, and returns what does one; that is then called for every task that the coordinator sends.
@@ -28,7 +60,9 @@ pub type Work = Box<dyn FnMut(Value, &mut TellProgress<'_>) -> Result<Value, Str
 /// # Errors
 /// When this process was not started as a task worker, or a task fails. The coordinator knows that
 /// already.
-pub fn serve(open: impl FnOnce(&str, Value) -> Result<Work, String>) -> Result<(), WorkerError> {
+pub fn serve(
+    open: impl FnOnce(&str, Value) -> Result<Work, TaskFailure>,
+) -> Result<(), WorkerError> {
     die_with_parent().map_err(system("die with the parent"))?;
     let mut first = String::new();
     let read = io::stdin().lock().read_line(&mut first);
@@ -51,9 +85,14 @@ pub fn serve(open: impl FnOnce(&str, Value) -> Result<Work, String>) -> Result<(
     let tasks = hear_tasks().map_err(system("watch standard input"))?;
     show_life().map_err(system("start a thread"))?;
 
-    let failed = |task, error: String| {
+    let failed = |task, failure: TaskFailure| {
+        let TaskFailure { error, passing } = failure;
         let message = error.clone();
-        say(&FromTaskWorker::Failed { task, error });
+        say(&FromTaskWorker::Failed {
+            task,
+            error,
+            passing,
+        });
         Err(WorkerError::Task(message))
     };
     let mut work = match open(&kind, setup) {

@@ -6,7 +6,7 @@ pub(crate) use change::{
     create_new, delete, delete_all, folders, make_folder, make_new_folder, replace_if, writer,
 };
 
-use crate::{FileEntry, PlaceError};
+use crate::{FileEntry, Passing, PlaceError};
 use std::fs::{self, File, Metadata};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -137,7 +137,8 @@ pub(crate) fn read_range(
     );
     let place = path.display().to_string();
     if version.is_some_and(|version| found.version != version) {
-        return Err(PlaceError::Changed { place });
+        let cause = Passing::changed();
+        return Err(PlaceError::Changed { place, cause });
     }
     if range.end > found.size {
         let size = found.size;

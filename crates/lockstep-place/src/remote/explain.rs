@@ -3,7 +3,7 @@
 use super::failure::{AttemptFailure, ServerAnswer};
 use super::patience::Patience;
 use super::{Remote, StoreKind};
-use crate::PlaceError;
+use crate::{Passing, PlaceError};
 
 impl Remote {
     /// The error to report when `doing` ended with `failure`, after coming as far as `progress`.
@@ -19,7 +19,10 @@ impl Remote {
         let credentials = self.store.opened.credentials.clone();
         match failure {
             AttemptFailure::Answer(answer) => self.explain_answer(doing, answer, patience.tries),
-            AttemptFailure::Changed => PlaceError::Changed { place },
+            AttemptFailure::Changed => PlaceError::Changed {
+                place,
+                cause: Passing::changed(),
+            },
             AttemptFailure::NoRanges => PlaceError::NoRanges { place },
             AttemptFailure::NoMetadata => PlaceError::NoCredentials {
                 doing,
@@ -35,10 +38,10 @@ impl Remote {
                     _ => format!("; {progress}"),
                 },
                 tries: patience.tries,
-                cause: match &patience.before {
+                cause: Passing::new(match &patience.before {
                     Some(failure) => format!(": {failure}"),
                     None => String::new(),
-                },
+                }),
             },
             AttemptFailure::Transport { .. }
             | AttemptFailure::Stalled(_)
@@ -52,7 +55,7 @@ impl Remote {
                     place,
                     endpoint,
                     tries: patience.tries,
-                    cause,
+                    cause: Passing::new(cause),
                 }
             }
             AttemptFailure::PastTheEnd(_) | AttemptFailure::Other(_) => PlaceError::Other {
@@ -94,7 +97,7 @@ impl Remote {
                 place,
                 endpoint,
                 tries,
-                cause: said,
+                cause: Passing::new(said),
             },
             false => PlaceError::Answer {
                 doing,

@@ -2,7 +2,7 @@
 
 use lockstep_engine::embed;
 use lockstep_engine::infer;
-use lockstep_engine::tasks::{self, Work};
+use lockstep_engine::tasks::{self, TaskFailure, Work};
 use lockstep_engine::worker::WorkerError;
 use serde_json::Value;
 use std::process::ExitCode;
@@ -17,10 +17,10 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
 }
 
 /// What does tasks of this kind.
-fn open(kind: &str, setup: Value) -> Result<Work, String> {
+fn open(kind: &str, setup: Value) -> Result<Work, TaskFailure> {
     match kind {
         embed::KIND => embed::work(setup),
         infer::KIND => infer::work(setup),
-        _ => Err(format!("this program does not know how to {kind}")),
+        _ => Err(format!("this program does not know how to {kind}").into()),
     }
 }

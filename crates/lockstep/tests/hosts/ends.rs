@@ -88,6 +88,40 @@ fn a_wrong_job_file_is_not_tried_again_and_whoever_follows_the_log_is_told() {
     assert!(words(&output).contains("epoch"), "{}", words(&output));
 }
 
+/// [`job`] with data, or a store, in a bucket of a server that nothing listens for.
+fn away(from: &str, to: &str) -> String {
+    let job = job();
+    assert!(job.contains(from), "{job}");
+    let storage = "[storage]\nendpoint = \"http://127.0.0.1:9\"\nanonymous = true\nretries = 1\ntimeout_s = 20\n";
+    format!("{}\n{storage}", job.replace(from, to))
+}
+
+#[test]
+fn data_or_a_store_that_is_out_of_reach_may_be_there_later() {
+    let data = (
+        "{ images = \"train-images\", labels = \"train-labels\" }",
+        "{ csv = \"s3://bucket/train.csv\" }",
+    );
+    let store = ("store = \"runs\"", "store = \"s3://bucket/runs\"");
+    for (from, to) in [data, store] {
+        let gang = Gang::new(&away(from, to));
+        let output = gang.command(0).env(PATIENCE, "20").output().unwrap();
+        let said = words(&output);
+        assert_eq!(output.status.code(), Some(AGAIN.into()), "{said}");
+        assert!(said.contains("127.0.0.1:9"), "{said}");
+        gang.place.assert_no_process_is_left();
+    }
+}
+
+#[test]
+fn data_that_is_not_there_is_not_tried_again() {
+    let gang = Gang::new(&job().replace("\"train-images\"", "\"no-such-images\""));
+    let output = gang.command(0).env(PATIENCE, "20").output().unwrap();
+    let said = words(&output);
+    assert_eq!(output.status.code(), Some(FAILED.into()), "{said}");
+    assert!(said.contains("no-such-images"), "{said}");
+}
+
 #[test]
 fn a_run_that_fails_by_itself_ends_all_pods_for_good() {
     let job = "name = \"script\"\n[train]\ncommand = [\"sh\", \"-c\", \"exit 3\"]\nworkers = 3\n\
