@@ -6,6 +6,7 @@
 
 pub mod checkpoint;
 mod error;
+mod held;
 mod journal;
 mod lease;
 mod lock;
@@ -15,6 +16,7 @@ mod process;
 mod run;
 
 pub use error::RunsError;
+pub use held::Held;
 pub use journal::Journal;
 pub use lock::RunLock;
 pub use owner::Generation;

@@ -1,0 +1,171 @@
+//! The language that runs are chosen by: `accuracy > 0.9 and optimizer.lr < 0.01`.
+//!
+//! A filter compares what is known of a run with what the user says, and joins comparisons with `and`, `or`, `not` and
+//! parentheses. [`Filter::parse`] understands the text, [`Filter::resolve`] finds out what each name means in a store,
+//! and what comes of it says of each run whether it is meant. What is wrong is shown where the user wrote it.
+
+mod error;
+mod lex;
+mod names;
+mod parse;
+mod resolve;
+
+pub use error::FilterError;
+pub use names::{Field, Names, Subject, near};
+pub use resolve::{Resolved, Worth, worth};
+
+use std::fmt;
+use std::ops::Range;
+
+/// A filter as the user wrote it.
+#[derive(Debug, Clone)]
+pub struct Filter {
+    text: String,
+    root: Expression,
+}
+
+impl Filter {
+    /// What it says.
+    pub fn expression(&self) -> &Expression {
+        &self.root
+    }
+}
+
+/// What a filter says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Expression {
+    /// All of them hold. At least two.
+    And(Vec<Expression>),
+    /// One of them holds. At least two.
+    Or(Vec<Expression>),
+    /// It does not hold.
+    Not(Box<Expression>),
+    /// The run has such a value, and it is not `false`.
+    Has(Word),
+    /// The run has such a value, and this is true of it.
+    Compare(Word, Operator, Literal),
+}
+
+/// A name, and where it stands in the text. Where it stands makes no difference.
+#[derive(Debug, Clone)]
+pub struct Word {
+    /// The name.
+    pub text: String,
+    /// Where it stands.
+    pub span: Range<usize>,
+}
+
+impl PartialEq for Word {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+/// What a value is compared with, and where it stands in the text. Where it stands makes no difference.
+#[derive(Debug, Clone)]
+pub struct Literal {
+    /// What the user wrote, without quotation marks.
+    pub text: String,
+    /// Whether it stood in quotation marks, and so is a text whatever it looks like.
+    pub quoted: bool,
+    /// Where it stands.
+    pub span: Range<usize>,
+}
+
+impl PartialEq for Literal {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.text, self.quoted) == (&other.text, other.quoted)
+    }
+}
+
+/// How two values are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operator {
+    /// `=`
+    Equal,
+    /// `!=`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+    /// `~`: the text contains it, whatever the case of its letters.
+    Contains,
+}
+
+impl Operator {
+    /// As it is written.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Operator::Equal => "=",
+            Operator::NotEqual => "!=",
+            Operator::Less => "<",
+            Operator::LessOrEqual => "<=",
+            Operator::Greater => ">",
+            Operator::GreaterOrEqual => ">=",
+            Operator::Contains => "~",
+        }
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.root.fmt(f)
+    }
+}
+
+impl fmt::Display for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let joined = |f: &mut fmt::Formatter<'_>, parts: &[Expression], word: &str| {
+            for (number, part) in parts.iter().enumerate() {
+                if number > 0 {
+                    write!(f, " {word} ")?;
+                }
+                match part {
+                    // An `and` within an `or` needs no parentheses; all else that is joined is given them.
+                    Expression::Or(_) => write!(f, "({part})")?,
+                    Expression::And(_) if word == "and" => write!(f, "({part})")?,
+                    _ => part.fmt(f)?,
+                }
+            }
+            Ok(())
+        };
+        match self {
+            Expression::And(parts) => joined(f, parts, "and"),
+            Expression::Or(parts) => joined(f, parts, "or"),
+            Expression::Not(inner) => match **inner {
+                Expression::And(_) | Expression::Or(_) => write!(f, "not ({inner})"),
+                _ => write!(f, "not {inner}"),
+            },
+            Expression::Has(name) => name.fmt(f),
+            Expression::Compare(name, operator, value) => {
+                write!(f, "{name} {} {value}", operator.sign())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match lex::is_plain(&self.text) {
+            true => f.write_str(&self.text),
+            false => write!(f, "`{}`", self.text),
+        }
+    }
+}
+
+impl fmt::Display for Literal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.quoted {
+            false => f.write_str(&self.text),
+            true => {
+                let escaped = self.text.replace('\\', r"\\").replace('"', r#"\""#);
+                write!(f, "\"{escaped}\"")
+            }
+        }
+    }
+}

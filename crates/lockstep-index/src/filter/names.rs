@@ -1,0 +1,234 @@
+//! What a name means: something that every run has, a tag, a metric or a parameter.
+//!
+//! Metrics come before parameters, so `loss` is a loss and not the job's choice of one. `metric.NAME` and
+//! `param.KEY` say which is meant. A parameter may be named by the end of its key, as long as that is only one's.
+
+use std::collections::BTreeSet;
+
+/// What every run has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Field {
+    /// The name of its job.
+    Job,
+    /// Its own name.
+    Name,
+    /// How it is.
+    Status,
+    /// When it began.
+    Started,
+    /// When it ended.
+    Ended,
+    /// How long it took.
+    Duration,
+    /// How long ago it began.
+    Age,
+    /// Worker processes.
+    Workers,
+    /// Epochs that are trained.
+    Epochs,
+    /// Optimizer steps that are done.
+    Steps,
+    /// How often workers that were lost were replaced.
+    Restarts,
+    /// Numbers that are learned.
+    Parameters,
+    /// Training samples a second.
+    SamplesPerS,
+    /// Bytes that its folder takes.
+    Bytes,
+    /// What went wrong.
+    Error,
+    /// The hash of its weights.
+    Weights,
+    /// The git commit.
+    Commit,
+    /// The machine.
+    Host,
+    /// Who gave the command.
+    User,
+    /// What the user says of it.
+    Note,
+}
+
+/// The fields, by the names that they have in a filter.
+const FIELDS: [(&str, Field); 20] = [
+    ("job", Field::Job),
+    ("name", Field::Name),
+    ("status", Field::Status),
+    ("started", Field::Started),
+    ("ended", Field::Ended),
+    ("duration", Field::Duration),
+    ("age", Field::Age),
+    ("workers", Field::Workers),
+    ("epochs", Field::Epochs),
+    ("steps", Field::Steps),
+    ("restarts", Field::Restarts),
+    ("parameters", Field::Parameters),
+    ("samples_per_s", Field::SamplesPerS),
+    ("bytes", Field::Bytes),
+    ("error", Field::Error),
+    ("weights", Field::Weights),
+    ("commit", Field::Commit),
+    ("host", Field::Host),
+    ("user", Field::User),
+    ("note", Field::Note),
+];
+
+/// What a name means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// Something that every run has.
+    Field(Field),
+    /// A tag of the user's, by its key.
+    Tag(String),
+    /// A metric, by its name with or without the set.
+    Metric(String),
+    /// A parameter, by its whole key.
+    Param(String),
+}
+
+/// The names that there are in a store.
+#[derive(Debug, Clone, Default)]
+pub struct Names {
+    /// Metrics, by their whole names.
+    pub metrics: BTreeSet<String>,
+    /// Keys of parameters.
+    pub params: BTreeSet<String>,
+    /// Keys of tags.
+    pub tags: BTreeSet<String>,
+}
+
+impl Names {
+    /// What a name means; or what is wrong with it, and what would be right.
+    ///
+    /// # Errors
+    /// When nothing is called so, or several things are.
+    pub fn find(&self, name: &str) -> Result<Subject, (String, String)> {
+        if let Some((_, field)) = FIELDS.iter().find(|(known, _)| *known == name) {
+            return Ok(Subject::Field(*field));
+        }
+        if let Some(key) = name.strip_prefix("tag.") {
+            // A tag that no run has yet is nothing wrong.
+            return Ok(Subject::Tag(key.to_owned()));
+        }
+        let metric = name.strip_prefix("metric.");
+        if let Some(name) = metric.or(Some(name)).filter(|name| self.is_metric(name)) {
+            return Ok(Subject::Metric(name.to_owned()));
+        }
+        if metric.is_none() {
+            let key = name.strip_prefix("param.").unwrap_or(name);
+            if self.params.contains(key) {
+                return Ok(Subject::Param(key.to_owned()));
+            }
+            let ending = format!(".{key}");
+            let mut ends = self.params.iter().filter(|param| param.ends_with(&ending));
+            match (ends.next(), ends.next()) {
+                (Some(one), None) => return Ok(Subject::Param(one.clone())),
+                (Some(one), Some(other)) => {
+                    let label = format!("`{one}` or `{other}`?");
+                    return Err((format!("`{name}` may mean several parameters"), label));
+                }
+                _ => {}
+            }
+        }
+        let label = match self.nearest(name) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "metrics: ".to_owned() + &self.some_metrics(),
+        };
+        Err((format!("no run here has anything called `{name}`"), label))
+    }
+
+    fn is_metric(&self, name: &str) -> bool {
+        let whole = ["", "test.", "val.", "train."].map(|set| format!("{set}{name}"));
+        whole.iter().any(|name| self.metrics.contains(name))
+    }
+
+    /// The name that was probably meant.
+    fn nearest(&self, name: &str) -> Option<String> {
+        let short = |whole: &String| {
+            let sets = ["test.", "val.", "train."];
+            let bare = sets.iter().find_map(|set| whole.strip_prefix(set));
+            bare.unwrap_or(whole).to_owned()
+        };
+        let mut known: Vec<String> = FIELDS.iter().map(|(name, _)| (*name).to_owned()).collect();
+        known.extend(self.metrics.iter().map(short));
+        known.extend(self.metrics.iter().cloned());
+        known.extend(self.params.iter().cloned());
+        let ends = self.params.iter().filter_map(|key| key.rsplit('.').next());
+        known.extend(ends.map(str::to_owned));
+        near(name, known.iter().map(String::as_str)).map(str::to_owned)
+    }
+
+    fn some_metrics(&self) -> String {
+        let some: Vec<&str> = self.metrics.iter().map(String::as_str).take(8).collect();
+        some.join(", ")
+    }
+}
+
+/// The candidate that was probably meant by `word`, if any is near.
+pub fn near<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let plain = |text: &str| text.to_lowercase().replace('-', "_");
+    let word = plain(word);
+    let length = word.chars().count();
+    let distance = |candidate: &str| match plain(candidate) {
+        whole if length >= 3 && whole.starts_with(&word) => 1,
+        whole => strsim::osa_distance(&word, &whole),
+    };
+    candidates
+        .map(|candidate| (distance(candidate), candidate))
+        // A third of the letters may be wrong: more would be another word.
+        .filter(|(distance, candidate)| *distance <= (length.min(candidate.len()) / 3).max(1))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> Names {
+        let set = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+        Names {
+            metrics: set(&["test.accuracy", "val.loss", "train.loss"]),
+            params: set(&[
+                "train.optimizer.lr",
+                "train.loss",
+                "embed.kind",
+                "model.kind",
+            ]),
+            tags: set(&[]),
+        }
+    }
+
+    #[test]
+    fn a_name_is_a_field_a_tag_a_metric_or_the_end_of_a_key() {
+        let find = |name: &str| names().find(name).unwrap();
+        assert_eq!(find("status"), Subject::Field(Field::Status));
+        assert_eq!(find("tag.good"), Subject::Tag("good".into()));
+        assert_eq!(find("accuracy"), Subject::Metric("accuracy".into()));
+        assert_eq!(find("val.loss"), Subject::Metric("val.loss".into()));
+        assert_eq!(find("train.loss"), Subject::Metric("train.loss".into()));
+        assert_eq!(
+            find("param.train.loss"),
+            Subject::Param("train.loss".into())
+        );
+        for name in ["lr", "optimizer.lr", "train.optimizer.lr"] {
+            assert_eq!(find(name), Subject::Param("train.optimizer.lr".into()));
+        }
+    }
+
+    #[test]
+    fn what_is_unknown_or_may_be_several_is_told_with_what_is_near() {
+        let (message, label) = names().find("acuracy").unwrap_err();
+        assert!(
+            message.contains("acuracy") && label.contains("`accuracy`"),
+            "{label}"
+        );
+        let (message, label) = names().find("kind").unwrap_err();
+        assert!(
+            message.contains("several") && label.contains("model.kind"),
+            "{label}"
+        );
+        assert!(names().find("metric.lr").is_err());
+    }
+}

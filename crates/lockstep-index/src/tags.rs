@@ -1,0 +1,116 @@
+//! The words that a user gives to a run: tags and a note.
+//!
+//! They are nobody else's to make again, so they lie in the run's folder, in `tags.json`. It is changed on the condition
+//! that it is as it was read, so of several who change it at once none is lost.
+
+use crate::IndexError;
+use lockstep_runs::RunDir;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The version of `tags.json`.
+const VERSION: u32 = 1;
+/// The file's name.
+pub(crate) const FILE: &str = "tags.json";
+/// How often a change is tried when others change the file at the same time.
+const TRIES: usize = 100;
+
+/// What a user says of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Tags {
+    /// The version of the format.
+    #[serde(default)]
+    pub version: u32,
+    /// Words by their keys. A tag without a value has an empty one.
+    #[serde(default)]
+    pub tags: BTreeMap<String, String>,
+    /// A sentence or two.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+}
+
+/// Reads what a user said of a run; nothing if that is not known.
+///
+/// # Errors
+/// When the file cannot be read, is none of ours, or is of a later version.
+pub fn read(run: &RunDir) -> Result<Tags, IndexError> {
+    let found = run.file(FILE).read_versioned()?;
+    found.map_or(Ok(Tags::default()), |(bytes, _)| understand(run, &bytes))
+}
+
+/// Changes what is said of a run, and returns what it is then.
+///
+/// # Errors
+/// When the file cannot be read or written, is none of ours, or is of a later version.
+pub fn change(run: &RunDir, change: &dyn Fn(&mut Tags)) -> Result<Tags, IndexError> {
+    let file = run.file(FILE);
+    for _ in 0..TRIES {
+        let found = file.read_versioned()?;
+        let mut tags = match &found {
+            Some((bytes, _)) => understand(run, bytes)?,
+            None => Tags::default(),
+        };
+        change(&mut tags);
+        tags.version = VERSION;
+        let mut text = serde_json::to_vec_pretty(&tags).unwrap_or_default();
+        text.push(b'\n');
+        let written = match &found {
+            Some((_, version)) => file.replace_if(version, &text)?,
+            None => file.create_new(&text)?,
+        };
+        if written.is_some() {
+            return Ok(tags);
+        }
+    }
+    Err(IndexError::Contended {
+        path: file.to_string(),
+    })
+}
+
+fn understand(run: &RunDir, bytes: &[u8]) -> Result<Tags, IndexError> {
+    let path = || run.file(FILE).to_string();
+    let tags: Tags = serde_json::from_slice(bytes).map_err(|error| IndexError::File {
+        path: path(),
+        what: error.to_string(),
+    })?;
+    match tags.version {
+        found if found > VERSION => Err(IndexError::NewerFile {
+            path: path(),
+            found,
+            known: VERSION,
+        }),
+        _ => Ok(tags),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockstep_place::{Access, Place};
+    use std::thread;
+
+    #[test]
+    fn of_many_who_tag_a_run_at_once_none_is_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Place::parse(folder.path().to_str().unwrap(), &Access::default()).unwrap();
+        let (run, _lock) = RunDir::create(&store, "job").unwrap();
+        thread::scope(|scope| {
+            for number in 0..8 {
+                let run = &run;
+                scope.spawn(move || {
+                    change(run, &|tags| {
+                        tags.tags.insert(format!("t{number}"), "x".into());
+                    })
+                    .unwrap();
+                });
+            }
+        });
+        assert_eq!(read(&run).unwrap().tags.len(), 8);
+        run.file(FILE).write(br#"{"version":7}"#).unwrap();
+        let error = read(&run).unwrap_err().to_string();
+        assert!(
+            error.contains("newer") && error.contains("tags.json"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,24 @@
+//! Names for models: numbered versions, each a copy of what a run learned, and aliases that point to one of them.
+//!
+//! The registry is files in a store of runs, below `models/`, and works the same in a bucket:
+//!
+//! ```text
+//! models/NAME/versions/000003.json     what version 3 is: its run, its metrics, its hashes, where its files lie
+//! models/NAME/files/abcdefgh/...       the files of one version, as they were in the run's folder
+//! models/NAME/aliases.json             which version `champion` is
+//! ```
+//!
+//! - **A version never changes.** Its files are copied first, and its number is then taken by writing its description on
+//!   the condition that there is none. The number of a version that was removed is not given again.
+//! - **It needs nothing else.** The run that it was made from may go.
+//! - **Nobody's change is lost.** Aliases are changed on the condition that they are as they were read.
+
+mod error;
+mod reference;
+mod registry;
+mod version;
+
+pub use error::RegistryError;
+pub use reference::{Pick, Reference};
+pub use registry::{Model, Registry};
+pub use version::{Lineage, Version};
