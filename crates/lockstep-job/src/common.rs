@@ -1,7 +1,7 @@
 //! What every job has, whatever learns in it.
 
 use crate::{
-    JobGang, Kube, LoadedJob, LocalInput, Location, Notify, Resources, Storage, Track, Workers,
+    JobGang, Kube, LoadedJob, LocalInput, Location, Notify, Resources, Run, Storage, Track, Workers,
 };
 
 /// Asks a job of either kind for the same thing.
@@ -23,6 +23,11 @@ impl LoadedJob {
     /// Where its runs go.
     pub fn store(&self) -> &Location {
         of_either!(self, job => &job.run.store)
+    }
+
+    /// Where its runs go, and which of them stay.
+    pub fn run(&self) -> &Run {
+        of_either!(self, job => &job.run)
     }
 
     /// How its places are reached.

@@ -1,11 +1,11 @@
 //! From a file and the command line to a checked job.
 
 use crate::field::{Field, Report};
-use crate::keys::{Check, Table};
+use crate::keys::{Check, FromField, Table};
 use crate::section::Section;
 use crate::source::{JobText, Spot};
 use crate::tree::Node;
-use crate::{Diagnostic, Job, JobError, Override, ScriptJob, Storage};
+use crate::{Diagnostic, Job, JobError, Keep, Override, ScriptJob, Storage};
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -168,6 +168,38 @@ impl Storage {
                 });
         match (storage, report.into_found()) {
             (Some(storage), found) if found.is_empty() => Ok(storage),
+            (_, found) => Err(JobError::Invalid(found)),
+        }
+    }
+}
+
+impl Keep {
+    /// Understands what the command line says in place of `run.keep`.
+    ///
+    /// # Errors
+    ///
+    /// If it is no such thing.
+    pub fn parse(text: &str) -> Result<Keep, JobError> {
+        let change: Override = format!("run.keep={text}").parse()?;
+        let path = Path::new("the command line");
+        let source = Arc::new(JobText::File {
+            path: path.into(),
+            text: String::new(),
+        });
+        let invalid = |diagnostic| JobError::Invalid(vec![diagnostic]);
+        let mut root = Node::document(&source, "").map_err(invalid)?;
+        root.set(&change.path, change.node.clone())
+            .map_err(invalid)?;
+        let report = Report::new(path, Path::new(""));
+        let run = Field::new(&root, "", &report)
+            .section()
+            .and_then(|mut section| section.get("run"))
+            .and_then(|run| run.section());
+        let keep = run
+            .and_then(|mut run| run.get("keep"))
+            .and_then(|keep| Keep::from_field(&keep));
+        match (keep, report.into_found()) {
+            (Some(keep), found) if found.is_empty() => Ok(keep),
             (_, found) => Err(JobError::Invalid(found)),
         }
     }

@@ -232,6 +232,10 @@ fn every_mistake_is_named_at_its_place_with_what_would_be_right() {
         ("batch = 32", "batch = 32\nschedule = { kind = \"cosine\", steps = 5, warmup_steps = 5 }", "10:39", "more than the 5 warm-up steps", ""),
         // Where and how.
         ("[data]", "[run]\nstore = \"ftp://b/p\"\n[data]", "3:9", "`run.store`", ""),
+        ("[data]", "[run]\nkeep = 0\n[data]", "3:8", "`run.keep`", ""),
+        ("[data]", "[run]\nkeep = { best = 3 }\n[data]", "3:8", "`best` and `by` together", "accuracy"),
+        ("[data]", "[run]\nkeep = {}\n[data]", "3:8", "keeps nothing", "days"),
+        ("[data]", "[run]\nregister = \"a/b\"\n[data]", "3:12", "`run.register`", "letters"),
         ("[data]", "[gang]\ntransport = \"udp\"\n[data]", "3:13", "cannot be \"udp\"", ""),
         ("[data]", "[recover]\nmin_workers = 0\n[data]", "3:15", "min_workers", ""),
         ("[data]", "[resources]\ncpus = 0\n[data]", "3:8", "greater than 0", ""),

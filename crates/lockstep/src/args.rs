@@ -2,13 +2,20 @@
 
 mod export;
 mod kube;
+mod models;
 mod remote;
 mod replay;
+mod runs;
 
 pub(crate) use export::ExportArgs;
 pub(crate) use kube::{KubeArgs, KubeClusterCommand, KubeCommand, KubeJobArgs};
+pub(crate) use models::{AliasArgs, ModelsCommand, PromoteArgs, RegisterArgs};
 pub(crate) use remote::{ClusterCommand, FollowArgs, HeadArgs, JobsCommand, SubmitArgs};
 pub(crate) use replay::ReplayArgs;
+pub(crate) use runs::{
+    BestArgs, CompareArgs, ExportRunsArgs, ListArgs, RmArgs, RunsCommand, ShowRunArgs, StoreArgs,
+    TagArgs,
+};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use lockstep_job::{LoadedJob, Override};
@@ -62,6 +69,12 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     /// Write the model of a run in a format that other programs compute with
     Export(ExportArgs),
+    /// Find, compare, tag and remove runs
+    #[command(subcommand)]
+    Runs(RunsCommand),
+    /// Names for what runs learned: versions of models, and aliases such as `champion`
+    #[command(subcommand)]
+    Models(ModelsCommand),
     /// Look at a job file: what it comes to, whether it is right, what can be in it
     #[command(subcommand)]
     Job(JobCommand),
@@ -219,6 +232,7 @@ pub(crate) struct EmbedArgs {
 Examples:
   lockstep evaluate runs/NAME
   lockstep evaluate NAME                     its name in the folder `runs`
+  lockstep evaluate --model digits@champion
   lockstep evaluate runs/NAME --data fashion-mnist:train --out elsewhere
   lockstep evaluate runs/NAME --data '{ images = \"i.idx\", labels = \"l.idx\" }' --workers 4
   lockstep evaluate runs/NAME --json | jq .macro.f1
@@ -246,6 +260,7 @@ Examples:
   lockstep predict runs/NAME --data fashion-mnist:test --out classes.jsonl --probabilities
   lockstep predict runs/NAME --data *.jpg --out - | jq -r '[.path, .predicted] | @tsv'
   lockstep predict runs/NAME --data new.csv --out new-with-classes.csv
+  lockstep predict --model digits@champion --store s3://bucket/runs --data new.csv --out -
 
 A row a sample, in the order of the data: `path`, `label` if it is known, `predicted`, `probability`, `row`.")]
 pub(crate) struct PredictArgs {
@@ -266,9 +281,15 @@ pub(crate) struct PredictArgs {
 /// A trained model, and what it is to look at.
 #[derive(Debug, Args)]
 pub(crate) struct ModelArgs {
-    /// The run: its folder, or its name in the folder `runs`
-    #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
-    pub(crate) run: PathBuf,
+    /// The run: its folder, or its name in the store
+    #[arg(value_name = "RUN", value_hint = ValueHint::DirPath, required_unless_present = "model")]
+    pub(crate) run: Option<PathBuf>,
+    /// A registered model instead of a run: NAME@ALIAS, NAME@VERSION, or NAME for the newest version
+    #[arg(long, value_name = "MODEL", conflicts_with = "run")]
+    pub(crate) model: Option<String>,
+    /// Where runs and models lie: a folder, or a URL such as s3://bucket/runs
+    #[arg(long, value_name = "DIR", default_value = "runs", value_hint = ValueHint::DirPath)]
+    pub(crate) store: String,
     /// Worker processes; by default as many as the run's job has
     #[arg(short, long, value_name = "N", value_parser = number::<usize>)]
     pub(crate) workers: Option<usize>,

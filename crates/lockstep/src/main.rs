@@ -5,6 +5,7 @@
 
 mod args;
 mod command;
+mod index_sink;
 mod signals;
 mod tracking;
 mod view;
@@ -12,6 +13,7 @@ mod view;
 use args::{Cli, Command};
 use clap::Parser;
 use lockstep_engine::EngineError;
+use lockstep_index::filter::FilterError;
 use lockstep_job::JobError;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -33,6 +35,8 @@ fn main() -> ExitCode {
         Command::Predict(args) => command::predict::run(&args),
         Command::Replay(args) => command::replay::run(&args, started_at),
         Command::Export(args) => command::export::run(&args),
+        Command::Models(models) => command::models::run(&models),
+        Command::Runs(runs) => command::runs::run(&runs),
         Command::Job(job) => command::job::run(&job),
         Command::Init(args) => command::init::run(&args),
         Command::Data(data) => command::data::run(&data),
@@ -53,7 +57,7 @@ fn report(error: &anyhow::Error) -> ExitCode {
     }
     print_error(&lockstep_engine::describe(error.as_ref()));
     let refused = matches!(error.downcast_ref(), Some(EngineError::Resume(_)));
-    if refused || error.is::<JobError>() {
+    if refused || error.is::<JobError>() || error.is::<FilterError>() {
         ExitCode::from(USAGE)
     } else {
         ExitCode::FAILURE

@@ -1,6 +1,7 @@
 //! Who hears of a run beside its view, by what the job says.
 
 use crate::command::Watched;
+use crate::index_sink::IndexSink;
 use lockstep_engine::{RunRequest, Stop, StopFlag, describe};
 use lockstep_events::event::Event;
 use lockstep_job::{LoadedJob, Occasion as JobOccasion, TensorBoard as JobTensorBoard};
@@ -27,7 +28,11 @@ impl Tracked {
         // What is wrong with it the engine says, before there is anything to track.
         let access = lockstep_resolve::access(request.job.storage()).unwrap_or_default();
         let mut warnings = Vec::new();
-        let sinks = sinks(&request.job, &request.folder, &access, &mut warnings);
+        let mut sinks = sinks(&request.job, &request.folder, &access, &mut warnings);
+        if let Ok(store) = Place::parse(request.job.store().as_str(), &access) {
+            let (cache, keys) = (request.cache.clone(), request.job.run().clone());
+            sinks.push(Box::new(IndexSink::new(store, cache, keys)));
+        }
         Self {
             tracker: Tracker::start(access, request.folder.clone(), sinks),
             stop: request.stop.clone(),

@@ -9,21 +9,21 @@ use std::io::Write;
 use std::path::Path;
 
 /// A time in November 2026.
-pub const BEGAN: f64 = 1_794_000_000.0;
+pub(crate) const BEGAN: f64 = 1_794_000_000.0;
 
-pub fn place(path: &Path) -> Place {
+pub(crate) fn place(path: &Path) -> Place {
     Place::parse(path.to_str().unwrap(), &Access::default()).unwrap()
 }
 
 /// A run that is written by hand.
-pub struct Written {
-    pub run: RunDir,
-    pub lock: Option<RunLock>,
+pub(crate) struct Written {
+    pub(crate) run: RunDir,
+    pub(crate) lock: Option<RunLock>,
 }
 
 impl Written {
     /// A run of the job `job` that has begun.
-    pub fn begin(store: &Path, job: &str, lr: f64) -> Self {
+    pub(crate) fn begin(store: &Path, job: &str, lr: f64) -> Self {
         let (run, lock) = RunDir::create(&place(store), job).unwrap();
         let text = format!(
             "name = \"{job}\"\n[train]\nepochs = 3\noptimizer = {{ kind = \"sgd\", lr = {lr:?} }}\n"
@@ -45,14 +45,14 @@ impl Written {
     }
 
     /// Adds an event of so many seconds after the beginning.
-    pub fn event(&self, seconds: f64, mut event: Value) {
+    pub(crate) fn event(&self, seconds: f64, mut event: Value) {
         event["v"] = 1.into();
         event["time"] = (BEGAN + seconds).into();
         self.text(&format!("{event}\n"));
     }
 
     /// Adds to the record as it is.
-    pub fn text(&self, text: &str) {
+    pub(crate) fn text(&self, text: &str) {
         let place = self.run.file("events.jsonl");
         let path = place.local().unwrap();
         let mut file = File::options()
@@ -63,7 +63,7 @@ impl Written {
         file.write_all(text.as_bytes()).unwrap();
     }
 
-    pub fn progress(&self, epoch: u64, step: u64, loss: f64) {
+    pub(crate) fn progress(&self, epoch: u64, step: u64, loss: f64) {
         let seconds = (epoch * 100 + step) as f64 / 10.0;
         self.event(
             seconds,
@@ -74,7 +74,7 @@ impl Written {
         );
     }
 
-    pub fn epoch(&self, epoch: u64, accuracy: f64) {
+    pub(crate) fn epoch(&self, epoch: u64, accuracy: f64) {
         self.event(
             (epoch * 100) as f64 / 10.0 + 10.0,
             json!({
@@ -86,7 +86,7 @@ impl Written {
     }
 
     /// Ends the run well.
-    pub fn end(&mut self, accuracy: f64) {
+    pub(crate) fn end(&mut self, accuracy: f64) {
         let result = json!({
             "event": "result", "status": "succeeded", "run": self.run.name, "epochs": 3,
             "metrics": {"loss": 0.3, "accuracy": accuracy}, "restarts": 1, "best_epoch": 3,
@@ -102,7 +102,7 @@ impl Written {
 }
 
 /// A whole run.
-pub fn whole(store: &Path, job: &str, lr: f64, accuracy: f64) -> String {
+pub(crate) fn whole(store: &Path, job: &str, lr: f64, accuracy: f64) -> String {
     let mut written = Written::begin(store, job, lr);
     for epoch in 1..=3 {
         for step in [10, 50, 90] {

@@ -15,16 +15,20 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
     let Some(inference) = Inference::to_measure(&args.model, args.data.as_deref())? else {
         return Ok(interrupted());
     };
+    // A version of a model stays as it is: what it is worth is printed, and written where that is asked for.
     let folder = match &args.out {
-        None => inference.run.place().clone(),
+        None if args.model.model.is_some() => None,
+        None => Some(inference.run.place().clone()),
         Some(out) => {
             let out = out.to_str().context("--out: the path is no text")?;
-            place(&Location::new(out), &inference.job.storage)?
+            Some(place(&Location::new(out), &inference.job.storage)?)
         }
     };
-    folder
-        .make_folder()
-        .with_context(|| format!("cannot make the folder {folder}"))?;
+    if let Some(folder) = &folder {
+        folder
+            .make_folder()
+            .with_context(|| format!("cannot make the folder {folder}"))?;
+    }
     let set = &inference.samples[0].set;
     let mut assessor = Assessor::new(set, &inference.outputs);
     let whole = inference.go(&inference.samples[0], false, &mut |block| {
@@ -46,7 +50,9 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
         );
     }
     let title = title(&inference.run.name, set);
-    write_evaluation(&folder, &measured, &title)?;
+    if let Some(folder) = &folder {
+        write_evaluation(folder, &measured, &title)?;
+    }
     if args.json {
         super::print(format!("{}\n", serde_json::to_string(&measured)?))?;
     } else {
@@ -54,12 +60,15 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
         for line in evaluation::lines(&measured) {
             text += &format!("{line}\n");
         }
-        text.push('\n');
+        if folder.is_some() {
+            text.push('\n');
+        }
         let picture = inference.outputs.kind == TargetKind::Classes;
         for name in [Some(EVALUATION), picture.then_some(CONFUSION)]
             .into_iter()
             .flatten()
         {
+            let Some(folder) = &folder else { break };
             let file = folder.join(name)?;
             let shown = file.local().map_or(file.to_string(), from_here);
             text += &format!("{shown}\n");

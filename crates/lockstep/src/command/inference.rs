@@ -15,10 +15,12 @@ use lockstep_engine::tasks::CrewSettings;
 use lockstep_events::event::Event;
 use lockstep_fs::CacheDir;
 use lockstep_job::{DataRef, Job, Location, Override, Storage};
+use lockstep_place::Place;
+use lockstep_registry::Registry;
 use lockstep_resolve::{TestSource, access, place};
 use lockstep_runs::RunDir;
 use lockstep_train::{Block, Outputs, Trained, open_test, test_source};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -76,7 +78,7 @@ impl Inference {
         for set in &args.set {
             overrides.push(set.parse()?);
         }
-        let run = open_run(&args.run, &args.set)?;
+        let run = open_model(args)?;
         let file = run.job().local_copy()?;
         let load = |given: &Given| given.load(file.path(), &overrides);
         let mut jobs: Vec<Job> = given.iter().map(load).collect::<Result<_, _>>()?;
@@ -231,30 +233,44 @@ pub(super) fn interrupted() -> ExitCode {
     ExitCode::from(signals::INTERRUPTED)
 }
 
+/// Opens what is to predict: a version of a model, or a run.
+fn open_model(args: &ModelArgs) -> anyhow::Result<RunDir> {
+    let (store, storage) = open_store(&args.store, &args.set)?;
+    if let Some(model) = &args.model {
+        let registry = Registry::of(&store)?;
+        return Ok(registry.run(&registry.find(&model.parse()?)?)?);
+    }
+    open_in(
+        args.run.as_deref().unwrap_or(Path::new(".")),
+        &store,
+        &storage,
+    )
+}
+
 /// Opens a run that is given by its path or URL, or by its name. How a bucket is reached is in the run's own
 /// job, so here it must be in the variables of the environment, or in `--set storage.KEY=VALUE`.
 pub(super) fn open_run(run: &Path, set: &[String]) -> anyhow::Result<RunDir> {
-    let text = run.to_str().context("the run's path is no text")?;
-    let location = Location::new(text);
-    if location.is_url() {
-        let overrides = set.iter().map(|set| set.parse());
-        let overrides: Vec<Override> = overrides.collect::<Result<_, _>>()?;
-        let storage = Storage::of_overrides(&overrides)?;
-        return Ok(RunDir::open(&place(&location, &storage)?)?);
-    }
-    let found = find(run);
-    let found = found.to_str().context("the run's path is no text")?;
-    Ok(RunDir::open(&place(
-        &Location::new(found),
-        &Storage::default(),
-    )?)?)
+    let (store, storage) = open_store(STORE, set)?;
+    open_in(run, &store, &storage)
 }
 
-/// The folder of a run that is given as such or by its name.
-fn find(run: &Path) -> PathBuf {
-    let named = Path::new(STORE).join(run);
-    match run.exists() || !named.exists() {
-        true => run.to_owned(),
-        false => named,
-    }
+fn open_store(store: &str, set: &[String]) -> anyhow::Result<(Place, Storage)> {
+    let overrides = set.iter().map(|set| set.parse());
+    let overrides: Vec<Override> = overrides.collect::<Result<_, _>>()?;
+    let storage = Storage::of_overrides(&overrides)?;
+    Ok((place(&Location::new(store), &storage)?, storage))
+}
+
+fn open_in(run: &Path, store: &Place, storage: &Storage) -> anyhow::Result<RunDir> {
+    let text = run.to_str().context("the run's path is no text")?;
+    let location = Location::new(text);
+    let found = match location.is_url() || run.exists() {
+        true => place(&location, storage)?,
+        false => match store.join(text) {
+            // What is there is known of a folder only; of a bucket, the run's job says it.
+            Ok(named) if named.local().is_none_or(Path::exists) => named,
+            _ => place(&location, storage)?,
+        },
+    };
+    Ok(RunDir::open(&found)?)
 }

@@ -15,11 +15,13 @@ pub(crate) mod job;
 pub(crate) mod jobs;
 pub(crate) mod kube;
 pub(crate) mod launch;
+pub(crate) mod models;
 pub(crate) mod node_check;
 pub(crate) mod pod;
 pub(crate) mod predict;
 pub(crate) mod replay;
 pub(crate) mod run;
+pub(crate) mod runs;
 mod scratch;
 pub(crate) mod script_process;
 pub(crate) mod submit;
@@ -29,6 +31,9 @@ mod watched;
 pub(crate) mod worker;
 
 pub(crate) use watched::Watched;
+
+pub(crate) use models::lineage;
+pub(crate) use runs::rm::apply as retain;
 
 use crate::args::Engine;
 use anyhow::Context;

@@ -4,6 +4,7 @@
 //! write to standard output and report when that fails; what then happens to the run is not theirs
 //! to decide.
 
+pub(crate) mod chart;
 mod config;
 mod epochs;
 pub(crate) mod evaluation;
@@ -19,7 +20,7 @@ pub(crate) use plain::Plain;
 pub(crate) use summary::from_here;
 pub(crate) use table::{Column, Frame, Table, lines_of};
 pub(crate) use terminal::Terminal;
-pub(crate) use words::{bytes, count, plural, seconds, shell};
+pub(crate) use words::{bytes, count, loss, metric, plural, seconds, shell};
 
 use lockstep_events::event::{Event, LogLine};
 use std::io;

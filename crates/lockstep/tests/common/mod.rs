@@ -181,7 +181,10 @@ impl Place {
         let Ok(entries) = fs::read_dir(self.path("runs")) else {
             return Vec::new();
         };
-        entries.map(|entry| entry.unwrap().path()).collect()
+        let paths = entries.map(|entry| entry.unwrap().path());
+        paths
+            .filter(|path| path.join("job.toml").exists())
+            .collect()
     }
 
     /// Fails if a process of this place is still there after a moment.

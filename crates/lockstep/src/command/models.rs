@@ -1,0 +1,278 @@
+//! `lockstep models`: names for what runs learned.
+
+use super::print;
+use super::runs::row::ago;
+use super::runs::store::{Store, store_place};
+use crate::args::{AliasArgs, ModelsCommand, PromoteArgs, RegisterArgs, StoreArgs};
+use crate::view::{Column, Frame, Table, bytes, harmless, lines_of, metric, plural};
+use anyhow::{Context, bail};
+use console::style;
+use lockstep_events::Recorded;
+use lockstep_index::{Details, State, dates};
+use lockstep_registry::{Lineage, Model, Pick, Reference, Registry, Version};
+use lockstep_runs::RunDir;
+use std::io::{self, BufRead, IsTerminal};
+use std::process::ExitCode;
+
+/// Metrics of a version that a table has room for.
+const METRICS: usize = 3;
+
+pub(crate) fn run(command: &ModelsCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        ModelsCommand::List { store, json } => list(store, *json)?,
+        ModelsCommand::Show { model, store, json } => show(model, store, *json)?,
+        ModelsCommand::Register(args) => register(args)?,
+        ModelsCommand::Promote(args) => promote(args)?,
+        ModelsCommand::Alias(args) => alias(args)?,
+        ModelsCommand::Rm { model, store, yes } => return remove(model, store, *yes),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn open(args: &StoreArgs) -> anyhow::Result<Registry> {
+    Ok(Registry::of(&store_place(args)?)?)
+}
+
+fn list(args: &StoreArgs, json: bool) -> anyhow::Result<()> {
+    let models = open(args)?.models()?;
+    if json {
+        return Ok(print(serde_json::to_string_pretty(&models)? + "\n")?);
+    }
+    if models.is_empty() {
+        let said = "no models in {} yet; `lockstep models register NAME RUN` makes one\n";
+        return Ok(print(said.replace("{}", &args.store))?);
+    }
+    let now = Recorded::clock();
+    let columns = vec![
+        Column::left("model", 0),
+        Column::right("versions", 0),
+        Column::right("newest", 0),
+        Column::left("made", 0),
+        Column::left("aliases", 0),
+    ];
+    let row = |model: &Model| {
+        let newest = model.versions.last();
+        let aliases = model.aliases.iter();
+        let aliases: Vec<String> = aliases.map(|(alias, to)| format!("{alias}={to}")).collect();
+        vec![
+            model.name.clone(),
+            model.versions.len().to_string(),
+            newest.map_or(String::new(), |version| version.number.to_string()),
+            ago(newest.map(|version| version.created), now),
+            aliases.join(" "),
+        ]
+    };
+    Ok(print(lines_of(
+        columns,
+        &models.iter().map(row).collect::<Vec<_>>(),
+    ))?)
+}
+
+fn show(given: &str, args: &StoreArgs, json: bool) -> anyhow::Result<()> {
+    let registry = open(args)?;
+    let reference: Reference = given.parse()?;
+    let model = registry.model(&reference.name)?;
+    if reference.pick == Pick::Newest && !given.contains('@') {
+        if json {
+            return Ok(print(serde_json::to_string_pretty(&model)? + "\n")?);
+        }
+        return Ok(print(versions(&model))?);
+    }
+    let version = model.pick(&reference.pick)?;
+    if json {
+        return Ok(print(serde_json::to_string_pretty(version)? + "\n")?);
+    }
+    Ok(print(one(&model, version))?)
+}
+
+/// All versions of a model, the newest first.
+fn versions(model: &Model) -> String {
+    let now = Recorded::clock();
+    let mut names: Vec<&String> = Vec::new();
+    for version in model.versions.iter().rev() {
+        for name in version.lineage.metrics.keys() {
+            // What weights are worth is what they do on data that they have not seen.
+            if names.len() < METRICS && !name.starts_with("train.") && !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    let mut columns = vec![
+        Column::right("version", 0),
+        Column::left("aliases", 0),
+        Column::left("made", 0),
+    ];
+    columns.extend(names.iter().map(|name| Column::right(name.as_str(), 0)));
+    columns.push(Column::left("run", 0));
+    let row = |version: &Version| {
+        let mut row = vec![
+            version.number.to_string(),
+            model.aliases_of(version.number).join(" "),
+            ago(Some(version.created), now),
+        ];
+        row.extend(names.iter().map(|name| {
+            let value = version.lineage.metrics.get(*name);
+            value.map_or(String::new(), |value| shown_metric(name, *value))
+        }));
+        row.push(version.lineage.run.clone());
+        row
+    };
+    let rows: Vec<_> = model.versions.iter().rev().map(row).collect();
+    format!(
+        "{}\n{}",
+        style(&model.name).bold(),
+        lines_of(columns, &rows)
+    )
+}
+
+fn shown_metric(name: &str, value: f64) -> String {
+    metric(name.rsplit('.').next().unwrap_or(name), value)
+}
+
+/// One version with where it comes from.
+fn one(model: &Model, version: &Version) -> String {
+    let lineage = &version.lineage;
+    let mut pairs = vec![
+        (
+            "made".to_owned(),
+            format!("{} UTC", dates::show(version.created)),
+        ),
+        ("run".to_owned(), lineage.run.clone()),
+        (
+            "job".to_owned(),
+            format!("{}  {}", lineage.job, lineage.job_sha256),
+        ),
+        ("weights".to_owned(), lineage.weights_sha256.clone()),
+        (
+            "commit".to_owned(),
+            lineage.commit.clone().unwrap_or_default(),
+        ),
+        ("size".to_owned(), bytes(version.bytes)),
+        ("note".to_owned(), harmless(&version.note)),
+        (
+            "aliases".to_owned(),
+            model.aliases_of(version.number).join(" "),
+        ),
+    ];
+    for set in lineage.data.as_array().into_iter().flatten() {
+        let of = |key: &str| {
+            set.get(key)
+                .and_then(|value| value.as_str())
+                .unwrap_or_default()
+        };
+        let words = format!("{}  {}", of("name"), of("sha256"));
+        pairs.push((format!("data.{}", of("set")), harmless(&words)));
+    }
+    for (name, value) in &lineage.metrics {
+        pairs.push((name.clone(), shown_metric(name, *value)));
+    }
+    pairs.retain(|(_, value)| !value.trim().is_empty());
+    let frame = match io::stdout().is_terminal() {
+        true => Frame::Rounded,
+        false => Frame::Bare,
+    };
+    let table = Table::for_pairs(&pairs, frame, 120).pairs(&pairs);
+    let name = format!("{}@{}", model.name, version.number);
+    format!("{}\n{}\n", style(name).bold(), table.join("\n"))
+}
+
+fn register(args: &RegisterArgs) -> anyhow::Result<()> {
+    let mut store = Store::open(&args.store)?;
+    let name = store.find(&args.run)?;
+    let details = store.ask(|index| index.details(&name))?;
+    let details = details.with_context(|| format!("{name} was removed in this moment"))?;
+    if details.run.state == State::Running {
+        bail!("{name} goes on; what it learns is not done yet");
+    }
+    let registry = Registry::of(&store.place)?;
+    let run = store.run(&name)?;
+    let version = registry.register(&args.name, &run, lineage(&run, &details)?, &args.note)?;
+    if let Some(alias) = &args.alias {
+        registry.point(&args.name, alias, Some(version.number))?;
+    }
+    if args.json {
+        return Ok(print(serde_json::to_string_pretty(&version)? + "\n")?);
+    }
+    let alias = args
+        .alias
+        .as_ref()
+        .map_or(String::new(), |alias| format!(", now `{alias}`"));
+    let (number, size) = (version.number, bytes(version.bytes));
+    Ok(print(format!(
+        "{}@{number} is {name}, {size}{alias}\n",
+        args.name
+    ))?)
+}
+
+/// Where a version that is made from a run comes from.
+pub(crate) fn lineage(run: &RunDir, details: &Details) -> anyhow::Result<Lineage> {
+    Ok(Lineage {
+        run: run.name.clone(),
+        job: details.run.job.clone(),
+        job_sha256: lockstep_fs::sha256(&run.job().read()?),
+        weights_sha256: details.run.weights_sha256.clone().unwrap_or_default(),
+        commit: details.run.commit.clone(),
+        data: serde_json::to_value(&details.run.data)?,
+        metrics: details.run.metrics.clone(),
+    })
+}
+
+fn promote(args: &PromoteArgs) -> anyhow::Result<()> {
+    point(&args.store, &args.model, &args.alias)
+}
+
+fn alias(args: &AliasArgs) -> anyhow::Result<()> {
+    if !args.remove {
+        return point(&args.store, &args.model, &args.alias);
+    }
+    let reference: Reference = args.model.parse()?;
+    open(&args.store)?.point(&reference.name, &args.alias, None)?;
+    let name = reference.name;
+    Ok(print(format!("{name}@{} is no longer\n", args.alias))?)
+}
+
+fn point(store: &StoreArgs, given: &str, alias: &str) -> anyhow::Result<()> {
+    let registry = open(store)?;
+    let version = registry.find(&given.parse()?)?;
+    let before = registry.point(&version.name, alias, Some(version.number))?;
+    let before = match before {
+        Some(before) if before == version.number => ", as it was".to_owned(),
+        Some(before) => format!(", it was version {before}"),
+        None => String::new(),
+    };
+    let (name, number) = (version.name, version.number);
+    Ok(print(format!(
+        "{name}@{alias} is version {number} now{before}\n"
+    ))?)
+}
+
+fn remove(given: &str, store: &StoreArgs, yes: bool) -> anyhow::Result<ExitCode> {
+    let registry = open(store)?;
+    let reference: Reference = given.parse()?;
+    let model = registry.model(&reference.name)?;
+    let versions: Vec<&Version> = match given.contains('@') {
+        true => vec![model.pick(&reference.pick)?],
+        false => model.versions.iter().collect(),
+    };
+    let what = match versions[..] {
+        [one] => format!("{}@{}", model.name, one.number),
+        _ => format!("{} of {}", plural(versions.len(), "version"), model.name),
+    };
+    if !yes {
+        if !io::stdin().is_terminal() {
+            bail!("{what} would be removed; --yes says that this is meant");
+        }
+        print(format!("remove {what} for good? [y/N] "))?;
+        let mut answer = String::new();
+        io::stdin().lock().read_line(&mut answer)?;
+        if !matches!(answer.trim(), "y" | "Y" | "yes") {
+            print("nothing was removed\n")?;
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    for version in versions {
+        registry.remove(&model.name, version.number)?;
+    }
+    print(format!("removed {what}\n"))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,56 @@
+//! `lockstep runs best`: the best runs by a metric.
+
+use super::list::{Shown, subject, table};
+use super::row;
+use super::store::Store;
+use crate::args::BestArgs;
+use crate::command::print;
+use anyhow::bail;
+use lockstep_index::filter::Subject;
+use lockstep_index::keep::{is_better_low, ranked};
+use lockstep_index::{Keys, Run};
+
+pub(super) fn run(args: &BestArgs) -> anyhow::Result<()> {
+    let mut store = Store::open(&args.store)?;
+    let names = store.names()?;
+    let metric = match subject(&names, &args.metric)? {
+        Subject::Metric(name) => name,
+        _ => bail!("`{}` is no metric", args.metric),
+    };
+    let low = args.min || (!args.max && is_better_low(&metric));
+    let keys = match args.form.json {
+        true => Keys::All,
+        false => Keys::Some(Vec::new()),
+    };
+    let runs = store.choose(args.filter.as_deref(), &names, keys)?;
+    let best: Vec<Run> = ranked(runs.iter(), &metric, low)
+        .into_iter()
+        .take(args.limit)
+        .map(|(run, _)| run.clone())
+        .collect();
+    if args.form.json {
+        let rows: Vec<_> = best.iter().map(|run| row::json(run, store.now)).collect();
+        return Ok(print(serde_json::to_string_pretty(&rows)? + "\n")?);
+    }
+    if best.is_empty() {
+        bail!("no run in {} has the metric `{metric}`", store.name());
+    }
+    let columns = [Shown {
+        title: metric.clone(),
+        subject: Subject::Metric(metric),
+    }];
+    if args.form.csv {
+        let head = ["run".to_owned(), columns[0].title.clone()];
+        let value = |run: &Run| {
+            run.metric(&columns[0].title)
+                .unwrap_or(f64::NAN)
+                .to_string()
+        };
+        let rows: Vec<Vec<String>> = best
+            .iter()
+            .map(|run| vec![run.name.clone(), value(run)])
+            .collect();
+        return Ok(print(row::csv(&head, &rows)?)?);
+    }
+    Ok(print(table(&best, &columns, store.now))?)
+}

@@ -1,0 +1,175 @@
+//! A store of runs that is looked at: its index, brought up to date, and its runs by their names.
+
+use crate::args::StoreArgs;
+use crate::view::from_here;
+use anyhow::{Context, bail};
+use lockstep_events::Recorded;
+use lockstep_fs::CacheDir;
+use lockstep_index::filter::{Filter, Names, Resolved, near};
+use lockstep_index::{Index, IndexError, Keys, Run};
+use lockstep_job::{Location, Override, Storage};
+use lockstep_place::Place;
+use lockstep_resolve::place;
+use lockstep_runs::RunDir;
+use std::path::Path;
+
+/// Runs that could not be read and are named one by one; of more, only how many.
+const NAMED: usize = 3;
+
+/// A store whose index is up to date.
+pub(in crate::command) struct Store {
+    pub(in crate::command) place: Place,
+    index: Index,
+    /// The time that all answers are of.
+    pub(in crate::command) now: f64,
+}
+
+/// The place of a store.
+pub(in crate::command) fn store_place(args: &StoreArgs) -> anyhow::Result<Place> {
+    let overrides = args.set.iter().map(|set| set.parse());
+    let overrides: Vec<Override> = overrides.collect::<Result<_, _>>()?;
+    let storage = Storage::of_overrides(&overrides)?;
+    Ok(place(&Location::new(&args.store), &storage)?)
+}
+
+impl Store {
+    /// Opens the store, and reads what is new in it.
+    pub(in crate::command) fn open(args: &StoreArgs) -> anyhow::Result<Self> {
+        let place = store_place(args)?;
+        if let Some(path) = place.local().filter(|path| path.is_file()) {
+            bail!("{} is a file, not a store of runs", from_here(path));
+        }
+        // Without a cache folder the index of a bucket lies in memory.
+        let cache = CacheDir::locate().ok();
+        let mut index = Index::open(&place, cache.as_ref())?;
+        let refreshed = index.ask(Index::refresh_all)?;
+        for note in index.notes() {
+            eprintln!("note: {note}");
+        }
+        let unreadable = &refreshed.unreadable;
+        for (name, why) in unreadable.iter().take(NAMED) {
+            eprintln!("warning: {name} cannot be read: {why}");
+        }
+        if unreadable.len() > NAMED {
+            eprintln!("warning: {} more cannot be read", unreadable.len() - NAMED);
+        }
+        Ok(Self {
+            place,
+            index,
+            now: Recorded::clock(),
+        })
+    }
+
+    /// Asks the index something.
+    pub(in crate::command) fn ask<T>(
+        &mut self,
+        question: impl Fn(&mut Index) -> Result<T, IndexError>,
+    ) -> anyhow::Result<T> {
+        Ok(self.index.ask(question)?)
+    }
+
+    /// The store's name, for people.
+    pub(in crate::command) fn name(&self) -> String {
+        self.place.local().map_or(self.place.to_string(), from_here)
+    }
+
+    /// All names that a filter may use.
+    pub(in crate::command) fn names(&mut self) -> anyhow::Result<Names> {
+        let runs = self.ask(|index| index.runs(&Keys::Some(Vec::new())))?;
+        let params = self.ask(|index| index.keys())?;
+        Ok(Names {
+            metrics: runs
+                .iter()
+                .flat_map(|run| run.metrics.keys().cloned())
+                .collect(),
+            params: params.into_iter().collect(),
+            tags: runs
+                .iter()
+                .flat_map(|run| run.tags.keys().cloned())
+                .collect(),
+        })
+    }
+
+    /// The runs that a filter chooses, or all, the newest first, with these parameters.
+    pub(in crate::command) fn choose(
+        &mut self,
+        filter: Option<&str>,
+        names: &Names,
+        keys: Keys,
+    ) -> anyhow::Result<Vec<Run>> {
+        let Some(text) = filter else {
+            return self.ask(|index| index.runs(&keys));
+        };
+        let filter = Filter::parse(text)?;
+        // Nothing has a name where nothing is, and that is no mistake.
+        let is_empty = self
+            .ask(|index| index.runs(&Keys::Some(Vec::new())))?
+            .is_empty();
+        if is_empty {
+            return Ok(Vec::new());
+        }
+        let resolved: Resolved = filter.resolve(names)?;
+        let keys = match keys {
+            Keys::All => Keys::All,
+            Keys::Some(mut keys) => {
+                keys.extend(filter.params(names)?);
+                Keys::Some(keys)
+            }
+        };
+        let now = self.now;
+        let mut runs = self.ask(|index| index.runs(&keys))?;
+        runs.retain(|run| resolved.holds(run, now));
+        Ok(runs)
+    }
+
+    /// The name of a run that is given by it, by a part that no other has, or by its folder.
+    pub(in crate::command) fn find(&mut self, given: &str) -> anyhow::Result<String> {
+        let runs = self.ask(|index| index.runs(&Keys::Some(Vec::new())))?;
+        let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+        let folder = Path::new(given.trim_end_matches('/')).file_name();
+        let last = folder.and_then(|name| name.to_str()).unwrap_or(given);
+        if let Some(name) = names.iter().find(|name| **name == given || **name == last) {
+            return Ok((*name).to_owned());
+        }
+        if names.is_empty() {
+            bail!("there are no runs in {}", self.name());
+        }
+        let holding: Vec<&str> = names
+            .iter()
+            .copied()
+            .filter(|n| n.contains(given))
+            .collect();
+        match holding[..] {
+            [one] => Ok(one.to_owned()),
+            [] => match near(given, names.iter().copied()) {
+                Some(near) => bail!(
+                    "no run in {} is called `{given}`; did you mean {near}?",
+                    self.name()
+                ),
+                None => bail!(
+                    "no run in {} is called `{given}`; `lockstep runs list` shows those there are",
+                    self.name()
+                ),
+            },
+            _ => {
+                let some: Vec<&str> = holding.iter().copied().take(5).collect();
+                let more = match holding.len() - some.len() {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                bail!("`{given}` may be several runs: {}{more}", some.join(", "))
+            }
+        }
+    }
+
+    /// The run of this name.
+    pub(in crate::command) fn run(&self, name: &str) -> anyhow::Result<RunDir> {
+        let place = self.place.join(name).context("the run's name")?;
+        Ok(RunDir::named(name, place))
+    }
+
+    /// Brings the index up to date with a run that was changed here.
+    pub(in crate::command) fn refresh(&mut self, run: &RunDir) -> anyhow::Result<()> {
+        self.ask(|index| index.refresh(run))
+    }
+}
