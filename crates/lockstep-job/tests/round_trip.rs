@@ -3,9 +3,10 @@
 use lockstep_job::{
     Bytes, Comparison, Condition, Data, DataRef, Embed, Every, Features, Job, JobAugment,
     JobCheckpoint, JobColumns, JobFilter, JobGang, JobLayer, JobLoss, JobModel, JobNetwork,
-    JobNormalise, JobOptimizer, JobSchedule, JobTransform, JobTransport, Kube, Label, Location,
-    Measure, NetworkTraining, Notify, Occasion, Pair, Placement, Recover, Resources, Run, Split,
-    Storage, TensorBoard, Toleration, Track, Train, Validation, Volume, VolumeSource, Workers,
+    JobNormalise, JobOptimizer, JobSchedule, JobTransform, JobTransport, Keep, Kube, Label,
+    Location, Measure, NetworkTraining, Notify, Occasion, Pair, Placement, Recover, Resources, Run,
+    Split, Storage, TensorBoard, Toleration, Track, Train, Validation, Volume, VolumeSource,
+    Workers,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -285,7 +286,15 @@ prop_compose! {
                 },
                 workers: Workers { min, max }, lanes, threads: 2, seed,
             },
-            run: Run { store: Location::new(store) },
+            run: Run {
+                store: Location::new(store),
+                keep: match lanes {
+                    1 => None,
+                    2 => Some(Keep::newest(7)),
+                    _ => Some(Keep { newest: None, days: Some(30), best: Some(2), by: Some("val.loss".into()) }),
+                },
+                register: (lanes > 2).then(|| "digits.v1".to_owned()),
+            },
             checkpoint,
             kube: match embed {
                 Some(_) => Kube {
