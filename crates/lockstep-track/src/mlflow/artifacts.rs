@@ -63,7 +63,7 @@ pub(super) fn files(run: &RunDir) -> Result<Vec<FileEntry>, PlaceError> {
             Some(_) => path.starts_with(name),
             None => path == *name || path.starts_with(&format!("{name}.")),
         };
-        entry.size <= LARGEST && SENT.iter().any(|name| known(&name))
+        entry.size <= LARGEST && SENT.iter().any(known)
     };
     let mut files = run.place().list()?;
     files.retain(is_sent);

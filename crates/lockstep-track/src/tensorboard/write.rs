@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn what_comes_again_after_a_failure_is_told_once_and_after_a_resume_again() {
         let mut told = Told::default();
-        let mut steps = |told: &mut Told, step| {
+        let steps = |told: &mut Told, step| {
             let events = told.events(&progress(step), "", true, &Vec::new);
             events.iter().map(|event| event.step).collect::<Vec<_>>()
         };
