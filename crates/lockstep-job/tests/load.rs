@@ -394,6 +394,7 @@ fn rows_are_in_the_files_order_with_paths_that_can_be_set() {
         "train.optimizer.weight_decay: 0.0",
         "train.schedule.kind: constant",
         "train.schedule.warmup_steps: 0",
+        "train.onnx: false",
         "train.workers: 1",
         "train.lanes: 1",
         "train.threads: 1",
