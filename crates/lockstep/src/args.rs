@@ -13,8 +13,8 @@ pub(crate) use models::{AliasArgs, ModelsCommand, PromoteArgs, RegisterArgs};
 pub(crate) use remote::{ClusterCommand, FollowArgs, HeadArgs, JobsCommand, SubmitArgs};
 pub(crate) use replay::ReplayArgs;
 pub(crate) use runs::{
-    BestArgs, CompareArgs, ExportRunsArgs, ListArgs, RmArgs, RunsCommand, ShowRunArgs, StoreArgs,
-    TagArgs,
+    BestArgs, CompareArgs, ExportRunsArgs, ListArgs, PushArgs, RmArgs, RunsCommand, ShowRunArgs,
+    StoreArgs, TagArgs,
 };
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};

@@ -83,10 +83,11 @@ impl Mlflow {
 
     fn explained(&self, error: &SinkError) -> SinkError {
         let run = self.run.as_ref();
-        let run = run.map_or_else(String::new, |run| run.place().to_string());
+        let place = run.map_or_else(String::new, |run| run.place().to_string());
+        let (store, run) = place.rsplit_once('/').unwrap_or((".", &place));
         SinkError::Failed(format!(
             "{error}; what is missing is sent as soon as it can be, and after the run by \
-             `lockstep runs push {run} --mlflow {}`",
+             `lockstep runs push {run} --store {store} --mlflow {}`",
             self.settings.server
         ))
     }

@@ -22,6 +22,28 @@ pub(crate) enum RunsCommand {
     Export(ExportRunsArgs),
     /// Make the index of a store again from the folders of its runs
     Reindex(StoreArgs),
+    /// Send runs to MLflow, or what it misses of them
+    Push(PushArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lockstep runs push ab27 --mlflow http://127.0.0.1:5000
+  lockstep runs push runs/digits-20261116-101500-ab27 --mlflow https://mlflow.example.com
+  lockstep runs push ab27 x3k9 --mlflow http://127.0.0.1:5000 --set track.experiment=digits --set track.register=digits
+
+What MLflow has already is not sent again. Tokens and passwords come from MLflow's own variables. --set also overrides
+keys of the runs' jobs, such as those of [track].")]
+pub(crate) struct PushArgs {
+    /// The runs: names, parts of them that no others have, or folders
+    #[arg(required = true, value_name = "RUN")]
+    pub(crate) runs: Vec<String>,
+    /// The server; by default that of the run's job, else MLFLOW_TRACKING_URI
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) mlflow: Option<String>,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
 }
 
 /// A store of runs.

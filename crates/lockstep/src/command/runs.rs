@@ -4,6 +4,7 @@ mod best;
 mod compare;
 mod export;
 mod list;
+mod push;
 mod reindex;
 pub(super) mod rm;
 pub(super) mod row;
@@ -24,6 +25,7 @@ pub(crate) fn run(command: &RunsCommand) -> anyhow::Result<ExitCode> {
         RunsCommand::Rm(args) => return rm::run(args),
         RunsCommand::Export(args) => export::run(args)?,
         RunsCommand::Reindex(args) => reindex::run(args)?,
+        RunsCommand::Push(args) => push::run(args)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -261,3 +261,36 @@ fn a_server_that_is_away_costs_one_warning_and_not_the_run() {
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].starts_with("MLflow: "), "{warnings:?}");
 }
+
+#[test]
+fn an_earlier_run_is_pushed_once_however_often_that_is_asked() {
+    let place = Place::new();
+    place.write_job(&job(30, "[track]\nmlflow = \"none\"\n"));
+    place.train(&[]);
+    let server = Server::mlflow(&place.path("mlflow"), "0");
+    let folder = only_run(&place);
+    let words = [
+        "runs",
+        "push",
+        folder.to_str().unwrap(),
+        "--mlflow",
+        server.endpoint(),
+        "--set",
+        "track.register=small",
+    ];
+    for _ in 0..2 {
+        let ran = place.run(&words);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    }
+    let run = read_one(&server, "small");
+    assert_eq!(run["status"], "FINISHED");
+    has_all_epochs(&run, &folder);
+    let models = run["models"].as_array().unwrap().len();
+    // Another who knows nothing of the first finds the run by its name.
+    fs::remove_file(folder.join("mlflow.json")).unwrap();
+    let ran = place.run(&words[..5]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let run = read_one(&server, "small");
+    has_all_epochs(&run, &folder);
+    assert!(models >= 2, "checkpoints and the model");
+}

@@ -1,0 +1,44 @@
+//! `lockstep runs push`: runs that ended, to MLflow.
+
+use super::store::Store;
+use crate::args::PushArgs;
+use crate::command::print;
+use crate::tracking;
+use anyhow::Context;
+use lockstep_job::{LoadedJob, Override};
+use lockstep_resolve::access;
+use lockstep_track::mlflow::{MlflowSettings, push};
+
+pub(super) fn run(args: &PushArgs) -> anyhow::Result<()> {
+    let overrides = args.store.set.iter().map(|set| set.parse());
+    let overrides: Vec<Override> = overrides.collect::<Result<_, _>>()?;
+    let mut store = Store::open(&args.store)?;
+    for named in &args.runs {
+        let name = store.find(named)?;
+        let run = store.run(&name)?;
+        // Whoever trains it tracks it, and two would get in each other's way.
+        let _lock = run.lock(&mut |_| {})?;
+        let file = run.job().local_copy()?;
+        let job = LoadedJob::load(file.path(), &overrides, None)?;
+        let settings = settings(args, &job)?;
+        let server = settings.server.clone();
+        let id = push(&run, settings, access(job.storage())?, tracking::exporter())
+            .with_context(|| format!("cannot push {name}"))?;
+        print(format!("{name}  {server}  run {id}\n"))?;
+    }
+    Ok(())
+}
+
+/// What the command line says, then the run's job, then the environment.
+fn settings(args: &PushArgs, job: &LoadedJob) -> anyhow::Result<MlflowSettings> {
+    let variable = |name: &str| {
+        let value = std::env::var(name).ok();
+        value.filter(|value| !value.is_empty())
+    };
+    let found = match &args.mlflow {
+        Some(server) => MlflowSettings::at(server, job.track(), job.name(), &variable).map(Some),
+        None => MlflowSettings::of(job.track(), job.name(), &variable),
+    };
+    let found = found.map_err(anyhow::Error::msg)?;
+    found.context("no server is named: add --mlflow URL, or set MLFLOW_TRACKING_URI")
+}
