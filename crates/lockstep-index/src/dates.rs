@@ -76,20 +76,10 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// The date that lies so many days after 1970-01-01.
+/// The date that lies so many days, which are not before 1970, after 1970-01-01.
 fn civil(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 {
-        from_march + 3
-    } else {
-        from_march - 9
-    };
-    (era * 400 + year_of_era + i64::from(month <= 2), month, day)
+    let (year, month, day) = lockstep_runs::civil_date(days.unsigned_abs());
+    (year as i64, month as i64, day as i64)
 }
 
 #[cfg(test)]

@@ -138,6 +138,30 @@ impl LoadedJob {
     }
 }
 
+/// What the command line says where there is no job file: the document that only `changes` are in, as `read` reads it.
+fn of_command_line<'a, T>(
+    changes: impl IntoIterator<Item = &'a Override>,
+    read: impl FnOnce(Section<'_>) -> Option<T>,
+) -> Result<T, JobError> {
+    let path = Path::new("the command line");
+    let source = Arc::new(JobText::File {
+        path: path.into(),
+        text: String::new(),
+    });
+    let invalid = |diagnostic| JobError::Invalid(vec![diagnostic]);
+    let mut root = Node::document(&source, "").map_err(invalid)?;
+    for change in changes {
+        root.set(&change.path, change.node.clone())
+            .map_err(invalid)?;
+    }
+    let report = Report::new(path, Path::new(""));
+    let value = Field::new(&root, "", &report).section().and_then(read);
+    match (value, report.into_found()) {
+        (Some(value), found) if found.is_empty() => Ok(value),
+        (_, found) => Err(JobError::Invalid(found)),
+    }
+}
+
 impl Storage {
     /// What the command line says of `[storage]` where there is no job file. Other keys are passed over.
     ///
@@ -145,31 +169,17 @@ impl Storage {
     ///
     /// If such a key is unknown, or its value is not right.
     pub fn of_overrides(overrides: &[Override]) -> Result<Storage, JobError> {
-        let path = Path::new("the command line");
-        let source = Arc::new(JobText::File {
-            path: path.into(),
-            text: String::new(),
-        });
-        let invalid = |diagnostic| JobError::Invalid(vec![diagnostic]);
-        let mut root = Node::document(&source, "").map_err(invalid)?;
-        for change in overrides {
-            if change.path.first().is_some_and(|key| key.name == "storage") {
-                root.set(&change.path, change.node.clone())
-                    .map_err(invalid)?;
-            }
-        }
-        let report = Report::new(path, Path::new(""));
-        let storage =
-            Field::new(&root, "", &report)
-                .section()
-                .and_then(|mut section| match section.get("storage") {
-                    None => Some(Storage::default()),
-                    Some(field) => Table(Storage::read_keys).read(&field),
-                });
-        match (storage, report.into_found()) {
-            (Some(storage), found) if found.is_empty() => Ok(storage),
-            (_, found) => Err(JobError::Invalid(found)),
-        }
+        let is_storage = |change: &&Override| {
+            let first = change.path.first();
+            first.is_some_and(|key| key.name == "storage")
+        };
+        of_command_line(
+            overrides.iter().filter(is_storage),
+            |mut section| match section.get("storage") {
+                None => Some(Storage::default()),
+                Some(field) => Table(Storage::read_keys).read(&field),
+            },
+        )
     }
 }
 
@@ -181,27 +191,11 @@ impl Keep {
     /// If it is no such thing.
     pub fn parse(text: &str) -> Result<Keep, JobError> {
         let change: Override = format!("run.keep={text}").parse()?;
-        let path = Path::new("the command line");
-        let source = Arc::new(JobText::File {
-            path: path.into(),
-            text: String::new(),
-        });
-        let invalid = |diagnostic| JobError::Invalid(vec![diagnostic]);
-        let mut root = Node::document(&source, "").map_err(invalid)?;
-        root.set(&change.path, change.node.clone())
-            .map_err(invalid)?;
-        let report = Report::new(path, Path::new(""));
-        let run = Field::new(&root, "", &report)
-            .section()
-            .and_then(|mut section| section.get("run"))
-            .and_then(|run| run.section());
-        let keep = run
-            .and_then(|mut run| run.get("keep"))
-            .and_then(|keep| Keep::from_field(&keep));
-        match (keep, report.into_found()) {
-            (Some(keep), found) if found.is_empty() => Ok(keep),
-            (_, found) => Err(JobError::Invalid(found)),
-        }
+        of_command_line([&change], |mut section| {
+            let run = section.get("run").and_then(|run| run.section());
+            let keep = run.and_then(|mut run| run.get("keep"));
+            keep.and_then(|keep| Keep::from_field(&keep))
+        })
     }
 }
 

@@ -19,5 +19,6 @@ pub use error::RunsError;
 pub use held::Held;
 pub use journal::Journal;
 pub use lock::RunLock;
+pub use name::civil_date;
 pub use owner::Generation;
 pub use run::{CONFUSION, EVALUATION, RunDir};

@@ -19,7 +19,7 @@ pub(crate) fn timestamp(now: SystemTime) -> String {
 ///
 /// Years are counted from 1 March, so that the leap day is the last of a year, in eras of 400 years
 /// that all have the same number of days (Hinnant, "chrono-compatible low-level date algorithms").
-fn civil_date(days: u64) -> (u64, u64, u64) {
+pub fn civil_date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let era = days / 146_097;
     let of_era = days % 146_097;
