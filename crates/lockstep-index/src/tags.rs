@@ -52,11 +52,11 @@ pub fn change(run: &RunDir, change: &dyn Fn(&mut Tags)) -> Result<Tags, IndexErr
         };
         change(&mut tags);
         tags.version = VERSION;
-        let mut text = serde_json::to_vec_pretty(&tags).unwrap_or_default();
-        text.push(b'\n');
+        let text = serde_json::to_string_pretty(&tags).unwrap_or_default() + "\n";
+        let text = text.as_bytes();
         let written = match &found {
-            Some((_, version)) => file.replace_if(version, &text)?,
-            None => file.create_new(&text)?,
+            Some((_, version)) => file.replace_if(version, text)?,
+            None => file.create_new(text)?,
         };
         if written.is_some() {
             return Ok(tags);

@@ -147,8 +147,8 @@ impl Registry {
 
     /// Takes the next number that is free.
     fn number(&self, model: &Place, version: &mut Version) -> Result<(), RegistryError> {
-        let mut next = 1 + self.numbers(model)?.last().copied().unwrap_or(0);
-        for _ in 0..TRIES {
+        let first = 1 + self.numbers(model)?.last().copied().unwrap_or(0);
+        for next in (first..).take(TRIES) {
             version.number = next;
             if description(model, next)?
                 .create_new(&text(version))?
@@ -156,7 +156,6 @@ impl Registry {
             {
                 return Ok(());
             }
-            next += 1;
         }
         Err(RegistryError::Contended {
             path: model.to_string(),

@@ -176,7 +176,7 @@ mod tests {
     fn a_picture_fits_its_width_and_goes_from_corner_to_corner() {
         let falling = curve(&[(0.0, 2.0), (100.0, 1.0)]);
         for width in [20, 40, 97] {
-            let lines = lines(&[falling.clone()], width, 5, false);
+            let lines = lines(std::slice::from_ref(&falling), width, 5, false);
             assert_eq!(lines.len(), 7);
             assert!(
                 lines.iter().all(|line| measure_text_width(line) <= width),
