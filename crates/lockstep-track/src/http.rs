@@ -11,6 +11,9 @@ use tokio::runtime::{Builder, Runtime};
 
 /// How long a connection may take to be there.
 const CONNECT: Duration = Duration::from_secs(5);
+/// How long a connection is kept for the next request. Servers close idle ones after some seconds (MLflow's after
+/// five), and one that is closed while it is used again looks like a server that is away.
+const IDLE: Duration = Duration::from_secs(1);
 /// How much of an answer is read.
 const MOST: usize = 64 << 20;
 /// How much of a server's words is told.
@@ -72,6 +75,7 @@ impl Http {
             .redirect(reqwest::redirect::Policy::none())
             .http1_only()
             .connect_timeout(CONNECT)
+            .pool_idle_timeout(IDLE)
             .tcp_nodelay(true);
         if let Some(path) = &credentials.certificates {
             let unusable = |why: String| SinkError::Failed(format!("{}: {why}", path.display()));
