@@ -6,7 +6,7 @@
 //! on from an earlier step, a mark tells TensorBoard to forget what is told again.
 //!
 //! The format is small and has not changed for years: records with checksums ([`file`]), each a protobuf message
-//! ([`proto`]).
+//! (`proto`).
 
 mod confusion;
 mod file;

@@ -20,7 +20,7 @@ pub(crate) struct ExportArgs {
     /// The file to write; one that is there is replaced
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) onnx: PathBuf,
-    /// Put the encoder of the run's [embed] before its model, in the same file
+    /// Put the encoder of the run's job before its model, in the same file
     #[arg(long, requires = "run")]
     pub(crate) with_encoder: bool,
     /// Write this encoder instead of a run's model: a folder or a file, as embed.model

@@ -52,7 +52,7 @@ pub(crate) struct StoreArgs {
     /// Where the runs lie: a folder, or a URL such as s3://bucket/runs
     #[arg(long, value_name = "DIR", default_value = "runs", value_hint = ValueHint::DirPath)]
     pub(crate) store: String,
-    /// How a bucket is reached: a key of [storage], such as storage.endpoint=URL; may be repeated
+    /// How a bucket is reached: a key such as storage.endpoint=URL; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) set: Vec<String>,
 }

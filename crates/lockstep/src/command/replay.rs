@@ -1,9 +1,9 @@
 //! `lockstep replay`: trains a run again from its record, and holds the two against each other.
 //!
 //! The same job comes to the same bits, on any number of workers. So a run can be asked for again, and every step
-//! of it compared: by the marks that it left ([`Trace`]), and in the end by the hash of its weights. If they part,
-//! the first step and the tensors that differ are named; if the data are others, that is said before anything is
-//! trained.
+//! of it compared: by the marks that it left ([`Trace`](lockstep_events::Trace)), and in the end by the hash of its
+//! weights. If they part, the first step and the tensors that differ are named; if the data are others, that is said
+//! before anything is trained.
 
 mod record;
 mod verdict;
