@@ -26,9 +26,17 @@ impl Server {
     /// # Panics
     /// When it cannot be brought or does not start.
     pub fn mlflow(folder: &Path, port: &str) -> Server {
+        Self::mlflow_with(folder, port, &[])
+    }
+
+    /// The same, with these variables (`NAME=VALUE`) in its environment, by which it takes its options.
+    ///
+    /// # Panics
+    /// When it cannot be brought or does not start.
+    pub fn mlflow_with(folder: &Path, port: &str, variables: &[String]) -> Server {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/servers/mlflow_server.py");
         let mut command = Command::new(python_with_mlflow());
-        command.arg(script).arg(folder).arg(port);
+        command.arg(script).arg(folder).arg(port).args(variables);
         let mut server = Server::introduced(command, "MLflow");
         server.patience = Duration::from_secs(15);
         server.quiet()

@@ -1,6 +1,7 @@
 //! One request to a server: sent, answered within its time, and told in words when it fails.
 
 use crate::SinkError;
+use futures_util::{StreamExt, TryStreamExt};
 use lockstep_job::without_secrets;
 use reqwest::{Client, Method, StatusCode};
 use std::error::Error;
@@ -14,6 +15,8 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// How long a connection is kept for the next request. Servers close idle ones after some seconds (MLflow's after
 /// five), and one that is closed while it is used again looks like a server that is away.
 const IDLE: Duration = Duration::from_secs(1);
+/// Requests that are on their way at a time, of those that do not need each other.
+const AT_ONCE: usize = 6;
 /// How much of an answer is read.
 const MOST: usize = 64 << 20;
 /// How much of a server's words is told.
@@ -48,6 +51,17 @@ pub(crate) enum Body {
     Nothing,
     Json(Vec<u8>),
     Bytes(Vec<u8>),
+}
+
+/// Something that is asked of a server.
+pub(crate) struct Request<'a> {
+    /// What it is for, in words.
+    pub(crate) doing: &'a str,
+    pub(crate) method: Method,
+    pub(crate) url: String,
+    pub(crate) body: Body,
+    /// How long the answer may take.
+    pub(crate) limit: Duration,
 }
 
 /// What a server answered.
@@ -99,14 +113,25 @@ impl Http {
     }
 
     /// Sends a request and reads the answer, whatever its status. A server that is busy or broken counts as away.
-    pub(crate) fn send(
-        &self,
-        doing: &str,
-        method: Method,
-        url: &str,
-        body: Body,
-        limit: Duration,
-    ) -> Result<Reply, SinkError> {
+    pub(crate) fn send(&self, request: Request<'_>) -> Result<Reply, SinkError> {
+        self.runtime.block_on(self.exchange(request))
+    }
+
+    /// The same with several, some at a time. The answers come in the order of the requests.
+    pub(crate) fn send_all(&self, requests: Vec<Request<'_>>) -> Result<Vec<Reply>, SinkError> {
+        let answers = requests.into_iter().map(|request| self.exchange(request));
+        let answers = futures_util::stream::iter(answers).buffered(AT_ONCE);
+        self.runtime.block_on(answers.try_collect())
+    }
+
+    async fn exchange(&self, request: Request<'_>) -> Result<Reply, SinkError> {
+        let Request {
+            doing,
+            method,
+            url,
+            body,
+            limit,
+        } = request;
         let mut request = self.client.request(method, url);
         request = match (&self.credentials.token, &self.credentials.user) {
             (Some(token), _) => request.bearer_auth(token),
@@ -139,8 +164,7 @@ impl Http {
             }
             Ok::<_, reqwest::Error>(Reply { status, body })
         };
-        let limited = async { tokio::time::timeout(limit, read).await };
-        let reply = match self.runtime.block_on(limited) {
+        let reply = match tokio::time::timeout(limit, read).await {
             Ok(Ok(reply)) => reply,
             Ok(Err(error)) => return Err(away(root_cause(&error))),
             Err(_) => {

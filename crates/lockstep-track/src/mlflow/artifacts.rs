@@ -7,6 +7,10 @@ use lockstep_runs::RunDir;
 
 /// Larger files are not sent.
 const LARGEST: u64 = 1 << 30;
+/// Bytes of files that are sent together.
+const TOGETHER: u64 = 64 << 20;
+/// Files that are as they will be when the run has begun.
+pub(super) const EARLY: [&str; 3] = ["job.toml", "origin.json", "uncommitted.diff"];
 /// Files of a run that are sent as they are. Of folders, all that is in them.
 const SENT: [&str; 10] = [
     "job.toml",
@@ -45,11 +49,20 @@ impl Artifacts {
         Ok(Self::Place(Place::parse(place, access)?))
     }
 
-    /// Writes one file.
-    pub(super) fn put(&self, server: &Server, name: &str, bytes: Vec<u8>) -> Result<(), SinkError> {
+    /// Writes files.
+    pub(super) fn put(
+        &self,
+        server: &Server,
+        files: Vec<(String, Vec<u8>)>,
+    ) -> Result<(), SinkError> {
         match self {
-            Self::Server(folder) => server.put_artifact(&format!("{folder}/{name}"), bytes),
-            Self::Place(folder) => Ok(folder.join(name)?.write(&bytes)?),
+            Self::Server(folder) => server.put_artifacts(folder, files),
+            Self::Place(folder) => {
+                for (name, bytes) in files {
+                    folder.join(&name)?.write(&bytes)?;
+                }
+                Ok(())
+            }
         }
     }
 }
@@ -63,11 +76,28 @@ pub(super) fn files(run: &RunDir) -> Result<Vec<FileEntry>, PlaceError> {
             Some(_) => path.starts_with(name),
             None => path == *name || path.starts_with(&format!("{name}.")),
         };
-        entry.size <= LARGEST && SENT.iter().any(known)
+        (1..=LARGEST).contains(&entry.size) && SENT.iter().any(known)
     };
     let mut files = run.place().list()?;
     files.retain(is_sent);
     Ok(files)
+}
+
+/// Files in groups that are sent together: a large one by itself, so that they need not all be in memory.
+pub(super) fn groups(files: Vec<FileEntry>) -> Vec<Vec<FileEntry>> {
+    let mut groups: Vec<Vec<FileEntry>> = Vec::new();
+    let mut bytes = 0;
+    for file in files {
+        bytes += file.size;
+        match groups.last_mut() {
+            Some(group) if bytes <= TOGETHER => group.push(file),
+            _ => {
+                bytes = file.size;
+                groups.push(vec![file]);
+            }
+        }
+    }
+    groups
 }
 
 /// The files of a run's model, by their names within `model/`.
@@ -96,6 +126,22 @@ mod tests {
             };
             assert_eq!(place.local().unwrap().to_str(), Some("/tmp/x"));
         }
-        assert!(Artifacts::of("dbfs:/x", &Access::default()).is_err() || cfg!(unix));
+    }
+
+    #[test]
+    fn small_files_are_sent_together_and_large_ones_alone() {
+        let file = |size| FileEntry {
+            path: size.to_string(),
+            size,
+            version: String::new(),
+            inode: String::new(),
+        };
+        let sizes = |sizes: &[u64]| -> Vec<usize> {
+            let groups = groups(sizes.iter().copied().map(file).collect());
+            groups.iter().map(Vec::len).collect()
+        };
+        assert_eq!(sizes(&[]), [0; 0]);
+        assert_eq!(sizes(&[1, 2, 3]), [3]);
+        assert_eq!(sizes(&[1, TOGETHER, 2, 3, TOGETHER + 1]), [1, 1, 2, 1]);
     }
 }

@@ -6,11 +6,11 @@ use super::model::{self, Identity};
 use super::parameters::{self, entries};
 use super::server::text;
 use super::state::Model;
-use super::sync::Sync;
+use super::sync::{Sync, Unlinked};
 use crate::SinkError;
 use crate::points::{Point, points_of};
 use lockstep_events::event::{EpochResult, Event, RunResult};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The state's name for the model that a run ended with.
 const LAST: &str = "model";
@@ -81,7 +81,7 @@ impl Sync {
             points.retain(|point| !point.name.starts_with("timing."));
             self.finish_model(LAST, files, points, (last, self.state.end_time))?;
         }
-        self.register()
+        Ok(())
     }
 
     fn identity<'a>(&'a self, model_id: &'a str) -> Identity<'a> {
@@ -124,6 +124,7 @@ impl Sync {
             id: id.clone(),
             artifact_uri: uri,
             weights_sha256: hash.to_owned(),
+            is_new: true,
             ..Model::default()
         };
         self.state.models.insert(key.to_owned(), begun);
@@ -143,36 +144,51 @@ impl Sync {
             id, artifact_uri, ..
         } = self.state.models.get(key).cloned().unwrap_or_default();
         let to = Artifacts::of(&artifact_uri, &self.access)?;
-        for (name, bytes) in files {
-            to.put(&self.server, &name, bytes)?;
-        }
+        to.put(&self.server, files)?;
         let ready = json!({ "model_id": id, "status": "LOGGED_MODEL_READY" });
         self.server
             .patch("finish a model", &format!("logged-models/{id}"), &ready)?;
-        let output = json!({
-            "run_id": self.state.run_id, "models": [{ "model_id": id, "step": step }],
-        });
-        self.server.post("link a model", "runs/outputs", &output)?;
         // With the times that they have as metrics of the run, which MLflow then keeps once.
-        let metrics: Vec<Metric> = points
-            .into_iter()
-            .map(|point| Metric {
-                key: parameters::name(&point.name),
-                value: point.value,
-                timestamp: time,
-                step: point.step,
-                model_id: Some(id.clone()),
-            })
+        let metrics = points.into_iter().map(|point| Metric {
+            key: parameters::name(&point.name),
+            value: point.value,
+            timestamp: time,
+            step: point.step,
+            model_id: Some(id.clone()),
+        });
+        self.unlinked.push(Unlinked {
+            key: key.to_owned(),
+            step,
+            metrics: metrics.collect(),
+            id,
+        });
+        Ok(())
+    }
+
+    /// Tells MLflow that the models whose files were sent are the run's, what they are worth, and tags of the run: in
+    /// as few calls as that takes.
+    pub(super) fn link_models(&mut self, tags: &[(String, String)]) -> Result<(), SinkError> {
+        let unlinked = std::mem::take(&mut self.unlinked);
+        if !unlinked.is_empty() {
+            let link = |model: &Unlinked| json!({ "model_id": model.id, "step": model.step });
+            let links: Vec<Value> = unlinked.iter().map(link).collect();
+            let output = json!({ "run_id": self.state.run_id, "models": links });
+            self.server.post("link models", "runs/outputs", &output)?;
+        }
+        let metrics: Vec<Metric> = (unlinked.iter())
+            .flat_map(|model| model.metrics.iter().cloned())
             .collect();
-        batch::send(&self.server, &self.state.run_id, &metrics, &[], &[])?;
-        if let Some(model) = self.state.models.get_mut(key) {
-            model.ready = true;
+        batch::send(&self.server, &self.state.run_id, &metrics, &[], tags)?;
+        for model in unlinked {
+            if let Some(known) = self.state.models.get_mut(&model.key) {
+                known.ready = true;
+            }
         }
         self.save()
     }
 
     /// Registers the model as a new version, and gives it the alias.
-    fn register(&mut self) -> Result<(), SinkError> {
+    pub(super) fn register(&mut self) -> Result<(), SinkError> {
         let Some(name) = self.settings.register.clone() else {
             return Ok(());
         };
@@ -183,7 +199,11 @@ impl Sync {
             let body = json!({ "name": name });
             self.server
                 .post_once("register a model", "registered-models/create", &body)?;
-            let version = match self.registered(&model.id)? {
+            let before = match model.is_new {
+                true => None,
+                false => self.registered(&model.id)?,
+            };
+            let version = match before {
                 Some(version) => version,
                 None => self.new_version(&name, &model.id)?,
             };

@@ -2,7 +2,7 @@
 
 use super::settings::MlflowSettings;
 use crate::SinkError;
-use crate::http::{Body, Http, Reply};
+use crate::http::{Body, Http, Reply, Request};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -40,7 +40,13 @@ impl Server {
             Some(json) => Body::Json(json.to_string().into_bytes()),
             None => Body::Nothing,
         };
-        self.http.send(doing, method, &url, body, SOON)
+        self.http.send(Request {
+            doing,
+            method,
+            url,
+            body,
+            limit: SOON,
+        })
     }
 
     fn understand(&self, doing: &str, reply: &Reply) -> Result<Value, SinkError> {
@@ -117,21 +123,34 @@ impl Server {
         self.understand(doing, &reply)
     }
 
-    /// Sends a file through the server, to where it keeps artifacts.
-    pub(super) fn put_artifact(&self, path: &str, bytes: Vec<u8>) -> Result<(), SinkError> {
-        let encoded: Vec<String> = path.split('/').map(encode).collect();
-        let url = format!(
-            "{}/api/2.0/mlflow-artifacts/artifacts/{}",
-            self.base,
-            encoded.join("/")
-        );
+    /// Sends files through the server, to where it keeps artifacts, some at a time.
+    pub(super) fn put_artifacts(
+        &self,
+        folder: &str,
+        files: Vec<(String, Vec<u8>)>,
+    ) -> Result<(), SinkError> {
         let doing = "send a file";
-        let reply = self
+        let request = |(name, bytes): (String, Vec<u8>)| {
+            let path = format!("{folder}/{name}");
+            let encoded: Vec<String> = path.split('/').map(encode).collect();
+            Request {
+                doing,
+                method: Method::PUT,
+                url: format!(
+                    "{}/api/2.0/mlflow-artifacts/artifacts/{}",
+                    self.base,
+                    encoded.join("/")
+                ),
+                body: Body::Bytes(bytes),
+                limit: LONG,
+            }
+        };
+        let replies = self
             .http
-            .send(doing, Method::PUT, &url, Body::Bytes(bytes), LONG)?;
-        match reply.status.is_success() {
-            true => Ok(()),
-            false => Err(self.http.refused(doing, &reply)),
+            .send_all(files.into_iter().map(request).collect())?;
+        match replies.iter().find(|reply| !reply.status.is_success()) {
+            None => Ok(()),
+            Some(reply) => Err(self.http.refused(doing, reply)),
         }
     }
 }

@@ -58,6 +58,9 @@ pub(super) struct Model {
     pub(super) ready: bool,
     /// The version under which it is registered.
     pub(super) version: String,
+    /// Whether this process made it: then no earlier one can have registered it.
+    #[serde(skip)]
+    pub(super) is_new: bool,
 }
 
 /// All servers that a run was sent to, by their addresses.

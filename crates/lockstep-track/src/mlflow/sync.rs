@@ -12,7 +12,7 @@ use crate::record::read_events;
 use crate::{Origin, SinkError};
 use lockstep_events::Recorded;
 use lockstep_events::event::{Event, RunResult, Started, Status};
-use lockstep_place::Access;
+use lockstep_place::{Access, FileEntry, PlaceError};
 use lockstep_runs::RunDir;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -28,6 +28,17 @@ pub(super) struct Sync {
     pub(super) server: Server,
     pub(super) run: RunDir,
     pub(super) state: State,
+    /// Models whose files were sent, and which MLflow does not know as the run's yet.
+    pub(super) unlinked: Vec<Unlinked>,
+}
+
+/// A model that is not linked with its run yet.
+pub(super) struct Unlinked {
+    /// The state's name for it.
+    pub(super) key: String,
+    pub(super) id: String,
+    pub(super) step: u64,
+    pub(super) metrics: Vec<Metric>,
 }
 
 impl Sync {
@@ -46,6 +57,7 @@ impl Sync {
             exporter,
             run,
             state,
+            unlinked: Vec::new(),
         })
     }
 
@@ -136,7 +148,7 @@ impl Sync {
             self.server.post("log the data", "runs/log-inputs", &body)?;
             self.state.inputs = true;
         }
-        self.save()
+        self.send_files(|name| artifacts::EARLY.contains(&name))
     }
 
     /// The run that an earlier process made and had no time to note, or a new one.
@@ -213,14 +225,15 @@ impl Sync {
                 self.run.place()
             )));
         }
-        self.send_files()?;
+        self.send_files(|_| true)?;
         let result = self.run.result().read().unwrap_or_default();
         let result: Option<RunResult> = serde_json::from_slice(&result).ok();
         let result = result.filter(|_| !self.state.ended.is_empty());
         self.send_checkpoints()?;
+        let mut tags = Vec::new();
         if let Some(result) = &result {
             let hash = result.weights_sha256.clone().unwrap_or_default();
-            let tags = [
+            let known = [
                 ("lockstep.weights_sha256".to_owned(), hash),
                 ("lockstep.restarts".to_owned(), result.restarts.to_string()),
                 (
@@ -228,14 +241,15 @@ impl Sync {
                     result.error.clone().unwrap_or_default(),
                 ),
             ];
-            let tags: Vec<_> = tags
-                .into_iter()
-                .filter(|(_, value)| !value.is_empty())
-                .collect();
-            batch::send(&self.server, &self.state.run_id, &[], &[], &tags)?;
+            let known = known.into_iter().filter(|(_, value)| !value.is_empty());
+            tags.extend(known);
             if result.status == Status::Succeeded {
                 self.send_model(result)?;
             }
+        }
+        self.link_models(&tags)?;
+        if result.is_some_and(|result| result.status == Status::Succeeded) {
+            self.register()?;
         }
         if !self.state.ended.is_empty() && self.state.status != self.state.ended {
             let (ended, time) = (self.state.ended.clone(), self.state.end_time);
@@ -244,15 +258,23 @@ impl Sync {
         self.save()
     }
 
-    fn send_files(&mut self) -> Result<(), SinkError> {
+    /// Sends the chosen files, those that were sent as they are now excepted.
+    fn send_files(&mut self, is_chosen: impl Fn(&str) -> bool) -> Result<(), SinkError> {
         let to = Artifacts::of(&self.state.artifact_uri, &self.access)?;
-        for entry in artifacts::files(&self.run)? {
-            if self.state.files.get(&entry.path) == Some(&entry.version) {
-                continue;
-            }
-            let bytes = self.run.file(&entry.path).read()?;
-            to.put(&self.server, &entry.path, bytes)?;
-            self.state.files.insert(entry.path, entry.version);
+        let mut files = artifacts::files(&self.run)?;
+        files.retain(|entry| {
+            let sent = self.state.files.get(&entry.path);
+            is_chosen(&entry.path) && sent != Some(&entry.version)
+        });
+        for group in artifacts::groups(files) {
+            let read = |entry: &FileEntry| {
+                let bytes = self.run.file(&entry.path).read()?;
+                Ok((entry.path.clone(), bytes))
+            };
+            let bytes: Result<Vec<_>, PlaceError> = group.iter().map(read).collect();
+            to.put(&self.server, bytes?)?;
+            let sent = group.into_iter().map(|entry| (entry.path, entry.version));
+            self.state.files.extend(sent);
         }
         self.save()
     }

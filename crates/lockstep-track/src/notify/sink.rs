@@ -2,7 +2,7 @@
 
 use super::notice::{Notice, Occasion, Writer};
 use crate::bounded::{bad_end, run_bounded};
-use crate::http::{Body, Credentials, Http};
+use crate::http::{Body, Credentials, Http, Request};
 use crate::{Begun, Sink, SinkError};
 use lockstep_events::Recorded;
 use lockstep_job::Condition;
@@ -88,14 +88,13 @@ impl Notices {
         };
         let http = self.http.insert(http);
         let doing = "send a notice";
-        let body = Body::Json(text.to_vec());
-        let reply = http.send(
+        let reply = http.send(Request {
             doing,
-            reqwest::Method::POST,
-            url,
-            body,
-            self.settings.timeout,
-        )?;
+            method: reqwest::Method::POST,
+            url: url.clone(),
+            body: Body::Json(text.to_vec()),
+            limit: self.settings.timeout,
+        })?;
         match reply.status.is_success() {
             true => Ok(()),
             false => Err(http.refused(doing, &reply)),

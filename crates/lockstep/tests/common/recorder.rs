@@ -39,9 +39,14 @@ impl Recorder {
 
     /// The first lines of all requests, in their order.
     pub(crate) fn requests(&self) -> Vec<String> {
+        self.lines(|line| line.ends_with(" HTTP/1.1"))
+    }
+
+    /// Those lines of all requests that are wanted, in their order.
+    pub(crate) fn lines(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
         let asked = self.asked.lock().unwrap();
         let text = String::from_utf8_lossy(&asked);
-        let lines = text.lines().filter(|line| line.ends_with(" HTTP/1.1"));
+        let lines = text.lines().filter(|line| is_wanted(line));
         lines.map(str::to_owned).collect()
     }
 }

@@ -1,7 +1,8 @@
 //! Against a real MLflow server, read back through MLflow's own client.
 
 use super::{ask, job, only_run, warnings};
-use crate::common::{Place, read_json};
+use crate::common::recorder::Recorder;
+use crate::common::{self, EIGHT_STEPS, Place, read_json};
 use lockstep_testkit::{Server, python_with_mlflow};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -102,7 +103,7 @@ fn a_run_is_kept_with_everything_and_its_model_predicts_as_predict_does() {
         "evaluation.json",
         "confusion.svg",
         "origin.json",
-        "logs/worker-0.log",
+        "events.jsonl",
     ] {
         assert!(run["files"].get(file).is_some(), "{file}: {}", run["files"]);
     }
@@ -115,6 +116,18 @@ fn a_run_is_kept_with_everything_and_its_model_predicts_as_predict_does() {
         .map(|set| set["tags"]["mlflow.data.context"].as_str().unwrap())
         .collect();
     assert!(sets.contains("train") && sets.contains("test"), "{sets:?}");
+    let events = fs::read_to_string(folder.join("events.jsonl")).unwrap();
+    let started = events.lines().find(|line| line.contains("\"started\""));
+    let started: Value = serde_json::from_str(started.unwrap()).unwrap();
+    for set in started["data"].as_array().unwrap() {
+        let inputs = run["inputs"].as_array().unwrap().iter();
+        let mut same = inputs.filter(|input| input["tags"]["mlflow.data.context"] == set["set"]);
+        let digest = same.next().unwrap()["digest"].as_str().unwrap().to_owned();
+        assert!(
+            set["sha256"].as_str().unwrap().starts_with(&digest),
+            "{set}"
+        );
+    }
     let models = run["models"].as_array().unwrap();
     assert!(models.len() >= 2, "checkpoints and the model: {models:?}");
     assert!(
@@ -249,6 +262,62 @@ fn a_coordinator_that_is_killed_goes_on_with_the_same_run_and_sends_nothing_twic
     assert_eq!(run["status"], "FINISHED");
     has_all_epochs(&run, &only_run(&place));
     assert_eq!(run["tags"]["lockstep.now.train.epochs"], more);
+    for (name, most) in [
+        ("cpu_utilization_percentage", 1e4),
+        ("waiting_percentage", 100.0),
+    ] {
+        let points = points(&run, &format!("system/worker-1/{name}"));
+        assert!(
+            points.iter().all(|(_, value)| (0.0..=most).contains(value)),
+            "{points:?}"
+        );
+    }
+}
+
+#[test]
+fn a_script_is_kept_too_with_its_files_where_the_server_says_and_a_token_in_every_request() {
+    let place = Place::new();
+    let files = place.path("files");
+    let variables = [
+        "MLFLOW_SERVE_ARTIFACTS=false".to_owned(),
+        format!("MLFLOW_DEFAULT_ARTIFACT_ROOT={}", files.display()),
+    ];
+    let server = Server::mlflow_with(&place.path("mlflow"), "0", &variables);
+    let upstream = server.endpoint().trim_start_matches("http://");
+    let recorder = Recorder::new(upstream);
+    fs::write(place.path("train.py"), EIGHT_STEPS).unwrap();
+    place.write_job(
+        "name = 'script'\n[train]\ncommand = ['python3', 'train.py']\nworkers = 1\n[run]\nstore = 'runs'\n\
+         [track]\nwait_s = 120\n",
+    );
+    let ran = place
+        .command(&["run", "job.toml", "--json"])
+        .env("MLFLOW_TRACKING_URI", recorder.endpoint())
+        .env("MLFLOW_TRACKING_TOKEN", "secret-token")
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(0), "{stderr}");
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(!said.contains("\"warning\""), "{said}");
+    let run = read_one(&server, "script");
+    assert_eq!(run["status"], "FINISHED");
+    let steps: Vec<f64> = points(&run, "step").iter().map(|(_, step)| *step).collect();
+    assert_eq!(steps, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
+    let kept: Vec<_> = common::files(&files).into_keys().collect();
+    assert!(
+        kept.iter().any(|path| path.ends_with("job.toml")),
+        "{kept:?}"
+    );
+    let is_token = |line: &str| line.eq_ignore_ascii_case("authorization: bearer secret-token");
+    let tokens = recorder.lines(is_token).len();
+    assert_eq!(tokens, recorder.requests().len());
+    let left = common::files(&only_run(&place));
+    let leaked = left.iter().find(|(_, bytes)| {
+        let text = String::from_utf8_lossy(bytes);
+        text.contains("secret-token")
+    });
+    assert_eq!(leaked.map(|(path, _)| path), None);
 }
 
 #[test]
