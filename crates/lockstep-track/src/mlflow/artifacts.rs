@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn small_files_are_sent_together_and_large_ones_alone() {
-        let file = |size| FileEntry {
+        let file = |size: u64| FileEntry {
             path: size.to_string(),
             size,
             version: String::new(),
