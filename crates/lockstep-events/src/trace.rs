@@ -94,9 +94,15 @@ impl Trace {
     }
 
     fn take(&mut self, marks: &TraceMarks) {
+        // Without the names it is not known where one step's marks end.
+        if self.tensors.is_empty() {
+            return;
+        }
         let each = DIGITS * (self.tensors.len() + 1);
         for (number, text) in marks.marks.as_bytes().chunks_exact(each).enumerate() {
-            let step = marks.step + number as u64 * marks.every;
+            let step = (number as u64)
+                .saturating_mul(marks.every)
+                .saturating_add(marks.step);
             let marks = text.chunks(DIGITS);
             let marks = marks.map(|mark| String::from_utf8_lossy(mark).into_owned());
             note(&mut self.steps, &mut self.torn, step, marks.collect());
@@ -245,6 +251,16 @@ mod tests {
         assert_eq!(Trace::parse(&same).torn_step(), None);
         let torn = format!("{}\n{}", run(6, None), run(9, Some((4, 0))));
         assert_eq!(Trace::parse(&torn).torn_step(), Some(4));
+    }
+
+    #[test]
+    fn marks_without_names_and_steps_beyond_all_numbers_do_no_harm() {
+        let text = run(9, None);
+        let (_, without_names) = text.split_once('\n').unwrap();
+        assert!(Trace::parse(without_names).is_empty());
+        let vast = r#"{"tensors":["a"]}
+{"step":18446744073709551615,"every":18446744073709551615,"marks":"00000000000000010000000000000001"}"#;
+        assert_eq!(Trace::parse(vast).last_step(), u64::MAX);
     }
 
     #[test]

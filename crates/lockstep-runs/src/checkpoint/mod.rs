@@ -96,6 +96,12 @@ fn number(name: &str) -> Option<u64> {
     name.split_once('-')?.0.parse().ok()
 }
 
+/// Steps that were done in the checkpoint whose folder has this name: `NUMBER-step-N`, in a bucket with more behind it.
+pub fn step_of(name: &str) -> Option<u64> {
+    let (_, step) = name.split_once("-step-")?;
+    step.split('-').next()?.parse().ok()
+}
+
 /// One folder of a checkpoint.
 #[derive(Debug)]
 struct CheckpointFolder {

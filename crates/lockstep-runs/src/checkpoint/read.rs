@@ -2,7 +2,7 @@
 
 use super::damage::{Damage, Damaged};
 use super::manifest::{self, Manifest, Part};
-use super::{CheckpointFolder, Checkpoints, number};
+use super::{CheckpointFolder, Checkpoints, number, step_of};
 use crate::{Generation, RunsError};
 use lockstep_fs::{Hasher, sha256};
 use lockstep_place::{Place, PlaceError};
@@ -113,9 +113,7 @@ impl Checkpoint {
     pub fn step(&self) -> u64 {
         let shown = self.place.to_string();
         let name = shown.rsplit('/').next().unwrap_or_default();
-        let step = name.split_once("-step-").map_or("", |(_, step)| step);
-        let digits = step.split(|c: char| !c.is_ascii_digit()).next();
-        digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
+        step_of(name).unwrap_or(0)
     }
 
     /// The bytes of a part, as they were written; `None` if there is no such part.

@@ -10,6 +10,7 @@ use super::sync::{Sync, Unlinked};
 use crate::SinkError;
 use crate::points::{Point, points_of};
 use lockstep_events::event::{EpochResult, Event, RunResult};
+use lockstep_runs::checkpoint::step_of;
 use serde_json::{Value, json};
 
 /// The state's name for the model that a run ended with.
@@ -32,9 +33,7 @@ impl Sync {
             {
                 continue;
             }
-            // What a checkpoint is of is in its name: `NUMBER-step-N`.
-            let step = name.split('-').skip_while(|part| *part != "step").nth(1);
-            let Some(step) = step.and_then(|step| step.parse::<u64>().ok()) else {
+            let Some(step) = step_of(&name) else {
                 continue;
             };
             let epoch = epochs.iter().find(|epoch| epoch.step == step);

@@ -72,8 +72,13 @@ impl EventFile {
                 }
             }
             None => {
+                let before = self.written.len();
                 self.written.extend_from_slice(&self.waiting);
-                self.place.write(&self.written)?;
+                if let Err(error) = self.place.write(&self.written) {
+                    // It waits still, and is added again the next time.
+                    self.written.truncate(before);
+                    return Err(error.into());
+                }
             }
         }
         self.bytes += self.waiting.len() as u64;

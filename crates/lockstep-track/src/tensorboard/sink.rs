@@ -9,6 +9,7 @@ use crate::{Begun, Sink, SinkError};
 use lockstep_events::Recorded;
 use lockstep_place::{Access, Place};
 use lockstep_runs::RunDir;
+use lockstep_runs::checkpoint::step_of;
 use lockstep_tensors::TensorFile;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -144,7 +145,7 @@ impl Board {
             match place.entry()? {
                 Some(_) => place.delete()?,
                 None => {
-                    written.file = name;
+                    (written.file, written.bytes) = (name, 0);
                     break EventFile::create(place, time)?;
                 }
             }
@@ -190,8 +191,7 @@ impl Board {
     fn histograms(&mut self, WeightsOf(weights): &WeightsOf) {
         let folder = self.run.file("checkpoints");
         for name in folder.folders().unwrap_or_default() {
-            let step = name.split('-').skip_while(|part| *part != "step").nth(1);
-            let step = step.and_then(|step| step.parse::<u64>().ok());
+            let step = step_of(&name);
             let Ok(checkpoint) = folder.join(&name) else {
                 continue;
             };

@@ -8,9 +8,11 @@ mod notices;
 mod tensorboard;
 
 use common::{JOB, Place};
+use rustix::process::Signal;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// The small job with more to train on, a validation set, and these further sections.
 fn job(epochs: u32, sections: &str) -> String {
@@ -44,6 +46,18 @@ fn warnings(ran: &common::Ran) -> Vec<String> {
     warnings
         .map(|event| event["message"].as_str().unwrap().to_owned())
         .collect()
+}
+
+/// Trains the place's job for some seconds, so that some of it was sent and noted and some not, and kills it.
+fn killed_in_the_middle(place: &Place) {
+    let mut running = place.start(&[]);
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(8) {
+        running.wait_for("epoch");
+    }
+    running.signal(Signal::KILL);
+    running.finish();
+    place.assert_no_process_is_left();
 }
 
 /// The only run of a place.

@@ -1,6 +1,6 @@
 //! Against a real MLflow server, read back through MLflow's own client.
 
-use super::{ask, job, only_run, warnings};
+use super::{ask, job, killed_in_the_middle, only_run, warnings};
 use crate::common::recorder::Recorder;
 use crate::common::{self, EIGHT_STEPS, Place, read_json};
 use lockstep_testkit::{Server, python_with_mlflow};
@@ -246,14 +246,7 @@ fn a_coordinator_that_is_killed_goes_on_with_the_same_run_and_sends_nothing_twic
         server.endpoint()
     );
     place.write_job(&job(100_000, &sections));
-    let mut running = place.start(&[]);
-    let began = Instant::now();
-    while began.elapsed() < Duration::from_secs(8) {
-        running.wait_for("epoch");
-    }
-    running.signal(Signal::KILL);
-    running.finish();
-    place.assert_no_process_is_left();
+    killed_in_the_middle(&place);
     let epochs = fs::read_to_string(only_run(&place).join("metrics.jsonl")).unwrap();
     let more = (epochs.lines().count() + 3).to_string();
     let ran = place.run(&["run", "job.toml", "--json", "--resume", "--epochs", &more]);

@@ -1,13 +1,11 @@
 //! Event files, read by TensorBoard's own reader.
 
-use super::{ask, job, only_run, warnings};
+use super::{ask, job, killed_in_the_middle, only_run, warnings};
 use crate::common::Place;
 use lockstep_testkit::python_with_tensorboard;
-use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 fn read(folder: &Path) -> Value {
     ask(
@@ -86,15 +84,7 @@ fn a_run_that_was_killed_and_resumed_has_each_point_once() {
     let boards = place.path("boards");
     let sections = "[track]\ntensorboard = \"boards\"\n[checkpoint]\nevery = \"3 epochs\"\n";
     place.write_job(&job(100_000, sections));
-    let mut running = place.start(&[]);
-    let began = Instant::now();
-    // Long enough that some was written and noted, and some not.
-    while began.elapsed() < Duration::from_secs(8) {
-        running.wait_for("epoch");
-    }
-    running.signal(Signal::KILL);
-    running.finish();
-    place.assert_no_process_is_left();
+    killed_in_the_middle(&place);
     let run = only_run(&place);
     let epochs = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
     let more = (epochs.lines().count() + 5).to_string();
