@@ -6,6 +6,7 @@ mod models;
 mod remote;
 mod replay;
 mod runs;
+mod serve;
 
 pub(crate) use export::ExportArgs;
 pub(crate) use kube::{KubeArgs, KubeClusterCommand, KubeCommand, KubeJobArgs};
@@ -16,6 +17,7 @@ pub(crate) use runs::{
     BestArgs, CompareArgs, ExportRunsArgs, ListArgs, PushArgs, RmArgs, RunsCommand, ShowRunArgs,
     StoreArgs, TagArgs,
 };
+pub(crate) use serve::ServeArgs;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use lockstep_job::{LoadedJob, Override};
@@ -53,6 +55,8 @@ pub(crate) enum Command {
     /// Look after the jobs of a Ray cluster
     #[command(subcommand)]
     Jobs(JobsCommand),
+    /// Serve a team: a queue of jobs that Ray's client speaks to, runs, models, and pages that show them
+    Serve(ServeArgs),
     /// Jobs on Kubernetes: manifests, how they are, why they do not run
     #[command(subcommand)]
     Kube(KubeCommand),

@@ -24,6 +24,7 @@ pub(crate) mod run;
 pub(crate) mod runs;
 mod scratch;
 pub(crate) mod script_process;
+pub(crate) mod serve;
 pub(crate) mod submit;
 pub(crate) mod task_worker;
 mod verify;

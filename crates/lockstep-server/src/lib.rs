@@ -1,0 +1,20 @@
+//! The server of a team's machine: jobs, runs and models over HTTP, and the pages that show them.
+//!
+//! One process answers three kinds of clients on one port: Ray's `ray job` and Lockstep's own `submit`, MLflow's
+//! Python client, and browsers. It keeps nothing in memory that is not also in files: a job is a folder of the queue, a
+//! run is a folder of the store. So it can be killed and started again at any time.
+//!
+//! Every request passes the same way: who asks ([`Caller`]), whether that one may, then the part that answers.
+
+mod caller;
+mod error;
+mod refusal;
+mod routes;
+mod server;
+mod settings;
+
+pub use caller::{Caller, Role};
+pub use error::ServerError;
+pub use refusal::Refusal;
+pub use server::{Server, serve};
+pub use settings::Settings;

@@ -1,0 +1,40 @@
+//! What all parts of the server share, and its life from start to end.
+
+use crate::{ServerError, Settings, routes};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+
+/// What all parts of the server share. A clone is the same server.
+#[derive(Debug, Clone)]
+pub struct Server(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    settings: Settings,
+}
+
+impl Server {
+    /// What it was told when it started.
+    pub fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+}
+
+/// Answers until `stop` is done. `ready` hears the address as soon as connections are accepted.
+///
+/// # Errors
+/// When the server cannot start.
+pub async fn serve(
+    settings: Settings,
+    ready: impl FnOnce(SocketAddr),
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), ServerError> {
+    let address = settings.listen;
+    let unable = |source| ServerError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(unable)?;
+    ready(listener.local_addr().map_err(unable)?);
+    let server = Server(Arc::new(Shared { settings }));
+    let serving = axum::serve(listener, routes::all(server));
+    serving.with_graceful_shutdown(stop).await.map_err(unable)
+}

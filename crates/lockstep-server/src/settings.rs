@@ -1,0 +1,21 @@
+//! What a server is told when it starts.
+
+use lockstep_fs::CacheDir;
+use lockstep_place::Place;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// How a server is to be.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// The store of runs that it shows.
+    pub store: Place,
+    /// Where indexes of stores that are not on this machine are kept.
+    pub cache: CacheDir,
+    /// The folder of its own files: jobs, packages, hashes of tokens, the audit log.
+    pub folder: PathBuf,
+    /// The program that jobs are looked after by, and that they find as `lockstep`.
+    pub program: PathBuf,
+}
