@@ -10,18 +10,15 @@ const LARGEST: u64 = 1 << 30;
 /// Bytes of files that are sent together.
 const TOGETHER: u64 = 64 << 20;
 /// Files that are as they will be when the run has begun.
-pub(super) const EARLY: [&str; 3] = ["job.toml", "origin.json", "uncommitted.diff"];
-/// Files of a run that are sent as they are. Of folders, all that is in them.
-const SENT: [&str; 10] = [
+pub(super) const EARLY: [&str; 2] = ["job.toml", "uncommitted.diff"];
+/// Files of a run that are sent as they are; of folders, all that is in them. What MLflow has as tags, parameters and
+/// metrics (`origin.json`, `events.jsonl`, `metrics.jsonl`) or with the model is not sent once more.
+const SENT: [&str; 6] = [
     "job.toml",
-    "origin.json",
     "uncommitted.diff",
-    "metrics.jsonl",
-    "events.jsonl",
     "evaluation.json",
     "confusion.svg",
     "result.json",
-    "model.json",
     "logs/",
 ];
 

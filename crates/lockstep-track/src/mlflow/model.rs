@@ -137,26 +137,6 @@ pub(super) fn files(
     Ok(files)
 }
 
-/// What describes a checkpoint, whose files stay in the run's folder.
-pub(super) fn of_checkpoint(
-    run: &RunDir,
-    identity: &Identity<'_>,
-    checkpoint: &str,
-) -> (String, Vec<u8>) {
-    let mlmodel = json!({
-        "flavors": { "lockstep": {
-            "run": run.name,
-            "checkpoint": run.file(&format!("checkpoints/{checkpoint}")).to_string(),
-        } },
-        "model_id": identity.model_id,
-        "model_uuid": identity.model_id,
-        "run_id": identity.run_id,
-        "utc_time_created": utc(identity.time),
-    });
-    let text = serde_json::to_string_pretty(&mlmodel).unwrap_or_default() + "\n";
-    ("MLmodel".to_owned(), text.into_bytes())
-}
-
 /// The shape of a sample as the network takes it: rows of a table are flat.
 fn sample_shape(description: &Description) -> Vec<usize> {
     match description.input_shape.as_slice() {

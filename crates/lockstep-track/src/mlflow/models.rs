@@ -43,14 +43,16 @@ impl Sync {
             let tags = [
                 ("lockstep.epoch", epoch.epoch.to_string()),
                 ("lockstep.best", epoch.best.to_string()),
-                ("lockstep.checkpoint", name.clone()),
+                (
+                    "lockstep.checkpoint",
+                    self.run.file(&format!("checkpoints/{name}")).to_string(),
+                ),
             ];
             let called = format!("epoch-{}", epoch.epoch);
-            let id = self.logged_model(&name, &called, &tags, "")?;
-            let identity = self.identity(&id);
-            let (file, bytes) = model::of_checkpoint(&self.run, &identity, &name);
+            self.logged_model(&name, &called, &tags, "")?;
             let points = points_of(&Event::Epoch(epoch.clone()), step);
-            self.finish_model(&name, vec![(file, bytes)], points, (step, time))?;
+            // Its files stay in the run's folder, and a tag says where.
+            self.finish_model(&name, Vec::new(), points, (step, time))?;
         }
         Ok(())
     }
@@ -195,9 +197,6 @@ impl Sync {
             return Ok(());
         };
         if model.version.is_empty() {
-            let body = json!({ "name": name });
-            self.server
-                .post_once("register a model", "registered-models/create", &body)?;
             let before = match model.is_new {
                 true => None,
                 false => self.registered(&model.id)?,
@@ -241,8 +240,16 @@ impl Sync {
             "run_id": self.state.run_id,
             "model_id": model_id,
         });
-        let doing = "register a version";
-        let made = self.server.post(doing, "model-versions/create", &body)?;
+        let (doing, path) = ("register a version", "model-versions/create");
+        let made = match self.server.post_if_there(doing, path, &body)? {
+            Some(made) => made,
+            None => {
+                let model = json!({ "name": name });
+                let (doing_first, create) = ("register a model", "registered-models/create");
+                self.server.post_once(doing_first, create, &model)?;
+                self.server.post(doing, path, &body)?
+            }
+        };
         text(&made["model_version"]["version"], doing)
     }
 }

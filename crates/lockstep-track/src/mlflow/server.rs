@@ -82,6 +82,20 @@ impl Server {
         }
     }
 
+    /// The same, where what it is about may be missing: then nothing.
+    pub(super) fn post_if_there(
+        &self,
+        doing: &str,
+        path: &str,
+        body: &Value,
+    ) -> Result<Option<Value>, SinkError> {
+        let reply = self.call(doing, Method::POST, path, Some(body))?;
+        match is_code(&reply, "RESOURCE_DOES_NOT_EXIST") {
+            true => Ok(None),
+            false => self.understand(doing, &reply).map(Some),
+        }
+    }
+
     /// The experiment of this name, which is made if need be.
     pub(super) fn experiment(&self, name: &str) -> Result<String, SinkError> {
         let doing = "find the experiment";

@@ -75,7 +75,13 @@ impl Mlflow {
                 let run = self.run.clone();
                 let run = run.ok_or_else(|| SinkError::Failed("there is no run".to_owned()))?;
                 let (settings, access) = (self.settings.clone(), self.access.clone());
-                Box::new(Sync::open(settings, access, self.exporter.clone(), run)?)
+                Box::new(Sync::open(
+                    settings,
+                    access,
+                    self.exporter.clone(),
+                    run,
+                    true,
+                )?)
             }
         };
         Ok(self.sync.insert(sync))
@@ -125,7 +131,7 @@ pub fn push(
     access: Access,
     exporter: Option<Exporter>,
 ) -> Result<String, SinkError> {
-    let mut sync = Sync::open(settings, access, exporter, run.clone())?;
+    let mut sync = Sync::open(settings, access, exporter, run.clone(), false)?;
     sync.conclude()?;
     Ok(sync.run_id().to_owned())
 }

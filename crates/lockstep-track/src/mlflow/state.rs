@@ -26,6 +26,8 @@ pub(super) struct State {
     pub(super) steps: BTreeMap<String, u64>,
     /// When the newest epochs ended, by their steps, in milliseconds since 1970.
     pub(super) epochs: BTreeMap<u64, i64>,
+    /// When the last point of training's progress was measured that was sent, in milliseconds since 1970.
+    pub(super) progress: i64,
     /// The last step of all.
     pub(super) last_step: u64,
     /// Parameters that were sent; MLflow never changes one.

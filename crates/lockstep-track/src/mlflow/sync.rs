@@ -14,11 +14,14 @@ use lockstep_events::Recorded;
 use lockstep_events::event::{Event, RunResult, Started, Status};
 use lockstep_place::{Access, FileEntry, PlaceError};
 use lockstep_runs::RunDir;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// How many epochs' times are kept: those of more checkpoints than most runs have.
 const EPOCHS: usize = 100;
+/// Milliseconds between two points of training's progress: MLflow's server spends far longer on a point than we do, and
+/// often on the cores that train.
+const BETWEEN_POINTS: i64 = 1000;
 
 /// One run on its way to one server.
 pub(super) struct Sync {
@@ -28,6 +31,8 @@ pub(super) struct Sync {
     pub(super) server: Server,
     pub(super) run: RunDir,
     pub(super) state: State,
+    /// Whether MLflow may have a run of ours that `state` does not know.
+    may_exist: bool,
     /// Models whose files were sent, and which MLflow does not know as the run's yet.
     pub(super) unlinked: Vec<Unlinked>,
 }
@@ -42,21 +47,24 @@ pub(super) struct Unlinked {
 }
 
 impl Sync {
-    /// Goes on where an earlier process stopped.
+    /// Goes on where an earlier process stopped. One that `is_tracked` from its beginning cannot be in MLflow before
+    /// its folder says so.
     pub(super) fn open(
         settings: MlflowSettings,
         access: Access,
         exporter: Option<Exporter>,
         run: RunDir,
+        is_tracked: bool,
     ) -> Result<Self, SinkError> {
-        let state = State::load(&run, &settings.server)?.unwrap_or_default();
+        let known = State::load(&run, &settings.server)?;
         Ok(Self {
             server: Server::new(&settings)?,
             settings,
             access,
             exporter,
             run,
-            state,
+            may_exist: known.is_some() || !is_tracked,
+            state: known.unwrap_or_default(),
             unlinked: Vec::new(),
         })
     }
@@ -87,6 +95,7 @@ impl Sync {
         let mut metrics = Vec::new();
         // Noted only when they are sent: else they would be passed over the next time.
         let (mut steps, mut last) = (self.state.steps.clone(), self.state.last_step);
+        let mut progress = self.state.progress;
         for recorded in events {
             let timestamp = milliseconds(recorded.time);
             match &recorded.event {
@@ -101,6 +110,10 @@ impl Sync {
                         self.state.epochs.pop_first();
                     }
                 }
+                Event::Progress(_) if (0..BETWEEN_POINTS).contains(&(timestamp - progress)) => {
+                    continue;
+                }
+                Event::Progress(told) if told.rank == 0 => progress = timestamp,
                 _ => {}
             }
             if self.settings.system {
@@ -127,6 +140,7 @@ impl Sync {
         }
         batch::send(&self.server, &self.state.run_id, &metrics, &[], &[])?;
         (self.state.steps, self.state.last_step) = (steps, last);
+        self.state.progress = progress;
         Ok(())
     }
 
@@ -136,6 +150,7 @@ impl Sync {
         let origin: Origin = serde_json::from_slice(&origin).unwrap_or_default();
         let tags = parameters::tags(&self.settings, &self.run, started, &origin);
         if self.state.run_id.is_empty() {
+            self.may_exist |= started.resumed_step > 0;
             self.find_or_create(&tags, timestamp)?;
         } else if self.state.status != "RUNNING" {
             self.update("RUNNING", None)?;
@@ -161,16 +176,13 @@ impl Sync {
             Some(id) => id.clone(),
             None => self.server.experiment(&self.settings.experiment)?,
         };
-        let filter = format!("tags.`lockstep.run` = '{}'", self.run.name);
-        let search = json!({ "experiment_ids": [experiment], "filter": filter, "max_results": 1 });
-        let found = self
-            .server
-            .post("look for the run", "runs/search", &search)?;
-        let found = &found["runs"][0]["info"];
+        let found = self.find(&experiment)?;
         let created;
         let info = match found.is_null() {
-            false => found,
+            false => &found,
             true => {
+                // If this process ends before it can note the run's id, the next one looks for it.
+                self.save()?;
                 let name = tags.iter().find(|(key, _)| key == "mlflow.runName");
                 let body = json!({
                     "experiment_id": experiment,
@@ -187,6 +199,19 @@ impl Sync {
         self.state.experiment_id = experiment;
         self.state.status = "RUNNING".to_owned();
         self.save()
+    }
+
+    /// What MLflow says of the run; null if it has none.
+    fn find(&self, experiment: &str) -> Result<Value, SinkError> {
+        if !self.may_exist {
+            return Ok(Value::Null);
+        }
+        let filter = format!("tags.`lockstep.run` = '{}'", self.run.name);
+        let search = json!({ "experiment_ids": [experiment], "filter": filter, "max_results": 1 });
+        let mut found = self
+            .server
+            .post("look for the run", "runs/search", &search)?;
+        Ok(found["runs"][0]["info"].take())
     }
 
     /// MLflow never changes a parameter: of one that is another after a resume, a tag says so.

@@ -99,12 +99,7 @@ fn a_run_is_kept_with_everything_and_its_model_predicts_as_predict_does() {
     assert!(!points(&run, "loss").is_empty());
     let accuracy = result["metrics"]["accuracy"].as_f64().unwrap();
     assert_eq!(points(&run, "result.accuracy").last().unwrap().1, accuracy);
-    for file in [
-        "evaluation.json",
-        "confusion.svg",
-        "origin.json",
-        "events.jsonl",
-    ] {
+    for file in ["evaluation.json", "confusion.svg", "result.json"] {
         assert!(run["files"].get(file).is_some(), "{file}: {}", run["files"]);
     }
     let written = fs::read_to_string(folder.join("job.toml")).unwrap();
