@@ -9,6 +9,7 @@ pub(crate) mod idx;
 pub(crate) mod proxy;
 pub(crate) mod recorder;
 pub(crate) mod resnet18;
+pub(crate) mod serve;
 pub(crate) mod tensors;
 
 use serde_json::Value;
