@@ -1,3 +1,50 @@
-//! Jobs that wait, run and are remembered, on one machine.
+//! Jobs that wait, run and are remembered on one machine.
 //!
-//! A job is a folder. A process of its own looks after it, so that it goes on when the server is restarted.
+//! A job is a folder: what was asked (`job.json`), how far it has come (`begun.N.json`, `process.N.json`,
+//! `ended.N.json` of its N-th attempt), its log, and the folder that its command runs in. The files are the truth; what a
+//! [`Queue`] has in memory was read from them. So whoever serves the queue may be killed at any time.
+//!
+//! Each running job has a process of its own that looks after it ([`keep`]). It holds a lock for as long as it lives,
+//! and writes down that a job has begun before its command starts. What this promises:
+//!
+//! - **Nothing is lost.** A job is on the disk before its id is told.
+//! - **Nothing is run twice.** An attempt begins once, whoever tries to begin it.
+//! - **Running jobs do not need the server.** One that is started again finds what runs by its lock, not by its number.
+//! - **Nothing leaves its folder.** Packages are unpacked by [`unpack`], which trusts no name and no size.
+//!
+//! The functions block; call them from plain threads. It needs Linux: changes are heard through inotify.
+
+mod archive;
+mod asked;
+mod cgroup;
+mod error;
+mod folder;
+mod id;
+mod keeper;
+mod leftovers;
+mod log;
+mod machine;
+mod notice;
+mod packages;
+mod plan;
+mod queue;
+mod retention;
+mod scheduler;
+mod setup;
+mod state;
+mod unpack;
+mod view;
+
+pub use asked::{Asked, Submission};
+pub use cgroup::enforced;
+pub use error::QueueError;
+pub use id::is_valid_id;
+pub use keeper::keep;
+pub use log::Log;
+pub use machine::{Machine, Needs};
+pub use notice::Notice;
+pub use packages::Packages;
+pub use queue::{Queue, QueueSettings};
+pub use retention::Retention;
+pub use unpack::{Limits, UnpackError, unpack};
+pub use view::{JobStatus, JobView};

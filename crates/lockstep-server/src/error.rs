@@ -14,6 +14,9 @@ pub enum ServerError {
         /// Why.
         source: std::io::Error,
     },
+    /// The queue of jobs cannot be opened.
+    #[error(transparent)]
+    Queue(#[from] lockstep_queue::QueueError),
     /// A file of the server's own cannot be used.
     #[error("{path}: {source}", path = path.display())]
     File {

@@ -1,6 +1,7 @@
 //! What all parts of the server share, and its life from start to end.
 
 use crate::{ServerError, Settings, routes};
+use lockstep_queue::Queue;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -12,12 +13,18 @@ pub struct Server(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     settings: Settings,
+    queue: Queue,
 }
 
 impl Server {
     /// What it was told when it started.
     pub fn settings(&self) -> &Settings {
         &self.0.settings
+    }
+
+    /// The jobs. Its functions block; call them where that is allowed.
+    pub fn queue(&self) -> &Queue {
+        &self.0.queue
     }
 }
 
@@ -33,8 +40,10 @@ pub async fn serve(
     let address = settings.listen;
     let unable = |source| ServerError::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(unable)?;
-    ready(listener.local_addr().map_err(unable)?);
-    let server = Server(Arc::new(Shared { settings }));
+    let local = listener.local_addr().map_err(unable)?;
+    let queue = Queue::open(settings.queue.clone())?;
+    let server = Server(Arc::new(Shared { settings, queue }));
+    ready(local);
     let serving = axum::serve(listener, routes::all(server));
     serving.with_graceful_shutdown(stop).await.map_err(unable)
 }

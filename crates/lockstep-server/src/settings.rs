@@ -2,6 +2,7 @@
 
 use lockstep_fs::CacheDir;
 use lockstep_place::Place;
+use lockstep_queue::QueueSettings;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -16,6 +17,6 @@ pub struct Settings {
     pub cache: CacheDir,
     /// The folder of its own files: jobs, packages, hashes of tokens, the audit log.
     pub folder: PathBuf,
-    /// The program that jobs are looked after by, and that they find as `lockstep`.
-    pub program: PathBuf,
+    /// How its queue of jobs is to be.
+    pub queue: QueueSettings,
 }

@@ -17,7 +17,7 @@ pub(crate) use runs::{
     BestArgs, CompareArgs, ExportRunsArgs, ListArgs, PushArgs, RmArgs, RunsCommand, ShowRunArgs,
     StoreArgs, TagArgs,
 };
-pub(crate) use serve::ServeArgs;
+pub(crate) use serve::{QueueArgs, ServeArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use lockstep_job::{LoadedJob, Override};
@@ -113,6 +113,18 @@ Examples:
     /// Do numbered tasks; started by other commands, never by hand
     #[command(hide = true)]
     TaskWorker,
+    /// Look after a job of a server's queue; started by `serve`, never by hand
+    #[command(hide = true)]
+    JobProcess {
+        /// The job's folder
+        folder: PathBuf,
+        /// Which attempt it is
+        #[arg(long)]
+        attempt: u32,
+        /// The GPUs that it has
+        #[arg(long, value_delimiter = ',')]
+        gpus: Vec<u32>,
+    },
     /// Be one of the numbered processes of a run on a cluster; started there, never by hand
     #[command(hide = true)]
     Pod(PodArgs),

@@ -46,6 +46,11 @@ fn main() -> ExitCode {
         Command::ScriptProcess { command } => command::script_process::run(&command),
         Command::NodeCheck => command::node_check::run(),
         Command::TaskWorker => command::task_worker::run(),
+        Command::JobProcess {
+            folder,
+            attempt,
+            gpus,
+        } => command::job_process::run(&folder, attempt, &gpus),
         Command::Pod(args) => command::pod::run(&args, started_at),
     };
     done.unwrap_or_else(|error| report(&error))

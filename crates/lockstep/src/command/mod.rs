@@ -12,6 +12,7 @@ mod follow;
 mod inference;
 pub(crate) mod init;
 pub(crate) mod job;
+pub(crate) mod job_process;
 pub(crate) mod jobs;
 pub(crate) mod kube;
 pub(crate) mod launch;

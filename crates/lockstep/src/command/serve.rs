@@ -1,13 +1,15 @@
 //! `lockstep serve`: jobs, runs and models for a team, over HTTP.
 
 use super::runs::store::store_place;
-use crate::args::ServeArgs;
+use crate::args::{QueueArgs, ServeArgs};
 use anyhow::{Context, bail};
 use lockstep_fs::CacheDir;
+use lockstep_queue::QueueSettings;
 use lockstep_server::{Settings, serve};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let settings = settings(args)?;
@@ -30,13 +32,32 @@ fn settings(args: &ServeArgs) -> anyhow::Result<Settings> {
              packages, tokens"
         ),
     };
+    let folder = absolute(folder)?;
     Ok(Settings {
         listen: SocketAddr::new(args.host, args.port),
         store,
         cache: CacheDir::locate()?,
-        folder: absolute(folder)?,
-        program: std::env::current_exe().context("cannot find this program's own file")?,
+        queue: queue(&args.queue, folder.clone())?,
+        folder,
     })
+}
+
+fn queue(args: &QueueArgs, folder: PathBuf) -> anyhow::Result<QueueSettings> {
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let mut queue = QueueSettings::new(folder, program);
+    let machine = &mut queue.machine;
+    machine.cpus = args.cpus.unwrap_or(machine.cpus);
+    machine.memory = args.memory.unwrap_or(machine.memory);
+    machine.gpus = args.gpus.unwrap_or(machine.gpus);
+    machine.resources = args.resources.iter().cloned().collect();
+    machine.labels = args.labels.iter().cloned().collect();
+    queue.per_user = args.per_user;
+    queue.retention.count = args.keep_jobs;
+    queue.retention.age = Duration::from_secs_f64(args.keep_days * 86_400.0);
+    queue.grace_s = args.grace.as_secs_f64();
+    queue.log_limit = args.log_limit;
+    queue.package_limit = args.package_limit;
+    Ok(queue)
 }
 
 fn absolute(path: PathBuf) -> anyhow::Result<PathBuf> {

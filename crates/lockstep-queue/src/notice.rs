@@ -1,0 +1,87 @@
+//! Hearing of changes in folders at once, through inotify.
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::io::Errno;
+use std::io;
+use std::mem::MaybeUninit;
+use std::path::Path;
+
+/// Room for some events at a time.
+const ROOM: usize = 4096;
+
+/// Hears of changes in folders.
+#[derive(Debug)]
+pub struct Notice {
+    fd: OwnedFd,
+}
+
+/// Something changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// The number of the watched folder.
+    pub(crate) watch: i32,
+}
+
+impl Notice {
+    /// Hears of nothing yet.
+    ///
+    /// # Errors
+    /// When the system has no more room for such.
+    pub fn new() -> io::Result<Notice> {
+        let fd = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
+        Ok(Notice { fd })
+    }
+
+    /// Hears from now on of files of `folder` that got their names or were closed by a writer.
+    pub(crate) fn of_files(&self, folder: &Path) -> io::Result<i32> {
+        let what = WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO | WatchFlags::CREATE;
+        Ok(inotify::add_watch(&self.fd, folder, what)?)
+    }
+
+    /// Hears from now on of files of `folder` that grow.
+    ///
+    /// # Errors
+    /// When there is no such folder, or too many are watched.
+    pub fn of_growth(&self, folder: &Path) -> io::Result<()> {
+        inotify::add_watch(&self.fd, folder, WatchFlags::MODIFY | WatchFlags::CREATE)?;
+        Ok(())
+    }
+
+    /// Hears no more of a folder.
+    pub(crate) fn forget(&self, watch: i32) {
+        // It may be gone already.
+        let _ = inotify::remove_watch(&self.fd, watch);
+    }
+
+    /// What was heard since the last time; does not wait.
+    pub(crate) fn changes(&self) -> Vec<Change> {
+        let mut room = [MaybeUninit::uninit(); ROOM];
+        let mut reader = inotify::Reader::new(&self.fd, &mut room);
+        let mut found = Vec::new();
+        loop {
+            match reader.next() {
+                Ok(event) => found.push(Change { watch: event.wd() }),
+                Err(Errno::INTR) => (),
+                Err(_) => return found,
+            }
+        }
+    }
+
+    /// Takes note of all that was heard. Whether it was anything.
+    pub fn clear(&self) -> bool {
+        !self.changes().is_empty()
+    }
+}
+
+impl AsFd for Notice {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl std::os::fd::AsRawFd for Notice {
+    fn as_raw_fd(&self) -> std::os::fd::RawFd {
+        self.fd.as_raw_fd()
+    }
+}

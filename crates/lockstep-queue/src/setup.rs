@@ -1,0 +1,214 @@
+//! What a job's command finds around it: its folder, its modules, its variables.
+
+use crate::folder::Folder;
+use crate::leftovers::MARK;
+use crate::packages::{Packages, beside, package_of};
+use crate::unpack::{Limits, unpack_file};
+use crate::{Asked, QueueError};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Keys of a runtime environment that ask for something that is not done here.
+const NOT_DONE: [&str; 9] = [
+    "pip",
+    "uv",
+    "conda",
+    "container",
+    "image_uri",
+    "java_jars",
+    "py_executable",
+    "worker_process_setup_hook",
+    "nsight",
+];
+
+/// What a job's command is started with.
+pub(crate) struct Surroundings {
+    pub(crate) folder: PathBuf,
+    pub(crate) variables: BTreeMap<OsString, OsString>,
+}
+
+/// Makes a job's folder and finds its variables. Says what cannot be done.
+pub(crate) fn set_up(
+    folder: &Folder,
+    asked: &Asked,
+    attempt: u32,
+    gpus: &[u32],
+) -> Result<Surroundings, String> {
+    if let Some(key) = NOT_DONE.iter().find(|key| is_asked(asked, key)) {
+        return Err(format!(
+            "runtime_env has `{key}`, which this server does not set up; let the command do it, or install it on the \
+             machine"
+        ));
+    }
+    let home = beside(folder.path()).ok_or("the job's folder lies nowhere")?;
+    let packages = Packages::open(home.clone(), 0).map_err(words)?;
+    make_working(folder, asked, &packages)?;
+    let modules = make_modules(folder, asked, &packages)?;
+    let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    // Of whoever started the server: the job is none of that cluster.
+    for name in ["RAY_ADDRESS", "RAY_API_SERVER_ADDRESS", "RAY_JOB_HEADERS"] {
+        variables.remove(std::ffi::OsStr::new(name));
+    }
+    let programs = home.with_file_name("bin");
+    prepend(&mut variables, "PATH", &programs);
+    for (name, value) in own_variables(asked) {
+        let value = expanded(&value, &variables);
+        variables.insert(name.into(), value.into());
+    }
+    for module in modules.iter().rev() {
+        prepend(&mut variables, "PYTHONPATH", module);
+    }
+    if asked.needs.gpus > 0.0 {
+        let list: Vec<String> = gpus.iter().map(u32::to_string).collect();
+        variables.insert("CUDA_VISIBLE_DEVICES".into(), list.join(",").into());
+    }
+    let told = [
+        (MARK, asked.mark.clone()),
+        ("LOCKSTEP_JOB", asked.id.clone()),
+        ("LOCKSTEP_ATTEMPT", attempt.to_string()),
+    ];
+    for (name, value) in told {
+        variables.insert(name.into(), value.into());
+    }
+    // What Python prints is read as it comes.
+    let unbuffered = variables.entry("PYTHONUNBUFFERED".into());
+    unbuffered.or_insert_with(|| "1".into());
+    Ok(Surroundings {
+        folder: folder.working(),
+        variables,
+    })
+}
+
+fn is_asked(asked: &Asked, key: &str) -> bool {
+    match asked.runtime_env.get(key) {
+        None | Some(Value::Null) => false,
+        Some(Value::Array(list)) => !list.is_empty(),
+        Some(Value::Object(map)) => !map.is_empty(),
+        Some(_) => true,
+    }
+}
+
+/// Makes the folder that the command runs in. A further attempt goes on in the folder of the one before.
+fn make_working(folder: &Folder, asked: &Asked, packages: &Packages) -> Result<(), String> {
+    let working = folder.working();
+    if working.exists() {
+        return Ok(());
+    }
+    match asked.runtime_env.get("working_dir") {
+        None | Some(Value::Null) => fs::create_dir(&working).map_err(words),
+        Some(Value::String(uri)) => unpack_whole(packages, uri, &working),
+        Some(other) => Err(format!("runtime_env.working_dir: {other} is no address")),
+    }
+}
+
+/// Unpacks the modules that go before Python's own.
+fn make_modules(
+    folder: &Folder,
+    asked: &Asked,
+    packages: &Packages,
+) -> Result<Vec<PathBuf>, String> {
+    let list = match asked.runtime_env.get("py_modules") {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Array(list)) => list,
+        Some(other) => return Err(format!("runtime_env.py_modules: {other} is no list")),
+    };
+    let base = folder.at("modules");
+    fs::create_dir_all(&base).map_err(words)?;
+    let mut found = Vec::new();
+    for (number, uri) in list.iter().enumerate() {
+        let uri = uri.as_str();
+        let uri = uri.ok_or_else(|| format!("runtime_env.py_modules[{number}] is no text"))?;
+        let path = base.join(number.to_string());
+        if !path.exists() {
+            unpack_whole(packages, uri, &path)?;
+        }
+        found.push(path);
+    }
+    Ok(found)
+}
+
+/// Unpacks a package so that `to` is there in full or not at all.
+fn unpack_whole(packages: &Packages, uri: &str, to: &Path) -> Result<(), String> {
+    let name = package_of(uri).ok_or_else(|| {
+        format!("{uri} is not brought by this server; send the folder itself, or let the command bring it")
+    })?;
+    let path = packages.path(name).filter(|path| path.is_file());
+    let path = path.ok_or_else(|| format!("Package {uri} does not exist"))?;
+    let half = to.with_extension("half");
+    if half.exists() {
+        fs::remove_dir_all(&half).map_err(words)?;
+    }
+    unpack_file(&path, &half, &Limits::default()).map_err(words)?;
+    fs::rename(&half, to).map_err(words)
+}
+
+/// The variables that were asked for.
+fn own_variables(asked: &Asked) -> Vec<(String, String)> {
+    let Some(Value::Object(map)) = asked.runtime_env.get("env_vars") else {
+        return Vec::new();
+    };
+    let pairs = map.iter().filter_map(|(name, value)| {
+        let usable = !name.is_empty() && !name.contains(['=', '\0']);
+        let value = value.as_str().filter(|value| !value.contains('\0'))?;
+        usable.then(|| (name.clone(), value.to_owned()))
+    });
+    pairs.collect()
+}
+
+/// A value in which `${NAME}` is what the variable has without it, as Ray has it.
+fn expanded(value: &str, variables: &BTreeMap<OsString, OsString>) -> String {
+    let mut out = String::new();
+    let mut rest = value;
+    while let Some((before, after)) = rest.split_once("${") {
+        out += before;
+        let Some((name, after)) = after.split_once('}') else {
+            return out + "${" + after;
+        };
+        let found = variables.get(std::ffi::OsStr::new(name));
+        out += &found.map(|v| v.to_string_lossy()).unwrap_or_default();
+        rest = after;
+    }
+    out + rest
+}
+
+fn prepend(variables: &mut BTreeMap<OsString, OsString>, name: &str, folder: &Path) {
+    let mut value = folder.as_os_str().to_owned();
+    if let Some(old) = variables.get(std::ffi::OsStr::new(name))
+        && !old.is_empty()
+    {
+        value.push(":");
+        value.push(old);
+    }
+    variables.insert(name.into(), value);
+}
+
+fn words(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+impl From<crate::UnpackError> for QueueError {
+    fn from(error: crate::UnpackError) -> Self {
+        QueueError::Wrong(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_may_name_what_is_there() {
+        let variables = BTreeMap::from([(OsString::from("PATH"), OsString::from("/bin"))]);
+        for (value, wanted) in [
+            ("${PATH}:/x", "/bin:/x"),
+            ("${NO}y", "y"),
+            ("$PATH", "$PATH"),
+            ("a${b", "a${b"),
+        ] {
+            assert_eq!(expanded(value, &variables), wanted, "{value}");
+        }
+    }
+}
