@@ -1,0 +1,80 @@
+//! Where columns are cut into bins: exact order statistics of all rows, whoever has them.
+//!
+//! A column with no more distinct values than bins is cut at each of them. Any other is cut at the values of rank
+//! `k * n / bins`, found by counting digits of the values from the highest on: 16 bits, then 8, then 8. Counts are whole
+//! numbers, so their sums over the ranks do not depend on how the rows are divided.
+
+mod count;
+mod distinct;
+mod key;
+#[cfg(test)]
+mod tests;
+
+use crate::Together;
+use distinct::Distinct;
+use key::{key, value};
+
+/// The rows of one rank: numbers, row after row.
+#[derive(Debug, Clone, Copy)]
+pub struct RankRows<'a> {
+    /// The numbers; NaN is a missing one.
+    pub values: &'a [f32],
+    /// For each column, whether it holds categories, which are whole numbers from 0 on.
+    pub categorical: &'a [bool],
+}
+
+impl RankRows<'_> {
+    /// The keys of a column's values that are there.
+    fn keys(self, column: usize) -> impl Iterator<Item = u32> {
+        let columns = self.categorical.len();
+        let values = self.values.iter().skip(column).step_by(columns);
+        values.filter(|value| !value.is_nan()).map(|&value| key(value))
+    }
+}
+
+/// The values at which each column is cut, in order, at most `bins` of a column unless it holds categories; the first is
+/// the smallest value there is. A column without values has none.
+///
+/// # Errors
+/// When a peer is lost.
+pub fn cuts<T: Together>(
+    rows: RankRows<'_>,
+    bins: usize,
+    together: &T,
+) -> Result<Vec<Vec<f32>>, T::Error> {
+    let columns = rows.categorical.len();
+    let distinct = distinct::of_all(rows, bins, together)?;
+    let many: Vec<usize> = (0..columns)
+        .filter(|&column| matches!(distinct[column], Distinct::TooMany))
+        .collect();
+    let mut counted = count::order_statistics(rows, &many, bins, together)?.into_iter();
+    let cuts = distinct.into_iter().enumerate().map(|(column, distinct)| {
+        let keys = match distinct {
+            Distinct::Few(keys) => keys,
+            Distinct::TooMany => counted.next().unwrap_or_default(),
+        };
+        match (rows.categorical[column], keys.last()) {
+            (true, Some(&last)) => categories(value(last)),
+            _ => keys.into_iter().map(value).collect(),
+        }
+    });
+    Ok(cuts.collect())
+}
+
+/// All categories up to the largest one, also those that no row has.
+fn categories(largest: f32) -> Vec<f32> {
+    (0..=largest as u32).map(|category| category as f32).collect()
+}
+
+/// The cuts as rows: the k-th row has the k-th cut of each column, and NaN where there is none. A matrix of these rows
+/// is cut exactly there.
+pub fn as_rows(cuts: &[Vec<f32>]) -> Vec<f32> {
+    let rows = cuts.iter().map(Vec::len).max().unwrap_or(0).max(1);
+    let mut values = vec![f32::NAN; rows * cuts.len()];
+    for (column, cuts_of_column) in cuts.iter().enumerate() {
+        for (row, &cut) in cuts_of_column.iter().enumerate() {
+            values[row * cuts.len() + column] = cut;
+        }
+    }
+    values
+}

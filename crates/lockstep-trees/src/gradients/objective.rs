@@ -1,0 +1,130 @@
+//! What trees are to get right: the derivatives of the losses.
+
+use lockstep_nn::math::exp;
+
+/// What is minimised. The names in brackets are XGBoost's.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Objective {
+    /// One of two classes, 0 and 1 (`binary:logistic`).
+    Logistic,
+    /// One of several classes (`multi:softprob`).
+    Softmax {
+        /// How many.
+        classes: usize,
+    },
+    /// A number, by the square of the error (`reg:squarederror`).
+    SquaredError,
+    /// A number, by an error that grows as a square at first and straight later (`reg:pseudohubererror`).
+    PseudoHuber,
+    /// A count (`count:poisson`).
+    Poisson,
+    /// A positive number whose spread grows with it (`reg:gamma`).
+    Gamma,
+}
+
+/// The hessian of a count is that of a rate this much larger, as XGBoost's `max_delta_step` has it.
+const POISSON_STEP: f64 = 0.7;
+
+impl Objective {
+    /// Margins of a row.
+    pub fn outputs(self) -> usize {
+        match self {
+            Objective::Softmax { classes } => classes,
+            _ => 1,
+        }
+    }
+
+    /// Whether no derivative of a row with weight 1 is larger than 1.
+    pub(super) fn is_bounded(self) -> bool {
+        matches!(self, Objective::Logistic | Objective::Softmax { .. })
+    }
+
+    /// The first and second derivative by each of a row's margins.
+    pub(super) fn derive(self, margins: &[f32], target: f32, both: &mut [(f64, f64)]) {
+        let target_number = f64::from(target);
+        match self {
+            Objective::Logistic => {
+                let p = 1.0 / (1.0 + exp(-f64::from(margins[0])));
+                both[0] = (p - target_number, p * (1.0 - p));
+            }
+            Objective::Softmax { .. } => {
+                let largest = margins.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                let mut sum = 0.0;
+                for (&margin, both) in margins.iter().zip(both.iter_mut()) {
+                    both.0 = exp(f64::from(margin) - f64::from(largest));
+                    sum += both.0;
+                }
+                for (class, both) in both.iter_mut().enumerate() {
+                    let p = both.0 / sum;
+                    let is = f64::from(u8::from(class == target as usize));
+                    // XGBoost's factor: the softmax's margins are not independent of each other.
+                    *both = (p - is, 2.0 * p * (1.0 - p));
+                }
+            }
+            Objective::SquaredError => both[0] = (f64::from(margins[0]) - target_number, 1.0),
+            Objective::PseudoHuber => {
+                let error = f64::from(margins[0]) - target_number;
+                let root = (1.0 + error * error).sqrt();
+                both[0] = (error / root, 1.0 / (root * root * root));
+            }
+            Objective::Poisson => {
+                let margin = f64::from(margins[0]);
+                both[0] = (exp(margin) - target_number, exp(margin + POISSON_STEP));
+            }
+            Objective::Gamma => {
+                let share = target_number * exp(-f64::from(margins[0]));
+                both[0] = (1.0 - share, share);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Objective;
+
+    /// The loss whose derivatives are checked.
+    fn loss(objective: Objective, margins: &[f64], target: f64) -> f64 {
+        let m = margins[0];
+        match objective {
+            Objective::Logistic => (1.0 + m.exp()).ln() - target * m,
+            Objective::Softmax { .. } => {
+                let sum: f64 = margins.iter().map(|m| m.exp()).sum();
+                sum.ln() - margins[target as usize]
+            }
+            Objective::SquaredError => 0.5 * (m - target) * (m - target),
+            Objective::PseudoHuber => (1.0 + (m - target) * (m - target)).sqrt(),
+            Objective::Poisson => m.exp() - target * m,
+            Objective::Gamma => m + target * (-m).exp(),
+        }
+    }
+
+    #[test]
+    fn first_derivatives_are_those_of_the_loss() {
+        let all = [
+            (Objective::Logistic, 1.0),
+            (Objective::Softmax { classes: 3 }, 2.0),
+            (Objective::SquaredError, 1.5),
+            (Objective::PseudoHuber, -3.0),
+            (Objective::Poisson, 4.0),
+            (Objective::Gamma, 2.5),
+        ];
+        let margins = [0.3_f32, -1.2, 0.7];
+        for (objective, target) in all {
+            let outputs = objective.outputs();
+            let margins = &margins[..outputs];
+            let mut both = vec![(0.0, 0.0); outputs];
+            objective.derive(margins, target, &mut both);
+            for output in 0..outputs {
+                let at = |by: f64| {
+                    let mut moved: Vec<f64> = margins.iter().map(|&m| f64::from(m)).collect();
+                    moved[output] += by;
+                    loss(objective, &moved, f64::from(target))
+                };
+                let slope = (at(1e-6) - at(-1e-6)) / 2e-6;
+                assert!((slope - both[output].0).abs() < 1e-8, "{objective:?}: {slope} {both:?}");
+                assert!(both[output].1 > 0.0);
+            }
+        }
+    }
+}

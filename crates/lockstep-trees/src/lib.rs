@@ -1,0 +1,18 @@
+//! Boosted trees that are the same on any number of workers.
+//!
+//! XGBoost grows the trees; what makes them depend on how the rows are divided is taken away from it. There are three
+//! such things:
+//!
+//! 1. **Cuts.** XGBoost merges sketches of quantiles, and the result depends on what was merged. Here a column's
+//!    [`cuts`] are exact order statistics of all rows, found by counting, and sums of counts have no order.
+//! 2. **Gradients.** Histograms are sums of floats, which depend on the order. Here [`gradients`] are rounded to a grid
+//!    so coarse that every sum of them is exact.
+//! 3. **Chance.** Which rows and columns take part in a round is a function of the seed, the round and the row's or
+//!    column's number ([`sample`]), not of a generator's state.
+
+pub mod cuts;
+pub mod gradients;
+pub mod sample;
+mod together;
+
+pub use together::{Alone, Together};

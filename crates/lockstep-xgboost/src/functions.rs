@@ -1,0 +1,87 @@
+//! The functions of XGBoost's C interface that are used, found by name.
+
+use libloading::Library;
+use std::ffi::{c_char, c_int, c_void};
+
+/// A matrix, booster, proxy or tracker of XGBoost's.
+pub(crate) type Handle = *mut c_void;
+/// Begins an iteration over blocks anew.
+pub(crate) type Restart = unsafe extern "C" fn(Handle);
+/// Hands over the next block: 1, or 0 at the end.
+pub(crate) type Next = unsafe extern "C" fn(Handle) -> c_int;
+
+type Text = *const c_char;
+
+macro_rules! functions {
+    ($($name:ident = $symbol:literal: fn($($argument:ty),*) -> $result:ty;)*) => {
+        /// The functions, under shorter names.
+        #[derive(Debug)]
+        pub(crate) struct Functions {
+            $(pub(crate) $name: unsafe extern "C" fn($($argument),*) -> $result,)*
+        }
+
+        impl Functions {
+            /// Finds all of them, or says which is missing.
+            ///
+            /// # Safety
+            /// The library must be XGBoost's, since its functions are taken to have the types of its header; and it
+            /// must stay loaded for as long as they are called.
+            pub(crate) unsafe fn of(library: &Library) -> Result<Self, &'static str> {
+                Ok(Self {
+                    $($name: {
+                        // SAFETY: the types are those of XGBoost's header, which the caller promises this library is of.
+                        let found = unsafe {
+                            library.get::<unsafe extern "C" fn($($argument),*) -> $result>($symbol.as_bytes())
+                        };
+                        *found.map_err(|_| $symbol)?
+                    },)*
+                })
+            }
+        }
+    };
+}
+
+functions! {
+    version = "XGBoostVersion": fn(*mut c_int, *mut c_int, *mut c_int) -> ();
+    last_error = "XGBGetLastError": fn() -> Text;
+    set_global = "XGBSetGlobalConfig": fn(Text) -> c_int;
+    proxy_create = "XGProxyDMatrixCreate": fn(*mut Handle) -> c_int;
+    proxy_set_dense = "XGProxyDMatrixSetDataDense": fn(Handle, Text) -> c_int;
+    quantile_matrix = "XGQuantileDMatrixCreateFromCallback":
+        fn(Handle, Handle, Handle, Restart, Next, Text, *mut Handle) -> c_int;
+    dense_matrix = "XGDMatrixCreateFromDense": fn(Text, Text, *mut Handle) -> c_int;
+    matrix_free = "XGDMatrixFree": fn(Handle) -> c_int;
+    matrix_rows = "XGDMatrixNumRow": fn(Handle, *mut u64) -> c_int;
+    matrix_set_texts = "XGDMatrixSetStrFeatureInfo": fn(Handle, Text, *const Text, u64) -> c_int;
+    matrix_set_numbers = "XGDMatrixSetInfoFromInterface": fn(Handle, Text, Text) -> c_int;
+    booster_create = "XGBoosterCreate": fn(*const Handle, u64, *mut Handle) -> c_int;
+    booster_free = "XGBoosterFree": fn(Handle) -> c_int;
+    booster_set = "XGBoosterSetParam": fn(Handle, Text, Text) -> c_int;
+    booster_predict = "XGBoosterPredictFromDMatrix":
+        fn(Handle, Handle, Text, *mut *const u64, *mut u64, *mut *const f32) -> c_int;
+    booster_boost = "XGBoosterTrainOneIter": fn(Handle, Handle, c_int, Text, Text) -> c_int;
+    booster_update = "XGBoosterUpdateOneIter": fn(Handle, c_int, Handle) -> c_int;
+    booster_evaluate = "XGBoosterEvalOneIter":
+        fn(Handle, c_int, *mut Handle, *mut Text, u64, *mut Text) -> c_int;
+    booster_save = "XGBoosterSaveModelToBuffer": fn(Handle, Text, *mut u64, *mut *const u8) -> c_int;
+    booster_load = "XGBoosterLoadModelFromBuffer": fn(Handle, *const c_void, u64) -> c_int;
+    booster_config = "XGBoosterSaveJsonConfig": fn(Handle, *mut u64, *mut Text) -> c_int;
+    booster_rounds = "XGBoosterBoostedRounds": fn(Handle, *mut c_int) -> c_int;
+    booster_columns = "XGBoosterGetNumFeature": fn(Handle, *mut u64) -> c_int;
+    booster_slice = "XGBoosterSlice": fn(Handle, c_int, c_int, c_int, *mut Handle) -> c_int;
+    booster_score = "XGBoosterFeatureScore":
+        fn(Handle, Text, *mut u64, *mut *const Text, *mut u64, *mut *const u64, *mut *const f32) -> c_int;
+    booster_set_texts = "XGBoosterSetStrFeatureInfo": fn(Handle, Text, *const Text, u64) -> c_int;
+    booster_texts = "XGBoosterGetStrFeatureInfo": fn(Handle, Text, *mut u64, *mut *const Text) -> c_int;
+    booster_set_attribute = "XGBoosterSetAttr": fn(Handle, Text, Text) -> c_int;
+    join = "XGCommunicatorInit": fn(Text) -> c_int;
+    leave = "XGCommunicatorFinalize": fn() -> c_int;
+    rank = "XGCommunicatorGetRank": fn() -> c_int;
+    ranks = "XGCommunicatorGetWorldSize": fn() -> c_int;
+    all_reduce = "XGCommunicatorAllreduce": fn(*mut c_void, usize, c_int, c_int) -> c_int;
+    tracker_create = "XGTrackerCreate": fn(Text, *mut Handle) -> c_int;
+    tracker_run = "XGTrackerRun": fn(Handle, Text) -> c_int;
+    tracker_arguments = "XGTrackerWorkerArgs": fn(Handle, *mut Text) -> c_int;
+    tracker_wait = "XGTrackerWaitFor": fn(Handle, Text) -> c_int;
+    tracker_free = "XGTrackerFree": fn(Handle) -> c_int;
+}
