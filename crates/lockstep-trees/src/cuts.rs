@@ -28,7 +28,9 @@ impl RankRows<'_> {
     fn keys(self, column: usize) -> impl Iterator<Item = u32> {
         let columns = self.categorical.len();
         let values = self.values.iter().skip(column).step_by(columns);
-        values.filter(|value| !value.is_nan()).map(|&value| key(value))
+        values
+            .filter(|value| !value.is_nan())
+            .map(|&value| key(value))
     }
 }
 
@@ -63,7 +65,9 @@ pub fn cuts<T: Together>(
 
 /// All categories up to the largest one, also those that no row has.
 fn categories(largest: f32) -> Vec<f32> {
-    (0..=largest as u32).map(|category| category as f32).collect()
+    (0..=largest as u32)
+        .map(|category| category as f32)
+        .collect()
 }
 
 /// The cuts as rows: the k-th row has the k-th cut of each column, and NaN where there is none. A matrix of these rows

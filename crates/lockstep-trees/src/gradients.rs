@@ -53,14 +53,21 @@ impl Gradients {
         self.second.resize(margins.len(), 0.0);
         let (first_grid, second_grid) = self.grids(objective, rows, margins, together)?;
         let mut both = vec![(0.0, 0.0); outputs];
-        let pairs = self.first.chunks_exact_mut(outputs).zip(self.second.chunks_exact_mut(outputs));
+        let pairs = self
+            .first
+            .chunks_exact_mut(outputs)
+            .zip(self.second.chunks_exact_mut(outputs));
         for (row, (first, second)) in pairs.enumerate() {
             if sample.is_some_and(|sample| !sample.has(rows.first_row + row as u64)) {
                 first.fill(0.0);
                 second.fill(0.0);
                 continue;
             }
-            objective.derive(&margins[row * outputs..][..outputs], rows.targets[row], &mut both);
+            objective.derive(
+                &margins[row * outputs..][..outputs],
+                rows.targets[row],
+                &mut both,
+            );
             let weight = rows.weights.map_or(1.0, |weights| f64::from(weights[row]));
             for (&(g, h), (first, second)) in both.iter().zip(first.iter_mut().zip(second)) {
                 *first = first_grid.round(g * weight);
@@ -142,7 +149,13 @@ mod tests {
         let sample = RowSample::new(3, 5, 0.5);
         let mut gradients = Gradients::default();
         let margins = [0.25; 1000];
-        let Ok(()) = gradients.compute(Objective::Logistic, targets(&labels), &margins, sample, &Alone);
+        let Ok(()) = gradients.compute(
+            Objective::Logistic,
+            targets(&labels),
+            &margins,
+            sample,
+            &Alone,
+        );
         for (row, (&g, &h)) in gradients.first.iter().zip(&gradients.second).enumerate() {
             let is_in = sample.unwrap().has(row as u64);
             assert_eq!((g != 0.0, h != 0.0), (is_in, is_in));

@@ -10,9 +10,15 @@
 //! 3. **Chance.** Which rows and columns take part in a round is a function of the seed, the round and the row's or
 //!    column's number ([`sample`]), not of a generator's state.
 
+mod boosting;
 pub mod cuts;
+mod error;
 pub mod gradients;
 pub mod sample;
+mod settings;
 mod together;
 
+pub use boosting::Boosting;
+pub use error::TreesError;
+pub use settings::BoostSettings;
 pub use together::{Alone, Together};

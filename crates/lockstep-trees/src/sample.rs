@@ -41,7 +41,11 @@ pub fn columns(seed: u64, round: usize, of: usize, chosen: usize) -> Vec<usize> 
         })
         .collect();
     drawn.sort_unstable();
-    let mut columns: Vec<usize> = drawn.into_iter().take(chosen).map(|(_, column)| column).collect();
+    let mut columns: Vec<usize> = drawn
+        .into_iter()
+        .take(chosen)
+        .map(|(_, column)| column)
+        .collect();
     columns.sort_unstable();
     columns
 }
@@ -54,10 +58,16 @@ mod tests {
     fn a_sample_has_about_its_share_and_another_each_round() {
         let share = |round| {
             let sample = RowSample::new(7, round, 0.7).unwrap();
-            (0..100_000).filter(|&row| sample.has(row)).collect::<Vec<_>>()
+            (0..100_000)
+                .filter(|&row| sample.has(row))
+                .collect::<Vec<_>>()
         };
         let (first, second) = (share(0), share(1));
-        assert!((first.len() as f64 - 70_000.0).abs() < 700.0, "{}", first.len());
+        assert!(
+            (first.len() as f64 - 70_000.0).abs() < 700.0,
+            "{}",
+            first.len()
+        );
         assert_ne!(first, second);
         assert_eq!(first, share(0));
         assert!(RowSample::new(7, 0, 1.0).is_none());

@@ -70,3 +70,24 @@ impl Together for Communicator {
         self.combine(numbers, Operation::Max)
     }
 }
+
+/// A gang, or one rank that needs none.
+impl<T: Together> Together for Option<T> {
+    type Error = T::Error;
+
+    fn ranks(&self) -> usize {
+        self.as_ref().map_or(1, T::ranks)
+    }
+
+    fn rank(&self) -> usize {
+        self.as_ref().map_or(0, T::rank)
+    }
+
+    fn sum(&self, numbers: &mut [u64]) -> Result<(), T::Error> {
+        self.as_ref().map_or(Ok(()), |gang| gang.sum(numbers))
+    }
+
+    fn largest(&self, numbers: &mut [f64]) -> Result<(), T::Error> {
+        self.as_ref().map_or(Ok(()), |gang| gang.largest(numbers))
+    }
+}

@@ -8,11 +8,12 @@ use std::ffi::CString;
 pub(crate) fn interface(values: &[f32], shape: &[usize]) -> CString {
     debug_assert_eq!(values.len(), shape.iter().product::<usize>());
     let shape: Vec<String> = shape.iter().map(usize::to_string).collect();
-    // An array without elements must not have a dangling address.
+    // XGBoost ends the process over an array without elements whose address is null.
+    static NOTHING: f32 = 0.0;
     let address = match values.is_empty() {
-        true => 0,
-        false => values.as_ptr() as usize,
-    };
+        true => &raw const NOTHING,
+        false => values.as_ptr(),
+    } as usize;
     let text = format!(
         r#"{{"data":[{address},true],"shape":[{}],"typestr":"<f4","version":3}}"#,
         shape.join(",")

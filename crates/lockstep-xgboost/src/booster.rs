@@ -81,7 +81,11 @@ impl Booster {
         let mut handle: Handle = ptr::null_mut();
         // SAFETY: the handles are those of matrices that live, and as many as is said.
         let code = unsafe {
-            (xgboost.functions().booster_create)(handles.as_ptr(), handles.len() as u64, &mut handle)
+            (xgboost.functions().booster_create)(
+                handles.as_ptr(),
+                handles.len() as u64,
+                &mut handle,
+            )
         };
         xgboost.check("XGBoosterCreate", code)?;
         Ok(Self {
@@ -299,7 +303,11 @@ impl Booster {
     ///
     /// # Errors
     /// When a metric is unknown, or a peer was lost.
-    pub fn measure(&mut self, matrix: &Matrix, round: usize) -> Result<Vec<(String, f64)>, XgboostError> {
+    pub fn measure(
+        &mut self,
+        matrix: &Matrix,
+        round: usize,
+    ) -> Result<Vec<(String, f64)>, XgboostError> {
         let mut handles = [matrix.handle];
         let mut names: [*const c_char; 1] = [c"it".as_ptr()];
         let mut said = ptr::null();
@@ -330,7 +338,11 @@ impl Booster {
     ///
     /// # Errors
     /// When XGBoost refuses a name.
-    pub fn set_columns(&mut self, names: &[String], categorical: &[bool]) -> Result<(), XgboostError> {
+    pub fn set_columns(
+        &mut self,
+        names: &[String],
+        categorical: &[bool],
+    ) -> Result<(), XgboostError> {
         let kinds: Vec<&str> = categorical.iter().map(|&is| kind(is)).collect();
         self.set_texts(c"feature_name", names)?;
         self.set_texts(c"feature_type", &kinds)
@@ -399,7 +411,9 @@ impl Booster {
         };
         self.xgboost.check("XGBoosterSaveJsonConfig", code)?;
         // SAFETY: the call succeeded, so it is a text that lives until the booster's next call.
-        Ok(unsafe { CStr::from_ptr(said) }.to_string_lossy().into_owned())
+        Ok(unsafe { CStr::from_ptr(said) }
+            .to_string_lossy()
+            .into_owned())
     }
 
     /// How much each column is used: its name, or `f` and its number, and the measure. Unused columns are left out.
@@ -461,6 +475,10 @@ unsafe fn owned_texts(texts: *const *const c_char, count: u64) -> Vec<String> {
     let owned = texts
         .iter()
         // SAFETY: the caller's promise.
-        .map(|&text| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned());
+        .map(|&text| {
+            unsafe { CStr::from_ptr(text) }
+                .to_string_lossy()
+                .into_owned()
+        });
     owned.collect()
 }

@@ -41,11 +41,11 @@ mod private {
 }
 
 impl Number for f64 {
-    const KIND: c_int = 1;
+    const KIND: c_int = 2;
 }
 
 impl Number for u64 {
-    const KIND: c_int = 7;
+    const KIND: c_int = 11;
 }
 
 impl Communicator {
@@ -60,6 +60,7 @@ impl Communicator {
         rank: usize,
         patience: Duration,
     ) -> Result<Self, XgboostError> {
+        xgboost.be_quiet()?;
         let settings = json!({
             "dmlc_communicator": "rabit",
             "dmlc_tracker_uri": tracker.0,
@@ -96,7 +97,11 @@ impl Communicator {
     ///
     /// # Errors
     /// When a peer is lost.
-    pub fn combine<N: Number>(&self, numbers: &mut [N], operation: Operation) -> Result<(), XgboostError> {
+    pub fn combine<N: Number>(
+        &self,
+        numbers: &mut [N],
+        operation: Operation,
+    ) -> Result<(), XgboostError> {
         // SAFETY: the numbers are of the kind and count that is said, and outlive the call.
         let code = unsafe {
             (self.xgboost.functions().all_reduce)(

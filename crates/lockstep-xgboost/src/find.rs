@@ -89,7 +89,9 @@ fn folders(cache: &Path) -> Vec<(PathBuf, Way)> {
         let inside = root.iter().flat_map(|root| packages(root));
         folders.extend(inside.map(|folder| (folder, Way::Python)));
     }
-    let inside = python_on_the_path().into_iter().flat_map(|root| packages(&root));
+    let inside = python_on_the_path()
+        .into_iter()
+        .flat_map(|root| packages(&root));
     folders.extend(inside.map(|folder| (folder, Way::Python)));
     folders
 }

@@ -10,6 +10,9 @@ pub(crate) type Restart = unsafe extern "C" fn(Handle);
 /// Hands over the next block: 1, or 0 at the end.
 pub(crate) type Next = unsafe extern "C" fn(Handle) -> c_int;
 
+/// Hears what XGBoost would print.
+pub(crate) type Listen = unsafe extern "C" fn(*const c_char);
+
 type Text = *const c_char;
 
 macro_rules! functions {
@@ -44,6 +47,7 @@ macro_rules! functions {
 functions! {
     version = "XGBoostVersion": fn(*mut c_int, *mut c_int, *mut c_int) -> ();
     last_error = "XGBGetLastError": fn() -> Text;
+    on_log = "XGBRegisterLogCallback": fn(Listen) -> c_int;
     set_global = "XGBSetGlobalConfig": fn(Text) -> c_int;
     proxy_create = "XGProxyDMatrixCreate": fn(*mut Handle) -> c_int;
     proxy_set_dense = "XGProxyDMatrixSetDataDense": fn(Handle, Text) -> c_int;

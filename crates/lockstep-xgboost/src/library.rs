@@ -89,11 +89,14 @@ impl Xgboost {
         &self.0.path
     }
 
-    /// Errors come back from the calls; what XGBoost prints beside them is not for our users' terminals.
-    fn be_quiet(&self) -> Result<(), XgboostError> {
-        let settings = text(r#"{"verbosity":0}"#)?;
+    /// Errors come back from the calls; what XGBoost prints beside them is not for our users' terminals. It counts for
+    /// the calling thread alone.
+    pub(crate) fn be_quiet(&self) -> Result<(), XgboostError> {
+        // SAFETY: the function that hears is there for as long as the program.
+        let code = unsafe { (self.functions().on_log)(hear_nothing) };
+        self.check("XGBRegisterLogCallback", code)?;
         // SAFETY: a text that outlives the call.
-        let code = unsafe { (self.functions().set_global)(settings.as_ptr()) };
+        let code = unsafe { (self.functions().set_global)(c"{\"verbosity\":0}".as_ptr()) };
         self.check("XGBSetGlobalConfig", code)
     }
 
@@ -115,6 +118,9 @@ impl Xgboost {
     }
 }
 
+/// Hears what XGBoost would print.
+unsafe extern "C" fn hear_nothing(_: *const c_char) {}
+
 /// A text as C wants it.
 pub(crate) fn text(text: &str) -> Result<CString, XgboostError> {
     CString::new(text).map_err(|_| XgboostError::ZeroByte {
@@ -123,7 +129,9 @@ pub(crate) fn text(text: &str) -> Result<CString, XgboostError> {
 }
 
 /// Texts as C wants them, and their addresses. The addresses are good for as long as the texts live.
-pub(crate) fn texts(all: &[impl AsRef<str>]) -> Result<(Vec<CString>, Vec<*const c_char>), XgboostError> {
+pub(crate) fn texts(
+    all: &[impl AsRef<str>],
+) -> Result<(Vec<CString>, Vec<*const c_char>), XgboostError> {
     let owned: Vec<CString> = all
         .iter()
         .map(|one| text(one.as_ref()))

@@ -1,9 +1,9 @@
 //! Rows of numbers, as XGBoost holds them.
 
+use crate::XgboostError;
 use crate::array::interface;
 use crate::functions::Handle;
 use crate::library::{Xgboost, text, texts};
-use crate::XgboostError;
 use std::ffi::{CStr, c_int};
 use std::ptr;
 
@@ -144,8 +144,9 @@ impl Matrix {
         let settings = text(&format!(r#"{{"missing":NaN,"nthread":{threads}}}"#))?;
         let mut handle: Handle = ptr::null_mut();
         // SAFETY: the rows and texts outlive the call, which copies them.
-        let code =
-            unsafe { (xgboost.functions().dense_matrix)(data.as_ptr(), settings.as_ptr(), &mut handle) };
+        let code = unsafe {
+            (xgboost.functions().dense_matrix)(data.as_ptr(), settings.as_ptr(), &mut handle)
+        };
         xgboost.check("XGDMatrixCreateFromDense", code)?;
         Ok(Self {
             xgboost: xgboost.clone(),

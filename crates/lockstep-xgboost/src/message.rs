@@ -3,7 +3,10 @@
 /// The first line that says something, without the time, the file and the stack trace around it.
 pub(crate) fn sentence(said: &str) -> String {
     let said = said.split("Stack trace").next().unwrap_or(said);
-    let mut lines = said.lines().map(without_place).filter(|line| !line.is_empty());
+    let mut lines = said
+        .lines()
+        .map(without_place)
+        .filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or("it failed without a word");
     // A failed check says only the condition on its first line; the reason follows.
     let rest: Vec<&str> = lines.take(2).collect();
@@ -16,7 +19,9 @@ pub(crate) fn sentence(said: &str) -> String {
 /// `[12:30:11] /ws/src/data/array.h:103: Check failed` becomes `Check failed`.
 fn without_place(line: &str) -> &str {
     let line = line.trim();
-    let timed = line.strip_prefix('[').and_then(|rest| rest.split_once("] "));
+    let timed = line
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once("] "));
     let line = timed.map_or(line, |(_, rest)| rest);
     let mut parts = line.splitn(3, ':');
     match (parts.next(), parts.next(), parts.next()) {

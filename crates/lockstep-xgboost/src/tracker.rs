@@ -61,7 +61,9 @@ impl Tracker {
         let code = unsafe { (functions.tracker_arguments)(tracker.handle, &mut said) };
         xgboost.check("XGTrackerWorkerArgs", code)?;
         // SAFETY: the call succeeded, so it is a text.
-        let said = unsafe { CStr::from_ptr(said) }.to_string_lossy().into_owned();
+        let said = unsafe { CStr::from_ptr(said) }
+            .to_string_lossy()
+            .into_owned();
         let unexpected = || XgboostError::Unexpected {
             function: "XGTrackerWorkerArgs",
             found: said.clone(),

@@ -87,7 +87,9 @@ fn refine<T: Together>(
             prefixes
         })
         .collect();
-    let sizes = prefixes.iter().map(|prefixes| prefixes.len() * LATER_DIGITS);
+    let sizes = prefixes
+        .iter()
+        .map(|prefixes| prefixes.len() * LATER_DIGITS);
     let mut counts = vec![0_u64; sizes.sum()];
     let mut rest = counts.as_mut_slice();
     for (&column, prefixes) in columns.iter().zip(&prefixes) {

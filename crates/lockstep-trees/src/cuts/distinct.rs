@@ -51,7 +51,12 @@ pub(super) fn of_all<T: Together>(
             if of_rank[most] != 0 {
                 return Distinct::TooMany;
             }
-            keys.extend(of_rank[..most].iter().filter(|&&key| key != 0).map(|&key| key as u32));
+            keys.extend(
+                of_rank[..most]
+                    .iter()
+                    .filter(|&&key| key != 0)
+                    .map(|&key| key as u32),
+            );
         }
         keys.sort_unstable();
         keys.dedup();

@@ -62,7 +62,11 @@ impl Together for Threads {
 
 /// The same by sorting.
 fn by_sorting(values: &[f32], bins: usize) -> Vec<f32> {
-    let mut sorted: Vec<f32> = values.iter().filter(|value| !value.is_nan()).map(|value| value + 0.0).collect();
+    let mut sorted: Vec<f32> = values
+        .iter()
+        .filter(|value| !value.is_nan())
+        .map(|value| value + 0.0)
+        .collect();
     sorted.sort_by(f32::total_cmp);
     let mut distinct = sorted.clone();
     distinct.dedup();

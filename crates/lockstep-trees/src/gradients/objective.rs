@@ -34,6 +34,18 @@ impl Objective {
         }
     }
 
+    /// What XGBoost calls it.
+    pub fn xgboost_name(self) -> &'static str {
+        match self {
+            Objective::Logistic => "binary:logistic",
+            Objective::Softmax { .. } => "multi:softprob",
+            Objective::SquaredError => "reg:squarederror",
+            Objective::PseudoHuber => "reg:pseudohubererror",
+            Objective::Poisson => "count:poisson",
+            Objective::Gamma => "reg:gamma",
+        }
+    }
+
     /// Whether no derivative of a row with weight 1 is larger than 1.
     pub(super) fn is_bounded(self) -> bool {
         matches!(self, Objective::Logistic | Objective::Softmax { .. })
@@ -122,7 +134,10 @@ mod tests {
                     loss(objective, &moved, f64::from(target))
                 };
                 let slope = (at(1e-6) - at(-1e-6)) / 2e-6;
-                assert!((slope - both[output].0).abs() < 1e-8, "{objective:?}: {slope} {both:?}");
+                assert!(
+                    (slope - both[output].0).abs() < 1e-8,
+                    "{objective:?}: {slope} {both:?}"
+                );
                 assert!(both[output].1 > 0.0);
             }
         }

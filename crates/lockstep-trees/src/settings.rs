@@ -1,0 +1,60 @@
+//! How trees are to be grown.
+
+use crate::gradients::Objective;
+
+/// What boosting is told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BoostSettings {
+    /// What is minimised.
+    pub objective: Objective,
+    /// The value that is predicted without any tree, as the objective has it: a probability, a number.
+    pub base_score: f64,
+    /// The most bins of a column.
+    pub bins: usize,
+    /// The share of the rows that take part in a round.
+    pub row_share: f64,
+    /// The share of the columns that take part in a round.
+    pub column_share: f64,
+    /// What chance is a function of.
+    pub seed: u64,
+    /// Threads of a rank.
+    pub threads: usize,
+    /// XGBoost's other parameters, by its own names.
+    pub parameters: Vec<(String, String)>,
+}
+
+impl BoostSettings {
+    /// How many columns take part in a round, where it is not all.
+    pub fn chosen_columns(&self, columns: usize) -> Option<usize> {
+        let chosen = (self.column_share * columns as f64) as usize;
+        (self.column_share < 1.0).then_some(chosen.max(1))
+    }
+
+    /// What XGBoost is told, in order. A model that goes on from an earlier one must not be told its base score again:
+    /// that would change its bytes.
+    pub(crate) fn for_xgboost(&self, columns: usize, begins: bool) -> Vec<(String, String)> {
+        let mut all = vec![
+            ("tree_method", "hist".to_owned()),
+            ("objective", self.objective.xgboost_name().to_owned()),
+            ("max_bin", self.bins.to_string()),
+            ("nthread", self.threads.to_string()),
+            ("seed", self.seed.to_string()),
+            ("disable_default_eval_metric", "1".to_owned()),
+        ];
+        if let Objective::Softmax { classes } = self.objective {
+            all.push(("num_class", classes.to_string()));
+        }
+        if begins {
+            all.push(("base_score", self.base_score.to_string()));
+        }
+        if let Some(chosen) = self.chosen_columns(columns) {
+            // Half a column more than are chosen, so that no rounding makes it one less.
+            let share = (chosen as f64 + 0.5) / columns as f64;
+            all.push(("colsample_bytree", share.min(1.0).to_string()));
+        }
+        let own = all
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value));
+        own.chain(self.parameters.iter().cloned()).collect()
+    }
+}
