@@ -472,13 +472,10 @@ unsafe fn owned_texts(texts: *const *const c_char, count: u64) -> Vec<String> {
     }
     // SAFETY: the caller's promise.
     let texts = unsafe { slice::from_raw_parts(texts, count as usize) };
-    let owned = texts
-        .iter()
+    let owned = texts.iter().map(|&text| {
         // SAFETY: the caller's promise.
-        .map(|&text| {
-            unsafe { CStr::from_ptr(text) }
-                .to_string_lossy()
-                .into_owned()
-        });
+        let text = unsafe { CStr::from_ptr(text) };
+        text.to_string_lossy().into_owned()
+    });
     owned.collect()
 }
