@@ -30,6 +30,8 @@ impl Group {
         }
         let (home, base) = base().ok()?;
         let path = base.join(format!("lockstep-{id}"));
+        // One of an earlier attempt, whose keeper was killed.
+        let _ = fs::remove_dir(&path);
         fs::create_dir(&path).ok()?;
         let group = Group { path, home };
         group.limit(needs).ok()?;

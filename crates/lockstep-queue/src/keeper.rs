@@ -27,6 +27,8 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+/// How long a disk that takes nothing is waited for at the end.
+const FULL: Duration = Duration::from_secs(60);
 /// How long the lock is waited for: somebody may just be looking at it.
 const LOCKED: Duration = Duration::from_secs(2);
 /// How long what a command left behind may take to end, once it was asked to.
@@ -80,7 +82,18 @@ pub fn keep(folder: &Path, attempt: u32, gpus: &[u32]) -> Result<(), QueueError>
         heard,
     }
     .run(gpus);
-    folder.end(attempt, &ended)
+    write_end(&folder, attempt, &ended)
+}
+
+/// Writes down how an attempt ended, as soon as the disk takes it: what is not written is told as a loss.
+fn write_end(folder: &Folder, attempt: u32, ended: &Ended) -> Result<(), QueueError> {
+    let until = Instant::now() + FULL;
+    loop {
+        match folder.end(attempt, ended) {
+            Err(_) if Instant::now() < until => std::thread::sleep(FULL / 60),
+            written => return written,
+        }
+    }
 }
 
 /// Takes the job's lock, unless another looks after it or has.

@@ -168,12 +168,17 @@ impl LogWriter {
             let pieces = self.log.pieces()?;
             let keep = (self.limit / most).max(1) as usize;
             for old in &pieces[..pieces.len().saturating_sub(keep)] {
-                fs::remove_file(self.log.piece(*old))?;
+                // What stays is removed next time.
+                let _ = fs::remove_file(self.log.piece(*old));
             }
         }
-        self.file.write_all(bytes)?;
-        self.length += bytes.len() as u64;
-        Ok(())
+        let written = self.file.write_all(bytes);
+        self.length = match written {
+            Ok(()) => self.length + bytes.len() as u64,
+            // A part of it may be there; the next piece begins where this one ends.
+            Err(_) => self.file.metadata()?.len(),
+        };
+        written
     }
 }
 

@@ -7,6 +7,8 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::path::Path;
 
+/// The number of no folder: changes were lost, because there were too many.
+pub(crate) const LOST: i32 = -1;
 /// Room for some events at a time.
 const ROOM: usize = 4096;
 
@@ -80,8 +82,9 @@ impl AsFd for Notice {
     }
 }
 
-impl std::os::fd::AsRawFd for Notice {
-    fn as_raw_fd(&self) -> std::os::fd::RawFd {
-        self.fd.as_raw_fd()
+/// The descriptor itself: it can be read when something was heard, and reading it takes note of that.
+impl From<Notice> for OwnedFd {
+    fn from(notice: Notice) -> OwnedFd {
+        notice.fd
     }
 }

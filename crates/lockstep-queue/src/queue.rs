@@ -3,7 +3,8 @@
 use crate::asked::Extras;
 use crate::folder::{Folder, now_ms};
 use crate::id::new_id;
-use crate::scheduler::{Scheduler, State};
+use crate::memory::State;
+use crate::scheduler::Scheduler;
 use crate::{
     Asked, JobView, Log, Machine, Packages, QueueError, Retention, Submission, is_valid_id,
 };
@@ -13,6 +14,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use std::fs;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -111,14 +113,17 @@ impl Queue {
     /// When its folder cannot be used, or another process serves it.
     pub fn open(settings: QueueSettings) -> Result<Queue, QueueError> {
         let jobs = settings.folder.join("jobs");
-        fs::create_dir_all(&jobs).map_err(QueueError::file(&jobs))?;
+        // What jobs are given may be secret.
+        let mut private = fs::DirBuilder::new();
+        let made = private.recursive(true).mode(0o700).create(&jobs);
+        made.map_err(QueueError::file(&jobs))?;
         let Some(lock) = FileLock::try_take(&settings.folder.join("queue.lock"))? else {
             return Err(QueueError::InUse {
                 path: settings.folder,
             });
         };
         link_program(&settings)?;
-        let state = State::load(&jobs)?;
+        let state = State::load(&jobs, settings.machine.clone())?;
         let cannot = QueueError::file(&jobs);
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let wake = wake.map_err(|error| cannot(error.into()))?;
@@ -166,7 +171,11 @@ impl Queue {
                 });
             }
         }
-        sync_folder(&jobs)?;
+        if let Err(error) = sync_folder(&jobs) {
+            // Nobody is told its id, so it must not run.
+            let _ = fs::remove_dir_all(folder.path());
+            return Err(error.into());
+        }
         let id = asked.id.clone();
         let view = self.0.state().add(asked);
         self.0.wake();
@@ -210,7 +219,6 @@ impl Queue {
     /// # Errors
     /// When there is no such job, when it has not ended, when another is to run after it, or when the disk refuses.
     pub fn remove(&self, id: &str) -> Result<(), QueueError> {
-        self.0.state().may_remove(id)?;
         self.0.forget(id)?;
         self.0.wake();
         Ok(())
@@ -303,14 +311,17 @@ impl Queue {
 }
 
 impl Shared {
-    /// Removes a job's folder: first its name, in one step, then what is in it.
+    /// Removes a job that may be: first its folder's name, in one step, then what is in it.
     pub(crate) fn forget(&self, id: &str) -> Result<(), QueueError> {
         let folder = self.folder(id);
         let gone = self
             .jobs()
             .join(format!("{PASSING}gone-{}", random_letters::<16>()?));
+        let mut state = self.state();
+        state.may_remove(id)?;
         fs::rename(folder.path(), &gone).map_err(QueueError::file(folder.path()))?;
-        self.state().drop_job(id);
+        state.drop_job(id);
+        drop(state);
         // What cannot be removed now is when the queue is opened next.
         let _ = fs::remove_dir_all(&gone);
         Ok(())

@@ -5,16 +5,17 @@
 
 use crate::folder::{Ended, Folder, now_ms};
 use crate::leftovers::kill_marked;
+use crate::memory::{Fingerprint, Job, State};
+use crate::notice::LOST;
 use crate::packages::packages_in;
-use crate::plan::{Placed, Waiting, in_line, plan};
-use crate::queue::{PASSING, Shared};
+use crate::plan::{Placed, plan};
+use crate::queue::Shared;
 use crate::state::Progress;
-use crate::{Asked, JobStatus, JobView, Notice, QueueError};
+use crate::{Notice, QueueError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -24,203 +25,6 @@ use std::time::{Duration, Instant};
 const TIDY: Duration = Duration::from_secs(60);
 /// How often a keeper is looked at that has not begun its job yet.
 const BEGINNING: Duration = Duration::from_millis(500);
-
-/// A job in memory.
-#[derive(Debug)]
-struct Job {
-    asked: Arc<Asked>,
-    progress: Progress,
-    /// The keeper that was started for this attempt, and the GPUs it was given.
-    keeper: Option<(Child, Vec<u32>)>,
-    /// Whether its folder is watched.
-    watch: Option<i32>,
-}
-
-impl Job {
-    /// Whether it has room on the machine.
-    fn is_placed(&self) -> bool {
-        !self.progress.is_final() && (self.progress.begun.is_some() || self.keeper.is_some())
-    }
-}
-
-/// All jobs in memory.
-#[derive(Debug, Default)]
-pub(crate) struct State {
-    jobs: BTreeMap<String, Job>,
-}
-
-impl State {
-    /// Reads all jobs, and removes what was being made or removed when the last server ended.
-    pub(crate) fn load(folder: &Path) -> Result<State, QueueError> {
-        let mut state = State::default();
-        for entry in fs::read_dir(folder).map_err(QueueError::file(folder))? {
-            let entry = entry.map_err(QueueError::file(folder))?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if name.starts_with(PASSING) {
-                let _ = fs::remove_dir_all(entry.path());
-                continue;
-            }
-            match Folder::new(entry.path()).asked() {
-                Ok(asked) if asked.id == name => {
-                    let progress = Progress::read(&Folder::new(entry.path()), &asked, 1);
-                    state.insert(asked, progress);
-                }
-                Ok(_) => eprintln!("warning: {} holds another job", entry.path().display()),
-                Err(error) => eprintln!("warning: {error}"),
-            }
-        }
-        Ok(state)
-    }
-
-    fn insert(&mut self, asked: Asked, progress: Progress) {
-        let job = Job {
-            asked: Arc::new(asked),
-            progress,
-            keeper: None,
-            watch: None,
-        };
-        self.jobs.insert(job.asked.id.clone(), job);
-    }
-
-    pub(crate) fn next_number(&self) -> u64 {
-        let numbers = self.jobs.values().map(|job| job.asked.number);
-        numbers.max().map_or(1, |last| last + 1)
-    }
-
-    pub(crate) fn add(&mut self, asked: Asked) -> Option<JobView> {
-        let id = asked.id.clone();
-        let progress = Progress {
-            attempt: 1,
-            ..Progress::default()
-        };
-        self.insert(asked, progress);
-        self.view(&id)
-    }
-
-    pub(crate) fn asked(&self, id: &str) -> Option<Arc<Asked>> {
-        self.jobs.get(id).map(|job| Arc::clone(&job.asked))
-    }
-
-    pub(crate) fn drop_job(&mut self, id: &str) {
-        self.jobs.remove(id);
-    }
-
-    /// Whether a job can be forgotten.
-    pub(crate) fn may_remove(&self, id: &str) -> Result<(), QueueError> {
-        let job = self.jobs.get(id);
-        let job = job.ok_or_else(|| QueueError::Missing(id.to_owned()))?;
-        if !job.progress.is_final() {
-            return Err(QueueError::NotEnded {
-                id: id.to_owned(),
-                status: job.progress.status(),
-            });
-        }
-        match self.needed_by(id) {
-            Some(by) => Err(QueueError::Needed {
-                id: id.to_owned(),
-                by,
-            }),
-            None => Ok(()),
-        }
-    }
-
-    /// A job that is to run after `id`.
-    fn needed_by(&self, id: &str) -> Option<String> {
-        let waits = |job: &&Job| {
-            !job.progress.is_final() && job.asked.after.iter().any(|after| after == id)
-        };
-        let by = self.jobs.values().find(waits);
-        by.map(|job| job.asked.id.clone())
-    }
-
-    pub(crate) fn view(&self, id: &str) -> Option<JobView> {
-        let job = self.jobs.get(id)?;
-        let mut view = self.told(job);
-        if view.status == JobStatus::Pending && !job.is_placed() {
-            let line = self.line();
-            view.position = line.iter().position(|waiting| waiting.id == id);
-        }
-        Some(view)
-    }
-
-    pub(crate) fn views(&self) -> Vec<JobView> {
-        let line = self.line();
-        let places: BTreeMap<&str, usize> = line
-            .iter()
-            .enumerate()
-            .map(|(place, waiting)| (waiting.id, place))
-            .collect();
-        let told = |job: &Job| {
-            let mut view = self.told(job);
-            view.position = places.get(job.asked.id.as_str()).copied();
-            view
-        };
-        let mut views: Vec<JobView> = self.jobs.values().map(told).collect();
-        views.sort_by_key(|view| view.number);
-        views
-    }
-
-    fn told(&self, job: &Job) -> JobView {
-        let waits_for = match job.progress.status() == JobStatus::Pending && !job.is_placed() {
-            true => self.waits_for(job),
-            false => None,
-        };
-        job.progress.view(&job.asked, waits_for)
-    }
-
-    /// What a job waits for beside room.
-    fn waits_for(&self, job: &Job) -> Option<String> {
-        let open = |id: &&String| {
-            let before = self.jobs.get(*id);
-            before.is_some_and(|before| !before.progress.is_final())
-        };
-        let open: Vec<&str> = job
-            .asked
-            .after
-            .iter()
-            .filter(open)
-            .map(String::as_str)
-            .collect();
-        match open.is_empty() {
-            true => None,
-            false => Some(format!("It is to run after {}.", open.join(", "))),
-        }
-    }
-
-    /// The jobs that could begin if there is room, in line.
-    fn line(&self) -> Vec<Waiting<'_>> {
-        let ready = |job: &&Job| {
-            !job.progress.is_final() && !job.is_placed() && self.waits_for(job).is_none()
-        };
-        let mut line: Vec<Waiting<'_>> = self
-            .jobs
-            .values()
-            .filter(ready)
-            .map(|job| Waiting {
-                id: &job.asked.id,
-                user: &job.asked.user,
-                needs: &job.asked.needs,
-                priority: job.asked.priority,
-                number: job.asked.number,
-            })
-            .collect();
-        in_line(&mut line);
-        line
-    }
-
-    /// A job that must not begin any more, because one that it was to run after did not succeed.
-    fn doomed(&self, job: &Job) -> Option<Ended> {
-        job.asked.after.iter().find_map(|id| {
-            let how = match self.jobs.get(id).map(|before| before.progress.status()) {
-                None => "is gone".to_owned(),
-                Some(JobStatus::Failed | JobStatus::Stopped) => "did not succeed".to_owned(),
-                Some(_) => return None,
-            };
-            let message = format!("It was to run after the job {id}, which {how}.");
-            Some(Ended::failed("JOB_SUPERVISOR_ACTOR_UNSCHEDULABLE", message))
-        })
-    }
-}
 
 /// The thread that makes a queue go.
 pub(crate) struct Scheduler {
@@ -233,9 +37,6 @@ pub(crate) struct Scheduler {
     /// What was told of last.
     seen: Fingerprint,
 }
-
-/// What somebody could see of jobs.
-type Fingerprint = Vec<(u64, u32, JobStatus, bool)>;
 
 impl Scheduler {
     /// Starts the thread. It ends with the last of those who share the queue.
@@ -277,7 +78,11 @@ impl Scheduler {
     fn pass(&mut self, shared: &Shared) -> Duration {
         let mut touched: BTreeSet<String> = BTreeSet::new();
         for change in self.heard.changes() {
-            touched.extend(self.watched.get(&change.watch).cloned());
+            match change.watch {
+                // More happened than the system could remember.
+                LOST => touched.extend(self.watched.values().cloned()),
+                watch => touched.extend(self.watched.get(&watch).cloned()),
+            }
         }
         let mut pause = TIDY;
         {
@@ -299,48 +104,29 @@ impl Scheduler {
     }
 
     /// Reads again what has changed, and ends what has no keeper or must not begin.
-    fn settle(&mut self, shared: &Shared, state: &mut State, touched: &BTreeSet<String>) {
-        let open: Vec<String> = state
-            .jobs
-            .values()
-            .filter(|job| !job.progress.is_final())
-            .map(|job| job.asked.id.clone())
-            .collect();
-        for id in open {
-            let folder = shared.folder(&id);
-            let doomed = state.jobs.get(&id).and_then(|job| state.doomed(job));
-            let Some(job) = state.jobs.get_mut(&id) else {
-                continue;
-            };
-            let asked = Arc::clone(&job.asked);
-            let read = |attempt: u32| Progress::read(&folder, &asked, attempt);
-            if touched.contains(&id) || job.watch.is_none() || job.keeper.is_some() {
-                job.progress = read(job.progress.attempt);
+    fn settle(&self, shared: &Shared, state: &mut State, touched: &BTreeSet<String>) {
+        for (id, job) in &mut state.jobs {
+            if !job.progress.is_final() {
+                settle(&shared.folder(id), job, touched.contains(id));
             }
-            job.progress.stop |= folder.is_to_stop();
-            let attempt = job.progress.attempt;
-            if job.progress.begun.is_some() && job.progress.ended.is_none() && !folder.is_kept() {
-                // It may have ended in this moment.
-                job.progress = read(attempt);
-                if job.progress.ended.is_none() && job.progress.attempt == attempt {
-                    kill_marked(&asked.mark);
-                    conclude(&folder, attempt, &lost(job));
-                    job.progress = read(attempt);
+        }
+        // All ends that can be known are known now. One that must not begin may be what another was to run after.
+        loop {
+            let waiting = |job: &&Job| !job.progress.is_final() && !job.is_placed();
+            let doomed = state.jobs.values().filter(waiting).filter_map(|job| {
+                let ended = state.doomed(job)?;
+                Some((job.asked.id.clone(), ended))
+            });
+            let doomed: Vec<(String, Ended)> = doomed.collect();
+            let mut ended_any = false;
+            for (id, ended) in doomed {
+                if let Some(job) = state.jobs.get_mut(&id) {
+                    conclude(&shared.folder(&id), job, &ended);
+                    ended_any |= job.progress.is_final();
                 }
             }
-            if job.progress.attempt != attempt || job.progress.is_final() {
-                reap(job);
-            } else if job.progress.begun.is_none() && has_exited(job) && !folder.is_kept() {
-                conclude(&folder, attempt, &not_begun(&folder));
-                job.progress = read(attempt);
-            } else if !job.is_placed() && job.progress.stop {
-                conclude(&folder, attempt, &Ended::stopped(None));
-                job.progress = read(attempt);
-            } else if !job.is_placed()
-                && let Some(ended) = doomed
-            {
-                conclude(&folder, attempt, &ended);
-                job.progress = read(attempt);
+            if !ended_any {
+                return;
             }
         }
     }
@@ -365,6 +151,7 @@ impl Scheduler {
             match self.heard.of_files(shared.folder(id).path()) {
                 Ok(watch) => {
                     job.watch = Some(watch);
+                    job.unread = true;
                     self.watched.insert(watch, id.clone());
                     missed = true;
                 }
@@ -375,21 +162,6 @@ impl Scheduler {
             // Something may have happened before it was watched.
             shared.wake();
         }
-    }
-}
-
-impl State {
-    /// Changes when a job does, in a way that somebody could see.
-    fn fingerprint(&self) -> Fingerprint {
-        let of = |job: &Job| {
-            (
-                job.asked.number,
-                job.progress.attempt,
-                job.progress.status(),
-                job.progress.stop,
-            )
-        };
-        self.jobs.values().map(of).collect()
     }
 }
 
@@ -434,8 +206,7 @@ fn begin(shared: &Shared, state: &mut State) -> Duration {
                 let message =
                     format!("The process that looks after the job cannot be started: {error}");
                 let ended = Ended::failed("JOB_SUPERVISOR_ACTOR_START_FAILURE", message);
-                conclude(&folder, attempt, &ended);
-                job.progress = Progress::read(&folder, &job.asked, attempt);
+                conclude(&folder, job, &ended);
             }
         }
     }
@@ -478,20 +249,60 @@ fn tidy(shared: &Shared) {
         (ended, named)
     };
     for id in shared.settings.retention.forgotten(ended, now_ms()) {
-        if shared.state().may_remove(&id).is_ok()
-            && let Err(error) = shared.forget(&id)
-        {
-            eprintln!("warning: {error}");
+        match shared.forget(&id) {
+            // Another is to run after it.
+            Ok(()) | Err(QueueError::Needed { .. } | QueueError::Missing(_)) => (),
+            Err(error) => eprintln!("warning: {error}"),
         }
     }
     shared.packages.remove_unused(&named);
 }
 
-fn conclude(folder: &Folder, attempt: u32, ended: &Ended) {
+/// Reads again how far a job has come, if there may be news, and ends it if it has no keeper where it should.
+fn settle(folder: &Folder, job: &mut Job, touched: bool) {
+    let attempt = job.progress.attempt;
+    let news = touched || job.unread || job.watch.is_none() || job.keeper.is_some();
+    job.unread = false;
+    if news {
+        read(folder, job);
+    }
+    job.progress.stop |= folder.is_to_stop();
+    if job.progress.begun.is_some() && !job.progress.is_final() && !folder.is_kept() {
+        // It may have ended in this moment.
+        let begun = job.progress.attempt;
+        read(folder, job);
+        if job.progress.attempt == begun && !job.progress.is_final() {
+            kill_marked(&job.asked.mark);
+            let ended = lost(job);
+            conclude(folder, job, &ended);
+        }
+    }
+    if job.progress.attempt != attempt || job.progress.is_final() {
+        // Its keeper was that of an attempt that is over.
+        reap(job);
+    }
+    if job.progress.is_final() {
+        return;
+    }
+    if job.progress.begun.is_none() && has_exited(job) && !folder.is_kept() {
+        conclude(folder, job, &not_begun(folder));
+        reap(job);
+    } else if !job.is_placed() && job.progress.stop {
+        conclude(folder, job, &Ended::stopped(None));
+    }
+}
+
+fn read(folder: &Folder, job: &mut Job) {
+    job.progress = Progress::read(folder, &job.asked, job.progress.attempt);
+}
+
+/// Ends a job's attempt that has no keeper.
+fn conclude(folder: &Folder, job: &mut Job, ended: &Ended) {
     // What cannot be written now is tried again at the next look.
-    if let Err(error) = folder.conclude(attempt, ended) {
+    if let Err(error) = folder.conclude(job.progress.attempt, ended) {
         eprintln!("warning: {error}");
     }
+    read(folder, job);
 }
 
 /// The end of a job whose keeper is gone.

@@ -8,6 +8,7 @@
 
 mod caller;
 mod error;
+mod jobs;
 mod refusal;
 mod routes;
 mod server;

@@ -11,6 +11,7 @@ use axum::routing::get;
 pub(crate) fn all(server: Server) -> Router {
     Router::new()
         .route("/healthz", get(async || "ok\n"))
+        .merge(crate::jobs::routes())
         .layer(middleware::from_fn(guard))
         .with_state(server)
 }

@@ -1,0 +1,24 @@
+//! Submitting a job.
+
+use super::submission::read;
+use super::with_queue;
+use crate::{Caller, Refusal, Role, Server};
+use axum::Json;
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+pub(super) async fn submit(
+    State(server): State<Server>,
+    caller: Caller,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Json<Value>, Refusal> {
+    caller.needs(Role::Submit)?;
+    let body = body.map_err(|error| Refusal::new(error.status(), error.body_text()))?;
+    let mut submission = read(&body).map_err(Refusal::bad)?;
+    submission.user = caller.name;
+    let job = with_queue(&server, move |queue| queue.submit(submission)).await?;
+    // These keys and no others: Ray's client knows no more.
+    Ok(Json(json!({"job_id": job.id, "submission_id": job.id})))
+}
