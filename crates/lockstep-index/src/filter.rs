@@ -12,7 +12,7 @@ mod resolve;
 
 pub use error::FilterError;
 pub use names::{Field, Names, Subject, near};
-pub use resolve::{Resolved, Worth, worth};
+pub use resolve::{Resolved, Worth, sort_by, worth};
 
 use std::fmt;
 use std::ops::Range;

@@ -1,5 +1,6 @@
 //! What an index can be asked.
 
+use crate::filter::Names;
 use crate::points::{Point, unpack};
 use crate::run::Run;
 use crate::{Index, IndexError};
@@ -133,6 +134,45 @@ impl Index {
         self.texts("SELECT text FROM key ORDER BY text")
     }
 
+    /// All names that a filter may use.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub fn names(&self) -> Result<Names, IndexError> {
+        let runs = self.runs(&Keys::Some(Vec::new()))?;
+        let all = |of: fn(&Run) -> Vec<&String>| runs.iter().flat_map(of).cloned().collect();
+        Ok(Names {
+            metrics: all(|run| run.metrics.keys().collect()),
+            params: self.keys()?.into_iter().collect(),
+            tags: all(|run| run.tags.keys().collect()),
+        })
+    }
+
+    /// A number that is another one whenever somebody else has written to the index since it was asked last.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub fn others_wrote(&self) -> Result<i64, IndexError> {
+        let version = self
+            .connection
+            .query_row("PRAGMA data_version", [], |row| row.get(0));
+        version.map_err(self.failed())
+    }
+
+    /// The runs that a job of a jobs server made, the newest first.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub fn submitted_by(&self, job: &str) -> Result<Vec<String>, IndexError> {
+        let failed = self.failed();
+        let sql = "SELECT name FROM run WHERE json_extract(origin, '$.submitted') = ?1 ORDER BY name DESC";
+        let mut statement = self.connection.prepare(sql).map_err(&failed)?;
+        let rows = statement.query_map([job], |row| row.get(0));
+        rows.map_err(&failed)?
+            .collect::<Result<_, _>>()
+            .map_err(&failed)
+    }
+
     fn texts(&self, sql: &str) -> Result<Vec<String>, IndexError> {
         let failed = self.failed();
         let mut statement = self.connection.prepare(sql).map_err(&failed)?;
@@ -236,6 +276,51 @@ impl Index {
             }
         }
         Ok(all)
+    }
+
+    /// The points of a run that were measured after `since`, by series. Only the ends of the series are read.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub fn newest(&self, name: &str, since: f64) -> Result<Vec<Series>, IndexError> {
+        let failed = self.failed();
+        let sql = "SELECT series.id, series.kind, series.name FROM series JOIN run ON run.id = series.run \
+                   WHERE run.name = ?1 ORDER BY series.kind, series.name";
+        let mut statement = self.connection.prepare(sql).map_err(&failed)?;
+        let mut rows = statement.query([name]).map_err(&failed)?;
+        let mut all = Vec::new();
+        while let Some(row) = rows.next().map_err(&failed)? {
+            let points = self.end_of(row.get(0).map_err(&failed)?, since)?;
+            if !points.is_empty() {
+                all.push(Series {
+                    kind: kind(row.get(1).map_err(&failed)?),
+                    name: row.get(2).map_err(&failed)?,
+                    points,
+                });
+            }
+        }
+        Ok(all)
+    }
+
+    fn end_of(&self, series: i64, since: f64) -> Result<Vec<Point>, IndexError> {
+        let failed = self.failed();
+        let sql = "SELECT data FROM points WHERE series = ?1 ORDER BY first DESC";
+        let mut statement = self.connection.prepare(sql).map_err(&failed)?;
+        let mut rows = statement.query([series]).map_err(&failed)?;
+        let mut end: Vec<Point> = Vec::new();
+        while let Some(row) = rows.next().map_err(&failed)? {
+            let data = row.get_ref(0).map_err(&failed)?;
+            let data = data.as_blob().map_err(|error| self.odd(error))?;
+            let mut points = Vec::new();
+            unpack(data, &mut points).ok_or_else(|| self.odd("points that are cut off"))?;
+            let old = points.iter().rposition(|point| point.time <= since);
+            let from = old.map_or(0, |last| last + 1);
+            end.splice(0..0, points.drain(from..));
+            if old.is_some() {
+                break;
+            }
+        }
+        Ok(end)
     }
 
     pub(crate) fn points(&self, series: i64) -> Result<Vec<Point>, IndexError> {

@@ -43,7 +43,7 @@ pub use id::is_valid_id;
 pub use keeper::keep;
 pub use log::Log;
 pub use machine::{Machine, Needs};
-pub use notice::Notice;
+pub use notice::{Change, Notice};
 pub use packages::{Packages, Upload};
 pub use queue::{Queue, QueueSettings};
 pub use retention::Retention;

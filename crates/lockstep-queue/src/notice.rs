@@ -20,9 +20,11 @@ pub struct Notice {
 
 /// Something changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Change {
+pub struct Change {
     /// The number of the watched folder.
-    pub(crate) watch: i32,
+    pub watch: i32,
+    /// The file or folder in it, if one is meant.
+    pub name: String,
 }
 
 impl Notice {
@@ -50,20 +52,32 @@ impl Notice {
         Ok(())
     }
 
+    /// Hears from now on of all that appears in `folder`, grows, or goes; the number by which changes name the folder.
+    ///
+    /// # Errors
+    /// When there is no such folder, or too many are watched.
+    pub fn of_all(&self, folder: &Path) -> io::Result<i32> {
+        let what = WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVE;
+        Ok(inotify::add_watch(&self.fd, folder, what)?)
+    }
+
     /// Hears no more of a folder.
-    pub(crate) fn forget(&self, watch: i32) {
+    pub fn forget(&self, watch: i32) {
         // It may be gone already.
         let _ = inotify::remove_watch(&self.fd, watch);
     }
 
     /// What was heard since the last time; does not wait.
-    pub(crate) fn changes(&self) -> Vec<Change> {
+    pub fn changes(&self) -> Vec<Change> {
         let mut room = [MaybeUninit::uninit(); ROOM];
         let mut reader = inotify::Reader::new(&self.fd, &mut room);
         let mut found = Vec::new();
         loop {
             match reader.next() {
-                Ok(event) => found.push(Change { watch: event.wd() }),
+                Ok(event) => found.push(Change {
+                    watch: event.wd(),
+                    name: name_of(event.file_name()),
+                }),
                 Err(Errno::INTR) => (),
                 Err(_) => return found,
             }
@@ -74,6 +88,11 @@ impl Notice {
     pub fn clear(&self) -> bool {
         !self.changes().is_empty()
     }
+}
+
+fn name_of(name: Option<&std::ffi::CStr>) -> String {
+    name.map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default()
 }
 
 impl AsFd for Notice {

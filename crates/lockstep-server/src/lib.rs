@@ -9,10 +9,12 @@
 mod caller;
 mod error;
 mod jobs;
+mod pages;
 mod refusal;
 mod routes;
 mod server;
 mod settings;
+mod view;
 
 pub use caller::{Caller, Role};
 pub use error::ServerError;

@@ -12,6 +12,8 @@ pub(crate) fn all(server: Server) -> Router {
     Router::new()
         .route("/healthz", get(async || "ok\n"))
         .merge(crate::jobs::routes())
+        .merge(crate::pages::routes())
+        .merge(crate::view::routes())
         .layer(middleware::from_fn(guard))
         .with_state(server)
 }

@@ -1,5 +1,6 @@
 //! What all parts of the server share, and its life from start to end.
 
+use crate::view::{self, View};
 use crate::{ServerError, Settings, routes};
 use lockstep_queue::Queue;
 use std::net::SocketAddr;
@@ -14,6 +15,7 @@ pub struct Server(Arc<Shared>);
 struct Shared {
     settings: Settings,
     queue: Queue,
+    view: View,
 }
 
 impl Server {
@@ -25,6 +27,11 @@ impl Server {
     /// The jobs. Its functions block; call them where that is allowed.
     pub fn queue(&self) -> &Queue {
         &self.0.queue
+    }
+
+    /// What the dashboard keeps.
+    pub(crate) fn view(&self) -> &View {
+        &self.0.view
     }
 }
 
@@ -42,7 +49,18 @@ pub async fn serve(
     let listener = TcpListener::bind(address).await.map_err(unable)?;
     let local = listener.local_addr().map_err(unable)?;
     let queue = Queue::open(settings.queue.clone())?;
-    let server = Server(Arc::new(Shared { settings, queue }));
+    let view = View::new(&settings);
+    let server = Server(Arc::new(Shared {
+        settings,
+        queue,
+        view,
+    }));
+    view::start(&server);
+    let ending = server.clone();
+    let stop = async move {
+        stop.await;
+        ending.view().end();
+    };
     ready(local);
     let serving = axum::serve(listener, routes::all(server));
     serving.with_graceful_shutdown(stop).await.map_err(unable)

@@ -31,6 +31,9 @@ pub struct Origin {
     pub lockstep: String,
     /// The coordinator's machine.
     pub machine: Machine,
+    /// The id of the job on a jobs server that gave the command, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub submitted: Option<String>,
     /// The repository around the job's folder, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git: Option<Repository>,
@@ -79,6 +82,7 @@ impl Origin {
             user: user(),
             lockstep: env!("CARGO_PKG_VERSION").to_owned(),
             machine: Machine::this(),
+            submitted: std::env::var("LOCKSTEP_JOB").ok(),
             git,
         };
         (origin, diff.unwrap_or_default())

@@ -242,6 +242,25 @@ pub fn worth(subject: &Subject, run: &Run, now: f64) -> Option<Worth> {
     }
 }
 
+/// Sorts runs; those that have no such value come last.
+pub fn sort_by(runs: &mut [Run], subject: &Subject, ascending: bool, now: f64) {
+    runs.sort_by(
+        |a, b| match (worth(subject, a, now), worth(subject, b, now)) {
+            (Some(a), Some(b)) => {
+                let nan = |worth: &Worth| matches!(worth, Worth::Number(number) if number.is_nan());
+                let order = nan(&a).cmp(&nan(&b));
+                order.then(match ascending {
+                    true => a.order(&b),
+                    false => b.order(&a),
+                })
+            }
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => Ordering::Equal,
+        },
+    );
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

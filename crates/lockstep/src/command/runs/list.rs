@@ -5,9 +5,8 @@ use super::store::Store;
 use crate::args::ListArgs;
 use crate::command::print;
 use crate::view::{Column, lines_of, plural, seconds};
-use lockstep_index::filter::{Field, Names, Subject, Worth, worth};
+use lockstep_index::filter::{Field, Names, Subject, Worth, sort_by, worth};
 use lockstep_index::{Keys, Run};
-use std::cmp::Ordering;
 
 /// Metrics that are shown if none are asked for.
 const METRICS: usize = 3;
@@ -90,25 +89,6 @@ fn params<'a>(subjects: impl Iterator<Item = &'a Subject>) -> Vec<String> {
         _ => None,
     };
     subjects.filter_map(key).collect()
-}
-
-/// Sorts runs; those that have no such value come last.
-fn sort_by(runs: &mut [Run], subject: &Subject, ascending: bool, now: f64) {
-    runs.sort_by(
-        |a, b| match (worth(subject, a, now), worth(subject, b, now)) {
-            (Some(a), Some(b)) => {
-                let nan = |worth: &Worth| matches!(worth, Worth::Number(number) if number.is_nan());
-                let order = nan(&a).cmp(&nan(&b));
-                order.then(match ascending {
-                    true => a.order(&b),
-                    false => b.order(&a),
-                })
-            }
-            (Some(_), None) => Ordering::Less,
-            (None, Some(_)) => Ordering::Greater,
-            (None, None) => Ordering::Equal,
-        },
-    );
 }
 
 /// The metrics that most runs are measured by.

@@ -75,19 +75,7 @@ impl Store {
 
     /// All names that a filter may use.
     pub(in crate::command) fn names(&mut self) -> anyhow::Result<Names> {
-        let runs = self.ask(|index| index.runs(&Keys::Some(Vec::new())))?;
-        let params = self.ask(|index| index.keys())?;
-        Ok(Names {
-            metrics: runs
-                .iter()
-                .flat_map(|run| run.metrics.keys().cloned())
-                .collect(),
-            params: params.into_iter().collect(),
-            tags: runs
-                .iter()
-                .flat_map(|run| run.tags.keys().cloned())
-                .collect(),
-        })
+        self.ask(|index| index.names())
     }
 
     /// The runs that a filter chooses, or all, the newest first, with these parameters.

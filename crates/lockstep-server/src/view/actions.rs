@@ -1,0 +1,83 @@
+//! What pages do with jobs, one or many at a time: stop, submit once more, forget.
+
+use super::blocking;
+use super::jobs::no_job;
+use crate::{Caller, Refusal, Role, Server};
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+
+/// The most jobs at once.
+const MOST: usize = 1000;
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Action {
+    Stop,
+    Resubmit,
+    Delete,
+}
+
+/// What is to be done with which jobs.
+#[derive(Debug, Deserialize)]
+pub(super) struct Asked {
+    action: Action,
+    ids: Vec<String>,
+}
+
+/// What came of one.
+#[derive(Debug, Serialize)]
+pub(super) struct Done {
+    id: String,
+    /// The id of the new job, of one that was submitted once more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    new_id: Option<String>,
+    /// Why nothing came of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+pub(super) async fn act(
+    State(server): State<Server>,
+    caller: Caller,
+    Json(asked): Json<Asked>,
+) -> Result<Json<Vec<Done>>, Refusal> {
+    caller.needs(Role::Submit)?;
+    if asked.ids.len() > MOST {
+        return Err(Refusal::bad(format!("ids: at most {MOST} at once")));
+    }
+    blocking(move || {
+        let done = asked.ids.into_iter().map(|id| {
+            let (new_id, error) = match one(&server, &caller, asked.action, &id) {
+                Ok(new_id) => (new_id, None),
+                Err(refusal) => (None, Some(refusal.message)),
+            };
+            Done { id, new_id, error }
+        });
+        Ok(Json(done.collect()))
+    })
+    .await
+}
+
+fn one(
+    server: &Server,
+    caller: &Caller,
+    action: Action,
+    id: &str,
+) -> Result<Option<String>, Refusal> {
+    let queue = server.queue();
+    let job = queue.get(id).ok_or_else(|| no_job(id))?;
+    if job.user != caller.name && !matches!(action, Action::Resubmit) {
+        caller.needs(Role::Admin)?;
+    }
+    let wrong = |error: lockstep_queue::QueueError| Refusal::bad(error.to_string());
+    match action {
+        Action::Stop => queue.stop(id).map(|_| None).map_err(wrong),
+        Action::Delete => queue.remove(id).map(|()| None).map_err(wrong),
+        Action::Resubmit => {
+            let new = queue.resubmit(id, &caller.name).map_err(wrong)?;
+            Ok(Some(new.id))
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What the dashboard's pages ask: JSON under `/api/v1`, and news as they happen.
+//!
+//! Nothing is kept here that is not in the queue or in the store: answers are made from both when somebody asks. Where
+//! something changes, [`live`] says so to all open pages at once, from one reader that all of them share; while no page
+//! is open, nobody reads.
+
+mod actions;
+mod benchmarks;
+mod cluster;
+mod curves;
+mod evaluation;
+mod heard;
+mod jobs;
+mod live;
+mod machine;
+mod models;
+mod overview;
+mod pictures;
+mod processes;
+mod run;
+mod runs;
+mod store;
+mod thin;
+
+use crate::{Refusal, Server, Settings, pages};
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use flate2::Compression;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use live::Live;
+use machine::Meter;
+use std::sync::{Arc, Mutex};
+use std::time::{SystemTime, UNIX_EPOCH};
+use store::RunStore;
+use tokio::task::spawn_blocking;
+
+/// Answers shorter than this are not worth compressing.
+const SHORT: usize = 1400;
+/// No answer is longer than this.
+const LONGEST: usize = 256 << 20;
+
+/// What the dashboard keeps for all who look.
+#[derive(Debug)]
+pub(crate) struct View {
+    store: RunStore,
+    live: Arc<Live>,
+    meter: Mutex<Meter>,
+}
+
+impl View {
+    pub(crate) fn new(settings: &Settings) -> View {
+        View {
+            store: RunStore::new(settings.store.clone(), settings.cache.clone()),
+            live: Arc::new(Live::new()),
+            meter: Mutex::new(Meter::default()),
+        }
+    }
+
+    /// Ends what pages are told, so that their connections do.
+    pub(crate) fn end(&self) {
+        self.live.end();
+        self.store.end();
+    }
+}
+
+/// Begins to look for news, as long as somebody wants to hear them.
+pub(crate) fn start(server: &Server) {
+    live::start(server);
+}
+
+pub(crate) fn routes() -> Router<Server> {
+    let answers = Router::new()
+        .route("/api/v1/overview", get(overview::show))
+        .route("/api/v1/runs", get(runs::list))
+        .route("/api/v1/runs/names", get(runs::names))
+        .route("/api/v1/runs/{name}", get(run::show))
+        .route("/api/v1/runs/{name}/tags", post(run::tag))
+        .route("/api/v1/runs/{name}/log", get(run::log))
+        .route("/api/v1/runs/{name}/evaluation", get(evaluation::show))
+        .route("/api/v1/runs/{name}/mistakes/{row}", get(pictures::show))
+        .route("/api/v1/curves", get(curves::show))
+        .route("/api/v1/jobs", get(jobs::list))
+        .route("/api/v1/jobs/actions", post(actions::act))
+        .route("/api/v1/jobs/{id}", get(jobs::show))
+        .route("/api/v1/jobs/{id}/log", get(jobs::log))
+        .route("/api/v1/models", get(models::list))
+        .route("/api/v1/models/{name}", get(models::show))
+        .route("/api/v1/cluster", get(cluster::show))
+        .route("/api/v1/benchmarks", get(benchmarks::list))
+        .route("/api/v1/benchmarks/{name}", get(benchmarks::show))
+        .layer(middleware::from_fn(compress));
+    answers.route("/api/v1/live", get(live::listen))
+}
+
+/// Runs what blocks where that is allowed.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    match spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => Err(Refusal::internal(error)),
+    }
+}
+
+/// Seconds since 1970.
+fn now() -> f64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_secs_f64()
+}
+
+/// Compresses JSON for those who take it so.
+async fn compress(request: Request, next: Next) -> Response {
+    let takes = pages::takes_gzip(request.headers());
+    let response = next.run(request).await;
+    let is_json = |headers: &HeaderMap| {
+        let kind = headers.get(header::CONTENT_TYPE);
+        kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"))
+    };
+    if !takes || !is_json(response.headers()) {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    let Ok(plain) = to_bytes(body, LONGEST).await else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    if plain.len() < SHORT {
+        return Response::from_parts(parts, Body::from(plain));
+    }
+    parts.headers.remove(header::CONTENT_LENGTH);
+    let gzip = HeaderValue::from_static("gzip");
+    parts.headers.insert(header::CONTENT_ENCODING, gzip);
+    let body = pages::gzip(&plain, Compression::fast());
+    Response::from_parts(parts, Body::from(body))
+}

@@ -1,0 +1,250 @@
+//! One run in full: parameters, where it comes from, its files, what happened to it, its logs.
+
+use super::jobs::{AskedLog, Part, part};
+use super::runs::Row;
+use super::store::no_run;
+use super::{blocking, now};
+use crate::{Caller, Refusal, Role, Server};
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use lockstep_index::{Artifact, Kind, tags};
+use lockstep_registry::Registry;
+use lockstep_runs::RunDir;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The longest record that is looked through for what happened.
+const LONGEST_RECORD: u64 = 256 << 20;
+/// How long a note and a tag may be.
+const LONGEST: usize = 4096;
+
+/// One run in full.
+#[derive(Debug, Serialize)]
+pub(super) struct Details {
+    #[serde(flatten)]
+    row: Row,
+    lanes: u64,
+    parameters: u64,
+    bytes: u64,
+    best_epoch: Option<u64>,
+    weights_sha256: Option<String>,
+    commit: Option<String>,
+    host: Option<String>,
+    data: Vec<lockstep_index::UsedSet>,
+    params: BTreeMap<String, Value>,
+    origin: Option<Value>,
+    result: Option<Value>,
+    artifacts: Vec<Artifact>,
+    /// Names of series, and how many points each has: what is learned, and what the machines do.
+    series: BTreeMap<String, usize>,
+    system: BTreeMap<String, usize>,
+    marks: Vec<Mark>,
+    /// The ranks whose logs there are.
+    logs: Vec<u64>,
+    /// The versions of models that were made from it.
+    models: Vec<String>,
+    /// The job that made it.
+    submitted: Option<String>,
+    has_evaluation: bool,
+}
+
+/// Something that happened, to be marked on curves.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Mark {
+    /// `restart`, `resized` or `resumed`.
+    kind: &'static str,
+    step: u64,
+    time: f64,
+    /// How many workers there are from here on.
+    workers: u64,
+    reason: String,
+}
+
+/// What a user says of a run.
+#[derive(Debug, Deserialize)]
+pub(super) struct Said {
+    tags: BTreeMap<String, String>,
+    note: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct OfRank {
+    rank: u64,
+    #[serde(flatten)]
+    asked: AskedLog,
+}
+
+pub(super) async fn show(
+    State(server): State<Server>,
+    Path(name): Path<String>,
+) -> Result<Json<Details>, Refusal> {
+    blocking(move || details(&server, &name).map(Json)).await
+}
+
+fn details(server: &Server, name: &str) -> Result<Details, Refusal> {
+    let store = &server.view().store;
+    let found = store.read(|index| index.details(name))?;
+    let found = found.ok_or_else(|| no_run(name))?;
+    let run = store.run(name)?;
+    let names = |kind: Kind| {
+        let of_kind = found.series.iter().filter(|(found, ..)| *found == kind);
+        of_kind
+            .map(|(_, name, points)| (name.clone(), *points))
+            .collect()
+    };
+    let ranks = found.artifacts.iter().filter_map(|file| {
+        let rank = file
+            .path
+            .strip_prefix("logs/worker-")?
+            .split(".log")
+            .next()?;
+        rank.parse::<u64>().ok()
+    });
+    let mut logs: Vec<u64> = ranks.collect();
+    logs.sort_unstable();
+    logs.dedup();
+    let registry = Registry::of(store.place()).and_then(|registry| registry.by_run());
+    let models = registry.ok().and_then(|mut made| made.remove(name));
+    let origin = found.origin.as_ref();
+    let submitted = origin.and_then(|origin| origin.get("submitted")?.as_str());
+    let has_evaluation = found
+        .artifacts
+        .iter()
+        .any(|file| file.path == "evaluation.json");
+    Ok(Details {
+        lanes: found.run.lanes,
+        parameters: found.run.parameters,
+        bytes: found.run.bytes,
+        best_epoch: found.run.best_epoch,
+        weights_sha256: found.run.weights_sha256.clone(),
+        commit: found.run.commit.clone(),
+        host: found.run.host.clone(),
+        data: found.run.data.clone(),
+        params: found.run.params.clone(),
+        submitted: submitted.map(str::to_owned),
+        series: names(Kind::Metric),
+        system: names(Kind::System),
+        marks: marks(&run),
+        models: models.unwrap_or_default(),
+        row: Row::new(found.run, now()),
+        origin: found.origin,
+        result: found.result,
+        artifacts: found.artifacts,
+        logs,
+        has_evaluation,
+    })
+}
+
+/// What happened to a run. Only lines that may say so are understood, so that a long record costs one look.
+fn marks(run: &RunDir) -> Vec<Mark> {
+    let events = run.file("events.jsonl");
+    let size = events.entry().ok().flatten().map_or(0, |entry| entry.size);
+    if size == 0 || size > LONGEST_RECORD {
+        return Vec::new();
+    }
+    let record = events.read().unwrap_or_default();
+    let record = String::from_utf8_lossy(&record);
+    record.lines().filter_map(mark).collect()
+}
+
+fn mark(line: &str) -> Option<Mark> {
+    let kinds = [
+        ("restart", "\"event\":\"restart\""),
+        ("resized", "\"event\":\"resized\""),
+        ("resumed", "\"event\":\"started\""),
+    ];
+    let head = line.get(..line.len().min(200)).unwrap_or(line);
+    let (kind, _) = kinds
+        .into_iter()
+        .find(|(_, written)| head.contains(written))?;
+    let event: Value = serde_json::from_str(line).ok()?;
+    let count = |key: &str| event.get(key).and_then(Value::as_u64);
+    let step = match kind {
+        // One that begins at the beginning is not gone on with.
+        "resumed" => count("resumed_step").filter(|step| *step > 0)?,
+        _ => count("step").unwrap_or(0),
+    };
+    let reason = event.get("reason").and_then(Value::as_str);
+    Some(Mark {
+        kind,
+        step,
+        time: event.get("time")?.as_f64()?,
+        workers: count("workers").unwrap_or(0),
+        reason: reason.unwrap_or_default().to_owned(),
+    })
+}
+
+pub(super) async fn log(
+    State(server): State<Server>,
+    Path(name): Path<String>,
+    Query(of): Query<OfRank>,
+) -> Result<Json<Part>, Refusal> {
+    blocking(move || {
+        let run = server.view().store.run(&name)?;
+        let missing = || Refusal::missing(format!("{name} has no log of rank {}", of.rank));
+        let rank = usize::try_from(of.rank).map_err(|_| missing())?;
+        let file = run.worker_log(rank);
+        let entry = file.entry().map_err(Refusal::internal)?;
+        let end = entry.ok_or_else(missing)?.size;
+        let read = |from: u64, most: usize| {
+            let to = (from + most as u64).min(end);
+            let bytes = file.read_range(from..to).map_err(Refusal::internal)?;
+            Ok((from, bytes))
+        };
+        part(&of.asked, (0, end), read).map(Json)
+    })
+    .await
+}
+
+pub(super) async fn tag(
+    State(server): State<Server>,
+    caller: Caller,
+    Path(name): Path<String>,
+    Json(said): Json<Said>,
+) -> Result<Json<tags::Tags>, Refusal> {
+    caller.needs(Role::Submit)?;
+    let texts = said.tags.iter().flat_map(|(key, value)| [key, value]);
+    if said.tags.keys().any(|key| key.trim().is_empty())
+        || texts.chain([&said.note]).any(|text| text.len() > LONGEST)
+    {
+        return Err(Refusal::bad(format!(
+            "a tag needs a key, and keys, values and notes have at most {LONGEST} bytes"
+        )));
+    }
+    blocking(move || {
+        let run = server.view().store.run(&name)?;
+        let changed = tags::change(&run, &|tags| {
+            tags.tags.clone_from(&said.tags);
+            tags.note.clone_from(&said.note);
+        });
+        let changed = changed.map_err(Refusal::internal)?;
+        server.view().store.read(|index| index.refresh(&run))?;
+        Ok(Json(changed))
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_interrupts_a_curve_is_marked_and_its_beginning_is_not() {
+        let restart = r#"{"v":1,"time":5.0,"event":"restart","restart":1,"workers":2,"reason":"worker 1 was killed","from":"x","step":40}"#;
+        let found = mark(restart).unwrap();
+        let wanted = Mark {
+            kind: "restart",
+            step: 40,
+            time: 5.0,
+            workers: 2,
+            reason: "worker 1 was killed".into(),
+        };
+        assert_eq!(found, wanted);
+        let started = |step| format!(r#"{{"time":1.0,"event":"started","resumed_step":{step}}}"#);
+        assert_eq!(mark(&started(0)), None);
+        assert_eq!(mark(&started(7)).unwrap().kind, "resumed");
+        assert_eq!(mark(r#"{"event":"progress","time":1.0}"#), None);
+    }
+}

@@ -1,0 +1,127 @@
+// Parts that several pages are made of.
+
+import { h } from "./dom.js";
+import { ago, date, span } from "./format.js";
+import { icon, shape } from "./icons.js";
+
+/** The beginning of a page. */
+export function head(title, lead, tools = [], back = null) {
+  return h("div", { class: "head" },
+    h("div", {},
+      back && h("a", { class: "back", href: back[0] }, icon("left", 15), back[1]),
+      h("h1", {}, title), lead && h("p", { class: "lead" }, lead)),
+    h("div", { class: "tools" }, tools));
+}
+
+/** A part of a page with its own title. */
+export function section(title, link, ...content) {
+  return h("section", { class: "part" },
+    h("header", {}, h("h2", {}, title), link && h("a", { href: link[0] }, link[1])), content);
+}
+
+/** How a run or a job is. */
+export function state(word) {
+  const name = String(word).toLowerCase();
+  return h("span", { class: `state ${name}` }, shape(name), name);
+}
+
+/** A time, told as how long ago it was, and kept right. */
+export function when(time) {
+  if (!time) return h("span", { class: "faint" }, "–");
+  return h("time", { datetime: new Date(time * 1000).toISOString(), title: date(time), data: { ago: time } }, ago(time));
+}
+
+/** How long something took, or has taken since then. */
+export function took(seconds, since = null) {
+  return h("span", { class: "num", data: since ? { since } : {} }, span(seconds));
+}
+
+/** Keeps all times on the page right. */
+export function tick() {
+  const now = Date.now() / 1000;
+  const say = (element, text) => { if (element.textContent !== text) element.textContent = text; };
+  for (const element of document.querySelectorAll("[data-ago]")) say(element, ago(Number(element.dataset.ago), now));
+  for (const element of document.querySelectorAll("[data-since]")) say(element, span(now - Number(element.dataset.since)));
+}
+
+/** How far something is. */
+export function meter(share, label, kind = "") {
+  const percent = Math.max(0, Math.min(100, (share || 0) * 100));
+  return h("div", { class: `meter ${kind}`, role: "meter", "aria-label": label, "aria-valuemin": 0, "aria-valuemax": 100,
+    "aria-valuenow": Math.round(percent) }, h("i", { css: { width: `${percent}%` } }));
+}
+
+/** What is shown where there is nothing. */
+export function empty(title, words, command = null) {
+  return h("div", { class: "empty card" }, h("h2", {}, title), h("p", {}, words), command && h("pre", { tabindex: 0 }, command));
+}
+
+/** What is shown while something is fetched. */
+export function waiting() {
+  return h("div", { class: "card pad", "aria-busy": "true", "aria-label": "Loading" },
+    h("div", { class: "wait" }), h("div", { class: "wait" }), h("div", { class: "wait" }));
+}
+
+/** What is shown where something went wrong. */
+export function failed(error) {
+  return h("div", { class: "error", role: "alert" }, h("strong", {}, "This could not be shown"), h("pre", {}, error.message));
+}
+
+/** Words by their names. */
+export function facts(pairs, plain = false) {
+  const known = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return h("dl", { class: plain ? "facts plain" : "facts" },
+    known.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+}
+
+/** Tags of a run. */
+export function tags(given) {
+  const words = Object.entries(given).map(([key, value]) => (value ? `${key}=${value}` : key));
+  return h("span", { class: "tags" }, words.map((word) => h("span", { class: "tag", title: word }, word)));
+}
+
+/** A short word to the reader that goes by itself. */
+export function notice(words, bad = false) {
+  const element = h("div", { class: bad ? "notice bad" : "notice" }, words);
+  document.getElementById("notices").append(element);
+  setTimeout(() => element.remove(), bad ? 9000 : 4000);
+}
+
+/** Asks before something that cannot be undone. */
+export function confirm(title, words, verb) {
+  return new Promise((done) => {
+    const dialog = h("dialog", { "aria-labelledby": "ask-title" },
+      h("h2", { id: "ask-title" }, title), h("p", {}, words),
+      h("form", { method: "dialog", class: "bar" },
+        h("button", { value: "" }, "Leave it"), h("button", { class: "danger", value: "yes", data: { key: "confirm" } }, verb)));
+    dialog.addEventListener("close", () => { dialog.remove(); done(dialog.returnValue === "yes"); });
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}
+
+/** Tabs; `chosen` is told which. */
+export function tabs(names, current, chosen) {
+  const buttons = names.map(([key, words]) => h("button", {
+    type: "button", role: "tab", id: `tab-${key}`, "aria-controls": "tab", data: { key: `tab-${key}` },
+    on: { click: () => pick(key) },
+  }, words));
+  const list = h("div", { class: "tabs", role: "tablist" }, buttons);
+  const pick = (key) => {
+    names.forEach(([name], at) => {
+      buttons[at].setAttribute("aria-selected", String(name === key));
+      buttons[at].tabIndex = name === key ? 0 : -1;
+    });
+    chosen(key);
+  };
+  list.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const at = buttons.indexOf(document.activeElement);
+    const next = buttons[(at + step + buttons.length) % buttons.length];
+    next.focus();
+    next.click();
+  });
+  pick(names.some(([key]) => key === current) ? current : names[0][0]);
+  return list;
+}
