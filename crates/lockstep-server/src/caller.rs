@@ -3,9 +3,12 @@
 use crate::Refusal;
 use axum::extract::FromRequestParts;
 use http::request::Parts;
+use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// What somebody may do. Each role may also do what those before it may.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Look at everything.
     Read,
@@ -13,6 +16,16 @@ pub enum Role {
     Submit,
     /// Everything.
     Admin,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Role::Read => "read",
+            Role::Submit => "submit",
+            Role::Admin => "admin",
+        })
+    }
 }
 
 /// Who asks. The guard in front of all routes puts one into each request that it lets through.
@@ -33,7 +46,7 @@ impl Caller {
         match self.role >= role {
             true => Ok(()),
             false => Err(Refusal::forbidden(format!(
-                "{} may not do this: the token's role is {:?}, and {role:?} is needed",
+                "{} may not do this: the token's role is {}, and {role} is needed",
                 self.name, self.role
             ))),
         }

@@ -25,4 +25,18 @@ pub enum ServerError {
         /// Why.
         source: std::io::Error,
     },
+    /// A token cannot be called so.
+    #[error("a token cannot be called {0:?}: a name has up to 64 letters, digits and -_.@")]
+    TokenName(String),
+    /// There is one of this name.
+    #[error("there is a token of the name {0}; remove it first, or choose another name")]
+    TokenExists(String),
+    /// There is none of this name.
+    #[error("there is no token of the name {name}; there are: {}", known.join(", "))]
+    NoToken {
+        /// The name.
+        name: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
 }

@@ -8,7 +8,9 @@
 
 mod caller;
 mod error;
+mod guard;
 mod jobs;
+mod listen;
 mod pages;
 mod refusal;
 mod routes;
@@ -18,6 +20,7 @@ mod view;
 
 pub use caller::{Caller, Role};
 pub use error::ServerError;
+pub use guard::{GuardSettings, Token, Tokens};
 pub use refusal::Refusal;
-pub use server::{Server, serve};
+pub use server::{Ready, Server, serve};
 pub use settings::Settings;

@@ -1,7 +1,8 @@
 //! What all parts of the server share, and its life from start to end.
 
+use crate::guard::Guard;
 use crate::view::{self, View};
-use crate::{ServerError, Settings, routes};
+use crate::{ServerError, Settings, listen, routes};
 use lockstep_queue::Queue;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,6 +17,18 @@ struct Shared {
     settings: Settings,
     queue: Queue,
     view: View,
+    guard: Guard,
+}
+
+/// What is to be said when a server is ready.
+#[derive(Debug, Clone)]
+pub struct Ready {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Whether what is sent is encrypted.
+    pub encrypted: bool,
+    /// The first token, which was made just now and is never shown again.
+    pub token: Option<String>,
 }
 
 impl Server {
@@ -33,16 +46,21 @@ impl Server {
     pub(crate) fn view(&self) -> &View {
         &self.0.view
     }
+
+    /// What stands in front of all routes.
+    pub(crate) fn guard(&self) -> &Guard {
+        &self.0.guard
+    }
 }
 
-/// Answers until `stop` is done. `ready` hears the address as soon as connections are accepted.
+/// Answers until `stop` is done. `ready` hears of it as soon as connections are accepted.
 ///
 /// # Errors
 /// When the server cannot start.
 pub async fn serve(
     settings: Settings,
-    ready: impl FnOnce(SocketAddr),
-    stop: impl Future<Output = ()> + Send + 'static,
+    ready: impl FnOnce(Ready),
+    stop: impl Future<Output = ()>,
 ) -> Result<(), ServerError> {
     let address = settings.listen;
     let unable = |source| ServerError::Listen { address, source };
@@ -50,10 +68,13 @@ pub async fn serve(
     let local = listener.local_addr().map_err(unable)?;
     let queue = Queue::open(settings.queue.clone())?;
     let view = View::new(&settings);
+    let tls = listen::tls(&settings)?;
+    let (guard, token) = Guard::open(&settings)?;
     let server = Server(Arc::new(Shared {
         settings,
         queue,
         view,
+        guard,
     }));
     view::start(&server);
     let ending = server.clone();
@@ -61,7 +82,11 @@ pub async fn serve(
         stop.await;
         ending.view().end();
     };
-    ready(local);
-    let serving = axum::serve(listener, routes::all(server));
-    serving.with_graceful_shutdown(stop).await.map_err(unable)
+    ready(Ready {
+        address: local,
+        encrypted: tls.is_some(),
+        token,
+    });
+    listen::answer(listener, tls, routes::all(server), stop).await;
+    Ok(())
 }

@@ -1,5 +1,6 @@
 //! What a server is told when it starts.
 
+use crate::GuardSettings;
 use lockstep_fs::CacheDir;
 use lockstep_place::Place;
 use lockstep_queue::QueueSettings;
@@ -19,4 +20,6 @@ pub struct Settings {
     pub folder: PathBuf,
     /// How its queue of jobs is to be.
     pub queue: QueueSettings,
+    /// How it protects itself.
+    pub guard: GuardSettings,
 }

@@ -17,7 +17,9 @@ pub(crate) use runs::{
     BestArgs, CompareArgs, ExportRunsArgs, ListArgs, PushArgs, RmArgs, RunsCommand, ShowRunArgs,
     StoreArgs, TagArgs,
 };
-pub(crate) use serve::{QueueArgs, ServeArgs};
+pub(crate) use serve::{
+    GuardArgs, QueueArgs, ServeArgs, ServeCommand, ServerPlaceArgs, TokenCommand,
+};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use lockstep_job::{LoadedJob, Override};

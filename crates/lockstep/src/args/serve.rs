@@ -2,7 +2,8 @@
 
 use super::StoreArgs;
 use super::remote::seconds;
-use clap::{Args, ValueHint};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use lockstep_server::Role;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,8 +13,13 @@ use std::time::Duration;
 Examples:
   lockstep serve                             then open http://127.0.0.1:8265
   lockstep serve --store s3://bucket/runs --folder /var/lib/lockstep
+  lockstep serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
+  lockstep serve token add anna --role submit
   RAY_ADDRESS=http://127.0.0.1:8265 ray job submit -- python train.py")]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ServeArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<ServeCommand>,
     /// The address to listen on
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub(crate) host: IpAddr,
@@ -21,13 +27,96 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "PORT", default_value = "8265")]
     pub(crate) port: u16,
     #[command(flatten)]
+    pub(crate) place: ServerPlaceArgs,
+    #[command(flatten, next_help_heading = "Security")]
+    pub(crate) guard: GuardArgs,
+    #[command(flatten, next_help_heading = "Jobs")]
+    pub(crate) queue: QueueArgs,
+}
+
+/// Where a server keeps what it has.
+#[derive(Debug, Args)]
+pub(crate) struct ServerPlaceArgs {
+    #[command(flatten)]
     pub(crate) store: StoreArgs,
     /// The folder of the server's own files: jobs, packages, tokens, the audit log; by default `.server` in the
     /// store, which must then be a folder
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub(crate) folder: Option<PathBuf>,
-    #[command(flatten, next_help_heading = "Jobs")]
-    pub(crate) queue: QueueArgs,
+}
+
+/// How the server protects itself.
+#[derive(Debug, Args)]
+pub(crate) struct GuardArgs {
+    /// Ask for a token on loopback too: for machines of several users, and behind a proxy
+    #[arg(long)]
+    pub(crate) require_token: bool,
+    /// A name that the server is called by, beside its addresses and the machine's name; may be repeated
+    #[arg(long = "allow-host", value_name = "NAME")]
+    pub(crate) hosts: Vec<String>,
+    /// The certificates of TLS, as a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_key", value_hint = ValueHint::FilePath)]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The private key of TLS, as a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// The largest file that is accepted as an artifact of a run
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = size)]
+    pub(crate) upload_limit: u64,
+}
+
+/// What can be done beside serving.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServeCommand {
+    /// Who may ask a server, and what; a server that runs follows at once
+    #[command(subcommand)]
+    Token(TokenCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Make a token, and print it: it cannot be shown again
+    Add {
+        /// Who gets it
+        name: String,
+        /// What that one may do
+        #[arg(long, value_enum, default_value = "submit")]
+        role: RoleArg,
+        #[command(flatten)]
+        place: ServerPlaceArgs,
+    },
+    /// List the names of all tokens, their roles, and when they were made
+    List {
+        #[command(flatten)]
+        place: ServerPlaceArgs,
+    },
+    /// Remove a token: whoever has it is refused from now on
+    Remove {
+        /// Whose it is
+        name: String,
+        #[command(flatten)]
+        place: ServerPlaceArgs,
+    },
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum RoleArg {
+    /// Look at everything
+    Read,
+    /// Submit jobs, log runs, and stop and remove what is one's own
+    Submit,
+    /// Everything
+    Admin,
+}
+
+impl From<RoleArg> for Role {
+    fn from(role: RoleArg) -> Role {
+        match role {
+            RoleArg::Read => Role::Read,
+            RoleArg::Submit => Role::Submit,
+            RoleArg::Admin => Role::Admin,
+        }
+    }
 }
 
 /// How the queue of jobs is to be.

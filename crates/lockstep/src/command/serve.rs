@@ -1,17 +1,23 @@
 //! `lockstep serve`: jobs, runs and models for a team, over HTTP.
 
+mod token;
+
 use super::runs::store::store_place;
-use crate::args::{QueueArgs, ServeArgs};
+use crate::args::{GuardArgs, QueueArgs, ServeArgs, ServeCommand, ServerPlaceArgs};
 use anyhow::{Context, bail};
 use lockstep_fs::CacheDir;
+use lockstep_place::Place;
 use lockstep_queue::QueueSettings;
-use lockstep_server::{Settings, serve};
+use lockstep_server::{GuardSettings, Ready, Settings, serve};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
+    if let Some(ServeCommand::Token(command)) = &args.command {
+        return token::run(command);
+    }
     let settings = settings(args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -23,6 +29,19 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn settings(args: &ServeArgs) -> anyhow::Result<Settings> {
+    let (store, folder) = place(&args.place)?;
+    Ok(Settings {
+        listen: SocketAddr::new(args.host, args.port),
+        store,
+        cache: CacheDir::locate()?,
+        queue: queue(&args.queue, folder.clone())?,
+        guard: guard(&args.guard),
+        folder,
+    })
+}
+
+/// The store, and the folder of the server's own files.
+fn place(args: &ServerPlaceArgs) -> anyhow::Result<(Place, PathBuf)> {
     let store = store_place(&args.store)?;
     let folder = match (&args.folder, store.local()) {
         (Some(folder), _) => folder.clone(),
@@ -32,14 +51,16 @@ fn settings(args: &ServeArgs) -> anyhow::Result<Settings> {
              packages, tokens"
         ),
     };
-    let folder = absolute(folder)?;
-    Ok(Settings {
-        listen: SocketAddr::new(args.host, args.port),
-        store,
-        cache: CacheDir::locate()?,
-        queue: queue(&args.queue, folder.clone())?,
-        folder,
-    })
+    Ok((store, absolute(folder)?))
+}
+
+fn guard(args: &GuardArgs) -> GuardSettings {
+    GuardSettings {
+        require_token: args.require_token,
+        hosts: args.hosts.clone(),
+        tls: args.tls_cert.clone().zip(args.tls_key.clone()),
+        upload_limit: args.upload_limit,
+    }
 }
 
 fn queue(args: &QueueArgs, folder: PathBuf) -> anyhow::Result<QueueSettings> {
@@ -64,8 +85,16 @@ fn absolute(path: PathBuf) -> anyhow::Result<PathBuf> {
     std::path::absolute(&path).with_context(|| format!("cannot find {}", path.display()))
 }
 
-fn ready(address: SocketAddr) {
-    eprintln!("Lockstep serves http://{address}");
+fn ready(ready: Ready) {
+    if let Some(token) = &ready.token {
+        eprintln!("This token lets you do everything. It is shown only now:\n\n    {token}\n");
+        eprintln!("`lockstep serve token add NAME` makes one for somebody else.");
+    }
+    let scheme = if ready.encrypted { "https" } else { "http" };
+    if !ready.encrypted && !ready.address.ip().to_canonical().is_loopback() {
+        eprintln!("warning: tokens are sent as plain text; --tls-cert and --tls-key encrypt them");
+    }
+    eprintln!("Lockstep serves {scheme}://{}", ready.address);
 }
 
 /// Ctrl-C and its likes. Jobs go on: they have processes of their own.

@@ -1,0 +1,175 @@
+//! The part of MLflow's REST interface that its clients log runs with, so that a script with `mlflow.start_run` writes into
+//! the same store as `lockstep run`.
+//!
+//! An experiment is what Lockstep calls a job, and a run's id is its name in the store. What clients log becomes the files
+//! that every run of Lockstep has ([`record`] says which), so `lockstep runs` and the pages show it without knowing MLflow.
+//! The other way round, Lockstep's own runs are experiments and runs for MLflow's clients: they can be searched, read
+//! and tagged.
+
+mod artifacts;
+mod asked;
+mod error;
+mod experiment_routes;
+mod experiments;
+mod filter;
+mod record;
+mod run_routes;
+mod search;
+mod view;
+mod writer;
+
+pub(crate) use error::MlflowError;
+
+use crate::{Server, Settings};
+use axum::extract::OriginalUri;
+use axum::routing::{any, get};
+use axum::{Json, Router};
+use experiments::{Experiment, Experiments};
+use lockstep_index::{Index, Keys, Run};
+use lockstep_runs::RunDir;
+use record::{Point, Record};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Mutex;
+use std::time::{SystemTime, UNIX_EPOCH};
+use view::View;
+use writer::Writers;
+
+/// The version of MLflow whose clients this was tried with.
+const VERSION: &str = "3.17.2";
+
+/// What this part of the server keeps.
+#[derive(Debug)]
+pub(crate) struct Mlflow {
+    experiments: Experiments,
+    writers: Writers,
+    index: Mutex<Option<Index>>,
+    /// The newest points of runs that nobody closed, by how long their records were.
+    unclosed: Mutex<HashMap<String, (u64, BTreeMap<String, Point>)>>,
+}
+
+impl Mlflow {
+    /// That of a server.
+    pub(crate) fn new(settings: &Settings) -> Mlflow {
+        Mlflow {
+            experiments: Experiments::of(&settings.folder),
+            writers: Writers::default(),
+            index: Mutex::default(),
+            unclosed: Mutex::default(),
+        }
+    }
+}
+
+pub(crate) fn routes() -> Router<Server> {
+    let mut all = Router::new()
+        .route("/health", get(async || "OK"))
+        .route("/version", get(async || VERSION))
+        .merge(artifacts::routes());
+    for prefix in ["/api/2.0/mlflow", "/api/3.0/mlflow"] {
+        let inner = experiment_routes::routes().merge(run_routes::routes());
+        let rest = format!("{prefix}/{{*rest}}");
+        all = all.nest(prefix, inner).route(&rest, any(unknown));
+    }
+    all
+}
+
+async fn unknown(OriginalUri(uri): OriginalUri) -> MlflowError {
+    MlflowError::unknown(uri.path())
+}
+
+/// What a route answers.
+type Answer = Result<Json<Value>, MlflowError>;
+
+/// Does work that waits for files where that holds up nobody.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, MlflowError> + Send + 'static,
+) -> Result<T, MlflowError> {
+    tokio::task::spawn_blocking(work).await?
+}
+
+/// Milliseconds since 1970.
+fn now() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Asks the index of the store something, which is brought up to date by `refresh` before.
+fn ask<T>(
+    server: &Server,
+    question: impl Fn(&mut Index) -> Result<T, lockstep_index::IndexError>,
+) -> Result<T, MlflowError> {
+    let settings = server.settings();
+    let index = &server.mlflow().index;
+    let mut index = index.lock().unwrap_or_else(|broken| broken.into_inner());
+    if index.is_none() {
+        *index = Some(Index::open(&settings.store, Some(&settings.cache))?);
+    }
+    let Some(index) = index.as_mut() else {
+        return Err(MlflowError::state("the index is not open"));
+    };
+    Ok(index.ask(question)?)
+}
+
+/// The run of this id.
+fn run_dir(server: &Server, id: &str) -> Result<RunDir, MlflowError> {
+    let missing = || MlflowError::missing(format!("Run with id={id:.200} not found"));
+    // An id is never a path.
+    if id.starts_with('.') || id.contains(['/', '\\']) {
+        return Err(missing());
+    }
+    let place = server.settings().store.join(id).map_err(|_| missing())?;
+    let run = RunDir::named(id, place);
+    match run.job().entry() {
+        Ok(Some(_)) => Ok(run),
+        _ => Err(missing()),
+    }
+}
+
+/// All runs of the store, and all experiments.
+fn everything(server: &Server) -> Result<(Vec<Run>, Vec<Experiment>), MlflowError> {
+    let runs = ask(server, |index| {
+        index.refresh_all()?;
+        index.runs(&Keys::All)
+    })?;
+    let experiments = server.mlflow().experiments.all(runs.iter().map(|run| run.job.as_str()))?;
+    Ok((runs, experiments))
+}
+
+/// What MLflow knows of a run; nothing if it did not make it.
+fn record_of(server: &Server, run: &RunDir) -> Result<Option<Record>, MlflowError> {
+    let mlflow = server.mlflow();
+    if let Some(record) = mlflow.writers.record(&run.name) {
+        return Ok(Some(record));
+    }
+    let Some(mut record) = Record::read(run)? else {
+        return Ok(None);
+    };
+    if !record.closed {
+        let size = run.file(writer::EVENTS).entry()?.map_or(0, |entry| entry.size);
+        let mut unclosed = mlflow.unclosed.lock().unwrap_or_else(|broken| broken.into_inner());
+        match unclosed.get(&run.name) {
+            Some((seen, latest)) if *seen == size && size > 0 => record.latest.clone_from(latest),
+            _ => {
+                for (key, point) in writer::points(run)? {
+                    record.note(&key, &point);
+                }
+                unclosed.insert(run.name.clone(), (size, record.latest.clone()));
+            }
+        }
+    }
+    Ok(Some(record))
+}
+
+/// One run as clients see it.
+fn view(server: &Server, id: &str) -> Result<View, MlflowError> {
+    let run = run_dir(server, id)?;
+    let found = ask(server, |index| {
+        index.refresh(&run)?;
+        index.details(&run.name)
+    })?;
+    let Some(found) = found else {
+        return Err(MlflowError::missing(format!("Run with id={id:.200} not found")));
+    };
+    let experiments = server.mlflow().experiments.all([found.run.job.as_str()].into_iter())?;
+    Ok(View::of(&found.run, record_of(server, &run)?, &experiments))
+}

@@ -1,0 +1,253 @@
+//! Files of runs, through the server: `mlflow-artifacts/artifacts/EXPERIMENT/RUN/artifacts/PATH`.
+//!
+//! Those that clients send lie in the folder `artifacts` of the run. Of Lockstep's own runs all files can be read, and none
+//! written. Files come back as something to be kept, never as a page: somebody else's HTML has no business in a browser
+//! that trusts this server.
+
+use super::asked::Asked;
+use super::record::Record;
+use super::{Answer, MlflowError, blocking, run_dir, view};
+use crate::Server;
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use futures_util::{StreamExt, stream};
+use http::header;
+use lockstep_place::{Place, PlaceError};
+use lockstep_runs::RunDir;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use tokio::sync::mpsc;
+
+/// How many bytes are read at a time.
+const PIECE: u64 = 1 << 20;
+/// The folder in a run's.
+const FOLDER: &str = "artifacts";
+
+pub(super) fn routes() -> Router<Server> {
+    let one = get(download).put(upload).delete(remove);
+    Router::new()
+        .route("/api/2.0/mlflow-artifacts/artifacts", get(list))
+        .route("/api/2.0/mlflow-artifacts/artifacts/{*path}", one)
+        .route("/get-artifact", get(download_of_run))
+}
+
+/// Files of a run.
+struct Files {
+    run: RunDir,
+    /// Whether clients may write them.
+    is_mlflow: bool,
+    /// Within the run's artifacts; empty for all of them.
+    path: String,
+}
+
+impl Files {
+    /// Those that `EXPERIMENT/RUN/artifacts/PATH` means.
+    fn parse(server: &Server, whole: &str) -> Result<Files, MlflowError> {
+        let mut parts = whole.trim_end_matches('/').splitn(4, '/');
+        let parts = (parts.next(), parts.next(), parts.next(), parts.next());
+        let (Some(_), Some(run), Some(FOLDER), path) = parts else {
+            return Err(MlflowError::missing(format!(
+                "{whole:.200} is not of a run: EXPERIMENT/RUN/{FOLDER}/PATH"
+            )));
+        };
+        Self::of(server, run, path.unwrap_or_default())
+    }
+
+    fn of(server: &Server, run: &str, path: &str) -> Result<Files, MlflowError> {
+        let run = run_dir(server, run)?;
+        let is_mlflow = Record::read(&run)?.is_some();
+        let hidden = path.split('/').any(|part| part.starts_with('.'));
+        if hidden && !is_mlflow {
+            return Err(MlflowError::missing("there is no such file"));
+        }
+        Ok(Files {
+            run,
+            is_mlflow,
+            path: path.to_owned(),
+        })
+    }
+
+    fn root(&self) -> Place {
+        match self.is_mlflow {
+            true => self.run.file(FOLDER),
+            false => self.run.place().clone(),
+        }
+    }
+
+    /// The file or folder itself.
+    fn place(&self) -> Result<Place, MlflowError> {
+        match self.path.as_str() {
+            "" => Ok(self.root()),
+            path => Ok(self.root().join(path)?),
+        }
+    }
+
+    fn writable(&self) -> Result<Place, MlflowError> {
+        match self.is_mlflow {
+            true if self.path.is_empty() => Err(MlflowError::wrong("the path has no file's name")),
+            true => self.place(),
+            false => Err(MlflowError::state(format!(
+                "{} was not made through MLflow: its files can only be read",
+                self.run.name
+            ))),
+        }
+    }
+
+    /// What lies directly in it: names, and the sizes of files.
+    fn list(&self) -> Result<BTreeMap<String, Option<u64>>, MlflowError> {
+        let files = match self.place()?.list() {
+            Ok(files) => files,
+            Err(PlaceError::NotFound { .. }) => Vec::new(),
+            Err(error) => return Err(error.into()),
+        };
+        let shown = files.into_iter().filter(|file| self.is_mlflow || !file.path.starts_with('.'));
+        let names = shown.map(|file| match file.path.split_once('/') {
+            Some((folder, _)) => (folder.to_owned(), None),
+            None => (file.path, Some(file.size)),
+        });
+        Ok(names.collect())
+    }
+}
+
+/// As MLflow's clients read it; `before` is what comes before each name.
+fn shown(names: BTreeMap<String, Option<u64>>, before: &str) -> Vec<Value> {
+    let shown = names.into_iter().map(|(name, size)| {
+        let path = match before {
+            "" => name,
+            before => format!("{before}/{name}"),
+        };
+        match size {
+            Some(size) => json!({ "path": path, "is_dir": false, "file_size": size }),
+            None => json!({ "path": path, "is_dir": true }),
+        }
+    });
+    shown.collect()
+}
+
+async fn list(State(server): State<Server>, asked: Asked) -> Answer {
+    blocking(move || {
+        let files = Files::parse(&server, asked.needed("path")?)?;
+        Ok(Json(json!({ "files": shown(files.list()?, "") })))
+    })
+    .await
+}
+
+pub(super) async fn list_of_run(State(server): State<Server>, asked: Asked) -> Answer {
+    blocking(move || {
+        let id = asked.run()?;
+        let path = asked.text("path")?.unwrap_or_default().trim_end_matches('/');
+        let files = Files::of(&server, id, path)?;
+        let root = view(&server, id)?.artifacts();
+        Ok(Json(json!({ "root_uri": root, "files": shown(files.list()?, path) })))
+    })
+    .await
+}
+
+async fn download(State(server): State<Server>, Path(path): Path<String>) -> Result<Response, MlflowError> {
+    let found = blocking(move || open(&Files::parse(&server, &path)?)).await?;
+    Ok(stream_of(found))
+}
+
+async fn download_of_run(State(server): State<Server>, asked: Asked) -> Result<Response, MlflowError> {
+    let found = blocking(move || open(&Files::of(&server, asked.run()?, asked.needed("path")?)?)).await?;
+    Ok(stream_of(found))
+}
+
+/// A file and its size.
+fn open(files: &Files) -> Result<(Place, u64), MlflowError> {
+    let place = files.place()?;
+    let is_folder = place.local().is_some_and(std::path::Path::is_dir);
+    match place.entry() {
+        Ok(Some(found)) if !is_folder => Ok((place, found.size)),
+        Ok(_) | Err(PlaceError::NotFound { .. }) => {
+            Err(MlflowError::missing(format!("there is no file {:.500} among the artifacts", files.path)))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn stream_of((place, size): (Place, u64)) -> Response {
+    let pieces = stream::try_unfold(0, move |from| {
+        let place = place.clone();
+        async move {
+            if from >= size {
+                return Ok::<_, std::io::Error>(None);
+            }
+            let range: Range<u64> = from..size.min(from + PIECE);
+            let end = range.end;
+            let read = tokio::task::spawn_blocking(move || place.read_range(range)).await?;
+            let piece = Bytes::from(read.map_err(std::io::Error::other)?);
+            Ok(Some((piece, end)))
+        }
+    });
+    let headers = [
+        (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
+        (header::CONTENT_DISPOSITION, "attachment".to_owned()),
+        (header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox; frame-ancestors 'none'".to_owned()),
+        (header::CONTENT_LENGTH, size.to_string()),
+    ];
+    (headers, Body::from_stream(pieces)).into_response()
+}
+
+enum Piece {
+    More(Bytes),
+    /// All came: a file whose client broke off is not kept.
+    End,
+}
+
+async fn upload(State(server): State<Server>, Path(path): Path<String>, body: Body) -> Answer {
+    let place = blocking(move || Files::parse(&server, &path)?.writable()).await?;
+    let (sender, mut receiver) = mpsc::channel(4);
+    let writing = tokio::task::spawn_blocking(move || {
+        let mut file = place.writer()?;
+        while let Some(piece) = receiver.blocking_recv() {
+            match piece {
+                Piece::More(bytes) => file.write_all(&bytes)?,
+                Piece::End => return file.commit(),
+            }
+        }
+        // Dropped without a word, it leaves no trace.
+        Ok(())
+    });
+    let mut pieces = body.into_data_stream();
+    let mut broken = None;
+    while let Some(piece) = pieces.next().await {
+        let sent = match piece {
+            Ok(bytes) => sender.send(Piece::More(bytes)).await.is_ok(),
+            Err(error) => {
+                broken = Some(error.to_string());
+                false
+            }
+        };
+        if !sent {
+            break;
+        }
+    }
+    match broken {
+        None => drop(sender.send(Piece::End).await),
+        Some(_) => drop(sender),
+    }
+    writing.await??;
+    match broken {
+        None => Ok(Json(json!({}))),
+        Some(why) => Err(MlflowError::wrong(format!("the file did not come whole: {why}"))),
+    }
+}
+
+async fn remove(State(server): State<Server>, Path(path): Path<String>) -> Answer {
+    blocking(move || {
+        let files = Files::parse(&server, &path)?;
+        let place = files.writable()?;
+        match open(&files) {
+            Ok(_) => place.delete()?,
+            Err(_) if files.list()?.is_empty() => return Err(MlflowError::missing("there is no such file")),
+            Err(_) => place.delete_all()?,
+        }
+        Ok(Json(json!({})))
+    })
+    .await
+}

@@ -1,0 +1,107 @@
+//! Errors in the shape that MLflow's clients read.
+
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use lockstep_index::IndexError;
+use lockstep_place::PlaceError;
+use lockstep_runs::RunsError;
+use serde_json::json;
+
+/// A status, a word of MLflow's, and a sentence.
+#[derive(Debug, Clone)]
+pub(crate) struct MlflowError {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+}
+
+impl MlflowError {
+    fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self {
+            status,
+            code,
+            message,
+        }
+    }
+
+    /// There is no such thing.
+    pub(crate) fn missing(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "RESOURCE_DOES_NOT_EXIST", message)
+    }
+
+    /// Something that was sent is wrong.
+    pub(crate) fn wrong(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "INVALID_PARAMETER_VALUE", message)
+    }
+
+    /// It is there already.
+    pub(crate) fn exists(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "RESOURCE_ALREADY_EXISTS", message)
+    }
+
+    /// It cannot be done as things are.
+    pub(crate) fn state(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "INVALID_STATE", message)
+    }
+
+    /// MLflow's server has it, and this one does not.
+    pub(crate) fn unknown(path: &str) -> Self {
+        let message = format!(
+            "{path} is not supported: this server keeps MLflow's experiments, runs and their artifacts, not models, \
+             traces or prompts; docs/server.md says what it has"
+        );
+        Self::new(StatusCode::NOT_FOUND, "ENDPOINT_NOT_FOUND", message)
+    }
+
+    fn internal(error: &dyn std::fmt::Display) -> Self {
+        eprintln!("error: {error}");
+        let message = "the server could not do this; its log says why";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", message)
+    }
+}
+
+impl IntoResponse for MlflowError {
+    fn into_response(self) -> Response {
+        let body = json!({ "error_code": self.code, "message": self.message });
+        (self.status, Json(body)).into_response()
+    }
+}
+
+impl From<IndexError> for MlflowError {
+    fn from(error: IndexError) -> Self {
+        Self::internal(&error)
+    }
+}
+
+impl From<PlaceError> for MlflowError {
+    fn from(error: PlaceError) -> Self {
+        match error {
+            PlaceError::NotFound { .. } => Self::missing("there is no such file"),
+            PlaceError::Name { .. } => Self::wrong(error.to_string()),
+            _ => Self::internal(&error),
+        }
+    }
+}
+
+impl From<RunsError> for MlflowError {
+    fn from(error: RunsError) -> Self {
+        match error {
+            RunsError::InUse { .. } => Self::state(error.to_string()),
+            _ => Self::internal(&error),
+        }
+    }
+}
+
+impl From<std::io::Error> for MlflowError {
+    fn from(error: std::io::Error) -> Self {
+        Self::internal(&error)
+    }
+}
+
+impl From<tokio::task::JoinError> for MlflowError {
+    fn from(error: tokio::task::JoinError) -> Self {
+        Self::internal(&error)
+    }
+}
