@@ -11,6 +11,7 @@ mod error;
 mod guard;
 mod jobs;
 mod listen;
+mod mlflow;
 mod pages;
 mod refusal;
 mod routes;

@@ -21,10 +21,10 @@ mod writer;
 pub(crate) use error::MlflowError;
 
 use crate::{Server, Settings};
-use axum::extract::OriginalUri;
 use axum::routing::{any, get};
 use axum::{Json, Router};
 use experiments::{Experiment, Experiments};
+use http::Uri;
 use lockstep_index::{Index, Keys, Run};
 use lockstep_runs::RunDir;
 use record::{Point, Record};
@@ -73,7 +73,7 @@ pub(crate) fn routes() -> Router<Server> {
     all
 }
 
-async fn unknown(OriginalUri(uri): OriginalUri) -> MlflowError {
+async fn unknown(uri: Uri) -> MlflowError {
     MlflowError::unknown(uri.path())
 }
 
@@ -89,7 +89,9 @@ async fn blocking<T: Send + 'static>(
 
 /// Milliseconds since 1970.
 fn now() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }
 
@@ -131,7 +133,10 @@ fn everything(server: &Server) -> Result<(Vec<Run>, Vec<Experiment>), MlflowErro
         index.refresh_all()?;
         index.runs(&Keys::All)
     })?;
-    let experiments = server.mlflow().experiments.all(runs.iter().map(|run| run.job.as_str()))?;
+    let experiments = server
+        .mlflow()
+        .experiments
+        .all(runs.iter().map(|run| run.job.as_str()))?;
     Ok((runs, experiments))
 }
 
@@ -145,8 +150,14 @@ fn record_of(server: &Server, run: &RunDir) -> Result<Option<Record>, MlflowErro
         return Ok(None);
     };
     if !record.closed {
-        let size = run.file(writer::EVENTS).entry()?.map_or(0, |entry| entry.size);
-        let mut unclosed = mlflow.unclosed.lock().unwrap_or_else(|broken| broken.into_inner());
+        let size = run
+            .file(writer::EVENTS)
+            .entry()?
+            .map_or(0, |entry| entry.size);
+        let mut unclosed = mlflow
+            .unclosed
+            .lock()
+            .unwrap_or_else(|broken| broken.into_inner());
         match unclosed.get(&run.name) {
             Some((seen, latest)) if *seen == size && size > 0 => record.latest.clone_from(latest),
             _ => {
@@ -168,8 +179,13 @@ fn view(server: &Server, id: &str) -> Result<View, MlflowError> {
         index.details(&run.name)
     })?;
     let Some(found) = found else {
-        return Err(MlflowError::missing(format!("Run with id={id:.200} not found")));
+        return Err(MlflowError::missing(format!(
+            "Run with id={id:.200} not found"
+        )));
     };
-    let experiments = server.mlflow().experiments.all([found.run.job.as_str()].into_iter())?;
+    let experiments = server
+        .mlflow()
+        .experiments
+        .all([found.run.job.as_str()].into_iter())?;
     Ok(View::of(&found.run, record_of(server, &run)?, &experiments))
 }

@@ -14,6 +14,7 @@ pub(crate) fn all(server: Server) -> Router {
         .merge(crate::pages::routes())
         .merge(crate::view::routes())
         .merge(guard::routes())
+        .merge(crate::mlflow::routes())
         // The guard has limits of its own, by path.
         .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(server.clone(), guard::guard))

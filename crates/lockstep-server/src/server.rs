@@ -1,6 +1,7 @@
 //! What all parts of the server share, and its life from start to end.
 
 use crate::guard::Guard;
+use crate::mlflow::Mlflow;
 use crate::view::{self, View};
 use crate::{ServerError, Settings, listen, routes};
 use lockstep_queue::Queue;
@@ -18,6 +19,7 @@ struct Shared {
     queue: Queue,
     view: View,
     guard: Guard,
+    mlflow: Mlflow,
 }
 
 /// What is to be said when a server is ready.
@@ -51,6 +53,11 @@ impl Server {
     pub(crate) fn guard(&self) -> &Guard {
         &self.0.guard
     }
+
+    /// What MLflow's clients write.
+    pub(crate) fn mlflow(&self) -> &Mlflow {
+        &self.0.mlflow
+    }
 }
 
 /// Answers until `stop` is done. `ready` hears of it as soon as connections are accepted.
@@ -70,11 +77,13 @@ pub async fn serve(
     let view = View::new(&settings);
     let tls = listen::tls(&settings)?;
     let (guard, token) = Guard::open(&settings)?;
+    let mlflow = Mlflow::new(&settings);
     let server = Server(Arc::new(Shared {
         settings,
         queue,
         view,
         guard,
+        mlflow,
     }));
     view::start(&server);
     let ending = server.clone();

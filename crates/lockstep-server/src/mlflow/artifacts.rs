@@ -104,7 +104,9 @@ impl Files {
             Err(PlaceError::NotFound { .. }) => Vec::new(),
             Err(error) => return Err(error.into()),
         };
-        let shown = files.into_iter().filter(|file| self.is_mlflow || !file.path.starts_with('.'));
+        let shown = files
+            .into_iter()
+            .filter(|file| self.is_mlflow || !file.path.starts_with('.'));
         let names = shown.map(|file| match file.path.split_once('/') {
             Some((folder, _)) => (folder.to_owned(), None),
             None => (file.path, Some(file.size)),
@@ -139,21 +141,33 @@ async fn list(State(server): State<Server>, asked: Asked) -> Answer {
 pub(super) async fn list_of_run(State(server): State<Server>, asked: Asked) -> Answer {
     blocking(move || {
         let id = asked.run()?;
-        let path = asked.text("path")?.unwrap_or_default().trim_end_matches('/');
+        let path = asked
+            .text("path")?
+            .unwrap_or_default()
+            .trim_end_matches('/');
         let files = Files::of(&server, id, path)?;
         let root = view(&server, id)?.artifacts();
-        Ok(Json(json!({ "root_uri": root, "files": shown(files.list()?, path) })))
+        Ok(Json(
+            json!({ "root_uri": root, "files": shown(files.list()?, path) }),
+        ))
     })
     .await
 }
 
-async fn download(State(server): State<Server>, Path(path): Path<String>) -> Result<Response, MlflowError> {
+async fn download(
+    State(server): State<Server>,
+    Path(path): Path<String>,
+) -> Result<Response, MlflowError> {
     let found = blocking(move || open(&Files::parse(&server, &path)?)).await?;
     Ok(stream_of(found))
 }
 
-async fn download_of_run(State(server): State<Server>, asked: Asked) -> Result<Response, MlflowError> {
-    let found = blocking(move || open(&Files::of(&server, asked.run()?, asked.needed("path")?)?)).await?;
+async fn download_of_run(
+    State(server): State<Server>,
+    asked: Asked,
+) -> Result<Response, MlflowError> {
+    let found =
+        blocking(move || open(&Files::of(&server, asked.run()?, asked.needed("path")?)?)).await?;
     Ok(stream_of(found))
 }
 
@@ -163,9 +177,10 @@ fn open(files: &Files) -> Result<(Place, u64), MlflowError> {
     let is_folder = place.local().is_some_and(std::path::Path::is_dir);
     match place.entry() {
         Ok(Some(found)) if !is_folder => Ok((place, found.size)),
-        Ok(_) | Err(PlaceError::NotFound { .. }) => {
-            Err(MlflowError::missing(format!("there is no file {:.500} among the artifacts", files.path)))
-        }
+        Ok(_) | Err(PlaceError::NotFound { .. }) => Err(MlflowError::missing(format!(
+            "there is no file {:.500} among the artifacts",
+            files.path
+        ))),
         Err(error) => Err(error.into()),
     }
 }
@@ -187,7 +202,10 @@ fn stream_of((place, size): (Place, u64)) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
         (header::CONTENT_DISPOSITION, "attachment".to_owned()),
-        (header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox; frame-ancestors 'none'".to_owned()),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "default-src 'none'; sandbox; frame-ancestors 'none'".to_owned(),
+        ),
         (header::CONTENT_LENGTH, size.to_string()),
     ];
     (headers, Body::from_stream(pieces)).into_response()
@@ -234,7 +252,9 @@ async fn upload(State(server): State<Server>, Path(path): Path<String>, body: Bo
     writing.await??;
     match broken {
         None => Ok(Json(json!({}))),
-        Some(why) => Err(MlflowError::wrong(format!("the file did not come whole: {why}"))),
+        Some(why) => Err(MlflowError::wrong(format!(
+            "the file did not come whole: {why}"
+        ))),
     }
 }
 
@@ -244,7 +264,9 @@ async fn remove(State(server): State<Server>, Path(path): Path<String>) -> Answe
         let place = files.writable()?;
         match open(&files) {
             Ok(_) => place.delete()?,
-            Err(_) if files.list()?.is_empty() => return Err(MlflowError::missing("there is no such file")),
+            Err(_) if files.list()?.is_empty() => {
+                return Err(MlflowError::missing("there is no such file"));
+            }
             Err(_) => place.delete_all()?,
         }
         Ok(Json(json!({})))

@@ -52,7 +52,9 @@ impl Asked {
 
     /// A text, if it is there.
     pub(crate) fn text(&self, key: &str) -> Result<Option<&str>, MlflowError> {
-        let found = self.get(key).map(|value| value.as_str().ok_or_else(|| wrong(key, "a text", value)));
+        let found = self
+            .get(key)
+            .map(|value| value.as_str().ok_or_else(|| wrong(key, "a text", value)));
         found.transpose()
     }
 
@@ -68,9 +70,12 @@ impl Asked {
     pub(crate) fn run(&self) -> Result<&str, MlflowError> {
         match self.text("run_id")? {
             Some(id) if !id.is_empty() => Ok(id),
-            _ => self.text("run_uuid")?.filter(|id| !id.is_empty()).ok_or_else(|| {
-                MlflowError::wrong("Missing value for required parameter 'run_id'.")
-            }),
+            _ => self
+                .text("run_uuid")?
+                .filter(|id| !id.is_empty())
+                .ok_or_else(|| {
+                    MlflowError::wrong("Missing value for required parameter 'run_id'.")
+                }),
         }
     }
 
@@ -128,7 +133,9 @@ impl Asked {
         let found = self.get("value");
         let value = found.and_then(number).ok_or_else(|| {
             let found = found.map(ToString::to_string).unwrap_or_default();
-            MlflowError::wrong(format!("Got invalid value {found:.100} for metric: it must be a number"))
+            MlflowError::wrong(format!(
+                "Got invalid value {found:.100} for metric: it must be a number"
+            ))
         })?;
         let point = Point {
             value: shown(value),
@@ -159,7 +166,11 @@ fn whole(key: &str, value: &Value) -> Result<i64, MlflowError> {
         Value::String(text) => text.parse().ok(),
         Value::Number(number) => {
             // Some clients write whole numbers as 3.0.
-            let rounded = || number.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < 9e15);
+            let rounded = || {
+                number
+                    .as_f64()
+                    .filter(|n| n.fract() == 0.0 && n.abs() < 9e15)
+            };
             number.as_i64().or_else(|| rounded().map(|n| n as i64))
         }
         _ => None,
@@ -168,13 +179,19 @@ fn whole(key: &str, value: &Value) -> Result<i64, MlflowError> {
 }
 
 fn wrong(key: &str, what: &str, found: &Value) -> MlflowError {
-    MlflowError::wrong(format!("Invalid value {:.100} for parameter '{key}': it must be {what}", found.to_string()))
+    MlflowError::wrong(format!(
+        "Invalid value {:.100} for parameter '{key}': it must be {what}",
+        found.to_string()
+    ))
 }
 
 /// Refuses names that MLflow refuses.
 fn check_key(key: &str) -> Result<(), MlflowError> {
     let right = |c: char| c.is_alphanumeric() || "/_-. :".contains(c);
-    let odd = key.starts_with('/') || key.split('/').any(|part| part == ".." || part == "." || part.is_empty());
+    let odd = key.starts_with('/')
+        || key
+            .split('/')
+            .any(|part| part == ".." || part == "." || part.is_empty());
     match key.len() <= KEY && key.chars().all(right) && !odd {
         true => Ok(()),
         false => Err(MlflowError::wrong(format!(

@@ -37,9 +37,14 @@ async fn create(State(server): State<Server>, asked: Asked) -> Answer {
         let name = asked.needed("name")?;
         let (_, all) = everything(&server)?;
         if all.iter().any(|known| known.name == name && !known.deleted) {
-            return Err(MlflowError::exists(format!("Experiment '{name:.500}' already exists.")));
+            return Err(MlflowError::exists(format!(
+                "Experiment '{name:.500}' already exists."
+            )));
         }
-        let made = server.mlflow().experiments.create(name, asked.tags("tags")?, now())?;
+        let made = server
+            .mlflow()
+            .experiments
+            .create(name, asked.tags("tags")?, now())?;
         Ok(Json(json!({ "experiment_id": made.id })))
     })
     .await
@@ -85,7 +90,12 @@ async fn search(State(server): State<Server>, asked: Asked) -> Answer {
             }
         };
         let order = |one: &Experiment| (Reverse(one.created), one.name.clone());
-        let (page, more) = search.page(all, |one| one.deleted, value, |a, b| order(a).cmp(&order(b)));
+        let (page, more) = search.page(
+            all,
+            |one| one.deleted,
+            value,
+            |a, b| order(a).cmp(&order(b)),
+        );
         let shown: Vec<_> = page.iter().map(Experiment::shown).collect();
         let mut answer = json!({ "experiments": shown });
         if let Some(more) = more {

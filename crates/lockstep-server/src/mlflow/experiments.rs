@@ -59,7 +59,9 @@ impl Experiment {
     /// As MLflow's clients read it.
     pub(crate) fn shown(&self) -> Value {
         let tags = self.tags.iter();
-        let tags: Vec<Value> = tags.map(|(key, value)| json!({ "key": key, "value": value })).collect();
+        let tags: Vec<Value> = tags
+            .map(|(key, value)| json!({ "key": key, "value": value }))
+            .collect();
         json!({
             "experiment_id": self.id,
             "name": self.name,
@@ -113,8 +115,14 @@ impl Experiments {
         check_name(name)?;
         self.change(|all| {
             if let Some(known) = all.iter().find(|known| known.name == name) {
-                let bin = if known.deleted { " It is in the bin: restore it." } else { "" };
-                return Err(MlflowError::exists(format!("Experiment '{name}' already exists.{bin}")));
+                let bin = if known.deleted {
+                    " It is in the bin: restore it."
+                } else {
+                    ""
+                };
+                return Err(MlflowError::exists(format!(
+                    "Experiment '{name}' already exists.{bin}"
+                )));
             }
             let mut made = Experiment::named(name);
             // One that had this name before may have been given another.
@@ -149,7 +157,9 @@ impl Experiments {
             let name = known.name.clone();
             check_name(&name)?;
             if name != before && all.iter().filter(|other| other.name == name).count() > 1 {
-                return Err(MlflowError::exists(format!("Experiment '{name}' already exists.")));
+                return Err(MlflowError::exists(format!(
+                    "Experiment '{name}' already exists."
+                )));
             }
             Ok(())
         })
@@ -170,7 +180,10 @@ impl Experiments {
         &self,
         change: impl FnOnce(&mut Vec<Experiment>) -> Result<T, MlflowError>,
     ) -> Result<T, MlflowError> {
-        let _alone = self.changing.lock().unwrap_or_else(|broken| broken.into_inner());
+        let _alone = self
+            .changing
+            .lock()
+            .unwrap_or_else(|broken| broken.into_inner());
         let mut all = self.read()?;
         let done = change(&mut all)?;
         let text = serde_json::to_string_pretty(&all).unwrap_or_default() + "\n";
@@ -215,7 +228,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let experiments = Experiments::of(folder.path());
         let job = Experiment::named("job");
-        experiments.update(job.clone(), 7, |one| one.deleted = true).unwrap();
+        experiments
+            .update(job.clone(), 7, |one| one.deleted = true)
+            .unwrap();
         let all = experiments.all(["job"].into_iter()).unwrap();
         let found = all.iter().find(|one| one.id == job.id).unwrap();
         assert!(found.deleted && found.updated == 7);

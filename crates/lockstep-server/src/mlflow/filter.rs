@@ -125,7 +125,8 @@ impl Sign {
 
 /// Whether a text is like a pattern, in which `%` stands for any letters and `_` for one.
 fn like(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    let (pattern, text): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), text.chars().collect());
     let (mut p, mut t) = (0, 0);
     // Where to go on from if the last `%` must stand for one letter more.
     let mut back: Option<(usize, usize)> = None;
@@ -243,7 +244,9 @@ impl Parser<'_> {
         let right = match (&name, &test) {
             (_, Test::Null(_)) => true,
             (Name::Metric(_), test) => matches!(test, Test::Compare(_, Value::Number(_))),
-            (Name::Param(_) | Name::Tag(_), test) => !matches!(test, Test::Compare(_, Value::Number(_))),
+            (Name::Param(_) | Name::Tag(_), test) => {
+                !matches!(test, Test::Compare(_, Value::Number(_)))
+            }
             (Name::Attribute(_), _) => true,
         };
         match right {
@@ -289,7 +292,10 @@ impl Parser<'_> {
         let found = signs.into_iter().find(|(sign, _)| self.sign(sign));
         match found {
             Some((_, sign)) if wanted => Ok(Test::Compare(sign, self.value()?)),
-            _ => Err(self.wrong("a name is followed by =, !=, <, <=, >, >=, LIKE, ILIKE, IN or IS NULL")),
+            _ => {
+                Err(self
+                    .wrong("a name is followed by =, !=, <, <=, >, >=, LIKE, ILIKE, IN or IS NULL"))
+            }
         }
     }
 
@@ -322,8 +328,14 @@ impl Parser<'_> {
 /// What a whole name means.
 pub(crate) fn named(text: &str) -> Name {
     let bare = |key: &str| {
-        let quoted = key.len() > 1 && matches!(key.as_bytes()[0], b'`' | b'"') && key.as_bytes().last() == key.as_bytes().first();
-        if quoted { key[1..key.len() - 1].to_owned() } else { key.to_owned() }
+        let quoted = key.len() > 1
+            && matches!(key.as_bytes()[0], b'`' | b'"')
+            && key.as_bytes().last() == key.as_bytes().first();
+        if quoted {
+            key[1..key.len() - 1].to_owned()
+        } else {
+            key.to_owned()
+        }
     };
     match text.split_once('.') {
         Some(("metrics" | "metric", key)) => Name::Metric(bare(key)),
@@ -383,9 +395,29 @@ mod tests {
     #[test]
     fn what_is_wrong_is_refused_and_nothing_panics() {
         for wrong in [
-            "metrics.loss", "metrics.loss <", "< 1", "metrics.loss < 'a'", "params.kind = 1", "a = 'x' OR b = 'y'", "a = 'x",
-            "a IN", "a IN ()", "a IN ('x'", "a IS", "a NOT = 'x'", "metrics. < 1", ".", "..", "a.", "`", "''", "a = 'x' b = 'y'",
-            "(a = 'x')", "é = \u{301}", "a LIKE 1", ",",
+            "metrics.loss",
+            "metrics.loss <",
+            "< 1",
+            "metrics.loss < 'a'",
+            "params.kind = 1",
+            "a = 'x' OR b = 'y'",
+            "a = 'x",
+            "a IN",
+            "a IN ()",
+            "a IN ('x'",
+            "a IS",
+            "a NOT = 'x'",
+            "metrics. < 1",
+            ".",
+            "..",
+            "a.",
+            "`",
+            "''",
+            "a = 'x' b = 'y'",
+            "(a = 'x')",
+            "é = \u{301}",
+            "a LIKE 1",
+            ",",
         ] {
             assert!(Filter::parse(wrong).is_err(), "{wrong}");
         }

@@ -45,7 +45,9 @@ impl Status {
             Status::Killed,
         ];
         match value.as_u64() {
-            Some(number) => by_number.get(usize::try_from(number).ok()?.checked_sub(1)?).copied(),
+            Some(number) => by_number
+                .get(usize::try_from(number).ok()?.checked_sub(1)?)
+                .copied(),
             None => serde_json::from_value(value.clone()).ok(),
         }
     }
@@ -153,7 +155,9 @@ impl Record {
             Ok(record) if record.version <= VERSION => Ok(Some(record)),
             _ => {
                 let file = run.file(FILE);
-                Err(MlflowError::state(format!("{file} is damaged, or of a later version")))
+                Err(MlflowError::state(format!(
+                    "{file} is damaged, or of a later version"
+                )))
             }
         }
     }
@@ -186,7 +190,10 @@ impl Record {
     /// Notes a point if it is the newest of its metric: that of the highest step, and of those the latest.
     pub(crate) fn note(&mut self, key: &str, point: &Point) {
         let order = |point: &Point| (point.step, point.timestamp);
-        let newer = self.latest.get(key).is_none_or(|known| order(known) <= order(point));
+        let newer = self
+            .latest
+            .get(key)
+            .is_none_or(|known| order(known) <= order(point));
         if newer {
             self.latest.insert(key.to_owned(), point.clone());
         }
@@ -200,7 +207,13 @@ mod tests {
     #[test]
     fn a_job_has_parameters_as_numbers_where_they_are() {
         let mut record = Record::default();
-        for (key, value) in [("lr", "1e-05"), ("layers.0.out", "128"), ("kind", "adam\n\"x\""), ("n", "nan"), ("a b", "")] {
+        for (key, value) in [
+            ("lr", "1e-05"),
+            ("layers.0.out", "128"),
+            ("kind", "adam\n\"x\""),
+            ("n", "nan"),
+            ("a b", ""),
+        ] {
             record.params.insert(key.to_owned(), value.to_owned());
         }
         let job: toml::Table = record.job("my \"experiment\"").parse().unwrap();
@@ -209,13 +222,20 @@ mod tests {
         assert_eq!(params["lr"].as_float(), Some(1e-5));
         assert_eq!(params["layers.0.out"].as_integer(), Some(128));
         assert_eq!(params["kind"].as_str(), Some("adam\n\"x\""));
-        assert_eq!((params["n"].as_str(), params["a b"].as_str()), (Some("nan"), Some("")));
+        assert_eq!(
+            (params["n"].as_str(), params["a b"].as_str()),
+            (Some("nan"), Some(""))
+        );
     }
 
     #[test]
     fn the_newest_point_is_that_of_the_highest_step() {
         let mut record = Record::default();
-        let point = |step, timestamp, value: f64| Point { value: shown(value), timestamp, step };
+        let point = |step, timestamp, value: f64| Point {
+            value: shown(value),
+            timestamp,
+            step,
+        };
         record.note("loss", &point(5, 10, 0.5));
         record.note("loss", &point(3, 11, 0.3));
         assert_eq!(record.latest["loss"].number(), 0.5);
@@ -228,7 +248,13 @@ mod tests {
     fn a_status_is_understood_as_a_word_and_as_a_number() {
         assert_eq!(Status::parse(&"FINISHED".into()), Some(Status::Finished));
         assert_eq!(Status::parse(&3.into()), Some(Status::Finished));
-        for wrong in [json!("finished"), json!(0), json!(6), json!(null), json!([])] {
+        for wrong in [
+            json!("finished"),
+            json!(0),
+            json!(6),
+            json!(null),
+            json!([]),
+        ] {
             assert_eq!(Status::parse(&wrong), None, "{wrong}");
         }
     }

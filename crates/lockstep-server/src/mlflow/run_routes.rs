@@ -6,7 +6,10 @@ use super::record::{Record, Status};
 use super::search::Search;
 use super::view::{NOTE, View};
 use super::writer::{self, Writer};
-use super::{Answer, MlflowError, artifacts, blocking, everything, experiment_routes, now, record_of, run_dir, view};
+use super::{
+    Answer, MlflowError, artifacts, blocking, everything, experiment_routes, now, record_of,
+    run_dir, view,
+};
 use crate::Server;
 use axum::extract::State;
 use axum::routing::{get, post};
@@ -48,12 +51,12 @@ async fn create(State(server): State<Server>, asked: Asked) -> Answer {
         let tagged = given.remove(RUN_NAME);
         let name = asked.text("run_name")?.map(str::to_owned).filter(|name| !name.is_empty()).or(tagged);
         let note = given.remove(NOTE);
-        let (own, users): (_, Vec<_>) = given.into_iter().partition(|(key, _)| is_own_tag(key));
+        let (own, users): (Vec<_>, Vec<_>) = given.into_iter().partition(|(key, _)| is_own_tag(key));
         let record = Record {
             experiment: experiment.id,
             name: name.clone().unwrap_or_default(),
             start: asked.whole("start_time")?.unwrap_or_else(now),
-            tags: own,
+            tags: own.into_iter().collect(),
             ..Record::default()
         };
         let tag = |key: &str| record.tags.get(key).cloned();
@@ -133,7 +136,10 @@ fn write<T>(
     work: impl FnOnce(&mut Writer) -> Result<T, MlflowError>,
 ) -> Result<T, MlflowError> {
     run_dir(server, id)?;
-    let done = server.mlflow().writers.with(&server.settings().store, id, work)?;
+    let done = server
+        .mlflow()
+        .writers
+        .with(&server.settings().store, id, work)?;
     done.ok_or_else(|| {
         MlflowError::state(format!(
             "{id} was not made through MLflow: of a run of Lockstep's own only tags can be changed"
@@ -224,11 +230,17 @@ async fn log_batch(State(server): State<Server>, asked: Asked) -> Answer {
     blocking(move || {
         let now = now();
         let points = asked.tables("metrics")?;
-        let mut points = points.iter().map(|metric| metric.point(now)).collect::<Result<Vec<_>, _>>()?;
+        let mut points = points
+            .iter()
+            .map(|metric| metric.point(now))
+            .collect::<Result<Vec<_>, _>>()?;
         // The order in which they came stays within a step.
         points.sort_by_key(|(_, point)| point.step);
         let params = asked.tables("params")?;
-        let params = params.iter().map(Asked::param).collect::<Result<Vec<_>, _>>()?;
+        let params = params
+            .iter()
+            .map(Asked::param)
+            .collect::<Result<Vec<_>, _>>()?;
         let tags: Vec<_> = asked.tags("tags")?.into_iter().collect();
         let id = asked.run()?;
         write(&server, id, |writer| {
@@ -244,7 +256,11 @@ async fn log_batch(State(server): State<Server>, asked: Asked) -> Answer {
 
 async fn log_inputs(State(server): State<Server>, asked: Asked) -> Answer {
     blocking(move || {
-        let inputs = asked.get("datasets").and_then(Value::as_array).cloned().unwrap_or_default();
+        let inputs = asked
+            .get("datasets")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
         write(&server, asked.run()?, |writer| {
             check_active(writer)?;
             for input in inputs {
@@ -270,8 +286,9 @@ async fn set_tag(State(server): State<Server>, asked: Asked) -> Answer {
 /// Sets tags: MLflow's own in its record, the user's where all runs have them.
 fn set_tags(server: &Server, id: &str, given: &[(String, String)]) -> Result<(), MlflowError> {
     let run = run_dir(server, id)?;
-    let (own, users): (Vec<_>, Vec<_>) =
-        given.iter().partition(|(key, _)| is_own_tag(key) && key != NOTE);
+    let (own, users): (Vec<_>, Vec<_>) = given
+        .iter()
+        .partition(|(key, _)| is_own_tag(key) && key != NOTE);
     if !own.is_empty() {
         write(server, id, |writer| {
             check_active(writer)?;
@@ -301,7 +318,9 @@ async fn delete_tag(State(server): State<Server>, asked: Asked) -> Answer {
     blocking(move || {
         let (id, key) = (asked.run()?, asked.needed("key")?);
         if !view(&server, id)?.tags.contains_key(key) {
-            return Err(MlflowError::missing(format!("No tag with name: {key:.250} in run with id {id}")));
+            return Err(MlflowError::missing(format!(
+                "No tag with name: {key:.250} in run with id {id}"
+            )));
         }
         if is_own_tag(key) && key != NOTE {
             write(&server, id, |writer| {
@@ -326,17 +345,25 @@ async fn history(State(server): State<Server>, asked: Asked) -> Answer {
         let run = run_dir(&server, asked.run()?)?;
         let points: Vec<Value> = match record_of(&server, &run)? {
             Some(_) => {
-                let all = writer::points(&run)?.into_iter().filter(|(name, _)| name == key);
+                let all = writer::points(&run)?
+                    .into_iter()
+                    .filter(|(name, _)| name == key);
                 all.map(|(_, point)| point.shown(key)).collect()
             }
             None => own_history(&server, &run, key)?,
         };
         let from = match asked.text("page_token")? {
             None | Some("") => 0,
-            Some(token) => token.parse().map_err(|_| MlflowError::wrong("Invalid page token"))?,
+            Some(token) => token
+                .parse()
+                .map_err(|_| MlflowError::wrong("Invalid page token"))?,
         };
-        let most = asked.whole("max_results")?.and_then(|most| usize::try_from(most).ok());
-        let end = most.map_or(points.len(), |most| points.len().min(most.saturating_add(from)));
+        let most = asked
+            .whole("max_results")?
+            .and_then(|most| usize::try_from(most).ok());
+        let end = most.map_or(points.len(), |most| {
+            points.len().min(most.saturating_add(from))
+        });
         let page: Vec<&Value> = points.iter().take(end).skip(from).collect();
         let mut answer = json!({ "metrics": page });
         if end < points.len() && end > from {
@@ -348,7 +375,11 @@ async fn history(State(server): State<Server>, asked: Asked) -> Answer {
 }
 
 /// The points of a run of Lockstep's own.
-fn own_history(server: &Server, run: &lockstep_runs::RunDir, key: &str) -> Result<Vec<Value>, MlflowError> {
+fn own_history(
+    server: &Server,
+    run: &lockstep_runs::RunDir,
+    key: &str,
+) -> Result<Vec<Value>, MlflowError> {
     let series = super::ask(server, |index| {
         index.refresh(run)?;
         index.series(&run.name, |_, name| name == key)

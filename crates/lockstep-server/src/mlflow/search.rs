@@ -30,7 +30,9 @@ impl Search {
         }
         let from = match asked.text("page_token")? {
             None | Some("") => 0,
-            Some(token) => token.parse().map_err(|_| MlflowError::wrong("Invalid page token"))?,
+            Some(token) => token
+                .parse()
+                .map_err(|_| MlflowError::wrong("Invalid page token"))?,
         };
         let mut order = Vec::new();
         for line in asked.texts("order_by")? {
@@ -45,7 +47,10 @@ impl Search {
             }
             order.push((named(name.trim()), direction));
         }
-        let shows = match asked.get(view).map(|value| value.as_str().unwrap_or_default()) {
+        let shows = match asked
+            .get(view)
+            .map(|value| value.as_str().unwrap_or_default())
+        {
             None | Some("ACTIVE_ONLY" | "1") => (true, false),
             Some("DELETED_ONLY" | "2") => (false, true),
             Some("ALL" | "3") => (true, true),
@@ -74,16 +79,25 @@ impl Search {
     ) -> (Vec<T>, Option<String>) {
         let mut found: Vec<T> = all
             .into_iter()
-            .filter(|one| if is_deleted(one) { self.shows.1 } else { self.shows.0 })
+            .filter(|one| {
+                if is_deleted(one) {
+                    self.shows.1
+                } else {
+                    self.shows.0
+                }
+            })
             .filter(|one| self.filter.holds(|name| find(one, name)))
             .collect();
         found.sort_by(|a, b| {
-            let by = self.order.iter().map(|(name, descending)| match (find(a, name), find(b, name)) {
-                (Some(a), Some(b)) if *descending => b.order(&a),
-                (Some(a), Some(b)) => a.order(&b),
-                // What has no such value comes last, whichever the direction.
-                (a, b) => b.is_some().cmp(&a.is_some()),
-            });
+            let by =
+                self.order
+                    .iter()
+                    .map(|(name, descending)| match (find(a, name), find(b, name)) {
+                        (Some(a), Some(b)) if *descending => b.order(&a),
+                        (Some(a), Some(b)) => a.order(&b),
+                        // What has no such value comes last, whichever the direction.
+                        (a, b) => b.is_some().cmp(&a.is_some()),
+                    });
             let first = by.into_iter().find(|order| order.is_ne());
             first.unwrap_or_else(|| then(a, b))
         });

@@ -32,7 +32,12 @@ impl View {
             tags.insert(NOTE.to_owned(), run.note.clone());
         }
         let record = record.unwrap_or_else(|| own(run, experiments));
-        tags.extend(record.tags.iter().map(|(key, value)| (key.clone(), value.clone())));
+        tags.extend(
+            record
+                .tags
+                .iter()
+                .map(|(key, value)| (key.clone(), value.clone())),
+        );
         tags.insert("mlflow.runName".to_owned(), record.name.clone());
         View {
             id: run.name.clone(),
@@ -45,14 +50,19 @@ impl View {
 
     /// Where its artifacts are.
     pub(crate) fn artifacts(&self) -> String {
-        format!("mlflow-artifacts:/{}/{}/artifacts", self.experiment, self.id)
+        format!(
+            "mlflow-artifacts:/{}/{}/artifacts",
+            self.experiment, self.id
+        )
     }
 
     /// As `runs/get` answers.
     pub(crate) fn shown(&self) -> Value {
         let pairs = |map: &BTreeMap<String, String>| -> Vec<Value> {
             let pairs = map.iter();
-            pairs.map(|(key, value)| json!({ "key": key, "value": value })).collect()
+            pairs
+                .map(|(key, value)| json!({ "key": key, "value": value }))
+                .collect()
         };
         let metrics = self.record.latest.iter();
         let metrics: Vec<Value> = metrics.map(|(key, point)| point.shown(key)).collect();
@@ -87,7 +97,11 @@ impl View {
         let text = |text: &String| Found::Text(text.clone());
         let number = |number: i64| Found::Number(number as f64);
         match name {
-            Name::Metric(key) => self.record.latest.get(key).map(|point| Found::Number(point.number())),
+            Name::Metric(key) => self
+                .record
+                .latest
+                .get(key)
+                .map(|point| Found::Number(point.number())),
             Name::Param(key) => self.record.params.get(key).map(text),
             Name::Tag(key) => self.tags.get(key).map(text),
             Name::Attribute(key) => match key.as_str() {
@@ -96,7 +110,9 @@ impl View {
                 "experiment_id" => Some(text(&self.experiment)),
                 "artifact_uri" => Some(Found::Text(self.artifacts())),
                 "user_id" | "User" => Some(text(&self.user)),
-                "status" => json!(self.record.status).as_str().map(|status| Found::Text(status.to_owned())),
+                "status" => json!(self.record.status)
+                    .as_str()
+                    .map(|status| Found::Text(status.to_owned())),
                 "start_time" | "created" | "Created" => Some(number(self.record.start)),
                 "end_time" => self.record.end.map(number),
                 _ => None,
@@ -108,19 +124,32 @@ impl View {
 /// What MLflow would know of a run of Lockstep's own.
 fn own(run: &Run, experiments: &[Experiment]) -> Record {
     let milliseconds = |seconds: f64| (seconds * 1000.0) as i64;
-    let experiment = experiments.iter().find(|experiment| experiment.name == run.job);
+    let experiment = experiments
+        .iter()
+        .find(|experiment| experiment.name == run.job);
     let timestamp = milliseconds(run.ended.or(run.started).unwrap_or_default());
     let step = i64::try_from(run.step).unwrap_or(i64::MAX);
     let metrics = run.metrics.iter().map(|(key, value)| {
         let value = shown(*value);
-        (key.clone(), Point { value, timestamp, step })
+        (
+            key.clone(),
+            Point {
+                value,
+                timestamp,
+                step,
+            },
+        )
     });
     let params = run.params.iter().map(|(key, value)| {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let text = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
         (key.clone(), text)
     });
     Record {
-        experiment: experiment.map(|experiment| experiment.id.clone()).unwrap_or_default(),
+        experiment: experiment
+            .map(|experiment| experiment.id.clone())
+            .unwrap_or_default(),
         name: run.name.clone(),
         status: match run.state {
             State::Running => Status::Running,

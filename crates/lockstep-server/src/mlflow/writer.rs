@@ -111,7 +111,10 @@ impl Writers {
     fn forget(&self, name: &str) {
         let mut all = hold(&self.0);
         // One is the table's, one the caller's.
-        if all.get(name).is_some_and(|slot| Arc::strong_count(slot) <= 2) {
+        if all
+            .get(name)
+            .is_some_and(|slot| Arc::strong_count(slot) <= 2)
+        {
             all.remove(name);
         }
     }
@@ -192,8 +195,13 @@ impl Writer {
         };
         let lock = run.lock(&mut |_| {})?;
         let job = run.job().read()?;
-        let job = String::from_utf8_lossy(&job).parse::<toml::Table>().unwrap_or_default();
-        let experiment = job.get("name").and_then(|name| name.as_str()).unwrap_or_default();
+        let job = String::from_utf8_lossy(&job)
+            .parse::<toml::Table>()
+            .unwrap_or_default();
+        let experiment = job
+            .get("name")
+            .and_then(|name| name.as_str())
+            .unwrap_or_default();
         if !record.closed {
             for (key, point) in points(&run)? {
                 record.note(&key, &point);
@@ -224,13 +232,17 @@ impl Writer {
     /// Adds points. Those of one step and time become one line.
     pub(crate) fn log(&mut self, points: &[(String, Point)]) -> Result<(), MlflowError> {
         let mut lines = String::new();
-        for group in points.chunk_by(|(_, a), (_, b)| (a.step, a.timestamp) == (b.step, b.timestamp)) {
+        for group in
+            points.chunk_by(|(_, a), (_, b)| (a.step, a.timestamp) == (b.step, b.timestamp))
+        {
             let mut metrics = Map::new();
             let mut rest = group.iter().peekable();
             while let Some((key, point)) = rest.next() {
                 metrics.insert(key.clone(), point.value.clone());
                 // A metric that comes twice needs a line of its own for each.
-                let again = rest.peek().is_some_and(|(key, _)| metrics.contains_key(key));
+                let again = rest
+                    .peek()
+                    .is_some_and(|(key, _)| metrics.contains_key(key));
                 if rest.peek().is_none() || again {
                     let line = json!({
                         "v": 1,
@@ -269,20 +281,28 @@ impl Writer {
         if all.len() > before {
             self.record.params = all;
             self.record.write(&self.run)?;
-            self.run.job().write(self.record.job(&self.experiment).as_bytes())?;
+            self.run
+                .job()
+                .write(self.record.job(&self.experiment).as_bytes())?;
         }
         Ok(())
     }
 
     /// Says how the run is.
-    pub(crate) fn set_status(&mut self, status: Status, end: Option<i64>) -> Result<(), MlflowError> {
+    pub(crate) fn set_status(
+        &mut self,
+        status: Status,
+        end: Option<i64>,
+    ) -> Result<(), MlflowError> {
         let before = std::mem::replace(&mut self.record.status, status);
         let now = now();
         if status.is_final() {
             let end = end.unwrap_or(now);
             self.record.end = Some(end);
             let latest = self.record.latest.iter();
-            let reported: Map<String, Value> = latest.map(|(key, point)| (key.clone(), point.value.clone())).collect();
+            let reported: Map<String, Value> = latest
+                .map(|(key, point)| (key.clone(), point.value.clone()))
+                .collect();
             let mut result = json!({
                 "v": 1,
                 "time": end as f64 / 1000.0,
@@ -301,7 +321,12 @@ impl Writer {
         } else if before.is_final() {
             self.record.end = None;
             self.record.closed = false;
-            let command = [self.record.tags.get("mlflow.source.name").cloned().unwrap_or_default()];
+            let command = [self
+                .record
+                .tags
+                .get("mlflow.source.name")
+                .cloned()
+                .unwrap_or_default()];
             let again = json!({ "v": 1, "time": now as f64 / 1000.0, "event": "started", "workers": 1, "command": command });
             self.journal.log(EVENTS, &again.to_string())?;
             self.run.result().delete()?;
@@ -317,7 +342,7 @@ fn mend(run: &RunDir, journal: &mut Journal) -> Result<(), MlflowError> {
         return Ok(());
     };
     let mut last = [b'\n'];
-    let look = || {
+    let mut look = || {
         let mut file = File::open(path)?;
         if file.metadata()?.len() > 0 {
             file.seek(SeekFrom::End(-1))?;
@@ -325,7 +350,9 @@ fn mend(run: &RunDir, journal: &mut Journal) -> Result<(), MlflowError> {
         }
         Ok(())
     };
-    look().map_err(|error| MlflowError::from(std::io::Error::other(FsError::io("read", path)(error))))?;
+    look().map_err(|error| {
+        MlflowError::from(std::io::Error::other(FsError::io("read", path)(error)))
+    })?;
     if last != [b'\n'] {
         journal.log(EVENTS, "")?;
     }
@@ -339,7 +366,9 @@ pub(crate) fn points(run: &RunDir) -> Result<Vec<(String, Point)>, MlflowError> 
         let Ok(event) = serde_json::from_str::<Value>(line) else {
             continue;
         };
-        let (Some(time), Some(Value::Object(metrics))) = (event["time"].as_f64(), event.get("metrics")) else {
+        let (Some(time), Some(Value::Object(metrics))) =
+            (event["time"].as_f64(), event.get("metrics"))
+        else {
             continue;
         };
         if event["event"] != "reported" {
@@ -407,7 +436,10 @@ mod tests {
         assert!(name.starts_with("my-exp-1-"), "{name}");
         let log = |writers: &Writers, step| {
             let done = writers.with(&store, &name, |writer| {
-                writer.log(&[("loss".to_owned(), point(step, 0.5)), ("odd".to_owned(), point(step, f64::NAN))])
+                writer.log(&[
+                    ("loss".to_owned(), point(step, 0.5)),
+                    ("odd".to_owned(), point(step, f64::NAN)),
+                ])
             });
             done.unwrap().unwrap();
         };
@@ -415,16 +447,28 @@ mod tests {
         // Killed in the middle of a line, without a word: nothing was closed.
         drop(writers);
         let events = folder.path().join(&name).join(EVENTS);
-        File::options().append(true).open(&events).unwrap().write_all(b"{\"v\":1,\"ti").unwrap();
+        File::options()
+            .append(true)
+            .open(&events)
+            .unwrap()
+            .write_all(b"{\"v\":1,\"ti")
+            .unwrap();
         let writers = Writers::default();
         log(&writers, 2);
         let record = writers.record(&name).unwrap();
         assert_eq!(record.latest["loss"].step, 2);
         let run = RunDir::named(&name, store.join(&name).unwrap());
         let all = points(&run).unwrap();
-        let steps: Vec<i64> = all.iter().filter(|(key, _)| key == "loss").map(|(_, point)| point.step).collect();
+        let steps: Vec<i64> = all
+            .iter()
+            .filter(|(key, _)| key == "loss")
+            .map(|(_, point)| point.step)
+            .collect();
         assert_eq!(steps, [1, 2]);
-        assert!(all.iter().any(|(key, point)| key == "odd" && point.number().is_nan()));
+        assert!(
+            all.iter()
+                .any(|(key, point)| key == "odd" && point.number().is_nan())
+        );
     }
 
     #[test]
@@ -459,7 +503,9 @@ mod tests {
         let writers = Writers::default();
         let name = made(&store, &writers);
         let set = |value: &str| {
-            writers.with(&store, &name, |writer| writer.set_params(&[("lr".to_owned(), value.to_owned())]))
+            writers.with(&store, &name, |writer| {
+                writer.set_params(&[("lr".to_owned(), value.to_owned())])
+            })
         };
         set("0.1").unwrap();
         set("0.1").unwrap();
