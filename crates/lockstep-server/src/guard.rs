@@ -215,6 +215,7 @@ pub(crate) async fn guard(State(server): State<Server>, request: Request, next: 
     };
     headers::add(answer.headers_mut());
     let status = answer.status();
+    server.counters().count(status);
     let denied = matches!(
         status,
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::MISDIRECTED_REQUEST

@@ -95,8 +95,8 @@ fn now() -> i64 {
     i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Asks the index of the store something, which is brought up to date by `refresh` before.
-fn ask<T>(
+/// Asks the index of the store something. The question brings it up to date as far as it needs that.
+pub(crate) fn ask<T>(
     server: &Server,
     question: impl Fn(&mut Index) -> Result<T, lockstep_index::IndexError>,
 ) -> Result<T, MlflowError> {

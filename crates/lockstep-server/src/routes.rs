@@ -4,12 +4,11 @@ use crate::{Server, guard};
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
-use axum::routing::get;
 
 /// The whole server.
 pub(crate) fn all(server: Server) -> Router {
     Router::new()
-        .route("/healthz", get(async || "ok\n"))
+        .merge(crate::metrics::routes())
         .merge(crate::jobs::routes())
         .merge(crate::pages::routes())
         .merge(crate::view::routes())

@@ -1,6 +1,7 @@
 //! What all parts of the server share, and its life from start to end.
 
 use crate::guard::Guard;
+use crate::metrics::Counters;
 use crate::mlflow::Mlflow;
 use crate::view::{self, View};
 use crate::{ServerError, Settings, listen, routes};
@@ -20,6 +21,7 @@ struct Shared {
     view: View,
     guard: Guard,
     mlflow: Mlflow,
+    counters: Counters,
 }
 
 /// What is to be said when a server is ready.
@@ -58,6 +60,11 @@ impl Server {
     pub(crate) fn mlflow(&self) -> &Mlflow {
         &self.0.mlflow
     }
+
+    /// How it has answered so far.
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.0.counters
+    }
 }
 
 /// Answers until `stop` is done. `ready` hears of it as soon as connections are accepted.
@@ -84,6 +91,7 @@ pub async fn serve(
         view,
         guard,
         mlflow,
+        counters: Counters::default(),
     }));
     view::start(&server);
     let ending = server.clone();

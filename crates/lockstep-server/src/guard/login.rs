@@ -176,4 +176,12 @@ mod tests {
             assert!(!is_own_path(other), "{other:?}");
         }
     }
+
+    #[test]
+    fn what_the_page_repeats_is_text() {
+        assert_eq!(
+            escape("\"><script>'&"),
+            "&quot;&gt;&lt;script&gt;&#39;&amp;"
+        );
+    }
 }

@@ -36,6 +36,7 @@ pub(super) fn routes() -> Router<Server> {
         .route("/runs/set-tag", post(set_tag))
         .route("/runs/delete-tag", post(delete_tag))
         .route("/metrics/get-history", get(history))
+        .route("/logged-models/search", post(no_models))
         .route("/artifacts/list", get(artifacts::list_of_run))
 }
 
@@ -90,6 +91,11 @@ async fn create(State(server): State<Server>, asked: Asked) -> Answer {
 /// Whether a tag is MLflow's own and not its user's.
 fn is_own_tag(key: &str) -> bool {
     key.starts_with("mlflow.")
+}
+
+/// MLflow's models are not kept here, so there are none: clients look for them when they list files.
+async fn no_models() -> Json<Value> {
+    Json(json!({ "models": [] }))
 }
 
 async fn show(State(server): State<Server>, asked: Asked) -> Answer {
