@@ -363,6 +363,17 @@ impl Dataset {
         hex::encode(hash.finalize())
     }
 
+    /// A sample as a picture, one channel after the other; nothing if samples are no pictures of one or three channels.
+    pub fn picture(&self, index: usize) -> Option<&[u8]> {
+        let [channels, height, width] = self.shape();
+        let is_picture = matches!(channels, 1 | 3) && height > 1 && width > 1;
+        if self.element() != StoredElement::U8 || !is_picture {
+            return None;
+        }
+        let size = self.sample_len();
+        self.bytes().get(index * size..(index + 1) * size)
+    }
+
     /// All samples, one after the other, if they are stored as bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.decoded.map.bytes()[self.decoded.layout.samples.clone()]

@@ -21,4 +21,4 @@ pub use journal::Journal;
 pub use lock::RunLock;
 pub use name::civil_date;
 pub use owner::Generation;
-pub use run::{CONFUSION, EVALUATION, RunDir};
+pub use run::{CONFUSION, EVALUATION, MISTAKES, RunDir};

@@ -22,6 +22,8 @@ const TIME: usize = "YYYYMMDD-HHMMSS".len();
 pub const EVALUATION: &str = "evaluation.json";
 /// The file that the picture of an evaluation is written to.
 pub const CONFUSION: &str = "confusion.svg";
+/// The file that pictures of the hardest mistakes are written to, one below the other.
+pub const MISTAKES: &str = "mistakes.png";
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -268,6 +270,11 @@ impl RunDir {
     /// A picture of which classes they took for which.
     pub fn confusion(&self) -> Place {
         self.file(CONFUSION)
+    }
+
+    /// Pictures of the hardest mistakes, one below the other.
+    pub fn mistakes(&self) -> Place {
+        self.file(MISTAKES)
     }
 
     /// The folder of the workers' logs.

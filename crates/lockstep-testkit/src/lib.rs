@@ -4,6 +4,7 @@
 //! a folder that git ignores, under a lock, since many tests run at a time. A machine without Python fails such a
 //! test; it is not passed over in silence.
 
+mod browser;
 mod head;
 mod kube;
 mod mlflow;
@@ -11,6 +12,7 @@ mod onnx;
 mod ray;
 mod server;
 
+pub use browser::browse;
 pub use kube::{KubeCluster, kube_programs};
 pub use mlflow::{python_with_mlflow, python_with_tensorboard};
 pub use onnx::{onnx_answers, onnx_distance};

@@ -1,6 +1,7 @@
 //! From what a model said of every sample to what it is worth.
 
 use crate::evaluate::BLOCK;
+use crate::mistakes;
 use crate::{Outputs, Prediction, Predictions, TrainError};
 use lockstep_data::{Dataset, TargetKind};
 use lockstep_measure::{Evaluation, LabelTally, Outcome, RegressionTally, Tally};
@@ -129,18 +130,19 @@ pub fn title(run: &str, set: &Dataset) -> String {
 
 /// Removes the evaluation of weights that are no longer there.
 pub(crate) fn remove_evaluation(run: &RunDir) {
-    for file in [run.evaluation(), run.confusion()] {
+    for file in [run.evaluation(), run.confusion(), run.mistakes()] {
         // Mostly there is none.
         let _ = file.delete();
     }
 }
 
-/// Writes an evaluation, and its picture if it has one, into `folder`, each whole or not at all.
+/// Writes an evaluation of `set`, and its pictures if it has some, into `folder`, each whole or not at all.
 ///
 /// # Errors
 /// When the folder cannot be written.
 pub fn write_evaluation(
     folder: &Place,
+    set: &Dataset,
     evaluation: &Evaluation,
     title: &str,
 ) -> Result<(), TrainError> {
@@ -152,6 +154,9 @@ pub fn write_evaluation(
     file.write(format!("{text}\n").as_bytes())?;
     if let Some(picture) = evaluation.svg(title) {
         folder.join(CONFUSION)?.write(picture.as_bytes())?;
+    }
+    if let Some(pictures) = mistakes::pictures(set, evaluation) {
+        folder.join(lockstep_runs::MISTAKES)?.write(&pictures)?;
     }
     Ok(())
 }

@@ -13,6 +13,7 @@ mod exchange;
 mod fork;
 mod lanes;
 mod learner;
+mod mistakes;
 mod network;
 mod numerics;
 mod prediction;

@@ -81,7 +81,7 @@ pub(crate) fn routes() -> Router<Server> {
         .route("/api/v1/runs/{name}/tags", post(run::tag))
         .route("/api/v1/runs/{name}/log", get(run::log))
         .route("/api/v1/runs/{name}/evaluation", get(evaluation::show))
-        .route("/api/v1/runs/{name}/mistakes/{row}", get(pictures::show))
+        .route("/api/v1/runs/{name}/mistakes", get(pictures::show))
         .route("/api/v1/curves", get(curves::show))
         .route("/api/v1/jobs", get(jobs::list))
         .route("/api/v1/jobs/actions", post(actions::act))

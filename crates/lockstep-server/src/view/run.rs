@@ -9,7 +9,7 @@ use axum::Json;
 use axum::extract::{Path, Query, State};
 use lockstep_index::{Artifact, Kind, tags};
 use lockstep_registry::Registry;
-use lockstep_runs::RunDir;
+use lockstep_runs::{EVALUATION, MISTAKES, RunDir};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -47,6 +47,8 @@ pub(super) struct Details {
     /// The job that made it.
     submitted: Option<String>,
     has_evaluation: bool,
+    /// Whether there are pictures of its hardest mistakes.
+    has_pictures: bool,
 }
 
 /// Something that happened, to be marked on curves.
@@ -109,10 +111,8 @@ fn details(server: &Server, name: &str) -> Result<Details, Refusal> {
     let models = registry.ok().and_then(|mut made| made.remove(name));
     let origin = found.origin.as_ref();
     let submitted = origin.and_then(|origin| origin.get("submitted")?.as_str());
-    let has_evaluation = found
-        .artifacts
-        .iter()
-        .any(|file| file.path == "evaluation.json");
+    let has = |name: &str| found.artifacts.iter().any(|file| file.path == name);
+    let (has_evaluation, has_pictures) = (has(EVALUATION), has(MISTAKES));
     Ok(Details {
         lanes: found.run.lanes,
         parameters: found.run.parameters,
@@ -134,6 +134,7 @@ fn details(server: &Server, name: &str) -> Result<Details, Refusal> {
         artifacts: found.artifacts,
         logs,
         has_evaluation,
+        has_pictures,
     })
 }
 

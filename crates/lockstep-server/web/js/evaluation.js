@@ -57,16 +57,26 @@ export function confusion(matrix, names) {
 
 function mistakes(run, found) {
   if (!found.mistakes?.length) return null;
+  const shown = found.mistakes.map((one) => (run.has_pictures
+    ? h("canvas", { role: "img", "aria-label": `Row ${one.row}: ${one.actual}` }) : h("div", { class: "no-picture mono" }, `row ${one.row}`)));
+  if (run.has_pictures) cut(`/api/v1/runs/${part(run.name)}/mistakes`, shown);
   return h("section", { class: "part" }, h("header", {}, h("h2", {}, "Hardest mistakes"),
     h("span", { class: "soft small" }, "wrong predictions that the model was surest of")),
-  h("div", { class: "mistakes" }, found.mistakes.map((one) => {
-    const picture = h("img", { src: `/api/v1/runs/${part(run.name)}/mistakes/${one.row}`, alt: `Row ${one.row}: ${one.actual}`, loading: "lazy" });
-    picture.addEventListener("error", () => picture.replaceWith(h("div", { class: "no-picture mono" }, `row ${one.row}`)));
-    return h("figure", { class: "card" }, run.pictures ? picture : h("div", { class: "no-picture mono" }, `row ${one.row}`),
-      h("figcaption", {}, h("b", {}, one.predicted), ` ${Math.round(one.probability * 100)} %`,
-        h("span", { class: "soft" }, `is ${one.actual}`),
-        one.path && h("span", { class: "faint mono cut", title: one.path }, one.path.split("/").pop())));
-  })));
+  h("div", { class: "mistakes" }, found.mistakes.map((one, at) => h("figure", { class: "card" }, shown[at],
+    h("figcaption", {}, h("b", {}, one.predicted), ` ${Math.round(one.probability * 100)} %`,
+      h("span", { class: "soft" }, `is ${one.actual}`),
+      one.path && h("span", { class: "faint mono cut", title: one.path }, one.path.split("/").pop()))))));
+}
+
+/** Cuts a file of pictures that lie one below the other, and draws each on its canvas. */
+function cut(address, canvases) {
+  const all = new Image();
+  all.addEventListener("load", () => canvases.forEach((canvas, at) => {
+    const height = all.naturalHeight / canvases.length;
+    Object.assign(canvas, { width: all.naturalWidth, height });
+    canvas.getContext("2d").drawImage(all, 0, at * height, all.naturalWidth, height, 0, 0, all.naturalWidth, height);
+  }));
+  all.src = address;
 }
 
 function classes(rows) {

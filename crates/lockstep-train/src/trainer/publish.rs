@@ -96,7 +96,8 @@ impl<'a> Publisher<'a> {
     pub(super) fn evaluation(&self, evaluation: &Evaluation) -> Result<(), TrainError> {
         match &self.sets.test {
             Some(set) if self.writes => {
-                write_evaluation(self.run.place(), evaluation, &title(&self.run.name, set))
+                let title = title(&self.run.name, set);
+                write_evaluation(self.run.place(), set, evaluation, &title)
             }
             _ => Ok(()),
         }

@@ -51,7 +51,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
     }
     let title = title(&inference.run.name, set);
     if let Some(folder) = &folder {
-        write_evaluation(folder, &measured, &title)?;
+        write_evaluation(folder, set, &measured, &title)?;
     }
     if args.json {
         super::print(format!("{}\n", serde_json::to_string(&measured)?))?;
