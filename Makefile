@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 LOCKSTEP := $(TARGET)/release/lockstep
 export LOCKSTEP_CACHE ?= $(CURDIR)/.cache
 
-.PHONY: help demo test test-fast test-long test-kube soak bench-train bench-data bench-recovery bench-collective bench-scale bench-shards wheel image test-python clean release cargo components
+.PHONY: help demo test test-fast test-long test-kube soak bench-train bench-data bench-recovery bench-collective bench-scale bench-shards bench-dashboard screenshots wheel image test-python clean release cargo components
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -68,6 +68,14 @@ bench-scale: cargo ## Hold the model of docs/scale.md against gangs of 2 to 16 p
 	@command -v python3 > /dev/null || { echo "python3 is missing: the benchmark is written in it" >&2; exit 1; }
 	@cargo build --release --package lockstep-gang --example collective_rate
 	@python3 bench/scale.py --example $(TARGET)/release/examples/collective_rate $(BENCH_ARGS)
+
+bench-dashboard: release ## Say what the server and its dashboard cost: memory, start, lists of a thousand, 100 open pages
+	@command -v python3 > /dev/null || { echo "python3 is missing: the benchmark is written in it" >&2; exit 1; }
+	@python3 bench/dashboard.py --lockstep $(LOCKSTEP) $(BENCH_ARGS)
+
+screenshots: cargo ## Take the pictures of the dashboard that the documents show (Chromium, Node)
+	@cargo test --workspace --test dashboard -- --ignored --nocapture screenshots
+
 wheel: release ## Build the Python wheel, which carries the program, into target/wheel
 	@command -v python3 > /dev/null || { echo "python3 is missing: the wheel is built with it" >&2; exit 1; }
 	@python3 crates/lockstep-script/python/make_wheel.py --binary $(LOCKSTEP) --out $(TARGET)/wheel

@@ -18,6 +18,8 @@ pub struct Settings {
     pub cache: CacheDir,
     /// The folder of its own files: jobs, packages, hashes of tokens, the audit log.
     pub folder: PathBuf,
+    /// The head of a Ray cluster whose nodes are shown too.
+    pub ray: Option<String>,
     /// How its queue of jobs is to be.
     pub queue: QueueSettings,
     /// How it protects itself.

@@ -8,6 +8,7 @@ use common::Place;
 use common::serve::Serve;
 use serde_json::{Value, json};
 use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Trains two runs that differ in one parameter, and makes a model of the first; their names.
@@ -202,4 +203,94 @@ fn news_are_pushed_and_a_server_with_open_pages_still_ends() {
     place.train(&[]);
     wait_for("event: runs");
     assert_eq!(server.stop(), Some(0));
+}
+
+/// Fashion-MNIST, as far as a picture needs it.
+const FASHION: &str = r#"
+name = "fashion"
+
+[data]
+train = { images = "FOLDER/train-images-idx3-ubyte.gz", labels = "FOLDER/train-labels-idx1-ubyte.gz" }
+test = { images = "FOLDER/t10k-images-idx3-ubyte.gz", labels = "FOLDER/t10k-labels-idx1-ubyte.gz" }
+val_split = 0.1
+classes = ["T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot"]
+
+[model]
+kind = "mlp"
+hidden = [256, 128]
+dropout = 0.2
+
+[train]
+epochs = 6
+batch = 128
+optimizer = { kind = "sgd", lr = 0.02, momentum = 0.9 }
+workers = 2
+lanes = 2
+
+[run]
+store = "runs"
+"#;
+
+#[test]
+#[ignore = "takes pictures of real runs: `make screenshots`"]
+fn screenshots() {
+    let place = Place::new();
+    let folder = common::fashion_mnist();
+    place.write_job(&FASHION.replace("FOLDER", folder.to_str().unwrap()));
+    let name = |args: &[&str]| place.train(args)["run"].as_str().unwrap().to_owned();
+    let runs = vec![
+        name(&[]),
+        name(&["--set", "train.optimizer.lr=0.1"]),
+        name(&[
+            "--set",
+            "train.batch=32",
+            "--set",
+            "train.optimizer.lr=0.005",
+        ]),
+    ];
+    for run in &runs[..2] {
+        let ran = place.run(&["models", "register", "fashion", run, "--store", "runs"]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    }
+    place.run(&["models", "promote", "fashion@2", "--store", "runs"]);
+    place.run(&["runs", "tag", &runs[1], "good", "--store", "runs"]);
+    let server = Serve::start(&place, &["--cpus", "3"]);
+    settled(&server, &submit(&server, "echo failing; exit 3"));
+    settled(&server, &submit(&server, "echo done"));
+    let file = place.path("job.toml");
+    let long = |lr: &str| {
+        let file = file.display();
+        format!("lockstep run {file} --epochs 60 --set train.optimizer.lr={lr}")
+    };
+    let job = submit(&server, &long("0.02"));
+    submit(&server, &long("0.05"));
+    for _ in 0..4 {
+        submit(&server, &long("0.01"));
+    }
+    let live = (0..600)
+        .find_map(|_| {
+            std::thread::sleep(Duration::from_millis(100));
+            let job = server.get(&format!("/api/v1/jobs/{job}")).ok().json();
+            job["runs"][0].as_str().map(str::to_owned)
+        })
+        .expect("a run that was submitted");
+    std::thread::sleep(Duration::from_secs(20));
+    let out = std::env::var("OUT").map_or_else(
+        |_| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/pictures"),
+        PathBuf::from,
+    );
+    std::fs::create_dir_all(&out).unwrap();
+    let told = json!({
+        "url": server.url(), "runs": runs, "live": live, "job": job, "model": "fashion", "out": out,
+        "only": std::env::var("ONLY").ok(),
+    });
+    print!("{}", lockstep_testkit::browse("screenshots.mjs", &told));
+    for job in server.get("/api/v1/jobs").ok().json()["jobs"]
+        .as_array()
+        .unwrap()
+    {
+        let ids = json!({ "action": "stop", "ids": [job["id"]] });
+        server.post("/api/v1/jobs/actions", &ids).ok();
+    }
+    settled(&server, &job);
 }

@@ -39,6 +39,9 @@ const STATES = {
   interrupted: [["circle", { cx: 7, cy: 7, r: 5.2, opacity: .35 }], ["path", { d: "M5.7 5v4M8.3 5v4" }]],
   lost: [["circle", { cx: 7, cy: 7, r: 5.2, opacity: .35 }], ["path", { d: "M7 4.2v3.4M7 9.7v.1" }]],
 };
+STATES.alive = STATES.succeeded;
+STATES.draining = STATES.interrupted;
+STATES.dead = STATES.failed;
 STATES.stopped = [STATES.interrupted[0], ["path", { d: "M5.2 5.2h3.6v3.6H5.2z" }]];
 
 /** The shape of a state. */

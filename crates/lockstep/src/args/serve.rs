@@ -28,6 +28,9 @@ pub(crate) struct ServeArgs {
     pub(crate) port: u16,
     #[command(flatten)]
     pub(crate) place: ServerPlaceArgs,
+    /// The head of a Ray cluster whose nodes the dashboard shows too, such as http://head:8265
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) ray: Option<String>,
     #[command(flatten, next_help_heading = "Security")]
     pub(crate) guard: GuardArgs,
     #[command(flatten, next_help_heading = "Jobs")]

@@ -34,6 +34,7 @@ fn settings(args: &ServeArgs) -> anyhow::Result<Settings> {
         listen: SocketAddr::new(args.host, args.port),
         store,
         cache: CacheDir::locate()?,
+        ray: args.ray.clone(),
         queue: queue(&args.queue, folder.clone())?,
         guard: guard(&args.guard),
         folder,
