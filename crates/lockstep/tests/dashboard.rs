@@ -210,10 +210,9 @@ const FASHION: &str = r#"
 name = "fashion"
 
 [data]
-train = { images = "FOLDER/train-images-idx3-ubyte.gz", labels = "FOLDER/train-labels-idx1-ubyte.gz" }
-test = { images = "FOLDER/t10k-images-idx3-ubyte.gz", labels = "FOLDER/t10k-labels-idx1-ubyte.gz" }
+train = "fashion-mnist:train"
+test = "fashion-mnist:test"
 val_split = 0.1
-classes = ["T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot"]
 
 [model]
 kind = "mlp"
@@ -235,8 +234,10 @@ store = "runs"
 #[ignore = "takes pictures of real runs: `make screenshots`"]
 fn screenshots() {
     let place = Place::new();
-    let folder = common::fashion_mnist();
-    place.write_job(&FASHION.replace("FOLDER", folder.to_str().unwrap()));
+    let sets = common::fashion_mnist();
+    std::fs::create_dir_all(place.path("cache")).unwrap();
+    std::os::unix::fs::symlink(sets.parent().unwrap(), place.path("cache/datasets")).unwrap();
+    place.write_job(FASHION);
     let name = |args: &[&str]| place.train(args)["run"].as_str().unwrap().to_owned();
     let runs = vec![
         name(&[]),

@@ -29,9 +29,11 @@ export function confusion(matrix, names) {
     const sum = row.reduce((all, one) => all + one, 0) || 1;
     return h("tr", {}, h("th", { scope: "row" }, names[actual]), row.map((number, predicted) => {
       const share = number / sum;
-      const strength = number ? Math.round(14 + share * 80) : 0;
+      // Nothing lies between pale and deep, so that the number can be read on all of them.
+      const deep = share > .6;
+      const strength = number ? Math.round(deep ? 76 + share * 24 : 8 + share * 52) : 0;
       const cell = h("td", {
-        class: `${actual === predicted ? "right" : "wrong"}${share > .5 ? " deep" : ""}`, tabindex: actual + predicted ? -1 : 0,
+        class: `${actual === predicted ? "right" : "wrong"}${deep ? " deep" : ""}`, tabindex: actual + predicted ? -1 : 0,
         css: { "--strength": `${strength}%` },
         on: { focus: say, pointerenter: say },
       }, size <= 20 ? (number || "") : "");

@@ -60,7 +60,7 @@ export class LogView {
       this.seenTop = this.pane.scrollTop;
       this.draw();
     });
-    const watch = new ResizeObserver(() => this.draw());
+    const watch = new ResizeObserver(() => { if (this.follow) this.toEnd(); else this.draw(); });
     watch.observe(this.pane);
     signal?.addEventListener("abort", () => watch.disconnect());
     this.setFollow(true);

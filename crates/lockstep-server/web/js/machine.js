@@ -7,8 +7,10 @@ import { meter } from "./parts.js";
 /** A bar a core. */
 export function cores(percents) {
   const mean = percents.reduce((sum, one) => sum + one, 0) / Math.max(1, percents.length);
-  return h("div", { class: "cores", role: "img", "aria-label": `${plural(percents.length, "core")}, ${Math.round(mean)} % busy` },
-    percents.map((one) => h("i", { title: `${Math.round(one)} %` }, h("b", { css: { height: `${Math.max(2, one)}%` } }))));
+  // Few cores are segments of one meter, many are bars.
+  const few = percents.length <= 16;
+  return h("div", { class: few ? "cores few" : "cores", role: "img", "aria-label": `${plural(percents.length, "core")}, ${Math.round(mean)} % busy` },
+    percents.map((one) => h("i", { title: `${Math.round(one)} %` }, h("b", { css: { [few ? "width" : "height"]: `${Math.max(2, one)}%` } }))));
 }
 
 function gauge(name, words, content) {

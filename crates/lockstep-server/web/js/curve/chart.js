@@ -10,6 +10,8 @@ import { logTicks, scale, ticks } from "./scale.js";
 import { nearest, smooth } from "./series.js";
 
 const MARGIN = { left: 52, right: 12, top: 10, bottom: 24 };
+/** Curves of so few points have dots, and are not smoothed. */
+const FEW = 30;
 const FONT = "11px Inter, ui-sans-serif, system-ui, sans-serif";
 
 /** A chart of several curves. `options` are shared by the charts of a panel: `{ log, smooth, by, zoom, hover }`. */
@@ -48,7 +50,14 @@ export class Chart {
       high = Math.max(high, curve.x[curve.x.length - 1]);
     }
     if (!(high >= low)) return [0, 1];
+    // A curve that begins near the beginning is drawn from there.
+    if (low > 0 && low < high * .1) low = 0;
     return high > low ? [low, high] : [low - .5, high + .5];
+  }
+
+  /** Whether a curve is smoothed: a point an epoch is not. */
+  smoothed(curve) {
+    return this.options.smooth > 0 && curve.x.length > FEW;
   }
 
   range(drawn, [from, to]) {
@@ -58,7 +67,7 @@ export class Chart {
       for (let at = 0; at < curve.x.length; at += 1) {
         if (curve.x[at] < from || curve.x[at] > to) continue;
         // With smoothing the line counts; single values may leave the picture.
-        const [least, most] = this.options.smooth ? [values[at], values[at]]
+        const [least, most] = this.smoothed(curve) ? [values[at], values[at]]
           : [curve.low?.[at] ?? values[at], curve.high?.[at] ?? values[at]];
         if (!log || least > 0) low = Math.min(low, least);
         if (!log || most > 0) high = Math.max(high, most);
@@ -80,7 +89,7 @@ export class Chart {
     pen.scale(dots, dots);
     pen.clearRect(0, 0, width, height);
     const m = this.small ? { left: 0, right: 4, top: 6, bottom: 2 } : MARGIN;
-    const drawn = this.lines.map((line) => ({ ...line, values: smooth(line.curve.y, this.options.smooth) }));
+    const drawn = this.lines.map((line) => ({ ...line, values: this.smoothed(line.curve) ? smooth(line.curve.y, this.options.smooth) : line.curve.y }));
     const domain = this.domain();
     const range = this.range(drawn, domain);
     const x = scale(domain, [m.left, width - m.right], false);
@@ -146,7 +155,8 @@ export class Chart {
     pen.strokeStyle = pen.fillStyle = colour(name);
     pen.lineJoin = pen.lineCap = "round";
     pen.setLineDash([]);
-    if (curve.low && !this.options.smooth) {
+    const smoothed = this.smoothed(curve);
+    if (curve.low && !smoothed) {
       pen.globalAlpha = .16;
       path(curve.high);
       for (let at = curve.x.length - 1; at >= 0; at -= 1) {
@@ -155,7 +165,7 @@ export class Chart {
       pen.closePath();
       pen.fill();
     }
-    if (this.options.smooth) {
+    if (smoothed) {
       pen.globalAlpha = .22;
       pen.lineWidth = 1;
       path(curve.y);
@@ -168,7 +178,7 @@ export class Chart {
     pen.stroke();
     pen.setLineDash([]);
     const end = curve.x.length - 1;
-    const few = curve.x.length <= (this.small ? 1 : 24);
+    const few = curve.x.length <= (this.small ? 1 : FEW);
     for (let at = few ? 0 : end; at <= end; at += 1) {
       if (log && values[at] <= 0) continue;
       pen.beginPath();

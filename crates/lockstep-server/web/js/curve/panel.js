@@ -73,7 +73,7 @@ export function panel({ runs, system = false, values, signal }) {
         lines.push({
           label: several ? `${run.label}${sets || (label === "steps" ? "" : ` ${label}`)}` : label,
           colour: curveColour(several ? number : colourOf(label, lines.length)),
-          dash: several ? DASHES[set] : null, curve: one,
+          dash: several ? DASHES[set] : null, curve: one, run: run.label, set,
         });
       }
     });
@@ -91,9 +91,7 @@ export function panel({ runs, system = false, values, signal }) {
       const { chart, legend, element } = charts.get(name);
       grid.append(element);
       chart.show(groups.get(name), marks());
-      put(legend, groups.get(name).slice(0, 10).map((line) => h("span", {},
-        h("i", { css: { background: `var(${line.colour})` } }), line.label, " ",
-        h("b", { class: "num" }, named(name, line.curve.last?.[2])))));
+      put(legend, several ? ofRuns(groups.get(name), name) : groups.get(name).slice(0, 16).map((line) => entry(line, line.label, name)));
     }
     put(chooser, names.length > 1 && [h("summary", { class: "button small" }, "Charts"), h("div", {}, names.map((name) =>
       h("label", {}, h("input", { type: "checkbox", checked: !only.size || only.has(name), on: { change: (event) => {
@@ -171,6 +169,19 @@ export function panel({ runs, system = false, values, signal }) {
     h("span", { class: "small faint wide end" }, "Drag to zoom, double-click to see everything"), chooser);
   width = Math.max(300, Math.min(1600, Math.round(innerWidth / 2)));
   return { element: h("div", {}, bar, grid, nothing), ready: load(), reload: load };
+}
+
+function entry(line, label, name) {
+  return h("span", {}, h("i", { css: { background: `var(${line.colour})` } }), label, " ", h("b", { class: "num" }, named(name, line.curve.last?.[2])));
+}
+
+/** Of each run one entry: what was measured on validation data, or else whatever was. Dashes are told once. */
+function ofRuns(lines, name) {
+  const runs = new Map();
+  for (const line of lines) if (!runs.has(line.run) || line.set === "val") runs.set(line.run, line);
+  const dashes = ["train", "test"].filter((set) => lines.some((line) => line.set === set));
+  const words = { train: "dashed: train", test: "dotted: test" };
+  return [[...runs.values()].map((line) => entry(line, line.run, name)), dashes.map((set) => h("span", { class: "faint" }, words[set]))];
 }
 
 function zoomOf(text) {

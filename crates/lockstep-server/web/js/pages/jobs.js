@@ -57,7 +57,7 @@ export async function open({ main, signal, values }) {
   function row(job) {
     return h("tr", { data: { row: job.id }, "aria-selected": String(chosen.keys.has(job.id)) },
       h("td", { class: "tick" }, chosen.box(job.id, `job ${job.id}`)),
-      h("td", { class: "cut" }, h("a", { href: `/jobs/${part(job.id)}`, class: "mono", title: job.entrypoint, data: { key: job.id } }, job.entrypoint)),
+      h("td", { class: "cut command" }, h("a", { href: `/jobs/${part(job.id)}`, class: "mono", title: job.entrypoint, data: { key: job.id } }, job.entrypoint)),
       h("td", {}, state(job.status), job.stopping && h("span", { class: "faint small" }, " stopping"),
         job.status === "FAILED" && job.exit_code !== null && h("span", { class: "faint small" }, ` exit code ${job.exit_code}`)),
       h("td", { class: "wide soft cut" }, job.user),

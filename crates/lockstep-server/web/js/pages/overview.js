@@ -53,7 +53,7 @@ function card(run) {
     put(figures,
       last?.last && h("div", {}, h("span", {}, last.name), h("b", { class: "num" }, named(last.name, last.last[2]))),
       measured.map(([name, value]) => h("div", {}, h("span", {}, name), h("b", { class: "num" }, named(name, value)))));
-    put(bar, meter(share, `${run.name}: how far`, "going"), h("div", { class: "under" },
+    put(bar, meter(share, `${run.name}: how far`, "on"), h("div", { class: "under" },
       h("span", { class: "num" }, run.epochs ? `epoch ${Math.min(run.epochs, run.epochs_done + 1)} of ${run.epochs}` : `${count(run.step)} reports`),
       h("span", { class: "num" }, rest ? `about ${span(rest)} left` : plural(run.workers, "worker"))));
   }

@@ -28,7 +28,7 @@ function header(run) {
       [going ? "running for" : "took", took(run.duration_s)],
       ["samples/s", run.samples_per_s ? count(run.samples_per_s) : null],
       ["restarts", run.restarts || null]]),
-    going && run.epochs ? h("div", { class: "run-progress" }, meter(share, "How far the run is", "going"),
+    going && run.epochs ? h("div", { class: "run-progress" }, meter(share, "How far the run is", "on"),
       h("span", { class: "small soft num" }, rest ? `${Math.round(share * 100)} %, about ${span(rest)} left` : `${Math.round(share * 100)} %`)) : null,
     run.error && h("div", { class: "error" }, h("strong", {}, "What went wrong"), h("pre", {}, run.error)),
   ];
@@ -123,7 +123,7 @@ export async function open({ main, signal, given, values }) {
   const describe = () => {
     put(badge, state(run.state));
     put(top, header(run));
-    put(said, tags(run.tags), run.note && h("p", { class: "note" }, run.note));
+    put(said, Object.keys(run.tags).length ? tags(run.tags) : null, run.note && h("p", { class: "note" }, run.note));
   };
   const series = () => [{ name: run.name, label: run.job, started: run.started, marks: run.marks }];
   const draw = {
