@@ -33,6 +33,7 @@ test-long: cargo ## Run the tests that take long or bring gigabytes: soak, 5 GiB
 	@cargo test -p lockstep-nn --test clip_real -- --ignored --nocapture
 	@LOCKSTEP_TEST_RAY=2.53.0 cargo test --workspace --test submit
 	@cargo test --workspace --test scripts -- --ignored
+	@cargo test --workspace --test serve_guard --test serve_api -- --ignored
 
 test-kube: cargo ## Build a control plane of Kubernetes once (Go; minutes), and run jobs through it
 	@cargo test --workspace --test kube -- --ignored --nocapture
