@@ -99,7 +99,11 @@ impl Files {
 
     /// What lies directly in it: names, and the sizes of files.
     fn list(&self) -> Result<BTreeMap<String, Option<u64>>, MlflowError> {
-        let files = match self.place()?.list() {
+        let place = self.place()?;
+        if place.local().is_some_and(|path| !path.is_dir()) {
+            return Ok(BTreeMap::new());
+        }
+        let files = match place.list() {
             Ok(files) => files,
             Err(PlaceError::NotFound { .. }) => Vec::new(),
             Err(error) => return Err(error.into()),

@@ -7,6 +7,8 @@ use lockstep_index::IndexError;
 use lockstep_place::PlaceError;
 use lockstep_runs::RunsError;
 use serde_json::json;
+use std::error::Error;
+use std::io::{self, ErrorKind};
 
 /// A status, a word of MLflow's, and a sentence.
 #[derive(Debug, Clone)]
@@ -80,9 +82,33 @@ impl From<PlaceError> for MlflowError {
         match error {
             PlaceError::NotFound { .. } => Self::missing("there is no such file"),
             PlaceError::Name { .. } => Self::wrong(error.to_string()),
+            _ if is_about_the_name(&error) => Self::wrong(
+                "a file cannot have this name: it is too long, or that of a folder, or lies below a file",
+            ),
             _ => Self::internal(&error),
         }
     }
+}
+
+/// Whether what went wrong is the name that a client chose.
+fn is_about_the_name(error: &PlaceError) -> bool {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+        if let Some(
+            ErrorKind::NotADirectory
+            | ErrorKind::IsADirectory
+            | ErrorKind::InvalidFilename
+            | ErrorKind::InvalidInput
+            | ErrorKind::AlreadyExists
+            | ErrorKind::DirectoryNotEmpty,
+        ) = kind
+        {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 impl From<RunsError> for MlflowError {
@@ -94,8 +120,8 @@ impl From<RunsError> for MlflowError {
     }
 }
 
-impl From<std::io::Error> for MlflowError {
-    fn from(error: std::io::Error) -> Self {
+impl From<io::Error> for MlflowError {
+    fn from(error: io::Error) -> Self {
         Self::internal(&error)
     }
 }

@@ -45,6 +45,8 @@ pub(crate) struct Writer {
     /// The name of its experiment.
     pub(crate) experiment: String,
     journal: Journal,
+    /// The last number that points of the step 0 got, by metric.
+    unstepped: HashMap<String, i64>,
     _lock: RunLock,
 }
 
@@ -180,6 +182,7 @@ impl Writer {
             record,
             experiment: experiment.to_owned(),
             journal,
+            unstepped: HashMap::new(),
             _lock: lock,
         })
     }
@@ -202,12 +205,14 @@ impl Writer {
             .get("name")
             .and_then(|name| name.as_str())
             .unwrap_or_default();
-        if !record.closed {
-            for (key, point) in points(&run)? {
-                record.note(&key, &point);
+        let mut unstepped = HashMap::new();
+        for (key, point) in points(&run)? {
+            record.note(&key, &point);
+            if point.step == 0 {
+                *unstepped.entry(key).or_insert(-1) += 1;
             }
         }
-        if record.closed && !record.status.is_final() {
+        if record.closed {
             record.closed = false;
             record.write(&run)?;
         }
@@ -218,6 +223,7 @@ impl Writer {
             run,
             record,
             journal,
+            unstepped,
             _lock: lock,
         }))
     }
@@ -231,37 +237,52 @@ impl Writer {
 
     /// Adds points. Those of one step and time become one line.
     pub(crate) fn log(&mut self, points: &[(String, Point)]) -> Result<(), MlflowError> {
-        let mut lines = String::new();
-        for group in
-            points.chunk_by(|(_, a), (_, b)| (a.step, a.timestamp) == (b.step, b.timestamp))
-        {
-            let mut metrics = Map::new();
-            let mut rest = group.iter().peekable();
-            while let Some((key, point)) = rest.next() {
-                metrics.insert(key.clone(), point.value.clone());
-                // A metric that comes twice needs a line of its own for each.
-                let again = rest
-                    .peek()
-                    .is_some_and(|(key, _)| metrics.contains_key(key));
-                if rest.peek().is_none() || again {
-                    let line = json!({
-                        "v": 1,
-                        "time": point.timestamp as f64 / 1000.0,
-                        "event": "reported",
-                        "report": point.step,
-                        "metrics": std::mem::take(&mut metrics),
-                    });
-                    lines += &format!("{line}\n");
+        let mut lines: Vec<(i64, &Point, Map<String, Value>)> = Vec::new();
+        for (key, point) in points {
+            let report = self.report(key, point);
+            let same = |line: &(i64, &Point, Map<String, Value>)| {
+                (line.0, line.1.step, line.1.timestamp) == (report, point.step, point.timestamp)
+                    && !line.2.contains_key(key)
+            };
+            match lines.last_mut().filter(|last| same(last)) {
+                Some((_, _, metrics)) => drop(metrics.insert(key.clone(), point.value.clone())),
+                None => {
+                    let metrics = Map::from_iter([(key.clone(), point.value.clone())]);
+                    lines.push((report, point, metrics));
                 }
             }
         }
-        if let Some(lines) = lines.strip_suffix('\n') {
-            self.journal.log(EVENTS, lines)?;
+        let lines = lines.into_iter().map(|(report, point, metrics)| {
+            let mut line = json!({
+                "v": 1,
+                "time": point.timestamp as f64 / 1000.0,
+                "event": "reported",
+                "report": report,
+                "metrics": metrics,
+            });
+            if report != point.step {
+                line["step"] = point.step.into();
+            }
+            line.to_string()
+        });
+        let lines: Vec<String> = lines.collect();
+        if !lines.is_empty() {
+            self.journal.log(EVENTS, &lines.join("\n"))?;
         }
         for (key, point) in points {
             self.record.note(key, point);
         }
         Ok(())
+    }
+
+    /// The step that a point has in curves. Clients that name no step mean 0, again and again: those points are counted.
+    fn report(&mut self, key: &str, point: &Point) -> i64 {
+        if point.step != 0 {
+            return point.step;
+        }
+        let count = self.unstepped.entry(key.to_owned()).or_insert(-1);
+        *count += 1;
+        *count
     }
 
     /// Sets parameters, which can be set once.
@@ -374,12 +395,14 @@ pub(crate) fn points(run: &RunDir) -> Result<Vec<(String, Point)>, MlflowError> 
         if event["event"] != "reported" {
             continue;
         }
+        let step = event.get("step").or(event.get("report"));
+        let step = step.and_then(Value::as_i64).unwrap_or(0);
         for (key, value) in metrics {
             if let Some(value) = number(value) {
                 let point = Point {
                     value: shown(value),
                     timestamp: (time * 1000.0).round() as i64,
-                    step: event["report"].as_i64().unwrap_or(0),
+                    step,
                 };
                 all.push((key.clone(), point));
             }
@@ -469,6 +492,34 @@ mod tests {
             all.iter()
                 .any(|(key, point)| key == "odd" && point.number().is_nan())
         );
+    }
+
+    #[test]
+    fn points_without_a_step_are_a_curve_all_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(folder.path());
+        let name = made(&store, &Writers::default());
+        for value in 0..5 {
+            // Each time by another server.
+            let log = |writer: &mut Writer| {
+                writer.log(&[("loss".to_owned(), point(0, f64::from(value)))])
+            };
+            Writers::default()
+                .with(&store, &name, log)
+                .unwrap()
+                .unwrap();
+        }
+        let run = RunDir::named(&name, store.join(&name).unwrap());
+        let all = points(&run).unwrap();
+        assert!(
+            all.len() == 5 && all.iter().all(|(_, point)| point.step == 0),
+            "{all:?}"
+        );
+        let mut index = lockstep_index::Index::open(&store, None).unwrap();
+        index.refresh(&run).unwrap();
+        let series = index.series(&name, |_, _| true).unwrap();
+        let steps: Vec<u64> = series[0].points.iter().map(|point| point.step).collect();
+        assert_eq!(steps, [0, 1, 2, 3, 4]);
     }
 
     #[test]

@@ -263,6 +263,18 @@ fn files_of_runs_cannot_be_reached_from_outside_of_them() {
         job.contains("name = \"Default\"") && !job.contains("evil"),
         "{job}"
     );
+    for odd in [
+        "a/b.txt/c",
+        "a",
+        &"x".repeat(300),
+        &format!("{}y", "y/".repeat(3000)),
+    ] {
+        for method in ["PUT", "GET"] {
+            let answer = serve.send(method, &format!("{base}/{odd}"), &[], b"x");
+            let status = answer.status;
+            assert!((400..500).contains(&status), "{method} {odd:.20}: {status}");
+        }
+    }
     let large = serve.send(
         "PUT",
         &format!("{base}/large"),
