@@ -222,7 +222,14 @@ enum Piece {
 }
 
 async fn upload(State(server): State<Server>, Path(path): Path<String>, body: Body) -> Answer {
-    let place = blocking(move || Files::parse(&server, &path)?.writable()).await?;
+    let place = blocking(move || {
+        let place = Files::parse(&server, &path)?.writable()?;
+        match place.local().is_some_and(std::path::Path::is_dir) {
+            true => Err(MlflowError::wrong("there is a folder of this name")),
+            false => Ok(place),
+        }
+    })
+    .await?;
     let (sender, mut receiver) = mpsc::channel(4);
     let writing = tokio::task::spawn_blocking(move || {
         let mut file = place.writer()?;
