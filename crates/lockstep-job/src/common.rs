@@ -4,12 +4,13 @@ use crate::{
     JobGang, Kube, LoadedJob, LocalInput, Location, Notify, Resources, Run, Storage, Track, Workers,
 };
 
-/// Asks a job of either kind for the same thing.
-macro_rules! of_either {
+/// Asks a job of any kind for the same thing.
+macro_rules! of_any {
     ($job:expr, $name:ident => $what:expr) => {
         match $job {
             LoadedJob::Network($name) => $what,
             LoadedJob::Script($name) => $what,
+            LoadedJob::Trees($name) => $what,
         }
     };
 }
@@ -17,61 +18,61 @@ macro_rules! of_either {
 impl LoadedJob {
     /// The name of the job.
     pub fn name(&self) -> &str {
-        of_either!(self, job => &job.name)
+        of_any!(self, job => &job.name)
     }
 
     /// Where its runs go.
     pub fn store(&self) -> &Location {
-        of_either!(self, job => &job.run.store)
+        of_any!(self, job => &job.run.store)
     }
 
     /// Where its runs go, and which of them stay.
     pub fn run(&self) -> &Run {
-        of_either!(self, job => &job.run)
+        of_any!(self, job => &job.run)
     }
 
     /// How its places are reached.
     pub fn storage(&self) -> &Storage {
-        of_either!(self, job => &job.storage)
+        of_any!(self, job => &job.storage)
     }
 
     /// How many workers it has.
     pub fn workers(&self) -> Workers {
-        of_either!(self, job => job.train.workers)
+        of_any!(self, job => job.train.workers)
     }
 
     /// How its workers keep together.
     pub fn gang(&self) -> &JobGang {
-        of_either!(self, job => &job.gang)
+        of_any!(self, job => &job.gang)
     }
 
     /// The same, to be changed.
     pub fn gang_mut(&mut self) -> &mut JobGang {
-        of_either!(self, job => &mut job.gang)
+        of_any!(self, job => &mut job.gang)
     }
 
     /// What each of its workers needs.
     pub fn resources(&self) -> &Resources {
-        of_either!(self, job => &job.resources)
+        of_any!(self, job => &job.resources)
     }
 
     /// How its pods look on Kubernetes.
     pub fn kube(&self) -> &Kube {
-        of_either!(self, job => &job.kube)
+        of_any!(self, job => &job.kube)
     }
 
     /// Who else keeps a record of its runs.
     pub fn track(&self) -> &Track {
-        of_either!(self, job => &job.track)
+        of_any!(self, job => &job.track)
     }
 
     /// Who is told of what happens in them.
     pub fn notify(&self) -> &Notify {
-        of_either!(self, job => &job.notify)
+        of_any!(self, job => &job.notify)
     }
 
     /// All files and folders of this machine that the job names by keys of their own.
     pub fn local_inputs(&self) -> Vec<LocalInput> {
-        of_either!(self, job => job.local_inputs())
+        of_any!(self, job => job.local_inputs())
     }
 }

@@ -50,6 +50,14 @@ pub enum JobError {
         /// The file.
         path: PathBuf,
     },
+    /// The job grows trees, which are no network.
+    #[error(
+        "the job file {path:?} describes trees (`model.kind = \"xgboost\"`); this command is for networks"
+    )]
+    Trees {
+        /// The file.
+        path: PathBuf,
+    },
     /// An override is not of the form `key=value`.
     #[error("{reason}; write it as key=value, for example train.epochs=3")]
     Override {

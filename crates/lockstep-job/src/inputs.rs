@@ -1,6 +1,6 @@
 //! What a job reads: its sets by name, and the files and folders of this machine among its inputs.
 
-use crate::{Data, DataRef, Job, Location, ScriptJob, Validation};
+use crate::{Data, DataRef, Job, Location, ScriptJob, TreesJob, Validation};
 use std::path::{Component, Path, PathBuf};
 
 /// A file or folder of this machine that a job reads.
@@ -78,6 +78,13 @@ impl ScriptJob {
             path,
         });
         named.collect()
+    }
+}
+
+impl TreesJob {
+    /// All files and folders of this machine that the job names.
+    pub fn local_inputs(&self) -> Vec<LocalInput> {
+        self.data.local_inputs()
     }
 }
 

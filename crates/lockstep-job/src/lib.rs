@@ -61,6 +61,7 @@ mod template;
 mod track;
 mod train;
 mod tree;
+mod trees;
 
 pub use bytes::Bytes;
 pub use checkpoint::{Every, JobCheckpoint, Measure, NotEvery};
@@ -92,3 +93,4 @@ pub use storage::Storage;
 pub use template::template;
 pub use track::{TensorBoard, Track};
 pub use train::{JobLoss, NetworkTraining, Train, Workers, WorkersRange};
+pub use trees::{GrowPolicy, TreesJob, TreesKind, TreesModel, TreesTraining, XgboostParameters};

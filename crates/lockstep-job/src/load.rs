@@ -5,7 +5,7 @@ use crate::keys::{Check, FromField, Table};
 use crate::section::Section;
 use crate::source::{JobText, Spot};
 use crate::tree::Node;
-use crate::{Diagnostic, Job, JobError, Keep, Override, ScriptJob, Storage};
+use crate::{Diagnostic, Job, JobError, Keep, Override, ScriptJob, Storage, TreesJob, TreesKind};
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -22,6 +22,8 @@ pub enum LoadedJob {
     Network(Box<Job>),
     /// A script to start as a gang.
     Script(Box<ScriptJob>),
+    /// Trees to grow.
+    Trees(Box<TreesJob>),
 }
 
 impl LoadedJob {
@@ -80,9 +82,15 @@ impl LoadedJob {
             .map(|change| Field::new(&change.node, WORKERS.join("."), &report));
         let job = Field::new(&root, "", &report)
             .section()
-            .and_then(|mut section| match is_script(&mut section) {
-                true => ScriptJob::read(section, carriers).map(|job| Self::Script(Box::new(job))),
-                false => Job::read(section, carriers).map(|job| Self::Network(Box::new(job))),
+            .and_then(|mut section| {
+                if is_script(&mut section) {
+                    return ScriptJob::read(section, carriers)
+                        .map(|job| Self::Script(Box::new(job)));
+                }
+                match grows_trees(&mut section) {
+                    true => TreesJob::read(section, carriers).map(|job| Self::Trees(Box::new(job))),
+                    false => Job::read(section, carriers).map(|job| Self::Network(Box::new(job))),
+                }
             });
         match (job, report.into_found()) {
             (Some(job), found) if found.is_empty() => Ok(job),
@@ -98,6 +106,13 @@ fn is_script(root: &mut Section<'_>) -> bool {
         return false;
     };
     train.has("command") || train.get("kind").is_some_and(|kind| kind.says("script"))
+}
+
+/// Whether a job file describes trees: its `[model]` says so.
+fn grows_trees(root: &mut Section<'_>) -> bool {
+    let model = root.get("model").filter(Field::is_table);
+    let kind = model.and_then(|model| model.section()?.get("kind"));
+    kind.is_some_and(|kind| kind.says(TreesKind::Xgboost.word()))
 }
 
 impl Job {
@@ -134,6 +149,7 @@ impl LoadedJob {
         match self {
             Self::Network(job) => Ok(*job),
             Self::Script(_) => Err(JobError::Script { path: path.into() }),
+            Self::Trees(_) => Err(JobError::Trees { path: path.into() }),
         }
     }
 }

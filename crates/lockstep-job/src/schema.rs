@@ -1,16 +1,17 @@
 //! The job file's vocabulary as a JSON Schema, for editors.
 
-use crate::{Job, ScriptJob};
+use crate::{Job, ScriptJob, TreesJob};
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
-/// What a job file describes: a network to train, or a script to start as a gang.
+/// What a job file describes: a network to train, a script to start as a gang, or trees to grow.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[allow(dead_code, reason = "only its schema is used")]
 enum AnyJob {
     Network(Box<Job>),
     Script(Box<ScriptJob>),
+    Trees(Box<TreesJob>),
 }
 
 /// The JSON Schema (draft 2020-12) of a job file: every key, its type, its default and what it means.

@@ -1,6 +1,6 @@
 //! A job as text again: the effective configuration, with every default visible.
 
-use crate::{Job, ScriptJob, without_secrets};
+use crate::{Job, ScriptJob, TreesJob, without_secrets};
 use serde::Serialize;
 use std::fmt::Write;
 use toml::{Table, Value};
@@ -37,6 +37,7 @@ macro_rules! shown {
 
 shown!(Job);
 shown!(ScriptJob);
+shown!(TreesJob);
 
 fn table(job: &impl Serialize) -> Table {
     let mut table = Table::try_from(job).expect("a loaded job holds only what TOML can");

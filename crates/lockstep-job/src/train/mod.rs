@@ -34,7 +34,7 @@ keys! {
 /// More processes than any gang has, few enough that a slip of the finger starts no storm.
 pub(crate) const MAX_WORKERS: usize = 65_536;
 /// More than any machine has cores.
-const MAX_THREADS: usize = 4_096;
+pub(crate) const MAX_THREADS: usize = 4_096;
 /// The largest integer that TOML can hold.
 pub(crate) const MAX_SEED: u64 = i64::MAX as u64;
 

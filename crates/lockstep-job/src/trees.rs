@@ -1,0 +1,311 @@
+//! Jobs that grow boosted trees with XGBoost.
+//!
+//! A job file whose `[model]` has `kind = "xgboost"` describes no network. Its other sections mean what they mean to
+//! every job.
+
+use crate::field::{Field, Rule};
+use crate::job::JobName;
+use crate::keys::{Any, By, FromField, Table, keys, words};
+use crate::section::Section;
+use crate::train::{MAX_SEED, MAX_THREADS};
+use crate::{
+    Data, JobCheckpoint, JobGang, Kube, Notify, Recover, Resources, Run, Storage, Track, Workers,
+};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// More rounds than anybody waits for.
+const MAX_ROUNDS: u32 = 10_000_000;
+/// Deeper trees have more leaves than there are rows.
+const MAX_DEPTH: u32 = 64;
+/// More bins than distinct values can be told apart by.
+const MAX_BINS: usize = 65_536;
+
+keys! {
+    /// Which trees to grow, from which table, on how many workers, and where the result goes.
+    pub struct TreesJob given (folder: &Path) {
+        /// Name of the job; each of its runs is named after it. Letters, digits, `-`, `_` and `.`.
+        name: String = need("add `name = \"...\"`") => JobName;
+        /// What to learn from.
+        data: Data = need("add a [data] section with `train = \"...\"`")
+            => Table(|section: &mut Section<'_>| Data::read_keys(section, false)), |field, data| plain_data(field, data);
+        /// The trees.
+        model: TreesModel = need("add a [model] section with `kind = \"xgboost\"`")
+            => Any, |field, ()| TreesModel::read(field.section()?);
+        /// On how many workers they are grown.
+        train: TreesTraining = default(TreesTraining::default())
+            => Table(TreesTraining::read_keys);
+        /// Where the run goes.
+        run: Run = shown(Run::default(), Run::default_in(folder))
+            => Any, |field, ()| Run::read(field.section()?);
+        /// When the run's state is written. An epoch is a round.
+        checkpoint: JobCheckpoint = default(JobCheckpoint::default()) => Table(JobCheckpoint::read_keys);
+        /// How the workers talk to each other.
+        gang: JobGang = default(JobGang::default()) => Table(JobGang::read_keys);
+        /// What happens when a worker is lost.
+        recover: Recover = default(Recover::default()) => Table(Recover::read_keys);
+        /// What a worker needs of a cluster, and how workers are spread over it.
+        #[serde(default)]
+        resources: Resources = hidden(Resources::default()) => Table(Resources::read_keys);
+        /// How the job's pods look on Kubernetes.
+        #[serde(default)]
+        kube: Kube = hidden(Kube::default()) => Table(Kube::read_keys);
+        /// Who else keeps a record of the run: MLflow, TensorBoard.
+        #[serde(default)]
+        track: Track = hidden(Track::default()) => Table(Track::read_keys);
+        /// Who is told when something happens that people wait for.
+        #[serde(default)]
+        notify: Notify = hidden(Notify::default()) => Table(Notify::read_keys);
+        /// How places outside this machine are reached.
+        #[serde(default)]
+        storage: Storage = hidden(Storage::default()) => Table(Storage::read_keys);
+    }
+}
+
+keys! {
+    /// Boosted trees.
+    pub struct TreesModel {
+        /// What grows them.
+        kind: TreesKind = need("add `kind = \"xgboost\"`") => Any;
+        /// How many rounds; each adds a tree, or one for every class.
+        rounds: u32 = default(100) => 1..=MAX_ROUNDS;
+        /// How deep a tree may be; 0 means that only `max_leaves` ends it.
+        depth: u32 = default(6) => 0..=MAX_DEPTH;
+        /// By how much each tree counts.
+        eta: f64 = default(0.3) => Rule::POSITIVE;
+        /// What is minimised, by XGBoost's name for it, such as `"binary:logistic"`. If left out, it follows from the
+        /// labels: two classes, several classes, or numbers.
+        objective: Option<String> = optional => Any;
+        /// Whether the model is the same to the byte on any number of workers. If not, everything is left to XGBoost's own
+        /// objectives and sketches.
+        exact: bool = default(true) => Any;
+        /// XGBoost's own parameters, by its names.
+        #[serde(flatten)]
+        xgboost: XgboostParameters = flat(XgboostParameters::read_keys) => Any;
+        /// Any other of XGBoost's parameters, by its names.
+        parameters: BTreeMap<String, String> = default(BTreeMap::new()) => By(scalars);
+    }
+}
+
+words! {
+    /// What grows trees.
+    pub enum TreesKind {
+        /// XGBoost.
+        "xgboost" Xgboost
+    }
+}
+
+keys! {
+    /// Parameters of XGBoost that many jobs set, by its own names.
+    pub struct XgboostParameters: all default {
+        /// The least gain for which a leaf is split.
+        gamma: Option<f64> = optional => Rule::NOT_NEGATIVE;
+        /// The least sum of second derivatives in a leaf.
+        min_child_weight: Option<f64> = optional => Rule::NOT_NEGATIVE;
+        /// The largest step of a leaf's value; 0 means any.
+        max_delta_step: Option<f64> = optional => Rule::NOT_NEGATIVE;
+        /// How much large values of leaves cost, by their squares.
+        lambda: Option<f64> = optional => Rule::NOT_NEGATIVE;
+        /// How much large values of leaves cost, by their sizes.
+        alpha: Option<f64> = optional => Rule::NOT_NEGATIVE;
+        /// The most leaves of a tree; 0 means any.
+        max_leaves: Option<usize> = optional => 0..=MAX_BINS;
+        /// Which leaf is split next: `"depthwise"` or `"lossguide"`.
+        grow_policy: Option<GrowPolicy> = optional => Any;
+        /// The most bins that a column is cut into.
+        max_bin: Option<usize> = optional => 2..=MAX_BINS;
+        /// The share of the rows that a tree is grown on.
+        subsample: Option<f64> = optional => Rule::SHARE;
+        /// The share of the columns that a tree is grown on.
+        colsample_bytree: Option<f64> = optional => Rule::SHARE;
+        /// How much a row of the second class counts, where there are two.
+        scale_pos_weight: Option<f64> = optional => Rule::POSITIVE;
+        /// What is predicted without any tree: a probability, or a number. If left out, the mean of the training rows.
+        base_score: Option<f64> = optional => Rule::FINITE;
+        /// Whether the prediction may only rise (1) or fall (-1) with each column, such as `"(1,0,-1)"`.
+        monotone_constraints: Option<String> = optional => Any;
+        /// Which columns may be used together, such as `"[[0,1],[2,3]]"`.
+        interaction_constraints: Option<String> = optional => Any;
+        /// Up to how many categories a column is split one against the others.
+        max_cat_to_onehot: Option<usize> = optional => 1..=MAX_BINS;
+    }
+}
+
+words! {
+    /// Which leaf is split next.
+    pub enum GrowPolicy {
+        /// Those nearest to the root.
+        "depthwise" Depthwise
+        /// The one with the largest gain.
+        "lossguide" Lossguide
+    }
+}
+
+keys! {
+    /// On how many workers trees are grown.
+    pub struct TreesTraining: all default {
+        /// Worker processes. Any number gives the same model. With `{ min = 2, max = 8 }` the run begins with two, takes
+        /// in others when they come, and goes on when some leave.
+        workers: Workers = default(Workers::exactly(1)) => Any;
+        /// Threads of a worker.
+        threads: usize = default(1) => 1..=MAX_THREADS;
+        /// Where all random numbers of the run come from.
+        seed: u64 = default(0) => 0..=MAX_SEED;
+        /// End after so many rounds without a better value of `checkpoint.best` on validation data, and keep the best
+        /// round's trees. If left out, all rounds are trained.
+        patience: Option<u32> = optional => 1..=MAX_ROUNDS;
+    }
+}
+
+impl TreesModel {
+    fn read(mut section: Section<'_>) -> Option<Self> {
+        section.is_of_kind("xgboost");
+        let model = TreesModel::read_keys(&mut section);
+        section.finish();
+        model
+    }
+
+    /// XGBoost's parameters that the job sets, by its names, those with keys of their own first.
+    pub fn xgboost_parameters(&self) -> Vec<(String, String)> {
+        let keys = serde_json::to_value(&self.xgboost).expect("parameters are plain data");
+        let keys = keys.as_object().into_iter().flatten();
+        let set = keys.filter(|(_, value)| !value.is_null());
+        let set = set.map(|(name, value)| {
+            let text = value.as_str().map(str::to_owned);
+            (name.clone(), text.unwrap_or_else(|| value.to_string()))
+        });
+        let own = [
+            ("max_depth".to_owned(), self.depth.to_string()),
+            ("eta".to_owned(), self.eta.to_string()),
+        ];
+        let other = self.parameters.iter();
+        let other = other.map(|(name, value)| (name.clone(), value.clone()));
+        own.into_iter().chain(set).chain(other).collect()
+    }
+}
+
+impl TreesJob {
+    /// Reads the whole job; `workers` is what the command line says about them.
+    pub(crate) fn read(mut root: Section<'_>, workers: Option<Field<'_>>) -> Option<Self> {
+        let folder = root.folder();
+        let job = TreesJob::read_keys(&mut root, folder);
+        root.finish();
+        let mut job = job?;
+        if let Some(field) = workers {
+            job.train.workers = Workers::from_field(&field)?;
+        }
+        Some(job)
+    }
+}
+
+/// Trees look at the order of a column's values alone, and pictures are nothing that they could learn from.
+fn plain_data(field: &Field<'_>, data: Data) -> Option<Data> {
+    let given = [
+        ("normalise", data.normalise.is_some()),
+        ("augment", data.augment.is_some()),
+        ("transform", data.transform.is_some()),
+    ];
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        None => Some(data),
+        Some((key, _)) => field.reject(
+            format!("has `{key}`, which is for networks"),
+            format!("leave `{key}` out: trees take numbers as they are"),
+        ),
+    }
+}
+
+/// A table of words, numbers and truths by any key, as the words that XGBoost takes.
+fn scalars(field: &Field<'_>) -> Option<BTreeMap<String, String>> {
+    let fields = field.section_or("a table such as { max_cat_threshold = 32 }")?;
+    let mut scalars = BTreeMap::new();
+    for (name, field) in fields.into_fields() {
+        let value = match field.json()? {
+            serde_json::Value::String(text) => text,
+            value @ (serde_json::Value::Number(_) | serde_json::Value::Bool(_)) => {
+                value.to_string()
+            }
+            other => {
+                return field.reject(
+                    format!("must be a text, a number or a truth, found {other}"),
+                    "write lists as XGBoost does, in a text: \"(1,0,-1)\"",
+                );
+            }
+        };
+        scalars.insert(name.to_owned(), value);
+    }
+    Some(scalars)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LoadedJob;
+
+    const JOB: &str = "name = 'x'\n[data]\ntrain = { csv = 'a.csv' }\n[model]\nkind = 'xgboost'\n";
+
+    fn load(text: &str) -> Result<Box<TreesJob>, String> {
+        let path = Path::new("/jobs/job.toml");
+        match LoadedJob::parse(path, text, &[], None) {
+            Ok(LoadedJob::Trees(job)) => Ok(job),
+            Ok(other) => Err(format!("{other:?}")),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn a_job_of_trees_has_defaults_for_all_but_its_data() {
+        let job = load(JOB).unwrap();
+        assert_eq!((job.model.rounds, job.model.depth), (100, 6));
+        assert_eq!(job.train, TreesTraining::default());
+        let again = load(&job.to_toml()).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(again, job);
+    }
+
+    #[test]
+    fn parameters_reach_xgboost_by_its_names() {
+        let job = load(&format!(
+            "{JOB}depth = 3\nlambda = 2.5\ngrow_policy = 'lossguide'\nparameters = {{ max_cat_threshold = 9, x = true }}\n"
+        ));
+        let job = job.unwrap_or_else(|error| panic!("{error}"));
+        let parameters = job.model.xgboost_parameters();
+        for (name, value) in [
+            ("max_depth", "3"),
+            ("eta", "0.3"),
+            ("lambda", "2.5"),
+            ("grow_policy", "lossguide"),
+            ("max_cat_threshold", "9"),
+            ("x", "true"),
+        ] {
+            assert!(
+                parameters.contains(&(name.to_owned(), value.to_owned())),
+                "{name}: {parameters:?}"
+            );
+        }
+        assert_eq!(load(&job.to_toml()).unwrap(), job);
+    }
+
+    #[test]
+    fn what_trees_have_no_use_for_is_refused_by_name() {
+        for (added, word) in [
+            ("hidden = [3]\n", "hidden"),
+            ("gama = 3\n", "gamma"),
+            ("subsample = 2\n", "subsample"),
+            ("parameters = { a = [1] }\n", "parameters.a"),
+            ("[train]\nepochs = 3\n", "epochs"),
+        ] {
+            let said = load(&format!("{JOB}{added}")).unwrap_err();
+            assert!(said.contains(word), "{said}");
+        }
+        let said = load(&JOB.replace("[model]", "normalise = { mean = [0], std = [1] }\n[model]"));
+        assert!(said.clone().unwrap_err().contains("normalise"), "{said:?}");
+    }
+
+    #[test]
+    fn the_command_line_says_how_many_workers() {
+        let path = Path::new("/jobs/job.toml");
+        let Ok(LoadedJob::Trees(job)) = LoadedJob::parse(path, JOB, &[], Some(3)) else {
+            panic!("no trees");
+        };
+        assert_eq!(job.train.workers, Workers::exactly(3));
+    }
+}
