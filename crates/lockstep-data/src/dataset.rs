@@ -380,7 +380,10 @@ impl Dataset {
     }
 
     /// All samples, one after the other, if they are stored as numbers.
-    pub(crate) fn floats(&self) -> &[f32] {
+    ///
+    /// # Panics
+    /// When they are stored as bytes.
+    pub fn floats(&self) -> &[f32] {
         self.decoded.map.floats(self.decoded.layout.samples.clone())
     }
 

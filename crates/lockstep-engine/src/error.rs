@@ -22,6 +22,9 @@ pub enum EngineError {
     /// A script's job does not fit its data, or the data cannot be read.
     #[error(transparent)]
     Script(#[from] lockstep_script::ScriptError),
+    /// A job of trees does not fit its data, or something that it needs is not there.
+    #[error(transparent)]
+    Trees(#[from] lockstep_trees::TreesError),
     /// The pictures cannot be embedded.
     #[error(transparent)]
     Embed(#[from] EmbedError),

@@ -122,7 +122,7 @@ impl Earlier {
         Ok(point)
     }
 
-    fn has_succeeded_with(&self, epochs: u32) -> bool {
+    pub(crate) fn has_succeeded_with(&self, epochs: u32) -> bool {
         let text = self.run.result().read().unwrap_or_default();
         let result = serde_json::from_slice::<RunResult>(&text);
         result.is_ok_and(|result| result.status == Status::Succeeded && result.epochs == epochs)

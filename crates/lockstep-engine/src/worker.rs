@@ -99,6 +99,7 @@ pub fn run() -> Result<(), WorkerError> {
     let open = &|assignment: &Assignment| match assignment.kind {
         LearnerKind::Network => lockstep_train::open(assignment),
         LearnerKind::Script => lockstep_script::open(assignment),
+        LearnerKind::Trees => lockstep_trees::open(assignment),
     };
     Ok(learner::worker::run(
         link,

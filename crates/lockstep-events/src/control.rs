@@ -18,6 +18,8 @@ pub enum LearnerKind {
     Network,
     /// A user's own script.
     Script,
+    /// Boosted trees.
+    Trees,
 }
 
 /// A worker's place in the gang and all it needs to know to begin.

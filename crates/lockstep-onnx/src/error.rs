@@ -23,6 +23,15 @@ pub enum OnnxError {
         run: String,
     },
 
+    /// The run has grown trees.
+    #[error(
+        "the run {run} has grown trees, which are not written as ONNX; model/model.ubj is what XGBoost loads"
+    )]
+    Trees {
+        /// The run.
+        run: String,
+    },
+
     /// The run's job cannot be read, which says what is done to pictures.
     #[error(transparent)]
     Job(#[from] JobError),

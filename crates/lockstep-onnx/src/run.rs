@@ -89,6 +89,9 @@ fn network_job(run: &RunDir, overrides: &[Override]) -> Result<Box<Job>, OnnxErr
         LoadedJob::Script(_) => Err(OnnxError::Script {
             run: run.name.clone(),
         }),
+        LoadedJob::Trees(_) => Err(OnnxError::Trees {
+            run: run.name.clone(),
+        }),
     }
 }
 

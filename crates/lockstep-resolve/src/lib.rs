@@ -11,6 +11,7 @@ mod places;
 mod script;
 mod sources;
 mod training;
+mod trees;
 
 pub use embedding::{EmbedPlan, EmbeddedSet, image_normalise};
 pub use error::ResolveError;
@@ -18,6 +19,7 @@ pub use places::{access, place};
 pub use script::{ResolvedScript, ScriptSource};
 pub use sources::{SetSources, TestSource, image_transform};
 pub use training::{TrainingSettings, target_kind};
+pub use trees::{ResolvedTrees, TreesSettings};
 
 use lockstep_job::Job;
 use lockstep_place::{Access, Place};

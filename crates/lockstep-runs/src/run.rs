@@ -252,6 +252,11 @@ impl RunDir {
         self.file("model/model.json")
     }
 
+    /// The trees of a run that grows some, as XGBoost writes them.
+    pub fn trees(&self) -> Place {
+        self.file("model/model.ubj")
+    }
+
     /// The model as ONNX, if the job asks for it.
     pub fn onnx(&self) -> Place {
         self.file("model/model.onnx")

@@ -19,7 +19,7 @@ pub struct Prediction {
 impl Prediction {
     /// From the scores of one row and what they have in common. A `label` that is no class of the model
     /// is never among the most probable.
-    pub(crate) fn of(scores: &[f32], softmax: &Softmax, label: u32) -> Self {
+    pub fn of(scores: &[f32], softmax: &Softmax, label: u32) -> Self {
         let label = label as usize;
         let in_top5 = scores.get(label).is_some_and(|own| {
             let before =

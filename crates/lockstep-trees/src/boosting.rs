@@ -1,7 +1,8 @@
 //! A model in training on one rank's rows: a round at a time, together with the other ranks.
 
 use crate::cuts::{RankRows, as_rows, cuts};
-use crate::gradients::{Gradients, RankTargets};
+use crate::exact_sum::exact_sums;
+use crate::gradients::{Gradients, Objective, RankTargets};
 use crate::sample::{self, RowSample};
 use crate::{BoostSettings, Together, TreesError};
 use lockstep_xgboost::{Booster, Matrix, MatrixForm, ModelFormat, Rows, Xgboost};
@@ -46,26 +47,32 @@ where
             bins: settings.bins,
             threads: settings.threads,
         };
-        let reference = as_rows(&cuts(rows, settings.bins, together)?);
-        // In a thread of its own: there, XGBoost knows nothing of the gang, and takes the cuts from these rows alone.
-        let reference = thread::scope(|scope| {
-            let made = scope.spawn(|| {
-                let mut reference = Rows::new(&reference, columns);
-                Matrix::binned(xgboost, &mut reference, form, None)
-            });
-            made.join().expect("making a matrix does not panic")
-        })?;
+        let reference = match settings.exact {
+            true => {
+                let cuts = as_rows(&cuts(rows, settings.bins, together)?);
+                Some(reference(xgboost, &cuts, form)?)
+            }
+            false => None,
+        };
         let mut blocks = Rows::new(rows.values, columns);
-        let matrix = Matrix::binned(xgboost, &mut blocks, form, Some(&reference))?;
+        let mut matrix = Matrix::binned(xgboost, &mut blocks, form, reference.as_ref())?;
+        if !settings.exact {
+            matrix.set_labels(targets.targets, 1)?;
+        }
         let mut booster = Booster::new(xgboost, &[&matrix])?;
-        for (name, value) in settings.for_xgboost(columns, model.is_none()) {
+        let base_score = match (model, settings.exact) {
+            (Some(_), _) => None,
+            (None, true) => Some(base_score(settings, targets, together)?),
+            (None, false) => settings.base_score,
+        };
+        for (name, value) in settings.for_xgboost(columns, base_score) {
             booster.set(&name, &value)?;
         }
         let mut rounds = 0;
         if let Some(model) = model {
             booster.load(model)?;
             // Loading brings the parameters of the model's making back.
-            for (name, value) in settings.for_xgboost(columns, false) {
+            for (name, value) in settings.for_xgboost(columns, None) {
                 booster.set(&name, &value)?;
             }
             rounds = booster.rounds()?;
@@ -93,6 +100,11 @@ where
     /// When XGBoost refuses a parameter, or a peer is lost.
     pub fn round(&mut self) -> Result<(), TreesError> {
         let settings = self.settings;
+        if !settings.exact {
+            self.booster.update(&self.matrix, self.rounds)?;
+            self.rounds += 1;
+            return Ok(());
+        }
         if let Some(chosen) = settings.chosen_columns(self.columns) {
             let mut weights = vec![0.0; self.columns];
             for column in sample::columns(settings.seed, self.rounds, self.columns, chosen) {
@@ -120,8 +132,56 @@ where
         Ok(self.booster.save(ModelFormat::Ubj)?)
     }
 
+    /// The margins of this rank's rows, as the trees have them now.
+    ///
+    /// # Errors
+    /// When XGBoost refuses.
+    pub fn margins(&mut self) -> Result<&[f32], TreesError> {
+        Ok(self.booster.margins(&self.matrix)?)
+    }
+
     /// The model itself.
     pub fn booster(&mut self) -> &mut Booster {
         &mut self.booster
     }
+}
+
+/// The matrix that others are cut like. It is made in a thread of its own: there, XGBoost knows nothing of the gang, and
+/// takes the cuts from these rows alone.
+fn reference(xgboost: &Xgboost, cuts: &[f32], form: MatrixForm<'_>) -> Result<Matrix, TreesError> {
+    let made = thread::scope(|scope| {
+        let made = scope.spawn(|| {
+            let mut rows = Rows::new(cuts, form.categorical.len());
+            Matrix::binned(xgboost, &mut rows, form, None)
+        });
+        made.join().expect("making a matrix does not panic")
+    });
+    Ok(made?)
+}
+
+/// What is predicted without any tree: what the settings say, or the mean of all rows.
+fn base_score<T: Together>(
+    settings: &BoostSettings,
+    rows: RankTargets<'_>,
+    together: &T,
+) -> Result<f64, T::Error> {
+    if let Some(score) = settings.base_score {
+        return Ok(score);
+    }
+    if let Objective::Softmax { .. } = settings.objective {
+        return Ok(0.5);
+    }
+    let [above, below] = exact_sums(together, &|add| {
+        for &target in rows.targets {
+            let target = f64::from(target);
+            add(usize::from(target < 0.0), target.abs());
+        }
+    })?;
+    let mean = (above - below) / rows.all_rows.max(1) as f64;
+    Ok(match settings.objective {
+        // Of one class alone there would be no margin.
+        Objective::Logistic => mean.clamp(1e-6, 1.0 - 1e-6),
+        Objective::Poisson | Objective::Gamma => mean.max(1e-6),
+        _ => mean,
+    })
 }

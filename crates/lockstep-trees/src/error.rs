@@ -3,13 +3,84 @@
 use lockstep_xgboost::XgboostError;
 use std::convert::Infallible;
 
-/// Why trees cannot be trained or used.
+/// Why trees cannot be grown or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TreesError {
     /// XGBoost says so.
     #[error(transparent)]
     Xgboost(#[from] XgboostError),
+    /// A set cannot be used.
+    #[error(transparent)]
+    Data(#[from] lockstep_data::DataError),
+    /// A file of the run cannot be used.
+    #[error(transparent)]
+    Runs(#[from] lockstep_runs::RunsError),
+    /// A place cannot be used.
+    #[error(transparent)]
+    Place(#[from] lockstep_place::PlaceError),
+    /// A file of this machine cannot be used.
+    #[error(transparent)]
+    Fs(#[from] lockstep_fs::FsError),
+    /// A place of the job makes no sense.
+    #[error(transparent)]
+    Resolve(#[from] lockstep_resolve::ResolveError),
+    /// The evaluation cannot be written.
+    #[error(transparent)]
+    Train(#[from] lockstep_train::TrainError),
+    /// The coordinator told something that this version does not understand.
+    #[error("the assignment is not one of trees: {0}")]
+    Assignment(serde_json::Error),
+    /// Nothing to learn from.
+    #[error("{set}: no rows are left to train on; data.val_split sets all of them aside")]
+    NoRows {
+        /// The set.
+        set: String,
+    },
+    /// More is to be predicted than one number or class.
+    #[error(
+        "{set}: a row has several labels, and trees predict one; name one column as data.train's `label`"
+    )]
+    SeveralTargets {
+        /// The set.
+        set: String,
+    },
+    /// All rows are of one class.
+    #[error("{set}: all rows are of the class {class:?}, so there is nothing to tell apart")]
+    OneClass {
+        /// The set.
+        set: String,
+        /// The class.
+        class: String,
+    },
+    /// A key of the job does not fit the data, or another key.
+    #[error("{key}: {reason}")]
+    Misfit {
+        /// The key.
+        key: &'static str,
+        /// What does not fit, and what would.
+        reason: String,
+    },
+    /// Rows on this machine are others than the coordinator's.
+    #[error("{set}: the rows on this machine are not those that the coordinator found")]
+    OtherRows {
+        /// The set.
+        set: String,
+    },
+    /// A state or a model cannot be used.
+    #[error("{place}: {reason}")]
+    Saved {
+        /// Where it lies.
+        place: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The workers could not meet.
+    #[error(transparent)]
+    Share(#[from] lockstep_learner::ShareError),
+    /// The coordinator is gone.
+    #[error(transparent)]
+    Gang(#[from] lockstep_gang::GangError),
 }
 
 impl From<Infallible> for TreesError {

@@ -8,6 +8,7 @@ mod grid;
 mod objective;
 
 pub use grid::Grid;
+pub(crate) use grid::exponent_above;
 pub use objective::Objective;
 
 use crate::Together;
@@ -20,10 +21,26 @@ pub struct RankTargets<'a> {
     pub targets: &'a [f32],
     /// How much each row counts; all alike without.
     pub weights: Option<&'a [f32]>,
+    /// How much a row with the target 1 counts beside others, times its weight.
+    pub second_class_weight: f64,
     /// The number of the first row among the rows of all ranks; the others follow it.
     pub first_row: u64,
     /// Rows of all ranks together.
     pub all_rows: u64,
+}
+
+impl RankTargets<'_> {
+    fn is_weighted(&self) -> bool {
+        self.weights.is_some() || self.second_class_weight != 1.0
+    }
+
+    fn weight(&self, row: usize) -> f64 {
+        let own = self.weights.map_or(1.0, |weights| f64::from(weights[row]));
+        match self.targets[row] == 1.0 {
+            true => own * self.second_class_weight,
+            false => own,
+        }
+    }
 }
 
 /// The gradients of a rank's rows, a number for each row and output.
@@ -68,7 +85,7 @@ impl Gradients {
                 rows.targets[row],
                 &mut both,
             );
-            let weight = rows.weights.map_or(1.0, |weights| f64::from(weights[row]));
+            let weight = rows.weight(row);
             for (&(g, h), (first, second)) in both.iter().zip(first.iter_mut().zip(second)) {
                 *first = first_grid.round(g * weight);
                 *second = second_grid.round_up_from_zero(h * weight);
@@ -85,7 +102,7 @@ impl Gradients {
         margins: &[f32],
         together: &T,
     ) -> Result<(Grid, Grid), T::Error> {
-        if objective.is_bounded() && rows.weights.is_none() {
+        if objective.is_bounded() && !rows.is_weighted() {
             let grid = Grid::new(1.0, rows.all_rows);
             return Ok((grid, grid));
         }
@@ -94,7 +111,7 @@ impl Gradients {
         let mut largest = [0.0_f64; 2];
         for (row, margins) in margins.chunks_exact(outputs).enumerate() {
             objective.derive(margins, rows.targets[row], &mut both);
-            let weight = rows.weights.map_or(1.0, |weights| f64::from(weights[row]));
+            let weight = rows.weight(row);
             for &(g, h) in &both {
                 largest[0] = largest[0].max((g * weight).abs());
                 largest[1] = largest[1].max((h * weight).abs());
@@ -118,6 +135,7 @@ mod tests {
         RankTargets {
             targets,
             weights: None,
+            second_class_weight: 1.0,
             first_row: 0,
             all_rows: targets.len() as u64,
         }

@@ -1,4 +1,4 @@
-//! How trees are to be grown.
+//! How trees are grown.
 
 use crate::gradients::Objective;
 
@@ -7,14 +7,19 @@ use crate::gradients::Objective;
 pub struct BoostSettings {
     /// What is minimised.
     pub objective: Objective,
-    /// The value that is predicted without any tree, as the objective has it: a probability, a number.
-    pub base_score: f64,
+    /// Whether the model is the same on any number of ranks; if not, XGBoost does everything in its own way.
+    pub exact: bool,
+    /// The value that is predicted without any tree, as the objective has it: a probability, a number. By default the
+    /// mean of all rows.
+    pub base_score: Option<f64>,
     /// The most bins of a column.
     pub bins: usize,
     /// The share of the rows that take part in a round.
     pub row_share: f64,
     /// The share of the columns that take part in a round.
     pub column_share: f64,
+    /// How much a row of the second of two classes counts.
+    pub second_class_weight: f64,
     /// What chance is a function of.
     pub seed: u64,
     /// Threads of a rank.
@@ -27,12 +32,16 @@ impl BoostSettings {
     /// How many columns take part in a round, where it is not all.
     pub fn chosen_columns(&self, columns: usize) -> Option<usize> {
         let chosen = (self.column_share * columns as f64) as usize;
-        (self.column_share < 1.0).then_some(chosen.max(1))
+        (self.exact && self.column_share < 1.0).then_some(chosen.max(1))
     }
 
     /// What XGBoost is told, in order. A model that goes on from an earlier one must not be told its base score again:
     /// that would change its bytes.
-    pub(crate) fn for_xgboost(&self, columns: usize, begins: bool) -> Vec<(String, String)> {
+    pub(crate) fn for_xgboost(
+        &self,
+        columns: usize,
+        base_score: Option<f64>,
+    ) -> Vec<(String, String)> {
         let mut all = vec![
             ("tree_method", "hist".to_owned()),
             ("objective", self.objective.xgboost_name().to_owned()),
@@ -44,8 +53,8 @@ impl BoostSettings {
         if let Objective::Softmax { classes } = self.objective {
             all.push(("num_class", classes.to_string()));
         }
-        if begins {
-            all.push(("base_score", self.base_score.to_string()));
+        if let Some(base_score) = base_score {
+            all.push(("base_score", base_score.to_string()));
         }
         if let Some(chosen) = self.chosen_columns(columns) {
             // Half a column more than are chosen, so that no rounding makes it one less.

@@ -89,10 +89,12 @@ impl Table {
 fn settings(objective: Objective) -> BoostSettings {
     BoostSettings {
         objective,
-        base_score: 0.5,
+        exact: true,
+        base_score: Some(0.5),
         bins: 64,
         row_share: 1.0,
         column_share: 1.0,
+        second_class_weight: 1.0,
         seed: 42,
         threads: 1,
         parameters: vec![
@@ -129,6 +131,7 @@ fn train(
                 let targets = RankTargets {
                     targets: &targets[from..ends[rank]],
                     weights: weights.map(|weights| &weights[from..ends[rank]]),
+                    second_class_weight: 1.0,
                     first_row: from as u64,
                     all_rows: ROWS as u64,
                 };

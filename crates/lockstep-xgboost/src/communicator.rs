@@ -1,6 +1,7 @@
 //! The ranks that train together, as XGBoost knows them.
 
 use crate::XgboostError;
+use crate::hang_up::{HangUp, Sockets};
 use crate::library::{Xgboost, text};
 use serde_json::json;
 use std::ffi::{c_int, c_void};
@@ -14,6 +15,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Communicator {
     xgboost: Xgboost,
+    sockets: Sockets,
     /// It belongs to the thread that it was made in.
     _stays: PhantomData<*const ()>,
 }
@@ -61,6 +63,7 @@ impl Communicator {
         patience: Duration,
     ) -> Result<Self, XgboostError> {
         xgboost.be_quiet()?;
+        let before = Sockets::open_now();
         let settings = json!({
             "dmlc_communicator": "rabit",
             "dmlc_tracker_uri": tracker.0,
@@ -75,8 +78,14 @@ impl Communicator {
         xgboost.check("XGCommunicatorInit", code)?;
         Ok(Self {
             xgboost: xgboost.clone(),
+            sockets: Sockets::opened_since(&before),
             _stays: PhantomData,
         })
+    }
+
+    /// What ends every call that waits for a peer, from another thread.
+    pub fn hang_up(&self) -> HangUp {
+        self.sockets.hang_up()
     }
 
     /// Which rank this is.
@@ -119,16 +128,17 @@ impl Communicator {
     /// # Errors
     /// When a peer was lost in between.
     pub fn leave(self) -> Result<(), XgboostError> {
-        let xgboost = self.xgboost.clone();
-        std::mem::forget(self);
-        // SAFETY: this thread has joined, and leaves once.
-        let code = unsafe { (xgboost.functions().leave)() };
-        xgboost.check("XGCommunicatorFinalize", code)
+        let this = std::mem::ManuallyDrop::new(self);
+        this.sockets.forget();
+        // SAFETY: this thread has joined, and leaves once: the destructor does not run.
+        let code = unsafe { (this.xgboost.functions().leave)() };
+        this.xgboost.check("XGCommunicatorFinalize", code)
     }
 }
 
 impl Drop for Communicator {
     fn drop(&mut self) {
+        self.sockets.forget();
         // SAFETY: this thread has joined, and leaves once. One that leaves after a failure is not told that it failed.
         unsafe { (self.xgboost.functions().leave)() };
     }

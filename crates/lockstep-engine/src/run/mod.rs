@@ -3,6 +3,7 @@
 mod folder;
 mod network;
 mod script;
+mod trees;
 
 use crate::launcher::Launcher;
 use crate::node_check::check_nodes;
@@ -111,6 +112,7 @@ fn try_run(
     let ready_run = match request.job.clone() {
         LoadedJob::Network(job) => network::prepare(*job, request, &mut early)?,
         LoadedJob::Script(job) => script::prepare(*job, request, &mut early)?,
+        LoadedJob::Trees(job) => trees::prepare(*job, request, &mut early)?,
     };
     let Some((ready_run, folder)) = ready_run else {
         return Ok(unstarted(request));
@@ -352,7 +354,7 @@ fn record_result(record: &mut Record, result: &mut RunResult) {
 fn unstarted(request: &RunRequest) -> RunResult {
     let (workers, lanes) = match &request.job {
         LoadedJob::Network(job) => (job.train.workers.max, job.train.lanes),
-        LoadedJob::Script(job) => (job.train.workers.max, job.train.workers.max),
+        job => (job.workers().max, job.workers().max),
     };
     RunResult {
         workers,

@@ -37,7 +37,7 @@ impl Grid {
 }
 
 /// The exponent of the smallest power of two that is not below a number; 0 for 0.
-fn exponent_above(number: f64) -> i32 {
+pub(crate) fn exponent_above(number: f64) -> i32 {
     if number <= 0.0 || !number.is_finite() {
         return 0;
     }

@@ -1,6 +1,6 @@
 //! What trees are to get right: the derivatives of the losses.
 
-use lockstep_nn::math::exp;
+use lockstep_nn::math::{exp, ln};
 
 /// What is minimised. The names in brackets are XGBoost's.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,6 +31,95 @@ impl Objective {
         match self {
             Objective::Softmax { classes } => classes,
             _ => 1,
+        }
+    }
+
+    /// The names of XGBoost's that are known.
+    pub const NAMES: [&str; 6] = [
+        "binary:logistic",
+        "multi:softprob",
+        "reg:squarederror",
+        "reg:pseudohubererror",
+        "count:poisson",
+        "reg:gamma",
+    ];
+
+    /// The one that XGBoost calls so, where there are so many classes.
+    pub fn of_xgboost(name: &str, classes: usize) -> Option<Self> {
+        let all = [
+            Objective::Logistic,
+            Objective::Softmax { classes },
+            Objective::SquaredError,
+            Objective::PseudoHuber,
+            Objective::Poisson,
+            Objective::Gamma,
+        ];
+        all.into_iter().find(|one| one.xgboost_name() == name)
+    }
+
+    /// The class that margins speak for: of equally likely ones the first.
+    pub(crate) fn class(self, margins: &[f32]) -> usize {
+        match self {
+            Objective::Logistic => usize::from(margins[0] > 0.0),
+            _ => {
+                let mut best = 0;
+                for (class, &margin) in margins.iter().enumerate() {
+                    if margin > margins[best] {
+                        best = class;
+                    }
+                }
+                best
+            }
+        }
+    }
+
+    /// The number that a margin stands for.
+    pub(crate) fn value(self, margin: f32) -> f64 {
+        match self {
+            Objective::Logistic => 1.0 / (1.0 + exp(-f64::from(margin))),
+            Objective::Poisson | Objective::Gamma => exp(f64::from(margin)),
+            _ => f64::from(margin),
+        }
+    }
+
+    /// How wrong a row's margins are: not below 0, and 0 if they could not be better.
+    pub(crate) fn loss(self, margins: &[f32], target: f32) -> f64 {
+        let (margin, target_number) = (f64::from(margins[0]), f64::from(target));
+        match self {
+            Objective::Logistic => {
+                // The logarithm of 1 + e^x, without overflow: x is how far the margin is on the wrong side.
+                let x = if target > 0.5 { -margin } else { margin };
+                x.max(0.0) + ln(1.0 + exp(-x.abs()))
+            }
+            Objective::Softmax { .. } => {
+                let largest = margins.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                let parts = margins
+                    .iter()
+                    .map(|&m| exp(f64::from(m) - f64::from(largest)));
+                let sum: f64 = parts.sum();
+                let own = margins.get(target as usize).copied().unwrap_or(largest);
+                (ln(sum) + f64::from(largest) - f64::from(own)).max(0.0)
+            }
+            Objective::SquaredError => (margin - target_number) * (margin - target_number),
+            Objective::PseudoHuber => {
+                let error = margin - target_number;
+                (1.0 + error * error).sqrt() - 1.0
+            }
+            // Twice these is the deviance, which is 0 where the prediction is the target.
+            Objective::Poisson => {
+                let at_best = match target_number > 0.0 {
+                    true => target_number * ln(target_number) - target_number,
+                    false => 0.0,
+                };
+                (exp(margin) - target_number * margin + at_best).max(0.0)
+            }
+            Objective::Gamma => {
+                let ratio = target_number * exp(-margin);
+                match ratio > f64::MIN_POSITIVE {
+                    true => (ratio - 1.0 - ln(ratio)).max(0.0),
+                    false => 0.0,
+                }
+            }
         }
     }
 

@@ -9,6 +9,7 @@ pub(crate) fn run(command: &JobCommand) -> anyhow::Result<ExitCode> {
         JobCommand::Show(args) => match args.load_any()? {
             LoadedJob::Network(job) => job.to_toml(),
             LoadedJob::Script(job) => job.to_toml(),
+            LoadedJob::Trees(job) => job.to_toml(),
         },
         JobCommand::Check(args) => {
             args.load_any()?;

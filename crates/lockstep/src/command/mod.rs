@@ -73,19 +73,14 @@ fn launcher_of(
     job: &LoadedJob,
     cache: &CacheDir,
 ) -> anyhow::Result<Box<dyn Launcher>> {
-    match job {
-        LoadedJob::Network(job) => launcher(engine, job, job.train.workers.max, cache),
-        LoadedJob::Script(job) => {
-            let asked = Asked {
-                name: &job.name,
-                workers: job.train.workers.max,
-                enough: job.train.workers.min,
-                resources: &job.resources,
-                lease_s: job.gang.lease_s,
-            };
-            launcher_for(engine, &asked, cache)
-        }
-    }
+    let asked = Asked {
+        name: job.name(),
+        workers: job.workers().max,
+        enough: job.workers().min,
+        resources: job.resources(),
+        lease_s: job.gang().lease_s,
+    };
+    launcher_for(engine, &asked, cache)
 }
 
 /// What a job asks of whatever starts its workers.

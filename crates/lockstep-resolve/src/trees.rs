@@ -1,0 +1,75 @@
+//! What a job that grows trees means.
+
+use crate::sources::of_reference;
+use crate::{ResolveError, SetSources, access, place};
+use lockstep_job::{JobCheckpoint, TreesJob, TreesModel, Validation};
+use lockstep_place::{Access, Place};
+use serde::{Deserialize, Serialize};
+
+/// A job of trees as the crates that do its work understand it.
+#[derive(Debug, Clone)]
+pub struct ResolvedTrees {
+    /// How its places are reached.
+    pub access: Access,
+    /// Where its runs go.
+    pub store: Place,
+    /// What is learned from, and measured on.
+    pub sets: SetSources,
+    /// What the learner is told.
+    pub settings: TreesSettings,
+}
+
+/// How trees are grown.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TreesSettings {
+    /// The trees.
+    pub model: TreesModel,
+    /// Threads of a worker.
+    pub threads: usize,
+    /// Where all random numbers of the run come from.
+    pub seed: u64,
+    /// Rounds without a better one after which training ends.
+    pub patience: Option<u32>,
+    /// The share of the training set that is set aside for validation.
+    pub val_share: f64,
+    /// When the state is written, and what the best round is.
+    pub checkpoint: JobCheckpoint,
+}
+
+impl ResolvedTrees {
+    /// Finds out what `job` means. Nothing is listed or read, but it is looked whether a path is a folder.
+    ///
+    /// # Errors
+    /// When a place of the job makes no sense.
+    pub fn of(job: &TreesJob) -> Result<Self, ResolveError> {
+        let data = (&job.data, &job.storage);
+        let (mut val, mut test) = (None, None);
+        for (name, reference) in job.data.sets() {
+            match name {
+                "val" => val = Some(of_reference(data, reference, None)?),
+                "test" => test = Some(of_reference(data, reference, None)?),
+                _ => {}
+            }
+        }
+        Ok(Self {
+            access: access(&job.storage)?,
+            store: place(&job.run.store, &job.storage)?,
+            sets: SetSources {
+                train: of_reference(data, &job.data.train, None)?,
+                val,
+                test,
+            },
+            settings: TreesSettings {
+                model: job.model.clone(),
+                threads: job.train.threads,
+                seed: job.train.seed,
+                patience: job.train.patience,
+                val_share: match job.data.validation {
+                    Validation::Split(share) => share,
+                    Validation::Set(_) => 0.0,
+                },
+                checkpoint: job.checkpoint.clone(),
+            },
+        })
+    }
+}

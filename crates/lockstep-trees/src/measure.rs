@@ -1,0 +1,90 @@
+//! What the trees are worth after a round: sums over all ranks' rows that do not depend on how these are divided.
+
+use crate::Together;
+use crate::exact_sum::exact_sums;
+use crate::gradients::Objective;
+use lockstep_data::TargetKind;
+use lockstep_events::Metrics;
+
+/// What rows are measured against.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Measured<'a> {
+    pub(crate) objective: Objective,
+    /// This rank's targets.
+    pub(crate) targets: &'a [f32],
+    /// The mean squared distance of all rows' targets from their mean; of numbers alone.
+    pub(crate) variance: f64,
+    /// Rows of all ranks.
+    pub(crate) all_rows: u64,
+}
+
+/// The names of what is measured, what is minimised first.
+pub fn metric_names(kind: TargetKind) -> &'static [&'static str] {
+    match kind {
+        TargetKind::Classes => &["loss", "accuracy"],
+        TargetKind::Numbers | TargetKind::Labels => &["loss", "mse", "mae", "r2"],
+    }
+}
+
+impl Measured<'_> {
+    /// The metrics of these margins.
+    pub(crate) fn metrics<T: Together>(
+        &self,
+        margins: &[f32],
+        together: &T,
+    ) -> Result<Metrics, T::Error> {
+        let outputs = self.objective.outputs();
+        let rows = || margins.chunks_exact(outputs).zip(self.targets);
+        let count = self.all_rows.max(1) as f64;
+        if matches!(
+            self.objective,
+            Objective::Logistic | Objective::Softmax { .. }
+        ) {
+            let [loss, right] = exact_sums(together, &|add| {
+                for (margins, &target) in rows() {
+                    add(0, self.objective.loss(margins, target));
+                    let is_right = self.objective.class(margins) == target as usize;
+                    add(1, f64::from(u8::from(is_right)));
+                }
+            })?;
+            return Ok(Metrics::from([
+                ("loss", loss / count),
+                ("accuracy", right / count),
+            ]));
+        }
+        let [loss, squares, sizes] = exact_sums(together, &|add| {
+            for (margins, &target) in rows() {
+                let error = self.objective.value(margins[0]) - f64::from(target);
+                // What is left out of a loss that can be below 0 is the same for all margins.
+                add(0, self.objective.loss(margins, target));
+                add(1, error * error);
+                add(2, error.abs());
+            }
+        })?;
+        let mse = squares / count;
+        let r2 = match self.variance > 0.0 {
+            true => 1.0 - mse / self.variance,
+            false => 0.0,
+        };
+        Ok(Metrics::from([
+            ("loss", loss / count),
+            ("mse", mse),
+            ("mae", sizes / count),
+            ("r2", r2),
+        ]))
+    }
+}
+
+/// The mean squared distance of numbers from their mean.
+pub(crate) fn variance(numbers: impl Iterator<Item = f32> + Clone) -> f64 {
+    let (mut count, mut sum) = (0.0, 0.0);
+    for number in numbers.clone() {
+        count += 1.0;
+        sum += f64::from(number);
+    }
+    let mean = if count > 0.0 { sum / count } else { 0.0 };
+    let squares: f64 = numbers
+        .map(|number| (f64::from(number) - mean).powi(2))
+        .sum();
+    if count > 0.0 { squares / count } else { 0.0 }
+}

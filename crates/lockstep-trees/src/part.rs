@@ -1,0 +1,153 @@
+//! What the learner of trees is told, and the sets that it learns from.
+
+use crate::TreesError;
+use lockstep_data::{DataError, Dataset, DecodedSet, Source, TargetKind, UnseenClasses, split};
+use lockstep_fs::CacheDir;
+use lockstep_place::Access;
+use lockstep_resolve::{SetSources, TreesSettings};
+use serde::{Deserialize, Serialize};
+
+/// What the learner of trees is told in an assignment.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TreesPart {
+    /// How to grow trees.
+    pub settings: TreesSettings,
+    /// Where the sets come from, for a host that has not decoded them.
+    pub sources: SetSources,
+    /// How the run's places are reached.
+    pub access: Access,
+    /// Where the sets were found when the job was prepared.
+    pub found: FoundTables,
+}
+
+/// A job's sets as they were found when it was prepared: where each lies decoded, and what it holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundTables {
+    train: DecodedSet,
+    val: Option<DecodedSet>,
+    test: Option<DecodedSet>,
+}
+
+impl FoundTables {
+    /// The sets by what they are used for.
+    pub fn by_use(&self) -> impl Iterator<Item = (&'static str, &DecodedSet)> {
+        let val = self.val.iter().map(|set| ("val", set));
+        let test = self.test.iter().map(|set| ("test", set));
+        std::iter::once(("train", &self.train))
+            .chain(val)
+            .chain(test)
+    }
+
+    /// What the samples that are learned from and chosen by are known by.
+    pub fn sha256(&self) -> Vec<String> {
+        let of_use = self.by_use().filter(|(name, _)| *name != "test");
+        of_use.map(|(_, set)| set.sha256.clone()).collect()
+    }
+}
+
+/// The sets that trees are grown on and measured on.
+#[derive(Debug)]
+pub struct Tables {
+    /// What is trained on.
+    pub train: Dataset,
+    /// The rows of it that are, in the order of the set.
+    pub train_rows: Vec<u32>,
+    /// What rounds are compared on, if that is a set of its own.
+    val: Option<Dataset>,
+    /// The rows that rounds are compared on.
+    pub val_rows: Vec<u32>,
+    /// What the result is measured on.
+    pub test: Option<Dataset>,
+}
+
+impl Tables {
+    /// Opens the sets where they come from. Says through `progress` what may take a while.
+    ///
+    /// # Errors
+    /// When a set is missing or damaged, or they do not fit each other.
+    pub fn open(
+        settings: &TreesSettings,
+        sources: &SetSources,
+        cache: &CacheDir,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Self, TreesError> {
+        let train = Dataset::open_telling(&sources.train, cache, progress)?;
+        let mut open = |source: &Source| -> Result<Dataset, TreesError> {
+            let source = source.clone().labelled_as(train.target_kind());
+            let set = Dataset::open_telling(&source, cache, progress)?;
+            let set = set.with_classes(train.class_names(), UnseenClasses::Refuse)?;
+            set.check_against(&train)?;
+            Ok(set)
+        };
+        let val = sources.val.as_ref().map(&mut open).transpose()?;
+        let test = sources.test.as_ref().map(&mut open).transpose()?;
+        Self::of(settings, train, val, test)
+    }
+
+    /// Opens what was found when the job was prepared; where it is gone, the sets are looked for again.
+    pub(crate) fn of_part(part: &TreesPart, cache: &CacheDir) -> Result<Self, TreesError> {
+        let reopen = |set: &Option<DecodedSet>| set.as_ref().map(Dataset::reopen).transpose();
+        let found = &part.found;
+        let all = || {
+            let sets = [reopen(&found.val)?, reopen(&found.test)?];
+            Ok((Dataset::reopen(&found.train)?, sets))
+        };
+        match all() {
+            Ok((train, [val, test])) => Self::of(&part.settings, train, val, test),
+            Err(DataError::DecodedGone { .. }) => {
+                let tables = Self::open(&part.settings, &part.sources, cache, &mut |_| {})?;
+                match tables.found().sha256() == found.sha256() {
+                    true => Ok(tables),
+                    false => Err(TreesError::OtherRows {
+                        set: tables.train.name().to_owned(),
+                    }),
+                }
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn of(
+        settings: &TreesSettings,
+        train: Dataset,
+        val: Option<Dataset>,
+        test: Option<Dataset>,
+    ) -> Result<Self, TreesError> {
+        let (train_rows, aside) = split(train.len(), settings.val_share, settings.seed);
+        let val_rows = match &val {
+            Some(set) => (0..set.len() as u32).collect(),
+            None => aside,
+        };
+        if train_rows.is_empty() {
+            return Err(TreesError::NoRows {
+                set: train.name().to_owned(),
+            });
+        }
+        if train.target_kind() == TargetKind::Labels {
+            return Err(TreesError::SeveralTargets {
+                set: train.name().to_owned(),
+            });
+        }
+        Ok(Self {
+            train,
+            train_rows,
+            val,
+            val_rows,
+            test,
+        })
+    }
+
+    /// What others need to open these sets again.
+    pub fn found(&self) -> FoundTables {
+        FoundTables {
+            train: self.train.decoded(),
+            val: self.val.as_ref().map(Dataset::decoded),
+            test: self.test.as_ref().map(Dataset::decoded),
+        }
+    }
+
+    /// The set that [`val_rows`](Self::val_rows) are of.
+    pub(crate) fn val_set(&self) -> &Dataset {
+        self.val.as_ref().unwrap_or(&self.train)
+    }
+}

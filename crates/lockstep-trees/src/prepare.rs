@@ -1,0 +1,68 @@
+//! What must be known of a job of trees before its workers start.
+
+use crate::part::{FoundTables, Tables};
+use crate::{TreesError, load_xgboost, metric_names, plan};
+use lockstep_fs::CacheDir;
+use lockstep_resolve::ResolvedTrees;
+
+/// A job of trees, checked against its data.
+#[derive(Debug)]
+pub struct PreparedTrees {
+    /// Rows to train on.
+    pub train_rows: usize,
+    /// Rows to compare rounds on.
+    pub val_rows: usize,
+    /// Rows of the test set.
+    pub test_rows: usize,
+    /// What rounds are measured by.
+    pub metrics: Vec<String>,
+    /// Where the sets were found.
+    pub found: FoundTables,
+    /// What a person may want to know.
+    pub notes: Vec<String>,
+}
+
+/// Finds the library, opens the sets and checks that all fits.
+///
+/// # Errors
+/// When something is missing, damaged, or does not fit.
+pub fn prepare(
+    job: &ResolvedTrees,
+    cache: &CacheDir,
+    progress: &mut dyn FnMut(&str),
+) -> Result<PreparedTrees, TreesError> {
+    let xgboost = load_xgboost()?;
+    let tables = Tables::open(&job.settings, &job.sets, cache, progress)?;
+    let settings = plan(&job.settings, &tables)?;
+    if job.settings.patience.is_some() && tables.val_rows.is_empty() {
+        return Err(TreesError::Misfit {
+            key: "train.patience",
+            reason: "there are no validation rows to see by whether rounds get better; add data.val or data.val_split"
+                .to_owned(),
+        });
+    }
+    let metrics = metric_names(tables.train.target_kind());
+    let best = job.settings.checkpoint.best.word();
+    if !metrics.contains(&best) {
+        return Err(TreesError::Misfit {
+            key: "checkpoint.best",
+            reason: format!(
+                "\"{best}\" is not measured here; use one of {}",
+                metrics.join(", ")
+            ),
+        });
+    }
+    Ok(PreparedTrees {
+        train_rows: tables.train_rows.len(),
+        val_rows: tables.val_rows.len(),
+        test_rows: tables.test.as_ref().map_or(0, lockstep_data::Dataset::len),
+        metrics: metrics.iter().map(|&name| name.to_owned()).collect(),
+        found: tables.found(),
+        notes: vec![format!(
+            "XGBoost {} ({}), {}",
+            xgboost.version(),
+            xgboost.path().display(),
+            settings.objective.xgboost_name()
+        )],
+    })
+}

@@ -1,0 +1,108 @@
+//! What a run of trees leaves behind: the model, and what one must know to use it. Rank 0 writes it.
+
+use crate::gradients::Objective;
+use crate::{TreesError, shard};
+use lockstep_data::{Dataset, TargetKind};
+use lockstep_place::PlaceError;
+use lockstep_runs::RunDir;
+use lockstep_train::Outputs;
+use serde::{Deserialize, Serialize};
+
+/// The format of `model.json`. It grows when a key changes its meaning or goes.
+const VERSION: u32 = 1;
+
+/// What the trees are of; `model.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Card {
+    /// Format of this file.
+    pub(crate) version: u32,
+    /// What the model is: `xgboost`.
+    pub(crate) kind: String,
+    /// Numbers of a row.
+    pub(crate) columns: usize,
+    /// XGBoost's name for what was minimised.
+    pub(crate) objective: String,
+    /// Class names by number. Empty if a number is predicted.
+    pub(crate) classes: Vec<String>,
+    /// The column whose number is predicted.
+    pub(crate) target: Option<String>,
+    /// Rounds of trees.
+    pub(crate) rounds: u32,
+    /// SHA-256 of `model.ubj`.
+    pub(crate) weights_sha256: String,
+}
+
+impl Card {
+    pub(crate) fn new(set: &Dataset, objective: Objective, rounds: u32, sha256: &str) -> Self {
+        let is_class = set.target_kind() == TargetKind::Classes;
+        Self {
+            version: VERSION,
+            kind: "xgboost".to_owned(),
+            columns: set.sample_len(),
+            objective: objective.xgboost_name().to_owned(),
+            classes: match is_class {
+                true => set.class_names().to_vec(),
+                false => Vec::new(),
+            },
+            target: set.output_names().first().filter(|_| !is_class).cloned(),
+            rounds,
+            weights_sha256: sha256.to_owned(),
+        }
+    }
+
+    /// Reads the card of a run's model; nothing if its model is something else.
+    pub(crate) fn read(run: &RunDir) -> Result<Option<Self>, TreesError> {
+        let file = run.model();
+        let text = match file.read() {
+            Ok(text) => text,
+            Err(PlaceError::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let refused = |reason: String| TreesError::Saved {
+            place: file.to_string(),
+            reason,
+        };
+        let value: serde_json::Value =
+            serde_json::from_slice(&text).map_err(|error| refused(error.to_string()))?;
+        if value["kind"] != "xgboost" {
+            return Ok(None);
+        }
+        if value["version"].as_u64() > Some(u64::from(VERSION)) {
+            return Err(refused(format!(
+                "it is of version {}, written by a newer lockstep; this one reads up to {VERSION}",
+                value["version"]
+            )));
+        }
+        let card = serde_json::from_value(value).map_err(|error| refused(error.to_string()))?;
+        Ok(Some(card))
+    }
+
+    /// What the model predicts.
+    pub(crate) fn outputs(&self) -> Outputs {
+        let (kind, names) = match &self.target {
+            None => (TargetKind::Classes, self.classes.clone()),
+            Some(column) => (TargetKind::Numbers, vec![column.clone()]),
+        };
+        Outputs {
+            kind,
+            scale: shard::plain_scale(names.len()),
+            names,
+        }
+    }
+
+    /// What was minimised.
+    pub(crate) fn objective(&self) -> Option<Objective> {
+        Objective::of_xgboost(&self.objective, self.classes.len())
+    }
+}
+
+/// Writes the model and its card.
+pub(crate) fn write(run: &RunDir, card: &Card, model: &[u8]) -> Result<(), TreesError> {
+    // The card comes last: without it, there is no model.
+    let _ = run.model().delete();
+    run.file("model").make_folder()?;
+    run.trees().write(model)?;
+    let text = serde_json::to_string_pretty(card).expect("a card is plain data");
+    run.model().write(format!("{text}\n").as_bytes())?;
+    Ok(())
+}

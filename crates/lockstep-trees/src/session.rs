@@ -1,0 +1,427 @@
+//! One rank's training in one generation of its gang.
+
+use crate::cuts::RankRows;
+use crate::gradients::RankTargets;
+use crate::measure::{Measured, variance};
+use crate::part::{Tables, TreesPart};
+use crate::publish::{self, Card};
+use crate::shard::Shard;
+use crate::state::{self, Best, Header, Saved};
+use crate::{BoostSettings, Boosting, Together, TreesError, said};
+use lockstep_events::Metrics;
+use lockstep_events::control::{Finished, FromWorker};
+use lockstep_events::event::{EpochResult, Progress};
+use lockstep_fs::sha256;
+use lockstep_job::Every;
+use lockstep_learner::{Gang, GenerationEnd, Reporter, Wish};
+use lockstep_measure::Evaluation;
+use lockstep_place::Place;
+use lockstep_runs::checkpoint::CheckpointWriter;
+use lockstep_runs::{Generation, RunDir};
+use lockstep_train::{Assessor, title, write_evaluation};
+use lockstep_xgboost::{Booster, Communicator, Matrix, ModelFormat, Predicted, Xgboost};
+use std::time::Instant;
+
+/// Training, from the state that the assignment names to its end.
+pub(crate) struct Session<'a> {
+    xgboost: &'a Xgboost,
+    part: &'a TreesPart,
+    settings: &'a BoostSettings,
+    tables: &'a Tables,
+    gang: &'a Gang<'a>,
+    together: &'a Option<Communicator>,
+    train: Shard<'a>,
+    train_variance: f64,
+    val: Option<Validation<'a>>,
+    beginning: Option<Saved>,
+    run: RunDir,
+    writer: Option<CheckpointWriter>,
+}
+
+/// The rows that rounds are compared on.
+struct Validation<'a> {
+    shard: Shard<'a>,
+    matrix: Matrix,
+    variance: f64,
+}
+
+/// How a generation goes on after a round, as all ranks agreed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Vote {
+    GoOn,
+    Checkpoint,
+    Pause,
+    Stop,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn begin(
+        xgboost: &'a Xgboost,
+        part: &'a TreesPart,
+        settings: &'a BoostSettings,
+        tables: &'a Tables,
+        gang: &'a Gang<'a>,
+        together: &'a Option<Communicator>,
+    ) -> Result<Self, TreesError> {
+        let assignment = gang.assignment();
+        let (rank, ranks) = (assignment.rank, assignment.workers);
+        let beginning = match &assignment.resume {
+            Some(place) => Some(Saved::at(place, &part.access)?),
+            None => None,
+        };
+        let run = RunDir::open(&Place::parse(&assignment.run_dir, &part.access)?)?;
+        let generation = Generation {
+            incarnation: assignment.incarnation.clone(),
+            generation: assignment.generation,
+        };
+        let writer = match rank {
+            0 => Some(
+                run.checkpoints()
+                    .writer(part.settings.checkpoint.keep, generation)?,
+            ),
+            _ => None,
+        };
+        let numbers = |set: &'a lockstep_data::Dataset, rows: &'a [u32]| {
+            variance(rows.iter().map(move |&row| crate::shard::target(set, row)))
+        };
+        let val = match tables.val_rows.is_empty() {
+            true => None,
+            false => {
+                let set = tables.val_set();
+                let shard = Shard::of(set, &tables.val_rows, rank, ranks);
+                Some(Validation {
+                    matrix: Matrix::plain(
+                        xgboost,
+                        &shard.values,
+                        set.sample_len(),
+                        settings.threads,
+                    )?,
+                    variance: numbers(set, &tables.val_rows),
+                    shard,
+                })
+            }
+        };
+        Ok(Self {
+            xgboost,
+            part,
+            settings,
+            tables,
+            gang,
+            together,
+            train: Shard::of(&tables.train, &tables.train_rows, rank, ranks),
+            train_variance: numbers(&tables.train, &tables.train_rows),
+            val,
+            beginning,
+            run,
+            writer,
+        })
+    }
+
+    /// Trains to the end, or until any rank hears another wish.
+    pub(crate) fn train(
+        &mut self,
+        reporter: &mut Reporter,
+        rounds_done: &mut u64,
+    ) -> Result<GenerationEnd, TreesError> {
+        let (settings, tables, together) = (self.settings, self.tables, self.together);
+        let categorical = vec![false; tables.train.sample_len()];
+        let targets = self.train.targets.clone();
+        let rows = RankTargets {
+            targets: &targets,
+            weights: None,
+            second_class_weight: settings.second_class_weight,
+            first_row: self.train.first as u64,
+            all_rows: self.train.all as u64,
+        };
+        let values = RankRows {
+            values: &self.train.values,
+            categorical: &categorical,
+        };
+        let beginning = self.beginning.take();
+        let (mut best, mut history) = (None, String::new());
+        let mut model = None;
+        if let Some(saved) = beginning {
+            (best, history, model) = (saved.header.best, saved.history, Some(saved.model));
+        }
+        let model = model.as_deref();
+        let mut boosting = Boosting::begin(self.xgboost, settings, values, rows, model, together)?;
+        let began = Instant::now();
+        let before = boosting.rounds() as u64;
+        *rounds_done = before;
+        let wanted = self.part.settings.model.rounds as usize;
+        let (mut step_s, mut is_first, mut written) = (0.0, true, Instant::now());
+        let catch_up = self.gang.assignment().catch_up;
+        while boosting.rounds() < wanted && !self.is_enough(&best, boosting.rounds()) {
+            let round_began = Instant::now();
+            boosting.round()?;
+            lockstep_progress::advance();
+            let round = boosting.rounds() as u32;
+            *rounds_done = u64::from(round);
+            step_s += round_began.elapsed().as_secs_f64();
+            if is_first {
+                is_first = false;
+                reporter.send(&FromWorker::FirstStep { step: before })?;
+            }
+            if self.is_first_rank() && u64::from(round) == catch_up.max(before + 1) {
+                reporter.send(&FromWorker::CaughtUp)?;
+            }
+            let train = Measured {
+                objective: settings.objective,
+                targets: &targets,
+                variance: self.train_variance,
+                all_rows: self.train.all as u64,
+            };
+            let train = train.metrics(boosting.margins()?, together)?;
+            let val = self.validate(boosting.booster())?;
+            let is_best = self.note_best(&mut best, round, val.as_ref());
+            let seconds = round_began.elapsed().as_secs_f64();
+            let result = EpochResult {
+                epoch: round,
+                step: u64::from(round),
+                train,
+                val,
+                test: None,
+                seconds,
+                total_s: began.elapsed().as_secs_f64(),
+                samples_per_s: self.train.all as f64 / seconds.max(1e-9),
+                best: is_best,
+            };
+            history += &serde_json::to_string(&result).expect("a result is plain data");
+            history.push('\n');
+            self.report(reporter, result)?;
+            let vote = self.vote(round, written)?;
+            if vote != Vote::GoOn {
+                written = Instant::now();
+                let model = boosting.model()?;
+                self.checkpoint(round, &best, &model, &history)?;
+            }
+            match vote {
+                Vote::Stop if boosting.rounds() < wanted => {
+                    return Ok(GenerationEnd::Finished(Finished {
+                        interrupted: true,
+                        epochs: round,
+                        metrics: None,
+                        evaluation: None,
+                        best_epoch: best.map(|best| best.round),
+                        weights_sha256: None,
+                        step_s,
+                        train_s: began.elapsed().as_secs_f64(),
+                        samples: 0,
+                    }));
+                }
+                Vote::Pause if boosting.rounds() < wanted => {
+                    let step = u64::from(round);
+                    return Ok(GenerationEnd::Paused { step });
+                }
+                _ => {}
+            }
+        }
+        let rounds = boosting.rounds() as u32;
+        let trained = boosting.model()?;
+        self.checkpoint(rounds, &best, &trained, &history)?;
+        let kept = best.as_ref().map_or(rounds, |best| best.round);
+        let (sha256, evaluation) = self.publish(boosting.booster(), kept, rounds)?;
+        let summary = evaluation.as_ref().map(Evaluation::summary);
+        Ok(GenerationEnd::Finished(Finished {
+            interrupted: false,
+            epochs: rounds,
+            metrics: evaluation.as_ref().map(metrics_of),
+            evaluation: summary,
+            best_epoch: best.map(|best| best.round),
+            weights_sha256: Some(sha256),
+            step_s,
+            train_s: began.elapsed().as_secs_f64(),
+            samples: (u64::from(rounds) - before) * self.train.all as u64,
+        }))
+    }
+
+    fn is_first_rank(&self) -> bool {
+        self.together.rank() == 0
+    }
+
+    /// Whether no round was the best for as long as the job's patience lasts.
+    fn is_enough(&self, best: &Option<Best>, rounds: usize) -> bool {
+        match (self.part.settings.patience, best) {
+            (Some(patience), Some(best)) => {
+                rounds as u64 >= u64::from(best.round) + u64::from(patience)
+            }
+            _ => false,
+        }
+    }
+
+    fn validate(&self, booster: &mut Booster) -> Result<Option<Metrics>, TreesError> {
+        let Some(val) = &self.val else {
+            return Ok(None);
+        };
+        let measured = Measured {
+            objective: self.settings.objective,
+            targets: &val.shard.targets,
+            variance: val.variance,
+            all_rows: val.shard.all as u64,
+        };
+        let (margins, _) = booster.predict(&val.matrix, Predicted::Margin)?;
+        Ok(Some(measured.metrics(&margins, self.together)?))
+    }
+
+    /// Of rounds that are equally good the first is kept. Without validation every round is better than the one before.
+    fn note_best(&self, best: &mut Option<Best>, round: u32, val: Option<&Metrics>) -> bool {
+        let Some(val) = val else {
+            return true;
+        };
+        let measure = self.part.settings.checkpoint.best;
+        let value = |metrics: &Metrics| metrics.get(measure.word()).unwrap_or(f64::NAN);
+        let is_better = |best: &Best| measure.is_better(value(val), value(&best.val));
+        let better = best.as_ref().is_none_or(is_better);
+        if better {
+            let val = val.clone();
+            *best = Some(Best { round, val });
+        }
+        better
+    }
+
+    fn report(&self, reporter: &mut Reporter, result: EpochResult) -> Result<(), TreesError> {
+        if !self.is_first_rank() {
+            return Ok(());
+        }
+        reporter.send(&FromWorker::Progress(Progress {
+            epoch: result.epoch,
+            step: 1,
+            steps: 1,
+            metrics: result.train.clone(),
+            samples_per_s: result.samples_per_s,
+            rank: 0,
+        }))?;
+        Ok(reporter.send(&FromWorker::Epoch(result))?)
+    }
+
+    /// What all ranks do next. Each hears the coordinator at another time; what any of them heard counts for all. When a
+    /// checkpoint is due is rank 0's to say.
+    fn vote(&self, round: u32, written: Instant) -> Result<Vote, TreesError> {
+        let is_due = match self.part.settings.checkpoint.every {
+            Every::Steps(every) | Every::Epochs(every) => u64::from(round).is_multiple_of(every),
+            Every::Seconds(seconds) => written.elapsed().as_secs_f64() >= seconds,
+            Every::None => false,
+        };
+        let most = self.gang.assignment().max_steps;
+        let is_over = most.is_some_and(|most| u64::from(round) >= most);
+        let wish = self.gang.wish();
+        let mut heard = [
+            u64::from(wish == Wish::Stop || is_over),
+            u64::from(wish == Wish::Pause),
+            u64::from(is_due && self.is_first_rank()),
+        ];
+        self.together.sum(&mut heard)?;
+        let [stop, pause, checkpoint] = heard.map(|ranks| ranks > 0);
+        Ok(if stop {
+            Vote::Stop
+        } else if pause {
+            Vote::Pause
+        } else if checkpoint {
+            Vote::Checkpoint
+        } else {
+            Vote::GoOn
+        })
+    }
+
+    fn checkpoint(
+        &mut self,
+        rounds: u32,
+        best: &Option<Best>,
+        model: &[u8],
+        history: &str,
+    ) -> Result<(), TreesError> {
+        let Some(writer) = &mut self.writer else {
+            return Ok(());
+        };
+        let header = Header {
+            rounds,
+            best: best.clone(),
+            settings: self.part.settings.clone(),
+            data: self.part.found.sha256(),
+        };
+        state::write(writer, &header, model, history)
+    }
+
+    /// Writes the model of the kept rounds, and what it is worth on the test set. All ranks come here together.
+    fn publish(
+        &self,
+        booster: &mut Booster,
+        kept: u32,
+        rounds: u32,
+    ) -> Result<(String, Option<Evaluation>), TreesError> {
+        let mut first;
+        let booster = match kept < rounds {
+            true => {
+                first = booster.first_rounds(kept as usize)?;
+                &mut first
+            }
+            false => booster,
+        };
+        let model = booster.save(ModelFormat::Ubj)?;
+        let sha256 = sha256(&model);
+        let evaluation = self.evaluate(booster)?;
+        if self.writer.is_some() {
+            let card = Card::new(&self.tables.train, self.settings.objective, kept, &sha256);
+            publish::write(&self.run, &card, &model)?;
+            if let (Some(evaluation), Some(set)) = (&evaluation, &self.tables.test) {
+                write_evaluation(self.run.place(), evaluation, &title(&self.run.name, set))?;
+            }
+        }
+        Ok((sha256, evaluation))
+    }
+
+    /// What the model says of every row of the test set, the rows shared by the ranks.
+    fn evaluate(&self, booster: &mut Booster) -> Result<Option<Evaluation>, TreesError> {
+        let Some(set) = &self.tables.test else {
+            return Ok(None);
+        };
+        let rows: Vec<u32> = (0..set.len() as u32).collect();
+        let (rank, ranks) = (self.together.rank(), self.together.ranks());
+        let shard = Shard::of(set, &rows, rank, ranks);
+        let matrix = Matrix::plain(
+            self.xgboost,
+            &shard.values,
+            set.sample_len(),
+            self.settings.threads,
+        )?;
+        let (own, _) = booster.predict(&matrix, Predicted::Margin)?;
+        let objective = self.settings.objective;
+        let outputs = objective.outputs();
+        // Others leave this rank's places at 0, so that the sums are what each wrote.
+        let mut all = vec![0_u64; rows.len() * outputs];
+        let places = &mut all[shard.first * outputs..][..own.len()];
+        for (place, margin) in places.iter_mut().zip(&own) {
+            *place = u64::from(margin.to_bits());
+        }
+        self.together.sum(&mut all)?;
+        let margins: Vec<f32> = all
+            .into_iter()
+            .map(|bits| f32::from_bits(bits as u32))
+            .collect();
+        let mut assessor = Assessor::new(set, &card_outputs(self));
+        let labels = match set.labels() {
+            [] => vec![u32::MAX; rows.len()],
+            labels => labels.to_vec(),
+        };
+        assessor.add(&said::predictions(objective, &margins, &labels));
+        for (row, margins) in margins.chunks_exact(outputs).enumerate() {
+            assessor.add_loss(objective.loss(margins, crate::shard::target(set, row as u32)));
+        }
+        Ok(Some(assessor.finish()))
+    }
+}
+
+/// What the model predicts.
+fn card_outputs(session: &Session<'_>) -> lockstep_train::Outputs {
+    Card::new(&session.tables.train, session.settings.objective, 0, "").outputs()
+}
+
+/// The numbers of an evaluation that the result of a run has.
+fn metrics_of(evaluation: &Evaluation) -> Metrics {
+    let summary = serde_json::to_value(evaluation.summary()).unwrap_or_default();
+    let names = ["loss", "accuracy", "mse", "mae", "r2"];
+    let measured = names
+        .into_iter()
+        .filter_map(|name| Some((name, summary[name].as_f64()?)));
+    measured.collect()
+}

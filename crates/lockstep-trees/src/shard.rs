@@ -1,0 +1,71 @@
+//! The rows that one rank has.
+
+use lockstep_data::{Dataset, Normaliser, StoredElement, TargetKind, TargetScale};
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// A rank's part of some rows of a set: numbers and targets, row after row.
+#[derive(Debug)]
+pub(crate) struct Shard<'a> {
+    /// The numbers. Those of a whole set stay where they are mapped.
+    pub(crate) values: Cow<'a, [f32]>,
+    /// The class of each row, or the number that is to be predicted.
+    pub(crate) targets: Vec<f32>,
+    /// Where the rank's rows begin among all.
+    pub(crate) first: usize,
+    /// Rows of all ranks together.
+    pub(crate) all: usize,
+}
+
+impl<'a> Shard<'a> {
+    /// The part of rank `rank` of `ranks`: as equal as whole rows allow.
+    pub(crate) fn of(set: &'a Dataset, rows: &[u32], rank: usize, ranks: usize) -> Self {
+        let part = rows.len() * rank / ranks..rows.len() * (rank + 1) / ranks;
+        let own = &rows[part.clone()];
+        Self {
+            values: values(set, own),
+            targets: own.iter().map(|&row| target(set, row)).collect(),
+            first: part.start,
+            all: rows.len(),
+        }
+    }
+}
+
+/// The numbers of some rows of a set.
+pub(crate) fn values<'a>(set: &'a Dataset, rows: &[u32]) -> Cow<'a, [f32]> {
+    let width = set.sample_len();
+    if set.element() == StoredElement::F32 {
+        if let Some(range) = in_a_row(rows) {
+            return Cow::Borrowed(&set.floats()[range.start * width..range.end * width]);
+        }
+        let mut values = Vec::with_capacity(rows.len() * width);
+        for &row in rows {
+            values.extend_from_slice(&set.floats()[row as usize * width..][..width]);
+        }
+        return Cow::Owned(values);
+    }
+    let mut values = vec![0.0; rows.len() * width];
+    let plain = Normaliser::identity(set.shape()[0]);
+    set.gather(rows, &plain, &mut values);
+    Cow::Owned(values)
+}
+
+/// The range of rows that follow each other without a gap.
+fn in_a_row(rows: &[u32]) -> Option<Range<usize>> {
+    let (&first, &last) = (rows.first()?, rows.last()?);
+    let range = first as usize..last as usize + 1;
+    (range.len() == rows.len() && rows.is_sorted()).then_some(range)
+}
+
+/// What is to be predicted of a row.
+pub(crate) fn target(set: &Dataset, row: u32) -> f32 {
+    match set.target_kind() {
+        TargetKind::Classes => set.labels()[row as usize] as f32,
+        TargetKind::Numbers | TargetKind::Labels => set.numbers()[row as usize * set.outputs()],
+    }
+}
+
+/// How the numbers that are predicted become those of a set: they are those.
+pub(crate) fn plain_scale(outputs: usize) -> TargetScale {
+    TargetScale::identity(outputs)
+}

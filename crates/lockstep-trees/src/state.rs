@@ -1,0 +1,164 @@
+//! The state of a run of trees, as its checkpoints have it.
+
+use crate::TreesError;
+use lockstep_events::Metrics;
+use lockstep_place::{Access, Place};
+use lockstep_resolve::TreesSettings;
+use lockstep_runs::checkpoint::{Checkpoint, CheckpointWriter};
+use serde::{Deserialize, Serialize};
+
+/// The part of a checkpoint that holds the trees.
+const MODEL: &str = "model.ubj";
+/// The part that holds the record of all rounds.
+const HISTORY: &str = "metrics.jsonl";
+
+/// What the header of a checkpoint says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Header {
+    /// Rounds that were trained.
+    pub(crate) rounds: u32,
+    /// The best of them.
+    pub(crate) best: Option<Best>,
+    /// What the run was trained with: one that goes on must be the same.
+    pub(crate) settings: TreesSettings,
+    /// What it was trained on.
+    pub(crate) data: Vec<String>,
+}
+
+/// The round that is the best so far on validation data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Best {
+    /// Counted from 1.
+    pub(crate) round: u32,
+    /// What it was worth.
+    pub(crate) val: Metrics,
+}
+
+/// The state that a generation goes on from.
+#[derive(Debug)]
+pub(crate) struct Saved {
+    pub(crate) header: Header,
+    pub(crate) model: Vec<u8>,
+    pub(crate) history: String,
+}
+
+impl Saved {
+    /// Reads the checkpoint in a folder.
+    pub(crate) fn open(place: &Place) -> Result<Self, TreesError> {
+        let refused = |reason: String| TreesError::Saved {
+            place: place.to_string(),
+            reason,
+        };
+        let checkpoint = Checkpoint::open(place).map_err(|error| refused(error.to_string()))?;
+        let header = serde_json::from_value(checkpoint.header().clone());
+        let header = header.map_err(|error| refused(format!("it is none of trees: {error}")))?;
+        let part = |name: &str| {
+            let bytes = checkpoint
+                .part(name)
+                .map_err(|error| refused(error.to_string()))?;
+            bytes.ok_or_else(|| refused(format!("it lacks {name}")))
+        };
+        Ok(Self {
+            header,
+            model: part(MODEL)?,
+            history: String::from_utf8_lossy(&part(HISTORY)?).into_owned(),
+        })
+    }
+
+    /// Reads the checkpoint at a place of this name.
+    pub(crate) fn at(place: &str, access: &Access) -> Result<Self, TreesError> {
+        Self::open(&Place::parse(place, access)?)
+    }
+}
+
+/// Writes a checkpoint.
+pub(crate) fn write(
+    writer: &mut CheckpointWriter,
+    header: &Header,
+    model: &[u8],
+    history: &str,
+) -> Result<(), TreesError> {
+    let label = format!("step-{}", header.rounds);
+    let named = serde_json::to_value(header).expect("a header is plain data");
+    writer.write(
+        &label,
+        named,
+        &[(MODEL, model), (HISTORY, history.as_bytes())],
+    )?;
+    Ok(())
+}
+
+/// Where a run of trees goes on.
+#[derive(Debug)]
+pub struct TreesResume {
+    /// The record of metrics up to there.
+    pub history: String,
+    /// Rounds that were trained.
+    pub rounds: u32,
+}
+
+/// Checks that a run can go on from a checkpoint with these settings and this data.
+///
+/// # Errors
+/// When what must not change has changed, which is named, or the checkpoint cannot be read.
+pub fn check_resume(
+    settings: &TreesSettings,
+    data: &[String],
+    checkpoint: &Place,
+) -> Result<TreesResume, TreesError> {
+    let saved = Saved::open(checkpoint)?;
+    let refused = |reason: String| TreesError::Saved {
+        place: checkpoint.to_string(),
+        reason,
+    };
+    if saved.header.data != data {
+        return Err(refused(
+            "the run was trained on other rows than data.train and data.val have now; a run goes on with the same rows"
+                .to_owned(),
+        ));
+    }
+    // How long, with how many threads and how safely may change; what the trees are may not.
+    let fixed = |settings: &TreesSettings| {
+        let mut fixed = settings.clone();
+        fixed.model.rounds = 0;
+        fixed.threads = 0;
+        fixed.patience = None;
+        fixed.checkpoint = lockstep_job::JobCheckpoint::default();
+        serde_json::to_value(fixed).expect("settings are plain data")
+    };
+    let (then, now) = (fixed(&saved.header.settings), fixed(settings));
+    if let Some((key, then, now)) = difference("", &then, &now) {
+        return Err(refused(format!(
+            "the run was trained with {key} = {then}, and the job says {now}; only rounds, threads, patience and \
+             [checkpoint] may change"
+        )));
+    }
+    Ok(TreesResume {
+        rounds: saved.header.rounds,
+        history: saved.history,
+    })
+}
+
+/// The first key whose values differ.
+fn difference(
+    path: &str,
+    then: &serde_json::Value,
+    now: &serde_json::Value,
+) -> Option<(String, String, String)> {
+    match (then.as_object(), now.as_object()) {
+        (Some(then), Some(now)) => then.keys().chain(now.keys()).find_map(|key| {
+            let path = match path {
+                "" => key.clone(),
+                path => format!("{path}.{key}"),
+            };
+            let null = serde_json::Value::Null;
+            let values = (
+                then.get(key).unwrap_or(&null),
+                now.get(key).unwrap_or(&null),
+            );
+            difference(&path, values.0, values.1)
+        }),
+        _ if then == now => None,
+        _ => Some((path.to_owned(), then.to_string(), now.to_string())),
+    }
+}

@@ -1,0 +1,160 @@
+//! Trees that a run ended with, ready to predict: all that is needed is the `model` folder of its run.
+
+use crate::gradients::Objective;
+use crate::publish::Card;
+use crate::{TreesError, said, shard};
+use lockstep_data::{Dataset, TargetKind};
+use lockstep_fs::{CacheDir, sha256};
+use lockstep_runs::RunDir;
+use lockstep_train::{BLOCK_ROWS, Block, Outputs};
+use lockstep_xgboost::{Booster, Matrix, Predicted, Xgboost, find};
+use std::ops::Range;
+
+/// Trees that a run ended with.
+#[derive(Debug)]
+pub struct TrainedTrees {
+    xgboost: Xgboost,
+    booster: Booster,
+    card: Card,
+    objective: Objective,
+    outputs: Outputs,
+    place: String,
+    threads: usize,
+}
+
+/// Whether the model that a run ended with is trees.
+///
+/// # Errors
+/// When the run's files cannot be read.
+pub fn is_of_trees(run: &RunDir) -> Result<bool, TreesError> {
+    Ok(Card::read(run)?.is_some())
+}
+
+/// Loads XGBoost's library from where it is found.
+///
+/// # Errors
+/// When there is none, or it is too old.
+pub fn load_xgboost() -> Result<Xgboost, TreesError> {
+    let cache = CacheDir::locate()?.folder("xgboost")?;
+    Ok(Xgboost::load(&find(&cache)?.path)?)
+}
+
+impl TrainedTrees {
+    /// Opens the trees that a run ended with, to predict with so many threads.
+    ///
+    /// # Errors
+    /// When the run has none, its files are damaged, or XGBoost is not here.
+    pub fn open(run: &RunDir, threads: usize) -> Result<Self, TreesError> {
+        let place = run.model().to_string();
+        let refused = |reason: String| TreesError::Saved {
+            place: place.clone(),
+            reason,
+        };
+        let card = Card::read(run)?;
+        let card = card.ok_or_else(|| refused("there are no trees".to_owned()))?;
+        let objective = card.objective();
+        let objective = objective
+            .ok_or_else(|| refused(format!("its objective {:?} is unknown", card.objective)))?;
+        let model = run.trees().read()?;
+        if sha256(&model) != card.weights_sha256 {
+            return Err(refused(format!(
+                "{} holds other trees than it says",
+                run.trees()
+            )));
+        }
+        let xgboost = load_xgboost()?;
+        let mut booster = Booster::new(&xgboost, &[])?;
+        booster.load(&model)?;
+        booster.set("nthread", &threads.to_string())?;
+        Ok(Self {
+            outputs: card.outputs(),
+            xgboost,
+            booster,
+            objective,
+            place,
+            threads,
+            card,
+        })
+    }
+
+    /// What the trees predict.
+    pub fn outputs(&self) -> &Outputs {
+        &self.outputs
+    }
+
+    /// Checks that rows of `set` are what the trees take.
+    ///
+    /// # Errors
+    /// When they have other columns, or other things are known of them than the trees predict.
+    pub fn check(&self, set: &Dataset) -> Result<(), TreesError> {
+        let refused = |reason: String| TreesError::Saved {
+            place: self.place.clone(),
+            reason,
+        };
+        if set.is_labelled() && set.target_kind() != self.outputs.kind {
+            return Err(refused(format!(
+                "it predicts {}, and {} has {}",
+                self.outputs.kind,
+                set.name(),
+                set.target_kind()
+            )));
+        }
+        match set.sample_len() == self.card.columns {
+            true => Ok(()),
+            false => Err(refused(format!(
+                "its rows have {} numbers each, those of {} have {}",
+                self.card.columns,
+                set.name(),
+                set.sample_len()
+            ))),
+        }
+    }
+
+    /// What the trees say of some rows of `set`, the first of which is the first of a block. With `all`, the
+    /// probabilities of all classes too.
+    ///
+    /// # Errors
+    /// When XGBoost refuses.
+    pub fn predict(
+        &mut self,
+        set: &Dataset,
+        rows: Range<usize>,
+        all: bool,
+    ) -> Result<Block, TreesError> {
+        let first = rows.start;
+        let indices: Vec<u32> = rows.map(|row| row as u32).collect();
+        let values = shard::values(set, &indices);
+        let matrix = Matrix::plain(&self.xgboost, &values, self.card.columns, self.threads)?;
+        let (margins, _) = self.booster.predict(&matrix, Predicted::Margin)?;
+        let objective = self.objective;
+        let known = set.is_labelled();
+        let labels: Vec<u32> = match known && self.outputs.kind == TargetKind::Classes {
+            true => indices
+                .iter()
+                .map(|&row| set.labels()[row as usize])
+                .collect(),
+            false => vec![u32::MAX; indices.len()],
+        };
+        let outputs = objective.outputs();
+        let losses = indices.chunks(BLOCK_ROWS).enumerate().map(|(block, rows)| {
+            let rows = rows.iter().enumerate().filter(|_| known);
+            let losses = rows.filter_map(|(at, &row)| {
+                let at = block * BLOCK_ROWS + at;
+                let target = shard::target(set, row);
+                let counts = self.outputs.kind != TargetKind::Classes
+                    || (target as usize) < self.outputs.names.len();
+                counts.then(|| objective.loss(&margins[at * outputs..][..outputs], target))
+            });
+            losses.sum()
+        });
+        Ok(Block {
+            first,
+            losses: losses.collect(),
+            predictions: said::predictions(objective, &margins, &labels),
+            probabilities: match all && self.outputs.kind == TargetKind::Classes {
+                true => said::probabilities(objective, &margins),
+                false => Vec::new(),
+            },
+        })
+    }
+}
