@@ -7,13 +7,13 @@
 use crate::launcher::Launcher;
 use crate::ready::ready;
 use crate::tasks::{self, CrewSettings, TaskEvent, TaskFailure, Work};
-use crate::{EngineError, StopFlag};
+use crate::{EngineError, StopFlag, TrainedModel};
 use lockstep_data::{DataError, Dataset, DecodedSet, Source};
 use lockstep_events::event::Event;
 use lockstep_fs::CacheDir;
 use lockstep_place::{Access, Place};
 use lockstep_runs::RunDir;
-use lockstep_train::{BLOCK_ROWS, Block, Outputs, Prediction, Predictions, Trained, open_test};
+use lockstep_train::{BLOCK_ROWS, Block, Outputs, Prediction, Predictions, open_test};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -168,7 +168,7 @@ pub fn work(setup: Value) -> Result<Work, TaskFailure> {
     let place = Place::parse(&setup.run, &setup.access);
     let run = RunDir::open(&place.map_err(|error| TaskFailure::of(&error))?)
         .map_err(|error| TaskFailure::of(&error))?;
-    let trained = Trained::open(&run, setup.threads);
+    let trained = TrainedModel::open(&run, setup.threads);
     let mut trained = trained.map_err(|error| TaskFailure::of(&error))?;
     let set = match Dataset::reopen(&setup.set) {
         Err(DataError::DecodedGone { .. }) => open_here(&setup, trained.outputs())?,
@@ -181,6 +181,7 @@ pub fn work(setup: Value) -> Result<Work, TaskFailure> {
         let rows: [usize; 2] = serde_json::from_value(task).map_err(|error| error.to_string())?;
         let rows = rows[0]..rows[0] + rows[1];
         let block = trained.predict(&set, rows, setup.probabilities);
+        let block = block.map_err(|error| TaskFailure::of(&error))?;
         serde_json::to_value(tell(&block)).map_err(|error| error.to_string().into())
     }))
 }

@@ -1,7 +1,8 @@
 //! What every job has, whatever learns in it.
 
 use crate::{
-    JobGang, Kube, LoadedJob, LocalInput, Location, Notify, Resources, Run, Storage, Track, Workers,
+    Data, JobGang, Kube, LoadedJob, LocalInput, Location, Notify, Recover, Resources, Run, Storage,
+    Track, Workers,
 };
 
 /// Asks a job of any kind for the same thing.
@@ -69,6 +70,38 @@ impl LoadedJob {
     /// Who is told of what happens in them.
     pub fn notify(&self) -> &Notify {
         of_any!(self, job => &job.notify)
+    }
+
+    /// What happens when one of its workers is lost.
+    pub fn recover(&self) -> Recover {
+        of_any!(self, job => job.recover)
+    }
+
+    /// The sets that it learns from; a script may have none.
+    pub fn data(&self) -> Option<&Data> {
+        match self {
+            LoadedJob::Network(job) => Some(&job.data),
+            LoadedJob::Script(job) => job.data.as_ref(),
+            LoadedJob::Trees(job) => Some(&job.data),
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn data_mut(&mut self) -> Option<&mut Data> {
+        match self {
+            LoadedJob::Network(job) => Some(&mut job.data),
+            LoadedJob::Script(job) => job.data.as_mut(),
+            LoadedJob::Trees(job) => Some(&mut job.data),
+        }
+    }
+
+    /// Threads of a worker.
+    pub fn threads(&self) -> usize {
+        match self {
+            LoadedJob::Network(job) => job.train.threads,
+            LoadedJob::Script(_) => 1,
+            LoadedJob::Trees(job) => job.train.threads,
+        }
     }
 
     /// All files and folders of this machine that the job names by keys of their own.

@@ -27,6 +27,15 @@ pub enum ResolveError {
         table: String,
     },
 
+    /// The model of a script is the script's own.
+    #[error(
+        "{name} is a job whose script makes the model: only the script knows how to predict with it"
+    )]
+    Script {
+        /// The job.
+        name: String,
+    },
+
     /// The job has no test set.
     #[error("data.test: the job has none")]
     NoTest,

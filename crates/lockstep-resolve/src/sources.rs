@@ -6,7 +6,7 @@ use crate::{EmbedPlan, ResolveError};
 use lockstep_data::{CifarSplit, FrameSource, Pictures, Source, TableFormat, TargetKind};
 use lockstep_image::{Filter, Limits, Transform, names_a_picture};
 use lockstep_job::{
-    Data, DataRef, Features, Job, JobColumns, JobFilter, Label, Location, Split, Storage,
+    Data, DataRef, Features, Job, JobColumns, JobFilter, Label, LoadedJob, Location, Split, Storage,
 };
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
@@ -61,6 +61,29 @@ impl TestSource {
         Ok(Self {
             source: source(job, "test", reference, None)?,
             embedding: EmbedPlan::of_sets(job, |name| name == "test")?,
+        })
+    }
+}
+
+impl TestSource {
+    /// The same of a job of any kind whose model predicts.
+    ///
+    /// # Errors
+    /// As [`TestSource::of`], and for a script, whose model only the script knows.
+    pub fn of_any(job: &LoadedJob) -> Result<Self, ResolveError> {
+        let job = match job {
+            LoadedJob::Network(job) => return Self::of(job),
+            LoadedJob::Script(job) => {
+                return Err(ResolveError::Script {
+                    name: job.name.clone(),
+                });
+            }
+            LoadedJob::Trees(job) => job,
+        };
+        let reference = job.data.test.as_ref().ok_or(ResolveError::NoTest)?;
+        Ok(Self {
+            source: of_reference((&job.data, &job.storage), reference, None)?,
+            embedding: None,
         })
     }
 }

@@ -129,12 +129,16 @@ pub fn succeed(command: &mut Command) -> String {
     text(&output.stdout)
 }
 
-/// XGBoost's library, of the version that `LOCKSTEP_TEST_XGBOOST` names or 3.2.0.
-pub fn xgboost_library() -> PathBuf {
+/// The Python of an environment with XGBoost, of the version that `LOCKSTEP_TEST_XGBOOST` names or 3.2.0.
+pub fn python_with_xgboost() -> PathBuf {
     let version = std::env::var("LOCKSTEP_TEST_XGBOOST").unwrap_or_else(|_| "3.2.0".to_owned());
     let package = format!("xgboost-cpu=={version}");
-    let python = python(&format!("xgboost-{version}"), &[&package]);
+    python(&format!("xgboost-{version}"), &[&package])
+}
+
+/// XGBoost's library, of that environment.
+pub fn xgboost_library() -> PathBuf {
     let find = "import xgboost.libpath as l; print(l.find_lib_path()[0])";
-    let found = succeed(Command::new(python).args(["-c", find]));
+    let found = succeed(Command::new(python_with_xgboost()).args(["-c", find]));
     PathBuf::from(found.trim())
 }

@@ -153,6 +153,7 @@ impl<'a> Session<'a> {
         let catch_up = self.gang.assignment().catch_up;
         while boosting.rounds() < wanted && !self.is_enough(&best, boosting.rounds()) {
             let round_began = Instant::now();
+            lockstep_failpoint::reach("round.begin");
             boosting.round()?;
             lockstep_progress::advance();
             let round = boosting.rounds() as u32;

@@ -8,18 +8,18 @@ use crate::view::{count, summary};
 use anyhow::{Context, bail};
 use given::Given;
 use lockstep_data::{Dataset, SkippedFile, Source};
-use lockstep_engine::StopFlag;
 use lockstep_engine::embed::{EmbedRequest, embed};
 use lockstep_engine::infer::{InferRequest, infer};
 use lockstep_engine::tasks::CrewSettings;
+use lockstep_engine::{StopFlag, TrainedModel};
 use lockstep_events::event::Event;
 use lockstep_fs::CacheDir;
-use lockstep_job::{DataRef, Job, Location, Override, Storage};
+use lockstep_job::{DataRef, Job, LoadedJob, Location, Override, Storage};
 use lockstep_place::Place;
 use lockstep_registry::Registry;
 use lockstep_resolve::{TestSource, access, place};
 use lockstep_runs::RunDir;
-use lockstep_train::{Block, Outputs, Trained, open_test, test_source};
+use lockstep_train::{Block, Outputs, open_test, test_source};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ const TELL_EVERY: Duration = Duration::from_secs(5);
 /// A trained model and what it is to look at.
 pub(super) struct Inference {
     pub(super) run: RunDir,
-    pub(super) job: Job,
+    pub(super) job: LoadedJob,
     /// One set, or several that were named. At least one.
     pub(super) samples: Vec<Samples>,
     /// What the model predicts.
@@ -81,8 +81,11 @@ impl Inference {
         let run = open_model(args)?;
         let file = run.job().local_copy()?;
         let load = |given: &Given| given.load(file.path(), &overrides);
-        let mut jobs: Vec<Job> = given.iter().map(load).collect::<Result<_, _>>()?;
-        if jobs.iter().any(|job| job.data.test.is_none()) {
+        let mut jobs: Vec<LoadedJob> = given.iter().map(load).collect::<Result<_, _>>()?;
+        if jobs
+            .iter()
+            .any(|job| job.data().is_none_or(|data| data.test.is_none()))
+        {
             bail!(
                 "the job of {} has no data.test; name a set with --data",
                 run.name
@@ -91,21 +94,25 @@ impl Inference {
         let stop = StopFlag::new();
         signals::obey(stop.clone())?;
         let cache = CacheDir::locate()?;
-        let trained = Trained::open(&run, 1)?;
+        let trained = TrainedModel::open(&run, 1)?;
         let engine = args.engine.engine;
-        let workers = args.workers.unwrap_or(jobs[0].train.workers.max).max(1);
+        let workers = args.workers.unwrap_or(jobs[0].workers().max).max(1);
         let mut samples = Vec::new();
         for (job, given) in jobs.iter_mut().zip(given) {
             let own = given.is_own() && args.set.is_empty();
             let crew = CrewSettings {
                 workers,
-                ..CrewSettings::of(job)
+                ..CrewSettings::of_any(job)
             };
-            if !own {
+            if let LoadedJob::Network(job) = job
+                && !own
+            {
                 own_vectors(job, given, &cache)?;
             }
-            let test = TestSource::of(job)?;
-            if !embed_first(&test, job, given, (engine, crew), &cache, &stop)? {
+            let test = TestSource::of_any(job)?;
+            if let LoadedJob::Network(job) = job
+                && !embed_first(&test, job, given, (engine, crew), &cache, &stop)?
+            {
                 return Ok(None);
             }
             let mut tell = |message: &str| eprintln!("{message}");
@@ -146,17 +153,17 @@ impl Inference {
         probabilities: bool,
         each: &mut dyn FnMut(Block) -> anyhow::Result<()>,
     ) -> anyhow::Result<bool> {
-        let mut launcher = super::launcher(self.engine, &self.job, self.workers, &self.cache)?;
+        let mut launcher = super::launcher_with(self.engine, &self.job, self.workers, &self.cache)?;
         let set = &samples.set;
         let request = InferRequest {
             run: &self.run,
-            access: &access(&self.job.storage)?,
+            access: &access(self.job.storage())?,
             source: &samples.source,
-            threads: self.job.train.threads,
+            threads: self.job.threads(),
             probabilities,
             crew: CrewSettings {
                 workers: self.workers,
-                ..CrewSettings::of(&self.job)
+                ..CrewSettings::of_any(&self.job)
             },
             stop: self.stop.clone(),
             launcher: &mut *launcher,

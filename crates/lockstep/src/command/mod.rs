@@ -73,10 +73,20 @@ fn launcher_of(
     job: &LoadedJob,
     cache: &CacheDir,
 ) -> anyhow::Result<Box<dyn Launcher>> {
+    launcher_with(engine, job, job.workers().max, cache)
+}
+
+/// What starts so many workers of a job of any kind.
+fn launcher_with(
+    engine: Engine,
+    job: &LoadedJob,
+    workers: usize,
+    cache: &CacheDir,
+) -> anyhow::Result<Box<dyn Launcher>> {
     let asked = Asked {
         name: job.name(),
-        workers: job.workers().max,
-        enough: job.workers().min,
+        workers,
+        enough: job.workers().min.min(workers),
         resources: job.resources(),
         lease_s: job.gang().lease_s,
     };

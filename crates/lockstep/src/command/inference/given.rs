@@ -1,7 +1,7 @@
 //! What `--data` means: the job's own set, another one, or pictures that are named one by one.
 
 use lockstep_image::names_a_picture;
-use lockstep_job::{DataRef, Job, Override};
+use lockstep_job::{DataRef, LoadedJob, Override};
 use lockstep_train::SampleUse;
 use std::path::Path;
 
@@ -89,19 +89,19 @@ impl Given {
 
     /// The job at `path` with `overrides`, whose test set these samples are. A table of which nothing but its path
     /// was said has the columns of the one that was trained on.
-    pub(super) fn load(&self, path: &Path, overrides: &[Override]) -> anyhow::Result<Job> {
+    pub(super) fn load(&self, path: &Path, overrides: &[Override]) -> anyhow::Result<LoadedJob> {
         let mut overrides = overrides.to_vec();
         overrides.extend(self.change.clone());
-        let mut job = Job::load(path, &overrides, None)?;
-        if !self.bare {
+        let mut job = LoadedJob::load(path, &overrides, None)?;
+        let Some(data) = job.data_mut().filter(|_| self.bare) else {
             return Ok(job);
-        }
-        let trained = match &job.data.train {
+        };
+        let trained = match &data.train {
             DataRef::Parquet { columns, .. } | DataRef::Csv { columns, .. } => columns.clone(),
             _ => return Ok(job),
         };
         if let Some(DataRef::Parquet { columns, .. } | DataRef::Csv { columns, .. }) =
-            &mut job.data.test
+            &mut data.test
         {
             *columns = trained;
         }
@@ -109,11 +109,12 @@ impl Given {
     }
 
     /// What comes before the names of samples of `job`, whose test set they are.
-    pub(super) fn prefix(&self, job: &Job) -> String {
-        let test = &job.data.test;
+    pub(super) fn prefix(&self, job: &LoadedJob) -> String {
+        let test = job.data().and_then(|data| data.test.as_ref());
         let pictures = matches!(test, Some(DataRef::Pictures { .. } | DataRef::Idx { .. }));
         // The vectors of pictures have their whole paths.
-        match pictures && job.embed.is_none() {
+        let embeds = matches!(job, LoadedJob::Network(job) if job.embed.is_some());
+        match pictures && !embeds {
             true => self.prefix.clone(),
             false => String::new(),
         }

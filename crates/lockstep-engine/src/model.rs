@@ -1,0 +1,65 @@
+//! The model that a run ended with, whatever it is: a network, or trees.
+
+use crate::EngineError;
+use lockstep_data::Dataset;
+use lockstep_runs::RunDir;
+use lockstep_train::{Block, Outputs, Trained};
+use lockstep_trees::TrainedTrees;
+use std::ops::Range;
+
+/// A model that is ready to predict.
+pub enum TrainedModel {
+    /// A network.
+    Network(Box<Trained>),
+    /// Trees.
+    Trees(Box<TrainedTrees>),
+}
+
+impl TrainedModel {
+    /// Opens the model that a run ended with, to predict with so many threads.
+    ///
+    /// # Errors
+    /// When the run has no model yet, or its files are damaged or do not belong together.
+    pub fn open(run: &RunDir, threads: usize) -> Result<Self, EngineError> {
+        Ok(match lockstep_trees::is_of_trees(run)? {
+            true => Self::Trees(Box::new(TrainedTrees::open(run, threads)?)),
+            false => Self::Network(Box::new(Trained::open(run, threads)?)),
+        })
+    }
+
+    /// What the model predicts.
+    pub fn outputs(&self) -> &Outputs {
+        match self {
+            Self::Network(model) => model.outputs(),
+            Self::Trees(model) => model.outputs(),
+        }
+    }
+
+    /// Checks that samples of `set` are what the model takes.
+    ///
+    /// # Errors
+    /// When they have another shape, or other things are known of them than the model predicts.
+    pub fn check(&self, set: &Dataset) -> Result<(), EngineError> {
+        match self {
+            Self::Network(model) => Ok(model.check(set)?),
+            Self::Trees(model) => Ok(model.check(set)?),
+        }
+    }
+
+    /// What the model says of some samples of `set`, the first of which is the first of a block. With `all`, the
+    /// probabilities of all classes too.
+    ///
+    /// # Errors
+    /// When XGBoost refuses; a network always has an answer.
+    pub fn predict(
+        &mut self,
+        set: &Dataset,
+        rows: Range<usize>,
+        all: bool,
+    ) -> Result<Block, EngineError> {
+        match self {
+            Self::Network(model) => Ok(model.predict(set, rows, all)),
+            Self::Trees(model) => Ok(model.predict(set, rows, all)?),
+        }
+    }
+}
