@@ -86,10 +86,15 @@ impl TreesLearner {
             drop(over);
             trained
         });
-        if let (Some(together), Ok(_)) = (together, &trained) {
-            together.leave()?;
+        match (&trained, together) {
+            (Ok(_), Some(together)) => together.leave()?,
+            // The tracker of a gang that fell apart waits for those who will not come: nobody waits for that.
+            (Err(_), together) => {
+                thread::spawn(move || drop(tracker));
+                drop(together);
+            }
+            (Ok(_), None) => {}
         }
-        drop(tracker);
         trained
     }
 

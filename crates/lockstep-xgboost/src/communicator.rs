@@ -70,7 +70,8 @@ impl Communicator {
             "dmlc_tracker_port": tracker.1,
             "dmlc_task_id": format!("{rank:08}"),
             "dmlc_timeout": patience.as_secs().max(1),
-            "dmlc_retry": 3,
+            // Between two tries XGBoost sleeps for seconds, also when it says goodbye to a tracker that is gone.
+            "dmlc_retry": 1,
         });
         let settings = text(&settings.to_string())?;
         // SAFETY: a text that outlives the call.
