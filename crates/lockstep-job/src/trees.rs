@@ -28,7 +28,7 @@ keys! {
         name: String = need("add `name = \"...\"`") => JobName;
         /// What to learn from.
         data: Data = need("add a [data] section with `train = \"...\"`")
-            => Table(|section: &mut Section<'_>| Data::read_keys(section, false)), |field, data| plain_data(field, data);
+            => Table(|section: &mut Section<'_>| Data::read_keys(section, false)), plain_data;
         /// The trees.
         model: TreesModel = need("add a [model] section with `kind = \"xgboost\"`")
             => Any, |field, ()| TreesModel::read(field.section()?);

@@ -6,6 +6,9 @@ use crate::gradients::exponent_above;
 /// Bits of the largest number: a sum of 2^31 of them fits a `u64`.
 const BITS: i32 = 32;
 
+/// Takes in a number of this kind.
+type Add<'a> = dyn FnMut(usize, f64) + 'a;
+
 /// The sums of several kinds of numbers, none below 0, over all ranks. `each` is called twice and hands the numbers of
 /// this rank to what it is given, with the kind of each.
 ///
@@ -13,7 +16,7 @@ const BITS: i32 = 32;
 /// When a peer is lost.
 pub(crate) fn exact_sums<const KINDS: usize, T: Together>(
     together: &T,
-    each: &dyn Fn(&mut dyn FnMut(usize, f64)),
+    each: &dyn Fn(&mut Add<'_>),
 ) -> Result<[f64; KINDS], T::Error> {
     let mut largest = [0.0_f64; KINDS];
     each(&mut |kind, number| largest[kind] = largest[kind].max(number));

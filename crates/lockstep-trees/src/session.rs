@@ -365,7 +365,12 @@ impl<'a> Session<'a> {
             let card = Card::new(&self.tables.train, self.settings.objective, kept, &sha256);
             publish::write(&self.run, &card, &model)?;
             if let (Some(evaluation), Some(set)) = (&evaluation, &self.tables.test) {
-                write_evaluation(self.run.place(), evaluation, &title(&self.run.name, set))?;
+                write_evaluation(
+                    self.run.place(),
+                    set,
+                    evaluation,
+                    &title(&self.run.name, set),
+                )?;
             }
         }
         Ok((sha256, evaluation))
