@@ -18,12 +18,17 @@ pub struct Client {
     /// Sent with every request, once the head has asked for it.
     token: Option<Token>,
     runtime: Runtime,
-    ray_version: String,
+    version: Version,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 struct Version {
     ray_version: String,
+    /// Of a server of ours, which is like Ray of that version.
+    #[serde(default)]
+    lockstep_version: Option<String>,
+    #[serde(default)]
+    lockstep_store: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -65,7 +70,7 @@ impl Client {
             address,
             token: at_first,
             runtime,
-            ray_version: String::new(),
+            version: Version::default(),
         };
         let mut reply = client.ask_version()?;
         if reply.status == StatusCode::UNAUTHORIZED {
@@ -75,7 +80,7 @@ impl Client {
             }
             reply = client.ask_version()?;
         }
-        client.ray_version = client.understand_version(&reply)?;
+        client.version = client.understand_version(&reply)?;
         Ok(client)
     }
 
@@ -83,7 +88,7 @@ impl Client {
         self.send("ask for the version", Method::GET, "/api/version", |r| r)
     }
 
-    fn understand_version(&self, reply: &Reply) -> Result<String, JobsError> {
+    fn understand_version(&self, reply: &Reply) -> Result<Version, JobsError> {
         let address = self.address.to_string();
         let nothing = |found: String| {
             Err(JobsError::NoJobsApi {
@@ -103,17 +108,15 @@ impl Client {
             let status = reply.status.as_u16();
             return nothing(format!("GET /api/version is answered with {status}"));
         }
-        let Ok(Version { ray_version }) = serde_json::from_slice(&reply.body) else {
+        let Ok(version) = serde_json::from_slice::<Version>(&reply.body) else {
             return nothing("GET /api/version is answered, but not with Ray's version".to_owned());
         };
-        let major = ray_version.split('.').next().unwrap_or_default();
+        let found = version.ray_version.clone();
+        let major = found.split('.').next().unwrap_or_default();
         match major.parse::<u32>() {
-            Ok(0 | 1) => Err(JobsError::TooOld {
-                address,
-                found: ray_version,
-            }),
-            Ok(_) => Ok(ray_version),
-            Err(_) => nothing(format!("{ray_version:?} is no version of Ray")),
+            Ok(0 | 1) => Err(JobsError::TooOld { address, found }),
+            Ok(_) => Ok(version),
+            Err(_) => nothing(format!("{found:?} is no version of Ray")),
         }
     }
 
@@ -124,7 +127,17 @@ impl Client {
 
     /// The version of Ray that the head runs.
     pub fn ray_version(&self) -> &str {
-        &self.ray_version
+        &self.version.ray_version
+    }
+
+    /// The version of Lockstep that answers, if it is `lockstep serve` and no Ray head.
+    pub fn lockstep_version(&self) -> Option<&str> {
+        self.version.lockstep_version.as_deref()
+    }
+
+    /// The store of runs that a `lockstep serve` shows.
+    pub fn lockstep_store(&self) -> Option<&str> {
+        self.version.lockstep_store.as_deref()
     }
 
     /// Brings a package to the head, unless it has it. Returns its address for a [`Submission`].
@@ -343,7 +356,7 @@ impl Client {
     fn let_in(&self, reply: Reply) -> Result<Reply, JobsError> {
         match (reply.status, &self.token) {
             // Before the token was tried, this is only a question for it.
-            (StatusCode::UNAUTHORIZED, None) if self.ray_version.is_empty() => Ok(reply),
+            (StatusCode::UNAUTHORIZED, None) if self.version.ray_version.is_empty() => Ok(reply),
             (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, _) => Err(self.kept_out(&reply)),
             _ => Ok(reply),
         }

@@ -1,6 +1,6 @@
 //! What a client shows a head so that it is let in.
 //!
-//! Tokens are found where Ray's own client finds them. Unlike it, this one sends a token whenever the head asks
+//! Tokens are found in `LOCKSTEP_TOKEN`, and where Ray's own client finds them. Unlike it, this one sends a token whenever the head asks
 //! for one, and not to a head that asks for none: there it would only be told to a stranger.
 
 use crate::JobsError;
@@ -11,7 +11,7 @@ use std::str::FromStr;
 
 /// The places where a token may lie, in the order in which they count.
 pub(crate) const PLACES: &str =
-    "RAY_AUTH_TOKEN, the file that RAY_AUTH_TOKEN_PATH names, and ~/.ray/auth_token";
+    "LOCKSTEP_TOKEN, RAY_AUTH_TOKEN, the file that RAY_AUTH_TOKEN_PATH names, and ~/.ray/auth_token";
 
 /// A token, and where it was found.
 #[derive(Clone)]
@@ -74,8 +74,10 @@ impl fmt::Debug for Credentials {
 }
 
 fn find_token(set: &dyn Fn(&str) -> Option<String>) -> Result<Option<Token>, JobsError> {
-    if let Some(token) = set("RAY_AUTH_TOKEN") {
-        return bearer(&token, "RAY_AUTH_TOKEN".to_owned()).map(Some);
+    for name in ["LOCKSTEP_TOKEN", "RAY_AUTH_TOKEN"] {
+        if let Some(token) = set(name) {
+            return bearer(&token, name.to_owned()).map(Some);
+        }
     }
     let named = set("RAY_AUTH_TOKEN_PATH").map(PathBuf::from);
     let usual = || set("HOME").map(|home| PathBuf::from(home).join(".ray/auth_token"));
@@ -157,6 +159,8 @@ mod tests {
         let home = ("HOME", home.path().to_str().unwrap());
         let file = ("RAY_AUTH_TOKEN_PATH", named.to_str().unwrap());
         let direct = ("RAY_AUTH_TOKEN", "direct");
+        let own = ("LOCKSTEP_TOKEN", "own");
+        assert_eq!(token(&[home, file, direct, own]).unwrap(), "Bearer own");
         assert_eq!(token(&[home, file, direct]).unwrap(), "Bearer direct");
         assert_eq!(token(&[home, file]).unwrap(), "Bearer of-file");
         assert_eq!(token(&[home]).unwrap(), "Bearer of-home");

@@ -102,6 +102,15 @@ pub struct Submission {
     /// Processors that the command itself takes; the head's scheduler finds a node that has them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entrypoint_num_cpus: Option<f64>,
+    /// GPUs, likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entrypoint_num_gpus: Option<f64>,
+    /// Bytes of memory, likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entrypoint_memory: Option<u64>,
+    /// Anything else that the head counts, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub entrypoint_resources: BTreeMap<String, f64>,
 }
 
 /// What a job's command finds around it.

@@ -16,7 +16,7 @@ pub use browser::browse;
 pub use kube::{KubeCluster, kube_programs};
 pub use mlflow::{python_with_mlflow, python_with_tensorboard};
 pub use onnx::{onnx_answers, onnx_distance};
-pub use ray::{RayCluster, python_with_ray, ray_version};
+pub use ray::{RayCluster, python_with_ray, python_with_ray_of, ray_version};
 pub use server::Server;
 
 use std::fs::{self, File};

@@ -19,7 +19,11 @@ pub fn ray_version() -> String {
 
 /// A Python that has Ray.
 pub fn python_with_ray() -> PathBuf {
-    let version = ray_version();
+    python_with_ray_of(&ray_version())
+}
+
+/// A Python that has this version of Ray.
+pub fn python_with_ray_of(version: &str) -> PathBuf {
     let package = format!("ray[default]=={version}");
     python(&format!("ray-{version}"), &[&package])
 }

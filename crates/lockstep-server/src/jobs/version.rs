@@ -1,6 +1,8 @@
 //! Which version of Ray this is like.
 
+use crate::Server;
 use axum::Json;
+use axum::extract::State;
 use serde_json::{Value, json};
 
 /// The version of Ray whose client and server the words are held against. Clients ask for at least 2.8.
@@ -8,12 +10,18 @@ pub(super) const RAY: &str = "2.60.0";
 /// The version of the interface.
 const INTERFACE: &str = "4";
 
-pub(super) async fn version() -> Json<Value> {
+pub(super) async fn version(State(server): State<Server>) -> Json<Value> {
+    let store = &server.settings().store;
+    let store = match store.local().map(std::path::absolute) {
+        Some(Ok(path)) => path.display().to_string(),
+        _ => store.to_string(),
+    };
     Json(json!({
         "version": INTERFACE,
         "ray_version": RAY,
         "ray_commit": "",
         "session_name": "lockstep",
         "lockstep_version": env!("CARGO_PKG_VERSION"),
+        "lockstep_store": store,
     }))
 }
