@@ -10,8 +10,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 /// The places where a token may lie, in the order in which they count.
-pub(crate) const PLACES: &str =
-    "LOCKSTEP_TOKEN, RAY_AUTH_TOKEN, the file that RAY_AUTH_TOKEN_PATH names, and ~/.ray/auth_token";
+pub(crate) const PLACES: &str = "LOCKSTEP_TOKEN, RAY_AUTH_TOKEN, the file that RAY_AUTH_TOKEN_PATH names, and ~/.ray/auth_token";
 
 /// A token, and where it was found.
 #[derive(Clone)]

@@ -51,9 +51,10 @@ fn collect(
     for entry in fs::read_dir(folder).map_err(cannot)? {
         let entry = entry.map_err(cannot)?;
         let path = entry.path();
-        let name = entry.file_name().into_string().map_err(|name| {
-            cannot(io::Error::other(format!("the name {name:?} is no text")))
-        })?;
+        let name = entry
+            .file_name()
+            .into_string()
+            .map_err(|name| cannot(io::Error::other(format!("the name {name:?} is no text"))))?;
         let (is_file, is_folder) = (path.is_file(), path.is_dir());
         // A link that leads nowhere, a FIFO: nothing that could be read there.
         if name == NEVER || !(is_file || is_folder) {
@@ -212,7 +213,8 @@ fn class(pattern: &[char], c: char) -> Option<(bool, usize)> {
             low = *pattern.get(at)?;
         }
         at += 1;
-        let is_range = pattern.get(at) == Some(&'-') && pattern.get(at + 1).is_some_and(|c| *c != ']');
+        let is_range =
+            pattern.get(at) == Some(&'-') && pattern.get(at + 1).is_some_and(|c| *c != ']');
         let mut high = low;
         if is_range {
             at += 1;
@@ -260,15 +262,54 @@ mod tests {
             ],
         );
         for name in [
-            "a.log", "keep.log", "top", "sub/top", "sub/under/top", "other/top", "build/x", "sub/build/y", "build2",
-            "doc/a.txt", "doc/b/a.txt", "deep/x", "q/deep/x", "deep/y", "a/z", "a/b/z", "a/b/c/z", "all/of/it", "all2",
-            "a1.c", "c1.c", "ab.c", "aq", "yq", "#odd", "trailing", "sp ", "x[", "mnno", "mno", "mn", "]b", "file",
-            "sub/b.log", "sub/c.log", "sub/a.bin", "sub/under/a.bin", "sub/under/b.bin", "é.log", "é.txt",
+            "a.log",
+            "keep.log",
+            "top",
+            "sub/top",
+            "sub/under/top",
+            "other/top",
+            "build/x",
+            "sub/build/y",
+            "build2",
+            "doc/a.txt",
+            "doc/b/a.txt",
+            "deep/x",
+            "q/deep/x",
+            "deep/y",
+            "a/z",
+            "a/b/z",
+            "a/b/c/z",
+            "all/of/it",
+            "all2",
+            "a1.c",
+            "c1.c",
+            "ab.c",
+            "aq",
+            "yq",
+            "#odd",
+            "trailing",
+            "sp ",
+            "x[",
+            "mnno",
+            "mno",
+            "mn",
+            "]b",
+            "file",
+            "sub/b.log",
+            "sub/c.log",
+            "sub/a.bin",
+            "sub/under/a.bin",
+            "sub/under/b.bin",
+            "é.log",
+            "é.txt",
         ] {
             write(folder.path(), &[(name, "")]);
         }
         let git = |args: &[&str]| {
-            let output = Command::new("git").args(args).current_dir(folder.path()).output();
+            let output = Command::new("git")
+                .args(args)
+                .current_dir(folder.path())
+                .output();
             let output = output.unwrap();
             assert!(output.status.success(), "{args:?}");
             String::from_utf8(output.stdout).unwrap()
@@ -277,8 +318,14 @@ mod tests {
         let listed = git(&["ls-files", "-z", "--others", "--exclude-standard"]);
         let wanted: BTreeSet<String> = listed.split_terminator('\0').map(str::to_owned).collect();
         let ours = sent(folder.path());
-        let (more, less): (Vec<_>, Vec<_>) = (ours.difference(&wanted).collect(), wanted.difference(&ours).collect());
-        assert!(more.is_empty() && less.is_empty(), "sent {more:?}, left out {less:?}");
+        let (more, less): (Vec<_>, Vec<_>) = (
+            ours.difference(&wanted).collect(),
+            wanted.difference(&ours).collect(),
+        );
+        assert!(
+            more.is_empty() && less.is_empty(),
+            "sent {more:?}, left out {less:?}"
+        );
         assert!(wanted.len() > 15 && !wanted.contains("a.log"));
     }
 
@@ -306,6 +353,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(folder.path(), folder.path().join("again")).unwrap();
         let error = files_to_send(folder.path()).unwrap_err().to_string();
-        assert!(error.contains("folders deep") || error.contains("symbolic"), "{error}");
+        assert!(
+            error.contains("folders deep") || error.contains("symbolic"),
+            "{error}"
+        );
     }
 }

@@ -264,5 +264,47 @@ mod tests {
                 prop_assert!(share <= 1.0 + 1e-3);
             }
         }
+
+        #[test]
+        fn nobody_overtakes_and_no_user_has_more_than_allowed(
+            asked in prop::collection::vec((0..4u8, 0..3usize, -2..3i64), 0..40),
+            before in 0..3usize,
+            per_user in 1..4usize,
+        ) {
+            let users = ["ann", "bob", "cy"];
+            let one = needs(1.0, 0.0);
+            let all: Vec<Needs> = asked.iter().map(|(cpus, ..)| needs((*cpus).into(), 0.0)).collect();
+            let names: Vec<String> = (0..all.len()).map(|n| n.to_string()).collect();
+            let mut line: Vec<Waiting<'_>> = (0..all.len())
+                .map(|n| Waiting {
+                    user: users[asked[n].1],
+                    ..waiting(&names[n], &all[n], asked[n].2, n as u64)
+                })
+                .collect();
+            in_line(&mut line);
+            let placed: Vec<Placed<'_>> = (0..before)
+                .map(|_| Placed { user: "ann", needs: &one, gpus: &[] })
+                .collect();
+            let begin = plan(&machine(6.0, 0), &placed, &line, Some(per_user));
+            let begins = |job: &Waiting<'_>| begin.iter().any(|(id, _)| id == job.id);
+            for user in users {
+                let had = if user == "ann" { before } else { 0 };
+                let new = line.iter().filter(|job| job.user == user && begins(job)).count();
+                prop_assert!(new == 0 || had + new <= per_user);
+            }
+            // Whoever waits before one that begins has a user at the limit, or the one that begins needs nothing.
+            let mut running: BTreeMap<&str, usize> = BTreeMap::from([("ann", before)]);
+            let mut held_up = false;
+            for job in &line {
+                let of_user = running.entry(job.user).or_default();
+                match begins(job) {
+                    true => {
+                        prop_assert!(!held_up || job.needs.cpus() == 0.0);
+                        *of_user += 1;
+                    }
+                    false => held_up |= *of_user < per_user,
+                }
+            }
+        }
     }
 }

@@ -134,8 +134,22 @@ fn plain_files_and_folders_are_unpacked_as_they_were() {
 #[test]
 fn no_name_leads_out_of_the_folder() {
     for name in [
-        "../a", "a/../../b", "..", ".", "./a", "/a", "/etc/passwd", "//a", "a//b", "a/./b", "a/..", "..\\a", "C:\\a",
-        "a\0b", "a\nb", "",
+        "../a",
+        "a/../../b",
+        "..",
+        ".",
+        "./a",
+        "/a",
+        "/etc/passwd",
+        "//a",
+        "a//b",
+        "a/./b",
+        "a/..",
+        "..\\a",
+        "C:\\a",
+        "a\0b",
+        "a\nb",
+        "",
     ] {
         let (_folder, result) = unpacked(&zip(&[file(name, b"x")]), &Limits::default());
         assert!(result.is_err(), "{name:?}");
@@ -156,7 +170,10 @@ fn what_is_neither_a_file_nor_a_folder_is_refused() {
         entry.mode = kind | 0o777;
         refused(&zip(&[entry.clone()]), "neither a file nor a folder");
         // With a file behind it that would go through the link.
-        refused(&zip(&[entry, file("a/b", b"x")]), "neither a file nor a folder");
+        refused(
+            &zip(&[entry, file("a/b", b"x")]),
+            "neither a file nor a folder",
+        );
     }
     let mut folder = file("a/", b"content");
     folder.mode = FOLDER;
@@ -166,7 +183,10 @@ fn what_is_neither_a_file_nor_a_folder_is_refused() {
 #[test]
 fn a_name_is_there_once_and_in_both_headers() {
     refused(&zip(&[file("a", b"1"), file("a", b"2")]), "twice");
-    refused(&zip(&[file("a", b"1"), file("a/b", b"2")]), "both a file and a folder");
+    refused(
+        &zip(&[file("a", b"1"), file("a/b", b"2")]),
+        "both a file and a folder",
+    );
     let mut two_faced = file("good", b"x");
     two_faced.local_name = Some(b"evil".to_vec());
     refused(&zip(&[two_faced]), "not where the archive says");
@@ -204,13 +224,21 @@ fn a_bomb_is_refused_before_it_grows() {
         entries: 10,
         ..Limits::default()
     };
-    assert!(unpacked(&zip(&many), &limits).1.unwrap_err().contains("10 is the most"));
+    assert!(
+        unpacked(&zip(&many), &limits)
+            .1
+            .unwrap_err()
+            .contains("10 is the most")
+    );
 }
 
 #[test]
 fn contents_that_share_their_bytes_are_refused() {
     let one = zip(&[file("a", &[7; 1000])]);
-    let list = one.windows(4).position(|four| four == b"PK\x01\x02").unwrap();
+    let list = one
+        .windows(4)
+        .position(|four| four == b"PK\x01\x02")
+        .unwrap();
     let end = one.len() - 22;
     // The same content twice, once under a name of the same length that its header does not have.
     let twice = [&one[list..end], &one[list..end]].concat();
@@ -220,7 +248,10 @@ fn contents_that_share_their_bytes_are_refused() {
 #[test]
 fn what_is_damaged_is_refused() {
     let mut wrong = zip(&[file("a", b"content")]);
-    let at = wrong.windows(7).position(|seven| seven == b"content").unwrap();
+    let at = wrong
+        .windows(7)
+        .position(|seven| seven == b"content")
+        .unwrap();
     wrong[at] ^= 1;
     refused(&wrong, "not what the archive says");
     let good = zip(&[file("a", b"content"), file("b/c", &[1; 100])]);

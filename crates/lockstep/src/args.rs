@@ -1,5 +1,6 @@
 //! The command line.
 
+mod command;
 mod export;
 mod kube;
 mod models;
@@ -52,9 +53,9 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Start a script as a gang: so many processes that find each other, as `torchrun` does
     Launch(LaunchArgs),
-    /// Run a job on a Ray cluster, through the Jobs API of its head, or on Kubernetes
+    /// Run a job or a command on `lockstep serve`, on a Ray cluster, or on Kubernetes
     Submit(SubmitArgs),
-    /// Look after the jobs of a Ray cluster
+    /// Look after the jobs of `lockstep serve` or of a Ray cluster
     #[command(subcommand)]
     Jobs(JobsCommand),
     /// Serve a team: a queue of jobs that Ray's client speaks to, runs, models, and pages that show them

@@ -1,7 +1,9 @@
 //! The arguments of commands that talk to the head of a cluster.
 
+use super::command::CommandArgs;
 use super::{Engine, JobArgs, KubeArgs, ShowArgs, key_value};
-use clap::{Args, Subcommand, ValueHint};
+use clap::builder::ArgPredicate;
+use clap::{Arg, Args, Subcommand, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,14 +15,17 @@ Examples:
   lockstep submit job.toml --to kube         on Kubernetes, as [kube] in the job file says
   lockstep submit job.toml --detach          prints the job's id; then: lockstep jobs wait ID
   lockstep submit job.toml --binary image    uses the `lockstep` in the PATH of the nodes' image
+  lockstep submit -- python3 train.py        any command; prints the job's id, or waits for its end with --wait
+  lockstep submit --working-dir . --gpus 1 --wait -- python3 train.py
 
 What travels: the job file, what it names by a relative path, and this program. What it names by an absolute path
-or a URL is read where the job runs.
+or a URL is read where the job runs. With a command, the folder of --working-dir travels, and nothing without it.
 
 Ctrl-C leaves the job alone; a second one within 3 seconds stops it, in good order. The exit code is that of the
 run: 0 success, 1 failure (also of the connection), 2 wrong job file, 130 interrupted.
 
-A token is taken from RAY_AUTH_TOKEN, from the file that RAY_AUTH_TOKEN_PATH names, or from ~/.ray/auth_token.")]
+A token is taken from LOCKSTEP_TOKEN, from RAY_AUTH_TOKEN, from the file that RAY_AUTH_TOKEN_PATH names, or from ~/.ray/auth_token.")]
+#[command(mut_arg("path", unless_a_command))]
 pub(crate) struct SubmitArgs {
     #[command(flatten)]
     pub(crate) job: JobArgs,
@@ -30,12 +35,18 @@ pub(crate) struct SubmitArgs {
     pub(crate) at: KubeArgs,
     #[command(flatten)]
     pub(crate) follow: FollowArgs,
-    /// Print the job's id and leave it to itself
-    #[arg(long, conflicts_with_all = ["quiet", "verbose"])]
+    #[command(flatten, next_help_heading = "With a command")]
+    pub(crate) run: CommandArgs,
+    /// Print the job's id and leave it to itself, as a command is unless --wait is given
+    #[arg(long, conflicts_with_all = ["quiet", "verbose", "wait"])]
     pub(crate) detach: bool,
-    /// Where workers run: all over the cluster, or beside the job's command on one of its nodes
-    #[arg(long, value_name = "ENGINE", default_value = "ray")]
-    pub(crate) engine: Engine,
+    /// Follow the job to its end, and end with its exit code, as with a job file
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// Where workers run: all over the Ray cluster, or beside the job's command on one machine; by default the first on
+    /// a Ray head, and the second on `lockstep serve`
+    #[arg(long, value_name = "ENGINE")]
+    pub(crate) engine: Option<Engine>,
     /// The program that travels, by default this one; `image` sends none and uses the one in the nodes' PATH
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) binary: Option<PathBuf>,
@@ -54,11 +65,18 @@ pub(crate) struct SubmitArgs {
     pub(crate) fork: bool,
 }
 
+/// A job file must be there, unless there is a command.
+fn unless_a_command(path: Arg) -> Arg {
+    path.required(false)
+        .required_unless_present("command")
+        .default_value_if("command", ArgPredicate::IsPresent, "")
+}
+
 /// How a head is found and who asks.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct HeadArgs {
-    /// The head's address, http://HOST:8265, or `kube` for Kubernetes; by default that of RAY_API_SERVER_ADDRESS or RAY_ADDRESS, else
-    /// this machine
+    /// The address of `lockstep serve` or of a Ray head, http://HOST:8265, or `kube` for Kubernetes; by default that
+    /// of RAY_API_SERVER_ADDRESS or RAY_ADDRESS, else this machine
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) to: Option<String>,
     /// Headers for every request as a JSON object; by default those of RAY_JOB_HEADERS
@@ -78,7 +96,7 @@ pub(crate) struct FollowArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobsCommand {
-    /// List the jobs of a cluster
+    /// List the jobs of a server or a cluster
     List {
         #[command(flatten)]
         head: HeadArgs,
@@ -118,7 +136,7 @@ pub(crate) enum JobsCommand {
         #[command(flatten)]
         follow: FollowArgs,
     },
-    /// Stop a job, in good order: it is given 3 seconds to write its state
+    /// Stop a job, in good order: it is given time to write its state, on a Ray head 3 seconds
     Stop {
         /// The job's id
         id: String,

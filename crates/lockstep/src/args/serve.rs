@@ -161,14 +161,14 @@ pub(crate) struct QueueArgs {
 }
 
 /// An amount of something: not negative, and no more than can be meant.
-fn amount(given: &str) -> Result<f64, String> {
+pub(super) fn amount(given: &str) -> Result<f64, String> {
     let number = given.parse().ok();
     let number = number.filter(|number| (0.0..=1e6).contains(number));
     number.ok_or_else(|| "it must be a number between 0 and 1000000, such as 2.5".to_owned())
 }
 
 /// A number of bytes.
-fn size(given: &str) -> Result<u64, String> {
+pub(super) fn size(given: &str) -> Result<u64, String> {
     let digits = given.find(|c: char| !c.is_ascii_digit());
     let (number, unit) = given.split_at(digits.unwrap_or(given.len()));
     let shift = match unit {
@@ -190,7 +190,7 @@ fn label(given: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-fn resource(given: &str) -> Result<(String, f64), String> {
+pub(super) fn resource(given: &str) -> Result<(String, f64), String> {
     let (name, value) = label(given)?;
     Ok((name, amount(&value)?))
 }

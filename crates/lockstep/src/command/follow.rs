@@ -8,6 +8,7 @@ mod lines;
 mod outcome;
 mod remote;
 
+pub(super) use outcome::command_outcome;
 pub(super) use remote::{NotTold, OnRay, Remote, print_log};
 
 use super::run::{failure, view_as};

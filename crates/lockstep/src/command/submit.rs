@@ -6,13 +6,14 @@
 
 pub(super) mod inputs;
 pub(super) mod layout;
+mod shell_command;
 
 use super::client::connect;
 use super::follow::{self, Follow, OURS, OnRay};
 use super::run::failure;
 use crate::args::{Engine, SubmitArgs};
 use crate::view::{View, shell};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use layout::Layout;
 use lockstep_events::event::Event;
 use lockstep_fs::random_letters;
@@ -27,8 +28,18 @@ use std::time::Instant;
 const IMAGE: &str = "image";
 
 pub(crate) fn run(args: &SubmitArgs, started_at: Instant) -> anyhow::Result<ExitCode> {
-    if args.head.to.as_deref() == Some(super::kube::TO) {
-        return super::kube::submit(args, started_at);
+    let on_kube = args.head.to.as_deref() == Some(super::kube::TO);
+    match (args.run.command.is_empty(), on_kube) {
+        (true, true) if !args.run.place.metadata().is_empty() => bail!(
+            "Kubernetes has no words for --priority, --after, --retries and --retry-code; `lockstep serve` has"
+        ),
+        (true, true) => return super::kube::submit(args, started_at),
+        (true, false) => (),
+        (false, false) => return shell_command::run(args),
+        (false, true) => bail!(
+            "on Kubernetes a job file is run; a command goes to `lockstep serve` or to a Ray head, or into the job \
+             file as a script"
+        ),
     }
     let mut shown = Shown::new(args);
     let submitted = submit(args, &mut shown);
@@ -44,8 +55,7 @@ pub(crate) fn run(args: &SubmitArgs, started_at: Instant) -> anyhow::Result<Exit
     let view = match shown {
         Shown::Detached => {
             let line = match args.follow.show.json {
-                true => serde_json::json!({"job": id, "address": client.address().to_string()})
-                    .to_string(),
+                true => told(&client, &id),
                 false => id,
             };
             super::print(line + "\n")?;
@@ -57,6 +67,24 @@ pub(crate) fn run(args: &SubmitArgs, started_at: Instant) -> anyhow::Result<Exit
     Follow::new(Box::new(remote), &args.follow, started_at, view)
         .with_program(sent)
         .finish()
+}
+
+/// What is asked of the queue beyond Ray's words, for a server that has one.
+fn place_in_queue(args: &SubmitArgs, client: &Client) -> anyhow::Result<Vec<(String, String)>> {
+    let place = args.run.place.metadata();
+    if !place.is_empty() && client.lockstep_version().is_none() {
+        bail!(
+            "{} is a Ray head, which has no words for --priority, --after, --retries and --retry-code; `lockstep serve` \
+             has",
+            client.address()
+        );
+    }
+    Ok(place)
+}
+
+/// A job and where it is, for programs.
+fn told(client: &Client, id: &str) -> String {
+    serde_json::json!({"job": id, "address": client.address().to_string()}).to_string()
 }
 
 /// To whom the way to the head is shown.
@@ -93,19 +121,26 @@ fn submit(args: &SubmitArgs, shown: &mut Shown) -> anyhow::Result<(Client, Strin
         mut package,
         job: file,
     } = layout::layout(&args.job.path, &moving.inputs)?;
-    let sent = match program(args)? {
+    let client = connect(&args.head)?;
+    let sent = match program(args, &client)? {
         Some(path) => Some(Binary::read(&path)?),
         None => None,
     };
-    if moving.store {
-        let message = format!(
-            "the run goes to {}, a folder beside the job on the cluster, which Ray removes some time after the \
-             job's end; set run.store to a URL or to an absolute path that the nodes share to keep it",
-            store_name(job.store())
-        );
-        shown.show(Event::Warning { message })?;
-    }
-    let client = connect(&args.head)?;
+    let store = match (moving.store, client.lockstep_store()) {
+        // Where the server shows it, and where it stays.
+        (true, Some(store)) => Some(store),
+        (true, None) => {
+            let message = format!(
+                "the run goes to {}, a folder beside the job on the cluster, which Ray removes some time after the \
+                 job's end; set run.store to a URL or to an absolute path that the nodes share to keep it",
+                store_name(job.store())
+            );
+            shown.show(Event::Warning { message })?;
+            None
+        }
+        (false, _) => None,
+    };
+    let engine = engine(args, &client);
     let program = match &sent {
         None => "lockstep".to_owned(),
         Some(binary) => {
@@ -121,40 +156,53 @@ fn submit(args: &SubmitArgs, shown: &mut Shown) -> anyhow::Result<(Client, Strin
     let message = format!("packing the job for {}", client.address());
     shown.show(Event::Preparing { message })?;
     let uri = client.upload(&package)?;
+    let command = entrypoint(args, &program, &file, engine, store);
+    let mut metadata = BTreeMap::from([
+        (OURS.to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
+        ("lockstep_job".to_owned(), job.name().to_owned()),
+    ]);
+    metadata.extend(place_in_queue(args, &client)?);
     let submission = Submission {
         entrypoint: match &sent {
             // What is in the nodes' image runs on the nodes.
-            None => entrypoint(args, &program, &file),
-            Some(_) => introduced(&entrypoint(args, &program, &file)),
+            None => command,
+            Some(_) => introduced(&command),
         },
         submission_id: submission_id(args, &job)?,
         runtime_env: RuntimeEnv {
             working_dir: Some(uri),
             env_vars: variables(args)?,
         },
-        metadata: BTreeMap::from([
-            (OURS.to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
-            ("lockstep_job".to_owned(), job.name().to_owned()),
-        ]),
+        metadata,
         // Workers elsewhere ask for their own room.
-        entrypoint_num_cpus: match args.engine {
+        entrypoint_num_cpus: match engine {
             Engine::Local => Some(job.workers().max as f64),
             Engine::Ray => None,
         },
+        ..Submission::default()
     };
     let id = client.submit(&submission)?;
-    let message = format!(
-        "submitted as `{id}` to {}, Ray {}",
-        client.address(),
-        client.ray_version()
-    );
+    let whose = match client.lockstep_version() {
+        Some(version) => format!("Lockstep {version}"),
+        None => format!("Ray {}", client.ray_version()),
+    };
+    let message = format!("submitted as `{id}` to {}, {whose}", client.address());
     shown.show(Event::Note { message })?;
     Ok((client, id, sent.as_ref().map(Binary::needs)))
 }
 
-/// The program that is to travel; none if that of the image is meant.
-fn program(args: &SubmitArgs) -> anyhow::Result<Option<PathBuf>> {
+/// Where workers run, if nobody says: a server of ours is one machine without Ray.
+fn engine(args: &SubmitArgs, client: &Client) -> Engine {
+    args.engine.unwrap_or(match client.lockstep_version() {
+        Some(_) => Engine::Local,
+        None => Engine::Ray,
+    })
+}
+
+/// The program that is to travel; none if that of the image is meant, or the same is there.
+fn program(args: &SubmitArgs, client: &Client) -> anyhow::Result<Option<PathBuf>> {
     match &args.binary {
+        None if client.lockstep_version() == Some(env!("CARGO_PKG_VERSION")) => Ok(None),
         None => {
             let own = std::env::current_exe().context("cannot find this program's own file")?;
             Ok(Some(own))
@@ -165,7 +213,13 @@ fn program(args: &SubmitArgs) -> anyhow::Result<Option<PathBuf>> {
 }
 
 /// The command that runs the job where its package was unpacked.
-fn entrypoint(args: &SubmitArgs, program: &str, file: &str) -> String {
+fn entrypoint(
+    args: &SubmitArgs,
+    program: &str,
+    file: &str,
+    engine: Engine,
+    store: Option<&str>,
+) -> String {
     let mut words = vec![program.to_owned(), "run".to_owned()];
     let mut job = args.job.words();
     job[0] = match file.starts_with('-') {
@@ -173,7 +227,11 @@ fn entrypoint(args: &SubmitArgs, program: &str, file: &str) -> String {
         false => file.to_owned(),
     };
     words.append(&mut job);
-    if args.engine == Engine::Ray {
+    if let Some(store) = store {
+        let store = serde_json::Value::from(store);
+        words.extend(["--set".to_owned(), format!("run.store={store}")]);
+    }
+    if engine == Engine::Ray {
         words.extend(["--engine".to_owned(), "ray".to_owned()]);
     }
     words.push("--json".to_owned());
@@ -204,7 +262,7 @@ fn resume_command(args: &SubmitArgs) -> String {
     if let Some(to) = &args.head.to {
         words.extend(["--to".to_owned(), to.clone()]);
     }
-    if args.engine == Engine::Local {
+    if args.engine == Some(Engine::Local) {
         words.extend(["--engine".to_owned(), "local".to_owned()]);
     }
     words.push("--resume".to_owned());

@@ -3,6 +3,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod lockstep;
 mod many;
 mod ray;
 mod wire;

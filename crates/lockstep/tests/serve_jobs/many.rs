@@ -69,8 +69,15 @@ fn two_hundred_jobs_end_in_order_though_the_server_is_killed_twice() {
     }
     let list = serve.get("/api/jobs/").ok().json();
     let told = list.as_array().unwrap().iter();
-    let told: Vec<&str> = told.filter_map(|job| job["submission_id"].as_str()).collect();
-    let wanted: Vec<String> = order.lock().unwrap().iter().map(|n| format!("job-{n}")).collect();
+    let told: Vec<&str> = told
+        .filter_map(|job| job["submission_id"].as_str())
+        .collect();
+    let wanted: Vec<String> = order
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|n| format!("job-{n}"))
+        .collect();
     assert_eq!(told, wanted);
     check(&fs::read_to_string(&said).unwrap(), &order.lock().unwrap());
 }
@@ -119,7 +126,9 @@ fn a_job_that_runs_does_not_notice_that_the_server_is_killed_and_can_be_stopped_
     serve.kill();
     let serve = Serve::start_on(&place, port, &[]);
     assert_eq!(job(&serve, "long")["status"], "RUNNING");
-    serve.post("/api/jobs/long/stop", &serde_json::json!({})).ok();
+    serve
+        .post("/api/jobs/long/stop", &serde_json::json!({}))
+        .ok();
     assert_eq!(super::ended(&serve, "long")["status"], "STOPPED");
     let log = serve.get("/api/jobs/long/logs").ok().json();
     assert_eq!(log["logs"], "begun\n");

@@ -56,7 +56,14 @@ fn every_command_of_ray_2_60_works() {
 fn every_command_works(version: &str) {
     let python = lockstep_testkit::python_with_ray_of(version);
     let place = Place::new();
-    let limits = ["--cpus", "4", "--resource", "licence=1", "--label", "zone=z1"];
+    let limits = [
+        "--cpus",
+        "4",
+        "--resource",
+        "licence=1",
+        "--label",
+        "zone=z1",
+    ];
     let serve = Serve::start(&place, &limits);
     let client = Client {
         program: python.with_file_name("ray"),
@@ -133,7 +140,8 @@ fn fails(client: &Client<'_>) {
          chars):",
     ];
     client.says(&args, 1, &words);
-    let words = ["Job with submission_id bad already exists. Please use a different submission_id."];
+    let words =
+        ["Job with submission_id bad already exists. Please use a different submission_id."];
     client.says(&args, 1, &words);
     client.says(&["status", "nobody"], 1, &["Job nobody does not exist"]);
 }
@@ -146,14 +154,24 @@ fn looks_and_stops(client: &Client<'_>) {
     };
     submit("long", &["sleep", "600"]);
     until(client.serve, "long", &["RUNNING"]);
-    let words = ["Status for job 'long': RUNNING", "Job is currently running."];
+    let words = [
+        "Status for job 'long': RUNNING",
+        "Job is currently running.",
+    ];
     client.says(&["status", "long"], 0, &words);
     let words = ["Attempted to delete job 'long', but it is in a non-terminal state RUNNING."];
     client.says(&["delete", "long"], 1, &words);
-    submit("grows", &["sh", "-c", "for n in 1 2 3; do echo line $n; sleep 1; done"]);
+    submit(
+        "grows",
+        &["sh", "-c", "for n in 1 2 3; do echo line $n; sleep 1; done"],
+    );
     let words = ["line 1\n", "line 3\n", "Job 'grows' succeeded"];
     client.says(&["logs", "grows", "--follow"], 0, &words);
-    let words = ["submission_id='long'", "submission_id='bad'", "JobStatus.FAILED"];
+    let words = [
+        "submission_id='long'",
+        "submission_id='bad'",
+        "JobStatus.FAILED",
+    ];
     client.says(&["list"], 0, &words);
     let words = ["Attempting to stop job 'long'", "Job 'long' was stopped"];
     client.says(&["stop", "long"], 0, &words);

@@ -16,16 +16,23 @@ fn answers_are_as_rays_clients_read_them() {
     let version = serve.get("/api/version").ok().json();
     assert_eq!(version["version"], "4");
     assert!(version["ray_version"].as_str().unwrap().starts_with("2."));
-    let asked = json!({"entrypoint": "echo hi", "submission_id": "a", "of_a_later_version": {"x": 1}});
+    let asked =
+        json!({"entrypoint": "echo hi", "submission_id": "a", "of_a_later_version": {"x": 1}});
     let submitted = serve.post("/api/jobs/", &asked).ok();
     let kind = submitted.header("content-type").unwrap().to_owned();
     assert!(kind.starts_with("application/json"), "{kind}");
-    assert_eq!(submitted.json(), json!({"job_id": "a", "submission_id": "a"}));
+    assert_eq!(
+        submitted.json(),
+        json!({"job_id": "a", "submission_id": "a"})
+    );
     let told = ended(&serve, "a");
     assert_eq!(told["type"], "SUBMISSION");
     assert_eq!(told["message"], "Job finished successfully.");
     assert!(told["end_time"].as_u64() >= told["start_time"].as_u64());
-    assert_eq!(serve.get("/api/jobs/a/logs").ok().json(), json!({"logs": "hi\n"}));
+    assert_eq!(
+        serve.get("/api/jobs/a/logs").ok().json(),
+        json!({"logs": "hi\n"})
+    );
     let stop = serve.post("/api/jobs/a/stop", &json!({})).ok();
     assert_eq!(stop.json(), json!({"stopped": false}));
     let twice = serve.post("/api/jobs/", &asked);
@@ -33,7 +40,10 @@ fn answers_are_as_rays_clients_read_them() {
     let kind = twice.header("content-type").unwrap();
     assert!(kind.starts_with("text/plain"), "{kind}");
     let generated = serve.post("/api/jobs", &json!({"entrypoint": "true"})).ok();
-    let id = generated.json()["submission_id"].as_str().unwrap().to_owned();
+    let id = generated.json()["submission_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert!(id.starts_with("raysubmit_"), "{id}");
     ended(&serve, &id);
     let deleted = serve.send("DELETE", "/api/jobs/a", &[], b"").ok();
@@ -60,11 +70,26 @@ fn what_makes_no_sense_is_refused_in_words() {
         ("[]", "JSON object"),
         ("{}", "entrypoint is missing"),
         (r#"{"entrypoint": ""}"#, "entrypoint must be a command"),
-        (r#"{"entrypoint": "a", "submission_id": "../a"}"#, "submission_id"),
-        (r#"{"entrypoint": "a", "submission_id": "/etc/a"}"#, "submission_id"),
-        (r#"{"entrypoint": "a", "entrypoint_num_cpus": 3}"#, "asks for 3, and the machine has 2"),
-        (r#"{"entrypoint": "a", "entrypoint_num_cpus": -1}"#, "is no amount"),
-        (r#"{"entrypoint": "a", "metadata": {"lockstep.retries": "x"}}"#, "lockstep.retries"),
+        (
+            r#"{"entrypoint": "a", "submission_id": "../a"}"#,
+            "submission_id",
+        ),
+        (
+            r#"{"entrypoint": "a", "submission_id": "/etc/a"}"#,
+            "submission_id",
+        ),
+        (
+            r#"{"entrypoint": "a", "entrypoint_num_cpus": 3}"#,
+            "asks for 3, and the machine has 2",
+        ),
+        (
+            r#"{"entrypoint": "a", "entrypoint_num_cpus": -1}"#,
+            "is no amount",
+        ),
+        (
+            r#"{"entrypoint": "a", "metadata": {"lockstep.retries": "x"}}"#,
+            "lockstep.retries",
+        ),
     ] {
         let answer = serve.send("POST", "/api/jobs/", &[], body.as_bytes());
         assert_eq!(answer.status, 400, "{body}: {}", answer.text());
@@ -88,7 +113,13 @@ fn packages_are_bounded_and_their_names_are_no_paths() {
         missing.text(),
         "Package gcs://_ray_pkg_0123456789abcdef.zip does not exist"
     );
-    for name in ["..%2F..%2Fa.zip", "%2Fetc%2Fa.zip", ".a.zip", "a", "a%00.zip"] {
+    for name in [
+        "..%2F..%2Fa.zip",
+        "%2Fetc%2Fa.zip",
+        ".a.zip",
+        "a",
+        "a%00.zip",
+    ] {
         let answer = put(name, b"x");
         assert_eq!(answer.status, 400, "{name}: {}", answer.text());
     }
@@ -130,7 +161,9 @@ fn a_job_whose_package_would_leave_its_folder_fails_and_nothing_is_written() {
     let place = Place::new();
     let serve = Serve::start(&place, &[]);
     let evil = zip(&place.path("evil.zip"), "../../../evil");
-    serve.send("PUT", "/api/packages/gcs/evil.zip", &[], &evil).ok();
+    serve
+        .send("PUT", "/api/packages/gcs/evil.zip", &[], &evil)
+        .ok();
     let asked = json!({
         "entrypoint": "true", "submission_id": "a", "runtime_env": {"working_dir": "gcs://evil.zip"},
     });
@@ -168,7 +201,8 @@ fn a_log_is_not_sent_to_pages_of_other_sites() {
 
 /// An archive of one file, made by Python, which writes any name.
 fn zip(path: &Path, name: &str) -> Vec<u8> {
-    let script = "import sys, zipfile; zipfile.ZipFile(sys.argv[1], 'w').writestr(sys.argv[2], 'x')";
+    let script =
+        "import sys, zipfile; zipfile.ZipFile(sys.argv[1], 'w').writestr(sys.argv[2], 'x')";
     let mut python = Command::new("python3");
     lockstep_testkit::succeed(python.args(["-c", script]).arg(path).arg(name));
     fs::read(path).unwrap()

@@ -78,6 +78,13 @@ pub(super) fn outcome(
     }
 }
 
+/// What went wrong with a job that is a plain command, in words, and what a command that waited for it ends with.
+pub(in crate::command) fn command_outcome(job: &JobInfo) -> (Option<String>, ExitCode) {
+    let outcome = of_command(job);
+    let code = outcome.exit_code();
+    (outcome.error, code)
+}
+
 /// A job that is not one of ours: its command's end is all there is to know.
 pub(super) fn of_command(job: &JobInfo) -> Outcome {
     let (error, code) = match job.status {
