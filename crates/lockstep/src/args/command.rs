@@ -11,6 +11,7 @@ pub(crate) struct CommandArgs {
     /// A command instead of a job file
     #[arg(
         last = true,
+        index = 2,
         value_name = "COMMAND",
         value_hint = ValueHint::CommandWithArguments,
         conflicts_with_all = ["path", "workers", "set", "epochs", "name", "engine", "binary", "resume", "fork"],

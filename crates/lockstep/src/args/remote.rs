@@ -67,7 +67,8 @@ pub(crate) struct SubmitArgs {
 
 /// A job file must be there, unless there is a command.
 fn unless_a_command(path: Arg) -> Arg {
-    path.required(false)
+    path.index(1)
+        .required(false)
         .required_unless_present("command")
         .default_value_if("command", ArgPredicate::IsPresent, "")
 }
