@@ -52,11 +52,13 @@ pub enum UnpackError {
 /// devices, names that lead elsewhere or are there twice, and contents that are not as long as they say are refused.
 ///
 /// # Errors
-/// When the archive is refused, or a file cannot be written. What was written until then stays.
+/// When the archive is refused, when `to` is there, or when a file cannot be written. What was written until then stays.
 pub fn unpack(archive: &[u8], to: &Path, limits: &Limits) -> Result<(), UnpackError> {
     let read = Archive::read(archive).map_err(UnpackError::Refused)?;
     check(&read.entries, archive.len() as u64, limits).map_err(UnpackError::Refused)?;
-    make_folder(to)?;
+    // It must be new: what lies in an older folder may lead elsewhere.
+    let made = DirBuilder::new().mode(0o700).create(to);
+    made.map_err(cannot_write(to))?;
     for entry in &read.entries {
         let path = to.join(&entry.name);
         match entry.folder {

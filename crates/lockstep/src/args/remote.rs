@@ -70,7 +70,7 @@ fn unless_a_command(path: Arg) -> Arg {
     path.index(1)
         .required(false)
         .required_unless_present("command")
-        .default_value_if("command", ArgPredicate::IsPresent, "")
+        .default_value_if("command", ArgPredicate::IsPresent, "-")
 }
 
 /// How a head is found and who asks.

@@ -168,10 +168,10 @@ fn a_run_that_is_stopped_is_saved_and_goes_on() {
     }
     team.says(&["jobs", "stop", "long"], 0);
     let told = ended(&team.serve, "long");
-    assert_eq!(
-        (&told["status"], &told["driver_exit_code"]),
-        (&"STOPPED".into(), &130.into())
-    );
+    assert_eq!(told["status"], "STOPPED", "{told}");
+    // The shell around the run may end by the signal before the run has saved its state.
+    let code = told["driver_exit_code"].as_i64().unwrap();
+    assert!([130, 143].contains(&code), "{told}");
     let again = [
         "submit", "job.toml", "--json", "--resume", "--epochs", "1000000", "--id", "again",
     ];

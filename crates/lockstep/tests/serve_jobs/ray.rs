@@ -163,7 +163,11 @@ fn looks_and_stops(client: &Client<'_>) {
     client.says(&["delete", "long"], 1, &words);
     submit(
         "grows",
-        &["sh", "-c", "for n in 1 2 3; do echo line $n; sleep 1; done"],
+        &[
+            "sh",
+            "-c",
+            "echo line 1; sleep 1; echo line 2; sleep 1; echo line 3",
+        ],
     );
     let words = ["line 1\n", "line 3\n", "Job 'grows' succeeded"];
     client.says(&["logs", "grows", "--follow"], 0, &words);
