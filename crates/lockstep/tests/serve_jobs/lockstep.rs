@@ -1,7 +1,7 @@
 //! `lockstep submit` and `lockstep jobs`, against our own server.
 
 use super::common::serve::Serve;
-use super::common::{Place, Ran, Running};
+use super::common::{JOB, Place, Ran, Running};
 use super::{ended, job, until};
 use serde_json::Value;
 use std::fs;
@@ -153,6 +153,12 @@ fn a_job_file_runs_on_the_server_and_its_run_is_in_the_servers_store() {
 #[test]
 fn a_run_that_is_stopped_is_saved_and_goes_on() {
     let team = Team::new(&["--cpus", "2"]);
+    // Data that travel lie in the folder of one job; those that stay are the same for the next.
+    let here = team.place.path("t");
+    let here = here.to_str().unwrap().strip_suffix('t').unwrap();
+    let job = JOB.replace("\"train-", &format!("\"{here}train-"));
+    team.place
+        .write_job(&job.replace("\"test-", &format!("\"{here}test-")));
     let args = [
         "submit", "job.toml", "--detach", "--id", "long", "--epochs", "1000000",
     ];
