@@ -695,3 +695,48 @@ fn with_certificates_it_speaks_tls_and_nothing_else() {
         String::from_utf8_lossy(&answer)
     );
 }
+
+#[test]
+fn the_real_ray_client_sends_its_token_and_is_told_when_it_is_wrong() {
+    let place = Place::new();
+    let serve = Serve::start(&place, &["--require-token"]);
+    let anna = token(&place, "anna", "submit");
+    let ray = lockstep_testkit::python_with_ray().with_file_name("ray");
+    let submit = |token: &str| {
+        let out = Command::new(&ray)
+            .args([
+                "job",
+                "submit",
+                "--address",
+                &serve.url(),
+                "--submission-id",
+                "one",
+                "--",
+                "true",
+            ])
+            .env("RAY_AUTH_MODE", "token")
+            .env("RAY_AUTH_TOKEN", token)
+            .current_dir(place.path(""))
+            .output()
+            .unwrap();
+        let said = [out.stdout, out.stderr].concat();
+        (
+            out.status.code(),
+            String::from_utf8_lossy(&said).into_owned(),
+        )
+    };
+    let (code, said) = submit("wrong");
+    assert!(
+        code == Some(1) && said.contains("invalid or incorrect"),
+        "{said}"
+    );
+    let (code, said) = submit(&anna);
+    assert!(code == Some(0) && said.contains("succeeded"), "{said}");
+    let lines = audit(&place);
+    let is_submission = |line: &&Value| line["path"] == "/api/jobs/" && line["status"] == 200;
+    let done = lines.iter().find(is_submission).unwrap();
+    assert_eq!(
+        (&done["who"], &done["method"]),
+        (&json!("anna"), &json!("POST"))
+    );
+}

@@ -11,9 +11,10 @@ use super::{
     run_dir, view,
 };
 use crate::Server;
+use crate::guard::Deed;
 use axum::extract::State;
 use axum::routing::{get, post};
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use lockstep_index::tags;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
@@ -40,7 +41,10 @@ pub(super) fn routes() -> Router<Server> {
         .route("/artifacts/list", get(artifacts::list_of_run))
 }
 
-async fn create(State(server): State<Server>, asked: Asked) -> Answer {
+async fn create(
+    State(server): State<Server>,
+    asked: Asked,
+) -> Result<(Extension<Deed>, Json<Value>), MlflowError> {
     blocking(move || {
         let id = asked.text("experiment_id")?.filter(|id| !id.is_empty()).unwrap_or(DEFAULT);
         let experiment = experiment_routes::find(&server, id)?;
@@ -83,7 +87,8 @@ async fn create(State(server): State<Server>, asked: Asked) -> Answer {
         }
         let id = writer.run.name.clone();
         server.mlflow().writers.keep(writer);
-        Ok(Json(json!({ "run": view(&server, &id)?.shown() })))
+        let answer = json!({ "run": view(&server, &id)?.shown() });
+        Ok((Extension(Deed(format!("made the run {id}"))), Json(answer)))
     })
     .await
 }
