@@ -157,7 +157,9 @@ mod tests {
             for rest in text.split(".route(").skip(1) {
                 if let Some(rest) = rest.trim_start().strip_prefix('"') {
                     let route = rest.split('"').next().unwrap_or_default();
-                    found.insert(format!("{prefix}{}", route.replace("{*", "{")));
+                    if route.starts_with('/') {
+                        found.insert(format!("{prefix}{}", route.replace("{*", "{")));
+                    }
                 }
             }
         }

@@ -109,7 +109,8 @@ impl Tokens {
             return Err(ServerError::TokenExists(name.to_owned()));
         }
         let mut bits = [0_u8; 32];
-        getrandom::fill(&mut bits).map_err(|error| self.failed(io::Error::other(error)))?;
+        getrandom::fill(&mut bits)
+            .map_err(|error| self.failed(io::Error::other(error.to_string())))?;
         let token = format!("{PREFIX}{}", hex::encode(bits));
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         tokens.push(Token {
@@ -147,7 +148,7 @@ impl Tokens {
             fs::create_dir_all(folder).map_err(|error| self.failed(error))?;
         }
         let lock = FileLock::try_take(&self.path.with_extension("lock"));
-        let lock = lock.map_err(|error| self.failed(io::Error::other(error)))?;
+        let lock = lock.map_err(|error| self.failed(io::Error::other(error.to_string())))?;
         lock.ok_or_else(|| {
             let busy = "another command changes it at this moment; try again";
             self.failed(io::Error::new(io::ErrorKind::WouldBlock, busy))

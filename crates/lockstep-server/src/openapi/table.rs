@@ -199,8 +199,8 @@ pub(super) const OPERATIONS: &[Operation] = &[
     ),
     plain(
         "get",
-        "/api/v1/runs/{name}/mistakes/{row}",
-        "A sample that the model took for something else",
+        "/api/v1/runs/{name}/mistakes",
+        "Pictures of what the model was most wrong about",
         BYTES,
     ),
     asks(
