@@ -13,7 +13,7 @@ use crate::target::TargetKind;
 use lockstep_fs::CacheDir;
 use lockstep_known::Content;
 use lockstep_place::Place;
-use lockstep_table::{ColumnNames, TableFormat};
+use lockstep_table::{ColumnNames, Gaps, TableFormat};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -108,6 +108,19 @@ impl Source {
         match &mut self {
             Source::Parquet { target, .. } | Source::Csv { target, .. } => *target = Some(kind),
             Source::Samples { source, .. } => **source = source.clone().labelled_as(kind),
+            _ => {}
+        }
+        self
+    }
+
+    /// The same source, in which numbers of a table may be missing: they are NaN.
+    #[must_use]
+    pub fn with_gaps(mut self) -> Self {
+        match &mut self {
+            Source::Parquet { columns, .. } | Source::Csv { columns, .. } => {
+                columns.gaps = Gaps::Keep
+            }
+            Source::Samples { source, .. } => **source = source.clone().with_gaps(),
             _ => {}
         }
         self

@@ -47,6 +47,7 @@ fn labelled(file: &Path, labels: &[&str], target: Option<TargetKind>) -> Source 
             label,
             numbers,
             path: None,
+            gaps: Default::default(),
         },
         target,
         memory: 1 << 20,

@@ -82,7 +82,7 @@ impl TestSource {
         };
         let reference = job.data.test.as_ref().ok_or(ResolveError::NoTest)?;
         Ok(Self {
-            source: of_reference((&job.data, &job.storage), reference, None)?,
+            source: of_reference((&job.data, &job.storage), reference, None)?.with_gaps(),
             embedding: None,
         })
     }
@@ -213,6 +213,7 @@ fn of_columns(columns: &JobColumns) -> lockstep_table::ColumnNames {
             Label::Several(columns) => columns.clone(),
         },
         path: columns.path.clone(),
+        gaps: lockstep_table::Gaps::Refuse,
     }
 }
 

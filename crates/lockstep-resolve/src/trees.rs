@@ -46,8 +46,8 @@ impl ResolvedTrees {
         let (mut val, mut test) = (None, None);
         for (name, reference) in job.data.sets() {
             match name {
-                "val" => val = Some(of_reference(data, reference, None)?),
-                "test" => test = Some(of_reference(data, reference, None)?),
+                "val" => val = Some(of_reference(data, reference, None)?.with_gaps()),
+                "test" => test = Some(of_reference(data, reference, None)?.with_gaps()),
                 _ => {}
             }
         }
@@ -55,7 +55,7 @@ impl ResolvedTrees {
             access: access(&job.storage)?,
             store: place(&job.run.store, &job.storage)?,
             sets: SetSources {
-                train: of_reference(data, &job.data.train, None)?,
+                train: of_reference(data, &job.data.train, None)?.with_gaps(),
                 val,
                 test,
             },

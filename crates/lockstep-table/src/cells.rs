@@ -3,6 +3,7 @@
 //! Whatever type numbers are stored in, they are `f32` here, and finite. Lists are checked to have one
 //! length. An error says what is wrong with which row; the caller knows the file and the column.
 
+use crate::Gaps;
 use crate::columns::shown;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -73,15 +74,18 @@ pub(crate) fn width(column: &dyn Array) -> usize {
 pub(crate) fn numbers(
     column: &dyn Array,
     (at, width, stride): (usize, usize, usize),
+    gaps: Gaps,
     out: &mut [f32],
 ) -> Result<(), Wrong> {
-    if let Some(row) = first_null(column) {
+    let is_list = matches!(column.data_type(), DataType::List(_));
+    // A list that is not there does not even say how long it is.
+    if let Some(row) = first_null(column).filter(|_| is_list || gaps == Gaps::Refuse) {
         let found = "is null; every sample needs its numbers".to_owned();
         return Err(Wrong { row, found });
     }
-    let DataType::List(_) = column.data_type() else {
-        return spread(column, 0, 1, out, (at, stride));
-    };
+    if !is_list {
+        return spread(column, 0, 1, gaps, out, (at, stride));
+    }
     let lists = column.as_list::<i32>();
     for row in 0..lists.len() {
         let length = lists.value_length(row) as usize;
@@ -92,7 +96,7 @@ pub(crate) fn numbers(
         }
     }
     let first = lists.value_offsets()[0] as usize;
-    spread(lists.values(), first, width, out, (at, stride))
+    spread(lists.values(), first, width, gaps, out, (at, stride))
 }
 
 /// Copies `width` numbers of `values` for each row of `out`, beginning with number `first`.
@@ -100,6 +104,7 @@ fn spread(
     values: &dyn Array,
     first: usize,
     width: usize,
+    gaps: Gaps,
     out: &mut [f32],
     to: (usize, usize),
 ) -> Result<(), Wrong> {
@@ -107,7 +112,7 @@ fn spread(
         return Ok(());
     }
     let used = values.slice(first, out.len() / to.1 * width);
-    if let Some(at) = first_null(&used) {
+    if let Some(at) = first_null(&used).filter(|_| gaps == Gaps::Refuse) {
         let found = format!("holds a null as number {} of its list", at % width);
         return Err(Wrong {
             row: at / width,
@@ -118,19 +123,19 @@ fn spread(
         DataType::Boolean => {
             let bits = used.as_boolean().values().iter();
             let numbers = bits.map(|bit| f64::from(u8::from(bit)));
-            copy(numbers, width, out, to)
+            copy(numbers, &used, width, gaps, out, to)
         }
-        DataType::Float16 => primitive::<Float16Type>(&used, width, out, to, |x| x.to_f64()),
-        DataType::Float32 => primitive::<Float32Type>(&used, width, out, to, f64::from),
-        DataType::Float64 => primitive::<Float64Type>(&used, width, out, to, |x| x),
-        DataType::Int8 => primitive::<Int8Type>(&used, width, out, to, f64::from),
-        DataType::Int16 => primitive::<Int16Type>(&used, width, out, to, f64::from),
-        DataType::Int32 => primitive::<Int32Type>(&used, width, out, to, f64::from),
-        DataType::Int64 => primitive::<Int64Type>(&used, width, out, to, |x| x as f64),
-        DataType::UInt8 => primitive::<UInt8Type>(&used, width, out, to, f64::from),
-        DataType::UInt16 => primitive::<UInt16Type>(&used, width, out, to, f64::from),
-        DataType::UInt32 => primitive::<UInt32Type>(&used, width, out, to, f64::from),
-        DataType::UInt64 => primitive::<UInt64Type>(&used, width, out, to, |x| x as f64),
+        DataType::Float16 => primitive::<Float16Type>(&used, width, gaps, out, to, |x| x.to_f64()),
+        DataType::Float32 => primitive::<Float32Type>(&used, width, gaps, out, to, f64::from),
+        DataType::Float64 => primitive::<Float64Type>(&used, width, gaps, out, to, |x| x),
+        DataType::Int8 => primitive::<Int8Type>(&used, width, gaps, out, to, f64::from),
+        DataType::Int16 => primitive::<Int16Type>(&used, width, gaps, out, to, f64::from),
+        DataType::Int32 => primitive::<Int32Type>(&used, width, gaps, out, to, f64::from),
+        DataType::Int64 => primitive::<Int64Type>(&used, width, gaps, out, to, |x| x as f64),
+        DataType::UInt8 => primitive::<UInt8Type>(&used, width, gaps, out, to, f64::from),
+        DataType::UInt16 => primitive::<UInt16Type>(&used, width, gaps, out, to, f64::from),
+        DataType::UInt32 => primitive::<UInt32Type>(&used, width, gaps, out, to, f64::from),
+        DataType::UInt64 => primitive::<UInt64Type>(&used, width, gaps, out, to, |x| x as f64),
         other => unreachable!("{other} was refused when the file was opened"),
     }
 }
@@ -138,6 +143,7 @@ fn spread(
 fn primitive<T: ArrowPrimitiveType>(
     values: &dyn Array,
     width: usize,
+    gaps: Gaps,
     out: &mut [f32],
     to: (usize, usize),
     number: impl Fn(T::Native) -> f64,
@@ -145,8 +151,9 @@ fn primitive<T: ArrowPrimitiveType>(
 where
     T::Native: ArrowNativeTypeOp,
 {
-    let values = values.as_primitive::<T>().values();
-    copy(values.iter().map(|&value| number(value)), width, out, to)
+    let numbers = values.as_primitive::<T>().values().iter();
+    let numbers = numbers.map(|&value| number(value));
+    copy(numbers, values, width, gaps, out, to)
 }
 
 /// A number as it is used: `None` if it is not finite then.
@@ -163,13 +170,21 @@ pub(crate) fn refused(number: f64) -> String {
 }
 
 fn copy(
-    mut values: impl Iterator<Item = f64>,
+    values: impl Iterator<Item = f64>,
+    array: &dyn Array,
     width: usize,
+    gaps: Gaps,
     out: &mut [f32],
     (at, stride): (usize, usize),
 ) -> Result<(), Wrong> {
+    let mut values = values.enumerate();
     for (row, out) in out.chunks_exact_mut(stride).enumerate() {
-        for (number, value) in out[at..at + width].iter_mut().zip(&mut values) {
+        for (number, (place, value)) in out[at..at + width].iter_mut().zip(&mut values) {
+            let is_null = array.is_null(place);
+            if gaps == Gaps::Keep && (is_null || value.is_nan()) {
+                *number = f32::NAN;
+                continue;
+            }
             let Some(value) = used(value) else {
                 return Err(Wrong {
                     row,

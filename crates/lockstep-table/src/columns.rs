@@ -15,6 +15,20 @@ pub struct ColumnNames {
     pub numbers: Vec<String>,
     /// Where a sample comes from: text.
     pub path: Option<String>,
+    /// What becomes of numbers of a sample that are not there.
+    #[serde(default)]
+    pub gaps: Gaps,
+}
+
+/// What becomes of numbers that are not there: empty cells, nulls, and numbers that are none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gaps {
+    /// The table is refused.
+    #[default]
+    Refuse,
+    /// They are NaN.
+    Keep,
 }
 
 /// The name among `names` that is most likely meant by `wanted`, for an error's advice.

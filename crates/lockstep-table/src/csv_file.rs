@@ -9,7 +9,7 @@ use crate::columns::{advice, shown};
 use crate::files::TableFile;
 use crate::input::{Input, InputReader};
 use crate::reader::{MOST_ROWS, RowBatch};
-use crate::{ColumnNames, TableError};
+use crate::{ColumnNames, Gaps, TableError};
 use csv::{ErrorKind, StringRecord};
 use lockstep_place::PlaceError;
 use std::io::{self, Read};
@@ -102,7 +102,11 @@ impl CsvFile {
             }
             for (&at, column) in self.features.iter().zip(&self.columns.features) {
                 let cell = self.record[at].trim();
-                let number = number(cell).map_err(|found| self.wrong(column, found))?;
+                let number = match self.columns.gaps == Gaps::Keep && is_gap(cell) {
+                    true => Ok(f32::NAN),
+                    false => number(cell),
+                };
+                let number = number.map_err(|found| self.wrong(column, found))?;
                 batch.features.push(number);
             }
             for (&at, column) in self.numbers.iter().zip(&self.columns.numbers) {
@@ -206,6 +210,12 @@ impl Begun {
         let more = self.reader.read_record(record);
         more.map_err(|error| failed(name, self.longest, error))
     }
+}
+
+/// Whether a cell says that its number is not there: it is empty, or one of the words that programs write for that.
+fn is_gap(cell: &str) -> bool {
+    let words = ["na", "n/a", "nan", "null", "none"];
+    cell.is_empty() || words.iter().any(|word| cell.eq_ignore_ascii_case(word))
 }
 
 /// A cell as a number, or what is wrong with it.

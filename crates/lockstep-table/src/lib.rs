@@ -24,7 +24,7 @@ mod reader;
 mod runs;
 mod write;
 
-pub use columns::ColumnNames;
+pub use columns::{ColumnNames, Gaps};
 pub use error::TableError;
 pub use files::{TableFile, TableFormat, find_files};
 pub use footer::{Footer, footer, metadata};

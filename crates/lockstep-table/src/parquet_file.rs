@@ -12,7 +12,7 @@ use crate::footer;
 use crate::input::Input;
 use crate::pages::CheckedGroups;
 use crate::reader::{MOST_ROWS, RowBatch};
-use crate::{ColumnNames, TableError};
+use crate::{ColumnNames, Gaps, TableError};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Schema};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
@@ -106,7 +106,7 @@ impl ParquetFile {
         let mut at = 0;
         for ((column, name), &width) in columns.iter().zip(&self.columns.features).zip(&widths) {
             let place = (at, width, stride);
-            cells::numbers(column, place, &mut features)
+            cells::numbers(column, place, self.columns.gaps, &mut features)
                 .map_err(|wrong| self.wrong(name, wrong))?;
             at += width;
         }
@@ -124,7 +124,7 @@ impl ParquetFile {
         let mut numbers = vec![0.0; rows * targets];
         for (at, name) in self.columns.numbers.iter().enumerate() {
             let column = self.column(batch, name)?;
-            cells::numbers(column, (at, 1, targets), &mut numbers)
+            cells::numbers(column, (at, 1, targets), Gaps::Refuse, &mut numbers)
                 .map_err(|wrong| self.wrong(name, wrong))?;
         }
         self.widths = Some(widths);
