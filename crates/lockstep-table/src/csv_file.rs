@@ -358,6 +358,20 @@ mod tests {
     }
 
     #[test]
+    fn gaps_are_nan_where_they_are_kept() {
+        let text = "a,b\n1,\nNA,2\n nan , null\n";
+        let columns = ColumnNames {
+            gaps: Gaps::Keep,
+            ..columns(&["a", "b"], None, None)
+        };
+        let batches = read(text.as_bytes(), &columns).unwrap();
+        let bits: Vec<bool> = batches[0].features.iter().map(|x| x.is_nan()).collect();
+        assert_eq!(bits, [false, true, true, false, true, true]);
+        let said = refusal("a,b\n1,\n", &self::columns(&["a", "b"], None, None));
+        assert!(said.contains("is empty"), "{said}");
+    }
+
+    #[test]
     fn columns_are_found_by_name_in_any_order() {
         let text =
             "\u{feff}label, b ,file,a\r\n\"pug, \"\"the\"\" dog\",2, x.jpg,-1e-1\r\nhusky,.5,,7";

@@ -3,8 +3,8 @@
 mod tables;
 
 use lockstep_table::{
-    ColumnNames, EmbeddingPart, PredictionRow, RowBatch, TableError, TableFormat, TableReader,
-    write_part, write_predictions,
+    ColumnNames, EmbeddingPart, Gaps, PredictionRow, RowBatch, TableError, TableFormat,
+    TableReader, write_part, write_predictions,
 };
 use lockstep_testkit::{python, succeed};
 use std::fs;
@@ -104,6 +104,18 @@ fn lists_and_numbers_are_laid_out_in_the_order_that_was_asked_for() {
     .unwrap();
     assert_eq!(batch.width, 5);
     assert_eq!(batch.features[5..10], [2.0, 2.0, 3.0, 4.0, 1.0]);
+}
+
+#[test]
+fn nulls_and_numbers_that_are_none_are_kept_where_that_is_asked_for() {
+    let columns = ColumnNames {
+        gaps: Gaps::Keep,
+        ..columns(&["holes", "nan"], None, None)
+    };
+    let batch = read("zstd-2.0.parquet", &columns).unwrap();
+    let row = |row: usize| &batch.features[row * batch.width..][..batch.width];
+    assert!(row(3)[1].is_nan() && row(4)[batch.width - 1].is_nan());
+    assert_eq!(batch.features.iter().filter(|x| x.is_nan()).count(), 2);
 }
 
 #[test]
