@@ -17,7 +17,7 @@ async function pages(browser) {
   const all = [
     ["/", "overview", "Overview"], ["/jobs", "jobs", "Jobs"], ["/runs", "runs", "Runs"], [`/runs/${first}`, "run", "small"],
     [`/runs/${first}?tab=parameters`, "run", "optimizer"], [`/runs/${first}?tab=evaluation`, "run", "Confusion"],
-    [`/runs/${first}?tab=system`, "run", "cpu percent"], [`/runs/${first}?tab=logs`, "run", "Worker 0"],
+    [`/runs/${first}?tab=system`, "run", "Waiting for peers"], [`/runs/${first}?tab=logs`, "run", "Worker 0"],
     [`/runs/${first}?tab=about`, "run", "Learned numbers"], [`/runs/${first}?tab=files`, "run", "events.jsonl"],
     [`/compare?runs=${first},${second}`, "compare", "2 runs compared"], ["/models", "models", told.model],
     [`/models/${told.model}`, "model", "Versions"], ["/cluster", "cluster", "Workers by job"],

@@ -28,6 +28,7 @@ export function named(name, number) {
   if (/^(accuracy|top5|precision|recall|f1|exact|acc)$/.test(last) && number >= 0 && number <= 1) {
     return `${(number * 100).toFixed(2)} %`;
   }
+  if (last === "waiting") return `${metric(number * 100)} %`;
   if (last === "memory_bytes") return bytes(number);
   if (last === "cpu_percent") return `${metric(number)} %`;
   return metric(number);

@@ -9,7 +9,7 @@ import { colour } from "../theme.js";
 import { logTicks, scale, ticks } from "./scale.js";
 import { nearest, smooth } from "./series.js";
 
-const MARGIN = { left: 52, right: 12, top: 10, bottom: 24 };
+const MARGIN = { left: 60, right: 12, top: 10, bottom: 24 };
 /** Curves of so few points have dots, and are not smoothed. */
 const FEW = 30;
 const FONT = "11px Inter, ui-sans-serif, system-ui, sans-serif";
@@ -135,7 +135,7 @@ export class Chart {
   }
 
   where(x) {
-    return this.options.by === "time" ? span(x) : count(x);
+    return this.options.by === "time" && x > 0 ? span(x) : count(x);
   }
 
   drawLine(pen, { curve, values, colour: name, dash }) {

@@ -13,6 +13,7 @@ import { curve, extend } from "./series.js";
 
 const DASHES = { train: [5, 3], test: [2, 3] };
 const FIRST = ["loss", "accuracy"];
+const TITLES = { cpu_percent: "CPU", memory_bytes: "Memory", samples_per_s: "Samples a second", waiting: "Waiting for peers" };
 
 /** What a series measures, and on which set. `val.loss` is a loss; `worker.3.cpu_percent` one of a worker. */
 function meaning(name, system) {
@@ -107,7 +108,7 @@ export function panel({ runs, system = false, values, signal }) {
     const legend = h("div", { class: "legend" });
     const chart = new Chart({ name, options, changed: redraw, zoomed });
     const element = h("figure", { class: "card chart", data: { chart: name } },
-      h("figcaption", {}, h("h3", {}, name.replaceAll("_", " ")), legend), chart.element);
+      h("figcaption", {}, h("h3", {}, TITLES[name] ?? name.replaceAll("_", " ")), legend), chart.element);
     return { chart, legend, element };
   }
 
