@@ -206,14 +206,18 @@ def live(program, store, server, pages, rounds):
             f'optimizer = {{ kind = "sgd", lr = 0.001 }}\n[run]\nstore = "{store}"\n'
         )
         train(program, folder, server, 0)
-        without, beside, heard = [], [], 0
+        without, beside, heard, used = [], [], 0, []
         for _ in range(rounds):
             without.append(train(program, folder, server, 0)[0])
+            before = server.ticks()
             took, told = train(program, folder, server, pages)
+            used.append((server.ticks() - before) / took)
             beside.append(took)
             heard += told
         cost = [b / a - 1 for a, b in zip(without, beside)]
         say(f"{pages} pages on a live run: cost, median of {rounds} pairs", f"{statistics.median(cost) * 100:+.2f} %", "< 1 %")
+        cores = os.cpu_count()
+        say("  the server's own share of the machine meanwhile", f"{statistics.median(used) / cores * 100:.2f} %", f"of {cores} cores")
         say("  of runs that take, and news that they pushed", f"{statistics.median(without):.1f} s, {heard}")
 
 
@@ -238,7 +242,8 @@ def main():
         say("start to ready", f"{statistics.median(starts):.0f} ms ({max(starts):.0f})", "< 300 ms")
         server = Server(program, store, ["--cpus", "8"])
         idle(server, "idle, nothing there")
-        live(program, store, server, options.pages, options.rounds)
+        if options.rounds:
+            live(program, store, server, options.pages, options.rounds)
         server.stop()
 
         store = pathlib.Path(folder) / "runs"

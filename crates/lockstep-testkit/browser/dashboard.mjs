@@ -17,7 +17,7 @@ async function pages(browser) {
   const all = [
     ["/", "overview", "Overview"], ["/jobs", "jobs", "Jobs"], ["/runs", "runs", "Runs"], [`/runs/${first}`, "run", "small"],
     [`/runs/${first}?tab=parameters`, "run", "optimizer"], [`/runs/${first}?tab=evaluation`, "run", "Confusion"],
-    [`/runs/${first}?tab=system`, "run", "Waiting for peers"], [`/runs/${first}?tab=logs`, "run", "Worker 0"],
+    [`/runs/${first}?tab=system`, "run", "Samples a second"], [`/runs/${first}?tab=logs`, "run", "Follow"],
     [`/runs/${first}?tab=about`, "run", "Learned numbers"], [`/runs/${first}?tab=files`, "run", "events.jsonl"],
     [`/compare?runs=${first},${second}`, "compare", "2 runs compared"], ["/models", "models", told.model],
     [`/models/${told.model}`, "model", "Versions"], ["/cluster", "cluster", "Workers by job"],
@@ -60,6 +60,7 @@ async function hands(browser) {
   await page.getByText("Compare 2").click();
   await page.waitForSelector('main[data-ready="compare"]');
   await page.goBack();
+  await page.waitForSelector('main[data-ready="runs"]');
   await page.keyboard.press("/");
   await page.keyboard.type("lr > 0.06");
   await page.getByText("1 of ").waitFor();

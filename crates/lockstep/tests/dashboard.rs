@@ -77,12 +77,17 @@ fn what_pages_ask_is_answered_and_a_name_is_never_a_path() {
     );
     assert!(list["runs"][0]["values"]["optimizer.lr"].is_number());
     let curves = get(&format!(
-        "curves?runs={},{}&names=val.loss,loss&width=10",
+        "curves?runs={},{}&names=train.loss&width=1",
         runs[0], runs[1]
     ));
     let loss = &curves[1]["series"][0];
-    assert_eq!(loss["name"], "loss");
-    assert!(loss["points"].as_u64() > Some(10) && loss["x"].as_array().unwrap().len() <= 11);
+    assert_eq!(
+        (&loss["name"], &loss["points"]),
+        (&json!("train.loss"), &json!(3))
+    );
+    let lists = ["x", "y", "low", "high"].map(|list| loss[list].as_array().unwrap().len());
+    assert_eq!(lists, [1; 4]);
+    assert!(loss["low"][0].as_f64() < loss["high"][0].as_f64());
     let run = get(&format!("runs/{}", runs[0]));
     assert_eq!(run["models"][0], "stripes@1");
     assert_eq!(run["has_evaluation"], true);

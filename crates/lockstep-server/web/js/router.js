@@ -55,8 +55,8 @@ export async function show() {
   leaving = new AbortController();
   const { signal } = leaving;
   const main = document.getElementById("main");
-  const path = decodeURI(location.pathname);
-  mark(path);
+  delete main.dataset.ready;
+  mark(decodeURI(location.pathname));
   const found = PAGES.find(([shape]) => shape.test(location.pathname));
   if (!found) {
     document.title = "Not here – Lockstep";
