@@ -54,7 +54,7 @@ export function confusion(matrix, names) {
     const next = table.tBodies[0].rows[y]?.cells[x + 1];
     if (next?.tagName === "TD") next.focus();
   });
-  return h("div", {}, h("div", { class: "scroll confusion-box" }, table), says);
+  return h("div", {}, h("div", { class: "scroll confusion-box", tabindex: 0 }, table), says);
 }
 
 function mistakes(run, found) {
@@ -82,14 +82,14 @@ function cut(address, canvases) {
 }
 
 function classes(rows) {
-  return h("section", { class: "part" }, h("header", {}, h("h2", {}, "By class")), h("div", { class: "scroll" }, h("table", {},
+  return h("section", { class: "part" }, h("header", {}, h("h2", {}, "By class")), h("div", { class: "scroll", tabindex: 0 }, h("table", {},
     h("thead", {}, h("tr", {}, h("th", {}, "Class"), ["Samples", "Precision", "Recall", "F1"].map((name) => h("th", { class: "right" }, name)))),
     h("tbody", {}, rows.map((one) => h("tr", {}, h("th", { scope: "row" }, one.class), h("td", { class: "right" }, count(one.support)),
       ["precision", "recall", "f1"].map((name) => h("td", { class: "right" }, named(name, one[name])))))))));
 }
 
 function misses(rows) {
-  return h("section", { class: "part" }, h("header", {}, h("h2", {}, "Farthest off")), h("div", { class: "scroll" }, h("table", {},
+  return h("section", { class: "part" }, h("header", {}, h("h2", {}, "Farthest off")), h("div", { class: "scroll", tabindex: 0 }, h("table", {},
     h("thead", {}, h("tr", {}, h("th", {}, "Row"), h("th", {}, "Column"), h("th", { class: "right" }, "Is"), h("th", { class: "right" }, "Predicted"))),
     h("tbody", {}, rows.map((one) => h("tr", {}, h("td", { class: "mono" }, one.path ?? one.row), h("td", {}, one.column),
       h("td", { class: "right" }, metric(one.actual)), h("td", { class: "right" }, metric(one.predicted))))))));

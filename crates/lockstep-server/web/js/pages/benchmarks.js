@@ -9,7 +9,7 @@ import { empty, head } from "../parts.js";
 /** A table of what is alike: a list of objects, a row each. */
 function table(rows) {
   const keys = [...new Set(rows.flatMap((row) => Object.keys(row)))].filter((key) => rows.every((row) => typeof row[key] !== "object" || row[key] === null));
-  return h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, keys.map((key) => h("th", { class: "right" }, key.replaceAll("_", " "))))),
+  return h("div", { class: "scroll", tabindex: 0 }, h("table", {}, h("thead", {}, h("tr", {}, keys.map((key) => h("th", { class: "right" }, key.replaceAll("_", " "))))),
     h("tbody", {}, rows.map((row) => h("tr", {}, keys.map((key) => h("td", { class: "right" }, value(row[key]))))))));
 }
 
@@ -32,7 +32,7 @@ export async function open({ main, signal, given }) {
     return;
   }
   const all = await get("benchmarks", {}, signal);
-  put(main, head("Benchmarks", null), all.length ? h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "Comparison"))),
+  put(main, head("Benchmarks", null), all.length ? h("div", { class: "scroll", tabindex: 0 }, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "Comparison"))),
     h("tbody", {}, all.map((one) => h("tr", { data: { row: one.name } }, h("td", {}, h("a", { href: `/benchmarks/${part(one.name)}`, data: { key: one.name } }, one.name)))))))
     : empty("No comparisons in this store", "A folder of the store that has a comparison.json is shown here, with its tables."));
 }

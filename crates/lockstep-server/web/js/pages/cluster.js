@@ -24,7 +24,7 @@ function shared(sample) {
 
 function jobs(list) {
   if (!list.length) return empty("No job runs", "What each job uses of this machine is shown here.");
-  return h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "Job"), h("th", { class: "wide" }, "User"), h("th", { class: "right" }, "CPU"),
+  return h("div", { class: "scroll", tabindex: 0 }, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "Job"), h("th", { class: "wide" }, "User"), h("th", { class: "right" }, "CPU"),
     h("th", { class: "right" }, "Memory"), h("th", { class: "right" }, "Workers"), h("th", { class: "right wide" }, "Processes"), h("th", { class: "wide" }, "GPUs"))),
   h("tbody", {}, list.map((job) => h("tr", { data: { row: job.id } },
     h("td", { class: "cut" }, h("a", { href: `/jobs/${part(job.id)}`, class: "mono", data: { key: job.id } }, job.entrypoint)), h("td", { class: "wide soft" }, job.user),
@@ -34,7 +34,7 @@ function jobs(list) {
 
 function remote(found) {
   if (found.error) return section(found.name, null, failed({ message: found.error }));
-  return section(found.name, null, h("p", { class: "soft" }, found.lead), h("div", { class: "scroll" }, h("table", {},
+  return section(found.name, null, h("p", { class: "soft" }, found.lead), h("div", { class: "scroll", tabindex: 0 }, h("table", {},
     h("thead", {}, h("tr", {}, h("th", {}, "Node"), h("th", {}, "State"), h("th", { class: "right" }, "CPUs"), h("th", { class: "right" }, "Memory"), h("th", { class: "right" }, "GPUs"), h("th", { class: "wide" }, "What"))),
     h("tbody", {}, found.nodes.map((node) => h("tr", {}, h("th", { scope: "row", class: "mono" }, node.name), h("td", {}, state(node.state)),
       h("td", { class: "right" }, amount(node.cpus, metric)), h("td", { class: "right" }, amount(node.memory, bytes)), h("td", { class: "right" }, amount(node.gpus, metric)),

@@ -30,7 +30,7 @@ function results(runs, names) {
     ["took", (run) => span(run.duration_s)], ["samples/s", (run) => (run.samples_per_s ? count(run.samples_per_s) : "–")],
     ["restarts", (run) => count(run.restarts)], ["weights", (run) => h("span", { class: "mono" }, run.weights_sha256?.slice(0, 12) ?? "–")],
   ];
-  return h("div", { class: "scroll" }, h("table", { class: "side-by-side" }, heads(runs, names), h("tbody", {},
+  return h("div", { class: "scroll", tabindex: 0 }, h("table", { class: "side-by-side" }, heads(runs, names), h("tbody", {},
     all.map((name) => {
       const known = runs.map((run) => run.metrics[name]).filter(Number.isFinite);
       const best = low(name) ? Math.min(...known) : Math.max(...known);
@@ -50,7 +50,7 @@ function parameters(runs, names, only) {
   });
   const shown = rows.filter((row) => row.differs || !only);
   if (!shown.length) return empty("No differences", "All parameters of these runs are the same.");
-  return h("div", { class: "scroll" }, h("table", { class: "side-by-side" }, heads(runs, names), h("tbody", {}, shown.map(({ key, differs }) =>
+  return h("div", { class: "scroll", tabindex: 0 }, h("table", { class: "side-by-side" }, heads(runs, names), h("tbody", {}, shown.map(({ key, differs }) =>
     h("tr", { class: differs && !only ? "differs" : null }, h("th", { scope: "row", class: "mono" }, key, differs && h("span", { class: "hide" }, " (differs)")),
       runs.map((run) => h("td", { class: "mono cut", title: value(run.params[key]) }, value(run.params[key]))))))));
 }

@@ -15,7 +15,7 @@ export async function open({ main, signal, given }) {
   const newest = model.versions[model.versions.length - 1];
   put(main, head(model.name, plural(model.versions.length, "version"), [], ["/models", "Models"]),
     newest && facts(Object.entries(newest.lineage.metrics).slice(0, 5).map(([name, number]) => [name, named(name, number)])),
-    section("Versions", null, h("div", { class: "scroll" }, h("table", {},
+    section("Versions", null, h("div", { class: "scroll", tabindex: 0 }, h("table", {},
       h("thead", {}, h("tr", {}, h("th", { class: "right" }, "Version"), h("th", {}, "Aliases"), names.map((name) => h("th", { class: "right" }, name)),
         h("th", {}, "From run"), h("th", { class: "wide" }, "Weights"), h("th", { class: "right wide" }, "Size"), h("th", { class: "right" }, "Made"))),
       h("tbody", {}, [...model.versions].reverse().map((one) => h("tr", { data: { row: one.number } },

@@ -82,7 +82,7 @@ export function result(run) {
 
 function lately(runs) {
   if (!runs.length) return empty("No run has ended yet", "What runs come to is shown here.");
-  return h("div", { class: "scroll" }, h("table", {},
+  return h("div", { class: "scroll", tabindex: 0 }, h("table", {},
     h("thead", {}, h("tr", {}, h("th", {}, "Run"), h("th", {}, "State"), h("th", { class: "right" }, "Result"),
       h("th", { class: "right wide" }, "Epochs"), h("th", { class: "right wide" }, "Took"), h("th", { class: "right" }, "Ended"))),
     h("tbody", {}, runs.map((run) => {
@@ -99,7 +99,7 @@ function lately(runs) {
 }
 
 function queue(jobs) {
-  return h("div", { class: "scroll" }, h("table", {}, h("tbody", {}, jobs.map((job) => h("tr", { data: { row: job.id } },
+  return h("div", { class: "scroll", tabindex: 0 }, h("table", {}, h("tbody", {}, jobs.map((job) => h("tr", { data: { row: job.id } },
     h("td", { class: "cut" }, h("a", { href: `/jobs/${encodeURIComponent(job.id)}`, class: "mono", data: { key: job.id } }, job.entrypoint)),
     h("td", {}, state(job.status)),
     h("td", { class: "wide soft" }, job.user),

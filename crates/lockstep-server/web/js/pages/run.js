@@ -43,7 +43,7 @@ function parameters(run) {
     .map(([key, one]) => h("tr", {}, h("th", { scope: "row", class: "mono" }, key), h("td", { class: "mono wrap" }, value(one)))));
   search.addEventListener("input", fill);
   fill();
-  return [h("div", { class: "bar" }, search), h("div", { class: "scroll" }, h("table", { class: "params" },
+  return [h("div", { class: "bar" }, search), h("div", { class: "scroll", tabindex: 0 }, h("table", { class: "params" },
     h("thead", {}, h("tr", {}, h("th", {}, "Parameter"), h("th", {}, "Value"))), list))];
 }
 
@@ -61,7 +61,7 @@ function about(run) {
     ["Weights", run.weights_sha256 ? h("span", { class: "mono", title: run.weights_sha256 }, run.weights_sha256.slice(0, 16)) : null],
   ], true),
   origin.command?.length ? h("pre", { class: "command", tabindex: 0 }, origin.command.join(" ")) : null,
-  run.data.length ? h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "Set"), h("th", {}, "Source"),
+  run.data.length ? h("div", { class: "scroll", tabindex: 0 }, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "Set"), h("th", {}, "Source"),
     h("th", { class: "right" }, "Samples"), h("th", { class: "wide" }, "SHA-256"))),
   h("tbody", {}, run.data.map((set) => h("tr", {}, h("th", { scope: "row" }, set.set), h("td", { class: "cut mono", title: set.source }, set.name || set.source),
     h("td", { class: "right" }, count(set.samples)), h("td", { class: "mono wide" }, set.sha256.slice(0, 16))))))) : null];
@@ -94,7 +94,7 @@ function words(run, changed) {
 
 function files(run) {
   if (!run.artifacts.length) return empty("No files", "The folder of this run is empty.");
-  return h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "File"), h("th", { class: "right" }, "Size"))),
+  return h("div", { class: "scroll", tabindex: 0 }, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "File"), h("th", { class: "right" }, "Size"))),
     h("tbody", {}, run.artifacts.map((file) => h("tr", {}, h("td", { class: "mono" }, file.path), h("td", { class: "right" }, bytes(file.size)))))));
 }
 

@@ -98,7 +98,7 @@ export async function open({ main, signal, values }) {
       return;
     }
     const by = (name, up) => { [sort, ascending] = [name, up]; keep({ sort, up }); load().catch(report); };
-    put(table, h("div", { class: "scroll" }, h("table", {},
+    put(table, h("div", { class: "scroll", tabindex: 0 }, h("table", {},
       h("thead", {}, h("tr", {},
         h("th", { class: "tick" }, chosen.all(found.runs.map((run) => run.name), draw)),
         sortable("name", "Run", sort, ascending, by, false), sortable("status", "State", sort, ascending, by, false),
