@@ -10,7 +10,6 @@ const desk = { width: 1360, height: 860 };
 const phone = { width: 390, height: 800, scale: 2, mobile: true };
 const all = [
   ["overview", "/", "overview", "light", desk, 6000],
-  ["overview-dark", "/", "overview", "dark", desk, 2500],
   ["overview-phone", "/", "overview", "light", phone, 2500],
   ["run", `/runs/${told.live}`, "run", "dark", desk, 2500],
   ["runs", "/runs?columns=optimizer.lr,train.batch", "runs", "light", desk, 800],
@@ -18,7 +17,6 @@ const all = [
   ["evaluation", `/runs/${first}?tab=evaluation`, "run", "light", { ...desk, height: 1240 }, 1500],
   ["jobs", "/jobs", "jobs", "light", desk, 800],
   ["log", `/jobs/${told.job}`, "job", "dark", desk, 2000],
-  ["log-phone", `/jobs/${told.job}`, "job", "dark", phone, 2000],
   ["cluster", "/cluster", "cluster", "light", desk, 4500],
   ["models", `/models/${told.model}`, "model", "dark", desk, 800],
 ];
