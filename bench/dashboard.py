@@ -280,4 +280,5 @@ def main():
         server.stop()
 
 
-main()
+if __name__ == "__main__":
+    main()
