@@ -38,6 +38,9 @@ use writer::Writers;
 /// The version of MLflow whose clients this was tried with.
 const VERSION: &str = "3.17.2";
 
+/// The newest point of each metric.
+type Latest = BTreeMap<String, Point>;
+
 /// What this part of the server keeps.
 #[derive(Debug)]
 pub(crate) struct Mlflow {
@@ -45,7 +48,7 @@ pub(crate) struct Mlflow {
     writers: Writers,
     index: Mutex<Option<Index>>,
     /// The newest points of runs that nobody closed, by how long their records were.
-    unclosed: Mutex<HashMap<String, (u64, BTreeMap<String, Point>)>>,
+    unclosed: Mutex<HashMap<String, (u64, Latest)>>,
 }
 
 impl Mlflow {
