@@ -13,7 +13,7 @@ const NAMES: [&str; 2] = [".gitignore", ".rayignore"];
 /// What never travels: git's own files.
 const NEVER: &str = ".git";
 /// Folders within folders that are followed; a link to a folder above would never end.
-const DEEPEST: usize = 64;
+const DEEPEST: usize = 32;
 
 /// All files of `folder` that are not left out, each by its path from there with `/` between its parts.
 ///
@@ -353,9 +353,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(folder.path(), folder.path().join("again")).unwrap();
         let error = files_to_send(folder.path()).unwrap_err().to_string();
-        assert!(
-            error.contains("folders deep") || error.contains("symbolic"),
-            "{error}"
-        );
+        assert!(error.contains("folders deep"), "{error}");
     }
 }
