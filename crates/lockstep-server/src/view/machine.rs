@@ -11,6 +11,8 @@ use std::process::Command;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
+/// What was seen so short a time ago is still true.
+const FRESH: Duration = Duration::from_millis(900);
 /// A driver is asked at most so often: its program takes a part of a second.
 const GPUS: Duration = Duration::from_secs(5);
 
@@ -93,10 +95,10 @@ impl Sample {
     pub(super) fn take(server: &Server) -> Sample {
         let meter = server.view().meter.lock();
         let mut meter = meter.unwrap_or_else(PoisonError::into_inner);
-        if let Some((when, sample)) = &meter.last {
-            if when.elapsed() < Duration::from_millis(900) {
-                return sample.clone();
-            }
+        if let Some((when, sample)) = &meter.last
+            && when.elapsed() < FRESH
+        {
+            return sample.clone();
         }
         let sample = Self::look(server, &mut meter);
         meter.last = Some((Instant::now(), sample.clone()));
@@ -178,10 +180,10 @@ impl Meter {
     }
 
     fn gpus(&mut self) -> Vec<Gpu> {
-        if let Some((when, gpus)) = &self.gpus {
-            if when.elapsed() < GPUS {
-                return gpus.clone();
-            }
+        if let Some((when, gpus)) = &self.gpus
+            && when.elapsed() < GPUS
+        {
+            return gpus.clone();
         }
         let gpus = match fs::exists("/dev/nvidiactl") {
             Ok(true) => ask_driver(),
