@@ -93,4 +93,6 @@ pub use storage::Storage;
 pub use template::template;
 pub use track::{TensorBoard, Track};
 pub use train::{JobLoss, NetworkTraining, Train, Workers, WorkersRange};
-pub use trees::{GrowPolicy, TreesJob, TreesKind, TreesModel, TreesTraining, XgboostParameters};
+pub use trees::{
+    GrowPolicy, TreesCheckpoint, TreesJob, TreesKind, TreesModel, TreesTraining, XgboostParameters,
+};

@@ -9,7 +9,8 @@ use crate::keys::{Any, By, FromField, Table, keys, words};
 use crate::section::Section;
 use crate::train::{MAX_SEED, MAX_THREADS};
 use crate::{
-    Data, JobCheckpoint, JobGang, Kube, Notify, Recover, Resources, Run, Storage, Track, Workers,
+    Data, Every, JobCheckpoint, JobGang, Kube, Measure, Notify, Recover, Resources, Run, Storage,
+    Track, Workers,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -39,7 +40,7 @@ keys! {
         run: Run = shown(Run::default(), Run::default_in(folder))
             => Any, |field, ()| Run::read(field.section()?);
         /// When the run's state is written. An epoch is a round.
-        checkpoint: JobCheckpoint = default(JobCheckpoint::default()) => Table(JobCheckpoint::read_keys);
+        checkpoint: TreesCheckpoint = default(TreesCheckpoint::default()) => Table(TreesCheckpoint::read_keys);
         /// How the workers talk to each other.
         gang: JobGang = default(JobGang::default()) => Table(JobGang::read_keys);
         /// What happens when a worker is lost.
@@ -154,6 +155,28 @@ keys! {
         /// End after so many rounds without a better value of `checkpoint.best` on validation data, and keep the best
         /// round's trees. If left out, all rounds are trained.
         patience: Option<u32> = optional => 1..=MAX_ROUNDS;
+    }
+}
+
+keys! {
+    /// When a run's state is written, how many stay, and what the best round is.
+    pub struct TreesCheckpoint: all default {
+        /// How often: `"20 steps"`, `"10 s"`, `"5 min"`, or `"none"`. A step is a round; many take milliseconds.
+        every: Every = default(Every::Seconds(10.0)) => Any;
+        /// How many of the newest stay.
+        keep: usize = default(3) => 1..=MAX_BINS;
+        /// The measure on validation data by which the best round is chosen.
+        best: Measure = default(Measure::Loss) => Any;
+    }
+}
+
+impl From<&TreesCheckpoint> for JobCheckpoint {
+    fn from(trees: &TreesCheckpoint) -> Self {
+        Self {
+            every: trees.every,
+            keep: trees.keep,
+            best: trees.best,
+        }
     }
 }
 

@@ -68,7 +68,7 @@ impl ResolvedTrees {
                     Validation::Split(share) => share,
                     Validation::Set(_) => 0.0,
                 },
-                checkpoint: job.checkpoint.clone(),
+                checkpoint: (&job.checkpoint).into(),
             },
         })
     }
