@@ -11,11 +11,22 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Trains two runs that differ in one parameter, and makes a model of the first; their names.
-fn two_runs(place: &Place) -> Vec<String> {
+/// Makes a run of 64 steps last until its workers have said twice what they take of the machine, which they do every five
+/// seconds.
+const LONG: &str = "step.begin=sleep:170";
+
+/// Trains two runs that differ in one parameter, the first with these failpoints, and makes a model of it; their names.
+fn two_runs(place: &Place, failpoints: &str) -> Vec<String> {
     let name = |args: &[&str]| place.train(args)["run"].as_str().unwrap().to_owned();
+    let mut first = place.command(&["run", "job.toml", "--json"]);
+    let output = first
+        .env("LOCKSTEP_FAILPOINTS", failpoints)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let result: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
     let runs = vec![
-        name(&[]),
+        result["run"].as_str().unwrap().to_owned(),
         name(&["--set", "train.optimizer.lr=0.1", "--epochs", "3"]),
     ];
     let ran = place.run(&["models", "register", "stripes", &runs[0], "--store", "runs"]);
@@ -46,7 +57,7 @@ fn settled(server: &Serve, id: &str) -> Value {
 #[test]
 fn people_see_runs_and_jobs_in_a_real_browser() {
     let place = Place::new();
-    let runs = two_runs(&place);
+    let runs = two_runs(&place, LONG);
     let server = Serve::start(&place, &["--cpus", "4"]);
     let job = submit(&server, "echo hello; echo 'ERROR: not really' >&2; exit 3");
     assert_eq!(settled(&server, &job)["exit_code"], 3);
@@ -67,7 +78,7 @@ fn people_see_runs_and_jobs_in_a_real_browser() {
 #[test]
 fn what_pages_ask_is_answered_and_a_name_is_never_a_path() {
     let place = Place::new();
-    let runs = two_runs(&place);
+    let runs = two_runs(&place, "");
     let server = Serve::start(&place, &[]);
     let get = |path: &str| server.get(&format!("/api/v1/{path}")).ok().json();
     let list = get("runs?sort=accuracy&columns=optimizer.lr&filter=lr%20%3E%200.01");
