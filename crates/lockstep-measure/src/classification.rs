@@ -1,6 +1,6 @@
 //! What a classifier came to on a set.
 
-use crate::{ClassScores, Confusion, Mistake, Scores};
+use crate::{ClassScores, Confusion, Curves, Mistake, Scores};
 use serde::{Deserialize, Serialize};
 
 /// The numbers that say how good a classifier is.
@@ -14,6 +14,13 @@ pub struct ClassSummary {
     /// The share of samples whose class was predicted. Micro-averaged precision, recall and F1 are the
     /// same number.
     pub accuracy: f64,
+    /// Of two classes, how likely a sample of the second has a higher probability of it than one of the first: the area
+    /// under the ROC curve.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auc: Option<f64>,
+    /// Of two classes, the mean precision over all samples of the second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub average_precision: Option<f64>,
     /// The share of samples whose class is among the five most probable.
     pub top5: f64,
     /// The mean over the classes that occur, all alike.
@@ -39,6 +46,9 @@ pub struct Classification {
     pub classes: Vec<ClassScores>,
     /// A row a class, in the same order: what its samples were taken for.
     pub confusion: Confusion,
+    /// Of two classes, the curves behind the decisions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub curves: Option<Curves>,
     /// Classes that the model does not know, by name.
     pub unseen: Vec<Unseen>,
     /// The wrong predictions that the model was surest of, surest first.

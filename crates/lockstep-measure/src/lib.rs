@@ -33,6 +33,7 @@ mod evaluation;
 mod mistakes;
 mod multi_label;
 mod picture;
+mod ranking;
 mod regression;
 mod scores;
 mod table;
@@ -43,6 +44,7 @@ pub use confusion::Confusion;
 pub use evaluation::{Evaluation, Summary};
 pub use mistakes::Mistake;
 pub use multi_label::{LabelSummary, LabelTally, MultiLabel};
+pub use ranking::Curves;
 pub use regression::{
     ColumnScores, Miss, Regression, RegressionScores, RegressionSummary, RegressionTally, Residuals,
 };

@@ -2,6 +2,7 @@
 
 use crate::classification::{ClassSummary, Classification, Unseen};
 use crate::mistakes::{Hardest, Mistake};
+use crate::ranking::Ranking;
 use crate::scores::ratio;
 use crate::{ClassScores, Confusion, Scores};
 use std::collections::BTreeMap;
@@ -29,6 +30,8 @@ pub struct Tally {
     in_top5: u64,
     unseen: BTreeMap<String, u64>,
     hardest: Hardest,
+    /// Of two classes, in which order they are put.
+    ranking: Option<Ranking>,
 }
 
 impl Tally {
@@ -40,6 +43,7 @@ impl Tally {
             in_top5: 0,
             unseen: BTreeMap::new(),
             hardest: Hardest::default(),
+            ranking: (classes.len() == 2).then(Ranking::default),
         }
     }
 
@@ -50,6 +54,13 @@ impl Tally {
     pub fn add(&mut self, outcome: &Outcome) {
         self.confusion.add(outcome.actual, outcome.predicted);
         self.in_top5 += u64::from(outcome.in_top5);
+        if let Some(ranking) = &mut self.ranking {
+            let score = match outcome.predicted {
+                0 => 1.0 - outcome.probability,
+                _ => outcome.probability,
+            };
+            ranking.add(score, outcome.actual == 1);
+        }
         if outcome.actual != outcome.predicted {
             self.hardest.show(outcome);
         }
@@ -84,18 +95,22 @@ impl Tally {
         let unseen: Vec<Unseen> = unseen
             .map(|(class, count)| Unseen { class, count })
             .collect();
+        let (areas, curves) = self.ranking.and_then(Ranking::finish).unzip();
         Classification {
             set: None,
             summary: ClassSummary {
                 samples: confusion.total(),
                 loss: None,
                 accuracy: ratio(confusion.right(), confusion.total()),
+                auc: areas.map(|areas| areas.auc),
+                average_precision: areas.map(|areas| areas.average_precision),
                 top5: ratio(self.in_top5, confusion.total()),
                 macro_average: Scores::macro_average(&confusion),
                 weighted_average: Scores::weighted_average(&confusion),
                 unseen_samples: unseen.iter().map(|unseen| unseen.count).sum(),
             },
             classes: classes.collect(),
+            curves,
             unseen,
             mistakes: mistakes.collect(),
             confusion,

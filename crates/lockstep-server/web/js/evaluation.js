@@ -12,7 +12,8 @@ function figures(found) {
   return facts([
     ["set", found.set], ["samples", count(found.samples)],
     found.accuracy !== undefined && ["accuracy", named("accuracy", found.accuracy)],
-    found.top5 !== undefined && ["top 5", named("top5", found.top5)],
+    found.auc !== undefined && ["AUC", metric(found.auc)],
+    found.auc === undefined && found.top5 !== undefined && ["top 5", named("top5", found.top5)],
     found.exact !== undefined && ["all labels right", named("exact", found.exact)],
     ["loss", metric(found.loss)], found.r2 !== undefined && ["R²", metric(found.r2)],
     found.mae !== undefined && ["mean error", metric(found.mae)],

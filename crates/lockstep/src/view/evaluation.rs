@@ -67,10 +67,14 @@ fn labels(evaluation: &MultiLabel) -> Vec<String> {
 
 fn classes(evaluation: &Classification) -> Vec<String> {
     let summary = &evaluation.summary;
-    let measured = format!(
-        "accuracy {:.4}   top-5 {:.4}",
-        summary.accuracy, summary.top5
-    );
+    // Of two classes, both are always among the five most probable.
+    let measured = match summary.auc {
+        Some(auc) => format!("accuracy {:.4}   AUC {auc:.4}", summary.accuracy),
+        None => format!(
+            "accuracy {:.4}   top-5 {:.4}",
+            summary.accuracy, summary.top5
+        ),
+    };
     let mut lines = vec![first(measured, summary.loss, summary.samples)];
     lines.push(String::new());
     lines.extend(evaluation.table());
@@ -142,7 +146,7 @@ mod tests {
         let evaluation = tally.finish(20, |row| Some(format!("{row}.jpg")));
         let text = lines(&Evaluation::Classes(evaluation)).join("\n");
         for part in [
-            "accuracy 0.6667   top-5 1.0000   3 samples",
+            "accuracy 0.6667   AUC 0.7500   3 samples",
             "macro average",
             "0.7500  dog taken for cat: 1.jpg",
             "12 samples of classes that the model does not know: fish 0",

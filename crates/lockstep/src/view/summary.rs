@@ -85,7 +85,13 @@ fn test_set(evaluation: &Summary) -> String {
         format!("precision {precision:.4}, recall {recall:.4}, F1 {f1:.4} (macro)")
     };
     match evaluation {
-        Summary::Classes(of) => format!("{}, top-5 {:.4}", averages(&of.macro_average), of.top5),
+        Summary::Classes(of) => {
+            let averages = averages(&of.macro_average);
+            match of.auc {
+                Some(auc) => format!("{averages}, AUC {auc:.4}"),
+                None => format!("{averages}, top-5 {:.4}", of.top5),
+            }
+        }
         Summary::Labels(of) => {
             format!(
                 "{}, all labels right {:.4}",
@@ -278,6 +284,8 @@ mod tests {
                 samples: 100,
                 loss: Some(0.4),
                 accuracy: 0.8123,
+                auc: None,
+                average_precision: None,
                 top5: 0.99,
                 macro_average: scores,
                 weighted_average: scores,
