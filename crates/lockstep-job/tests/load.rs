@@ -2,8 +2,8 @@
 
 use lockstep_job::{
     DataRef, Every, Job, JobAugment, JobCheckpoint, JobColumns, JobError, JobNetwork, JobOptimizer,
-    JobSchedule, JobTransport, Location, Measure, NetworkTraining, Override, Recover, Split,
-    Storage, Train, Validation, Workers, template,
+    JobSchedule, JobTransport, LoadedJob, Location, Measure, NetworkTraining, Override, Recover,
+    Split, Storage, Train, Validation, Workers, template,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -171,9 +171,9 @@ fn every_example_loads() {
         .collect();
     assert!(jobs.len() >= 5, "{jobs:?}");
     for path in jobs {
-        let job = Job::load(&path, &[], None).unwrap_or_else(|error| panic!("{error}"));
+        let job = LoadedJob::load(&path, &[], None).unwrap_or_else(|error| panic!("{error}"));
         let name = path.file_stem().expect("a name").to_string_lossy();
-        assert_eq!(job.name, name, "a job is named after its file");
+        assert_eq!(job.name(), name, "a job is named after its file");
     }
 }
 

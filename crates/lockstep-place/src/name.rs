@@ -1,5 +1,8 @@
 //! Names within a place, which cannot lead out of it, and the parts of a URL that may be shown.
 
+/// How many bytes a name may have: as many as a key of S3.
+const LONGEST: usize = 1024;
+
 /// Checks that `name` leads from a place to something within it: `a/b.jpg`.
 ///
 /// What it refuses, it refuses for local folders and object stores alike, so that a job that works on
@@ -7,6 +10,9 @@
 pub(crate) fn check(name: &str) -> Result<(), &'static str> {
     if name.is_empty() {
         return Err("it is empty");
+    }
+    if name.len() > LONGEST {
+        return Err("it has more than 1024 bytes");
     }
     if name.chars().any(|c| c.is_ascii_control()) {
         return Err("it has a control character in it");
@@ -86,6 +92,12 @@ mod tests {
         ] {
             assert_eq!(check(name), Ok(()), "{name:?}");
         }
+    }
+
+    #[test]
+    fn a_name_is_no_longer_than_a_key_of_s3() {
+        assert_eq!(check(&"a".repeat(1024)), Ok(()));
+        assert!(check(&"a/".repeat(3000)).is_err());
     }
 
     #[test]

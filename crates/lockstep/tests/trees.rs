@@ -144,7 +144,10 @@ fn a_worker_that_is_killed_or_stopped_costs_some_rounds_and_changes_nothing() {
     let place = Trees::new(binary);
     let expected = place.train(&[])["weights_sha256"].clone();
     for signal in [Signal::KILL, Signal::STOP] {
-        let mut run = place.start(&["--workers", "3"], "round.begin=sleep:60");
+        let mut run = place.start(
+            &["--workers", "3", "--set", "gang.deadline_s=3"],
+            "round.begin=sleep:60",
+        );
         let victim = run.wait_for_worker(1);
         for _ in 0..5 {
             run.wait_for("epoch");

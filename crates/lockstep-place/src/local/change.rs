@@ -98,14 +98,12 @@ pub(crate) fn folders(path: &Path) -> Result<Vec<String>, PlaceError> {
 
 /// Makes the folder and those on the way to it. The names of those that were made outlive a power cut.
 pub(crate) fn make_folder(path: &Path) -> Result<(), PlaceError> {
-    if path.is_dir() {
-        return Ok(());
-    }
-    if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
-        make_folder(above)?;
-    }
-    if make_new_folder(path)? {
-        sync_folder(folder_of(path))?;
+    let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.is_dir();
+    let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
+    for folder in missing.into_iter().rev() {
+        if make_new_folder(folder)? {
+            sync_folder(folder_of(folder))?;
+        }
     }
     Ok(())
 }

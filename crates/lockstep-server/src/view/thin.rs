@@ -71,16 +71,9 @@ pub(super) fn thin(points: &[Point], wanted: &Wanted) -> Curve {
         return curve;
     }
     let (first, last) = (inside[0].0, inside[inside.len() - 1].0);
-    let column = (last - first).max(f64::MIN_POSITIVE) / wanted.width as f64;
-    let mut at = 0;
-    while at < inside.len() {
-        let number = ((inside[at].0 - first) / column).floor();
-        let end = first + (number + 1.0) * column;
-        let begin = at;
-        while at < inside.len() && (inside[at].0 < end || at == begin || at + 1 == inside.len()) {
-            at += 1;
-        }
-        let together = &inside[begin..at];
+    let columns = wanted.width as f64 / (last - first).max(f64::MIN_POSITIVE);
+    let column = |x: f64| ((x - first) * columns).min(wanted.width as f64 - 1.0) as usize;
+    for together in inside.chunk_by(|a, b| column(a.0) == column(b.0)) {
         let values = || together.iter().map(|(_, y)| *y);
         curve.x.push(together[together.len() / 2].0);
         let mean = values().sum::<f64>() / together.len() as f64;

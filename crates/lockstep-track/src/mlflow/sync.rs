@@ -208,10 +208,10 @@ impl Sync {
         }
         let filter = format!("tags.`lockstep.run` = '{}'", self.run.name);
         let search = json!({ "experiment_ids": [experiment], "filter": filter, "max_results": 1 });
-        let mut found = self
+        let found = self
             .server
             .post("look for the run", "runs/search", &search)?;
-        Ok(found["runs"][0]["info"].take())
+        Ok(found["runs"][0]["info"].clone())
     }
 
     /// MLflow never changes a parameter: of one that is another after a resume, a tag says so.
