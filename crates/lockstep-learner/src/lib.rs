@@ -51,7 +51,7 @@ pub enum Wish {
 #[derive(Debug, Clone, PartialEq)]
 pub enum GenerationEnd {
     /// Training is at its end, or a stop was asked for.
-    Finished(Finished),
+    Finished(Box<Finished>),
     /// A pause was asked for; the state is written.
     Paused {
         /// Optimizer steps, rounds or the like that were done by then.

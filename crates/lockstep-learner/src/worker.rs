@@ -59,7 +59,7 @@ pub fn run(
         };
         match generation(&gang, &mut learner, open, &mut reporter) {
             Ok(GenerationEnd::Finished(finished)) => {
-                reporter.send(&FromWorker::Finished(finished))?;
+                reporter.send(&FromWorker::Finished(*finished))?;
             }
             Ok(GenerationEnd::Paused { step }) => reporter.send(&FromWorker::Paused { step })?,
             Err(failure) => {

@@ -169,7 +169,7 @@ fn generation(
         Attended::Asked(_) => (true, None),
         Attended::Done { sha256 } => (false, sha256),
     };
-    Ok(GenerationEnd::Finished(Finished {
+    Ok(GenerationEnd::Finished(Box::new(Finished {
         interrupted: asked,
         epochs: 0,
         metrics: None,
@@ -179,7 +179,7 @@ fn generation(
         step_s: 0.0,
         train_s: began.elapsed().as_secs_f64(),
         samples: 0,
-    }))
+    })))
 }
 
 /// What came of a script that did not fail.

@@ -198,7 +198,7 @@ impl<'a> Session<'a> {
             }
             match vote {
                 Vote::Stop if boosting.rounds() < wanted => {
-                    return Ok(GenerationEnd::Finished(Finished {
+                    return Ok(GenerationEnd::Finished(Box::new(Finished {
                         interrupted: true,
                         epochs: round,
                         metrics: None,
@@ -208,7 +208,7 @@ impl<'a> Session<'a> {
                         step_s,
                         train_s: began.elapsed().as_secs_f64(),
                         samples: 0,
-                    }));
+                    })));
                 }
                 Vote::Pause if boosting.rounds() < wanted => {
                     let step = u64::from(round);
@@ -223,7 +223,7 @@ impl<'a> Session<'a> {
         let kept = best.as_ref().map_or(rounds, |best| best.round);
         let (sha256, evaluation) = self.publish(boosting.booster(), kept, rounds)?;
         let summary = evaluation.as_ref().map(Evaluation::summary);
-        Ok(GenerationEnd::Finished(Finished {
+        Ok(GenerationEnd::Finished(Box::new(Finished {
             interrupted: false,
             epochs: rounds,
             metrics: evaluation.as_ref().map(metrics_of),
@@ -233,7 +233,7 @@ impl<'a> Session<'a> {
             step_s,
             train_s: began.elapsed().as_secs_f64(),
             samples: (u64::from(rounds) - before) * self.train.all as u64,
-        }))
+        })))
     }
 
     fn is_first_rank(&self) -> bool {

@@ -139,7 +139,9 @@ impl<N: Network> Trainer<'_, N> {
                 break;
             }
             match vote {
-                Vote::Stop => return Ok(GenerationEnd::Finished(self.interrupted(reporter)?)),
+                Vote::Stop => {
+                    return Ok(GenerationEnd::Finished(self.interrupted(reporter)?.into()));
+                }
                 Vote::Pause if self.is_written(reporter)? => {
                     let step = self.steps.position.step;
                     return Ok(GenerationEnd::Paused { step });
@@ -148,7 +150,7 @@ impl<N: Network> Trainer<'_, N> {
                 Vote::GoOn | Vote::Checkpoint => {}
             }
         }
-        Ok(GenerationEnd::Finished(self.finished()?))
+        Ok(GenerationEnd::Finished(self.finished()?.into()))
     }
 
     /// Trains the rest of one epoch, or a part of it, and returns what was agreed on after the last step.
