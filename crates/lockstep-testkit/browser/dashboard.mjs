@@ -42,6 +42,9 @@ async function pages(browser) {
 /** The switch of colours, and the keyboard. */
 async function hands(browser) {
   const { page, wrong, close } = await open(browser, told.url);
+  await visit(page, `/runs/${first}?tab=files`, "run");
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: "result.json" }).click()]);
+  must(file.suggestedFilename() === "result.json" && !(await file.failure()), "a file of a run cannot be had");
   await visit(page, "/", "overview");
   const theme = () => page.evaluate(() => document.documentElement.dataset.theme);
   await page.click("#theme");

@@ -95,7 +95,16 @@ function words(run, changed) {
 function files(run) {
   if (!run.artifacts.length) return empty("No files", "The folder of this run is empty.");
   return h("div", { class: "scroll", tabindex: 0 }, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "File"), h("th", { class: "right" }, "Size"))),
-    h("tbody", {}, run.artifacts.map((file) => h("tr", {}, h("td", { class: "mono" }, file.path), h("td", { class: "right" }, bytes(file.size)))))));
+    h("tbody", {}, run.artifacts.map((file) => h("tr", {}, h("td", { class: "mono" }, fileLink(run, file.path)), h("td", { class: "right" }, bytes(file.size)))))));
+}
+
+// A run that MLflow's client made gives out what was logged, not what describes it.
+function fileLink(run, path) {
+  const logged = run.artifacts.some((file) => file.path === "mlflow-run.json");
+  const given = logged ? path.match(/^artifacts\/(.*)/)?.[1] : path.startsWith(".") ? undefined : path;
+  if (!given) return path;
+  const href = `/get-artifact?${new URLSearchParams({ run_uuid: run.name, path: given })}`;
+  return h("a", { href, download: path.split("/").at(-1) }, path);
 }
 
 function logs(run, signal) {
