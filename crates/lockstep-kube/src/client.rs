@@ -132,7 +132,7 @@ impl Client {
         }
     }
 
-    fn ask(
+    pub(crate) fn ask(
         &self,
         about: About<'_>,
         method: Method,
@@ -296,7 +296,7 @@ impl Client {
         )
     }
 
-    fn items(
+    pub(crate) fn items(
         &self,
         api: &str,
         plural: &str,

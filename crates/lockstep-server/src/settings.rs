@@ -2,6 +2,7 @@
 
 use crate::GuardSettings;
 use lockstep_fs::CacheDir;
+use lockstep_kube::Wanted;
 use lockstep_place::Place;
 use lockstep_queue::QueueSettings;
 use std::net::SocketAddr;
@@ -20,6 +21,8 @@ pub struct Settings {
     pub folder: PathBuf,
     /// The head of a Ray cluster whose nodes are shown too.
     pub ray: Option<String>,
+    /// The Kubernetes namespace whose nodes and pods are shown too.
+    pub kube: Option<Wanted>,
     /// How its queue of jobs is to be.
     pub queue: QueueSettings,
     /// How it protects itself.

@@ -247,7 +247,18 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "One model with its versions",
         JSON,
     ),
-    plain("get", "/api/v1/cluster", "Machines and what they do", JSON),
+    plain(
+        "get",
+        "/api/v1/cluster",
+        "This machine and what it does",
+        JSON,
+    ),
+    plain(
+        "get",
+        "/api/v1/cluster/elsewhere",
+        "The Ray cluster and the Kubernetes namespace that the server was pointed at",
+        JSON,
+    ),
     plain(
         "get",
         "/api/v1/benchmarks",

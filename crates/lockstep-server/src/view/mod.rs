@@ -89,7 +89,8 @@ pub(crate) fn routes() -> Router<Server> {
         .route("/api/v1/jobs/{id}/log", get(jobs::log))
         .route("/api/v1/models", get(models::list))
         .route("/api/v1/models/{name}", get(models::show))
-        .route("/api/v1/cluster", get(cluster::show))
+        .route("/api/v1/cluster", get(cluster::here))
+        .route("/api/v1/cluster/elsewhere", get(cluster::elsewhere))
         .route("/api/v1/benchmarks", get(benchmarks::list))
         .route("/api/v1/benchmarks/{name}", get(benchmarks::show))
         .layer(middleware::from_fn(compress));

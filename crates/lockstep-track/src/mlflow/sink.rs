@@ -5,6 +5,7 @@ use super::settings::MlflowSettings;
 use super::sync::Sync;
 use crate::{Begun, Sink, SinkError};
 use lockstep_events::Recorded;
+use lockstep_events::event::Event;
 use lockstep_place::Access;
 use lockstep_runs::RunDir;
 use std::time::{Duration, Instant};
@@ -25,6 +26,8 @@ pub struct Mlflow {
     sync: Option<Box<Sync>>,
     due: Instant,
     pause: Duration,
+    /// How many epochs there will be.
+    epochs: u32,
 }
 
 impl std::fmt::Debug for Sync {
@@ -44,7 +47,13 @@ impl Mlflow {
             sync: None,
             due: Instant::now(),
             pause: FIRST_PAUSE,
+            epochs: 0,
         }
+    }
+
+    /// Whether the last epoch begins. What came before it is sent while it is trained, so that the end has less to send.
+    fn last_begins(&self, event: &Event) -> bool {
+        matches!(event, Event::Epoch(done) if done.epoch.saturating_add(1) == self.epochs)
     }
 
     /// Does something with the run in MLflow. After a failure the server is left alone for a while.
@@ -106,11 +115,12 @@ impl Sink for Mlflow {
 
     fn begin(&mut self, begun: &Begun) -> Result<(), SinkError> {
         self.run = Some(begun.run.clone());
+        self.epochs = begun.started.epochs;
         self.attempt(Sync::advance)
     }
 
-    fn event(&mut self, _event: &Recorded) -> Result<(), SinkError> {
-        match Instant::now() < self.due {
+    fn event(&mut self, event: &Recorded) -> Result<(), SinkError> {
+        match Instant::now() < self.due && !self.last_begins(&event.event) {
             true => Ok(()),
             false => self.attempt(Sync::advance),
         }

@@ -31,6 +31,12 @@ pub(crate) struct ServeArgs {
     /// The head of a Ray cluster whose nodes the dashboard shows too, such as http://head:8265
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) ray: Option<String>,
+    /// The Kubernetes namespace whose nodes and pods the dashboard shows too
+    #[arg(long, value_name = "NAMESPACE")]
+    pub(crate) kube: Option<String>,
+    /// The kubeconfig's context for --kube; by default its current one, or the account of this pod
+    #[arg(long, value_name = "NAME", requires = "kube")]
+    pub(crate) kube_context: Option<String>,
     #[command(flatten, next_help_heading = "Security")]
     pub(crate) guard: GuardArgs,
     #[command(flatten, next_help_heading = "Jobs")]

@@ -6,6 +6,7 @@ use super::runs::store::store_place;
 use crate::args::{GuardArgs, QueueArgs, ServeArgs, ServeCommand, ServerPlaceArgs};
 use anyhow::{Context, bail};
 use lockstep_fs::CacheDir;
+use lockstep_kube::Wanted;
 use lockstep_place::Place;
 use lockstep_queue::QueueSettings;
 use lockstep_server::{GuardSettings, Ready, Settings, serve};
@@ -35,6 +36,11 @@ fn settings(args: &ServeArgs) -> anyhow::Result<Settings> {
         store,
         cache: CacheDir::locate()?,
         ray: args.ray.clone(),
+        kube: args.kube.as_ref().map(|namespace| Wanted {
+            kubeconfig: None,
+            context: args.kube_context.clone(),
+            namespace: Some(namespace.clone()),
+        }),
         queue: queue(&args.queue, folder.clone())?,
         guard: guard(&args.guard),
         folder,

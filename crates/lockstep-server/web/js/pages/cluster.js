@@ -55,16 +55,17 @@ export async function open({ main, signal }) {
     put(machine, here(sample), shared(sample));
     put(running, section("Workers by job", ["/jobs?status=RUNNING", "Running jobs"], jobs(sample.jobs)));
   };
+  // Clusters elsewhere may be slow to answer: this machine is shown before.
+  const loadOthers = async () => put(others, (await get("cluster/elsewhere", {}, signal)).map(remote));
   const load = async () => {
-    const found = await get("cluster", {}, signal);
-    show(found.here);
-    put(others, (found.others ?? []).map(remote));
+    show(await get("cluster", {}, signal));
+    loadOthers().catch(() => {});
   };
   await load();
   put(main, head("Cluster", lead), machine, running, others);
   live.want({ machine: true });
   live.on("machine", show, signal);
   live.on("again", () => load().catch(() => {}), signal);
-  const timer = setInterval(() => { if (!document.hidden && others.childElementCount) load().catch(() => {}); }, 15000);
+  const timer = setInterval(() => { if (!document.hidden && others.childElementCount) loadOthers().catch(() => {}); }, 15000);
   signal.addEventListener("abort", () => clearInterval(timer));
 }
