@@ -1,6 +1,7 @@
 //! Errors of an API server, each told by a server that says nothing else.
 
 use crate::common::Place;
+use crate::common::serve::Serve;
 use crate::{job, kube};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -232,4 +233,39 @@ fn a_job_that_is_not_there_is_told() {
     });
     let ran = kube(&place, config, &["kube", "status", "x"]);
     assert!(ran.stderr.contains("there is no job `x`"), "{}", ran.stderr);
+}
+
+#[test]
+fn the_dashboard_shows_the_nodes_of_a_namespace_and_its_pods() {
+    let place = Place::new();
+    let config = server(&place, |_, path| match path {
+        "/api/v1/nodes" => (
+            200,
+            r#"{"items":[{"metadata":{"name":"n1"},"status":{"conditions":[{"type":"Ready","status":"True"}],
+                "allocatable":{"cpu":"3920m","memory":"8Gi"}}}]}"#,
+        ),
+        _ if path.starts_with("/api/v1/namespaces/team/pods") => (
+            200,
+            r#"{"items":[{"metadata":{"labels":{"lockstep.dev/run":"digits-1"}},"status":{"phase":"Running"},
+                "spec":{"nodeName":"n1","containers":[{"resources":{"requests":{"cpu":"1","memory":"1Gi"}}}]}},
+                {"metadata":{},"status":{"phase":"Pending"},"spec":{"containers":[]}}]}"#,
+        ),
+        _ => (404, "{}"),
+    });
+    let first = ["serve", "--store", "runs", "--port", "0", "--kube", "team"];
+    let mut command = place.command(&first);
+    command.env("KUBECONFIG", config);
+    let serve = Serve::of(command);
+    let found = serve.get("/api/v1/cluster/elsewhere").ok().json();
+    let cluster = &found[0];
+    assert_eq!(cluster["name"], "Kubernetes namespace team");
+    let lead = cluster["lead"].as_str().unwrap();
+    assert!(lead.ends_with("1 node, one pod waits for room"), "{lead}");
+    let node = &cluster["nodes"][0];
+    assert_eq!(node["state"], "alive");
+    assert_eq!(
+        node["cpus"],
+        serde_json::json!({ "used": 1.0, "total": 3.92 })
+    );
+    assert_eq!(node["what"], "digits-1: 1 pod");
 }

@@ -1,5 +1,6 @@
 //! The nodes of a cluster.
 
+use crate::common::serve::Serve;
 use crate::common::{self, Place};
 use crate::heads::{head, run, submit_long};
 use lockstep_testkit::ray_version;
@@ -38,6 +39,11 @@ fn a_cluster_is_shown_with_what_is_free() {
             ran.stdout
         );
     }
+    let serve = Serve::start(&place, &["--ray", head()]);
+    let shown = serve.get("/api/v1/cluster/elsewhere").ok().json();
+    assert_eq!(shown[0]["error"], Value::Null, "{shown}");
+    assert_eq!(shown[0]["nodes"][0]["state"], "alive");
+    assert_eq!(shown[0]["nodes"][0]["cpus"]["total"], 4.0);
     // What a job takes is not free.
     submit_long(&place, "taker");
     until(&|cluster| cluster["nodes"][0]["cpus"]["free"].as_f64() < Some(4.0));

@@ -26,7 +26,7 @@ fn ask(wanted: &Wanted, namespace: &str) -> Result<(String, KubeNodes), KubeErro
 
 fn lead(server: &str, found: &KubeNodes) -> String {
     let nodes = match found.complete {
-        true => format!("{} nodes", found.nodes.len()),
+        true => counted(found.nodes.len(), "node"),
         false => "nodes may not be listed, so only those with pods are shown".to_owned(),
     };
     let waiting = match found.waiting {
@@ -37,11 +37,18 @@ fn lead(server: &str, found: &KubeNodes) -> String {
     format!("{server}, {nodes}{waiting}")
 }
 
+fn counted(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    }
+}
+
 fn machine(node: KubeNode) -> Machine {
     let share = |used, total| Share { used, total };
     let pods = node.pods.iter().map(|(run, count)| match run.as_str() {
-        "" => format!("{count} other pods"),
-        run => format!("{run}: {count} pods"),
+        "" => counted(*count, "other pod"),
+        run => format!("{run}: {}", counted(*count, "pod")),
     });
     Machine {
         state: match node.ready {
