@@ -107,7 +107,7 @@ fn user() -> String {
 
 impl Machine {
     /// The machine that this runs on.
-    fn this() -> Self {
+    pub fn this() -> Self {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let memory = text("/proc/meminfo");
         let kilobytes = value_of(&memory, "MemTotal", ':').and_then(|kb| {

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod bench;
 mod command;
 mod export;
 mod kube;
@@ -9,6 +10,7 @@ mod replay;
 mod runs;
 mod serve;
 
+pub(crate) use bench::BenchArgs;
 pub(crate) use export::ExportArgs;
 pub(crate) use kube::{KubeArgs, KubeClusterCommand, KubeCommand, KubeJobArgs};
 pub(crate) use models::{AliasArgs, ModelsCommand, PromoteArgs, RegisterArgs};
@@ -74,6 +76,8 @@ pub(crate) enum Command {
     Predict(PredictArgs),
     /// Train a run again from its record, and say whether it comes to the same bits
     Replay(ReplayArgs),
+    /// Measure what more workers gain: speedup, efficiency, accuracy, and a report of them
+    Bench(BenchArgs),
     /// Write the model of a run in a format that other programs compute with
     Export(ExportArgs),
     /// Find, compare, tag and remove runs

@@ -12,6 +12,7 @@ mod view;
 
 use args::{Cli, Command};
 use clap::Parser;
+use lockstep_bench::BenchError;
 use lockstep_engine::EngineError;
 use lockstep_index::filter::FilterError;
 use lockstep_job::JobError;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Command::Evaluate(args) => command::evaluate::run(&args),
         Command::Predict(args) => command::predict::run(&args),
         Command::Replay(args) => command::replay::run(&args, started_at),
+        Command::Bench(args) => command::bench::run(&args),
         Command::Export(args) => command::export::run(&args),
         Command::Models(models) => command::models::run(&models),
         Command::Runs(runs) => command::runs::run(&runs),
@@ -63,7 +65,7 @@ fn report(error: &anyhow::Error) -> ExitCode {
     }
     print_error(&lockstep_engine::describe(error.as_ref()));
     let refused = matches!(error.downcast_ref(), Some(EngineError::Resume(_)));
-    if refused || error.is::<JobError>() || error.is::<FilterError>() {
+    if refused || error.is::<JobError>() || error.is::<FilterError>() || error.is::<BenchError>() {
         ExitCode::from(USAGE)
     } else {
         ExitCode::FAILURE

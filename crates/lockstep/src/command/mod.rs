@@ -1,5 +1,6 @@
 //! One file a command.
 
+pub(crate) mod bench;
 mod client;
 pub(crate) mod cluster;
 pub(crate) mod completions;

@@ -6,13 +6,7 @@
 
 use super::words;
 use console::Style;
-
-/// A curve: what it is called, and its points.
-#[derive(Debug, Clone)]
-pub(crate) struct Curve {
-    pub(crate) name: String,
-    pub(crate) points: Vec<(f64, f64)>,
-}
+use lockstep_chart::Curve;
 
 /// The colours of curves, which come again after the last. Numbers of the 256 that terminals have: they are seen on
 /// dark ground and on light.
@@ -166,10 +160,7 @@ mod tests {
     use console::measure_text_width;
 
     fn curve(points: &[(f64, f64)]) -> Curve {
-        Curve {
-            name: "a".into(),
-            points: points.to_vec(),
-        }
+        Curve::new("a", points.to_vec())
     }
 
     #[test]

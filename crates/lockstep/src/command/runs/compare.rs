@@ -4,17 +4,17 @@
 //! renderings of it.
 
 mod html;
-mod svg;
 
 use super::row;
 use super::show::{frame, shown};
 use super::store::Store;
 use crate::args::CompareArgs;
 use crate::command::print;
-use crate::view::chart::{self, Curve};
-use crate::view::{Column, from_here, lines_of, metric, seconds};
+use crate::view::chart;
+use crate::view::{Column, count, from_here, lines_of, loss, metric, seconds};
 use anyhow::{Context, bail};
 use console::style;
+use lockstep_chart::{Curve, Picture};
 use lockstep_index::{Details, Keys, Kind, Run, Series};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -37,12 +37,6 @@ struct Line {
     values: Vec<String>,
 }
 
-/// A metric and its curves, one a run that has it: the number of the run, and the curve.
-struct Picture {
-    name: String,
-    curves: Vec<(usize, Curve)>,
-}
-
 /// All that is compared.
 struct Comparison {
     runs: Vec<Run>,
@@ -51,6 +45,7 @@ struct Comparison {
     /// How many are.
     same: usize,
     metrics: Vec<Line>,
+    /// Metrics and their curves, one a run that has it, with the number of the run.
     pictures: Vec<Picture>,
 }
 
@@ -74,7 +69,12 @@ pub(super) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     }
     let comparison = Comparison::of(details, &series, &args.metric, store.now)?;
     if let Some(path) = &args.svg {
-        write(path, &svg::picture(&comparison))?;
+        let names: Vec<&str> = comparison
+            .runs
+            .iter()
+            .map(|run| run.name.as_str())
+            .collect();
+        write(path, &lockstep_chart::stacked(&names, &comparison.pictures))?;
     }
     if let Some(path) = &args.html {
         write(path, &html::page(&comparison, &store.name(), store.now))?;
@@ -211,10 +211,7 @@ impl Comparison {
         for picture in &self.pictures {
             // The number of a run is that of its colour, whichever runs have the metric.
             let mut curves: Vec<Curve> = (0..self.runs.len())
-                .map(|number| Curve {
-                    name: self.label(number),
-                    points: Vec::new(),
-                })
+                .map(|number| Curve::new(self.label(number), Vec::new()))
                 .collect();
             for (number, curve) in &picture.curves {
                 curves[*number] = curve.clone();
@@ -288,15 +285,14 @@ fn pictures(
     let picture = |name: String| {
         let curve = |(number, of_run): (usize, &Vec<Series>)| {
             let series = of_run.iter().find(|series| series.name == name)?;
-            let curve = Curve {
-                name: runs[number].name.clone(),
-                points: thinned(series),
-            };
+            let curve = Curve::new(&runs[number].name, thinned(series));
             Some((number, curve))
         };
         Picture {
             curves: series.iter().enumerate().filter_map(curve).collect(),
             name,
+            across: |step| count(step.round().max(0.0) as u64),
+            down: loss,
         }
     };
     Ok(names.into_iter().map(picture).collect())

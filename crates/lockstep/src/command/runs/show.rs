@@ -4,9 +4,10 @@ use super::row;
 use super::store::Store;
 use crate::args::ShowRunArgs;
 use crate::command::print;
-use crate::view::chart::{self, Curve};
+use crate::view::chart;
 use crate::view::{Frame, Table, bytes, count, harmless, metric, plural, seconds};
 use console::{Term, style};
+use lockstep_chart::Curve;
 use lockstep_index::{Details, Kind, Run, Series, dates};
 use serde_json::{Map, Value};
 use std::io::IsTerminal;
@@ -97,10 +98,7 @@ fn text(details: &Details, series: &[Series], place: &str, now: f64) -> String {
             .points
             .iter()
             .map(|point| (point.step as f64, point.value));
-        let curve = Curve {
-            name: name.clone(),
-            points: points.collect(),
-        };
+        let curve = Curve::new(&name, points.collect());
         let coloured = console::colors_enabled();
         let lines = chart::lines(&[curve], width.min(WIDTH), ROWS, coloured);
         text += &format!("\n{} by step\n{}\n", style(&name).bold(), lines.join("\n"));

@@ -1,7 +1,6 @@
-//! Curves as a picture: plain SVG that stands for itself, on light ground and on dark.
+//! Curves over two axes.
 
-use super::{Comparison, Picture};
-use crate::view::loss;
+use crate::{STYLE, colour, escaped};
 use std::fmt::Write;
 
 const WIDTH: f64 = 760.0;
@@ -13,57 +12,66 @@ const BOTTOM: f64 = 40.0;
 /// A line of the legend.
 const LEGEND: f64 = 18.0;
 
-/// The colours of curves, which come again after the last; seen on light ground and on dark.
-pub(super) const COLOURS: [&str; 8] = [
-    "#2f7ed8", "#e8710a", "#1a9850", "#d6306a", "#8662d6", "#1a9ba1", "#a98300", "#7a7f87",
-];
-
-/// What the picture looks like; a page that holds it has the same.
-pub(super) const STYLE: &str = "svg text{font:12px system-ui,sans-serif;fill:#1f2328}\
-svg .t{font-weight:600;font-size:14px}svg .g{stroke:#d0d7de;stroke-width:1}svg .c{fill:none;stroke-width:1.6}\
-@media(prefers-color-scheme:dark){svg text{fill:#e6edf3}svg .g{stroke:#3d444d}}";
-
-/// Text that stands for itself in SVG and HTML.
-pub(super) fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            // XML has no words for most of these.
-            c if c.is_control() => escaped.push('\u{fffd}'),
-            c => escaped.push(c),
-        }
-    }
-    escaped
+/// A curve: what it is called, and its points.
+#[derive(Debug, Clone)]
+pub struct Curve {
+    /// What it is called.
+    pub name: String,
+    /// Its points, from left to right.
+    pub points: Vec<(f64, f64)>,
+    /// Whether it is what others are held against: drawn with dashes.
+    pub dashed: bool,
 }
 
-/// All curves below each other, with a legend.
-pub(super) fn picture(comparison: &Comparison) -> String {
-    let legend = LEGEND * comparison.runs.len() as f64 + 16.0;
-    let height = HEIGHT * comparison.pictures.len() as f64 + legend;
+impl Curve {
+    /// A curve of what was measured.
+    pub fn new(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        let name = name.into();
+        let dashed = false;
+        Self {
+            name,
+            points,
+            dashed,
+        }
+    }
+}
+
+/// Some curves that are drawn together.
+#[derive(Debug)]
+pub struct Picture {
+    /// The title.
+    pub name: String,
+    /// Each with its number, by which its colour is chosen.
+    pub curves: Vec<(usize, Curve)>,
+    /// How the numbers below the picture are written.
+    pub across: fn(f64) -> String,
+    /// How those beside it are.
+    pub down: fn(f64) -> String,
+}
+
+/// Pictures below each other as one file, with a legend above: a name for each number.
+pub fn stacked(legend: &[&str], pictures: &[Picture]) -> String {
+    let top = LEGEND * legend.len() as f64 + 16.0;
+    let height = HEIGHT * pictures.len() as f64 + top;
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
          viewBox=\"0 0 {WIDTH} {height}\"><style>{STYLE}</style>\n"
     );
-    for (number, run) in comparison.runs.iter().enumerate() {
+    for (number, name) in legend.iter().enumerate() {
         let y = 12.0 + LEGEND * number as f64;
-        let colour = COLOURS[number % COLOURS.len()];
         let _ = writeln!(
             text,
-            "<rect x=\"{LEFT}\" y=\"{}\" width=\"14\" height=\"4\" fill=\"{colour}\"/>\
+            "<rect x=\"{LEFT}\" y=\"{}\" width=\"14\" height=\"4\" fill=\"{}\"/>\
              <text x=\"{}\" y=\"{}\">{}</text>",
             y + 4.0,
+            colour(number),
             LEFT + 22.0,
             y + 10.0,
-            escaped(&run.name)
+            escaped(name)
         );
     }
-    for (number, picture) in comparison.pictures.iter().enumerate() {
-        let down = legend + HEIGHT * number as f64;
+    for (number, picture) in pictures.iter().enumerate() {
+        let down = top + HEIGHT * number as f64;
         let _ = writeln!(
             text,
             "<g transform=\"translate(0 {down})\">{}</g>",
@@ -74,7 +82,7 @@ pub(super) fn picture(comparison: &Comparison) -> String {
 }
 
 /// One picture on a page.
-pub(super) fn single(picture: &Picture) -> String {
+pub fn single(picture: &Picture) -> String {
     format!(
         "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">{}</svg>",
         escaped(&picture.name),
@@ -119,7 +127,7 @@ fn curves(picture: &Picture) -> String {
             "<line class=\"g\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{2:.1}\" y2=\"{2:.1}\"/>\
              <text x=\"{3}\" y=\"{4:.1}\" text-anchor=\"end\">{1}</text>",
             WIDTH - RIGHT,
-            escaped(&loss(y)),
+            escaped(&(picture.down)(y)),
             down(y),
             LEFT - 8.0,
             down(y) + 4.0,
@@ -129,7 +137,7 @@ fn curves(picture: &Picture) -> String {
             "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
             across(x),
             HEIGHT - BOTTOM + 18.0,
-            crate::view::count(x.round().max(0.0) as u64)
+            escaped(&(picture.across)(x))
         );
     }
     for (number, curve) in &picture.curves {
@@ -137,26 +145,14 @@ fn curves(picture: &Picture) -> String {
         for point in curve.points.iter().filter(finite) {
             let _ = write!(path, "{:.1},{:.1} ", across(point.0), down(point.1));
         }
+        let class = if curve.dashed { "c d" } else { "c" };
         let _ = write!(
             text,
-            "<polyline class=\"c\" stroke=\"{}\" points=\"{}\"><title>{}</title></polyline>",
-            COLOURS[number % COLOURS.len()],
+            "<polyline class=\"{class}\" stroke=\"{}\" points=\"{}\"><title>{}</title></polyline>",
+            colour(*number),
             path.trim_end(),
             escaped(&curve.name)
         );
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_that_a_run_is_called_becomes_markup() {
-        assert_eq!(
-            escaped("<a href='x'>\"&\u{1b}"),
-            "&lt;a href=&#39;x&#39;&gt;&quot;&amp;\u{fffd}"
-        );
-    }
 }

@@ -1,0 +1,91 @@
+//! What one turn came to.
+
+use crate::machine::Taken;
+use serde::Serialize;
+
+/// Where the time of training steps goes, in seconds of one worker, all of its steps together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct StepTimes {
+    /// Making batches.
+    pub data_s: f64,
+    /// Forward passes.
+    pub forward_s: f64,
+    /// Backward passes.
+    pub backward_s: f64,
+    /// Waiting for other workers.
+    pub waiting_s: f64,
+    /// Handing gradients over, adding up what came, fetching new values.
+    pub exchange_s: f64,
+    /// The optimizer.
+    pub update_s: f64,
+}
+
+/// What the parts of a step are called, in the order of [`StepTimes::parts`].
+pub(crate) const STEP_PARTS: [&str; 6] = [
+    "data", "forward", "backward", "waiting", "exchange", "update",
+];
+
+impl StepTimes {
+    /// All parts.
+    pub(crate) fn parts(&self) -> [f64; 6] {
+        [
+            self.data_s,
+            self.forward_s,
+            self.backward_s,
+            self.waiting_s,
+            self.exchange_s,
+            self.update_s,
+        ]
+    }
+}
+
+/// What a model was worth after an epoch.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EpochPoint {
+    /// The epoch, counted from 1.
+    pub epoch: u32,
+    /// Seconds since the first step.
+    pub seconds: f64,
+    /// The share of the test set that was right, or of the validation set where there is none.
+    pub accuracy: Option<f64>,
+    /// The loss there, or that of training.
+    pub loss: Option<f64>,
+}
+
+/// What measuring a setting once came to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Measured {
+    /// Seconds from the first step to the last, evaluation included.
+    pub training_s: f64,
+    /// Seconds from the start to the end of the first step.
+    pub start_s: f64,
+    /// Seconds from the start to the result.
+    pub total_s: f64,
+    /// Training samples a second, evaluation left out.
+    pub samples_per_s: f64,
+    /// The accuracy of what was learned.
+    pub accuracy: Option<f64>,
+    /// Its loss.
+    pub loss: Option<f64>,
+    /// The hash of what was learned.
+    pub weights_sha256: Option<String>,
+    /// Epoch by epoch.
+    pub epochs: Vec<EpochPoint>,
+    /// Where the time of its steps went.
+    pub step: Option<StepTimes>,
+    /// How often a worker was lost.
+    pub restarts: u32,
+}
+
+/// A measurement, where it stood, and what else the machine did meanwhile.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Turn {
+    /// The round, counted from 0.
+    pub round: usize,
+    /// The number of the setting.
+    pub setting: usize,
+    /// What was measured.
+    pub measured: Measured,
+    /// What others took of the machine.
+    pub taken: Taken,
+}

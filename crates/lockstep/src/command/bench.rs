@@ -1,0 +1,195 @@
+//! `lockstep bench`: what more workers gain, and whether they learn the same.
+//!
+//! What is measured in which order, what it says and how it looks is [`lockstep_bench`]'s; here runs are started
+//! ([`runner`]) and files written.
+
+mod runner;
+
+use super::print;
+use super::scratch::ScratchStore;
+use crate::args::BenchArgs;
+use crate::signals::{self, INTERRUPTED};
+use crate::view::{Column, lines_of, shell};
+use anyhow::{Context, bail};
+use lockstep_bench::{
+    Bench, COMPARISON, Comparison, Ended, MachineFacts, Part, Plan, REPORT, TABLE,
+};
+use lockstep_engine::StopFlag;
+use lockstep_index::dates;
+use lockstep_job::{LoadedJob, Location, Override};
+use lockstep_place::Place;
+use lockstep_resolve::place;
+use lockstep_runs::RunDir;
+use runner::Runner;
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
+    let job = args.job(None).load_any()?;
+    let plan = plan(args, &job)?;
+    let scratch = ScratchStore::new();
+    let stop = StopFlag::new();
+    let mut runner = Runner::new(args, &plan, &scratch, stop.clone())?;
+    let folders = folders(args, &job)?;
+    signals::obey(stop)?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let bench = Bench {
+        plan,
+        machine: MachineFacts::find(),
+        job: job.name().to_owned(),
+        command: command(args),
+        created: dates::show(now.map_or(0.0, |now| now.as_secs_f64())),
+        threads: job.threads(),
+    };
+    let all = bench.plan.turns().len();
+    let mut done = 0;
+    let mut one = |part, setting: &lockstep_bench::Setting| {
+        let measured = runner.measure(part, setting)?;
+        if let (Part::Turn, Some(measured)) = (part, &measured) {
+            done += 1;
+            let seconds = measured.training_s;
+            eprintln!("{done} of {all}  {:<28} {seconds:8.2} s", setting.name());
+        }
+        Ok(measured)
+    };
+    let mut keep = |comparison: &Comparison| write(&folders, comparison);
+    let (comparison, ended) = bench.measure::<anyhow::Error>(&mut one, &mut keep)?;
+    if !comparison.turns.is_empty() {
+        show(args, &comparison, &folders)?;
+    }
+    match ended {
+        Ended::Failed(error) => {
+            Err(error.context("a turn failed; what was measured before is kept"))
+        }
+        Ended::Stopped => Ok(ExitCode::from(INTERRUPTED)),
+        Ended::Complete => judge(args, &comparison),
+    }
+}
+
+fn plan(args: &BenchArgs, job: &LoadedJob) -> anyhow::Result<Plan> {
+    let own = match job {
+        LoadedJob::Network(job) => Some(job.train.learner.batch as u64),
+        LoadedJob::Script(_) | LoadedJob::Trees(_) => None,
+    };
+    let workers = match args.workers.is_empty() {
+        true => vec![1, job.workers().max],
+        false => args.workers.clone(),
+    };
+    let plan = Plan::new(&workers, &args.batch, own, args.repeat, args.weak)?;
+    Ok(match args.no_limit || own.is_none() {
+        true => plan,
+        false => plan.with_limits(),
+    })
+}
+
+/// The command as it was given, to be given again.
+fn command(args: &BenchArgs) -> String {
+    let words = std::env::args().skip(1).map(|word| shell(&word));
+    let all: Vec<String> = std::iter::once("lockstep".to_owned())
+        .chain(words)
+        .collect();
+    match args.set.is_empty() {
+        true => all.join(" "),
+        false => lockstep_job::without_secrets(&all.join(" ")).into_owned(),
+    }
+}
+
+/// Where what is measured is kept: a folder of its own in the job's store, which the dashboard shows, and `--out`.
+fn folders(args: &BenchArgs, job: &LoadedJob) -> anyhow::Result<Vec<Place>> {
+    let store = place(job.store(), job.storage())?;
+    RunDir::check_store(&store)?;
+    let mut folders = vec![store.join(&RunDir::new_name(&format!("bench-{}", job.name()))?)?];
+    if let Some(out) = &args.out {
+        let out = std::path::absolute(out).context("--out: cannot find the folder")?;
+        folders.push(place(&Location::new(out.to_string_lossy()), job.storage())?);
+    }
+    Ok(folders)
+}
+
+fn write(folders: &[Place], comparison: &Comparison) -> anyhow::Result<()> {
+    let json = serde_json::to_string_pretty(comparison)? + "\n";
+    let (table, report) = (comparison.markdown(), comparison.html());
+    for folder in folders {
+        folder.make_folder()?;
+        for (name, text) in [(COMPARISON, &json), (TABLE, &table), (REPORT, &report)] {
+            folder.join(name)?.write(text.as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+fn show(args: &BenchArgs, comparison: &Comparison, folders: &[Place]) -> anyhow::Result<()> {
+    if args.json {
+        return Ok(print(serde_json::to_string(comparison)? + "\n")?);
+    }
+    let mut columns = vec![Column::left("setting", 0)];
+    let titles = [
+        "training",
+        "samples/s",
+        "speedup",
+        "efficiency",
+        "of the limit",
+        "accuracy",
+    ];
+    columns.extend(titles.map(|title| Column::right(title, 0)));
+    let number = |value: Option<f64>, digits: usize| {
+        value.map_or_else(String::new, |value| format!("{value:.digits$}"))
+    };
+    let rows: Vec<Vec<String>> = comparison
+        .settings
+        .iter()
+        .map(|row| {
+            vec![
+                row.setting.clone(),
+                format!("{:.2} s", row.training_time_seconds),
+                format!("{:.0}", row.samples_per_second),
+                number(row.speedup, 2),
+                number(row.efficiency, 2),
+                number(row.share_of_limit, 2),
+                number(row.accuracy, 4),
+            ]
+        })
+        .collect();
+    let mut text = lines_of(columns, &rows);
+    if let Some(compared) = &comparison.comparison {
+        let same = match compared.same_weights {
+            Some(true) => ", the same weights to the bit",
+            Some(false) => ", other weights",
+            None => "",
+        };
+        let spread = compared.speedup_spread;
+        text += &format!(
+            "\nspeedup {:.2} ({:.2} to {:.2}), efficiency {:.2}{same}\n",
+            compared.speedup, spread.min, spread.max, compared.efficiency
+        );
+    }
+    for warning in &comparison.warnings {
+        text += &format!("note: {}\n", warning.warning);
+    }
+    for folder in folders {
+        text += &format!("\n{folder}/{REPORT}");
+    }
+    Ok(print(text + "\n")?)
+}
+
+/// Whether it is as fast as it has to be.
+fn judge(args: &BenchArgs, comparison: &Comparison) -> anyhow::Result<ExitCode> {
+    let compared = comparison.comparison.as_ref();
+    if let (Some(least), Some(compared)) = (args.fail_below, compared)
+        && compared.speedup < least
+    {
+        bail!(
+            "the speedup is {:.2}, and --fail-below asks for at least {least}",
+            compared.speedup
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a setting changes in the job, as if the command line had said so.
+fn changes(batch: Option<u64>, lanes: Option<usize>, store: &Location) -> Vec<Override> {
+    let batch = batch.map(|batch| Override::integer("--batch", "train.batch", batch));
+    let lanes = lanes.map(|lanes| Override::integer("--workers", "train.lanes", lanes as u64));
+    let store = Override::text("--out", "run.store", store.as_str());
+    batch.into_iter().chain(lanes).chain([store]).collect()
+}
