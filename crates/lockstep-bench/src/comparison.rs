@@ -4,7 +4,8 @@
 //! by their names.
 
 use crate::measured::EpochPoint;
-use crate::{Bench, How, MachineFacts, Setting, Spread, StepTimes, Turn, warnings};
+use crate::{Bench, How, MachineFacts, Setting, Spread, Turn, warnings};
+use lockstep_events::event::StepTimes;
 use serde::Serialize;
 
 /// All that was measured, and what it says.
@@ -396,16 +397,13 @@ fn compared((first, second): (&SettingRow, &SettingRow), rows: &[SettingRow]) ->
 fn steps(bench: &Bench, turns: &[Turn]) -> Vec<StepRow> {
     let row = |(number, setting): (usize, &Setting)| {
         let times: Vec<StepTimes> = of(turns, number).filter_map(|t| t.measured.step).collect();
-        let number = times.len() as f64;
-        let mean = |part: fn(&StepTimes) -> f64| times.iter().map(part).sum::<f64>() / number;
-        let times = (!times.is_empty()).then(|| StepTimes {
-            data_s: mean(|t| t.data_s),
-            forward_s: mean(|t| t.forward_s),
-            backward_s: mean(|t| t.backward_s),
-            waiting_s: mean(|t| t.waiting_s),
-            exchange_s: mean(|t| t.exchange_s),
-            update_s: mean(|t| t.update_s),
-        })?;
+        let mut sum = [0.0; 6];
+        for one in &times {
+            for (sum, part) in sum.iter_mut().zip(one.parts()) {
+                *sum += part / times.len() as f64;
+            }
+        }
+        let times = (!times.is_empty()).then(|| StepTimes::of_parts(sum))?;
         let seconds: f64 = times.parts().iter().sum();
         let [data, forward, backward, waiting, exchange, update] = times
             .parts()

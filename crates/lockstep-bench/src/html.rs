@@ -2,9 +2,10 @@
 
 use crate::comparison::SettingRow;
 use crate::markdown::COLUMNS;
-use crate::measured::{EpochPoint, STEP_PARTS};
+use crate::measured::EpochPoint;
 use crate::{Comparison, How};
 use lockstep_chart::{Bar, Curve, Picture, bars, escaped, mark, page, single, table};
+use lockstep_events::event::StepTimes;
 use std::fmt::Write;
 
 impl Comparison {
@@ -106,7 +107,7 @@ impl Comparison {
         let title = "Where the time of a worker's steps goes";
         format!(
             "<h2>{title}</h2>\n<p>Seconds of one worker in all of its training steps, evaluation left out.</p>\n{}",
-            bars(title, &STEP_PARTS, &all)
+            bars(title, &StepTimes::NAMES, &all)
         )
     }
 
@@ -181,7 +182,8 @@ fn picture(name: &str, curves: Vec<(usize, Curve)>) -> Picture {
 #[cfg(test)]
 mod tests {
     use crate::bench::tests::{bench, steady};
-    use crate::{EpochPoint, Measured, Setting, StepTimes};
+    use crate::{EpochPoint, Measured, Setting};
+    use lockstep_events::event::StepTimes;
 
     #[test]
     fn the_page_has_everything_and_asks_nobody_for_anything() {

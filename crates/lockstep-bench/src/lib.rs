@@ -25,7 +25,7 @@ pub use bench::{Bench, Ended, Part};
 pub use comparison::{Compared, Comparison, SettingRow, Side};
 pub use error::BenchError;
 pub use machine::{Busy, MachineFacts};
-pub use measured::{EpochPoint, Measured, StepTimes, Turn};
+pub use measured::{EpochPoint, Measured, Turn};
 pub use plan::{How, Plan, Setting};
 pub use spread::Spread;
 

@@ -1,43 +1,8 @@
 //! What one turn came to.
 
 use crate::machine::Taken;
+use lockstep_events::event::StepTimes;
 use serde::Serialize;
-
-/// Where the time of training steps goes, in seconds of one worker, all of its steps together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct StepTimes {
-    /// Making batches.
-    pub data_s: f64,
-    /// Forward passes.
-    pub forward_s: f64,
-    /// Backward passes.
-    pub backward_s: f64,
-    /// Waiting for other workers.
-    pub waiting_s: f64,
-    /// Handing gradients over, adding up what came, fetching new values.
-    pub exchange_s: f64,
-    /// The optimizer.
-    pub update_s: f64,
-}
-
-/// What the parts of a step are called, in the order of [`StepTimes::parts`].
-pub(crate) const STEP_PARTS: [&str; 6] = [
-    "data", "forward", "backward", "waiting", "exchange", "update",
-];
-
-impl StepTimes {
-    /// All parts.
-    pub(crate) fn parts(&self) -> [f64; 6] {
-        [
-            self.data_s,
-            self.forward_s,
-            self.backward_s,
-            self.waiting_s,
-            self.exchange_s,
-            self.update_s,
-        ]
-    }
-}
 
 /// What a model was worth after an epoch.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -3,7 +3,7 @@
 //! Numbers that decide the result never pass here: workers agree on those among themselves through
 //! the gang's collectives. The coordinator starts, listens, stops and reports.
 
-use crate::event::{EpochResult, Progress, Reported};
+use crate::event::{EpochResult, Progress, Reported, StepTimes};
 use crate::{Metrics, TraceLine};
 use lockstep_measure::Summary;
 use serde::{Deserialize, Serialize};
@@ -49,6 +49,9 @@ pub struct Assignment {
     /// Steps after which the run stops by itself, as if asked to.
     #[serde(default)]
     pub max_steps: Option<u64>,
+    /// Whether to measure where the time of steps goes.
+    #[serde(default)]
+    pub step_times: bool,
     /// How many steps were done when the generation before was lost: until then, work is repeated.
     #[serde(default)]
     pub catch_up: u64,
@@ -215,4 +218,7 @@ pub struct Finished {
     pub train_s: f64,
     /// Training samples processed by the whole gang.
     pub samples: u64,
+    /// Where the time of steps went, if that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_times: Option<StepTimes>,
 }

@@ -369,6 +369,65 @@ pub struct Timing {
     pub total_s: f64,
     /// Training samples a second, evaluation excluded.
     pub samples_per_s: f64,
+    /// Where the time of steps went, if that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<StepTimes>,
+}
+
+/// Where the time of training steps goes, in seconds of one worker, all of its steps together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct StepTimes {
+    /// Making batches.
+    pub data_s: f64,
+    /// Forward passes.
+    pub forward_s: f64,
+    /// Backward passes; where a worker computes one lane alone, the optimizer is in them.
+    pub backward_s: f64,
+    /// Waiting for other workers.
+    pub waiting_s: f64,
+    /// Handing over what was computed, and taking what others did.
+    pub exchange_s: f64,
+    /// Adding up gradients, and the optimizer.
+    pub update_s: f64,
+}
+
+impl StepTimes {
+    /// What the parts are called, in their order.
+    pub const NAMES: [&'static str; 6] = [
+        "data", "forward", "backward", "waiting", "exchange", "update",
+    ];
+
+    /// All parts, in the order of their names.
+    pub fn parts(&self) -> [f64; 6] {
+        [
+            self.data_s,
+            self.forward_s,
+            self.backward_s,
+            self.waiting_s,
+            self.exchange_s,
+            self.update_s,
+        ]
+    }
+
+    /// From the parts, in the order of their names.
+    pub fn of_parts(parts: [f64; 6]) -> StepTimes {
+        let [
+            data_s,
+            forward_s,
+            backward_s,
+            waiting_s,
+            exchange_s,
+            update_s,
+        ] = parts;
+        StepTimes {
+            data_s,
+            forward_s,
+            backward_s,
+            waiting_s,
+            exchange_s,
+            update_s,
+        }
+    }
 }
 
 #[cfg(test)]

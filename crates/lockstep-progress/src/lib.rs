@@ -8,6 +8,10 @@
 //! The count is the process's own and only grows. What it counts has no unit; that it moves is all that
 //! it says. Counting is one addition without order, cheap enough for the inside of a training step.
 
+mod phase;
+
+pub use phase::{Phase, begin_phases, enter, time_in};
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -31,6 +35,7 @@ pub fn count() -> u64 {
 #[inline]
 pub fn waited(time: Duration) {
     WAITED.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+    phase::note_waited(time);
 }
 
 /// How long this process has waited for others so far, in all of its threads together.

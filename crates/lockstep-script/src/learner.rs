@@ -179,6 +179,7 @@ fn generation(
         step_s: 0.0,
         train_s: began.elapsed().as_secs_f64(),
         samples: 0,
+        step_times: None,
     })))
 }
 

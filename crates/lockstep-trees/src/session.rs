@@ -208,6 +208,7 @@ impl<'a> Session<'a> {
                         step_s,
                         train_s: began.elapsed().as_secs_f64(),
                         samples: 0,
+                        step_times: None,
                     })));
                 }
                 Vote::Pause if boosting.rounds() < wanted => {
@@ -233,6 +234,7 @@ impl<'a> Session<'a> {
             step_s,
             train_s: began.elapsed().as_secs_f64(),
             samples: (u64::from(rounds) - before) * self.train.all as u64,
+            step_times: None,
         })))
     }
 

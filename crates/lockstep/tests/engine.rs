@@ -48,6 +48,7 @@ fn request(place: &Place, worker_exe: PathBuf) -> RunRequest {
         resume: None,
         fork: false,
         max_steps: None,
+        step_times: false,
         name: None,
         stop: StopFlag::new(),
         cache: CacheDir::at(&place.path("cache")).unwrap(),

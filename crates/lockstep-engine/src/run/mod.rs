@@ -48,6 +48,8 @@ pub struct RunRequest {
     pub fork: bool,
     /// Stop after so many steps, as if asked to.
     pub max_steps: Option<u64>,
+    /// Measure where the time of steps goes, which costs a little of it.
+    pub step_times: bool,
     /// Raised by whoever wants the run to end early.
     pub stop: StopFlag,
     /// Where decoded data is kept here. Workers elsewhere have their own.
@@ -228,6 +230,7 @@ fn run_gang(
         learner: &*ready_run.learner,
         run_dir: run.place().to_string(),
         max_steps: request.max_steps,
+        step_times: request.step_times,
         deadline_s: job_gang.deadline_s,
         stall_s: ready_run.stall_s,
         start_deadline_s: job_gang.start_deadline_s,
@@ -391,6 +394,7 @@ fn finish(result: &mut RunResult, finished: Finished) {
     result.best_epoch = finished.best_epoch;
     result.weights_sha256 = finished.weights_sha256;
     result.timing.train_s = finished.train_s;
+    result.timing.step = finished.step_times;
     if finished.step_s > 0.0 {
         result.timing.samples_per_s = finished.samples as f64 / finished.step_s;
     }

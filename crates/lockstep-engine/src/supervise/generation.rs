@@ -73,6 +73,7 @@ pub(crate) struct GangSettings<'a> {
     pub(crate) run_dir: String,
     /// Steps after which the run stops by itself.
     pub(crate) max_steps: Option<u64>,
+    pub(crate) step_times: bool,
     /// How long a worker is waited for that makes no progress, in seconds.
     pub(crate) deadline_s: f64,
     /// How long all may get no further, in seconds, where that is another time.
@@ -218,6 +219,7 @@ impl<'a> GangWorkers<'a> {
             deadline_s: self.settings.deadline_s,
             resume: begin.resume.clone(),
             max_steps: self.settings.max_steps,
+            step_times: self.settings.step_times,
             catch_up: begin.catch_up,
         };
         Ok(begin.seats.iter().enumerate().map(assignment).collect())

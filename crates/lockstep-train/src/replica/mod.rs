@@ -28,6 +28,7 @@ use lockstep_gang::{CollectiveExt, GangError, SharingCollective, TreeSum};
 use lockstep_nn::{
     Batch, Buffer, Compute, DeviceState, Layout, LossSum, Network, StatePart, Step, Update,
 };
+use lockstep_progress::{Phase, enter};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -281,6 +282,7 @@ impl<S: DeviceState> GangReplica<S> {
         if self.failed.is_some() {
             return;
         }
+        let was = enter(Phase::Exchange);
         let mut outcome = Ok(());
         if self.collective.plan().owner(chunk) == self.collective.rank() {
             self.pending.push_back(chunk);
@@ -295,6 +297,7 @@ impl<S: DeviceState> GangReplica<S> {
             outcome = self.advance(step);
         }
         self.failed = outcome.err();
+        enter(was);
     }
 
     /// Does whatever can be done without waiting: own chunks and others' in turns, so that what a peer

@@ -4,12 +4,14 @@ use super::{BLOCK, GangReplica, StepPlan};
 use lockstep_gang::{GangError, Partial};
 use lockstep_nn::optimizer::square_sum;
 use lockstep_nn::{DeviceState, StatePart};
+use lockstep_progress::{Phase, enter};
 use std::ops::Range;
 
 impl<S: DeviceState> GangReplica<S> {
     /// Adds all lanes' parts of a chunk that this rank holds, and updates it.
     pub(super) fn reduce_and_update(&mut self, step: &StepPlan<'_>, chunk: usize) {
         lockstep_failpoint::reach("update.before");
+        let was = enter(Phase::Update);
         match self.dense_of[chunk] {
             Some(number) => self.form_and_update(step, number, chunk),
             None => {
@@ -20,6 +22,7 @@ impl<S: DeviceState> GangReplica<S> {
                 }
             }
         }
+        enter(was);
     }
 
     /// Forms a chunk's gradient from the factors of its layer, and updates the chunk where it lives.
@@ -27,6 +30,8 @@ impl<S: DeviceState> GangReplica<S> {
         let Some(dense) = &self.dense[number] else {
             return;
         };
+        // The gradient of such a layer is computed here, and not in the backward pass.
+        enter(Phase::Backward);
         dense.form(
             &self.compute,
             step,
@@ -34,6 +39,7 @@ impl<S: DeviceState> GangReplica<S> {
             &*self.collective,
             &mut self.formed,
         );
+        enter(Phase::Update);
         let range = self.collective.plan().chunk(chunk);
         let gradient = &self.formed[0][..range.len()];
         let Some(home) = self.collective.home(chunk) else {

@@ -319,6 +319,7 @@ impl<N: Network> Trainer<'_, N> {
             step_s: self.steps.clock.stepping.as_secs_f64(),
             train_s: self.steps.seconds(),
             samples: self.steps.clock.samples,
+            step_times: self.steps.times(),
         }
     }
 }

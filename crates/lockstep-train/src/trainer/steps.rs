@@ -12,9 +12,11 @@ use crate::snapshot::Position;
 use crate::{TrainError, numerics, spec};
 use lockstep_events::Metrics;
 use lockstep_events::control::{Assignment, FromWorker};
+use lockstep_events::event::StepTimes;
 use lockstep_gang::{Plan, SharingCollective};
 use lockstep_learner::{Reporter, Wish};
 use lockstep_nn::{Compute, DeviceState, LossSum, Network, Optimizer, Schedule, StatePart, Step};
+use lockstep_progress::{Phase, enter};
 use lockstep_resolve::TrainingSettings;
 use std::time::{Duration, Instant};
 
@@ -37,6 +39,8 @@ pub(super) struct StepLoop<'a, N: Network> {
     catch_up: u64,
     /// Steps after which the run stops by itself.
     max_steps: Option<u64>,
+    /// Whether the time of steps is measured.
+    timed: bool,
     pub(super) clock: Clock,
     /// Marks what was computed; rank 0 alone does.
     tracer: Option<Tracer>,
@@ -79,6 +83,9 @@ impl<'a, N: Network> StepLoop<'a, N> {
             ..Position::default()
         });
         let mut collective = join(exchange.plan.clone())?;
+        if assignment.step_times {
+            lockstep_progress::begin_phases();
+        }
         numerics::agree(&mut *collective)?;
         let mut state = network.load_state(&beginning.state, optimizer.planes());
         for (number, plane) in beginning.planes.iter().flatten().enumerate() {
@@ -107,6 +114,7 @@ impl<'a, N: Network> StepLoop<'a, N> {
             batches: Batches::new(sets, settings.seed, settings.learner.batch, whole),
             clock: Clock::default(),
             max_steps: assignment.max_steps,
+            timed: assignment.step_times,
             catch_up: assignment.catch_up.max(position.step),
             steps_per_epoch,
             optimizer,
@@ -123,10 +131,12 @@ impl<'a, N: Network> StepLoop<'a, N> {
     pub(super) fn begin_epoch(&mut self) -> u32 {
         self.clock.epoch = Some((Instant::now(), self.clock.samples));
         let epoch = self.position.epochs + 1;
+        let was = enter(Phase::Data);
         self.batches.begin(epoch);
         let step = self.position.step_in_epoch;
         let program = &self.programs[usize::from(step + 1 == self.steps_per_epoch)];
         self.batches.prepare(self.sets, program, step);
+        enter(was);
         epoch
     }
 
@@ -173,10 +183,12 @@ impl<'a, N: Network> StepLoop<'a, N> {
             update,
             inputs: self.batches.inputs(),
         };
+        enter(Phase::Forward);
         self.replica.begin(&plan)?;
         let mut sum = LossSum::default();
         let mut first_loss = 0.0;
         for (i, work) in program.work.iter().enumerate() {
+            enter(Phase::Forward);
             let (batch, samples) = self.batches.lane(i);
             let step = Step {
                 seed: self.seed,
@@ -198,7 +210,9 @@ impl<'a, N: Network> StepLoop<'a, N> {
             self.position.lane_sums[work.lane] += lane;
             sum += self.position.lane_sums[work.lane];
         }
+        enter(Phase::Exchange);
         self.replica.computed(&plan)?;
+        enter(Phase::Data);
         // The next batch is made ready while the peers' parts are on their way.
         let inputs = match is_last {
             true => self.batches.inputs(),
@@ -221,7 +235,9 @@ impl<'a, N: Network> StepLoop<'a, N> {
         let enough = self.max_steps.is_some_and(|most| end.step >= most);
         let wish = if enough { Wish::Stop } else { wish };
         let vote = checkpoints.vote(wish, end);
+        enter(Phase::Exchange);
         let vote = Vote::from(self.replica.finish(&plan, vote as u64)?);
+        enter(Phase::Other);
         self.position.step += 1;
         self.position.step_in_epoch += 1;
         self.clock.samples += program.batch as u64;
@@ -267,6 +283,14 @@ impl<'a, N: Network> StepLoop<'a, N> {
         self.share_lane_sums()?;
         self.replica.gather_state()?;
         self.replica.gather_planes()
+    }
+
+    /// Where the time of this process's steps went, if that was asked for.
+    pub(super) fn times(&self) -> Option<StepTimes> {
+        use Phase::{Backward, Data, Exchange, Forward, Update, Waiting};
+        let parts = [Data, Forward, Backward, Waiting, Exchange, Update];
+        let seconds = parts.map(|phase| lockstep_progress::time_in(phase).as_secs_f64());
+        self.timed.then(|| StepTimes::of_parts(seconds))
     }
 
     /// Seconds since the first step of the run, those before an interruption included.

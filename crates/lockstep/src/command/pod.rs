@@ -163,6 +163,7 @@ fn coordinate(given: Given, started_at: Instant) -> anyhow::Result<End> {
         name: Some(given.run.name.clone()),
         fork: false,
         max_steps: None,
+        step_times: false,
         stop: stop.clone(),
         cache: CacheDir::locate()?,
         launcher: Box::new(hosts.launcher()),

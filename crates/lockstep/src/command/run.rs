@@ -86,6 +86,7 @@ pub(super) fn request_for(
         name: None,
         fork: false,
         max_steps: None,
+        step_times: false,
         folder,
         job,
         started_at,

@@ -78,6 +78,7 @@ fn train(job: &Job, stop: &StopFlag) -> anyhow::Result<Option<String>> {
         fork: false,
         name: None,
         max_steps: Some(STEPS),
+        step_times: false,
         stop: stop.clone(),
         launcher: super::launcher(Engine::Local, job, job.train.workers.max, &cache)?,
         cache,

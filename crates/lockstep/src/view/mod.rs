@@ -128,6 +128,7 @@ pub(crate) mod tests {
                 train_s: 12.5,
                 total_s: 13.0,
                 samples_per_s: 52311.0,
+                step: None,
             },
             weights_sha256: Some("ab".repeat(32)),
             run_dir: Some("runs/job-1".into()),

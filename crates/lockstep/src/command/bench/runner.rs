@@ -7,7 +7,7 @@ use crate::command::scratch::ScratchStore;
 use anyhow::{Context, bail};
 use lockstep_bench::{EpochPoint, How, Measured, Part, Plan, Setting};
 use lockstep_engine::{RunRequest, Stop, StopFlag};
-use lockstep_events::event::{EpochResult, Event, RunResult, Status};
+use lockstep_events::event::{EpochResult, Event, RunResult, Status, StepTimes};
 use lockstep_fs::CacheDir;
 use lockstep_job::LoadedJob;
 use std::fs;
@@ -17,6 +17,8 @@ use std::time::Instant;
 
 /// Steps of a run that is not counted: enough that data is decoded and every buffer touched.
 const WARM_UP_STEPS: u64 = 20;
+/// Steps of the run that says where the time of a step goes. It is not counted either: looking at the clock takes time.
+const PROFILED_STEPS: u64 = 200;
 
 /// Measures settings, one after the other.
 pub(super) struct Runner {
@@ -27,6 +29,15 @@ pub(super) struct Runner {
     stop: StopFlag,
     /// Samples of an epoch, once a run has said so.
     samples: Option<u64>,
+    /// Where the time of steps goes, by setting.
+    profiles: Vec<(Setting, StepTimes)>,
+}
+
+/// What a run is trained for.
+#[derive(Default)]
+struct Purpose {
+    max_steps: Option<u64>,
+    step_times: bool,
 }
 
 /// What a run said, as far as it counts.
@@ -75,6 +86,7 @@ impl Runner {
             cache: CacheDir::locate()?,
             stop,
             samples: None,
+            profiles: Vec::new(),
         })
     }
 
@@ -90,16 +102,46 @@ impl Runner {
             // The gang's warm-up has decoded the data for all.
             (How::Apart, Part::WarmUp) => Ok(Some(Measured::default())),
             (How::Apart, Part::Turn) => self.apart(job, setting),
-            (_, part) => {
-                let most = (part == Part::WarmUp).then_some(WARM_UP_STEPS);
-                let run = self.train(job, most)?;
-                let Some((result, heard)) = run else {
+            (_, Part::WarmUp) => {
+                let purpose = Purpose {
+                    max_steps: Some(WARM_UP_STEPS),
+                    step_times: false,
+                };
+                let Some((_, heard)) = self.train(job, purpose)? else {
                     return Ok(None);
                 };
+                let profile = self.profile(job)?;
                 self.samples = Some(heard.samples);
-                Ok(Some(measured(&result, heard)))
+                self.profiles
+                    .extend(profile.map(|times| (setting.clone(), times)));
+                Ok((self.stop.get() == Stop::No).then(Measured::default))
+            }
+            (_, Part::Turn) => {
+                let Some((result, heard)) = self.train(job, Purpose::default())? else {
+                    return Ok(None);
+                };
+                let profile = self.profiles.iter().find(|(known, _)| known == setting);
+                Ok(Some(Measured {
+                    step: profile.map(|(_, times)| *times),
+                    ..measured(&result, heard)
+                }))
             }
         }
+    }
+
+    /// Where the time of steps goes; only networks say so.
+    fn profile(&self, job: &LoadedJob) -> anyhow::Result<Option<StepTimes>> {
+        let purpose = Purpose {
+            max_steps: Some(PROFILED_STEPS),
+            step_times: true,
+        };
+        Ok(match job {
+            LoadedJob::Network(_) => {
+                let run = self.train(job, purpose)?;
+                run.and_then(|(result, _)| result.timing.step)
+            }
+            _ => None,
+        })
     }
 
     /// As many runs at once as there are workers, each with its share of the batch, for as many steps as a gang takes.
@@ -112,7 +154,13 @@ impl Runner {
         let steps = steps * u64::from(network.train.learner.epochs);
         let ended: Vec<_> = thread::scope(|scope| {
             let runs: Vec<_> = (0..setting.workers)
-                .map(|_| scope.spawn(|| self.train(job, Some(steps))))
+                .map(|_| {
+                    let purpose = Purpose {
+                        max_steps: Some(steps),
+                        step_times: false,
+                    };
+                    scope.spawn(|| self.train(job, purpose))
+                })
                 .collect();
             runs.into_iter().map(|run| run.join()).collect()
         });
@@ -138,7 +186,7 @@ impl Runner {
     fn train(
         &self,
         job: &LoadedJob,
-        max_steps: Option<u64>,
+        purpose: Purpose,
     ) -> anyhow::Result<Option<(RunResult, Heard)>> {
         let request = RunRequest {
             job: job.clone(),
@@ -147,7 +195,8 @@ impl Runner {
             resume: None,
             fork: false,
             name: None,
-            max_steps,
+            max_steps: purpose.max_steps,
+            step_times: purpose.step_times,
             stop: self.stop.clone(),
             launcher: launcher_of(Engine::Local, job, &self.cache)?,
             cache: self.cache.clone(),
@@ -163,7 +212,7 @@ impl Runner {
         }
         match result.status {
             Status::Succeeded => Ok(Some((result, heard))),
-            Status::Interrupted if max_steps.is_some() => Ok(Some((result, heard))),
+            Status::Interrupted if purpose.max_steps.is_some() => Ok(Some((result, heard))),
             _ => {
                 let error = result.error;
                 bail!(error.unwrap_or_else(|| "the run failed".to_owned()))
