@@ -23,6 +23,6 @@ mod tracker;
 
 pub use error::SinkError;
 pub use http::Credentials;
-pub use origin::{Machine, Origin, Repository};
+pub use origin::{Machine, Origin, Repository, command_line};
 pub use sink::{Begun, Sink};
 pub use tracker::Tracker;

@@ -75,9 +75,8 @@ impl Origin {
     /// Finds out about this process and `folder`. Also what is not committed there, up to a bound.
     pub(crate) fn find(folder: &Path) -> (Origin, Vec<u8>) {
         let (git, diff) = repository(folder).unzip();
-        let command = std::env::args().map(|word| masked(&word)).collect();
         let origin = Origin {
-            command,
+            command: command_line(),
             folder: folder.to_string_lossy().into_owned(),
             user: user(),
             lockstep: env!("CARGO_PKG_VERSION").to_owned(),
@@ -87,6 +86,11 @@ impl Origin {
         };
         (origin, diff.unwrap_or_default())
     }
+}
+
+/// The words of this process's command line, without secrets.
+pub fn command_line() -> Vec<String> {
+    std::env::args().map(|word| masked(&word)).collect()
 }
 
 /// A word of the command line without secrets, also of one such as `--set key=URL`.

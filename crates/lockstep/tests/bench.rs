@@ -177,8 +177,14 @@ fn a_speedup_that_is_too_small_fails_and_is_kept() {
 #[test]
 fn a_job_that_fails_half_way_leaves_what_was_measured() {
     let place = Place::new();
-    // With the larger batch a step of this size diverges; the smaller one's first turn is measured before.
-    let script = "import os, sys\nsys.exit(int(os.environ['WORLD_SIZE']) - 1)\n";
+    // Both settings are warmed up, the first is measured, and the fourth start fails.
+    let script = "\
+import os, sys
+if os.environ['RANK'] == '0':
+    with open('starts', 'a') as starts:
+        starts.write('x')
+    sys.exit(os.path.getsize('starts') >= 4)
+";
     fs::write(place.path("train.py"), script).unwrap();
     place.write_job(
         "name = \"script\"\n[train]\nkind = \"script\"\ncommand = [\"python3\", \"train.py\"]\nworkers = 2\n\
@@ -186,6 +192,17 @@ fn a_job_that_fails_half_way_leaves_what_was_measured() {
     );
     let ran = bench(&place, &["--workers", "1,2", "--repeat", "1"]);
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
-    assert!(ran.stderr.contains("failed"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("what was measured before is kept"),
+        "{}",
+        ran.stderr
+    );
+    let comparison = read_json(&kept(&place)[0].join("comparison.json"));
+    assert_eq!(names(&comparison), ["1 worker"]);
+    assert_eq!(comparison["complete"], false);
+    assert!(
+        comparison["error"].as_str().unwrap().contains("worker 0"),
+        "{comparison}"
+    );
     place.assert_no_process_is_left();
 }

@@ -37,7 +37,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         plan,
         machine: MachineFacts::find(),
         job: job.name().to_owned(),
-        command: command(args),
+        command: command(),
         created: dates::show(now.map_or(0.0, |now| now.as_secs_f64())),
         threads: job.threads(),
     };
@@ -82,16 +82,12 @@ fn plan(args: &BenchArgs, job: &LoadedJob) -> anyhow::Result<Plan> {
     })
 }
 
-/// The command as it was given, to be given again.
-fn command(args: &BenchArgs) -> String {
-    let words = std::env::args().skip(1).map(|word| shell(&word));
-    let all: Vec<String> = std::iter::once("lockstep".to_owned())
-        .chain(words)
-        .collect();
-    match args.set.is_empty() {
-        true => all.join(" "),
-        false => lockstep_job::without_secrets(&all.join(" ")).into_owned(),
-    }
+/// The command as it was given, to be given again, without secrets.
+fn command() -> String {
+    let mut words = vec!["lockstep".to_owned()];
+    let given = lockstep_track::command_line();
+    words.extend(given.iter().skip(1).map(|word| shell(word)));
+    words.join(" ")
 }
 
 /// Where what is measured is kept: a folder of its own in the job's store, which the dashboard shows, and `--out`.
