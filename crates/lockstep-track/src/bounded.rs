@@ -57,6 +57,19 @@ pub(crate) fn run_bounded(
     })
 }
 
+/// How much of a program's answer is read.
+const MOST: usize = 10_000;
+
+/// What a program says on its standard output before the deadline, without the end of the line; none if it fails.
+///
+/// # Errors
+/// When it cannot be started, or has not ended by then.
+pub fn ask_program(command: &mut Command, deadline: Instant) -> io::Result<Option<String>> {
+    let said = run_bounded(command, Vec::new(), MOST, deadline)?;
+    let text = String::from_utf8_lossy(&said.output).trim().to_owned();
+    Ok((said.status.success() && !text.is_empty()).then_some(text))
+}
+
 fn wait(child: &mut Child, deadline: Instant) -> io::Result<ExitStatus> {
     loop {
         if let Some(status) = child.try_wait()? {

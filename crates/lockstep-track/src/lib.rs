@@ -21,6 +21,7 @@ mod sink;
 pub mod tensorboard;
 mod tracker;
 
+pub use bounded::ask_program;
 pub use error::SinkError;
 pub use http::Credentials;
 pub use origin::{Machine, Origin, Repository, command_line};

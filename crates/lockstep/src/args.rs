@@ -2,6 +2,7 @@
 
 mod bench;
 mod command;
+mod doctor;
 mod export;
 mod kube;
 mod models;
@@ -11,6 +12,7 @@ mod runs;
 mod serve;
 
 pub(crate) use bench::BenchArgs;
+pub(crate) use doctor::DoctorArgs;
 pub(crate) use export::ExportArgs;
 pub(crate) use kube::{KubeArgs, KubeClusterCommand, KubeCommand, KubeJobArgs};
 pub(crate) use models::{AliasArgs, ModelsCommand, PromoteArgs, RegisterArgs};
@@ -78,6 +80,8 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     /// Measure what more workers gain: speedup, efficiency, accuracy, and a report of them
     Bench(BenchArgs),
+    /// Look for what is wrong with this machine, a store, data and services, and say what to do
+    Doctor(DoctorArgs),
     /// Write the model of a run in a format that other programs compute with
     Export(ExportArgs),
     /// Find, compare, tag and remove runs

@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         Command::Predict(args) => command::predict::run(&args),
         Command::Replay(args) => command::replay::run(&args, started_at),
         Command::Bench(args) => command::bench::run(&args),
+        Command::Doctor(args) => command::doctor::run(&args),
         Command::Export(args) => command::export::run(&args),
         Command::Models(models) => command::models::run(&models),
         Command::Runs(runs) => command::runs::run(&runs),

@@ -18,5 +18,6 @@ mod state;
 mod sync;
 
 pub use model::Exporter;
+pub use server::reach;
 pub use settings::MlflowSettings;
 pub use sink::{Mlflow, push};

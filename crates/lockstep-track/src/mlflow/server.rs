@@ -14,6 +14,17 @@ const LONG: Duration = Duration::from_secs(600);
 /// Where the calls are.
 const API: &str = "/api/2.0/mlflow/";
 
+/// Asks a server for something small: whether it is there, and lets us in.
+///
+/// # Errors
+/// When it does not answer, or refuses.
+pub fn reach(settings: &MlflowSettings) -> Result<(), SinkError> {
+    let query = [("max_results", "1")];
+    let server = Server::new(settings)?;
+    server.get("list experiments", "experiments/search", &query)?;
+    Ok(())
+}
+
 /// An MLflow server.
 pub(super) struct Server {
     http: Http,

@@ -5,6 +5,7 @@ mod client;
 pub(crate) mod cluster;
 pub(crate) mod completions;
 pub(crate) mod data;
+pub(crate) mod doctor;
 mod dry_run;
 pub(crate) mod embed;
 pub(crate) mod evaluate;

@@ -1,0 +1,70 @@
+//! Programs and libraries of others: Python with its packages, XGBoost.
+
+use super::check::{Check, State};
+use lockstep_fs::CacheDir;
+use lockstep_job::LoadedJob;
+use lockstep_track::ask_program;
+use lockstep_xgboost::{Xgboost, find};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// How long Python may take to say what it has.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// What is asked of Python: its version, and those of packages that jobs use. Nothing is imported, which could take long.
+const QUESTION: &str = "\
+import importlib.metadata as metadata, platform
+found = [platform.python_version()]
+for name in ('lockstep', 'numpy', 'torch', 'ray', 'xgboost', 'mlflow'):
+    try:
+        found.append(name + ' ' + metadata.version(name))
+    except metadata.PackageNotFoundError:
+        pass
+print(', '.join(found))
+";
+
+pub(super) fn checks(job: Option<&LoadedJob>) -> Vec<Check> {
+    vec![python(job), xgboost(job)]
+}
+
+fn python(job: Option<&LoadedJob>) -> Check {
+    let named = std::env::var("LOCKSTEP_PYTHON").ok();
+    let program = named.as_deref().unwrap_or("python3");
+    let mut command = Command::new(program);
+    command.args(["-c", QUESTION]);
+    let said = ask_program(&mut command, Instant::now() + PATIENCE);
+    let why = match said {
+        Ok(Some(said)) => return Check::ok("python", format!("{program} {said}")),
+        Ok(None) => format!("{program} does not answer as Python does"),
+        Err(error) => format!("{program}: {error}"),
+    };
+    let state = match job {
+        Some(LoadedJob::Script(_)) => State::Problem,
+        _ => State::Absent,
+    };
+    let help = "install Python 3.9 or newer, or set LOCKSTEP_PYTHON to one; scripts and Ray need it, networks and trees do not";
+    Check::wrong(state, "python", why, help)
+}
+
+fn xgboost(job: Option<&LoadedJob>) -> Check {
+    let tried = CacheDir::locate()
+        .and_then(|cache| cache.folder("xgboost"))
+        .map_err(|error| error.to_string())
+        .and_then(|cache| {
+            let found = find(&cache).map_err(|error| error.to_string())?;
+            let library = Xgboost::load(&found.path).map_err(|error| error.to_string())?;
+            let (path, way) = (found.path.display().to_string(), found.way);
+            Ok(format!("{} from {path}, {way}", library.version()))
+        });
+    match tried {
+        Ok(found) => Check::ok("xgboost", found),
+        Err(error) => {
+            let state = match job {
+                Some(LoadedJob::Trees(_)) => State::Problem,
+                _ => State::Absent,
+            };
+            let help = "`lockstep data get xgboost` brings the library into the cache; or set LOCKSTEP_XGBOOST to a \
+                        libxgboost.so of your own; jobs with model.kind = \"xgboost\" need it";
+            Check::wrong(state, "xgboost", error, help)
+        }
+    }
+}
