@@ -1,7 +1,7 @@
 //! The loop over turns.
 
 use crate::machine::load;
-use crate::{Busy, Comparison, MachineFacts, Measured, Plan, Setting, Turn};
+use crate::{Busy, Comparison, MachineFacts, Measured, Network, Plan, Setting, Turn};
 
 /// What a setting is measured for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub struct Bench {
     pub created: String,
     /// Threads of a worker.
     pub threads: usize,
+    /// Numbers of workers to forecast, and the network between them.
+    pub predict: Option<(Vec<usize>, Network)>,
 }
 
 impl Bench {
@@ -123,6 +125,7 @@ pub(crate) mod tests {
             command: "lockstep bench small.toml".into(),
             created: "2026-11-16 22:00".into(),
             threads: 1,
+            predict: None,
         }
     }
 

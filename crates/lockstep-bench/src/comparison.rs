@@ -4,7 +4,7 @@
 //! by their names.
 
 use crate::measured::EpochPoint;
-use crate::{Bench, How, MachineFacts, Setting, Spread, Turn, warnings};
+use crate::{Bench, How, MachineFacts, Prediction, Setting, Spread, Turn, warnings};
 use lockstep_events::event::StepTimes;
 use serde::Serialize;
 
@@ -25,6 +25,8 @@ pub struct Comparison {
     pub scaling: &'static str,
     /// How often each setting was to be measured.
     pub rounds: usize,
+    /// Numbers that are learned.
+    pub parameters: Option<u64>,
     /// Whether all turns were measured.
     pub complete: bool,
     /// Why not.
@@ -42,6 +44,9 @@ pub struct Comparison {
     pub comparison: Option<Compared>,
     /// Every setting.
     pub settings: Vec<SettingRow>,
+    /// What more workers are expected to do; first what can be held against what was measured here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub predictions: Vec<Prediction>,
     /// Where the time of a step goes, of each setting that says so.
     pub steps: Vec<StepRow>,
     /// Epoch by epoch, of the last turn of each setting.
@@ -230,7 +235,12 @@ impl Comparison {
             measured_on: bench.machine.words(),
             scaling: if bench.plan.weak { "weak" } else { "strong" },
             rounds: bench.plan.rounds,
+            parameters: turns
+                .iter()
+                .map(|turn| turn.measured.parameters)
+                .find(|parameters| *parameters > 0),
             complete: error.is_none(),
+            predictions: Vec::new(),
             error,
             load_at_the_end,
             warnings: Vec::new(),
@@ -256,8 +266,18 @@ impl Comparison {
             machine: bench.machine.clone(),
             settings,
         };
+        if let Some((workers, network)) = &bench.predict {
+            comparison.add_predictions(workers, network);
+        }
         comparison.warnings = warnings::find(bench, turns, &comparison.settings);
         comparison
+    }
+}
+
+impl Comparison {
+    /// Whether each worker keeps its batch.
+    pub(crate) fn is_weak(&self) -> bool {
+        self.scaling == "weak"
     }
 }
 

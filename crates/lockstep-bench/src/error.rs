@@ -27,6 +27,14 @@ pub enum BenchError {
         /// The only number of workers.
         workers: usize,
     },
+    /// A network is not understood.
+    #[error(
+        "--network: found {found:?}; write a rate, and a delay if it is known, such as 10gbit or 400mbit/2ms"
+    )]
+    Network {
+        /// What was found.
+        found: String,
+    },
     /// A batch per worker was asked for, and the job has no batch.
     #[error("--weak: the job has no train.batch that could be kept per worker")]
     NoBatch,

@@ -1,7 +1,7 @@
 //! A comparison as one page, which needs nothing else.
 
 use crate::comparison::SettingRow;
-use crate::markdown::COLUMNS;
+use crate::markdown::{COLUMNS, FORECAST};
 use crate::measured::EpochPoint;
 use crate::{Comparison, How};
 use lockstep_chart::{Bar, Curve, Picture, bars, escaped, mark, page, single, table};
@@ -37,6 +37,7 @@ impl Comparison {
             .map(|row| row.iter().map(String::as_str).collect());
         text += &table(&COLUMNS.map(escaped), rows);
         text += &self.scaling_pictures();
+        text += &self.forecasts();
         text += &self.step_bars();
         text += &self.accuracy_pictures();
         text += &self.hashes();
@@ -92,6 +93,21 @@ impl Comparison {
             text += &single(&picture(name, curves));
         }
         text
+    }
+
+    fn forecasts(&self) -> String {
+        if self.predictions.is_empty() {
+            return String::new();
+        }
+        let cells = self.forecast_cells();
+        let rows = cells
+            .iter()
+            .map(|row| row.iter().map(String::as_str).collect());
+        format!(
+            "<h2>Forecast for more workers</h2>\n<p>Computed from what was measured and a model of the network, not \
+             measured. Rows with a figure in the last column are of shared memory, and say how far it is off.</p>\n{}",
+            table(&FORECAST.map(escaped), rows)
+        )
     }
 
     fn step_bars(&self) -> String {

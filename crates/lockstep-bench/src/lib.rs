@@ -18,6 +18,7 @@ mod machine;
 mod markdown;
 mod measured;
 mod plan;
+mod predict;
 mod spread;
 mod warnings;
 
@@ -27,6 +28,7 @@ pub use error::BenchError;
 pub use machine::{Busy, MachineFacts};
 pub use measured::{EpochPoint, Measured, Turn};
 pub use plan::{How, Plan, Setting};
+pub use predict::{Network, Prediction};
 pub use spread::Spread;
 
 /// The file that a comparison is written to; the dashboard shows every folder of a store that has one.

@@ -1,6 +1,6 @@
 //! A comparison as a table in Markdown.
 
-use crate::Comparison;
+use crate::{Comparison, Prediction};
 use std::fmt::Write;
 
 /// A number with so many decimals, or nothing.
@@ -22,7 +22,38 @@ pub(crate) const COLUMNS: [&str; 10] = [
     "accuracy",
 ];
 
+/// What the columns of the table of forecasts are called.
+pub(crate) const FORECAST: [&str; 7] = [
+    "workers",
+    "batch",
+    "step (ms)",
+    "exchange (ms)",
+    "speedup, forecast",
+    "efficiency",
+    "measured here",
+];
+
 impl Comparison {
+    /// The rows of the table of forecasts.
+    pub(crate) fn forecast_cells(&self) -> Vec<[String; 7]> {
+        let row = |row: &Prediction| {
+            let measured = match row.measured_speedup.zip(row.error) {
+                Some((measured, error)) => format!("{measured:.2} ({:+.0}%)", 100.0 * error),
+                None => String::new(),
+            };
+            [
+                row.workers.to_string(),
+                row.batch.to_string(),
+                format!("{:.2}", row.step_ms),
+                format!("{:.2}", row.exchange_ms),
+                format!("{:.2}", row.speedup),
+                format!("{:.2}", row.efficiency),
+                measured,
+            ]
+        };
+        self.predictions.iter().map(row).collect()
+    }
+
     /// The rows of the table of settings, as people read them.
     pub(crate) fn cells(&self) -> Vec<[String; 10]> {
         let row = |row: &crate::SettingRow| {
@@ -70,6 +101,14 @@ impl Comparison {
         text += &line(&COLUMNS.map(|_| "---".to_owned()));
         for row in self.cells() {
             text += &line(&row);
+        }
+        if !self.predictions.is_empty() {
+            text.push('\n');
+            text += &line(&FORECAST.map(str::to_owned));
+            text += &line(&FORECAST.map(|_| "---".to_owned()));
+            for row in self.forecast_cells() {
+                text += &line(&row);
+            }
         }
         if let Some(compared) = &self.comparison {
             let same = match compared.same_weights {

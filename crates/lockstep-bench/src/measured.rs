@@ -38,6 +38,8 @@ pub struct Measured {
     pub epochs: Vec<EpochPoint>,
     /// Where the time of its steps went.
     pub step: Option<StepTimes>,
+    /// Numbers that are learned; 0 where that is not known.
+    pub parameters: u64,
     /// How often a worker was lost.
     pub restarts: u32,
 }

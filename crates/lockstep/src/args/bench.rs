@@ -10,6 +10,7 @@ Examples:
   lockstep bench job.toml                    one worker against as many as the job has
   lockstep bench job.toml --workers 1,2,4 --batch 64,128 --epochs 2 --repeat 5 --out results
   lockstep bench job.toml --workers 1,2,4 --weak         the same batch for each worker
+  lockstep bench job.toml --predict 8,64 --network 10gbit
   lockstep bench job.toml --fail-below 1.6               exit code 1 if it is slower than that
   lockstep bench job.toml --json | jq .comparison.speedup
 
@@ -38,6 +39,12 @@ pub(crate) struct BenchArgs {
     /// Do not measure what workers do that exchange nothing
     #[arg(long)]
     pub(crate) no_limit: bool,
+    /// Forecast what so many workers would do, from what is measured and the model of docs/scale.md
+    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = number::<usize>)]
+    pub(crate) predict: Vec<usize>,
+    /// The network between those workers: a rate, and a delay if it is known, such as 10gbit or 400mbit/2ms
+    #[arg(long, value_name = "RATE", default_value = "10gbit")]
+    pub(crate) network: String,
     /// Fail if the speedup is less than this
     #[arg(long, value_name = "X")]
     pub(crate) fail_below: Option<f64>,

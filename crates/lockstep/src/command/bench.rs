@@ -9,10 +9,11 @@ use super::print;
 use super::scratch::ScratchStore;
 use crate::args::BenchArgs;
 use crate::signals::{self, INTERRUPTED};
-use crate::view::{Column, lines_of, shell};
+use crate::view::{Column, lines_of, plural, shell};
 use anyhow::{Context, bail};
 use lockstep_bench::{
-    Bench, COMPARISON, Comparison, Ended, MachineFacts, Part, Plan, REPORT, TABLE,
+    Bench, BenchError, COMPARISON, Comparison, Ended, MachineFacts, Network, Part, Plan, REPORT,
+    TABLE,
 };
 use lockstep_engine::StopFlag;
 use lockstep_index::dates;
@@ -40,6 +41,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         command: command(),
         created: dates::show(now.map_or(0.0, |now| now.as_secs_f64())),
         threads: job.threads(),
+        predict: predict(args)?,
     };
     let all = bench.plan.turns().len();
     let mut done = 0;
@@ -80,6 +82,14 @@ fn plan(args: &BenchArgs, job: &LoadedJob) -> anyhow::Result<Plan> {
         true => plan,
         false => plan.with_limits(),
     })
+}
+
+fn predict(args: &BenchArgs) -> anyhow::Result<Option<(Vec<usize>, Network)>> {
+    let network = args.network.parse::<Network>()?;
+    if args.predict.contains(&0) {
+        return Err(BenchError::Zero { flag: "--predict" }.into());
+    }
+    Ok((!args.predict.is_empty()).then(|| (args.predict.clone(), network)))
 }
 
 /// The command as it was given, to be given again, without secrets.
@@ -157,6 +167,17 @@ fn show(args: &BenchArgs, comparison: &Comparison, folders: &[Place]) -> anyhow:
         text += &format!(
             "\nspeedup {:.2} ({:.2} to {:.2}), efficiency {:.2}{same}\n",
             compared.speedup, spread.min, spread.max, compared.efficiency
+        );
+    }
+    for row in &comparison.predictions {
+        let measured = row
+            .measured_speedup
+            .map_or_else(String::new, |measured| format!(", measured {measured:.2}"));
+        text += &format!(
+            "forecast for {}: speedup {:.2}, efficiency {:.2}{measured}\n",
+            plural(row.workers, "worker"),
+            row.speedup,
+            row.efficiency
         );
     }
     for warning in &comparison.warnings {

@@ -44,6 +44,7 @@ struct Purpose {
 #[derive(Default)]
 struct Heard {
     samples: u64,
+    parameters: u64,
     epochs: Vec<EpochPoint>,
 }
 
@@ -224,7 +225,10 @@ impl Runner {
 impl Heard {
     fn hear(&mut self, event: Event) {
         match event {
-            Event::Started(started) => self.samples = started.train_samples as u64,
+            Event::Started(started) => {
+                self.samples = started.train_samples as u64;
+                self.parameters = started.parameters as u64;
+            }
             Event::Epoch(epoch) => self.epochs.push(point(&epoch)),
             Event::Preparing { message } => eprintln!("{message}"),
             Event::Warning { message } => eprintln!("warning: {message}"),
@@ -261,6 +265,7 @@ fn measured(result: &RunResult, heard: Heard) -> Measured {
         weights_sha256: result.weights_sha256.clone(),
         step: None,
         restarts: result.restarts,
+        parameters: heard.parameters,
         epochs: heard.epochs,
     }
 }
