@@ -1,0 +1,184 @@
+//! `lockstep tune`: which settings are best.
+//!
+//! What is tried next is [`lockstep_tune`]'s to say; here trials are trained ([`trainer`]) and files written. A trial is a
+//! run of the job's store, under a name that is known before: so one that was killed is gone on with.
+
+mod trainer;
+
+use super::print;
+use crate::args::{SearchMethod, TuneArgs};
+use crate::signals::{self, INTERRUPTED};
+use crate::view::{Column, lines_of, plural, shell};
+use anyhow::{Context, bail};
+use lockstep_engine::{Stop, StopFlag};
+use lockstep_job::{LoadedJob, Override, Validation};
+use lockstep_place::Place;
+use lockstep_resolve::place;
+use lockstep_runs::RunDir;
+use lockstep_tune::{BEST, Method, REPORT, Rules, Space, TUNING, TuneError, Tuning, rungs};
+use std::process::ExitCode;
+use trainer::Trainer;
+
+/// Metrics of which less is better; of all others more is.
+const ERRORS: [&str; 8] = ["loss", "mse", "mae", "rmse", "error", "logloss", "mlogloss", "merror"];
+
+pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<ExitCode> {
+    let space = Space::parse(&args.search)?;
+    if args.parallel == 0 {
+        return Err(TuneError::Zero { flag: "--parallel" }.into());
+    }
+    let job = args.job.load_any()?;
+    let rules = rules(args, &job, space)?;
+    // What is wrong with a key or with the edges of its range is said before anything is trained.
+    for point in rules.space.edges() {
+        load(args, &rules.space.values(&point))?;
+    }
+    let store = place(job.store(), job.storage())?;
+    RunDir::check_store(&store)?;
+    let (mut tuning, folder) = open(args, &job, rules, &store)?;
+    let stop = StopFlag::new();
+    signals::obey(stop.clone())?;
+    let trainer = Trainer::new(args, &store, stop.clone())?;
+    let ended = search(&trainer, &mut tuning, &folder, args.parallel);
+    show(args, &tuning, &folder)?;
+    ended.context("the search ended early; what was tried is kept, and --resume goes on")?;
+    Ok(match stop.get() {
+        Stop::No => ExitCode::SUCCESS,
+        Stop::Graceful | Stop::Now => {
+            eprintln!("interrupted; go on with: lockstep tune {} ... --resume", shell(&args.job.path.to_string_lossy()));
+            ExitCode::from(INTERRUPTED)
+        }
+    })
+}
+
+/// The job with the values of a trial.
+fn load(args: &TuneArgs, values: &[(String, String)]) -> anyhow::Result<LoadedJob> {
+    let mut overrides = args.job.overrides()?;
+    for (key, value) in values {
+        overrides.push(format!("{key}={value}").parse::<Override>()?);
+    }
+    Ok(LoadedJob::load(&args.job.path, &overrides, args.job.workers)?)
+}
+
+fn rules(args: &TuneArgs, job: &LoadedJob, space: Space) -> anyhow::Result<Rules> {
+    let epochs = match job {
+        LoadedJob::Network(job) => job.train.learner.epochs,
+        LoadedJob::Trees(job) => job.model.rounds,
+        LoadedJob::Script(_) => bail!("a job that is a script cannot be tuned yet: it has no epochs that it could be stopped after"),
+    };
+    let fixed = ["train.epochs", "model.rounds", "run.store", "name"];
+    let searched = space.dimensions.iter().map(|dimension| dimension.key.as_str());
+    if let Some(key) = searched.into_iter().find(|key| fixed.contains(key)) {
+        bail!("--search {key}: it must be the same for all trials, which are compared with each other");
+    }
+    let has_validation = job.data().is_some_and(|data| match &data.validation {
+        Validation::Split(share) => *share > 0.0,
+        Validation::Set(_) => true,
+    });
+    if !has_validation {
+        bail!("there is no validation set to compare trials on: add --set data.val_split=0.1, or data.val to the job file");
+    }
+    Ok(Rules {
+        space,
+        method: match args.method {
+            SearchMethod::Grid => Method::Grid,
+            SearchMethod::Random => Method::Random,
+            SearchMethod::Tpe => Method::Tpe,
+        },
+        trials: args.trials,
+        seed: args.seed,
+        rungs: rungs(epochs, !args.no_halving),
+        maximise: !ERRORS.contains(&args.metric.as_str()),
+        metric: args.metric.clone(),
+    })
+}
+
+/// A new search in a folder of its own, or the one that is to be gone on with.
+fn open(args: &TuneArgs, job: &LoadedJob, rules: Rules, store: &Place) -> anyhow::Result<(Tuning, Place)> {
+    let prefix = format!("tune-{}", job.name());
+    let name = match &args.resume {
+        None => {
+            let name = RunDir::new_name(&prefix)?;
+            let folder = store.join(&name)?;
+            return Ok((Tuning::new(name, rules)?, folder));
+        }
+        Some(Some(name)) => {
+            let name = name.file_name().context("--resume: the path has no name")?;
+            name.to_string_lossy().into_owned()
+        }
+        Some(None) => newest(store, &prefix)?,
+    };
+    let folder = store.join(&name)?;
+    let text = folder.join(TUNING)?.read();
+    let text = text.with_context(|| format!("there is no search {name} in {store}"))?;
+    let tuning: Tuning =
+        serde_json::from_slice(&text).with_context(|| format!("{folder}/{TUNING} is damaged"))?;
+    Ok((tuning.checked(&rules, &folder.to_string())?, folder))
+}
+
+/// The newest search of the job: names end with their time.
+fn newest(store: &Place, prefix: &str) -> anyhow::Result<String> {
+    let mut newest = None;
+    for name in store.folders()? {
+        let is_ours = name.starts_with(prefix) && store.join(&name)?.join(TUNING)?.entry()?.is_some();
+        if is_ours && newest.as_ref().is_none_or(|known| name > *known) {
+            newest = Some(name);
+        }
+    }
+    newest.with_context(|| format!("there is no search of this job in {store}"))
+}
+
+/// Trains round after round, so many trials at a time. What is known is written after every trial.
+fn search(trainer: &Trainer<'_>, tuning: &mut Tuning, folder: &Place, parallel: usize) -> anyhow::Result<()> {
+    save(tuning, folder)?;
+    while let Some(round) = tuning.next_round() {
+        save(tuning, folder)?;
+        let metric = tuning.rules.metric.clone();
+        trainer.round(tuning, &round, parallel, &mut |tuning, number| {
+            let trial = &tuning.trials[number];
+            let values: Vec<String> = trial.values.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let came_to = match (&trial.failed, trial.reached.last()) {
+                (Some(why), _) => format!("failed: {why}"),
+                (None, Some(reached)) => format!("{metric} {:.4} after {}", reached.value, plural(reached.epochs as usize, "epoch")),
+                (None, None) => String::new(),
+            };
+            eprintln!("trial {number:3}  {}  {came_to}", values.join(" "));
+            save(tuning, folder)
+        })?;
+        if trainer.is_stopped() {
+            break;
+        }
+    }
+    if let Some(best) = tuning.best() {
+        let text = match load(trainer.args, &best.values)? {
+            LoadedJob::Network(job) => job.to_toml(),
+            LoadedJob::Script(job) => job.to_toml(),
+            LoadedJob::Trees(job) => job.to_toml(),
+        };
+        folder.join(BEST)?.write(text.as_bytes())?;
+    }
+    Ok(folder.join(REPORT)?.write(tuning.html().as_bytes())?)
+}
+
+fn save(tuning: &Tuning, folder: &Place) -> anyhow::Result<()> {
+    folder.make_folder()?;
+    let text = serde_json::to_string_pretty(tuning)?;
+    Ok(folder.join(TUNING)?.write(text.as_bytes())?)
+}
+
+fn show(args: &TuneArgs, tuning: &Tuning, folder: &Place) -> anyhow::Result<()> {
+    if args.json {
+        return Ok(print(serde_json::to_string(tuning)? + "\n")?);
+    }
+    let columns = tuning.columns().into_iter().map(|name| Column::right(name, 0));
+    let mut text = lines_of(columns.collect(), &tuning.rows());
+    for (key, share) in tuning.importance() {
+        text += &format!("{key} explains {:.0}% of the difference between trials\n", 100.0 * share);
+    }
+    let epochs = plural(tuning.epochs() as usize, "epoch");
+    text += &format!("{} trained\n", epochs);
+    if let Some(best) = tuning.best() {
+        text += &format!("\nbest: trial {}\n{folder}/{BEST}\n{folder}/{REPORT}\n", best.number);
+    }
+    Ok(print(text)?)
+}

@@ -1,0 +1,195 @@
+//! Trials that are trained: runs that stop at a rung, and go on from there later.
+
+use super::load;
+use crate::args::TuneArgs;
+use crate::command::launcher_of;
+use anyhow::{Context, bail};
+use lockstep_engine::{RunRequest, Stop, StopFlag};
+use lockstep_events::event::{Event, Status};
+use lockstep_fs::CacheDir;
+use lockstep_place::Place;
+use lockstep_runs::RunDir;
+use lockstep_tune::{Reached, Round, Trial, Tuning};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Instant;
+
+/// Trains trials.
+pub(super) struct Trainer<'a> {
+    pub(super) args: &'a TuneArgs,
+    store: &'a Place,
+    folder: PathBuf,
+    cache: CacheDir,
+    stop: StopFlag,
+}
+
+/// How far a trial is trained.
+struct Target<'a> {
+    epochs: u32,
+    /// Whether these are all epochs of the job.
+    is_last: bool,
+    /// What it is measured by then.
+    metric: &'a str,
+}
+
+/// What training a trial to a rung came to.
+enum Ended {
+    Reached(Reached),
+    Failed(String),
+    Stopped,
+}
+
+impl<'a> Trainer<'a> {
+    pub(super) fn new(args: &'a TuneArgs, store: &'a Place, stop: StopFlag) -> anyhow::Result<Self> {
+        let file = std::path::absolute(&args.job.path).context("cannot find the job file's folder")?;
+        Ok(Trainer {
+            args,
+            store,
+            folder: file.parent().map(Path::to_owned).unwrap_or_default(),
+            cache: CacheDir::locate()?,
+            stop,
+        })
+    }
+
+    /// Whether somebody asked to stop.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.get() != Stop::No
+    }
+
+    /// Trains all trials of a round, so many at a time, and calls `done` after each.
+    pub(super) fn round(
+        &self,
+        tuning: &mut Tuning,
+        round: &Round,
+        parallel: usize,
+        done: &mut dyn FnMut(&Tuning, usize) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let trials: Vec<Trial> = round.trials.iter().map(|number| tuning.trials[*number].clone()).collect();
+        let (name, metric) = (tuning.name.clone(), tuning.rules.metric.clone());
+        let target = Target {
+            epochs: round.epochs,
+            is_last: round.rung + 1 == tuning.rules.rungs.len(),
+            metric: &metric,
+        };
+        let waiting = Mutex::new(trials.iter());
+        let (sender, ended) = mpsc::channel();
+        thread::scope(|scope| {
+            for _ in 0..parallel.min(trials.len()) {
+                let (sender, waiting, name, target) = (sender.clone(), &waiting, &name, &target);
+                scope.spawn(move || {
+                    loop {
+                        // The lock is never poisoned: no holder panics.
+                        let next = waiting.lock().ok().and_then(|mut waiting| waiting.next());
+                        let Some(trial) = next.filter(|_| !self.is_stopped()) else {
+                            return;
+                        };
+                        let run = format!("{name}-{:03}", trial.number);
+                        let ended = self.train(&run, trial, target);
+                        if sender.send((trial.number, ended)).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+            drop(sender);
+            let mut first_error = None;
+            for (number, ended) in ended {
+                match ended {
+                    Ok(Ended::Reached(reached)) => tuning.trials[number].reached.push(reached),
+                    Ok(Ended::Failed(why)) => tuning.trials[number].failed = Some(why),
+                    Ok(Ended::Stopped) => continue,
+                    Err(error) => {
+                        // What cannot begin here cannot begin elsewhere: the others end in good order.
+                        self.stop.raise(Stop::Graceful);
+                        first_error.get_or_insert(error);
+                        continue;
+                    }
+                }
+                done(tuning, number)?;
+            }
+            first_error.map_or(Ok(()), Err)
+        })
+    }
+
+    /// Trains a trial up to so many epochs, from wherever its run is.
+    fn train(&self, name: &str, trial: &Trial, target: &Target<'_>) -> anyhow::Result<Ended> {
+        let Target { epochs, metric, .. } = *target;
+        let run = RunDir::named(name, self.store.join(name)?);
+        if let Some(reached) = reached(&run, epochs, metric)? {
+            return Ok(Ended::Reached(reached));
+        }
+        let job = load(self.args, &trial.values)?;
+        let stop = StopFlag::new();
+        let request = RunRequest {
+            folder: self.folder.clone(),
+            started_at: Instant::now(),
+            resume: None,
+            fork: false,
+            name: Some(name.to_owned()),
+            max_steps: None,
+            step_times: false,
+            stop: stop.clone(),
+            launcher: launcher_of(self.args.engine.engine, &job, &self.cache)?,
+            cache: self.cache.clone(),
+            job,
+        };
+        let result = lockstep_engine::run(request, &mut |event| {
+            stop.raise(self.stop.get());
+            match event {
+                // The last epoch of all ends by itself, with an evaluation.
+                Event::Epoch(epoch) if !target.is_last && epoch.epoch >= epochs => {
+                    stop.raise(Stop::Graceful);
+                }
+                Event::Warning { message } => eprintln!("trial {}: warning: {message}", trial.number),
+                _ => {}
+            }
+        })?;
+        if let Some(reached) = reached(&run, epochs, metric)? {
+            return Ok(Ended::Reached(reached));
+        }
+        match (result.status, self.is_stopped()) {
+            (Status::Failed, _) => Ok(Ended::Failed(result.error.unwrap_or_else(|| "the run failed".to_owned()))),
+            (_, true) => Ok(Ended::Stopped),
+            (_, false) => bail!("trial {} ended before epoch {epochs}", trial.number),
+        }
+    }
+}
+
+/// What a run was worth after so many epochs, if it came so far, by its own record.
+fn reached(run: &RunDir, epochs: u32, metric: &str) -> anyhow::Result<Option<Reached>> {
+    if run.metrics().entry()?.is_none() {
+        return Ok(None);
+    }
+    let text = run.metrics().read()?;
+    let mut curve = Vec::new();
+    for line in String::from_utf8_lossy(&text).lines() {
+        // The last line of a run that was killed may be cut.
+        let Ok(row) = serde_json::from_str::<Value>(line) else {
+            continue;
+        };
+        let value = row["val"][metric].as_f64();
+        let Some(value) = value else {
+            let known = row["val"].as_object().map(|known| known.keys().cloned().collect::<Vec<_>>());
+            bail!(
+                "--metric {metric}: the validation set is not measured by that; there are {}",
+                known.unwrap_or_default().join(", ")
+            );
+        };
+        // A run that went back to a checkpoint tells some epochs again.
+        let at = row["epoch"].as_u64().unwrap_or(1).max(1) as usize - 1;
+        curve.truncate(at);
+        curve.push(value);
+    }
+    let at = epochs as usize;
+    Ok(curve.get(at - 1).copied().map(|value| {
+        curve.truncate(at);
+        Reached {
+            epochs,
+            value,
+            curve,
+        }
+    }))
+}
