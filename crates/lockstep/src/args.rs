@@ -10,6 +10,7 @@ mod remote;
 mod replay;
 mod runs;
 mod serve;
+mod tune;
 
 pub(crate) use bench::BenchArgs;
 pub(crate) use doctor::DoctorArgs;
@@ -25,6 +26,8 @@ pub(crate) use runs::{
 pub(crate) use serve::{
     GuardArgs, QueueArgs, ServeArgs, ServeCommand, ServerPlaceArgs, TokenCommand,
 };
+
+pub(crate) use tune::{SearchMethod, TuneArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use lockstep_job::{LoadedJob, Override};
@@ -80,6 +83,8 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     /// Measure what more workers gain: speedup, efficiency, accuracy, and a report of them
     Bench(BenchArgs),
+    /// Search for the settings that learn best: grid, random or TPE, poor trials stopped early
+    Tune(TuneArgs),
     /// Look for what is wrong with this machine, a store, data and services, and say what to do
     Doctor(DoctorArgs),
     /// Write the model of a run in a format that other programs compute with

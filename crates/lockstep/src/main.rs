@@ -16,6 +16,7 @@ use lockstep_bench::BenchError;
 use lockstep_engine::EngineError;
 use lockstep_index::filter::FilterError;
 use lockstep_job::JobError;
+use lockstep_tune::TuneError;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         Command::Replay(args) => command::replay::run(&args, started_at),
         Command::Bench(args) => command::bench::run(&args),
         Command::Doctor(args) => command::doctor::run(&args),
+        Command::Tune(args) => command::tune::run(&args),
         Command::Export(args) => command::export::run(&args),
         Command::Models(models) => command::models::run(&models),
         Command::Runs(runs) => command::runs::run(&runs),
@@ -66,7 +68,9 @@ fn report(error: &anyhow::Error) -> ExitCode {
     }
     print_error(&lockstep_engine::describe(error.as_ref()));
     let refused = matches!(error.downcast_ref(), Some(EngineError::Resume(_)));
-    if refused || error.is::<JobError>() || error.is::<FilterError>() || error.is::<BenchError>() {
+    let of_command =
+        error.is::<FilterError>() || error.is::<BenchError>() || error.is::<TuneError>();
+    if refused || error.is::<JobError>() || of_command {
         ExitCode::from(USAGE)
     } else {
         ExitCode::FAILURE

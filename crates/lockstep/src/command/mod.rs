@@ -30,6 +30,7 @@ pub(crate) mod script_process;
 pub(crate) mod serve;
 pub(crate) mod submit;
 pub(crate) mod task_worker;
+pub(crate) mod tune;
 mod verify;
 mod watched;
 pub(crate) mod worker;

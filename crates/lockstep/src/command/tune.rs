@@ -20,7 +20,9 @@ use std::process::ExitCode;
 use trainer::Trainer;
 
 /// Metrics of which less is better; of all others more is.
-const ERRORS: [&str; 8] = ["loss", "mse", "mae", "rmse", "error", "logloss", "mlogloss", "merror"];
+const ERRORS: [&str; 8] = [
+    "loss", "mse", "mae", "rmse", "error", "logloss", "mlogloss", "merror",
+];
 
 pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<ExitCode> {
     let space = Space::parse(&args.search)?;
@@ -45,7 +47,10 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<ExitCode> {
     Ok(match stop.get() {
         Stop::No => ExitCode::SUCCESS,
         Stop::Graceful | Stop::Now => {
-            eprintln!("interrupted; go on with: lockstep tune {} ... --resume", shell(&args.job.path.to_string_lossy()));
+            eprintln!(
+                "interrupted; go on with: lockstep tune {} ... --resume",
+                shell(&args.job.path.to_string_lossy())
+            );
             ExitCode::from(INTERRUPTED)
         }
     })
@@ -57,26 +62,39 @@ fn load(args: &TuneArgs, values: &[(String, String)]) -> anyhow::Result<LoadedJo
     for (key, value) in values {
         overrides.push(format!("{key}={value}").parse::<Override>()?);
     }
-    Ok(LoadedJob::load(&args.job.path, &overrides, args.job.workers)?)
+    Ok(LoadedJob::load(
+        &args.job.path,
+        &overrides,
+        args.job.workers,
+    )?)
 }
 
 fn rules(args: &TuneArgs, job: &LoadedJob, space: Space) -> anyhow::Result<Rules> {
     let epochs = match job {
         LoadedJob::Network(job) => job.train.learner.epochs,
         LoadedJob::Trees(job) => job.model.rounds,
-        LoadedJob::Script(_) => bail!("a job that is a script cannot be tuned yet: it has no epochs that it could be stopped after"),
+        LoadedJob::Script(_) => bail!(
+            "a job that is a script cannot be tuned yet: it has no epochs that it could be stopped after"
+        ),
     };
     let fixed = ["train.epochs", "model.rounds", "run.store", "name"];
-    let searched = space.dimensions.iter().map(|dimension| dimension.key.as_str());
+    let searched = space
+        .dimensions
+        .iter()
+        .map(|dimension| dimension.key.as_str());
     if let Some(key) = searched.into_iter().find(|key| fixed.contains(key)) {
-        bail!("--search {key}: it must be the same for all trials, which are compared with each other");
+        bail!(
+            "--search {key}: it must be the same for all trials, which are compared with each other"
+        );
     }
     let has_validation = job.data().is_some_and(|data| match &data.validation {
         Validation::Split(share) => *share > 0.0,
         Validation::Set(_) => true,
     });
     if !has_validation {
-        bail!("there is no validation set to compare trials on: add --set data.val_split=0.1, or data.val to the job file");
+        bail!(
+            "there is no validation set to compare trials on: add --set data.val_split=0.1, or data.val to the job file"
+        );
     }
     Ok(Rules {
         space,
@@ -94,7 +112,12 @@ fn rules(args: &TuneArgs, job: &LoadedJob, space: Space) -> anyhow::Result<Rules
 }
 
 /// A new search in a folder of its own, or the one that is to be gone on with.
-fn open(args: &TuneArgs, job: &LoadedJob, rules: Rules, store: &Place) -> anyhow::Result<(Tuning, Place)> {
+fn open(
+    args: &TuneArgs,
+    job: &LoadedJob,
+    rules: Rules,
+    store: &Place,
+) -> anyhow::Result<(Tuning, Place)> {
     let prefix = format!("tune-{}", job.name());
     let name = match &args.resume {
         None => {
@@ -120,7 +143,8 @@ fn open(args: &TuneArgs, job: &LoadedJob, rules: Rules, store: &Place) -> anyhow
 fn newest(store: &Place, prefix: &str) -> anyhow::Result<String> {
     let mut newest = None;
     for name in store.folders()? {
-        let is_ours = name.starts_with(prefix) && store.join(&name)?.join(TUNING)?.entry()?.is_some();
+        let is_ours =
+            name.starts_with(prefix) && store.join(&name)?.join(TUNING)?.entry()?.is_some();
         if is_ours && newest.as_ref().is_none_or(|known| name > *known) {
             newest = Some(name);
         }
@@ -129,17 +153,30 @@ fn newest(store: &Place, prefix: &str) -> anyhow::Result<String> {
 }
 
 /// Trains round after round, so many trials at a time. What is known is written after every trial.
-fn search(trainer: &Trainer<'_>, tuning: &mut Tuning, folder: &Place, parallel: usize) -> anyhow::Result<()> {
+fn search(
+    trainer: &Trainer<'_>,
+    tuning: &mut Tuning,
+    folder: &Place,
+    parallel: usize,
+) -> anyhow::Result<()> {
     save(tuning, folder)?;
     while let Some(round) = tuning.next_round() {
         save(tuning, folder)?;
         let metric = tuning.rules.metric.clone();
         trainer.round(tuning, &round, parallel, &mut |tuning, number| {
             let trial = &tuning.trials[number];
-            let values: Vec<String> = trial.values.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let values: Vec<String> = trial
+                .values
+                .iter()
+                .map(|(key, value)| format!("{key}={value}"))
+                .collect();
             let came_to = match (&trial.failed, trial.reached.last()) {
                 (Some(why), _) => format!("failed: {why}"),
-                (None, Some(reached)) => format!("{metric} {:.4} after {}", reached.value, plural(reached.epochs as usize, "epoch")),
+                (None, Some(reached)) => format!(
+                    "{metric} {:.4} after {}",
+                    reached.value,
+                    plural(reached.epochs as usize, "epoch")
+                ),
                 (None, None) => String::new(),
             };
             eprintln!("trial {number:3}  {}  {came_to}", values.join(" "));
@@ -170,15 +207,24 @@ fn show(args: &TuneArgs, tuning: &Tuning, folder: &Place) -> anyhow::Result<()> 
     if args.json {
         return Ok(print(serde_json::to_string(tuning)? + "\n")?);
     }
-    let columns = tuning.columns().into_iter().map(|name| Column::right(name, 0));
+    let columns = tuning
+        .columns()
+        .into_iter()
+        .map(|name| Column::right(name, 0));
     let mut text = lines_of(columns.collect(), &tuning.rows());
     for (key, share) in tuning.importance() {
-        text += &format!("{key} explains {:.0}% of the difference between trials\n", 100.0 * share);
+        text += &format!(
+            "{key} explains {:.0}% of the difference between trials\n",
+            100.0 * share
+        );
     }
     let epochs = plural(tuning.epochs() as usize, "epoch");
     text += &format!("{} trained\n", epochs);
     if let Some(best) = tuning.best() {
-        text += &format!("\nbest: trial {}\n{folder}/{BEST}\n{folder}/{REPORT}\n", best.number);
+        text += &format!(
+            "\nbest: trial {}\n{folder}/{BEST}\n{folder}/{REPORT}\n",
+            best.number
+        );
     }
     Ok(print(text)?)
 }

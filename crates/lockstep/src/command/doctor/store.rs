@@ -61,7 +61,7 @@ fn try_out(store: &Place) -> Result<Tried, PlaceError> {
     let letters = random_letters::<8>().unwrap_or_else(|_| std::process::id().to_string());
     let folder = store.join(&format!("doctor-{letters}"))?;
     let file = folder.join("trial")?;
-    let tried = (|| {
+    let tried = (|| -> Result<(f64, f64, bool), PlaceError> {
         folder.make_folder()?;
         let content: Vec<u8> = (0..SIZE).map(|at| (at * 31 % 251) as u8).collect();
         let begin = Instant::now();

@@ -43,8 +43,13 @@ enum Ended {
 }
 
 impl<'a> Trainer<'a> {
-    pub(super) fn new(args: &'a TuneArgs, store: &'a Place, stop: StopFlag) -> anyhow::Result<Self> {
-        let file = std::path::absolute(&args.job.path).context("cannot find the job file's folder")?;
+    pub(super) fn new(
+        args: &'a TuneArgs,
+        store: &'a Place,
+        stop: StopFlag,
+    ) -> anyhow::Result<Self> {
+        let file =
+            std::path::absolute(&args.job.path).context("cannot find the job file's folder")?;
         Ok(Trainer {
             args,
             store,
@@ -67,7 +72,11 @@ impl<'a> Trainer<'a> {
         parallel: usize,
         done: &mut dyn FnMut(&Tuning, usize) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let trials: Vec<Trial> = round.trials.iter().map(|number| tuning.trials[*number].clone()).collect();
+        let trials: Vec<Trial> = round
+            .trials
+            .iter()
+            .map(|number| tuning.trials[*number].clone())
+            .collect();
         let (name, metric) = (tuning.name.clone(), tuning.rules.metric.clone());
         let target = Target {
             epochs: round.epochs,
@@ -143,7 +152,9 @@ impl<'a> Trainer<'a> {
                 Event::Epoch(epoch) if !target.is_last && epoch.epoch >= epochs => {
                     stop.raise(Stop::Graceful);
                 }
-                Event::Warning { message } => eprintln!("trial {}: warning: {message}", trial.number),
+                Event::Warning { message } => {
+                    eprintln!("trial {}: warning: {message}", trial.number)
+                }
                 _ => {}
             }
         })?;
@@ -151,7 +162,9 @@ impl<'a> Trainer<'a> {
             return Ok(Ended::Reached(reached));
         }
         match (result.status, self.is_stopped()) {
-            (Status::Failed, _) => Ok(Ended::Failed(result.error.unwrap_or_else(|| "the run failed".to_owned()))),
+            (Status::Failed, _) => Ok(Ended::Failed(
+                result.error.unwrap_or_else(|| "the run failed".to_owned()),
+            )),
             (_, true) => Ok(Ended::Stopped),
             (_, false) => bail!("trial {} ended before epoch {epochs}", trial.number),
         }
@@ -172,7 +185,9 @@ fn reached(run: &RunDir, epochs: u32, metric: &str) -> anyhow::Result<Option<Rea
         };
         let value = row["val"][metric].as_f64();
         let Some(value) = value else {
-            let known = row["val"].as_object().map(|known| known.keys().cloned().collect::<Vec<_>>());
+            let known = row["val"]
+                .as_object()
+                .map(|known| known.keys().cloned().collect::<Vec<_>>());
             bail!(
                 "--metric {metric}: the validation set is not measured by that; there are {}",
                 known.unwrap_or_default().join(", ")
