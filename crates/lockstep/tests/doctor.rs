@@ -7,12 +7,17 @@ use serde_json::Value;
 use std::fs;
 
 fn doctor(place: &Place, args: &[&str]) -> Ran {
+    doctor_with(place, args, ("NOTHING", ""))
+}
+
+fn doctor_with(place: &Place, args: &[&str], variable: (&str, &str)) -> Ran {
     let mut command = place.command(&[&["doctor", "--json"], args].concat());
     let output = command
         .env("HOME", place.path(""))
         .env_remove("KUBECONFIG")
         .env_remove("RAY_ADDRESS")
         .env_remove("RAY_API_SERVER_ADDRESS")
+        .env(variable.0, variable.1)
         .output()
         .unwrap();
     Ran {
@@ -69,8 +74,8 @@ fn what_does_not_work_is_a_problem_with_something_to_do() {
 #[test]
 fn no_secret_is_told() {
     let place = Place::new();
-    let server = "track.mlflow=http://me:hunter2@127.0.0.1:1";
-    let ran = doctor(&place, &["job.toml", "--set", server]);
+    let server = ("MLFLOW_TRACKING_URI", "http://me:hunter2@127.0.0.1:1");
+    let ran = doctor_with(&place, &["job.toml"], server);
     let mlflow = check(&ran, "mlflow");
     assert_eq!(mlflow["state"], "warning", "{mlflow}");
     assert!(
