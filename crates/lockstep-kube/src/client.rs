@@ -322,12 +322,17 @@ impl Client {
     /// # Errors
     /// When the server does not allow it.
     pub fn pods(&self, namespace: &str, run: &str) -> Result<Vec<Value>, KubeError> {
-        self.items(
-            "v1",
-            "pods",
-            namespace,
-            &format!("labelSelector=lockstep.dev%2Frun%3D{run}"),
-        )
+        self.selected(namespace, &format!("lockstep.dev%2Frun%3D{run}"))
+    }
+
+    /// The pods that a selector of labels, as a query writes it, is about.
+    pub(crate) fn selected(
+        &self,
+        namespace: &str,
+        selector: &str,
+    ) -> Result<Vec<Value>, KubeError> {
+        let query = format!("labelSelector={selector}");
+        self.items("v1", "pods", namespace, &query)
     }
 
     /// What happened to a run's objects, as far as the cluster still knows. Who may not see it sees nothing.

@@ -223,6 +223,53 @@ pub enum KubeError {
         /// What the last try came to.
         cause: String,
     },
+    /// Nothing of that name has a port.
+    #[error(
+        "there is no job, no RayCluster and no Service `{name}` in the namespace `{namespace}`; `lockstep kube list` and \
+         `kubectl get services` show all"
+    )]
+    NothingToReach {
+        /// The name.
+        name: String,
+        /// Where.
+        namespace: String,
+    },
+    /// No pod that could answer.
+    #[error("no pod of `{name}` runs that could answer{why}")]
+    NoPod {
+        /// What was meant.
+        name: String,
+        /// Why there is none, with a colon before it, or nothing.
+        why: String,
+    },
+    /// No port is meant.
+    #[error("`{name}` has no port {wanted}; {known}")]
+    NoPort {
+        /// What was meant.
+        name: String,
+        /// The port, in words.
+        wanted: String,
+        /// What would be right.
+        known: String,
+    },
+    /// The port here cannot be had.
+    #[error("cannot listen on 127.0.0.1:{port}: {cause}; `--local PORT` takes another, 0 a free one")]
+    Listen {
+        /// The port.
+        port: u16,
+        /// What the system says.
+        cause: String,
+    },
+    /// A connection to a pod failed.
+    #[error("port {port} of the pod `{pod}`: {cause}")]
+    Forward {
+        /// The pod.
+        pod: String,
+        /// Its port.
+        port: u16,
+        /// How.
+        cause: String,
+    },
     /// This machine cannot talk to a network.
     #[error("no connection can be made from here: {0}")]
     Setup(String),

@@ -1,8 +1,8 @@
 """A real control plane of Kubernetes on loopback, with nodes that are threads of this process.
 
-usage: kube_cluster.py PROGRAMS FOLDER [--path PATH] [--nodes N] [--kuberay]
+usage: kube_cluster.py PROGRAMS FOLDER [--path PATH] [--nodes N] [--kuberay] [--network]
 
-PROGRAMS is what kube/build.sh made. Says in one line of JSON where its kubeconfig is, and ends when its standard input
+With --network, pods have networks of their own. PROGRAMS is what kube/build.sh made. Says in one line of JSON where its kubeconfig is, and ends when its standard input
 does. Lines on standard input are orders: `restart apiserver`, `kill POD`, `drain NODE`, `undrain NODE`.
 """
 
@@ -19,6 +19,7 @@ import urllib.request
 
 from certificate import certificate
 from kubelet import Api, Kubelet
+from pod_network import Network
 
 
 def free_port():
@@ -65,12 +66,13 @@ class Cluster:
             "--kubeconfig", f"{folder}/admin.yaml", "--leader-elect=false", "--secure-port=0",
             "--controllers=job-controller,garbage-collector-controller,ttl-after-finished-controller,"
             "endpointslice-controller,endpoints-controller,namespace-controller,resourcequota-controller,"
-            "disruption-controller,ttl-controller",
+            "disruption-controller,ttl-controller,deployment-controller,replicaset-controller",
             "--use-service-account-credentials=false",
         ])
+        self.network = Network(folder) if self.arguments.network else None
         self.kubelets = Kubelet.nodes(
             self.arguments.nodes, Api(self.server, self.token, f"{folder}/ca.pem"), folder, self.certificate,
-            self.arguments.path,
+            self.arguments.path, self.network,
         )
         if self.arguments.kuberay:
             self.kuberay()
@@ -127,8 +129,11 @@ contexts:
 
     def run(self, program, words, variables=None):
         log = open(f"{self.folder}/{program}.log", "ab")
+        words = [f"{self.arguments.programs}/{program}", *words]
+        if program == "kuberay" and self.network:
+            words = self.network.inside(None, words)
         self.children[program] = subprocess.Popen(
-            [f"{self.arguments.programs}/{program}", *words], stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+            words, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
             env={**os.environ, **(variables or {})},
         )
 
@@ -166,6 +171,7 @@ def main():
     parser.add_argument("--path", default="")
     parser.add_argument("--nodes", type=int, default=3)
     parser.add_argument("--kuberay", action="store_true")
+    parser.add_argument("--network", action="store_true")
     cluster = Cluster(parser.parse_args())
     try:
         cluster.start()

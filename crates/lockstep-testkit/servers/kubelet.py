@@ -2,9 +2,10 @@
 
 What is as on a node: a pod's life (binding, phases, exit codes, deletion with its grace, eviction), its volumes as
 folders of its own, variables with the downward API, and logs, which the API server fetches from here over HTTPS. What
-is not: there are no images and no namespaces, so a pod sees this machine's files. Paths at which volumes are mounted are
-replaced in its command and variables by the folders that stand for them, and the name of index 0 under its Service by
-the address that index 0 of that job always has.
+is not: there are no images, so a pod sees this machine's files. Paths at which volumes are mounted are replaced in its
+command and variables by the folders that stand for them. Without a network of pods (pod_network.py), addresses are those
+of the loopback: the name of index 0 under its Service is replaced by the address that index 0 of that job always has,
+and 0.0.0.0 by the pod's own. Ports are forwarded by the websockets of `v4.channel.k8s.io`.
 """
 
 import base64
@@ -14,8 +15,11 @@ import http.server
 import json
 import os
 import re
+import shutil
 import signal
+import socket
 import ssl
+import struct
 import subprocess
 import threading
 import time
@@ -24,6 +28,7 @@ import urllib.parse
 import urllib.request
 
 LOOK = 0.1
+WEBSOCKET = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
 def now():
@@ -66,31 +71,35 @@ class Pod:
         self.path = f"/api/v1/namespaces/{self.namespace}/pods/{self.name}"
         self.lines, self.done, self.child, self.ending = [], False, None, False
         self.more = threading.Condition()
-        self.address = kubelet.address_of(value)
+        self.network, self.ready = None, False
+        if kubelet.network:
+            self.network, self.address = kubelet.network.add()
+        else:
+            self.address = kubelet.address_of(value)
         threading.Thread(target=self.run, daemon=True).start()
 
     def run(self):
         try:
-            mounts = self.mounts()
             spec = self.value["spec"]["containers"][0]
             self.container = spec["name"]
-            variables = self.variables(spec, mounts)
-            words = [self.local(word, mounts) for word in spec.get("command", []) + spec.get("args", [])]
-            self.child = subprocess.Popen(
-                words, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                start_new_session=True, cwd="/",
-            )
+            for first in self.value["spec"].get("initContainers", []):
+                self.child = self.start(first, subprocess.STDOUT)
+                self.hear()
+                if self.child.wait() != 0:
+                    raise OSError(f"the init container {first['name']} failed")
+            self.child = self.start(spec, subprocess.STDOUT)
         except (OSError, KeyError, urllib.error.HTTPError) as error:
             self.container = self.value["spec"]["containers"][0]["name"]
             self.report("Failed", {"terminated": {"exitCode": 128, "reason": "StartError", "message": str(error)}})
             self.finish()
             return
         started = now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        self.report("Running", {"running": {"startedAt": started}})
-        for line in self.child.stdout:
-            with self.more:
-                self.lines.append((now(), line.rstrip(b"\n")))
-                self.more.notify_all()
+        running = {"running": {"startedAt": started}}
+        self.ready = not self.kubelet.network or "readinessProbe" not in spec
+        self.report("Running", running)
+        if not self.ready:
+            threading.Thread(target=self.probe, args=(spec, running), daemon=True).start()
+        self.hear()
         code = self.child.wait()
         code = 128 - code if code < 0 else code
         self.finish()
@@ -101,28 +110,89 @@ class Pod:
             end["message"] = last[-2000:]
         self.report("Failed" if code else "Succeeded", {"terminated": end})
 
+    def start(self, spec, errors):
+        mounts = self.mounts(spec)
+        variables = self.variables(spec, mounts)
+        words = [self.local(word, mounts) for word in spec.get("command", []) + spec.get("args", [])]
+        # As the kubelet does with $(NAME).
+        words = [re.sub(r"\$\((\w+)\)", lambda found: variables.get(found[1], found[0]), word) for word in words]
+        if self.network:
+            ray = f"{self.folder()}/ray"
+            os.makedirs(ray, exist_ok=True)
+            words = self.kubelet.network.inside(self.network, words, ray)
+        return subprocess.Popen(
+            words, env=variables, stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL,
+            start_new_session=True, cwd="/",
+        )
+
+    def hear(self):
+        """Reads what the container writes, until it ends."""
+        for line in self.child.stdout:
+            with self.more:
+                self.lines.append((now(), line.rstrip(b"\n")))
+                self.more.notify_all()
+
+    def probe(self, spec, running):
+        """Asks whether the pod is ready, until it is."""
+        asked = spec["readinessProbe"]
+        while not self.done and not self.ending:
+            if "exec" in asked:
+                child = self.start({**spec, "command": asked["exec"]["command"], "args": []}, subprocess.STDOUT)
+                child.communicate()
+                self.ready = child.returncode == 0
+            else:
+                port = asked["httpGet"]["port"]
+                named = [found["containerPort"] for found in spec.get("ports", []) if found.get("name") == port]
+                url = f"http://{self.address}:{named[0] if named else port}{asked['httpGet'].get('path', '/')}"
+                try:
+                    with urllib.request.urlopen(url, timeout=2):
+                        self.ready = True
+                except OSError:
+                    pass
+            if self.ready:
+                self.report("Running", running)
+                return
+            time.sleep(5 * LOOK)
+
     def finish(self):
+        if self.network:
+            self.kubelet.network.remove(self.network)
         with self.more:
             self.done = True
             self.more.notify_all()
 
-    def mounts(self):
-        """Folders for the volumes, by the path at which they are mounted."""
-        folder = f"{self.kubelet.folder}/pods/{self.uid}"
+    def folder(self):
+        return f"{self.kubelet.folder}/pods/{self.uid}"
+
+    def mounts(self, spec):
+        """Folders for the volumes, by the path at which they are mounted in a container."""
+        folder = self.folder()
         volumes = {}
         for volume in self.value["spec"].get("volumes", []):
             place = f"{folder}/{volume['name']}"
             if "hostPath" in volume:
                 volumes[volume["name"]] = volume["hostPath"]["path"]
                 continue
+            if "persistentVolumeClaim" in volume:
+                place = f"{self.kubelet.folder}/claims/{self.namespace}/{volume['persistentVolumeClaim']['claimName']}"
             os.makedirs(place, exist_ok=True)
             volumes[volume["name"]] = place
             for kind, plural, key in [("configMap", "configmaps", "name"), ("secret", "secrets", "secretName")]:
                 if kind in volume:
                     self.fill(place, plural, volume[kind], volume[kind][key])
         mounts = {}
-        for mount in self.value["spec"]["containers"][0].get("volumeMounts", []):
-            mounts[mount["mountPath"]] = volumes[mount["name"]]
+        for mount in sorted(spec.get("volumeMounts", []), key=lambda mount: len(mount["mountPath"])):
+            path, place = mount["mountPath"], volumes[mount["name"]]
+            if "subPath" not in mount:
+                mounts[path] = place
+                continue
+            # One file of a volume, which may lie in another volume: there is a copy.
+            outer = max((other for other in mounts if path.startswith(other + "/")), key=len, default=None)
+            copy = mounts[outer] + path[len(outer):] if outer else f"{folder}/files{path}"
+            os.makedirs(os.path.dirname(copy), exist_ok=True)
+            shutil.copyfile(f"{place}/{mount['subPath']}", copy)
+            if not outer:
+                mounts[path] = copy
         return mounts
 
     def fill(self, place, plural, volume, name):
@@ -156,6 +226,9 @@ class Pod:
         if paths:
             pattern = rf"(?<![\w./-])({paths})(?=$|[/\s'\":])"
             text = re.sub(pattern, lambda found: mounts[found[1]], text)
+        if self.network:
+            return text
+        text = text.replace("0.0.0.0", self.address)
         # The name of a pod under its Service, as cluster DNS would resolve it.
         subdomain = self.value["spec"].get("subdomain")
         if subdomain:
@@ -182,6 +255,8 @@ class Pod:
             reference = source["secretKeyRef"]
             value = self.kubelet.api.ask("GET", f"/api/v1/namespaces/{self.namespace}/secrets/{reference['name']}")
             return base64.b64decode(value["data"][reference["key"]]).decode()
+        if "resourceFieldRef" in source:
+            return "0"
         field = source.get("fieldRef", {}).get("fieldPath", "")
         meta = self.value["metadata"]
         label = re.match(r"metadata\.(labels|annotations)\['(.*)'\]", field)
@@ -199,16 +274,18 @@ class Pod:
                     return
                 kept = [condition for condition in current["status"].get("conditions", [])
                         if condition["type"] not in ("Ready", "ContainersReady")]
-                ready = "True" if phase == "Running" else "False"
+                ready = "True" if phase == "Running" and self.ready else "False"
                 status = {
                     "phase": phase, "podIP": self.address, "podIPs": [{"ip": self.address}], "hostIP": "127.0.0.1",
                     "startTime": now().strftime("%Y-%m-%dT%H:%M:%SZ"),
-                    "conditions": kept + [{"type": "Ready", "status": ready}],
+                    "conditions": kept + [{"type": kind, "status": ready} for kind in ("Ready", "ContainersReady")],
                     "containerStatuses": [{
                         "name": self.container, "image": self.value["spec"]["containers"][0]["image"], "imageID": "",
                         "ready": ready == "True", "restartCount": 0, "state": state,
                     }],
                 }
+                if "initContainers" in self.value["spec"]:
+                    status["conditions"].append({"type": "Initialized", "status": "True"})
                 self.kubelet.api.ask("PATCH", self.path + "/status", {"status": status}, "application/merge-patch+json")
                 return
             except urllib.error.HTTPError as error:
@@ -277,13 +354,13 @@ class Pod:
 class Kubelet:
     """All nodes."""
 
-    def __init__(self, api, folder, path):
-        self.api, self.folder, self.path = api, folder, path
+    def __init__(self, api, folder, path, network):
+        self.api, self.folder, self.path, self.network = api, folder, path, network
         self.pods, self.drained, self.gone, self.next = {}, set(), False, 0
 
     @staticmethod
-    def nodes(count, api, folder, certificate, path):
-        kubelet = Kubelet(api, folder, path)
+    def nodes(count, api, folder, certificate, path, network=None):
+        kubelet = Kubelet(api, folder, path, network)
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), kubelet.handler())
         server.daemon_threads = True
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -324,6 +401,8 @@ class Kubelet:
             listed = self.api.tried("GET", "/api/v1/pods")
             if listed is not None:
                 self.look(listed["items"])
+                if self.network:
+                    self.know(listed["items"])
             time.sleep(LOOK)
 
     def look(self, pods):
@@ -345,6 +424,26 @@ class Kubelet:
         for uid, pod in list(self.pods.items()):
             if uid not in there and pod.child and not pod.done:
                 pod.signal(signal.SIGKILL)
+
+    def know(self, pods):
+        """Makes the names known that the cluster's DNS would know."""
+        services = self.api.tried("GET", "/api/v1/services")
+        names = {}
+        for service in services["items"] if services else []:
+            meta, selector = service["metadata"], service["spec"].get("selector")
+            short = [meta["name"], f"{meta['name']}.{meta['namespace']}", f"{meta['name']}.{meta['namespace']}.svc"]
+            full = [*short, short[-1] + ".cluster.local"]
+            for pod in pods if selector else []:
+                labels, address = pod["metadata"].get("labels", {}), pod["status"].get("podIP")
+                same = pod["metadata"]["namespace"] == meta["namespace"] and pod["status"].get("phase") == "Running"
+                if not address or not same or any(labels.get(key) != value for key, value in selector.items()):
+                    continue
+                found = names.setdefault(address, set())
+                found.update(full)
+                if pod["spec"].get("subdomain") == meta["name"]:
+                    found.update(f"{pod['spec'].get('hostname')}.{name}" for name in full)
+        if services:
+            self.network.know(names)
 
     def bind(self, pod):
         """What the scheduler does, where nothing but the selector of nodes and a drain speaks against a node."""
@@ -390,6 +489,8 @@ class Kubelet:
         for pod in self.pods.values():
             if pod.child and not pod.done:
                 pod.signal(signal.SIGKILL)
+        if self.network:
+            self.network.end()
 
     def handler(self):
         kubelet = self
@@ -400,10 +501,12 @@ class Kubelet:
             def do_GET(self):
                 url = urllib.parse.urlsplit(self.path)
                 parts = url.path.strip("/").split("/")
-                found = [pod for pod in kubelet.pods.values()
-                         if parts[0] == "containerLogs" and [pod.namespace, pod.name] == parts[1:3]]
-                if not found:
+                found = [pod for pod in kubelet.pods.values() if [pod.namespace, pod.name] == parts[1:3]]
+                if not found or parts[0] not in ("containerLogs", "portForward"):
                     self.send_error(404)
+                    return
+                if parts[0] == "portForward":
+                    self.forward(found[-1], int(urllib.parse.parse_qs(url.query)["port"][0]))
                     return
                 self.send_response(200)
                 self.send_header("Transfer-Encoding", "chunked")
@@ -413,6 +516,63 @@ class Kubelet:
                     self.wfile.write(b"0\r\n\r\n")
                 except OSError:
                     self.close_connection = True
+
+            def forward(self, pod, port):
+                """Carries bytes between a websocket and a port of a pod, as a kubelet does."""
+                self.close_connection = True
+                key = self.headers["Sec-WebSocket-Key"] + WEBSOCKET
+                self.send_response(101)
+                self.send_header("Upgrade", "websocket")
+                self.send_header("Connection", "Upgrade")
+                self.send_header("Sec-WebSocket-Accept", base64.b64encode(hashlib.sha1(key.encode()).digest()).decode())
+                self.send_header("Sec-WebSocket-Protocol", "v4.channel.k8s.io")
+                self.end_headers()
+                for channel in (0, 1):
+                    self.frame(bytes([channel]) + struct.pack("<H", port))
+                try:
+                    inside = socket.create_connection((pod.address, port), timeout=5)
+                except OSError as error:
+                    self.frame(bytes([1]) + f"error forwarding port {port} to pod {pod.name}: {error}".encode())
+                    self.frame(b"", 8)
+                    return
+                inside.settimeout(None)
+
+                def back():
+                    try:
+                        while data := inside.recv(1 << 15):
+                            self.frame(bytes([0]) + data)
+                        self.frame(b"", 8)
+                    except OSError:
+                        pass
+
+                threading.Thread(target=back, daemon=True).start()
+                try:
+                    while (message := self.message()) is not None:
+                        if message[:1] == bytes([0]):
+                            inside.sendall(message[1:])
+                    inside.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass
+
+            def frame(self, data, kind=2):
+                size = len(data)
+                head = struct.pack("!BB", 0x80 | kind, size) if size < 126 else struct.pack("!BBH", 0x80 | kind, 126, size)
+                self.wfile.write(head + data)
+                self.wfile.flush()
+
+            def message(self):
+                """The next message of the websocket; nothing when it ends."""
+                head = self.rfile.read(2)
+                if len(head) < 2 or head[0] & 15 == 8:
+                    return None
+                size = head[1] & 127
+                if size == 126:
+                    size = struct.unpack("!H", self.rfile.read(2))[0]
+                elif size == 127:
+                    size = struct.unpack("!Q", self.rfile.read(8))[0]
+                mask = self.rfile.read(4)
+                data = self.rfile.read(size)
+                return bytes(byte ^ mask[i % 4] for i, byte in enumerate(data))
 
             def piece(self, data):
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))

@@ -15,7 +15,7 @@ mod tune;
 pub(crate) use bench::BenchArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use export::ExportArgs;
-pub(crate) use kube::{KubeArgs, KubeClusterCommand, KubeCommand, KubeJobArgs};
+pub(crate) use kube::{KubeArgs, KubeClusterCommand, KubeCommand, KubeForwardArgs, KubeJobArgs};
 pub(crate) use models::{AliasArgs, ModelsCommand, PromoteArgs, RegisterArgs};
 pub(crate) use remote::{ClusterCommand, FollowArgs, HeadArgs, JobsCommand, SubmitArgs};
 pub(crate) use replay::ReplayArgs;

@@ -44,6 +44,21 @@ pub(crate) struct KubeJobArgs {
     pub(crate) id: Option<String>,
 }
 
+/// A port of a pod that is to be reached from here.
+#[derive(Debug, Args)]
+pub(crate) struct KubeForwardArgs {
+    /// The name of a job, a RayCluster or a Service
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) at: KubeArgs,
+    /// The port of the pod or the Service; by default the head's dashboard, or the Service's first
+    #[arg(long, value_name = "PORT")]
+    pub(crate) port: Option<u16>,
+    /// The port here; by default that of the pod, and 0 takes a free one
+    #[arg(long, value_name = "PORT")]
+    pub(crate) local: Option<u16>,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum KubeCommand {
     /// Print the manifests of a job
@@ -128,6 +143,15 @@ sentence; `lockstep kube apply` and `submit --to kube` make one.")]
         #[arg(long)]
         json: bool,
     },
+    /// Reach a port of a job's or a server's pod from here, until Ctrl-C
+    #[command(after_help = "\
+Examples:
+  lockstep kube forward team-lockstep            the server of the Helm chart: http://127.0.0.1:8265
+  lockstep kube forward digits-k3xpq             the dashboard of a RayJob's head
+  lockstep kube forward digits-k3xpq --port 6006 --local 0
+
+Connections go through the API server. A pod that is replaced is found again by the next connection.")]
+    Forward(KubeForwardArgs),
     /// Look after a RayCluster that stands
     #[command(subcommand)]
     Cluster(KubeClusterCommand),
@@ -144,6 +168,8 @@ pub(crate) enum KubeClusterCommand {
         #[command(flatten)]
         at: KubeArgs,
     },
+    /// Reach the dashboard of a RayCluster from here, or another port of its head, until Ctrl-C
+    Forward(KubeForwardArgs),
     /// Remove a RayCluster
     Stop {
         /// Its name

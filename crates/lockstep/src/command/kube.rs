@@ -6,10 +6,12 @@ mod show;
 
 use super::follow::{self, Follow, print_log};
 use super::run::failure;
-use crate::args::{KubeArgs, KubeClusterCommand, KubeCommand, KubeJobArgs, SubmitArgs};
-use crate::view::shell;
+use crate::args::{
+    KubeArgs, KubeClusterCommand, KubeCommand, KubeForwardArgs, KubeJobArgs, SubmitArgs,
+};
+use crate::view::{harmless, shell};
 use lockstep_events::event::Event;
-use lockstep_kube::{Client, Config, KubeError, Manifest, ManifestKind, documents};
+use lockstep_kube::{Client, Config, Forward, KubeError, Manifest, ManifestKind, documents};
 use remote::OnKube;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -55,6 +57,7 @@ pub(crate) fn run(command: &KubeCommand, started_at: Instant) -> anyhow::Result<
             let (client, namespace) = connect(at)?;
             super::print(show::list(&client, &namespace, *json)?)?;
         }
+        KubeCommand::Forward(args) => forward(args)?,
         KubeCommand::Cluster(command) => cluster(command)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -223,6 +226,17 @@ fn delete(at: &KubeArgs, names: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
+fn forward(args: &KubeForwardArgs) -> anyhow::Result<()> {
+    let config = Config::find(&args.at.wanted())?;
+    let (forward, target) = Forward::bind(config, &args.name, args.port, args.local)?;
+    let (pod, port) = (&target.pod, target.port);
+    super::print(format!(
+        "{} is port {port} of the pod {pod}; Ctrl-C ends it\n",
+        forward.address()?
+    ))?;
+    forward.serve(|error| eprintln!("{}", harmless(&error.to_string())))
+}
+
 fn cluster(command: &KubeClusterCommand) -> anyhow::Result<()> {
     match command {
         KubeClusterCommand::Start(args) => {
@@ -243,6 +257,7 @@ fn cluster(command: &KubeClusterCommand) -> anyhow::Result<()> {
                 &client, &namespace, name, false,
             )?)?)
         }
+        KubeClusterCommand::Forward(args) => forward(args),
         KubeClusterCommand::Stop { name, at } => {
             let (client, namespace) = connect(at)?;
             client.delete(ManifestKind::RayCluster, &namespace, name)?;
