@@ -253,7 +253,9 @@ pub enum KubeError {
         known: String,
     },
     /// The port here cannot be had.
-    #[error("cannot listen on 127.0.0.1:{port}: {cause}; `--local PORT` takes another, 0 a free one")]
+    #[error(
+        "cannot listen on 127.0.0.1:{port}: {cause}; `--local PORT` takes another, 0 a free one"
+    )]
     Listen {
         /// The port.
         port: u16,

@@ -192,7 +192,8 @@ mod tests {
             {"name": "a"},
             {"name": "b", "ports": [{"name": "other", "containerPort": 1}, {"name": "http", "containerPort": 8265}]},
         ]}});
-        let port = |port| target_port(&service, "s", port).map(|wanted| container_port(&pod, &wanted));
+        let port =
+            |port| target_port(&service, "s", port).map(|wanted| container_port(&pod, &wanted));
         assert_eq!(port(None).unwrap(), Some(8265));
         assert_eq!(port(Some(80)).unwrap(), Some(8265));
         assert_eq!(port(Some(9000)).unwrap(), Some(9000));

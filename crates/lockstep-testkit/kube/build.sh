@@ -1,18 +1,18 @@
 #!/bin/sh
 # Builds a real Kubernetes control plane from Go's modules, once: build.sh FOLDER [PART...].
 #
-# Parts: etcd, apiserver, controller-manager, kubectl, kuberay (with the CRDs beside it, in crds/). Each is one program
+# Parts: etcd, apiserver, controller-manager, kuberay (with the CRDs beside it, in crds/). Each is one program
 # in FOLDER; one that is there is left as it is. Needs Go (https://go.dev), and apt-get for Debian's etcd where none is installed.
 set -eu
 
 KUBERNETES=1.36.4
-# Meant is 1.7.0. When this was written, Go's proxy answered 403 for that version, and served 1.6.0; what runs here is
-# written to kuberay.version, and the tests print it.
-KUBERAY=${LOCKSTEP_KUBERAY:-1.6.0}
+# Meant is 1.7.0. When this was written, Go's proxy answered 403 for that version, and the newest that it served was
+# 1.6.2; what runs here is written to kuberay.version, and the tests print it.
+KUBERAY=${LOCKSTEP_KUBERAY:-1.6.2}
 
 folder=$(mkdir -p "$1" && cd "$1" && pwd)
 shift
-[ $# -gt 0 ] || set -- etcd apiserver controller-manager kubectl kuberay
+[ $# -gt 0 ] || set -- etcd apiserver controller-manager kuberay
 
 PATH=$PATH:/usr/local/go/bin
 export PATH GOFLAGS=-buildvcs=false CGO_ENABLED=0
@@ -44,7 +44,6 @@ package tools
 import (
 	_ "k8s.io/kubernetes/cmd/kube-apiserver"
 	_ "k8s.io/kubernetes/cmd/kube-controller-manager"
-	_ "k8s.io/kubernetes/cmd/kubectl"
 )
 GO
     # Their go.mod names every version that theirs was tested with; without it, others would be chosen.
@@ -63,11 +62,6 @@ for part; do
         go build -trimpath -o "$folder/$part.new" -ldflags "-s -w -X $version.gitVersion=v$KUBERNETES \
             -X $version.gitMajor=1 -X $version.gitMinor=36 -X $version.gitTreeState=clean" \
             "k8s.io/kubernetes/cmd/kube-$part"
-        ;;
-    kubectl)
-        kubernetes_module
-        cd "$work/kubernetes"
-        go build -trimpath -ldflags "-s -w" -o "$folder/kubectl.new" k8s.io/kubernetes/cmd/kubectl
         ;;
     kuberay)
         module=github.com/ray-project/kuberay/ray-operator

@@ -1,6 +1,6 @@
 """A real control plane of Kubernetes on loopback, with nodes that are threads of this process.
 
-usage: kube_cluster.py PROGRAMS FOLDER [--path PATH] [--nodes N] [--kuberay] [--network]
+usage: kube_cluster.py PROGRAMS FOLDER [--path PATH] [--kubectl PROGRAM] [--nodes N] [--kuberay] [--network]
 
 With --network, pods have networks of their own. PROGRAMS is what kube/build.sh made. Says in one line of JSON where its kubeconfig is, and ends when its standard input
 does. Lines on standard input are orders: `restart apiserver`, `kill POD`, `drain NODE`, `undrain NODE`.
@@ -104,7 +104,7 @@ class Cluster:
                 time.sleep(0.1)
 
     def kuberay(self):
-        kubectl = [f"{self.arguments.programs}/kubectl", "--kubeconfig", f"{self.folder}/admin.yaml"]
+        kubectl = [self.arguments.kubectl, "--kubeconfig", f"{self.folder}/admin.yaml"]
         crds = f"{self.arguments.programs}/crds"
         subprocess.run([*kubectl, "create", "-f", crds], check=True, capture_output=True)
         self.run("kuberay", ["--enable-leader-election=false", "--metrics-addr=:0",
@@ -169,6 +169,7 @@ def main():
     parser.add_argument("programs")
     parser.add_argument("folder")
     parser.add_argument("--path", default="")
+    parser.add_argument("--kubectl", default="kubectl")
     parser.add_argument("--nodes", type=int, default=3)
     parser.add_argument("--kuberay", action="store_true")
     parser.add_argument("--network", action="store_true")

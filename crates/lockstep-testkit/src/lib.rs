@@ -13,7 +13,9 @@ mod ray;
 mod server;
 
 pub use browser::browse;
-pub use kube::{KubeCluster, kube_programs};
+pub use kube::{
+    KubeCluster, KubeParts, assert_schemas_are_the_operators, kube_tools, wrong_manifests,
+};
 pub use mlflow::{python_with_mlflow, python_with_tensorboard};
 pub use onnx::{onnx_answers, onnx_distance};
 pub use ray::{RayCluster, python_with_ray, python_with_ray_of, ray_version};

@@ -1,7 +1,9 @@
 //! Jobs on Kubernetes. What needs a real control plane is in `real`, and run by `make test-kube`.
 
+mod chart;
 #[path = "../common/mod.rs"]
 mod common;
+mod ray;
 mod real;
 mod render;
 mod scripted;

@@ -3,25 +3,32 @@
 
 use crate::common::{LIMIT, Place, Running};
 use crate::{job, kube};
-use lockstep_testkit::KubeCluster;
+use lockstep_testkit::{KubeCluster, KubeParts};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-fn programs() -> PathBuf {
-    Path::new(env!("CARGO_BIN_EXE_lockstep"))
-        .parent()
-        .unwrap()
-        .to_owned()
+/// The folder of the programs that pods run.
+pub(crate) fn programs() -> String {
+    let program = Path::new(env!("CARGO_BIN_EXE_lockstep"));
+    program.parent().unwrap().display().to_string()
 }
 
-fn cluster() -> KubeCluster {
-    KubeCluster::start(&programs(), false)
+pub(crate) fn cluster() -> KubeCluster {
+    KubeCluster::start(&programs(), KubeParts::default())
+}
+
+fn with_operator() -> KubeCluster {
+    let kuberay = KubeParts {
+        kuberay: true,
+        ..KubeParts::default()
+    };
+    KubeCluster::start(&programs(), kuberay)
 }
 
 /// Submits `job.toml` and follows it.
-fn submit(place: &Place, cluster: &KubeCluster, id: &str, args: &[&str]) -> Running {
+pub(crate) fn submit(place: &Place, cluster: &KubeCluster, id: &str, args: &[&str]) -> Running {
     let submit = ["submit", "job.toml", "--to", "kube", "--json", "--id", id];
     let mut command = place.command(&[&submit, args].concat());
     command
@@ -31,7 +38,7 @@ fn submit(place: &Place, cluster: &KubeCluster, id: &str, args: &[&str]) -> Runn
     Running::new(command.spawn().unwrap())
 }
 
-fn succeeded(run: Running) -> String {
+pub(crate) fn succeeded(run: Running) -> String {
     let (code, result, stderr) = run.finish();
     assert_eq!(code, Some(0), "{result}\n{stderr}");
     result["weights_sha256"].as_str().unwrap().to_owned()
@@ -207,7 +214,8 @@ fn a_job_that_can_never_work_is_not_run_again_and_says_why() {
 #[ignore = "builds a control plane: make test-kube"]
 fn the_server_takes_all_that_is_let_through() {
     let place = Place::new();
-    let cluster = KubeCluster::start(&programs(), true);
+    lockstep_testkit::assert_schemas_are_the_operators();
+    let cluster = with_operator();
     let config = cluster.kubeconfig();
     for (name, more) in [
         ("plain", ""),
@@ -292,7 +300,7 @@ fn the_operator_refuses_what_is_refused_here_and_takes_what_is_not() {
         &place,
         "engine = \"kuberay\"\nray_version = \"2.60.0\"\n",
     ));
-    let cluster = KubeCluster::start(&programs(), true);
+    let cluster = with_operator();
     let rendered = kube(
         &place,
         cluster.kubeconfig(),
@@ -344,4 +352,54 @@ fn the_operator_refuses_what_is_refused_here_and_takes_what_is_not() {
         assert!(lockstep_kube::check_ray_job(&object).is_err(), "{name}");
         assert_eq!(becomes(name), "ValidationFailed", "{name}");
     }
+}
+
+#[test]
+#[ignore = "builds a control plane: make test-kube"]
+fn a_job_that_is_stopped_and_started_again_goes_on_with_the_same_bits() {
+    let place = Place::new();
+    place.write_job(&job(&place, "[checkpoint]\nevery = \"20 steps\"\n"));
+    let epochs = ["--epochs", "400"];
+    let here = place.weights(&epochs);
+    let cluster = cluster();
+    let config = cluster.kubeconfig();
+    let mut run = submit(&place, &cluster, "pause", &epochs);
+    run.wait_for("first_step");
+    run.wait_for("epoch");
+    let stopped = kube(&place, config, &["kube", "stop", "pause"]);
+    assert_eq!(stopped.code, Some(0), "{}", stopped.stderr);
+    let (code, result, stderr) = run.finish();
+    assert_ne!(code, Some(0), "{result}\n{stderr}");
+    let began = Instant::now();
+    loop {
+        let status = kube(&place, config, &["kube", "status", "pause", "--json"]);
+        if status.stdout.contains("\"stopped\"") {
+            break;
+        }
+        assert!(began.elapsed() < LIMIT, "{}", status.stdout);
+    }
+    let started = kube(&place, config, &["kube", "start", "pause"]);
+    assert_eq!(started.code, Some(0), "{}", started.stderr);
+    let ended = kube(&place, config, &["kube", "wait", "pause", "--json"]);
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    assert_eq!(ended.result()["weights_sha256"], here.as_str());
+}
+
+#[test]
+#[ignore = "builds a control plane: make test-kube"]
+fn an_elastic_job_begins_with_the_workers_that_there_are() {
+    let place = Place::new();
+    place.write_job(&job(&place, ""));
+    let cluster = cluster();
+    // The third of its pods finds no node.
+    let set = [
+        "--set",
+        "train.workers={ min = 2, max = 3 }",
+        "--set",
+        "resources.place=\"strict-spread\"",
+    ];
+    cluster.kubectl(&["cordon", "node-2"]);
+    let run = submit(&place, &cluster, "elastic", &set);
+    let here = place.weights(&["--workers", "2"]);
+    assert_eq!(succeeded(run), here);
 }

@@ -1,6 +1,9 @@
 //! Manifests as people see them, and jobs that cannot run on Kubernetes as they are.
 
 use crate::common::{JOB, Place};
+use crate::kube;
+use crate::scripted::{SENT, server};
+use lockstep_testkit::wrong_manifests;
 use std::fs;
 use std::path::Path;
 
@@ -81,25 +84,63 @@ fn manifests_for_kuberay_are_as_they_were() {
     as_it_was(&["--set", "kube.engine=\"kuberay\""], "kuberay.yaml");
 }
 
-/// The core kinds alone: the schemas of KubeRay's are the server's to know, in `real`.
+/// The schemas are those of Kubernetes itself and of KubeRay's CRDs.
 #[test]
-fn manifests_match_the_schemas_of_kubernetes() {
+fn manifests_match_the_schemas_of_their_kinds() {
     let place = Place::new();
     place.write_job(FULL);
-    let rendered = place.run(&["kube", "render", "job.toml"]).stdout;
     let path = place.path("manifests.yaml");
-    fs::write(&path, &rendered).unwrap();
-    let python = lockstep_testkit::python("kubernetes-validate", &["kubernetes-validate==1.37.0"]);
-    let validate = python.with_file_name("kubernetes-validate");
-    let words = ["--strict", "-k", "1.36.0"];
-    lockstep_testkit::succeed(std::process::Command::new(&validate).args(words).arg(&path));
-    // It can say no.
-    fs::write(&path, rendered.replace("completionMode", "completionMood")).unwrap();
-    let refused = std::process::Command::new(validate)
-        .args(words)
-        .arg(&path)
-        .output();
-    assert!(!refused.unwrap().status.success());
+    let ray = "kube.engine=\"kuberay\"";
+    let smallest = [
+        "--set",
+        "kube={ image = \"x:1\", ray_version = \"2.60.0\", engine = \"kuberay\" }",
+        "--set",
+        "resources={}",
+    ];
+    for args in [
+        &["--set", "kube.engine=\"kube\""][..],
+        &["--set", ray],
+        &smallest,
+    ] {
+        let rendered = place.run(&[&["kube", "render", "job.toml"], args].concat());
+        assert_eq!(rendered.code, Some(0), "{}", rendered.stderr);
+        fs::write(&path, &rendered.stdout).unwrap();
+        assert_eq!(wrong_manifests(&path), None, "{args:?}");
+        // It can say no: to a key of a pod, and to one of what is around it.
+        for (right, wrong) in [
+            ("readOnlyRootFilesystem", "readOnlyRoot"),
+            ("completionMode", "completionMood"),
+            ("rayStartParams", "rayStartParameters"),
+        ] {
+            if rendered.stdout.contains(right) {
+                fs::write(&path, rendered.stdout.replace(right, wrong)).unwrap();
+                let said = wrong_manifests(&path).expect("it is wrong");
+                assert!(said.contains(wrong) || said.contains(right), "{said}");
+            }
+        }
+    }
+}
+
+/// As the server sees it: `kube cluster start` prints no manifests.
+#[test]
+fn a_cluster_that_stands_matches_the_schemas_too() {
+    for workers in ["2", "{ min = 1, max = 4 }"] {
+        let place = Place::new();
+        place.write_job(FULL);
+        let config = server(&place, |method, path| match (method, path) {
+            ("POST", _) => (201, r#"{"metadata":{"uid":"u"}}"#),
+            ("GET", "/apis/ray.io/v1") => (200, "{}"),
+            _ => (404, "{}"),
+        });
+        let args = ["kube", "cluster", "start", "job.toml", "--set"];
+        let workers = format!("train.workers={workers}");
+        let ran = kube(&place, config, &[&args[..], &[&workers]].concat());
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let sent = place.path(SENT);
+        let text = fs::read_to_string(&sent).unwrap();
+        assert!(text.contains("RayCluster"), "{text}");
+        assert_eq!(wrong_manifests(&sent), None, "{text}");
+    }
 }
 
 #[test]

@@ -9,12 +9,17 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::thread;
 
+/// Where the bodies that a server was sent are, as documents of YAML.
+pub(crate) const SENT: &str = "sent.yaml";
+
 /// Starts a server that answers every request with what `answer` makes of its method and path.
-fn server(place: &Place, answer: fn(&str, &str) -> (u16, &'static str)) -> PathBuf {
+pub(crate) fn server(place: &Place, answer: fn(&str, &str) -> (u16, &'static str)) -> PathBuf {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
+    let sent = place.path(SENT);
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
+            let sent = sent.clone();
             thread::spawn(move || {
                 let mut reader = BufReader::new(stream.try_clone().unwrap());
                 let (mut first, mut length) = (String::new(), 0);
@@ -31,6 +36,15 @@ fn server(place: &Place, answer: fn(&str, &str) -> (u16, &'static str)) -> PathB
                 }
                 let mut body = vec![0; length];
                 reader.read_exact(&mut body).unwrap();
+                if length > 0 {
+                    let mut file = fs::File::options()
+                        .append(true)
+                        .create(true)
+                        .open(sent)
+                        .unwrap();
+                    file.write_all(&[b"---\n", &body[..], b"\n"].concat())
+                        .unwrap();
+                }
                 let mut words = first.split(' ');
                 let (method, path) = (words.next().unwrap(), words.next().unwrap_or_default());
                 let (status, text) = answer(method, path);

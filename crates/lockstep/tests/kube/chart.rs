@@ -1,0 +1,228 @@
+//! The chart of the server: what helm makes of it, and the server that comes of that on a real control plane.
+
+use crate::common::{LIMIT, Place};
+use crate::real::cluster;
+use lockstep_testkit::{KubeCluster, kube_tools, succeed, wrong_manifests};
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/helm/lockstep");
+
+/// Values that use most of what there is.
+const FULL: &[&str] = &[
+    "store=s3://bucket/runs",
+    "ingress.enabled=true",
+    "ingress.className=nginx",
+    "ingress.host=runs.example.com",
+    "ingress.tlsSecretName=certificate",
+    "tls.secretName=own",
+    "image.digest=sha256:00",
+    "image.pullSecrets[0].name=registry",
+    "storage.existingClaim=runs",
+    "tokens[0].name=anna",
+    "tokens[0].role=submit",
+    "tokens[0].sha256=9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "args[0]=--per-user",
+    "args[1]=4",
+    "envFrom[0].secretRef.name=bucket",
+    "env[0].name=RUST_LOG",
+    "env[0].value=info",
+    "nodeSelector.pool=cpu",
+    "serviceAccount.annotations.role=runs",
+    "priorityClassName=high",
+];
+
+fn helm(words: &[&str], values: &[&str]) -> Command {
+    let mut helm = Command::new(kube_tools().join("helm"));
+    helm.args(words);
+    for value in values {
+        helm.args(["--set-string", value]);
+    }
+    helm
+}
+
+/// What the chart comes to with these values.
+fn template(values: &[&str]) -> String {
+    succeed(&mut helm(
+        &["template", "team", CHART, "--namespace", "default"],
+        values,
+    ))
+}
+
+#[test]
+fn the_chart_is_well_made_and_matches_the_schemas() {
+    let lint = succeed(&mut helm(&["lint", "--strict", CHART], &[]));
+    assert!(lint.contains("0 chart(s) failed"), "{lint}");
+    let place = Place::new();
+    let path = place.path("chart.yaml");
+    for values in [&[][..], FULL] {
+        let text = template(values);
+        fs::write(&path, &text).unwrap();
+        assert_eq!(wrong_manifests(&path), None, "{values:?}");
+        assert_eq!(text.contains("kind: Ingress"), !values.is_empty());
+        for promised in [
+            "runAsNonRoot: true",
+            "readOnlyRootFilesystem: true",
+            "automountServiceAccountToken: false",
+            "kind: NetworkPolicy",
+            "path: /healthz",
+        ] {
+            assert!(text.contains(promised), "{promised}");
+        }
+        // The pod gets hashes, and the token stays in the Secret.
+        let mounted = text
+            .split("secretName: team-lockstep-tokens")
+            .nth(1)
+            .unwrap();
+        assert!(mounted.contains("defaultMode: 0400") && mounted.contains("key: tokens.json"));
+    }
+}
+
+#[test]
+fn values_that_cannot_work_are_refused_with_what_would_be_right() {
+    for (value, said) in [
+        ("store=/elsewhere", "a folder under /data"),
+        ("ingress.enabled=true", "ingress.host is empty"),
+        ("tokens[0].name=a b", "is no name"),
+        ("tokens[0].name=anna", "it can be read, submit or admin"),
+    ] {
+        let output = helm(&["template", "team", CHART], &[value])
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{value}");
+        assert!(stderr.contains(said), "{value}: {stderr}");
+    }
+}
+
+/// A port of the cluster that is forwarded, until it goes out of scope.
+struct Forwarded {
+    child: Child,
+    address: String,
+}
+
+impl Forwarded {
+    fn start(place: &Place, cluster: &KubeCluster, name: &str) -> Forwarded {
+        let mut command = place.command(&["kube", "forward", name, "--local", "0"]);
+        command.env("KUBECONFIG", cluster.kubeconfig());
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        stdout.read_line(&mut line).unwrap();
+        let address = line.split(' ').next().unwrap().to_owned();
+        assert!(address.starts_with("127.0.0.1:"), "{line}");
+        Forwarded { child, address }
+    }
+
+    /// The answer to a request, with its head; nothing if there is none.
+    fn get(&self, path: &str, token: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        let host = &self.address;
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\r\n"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer);
+        answer
+    }
+
+    /// The same, until it is a success.
+    fn get_at_last(&self, path: &str, token: &str) -> String {
+        let began = Instant::now();
+        loop {
+            let answer = self.get(path, token);
+            if answer.starts_with("HTTP/1.1 200") {
+                return answer;
+            }
+            assert!(began.elapsed() < LIMIT, "{path}: {answer}");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+}
+
+impl Drop for Forwarded {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn pods(cluster: &KubeCluster) -> String {
+    let selector = "app.kubernetes.io/name=lockstep-server";
+    let running = "--field-selector=status.phase=Running";
+    cluster.kubectl(&["get", "pods", "-l", selector, running, "-o", "name"])
+}
+
+fn wait_for_pod(cluster: &KubeCluster) -> String {
+    let began = Instant::now();
+    loop {
+        let found = pods(cluster);
+        if found.lines().count() == 1 {
+            return found.trim().to_owned();
+        }
+        assert!(began.elapsed() < LIMIT, "pods that run: {found}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+#[test]
+#[ignore = "builds a control plane: make test-kube"]
+fn the_chart_comes_to_a_server_that_is_reached_by_its_token_and_outlives_its_pod() {
+    let place = Place::new();
+    let cluster = cluster();
+    // The API server takes all of it, with and without what can be added.
+    for values in [&[][..], FULL] {
+        let path = place.path("chart.yaml");
+        fs::write(&path, template(values)).unwrap();
+        let file = path.to_str().unwrap();
+        cluster.kubectl(&["apply", "--dry-run=server", "--validate=strict", "-f", file]);
+    }
+    let at = [
+        "--kubeconfig",
+        cluster.kubeconfig(),
+        "--namespace",
+        "default",
+    ];
+    let release = |verb: &[&str]| succeed(&mut helm(&[verb, &at].concat(), &[]));
+    release(&["install", "team", CHART]);
+    let pod = wait_for_pod(&cluster);
+    let token = || {
+        let secret = ["get", "secret", "team-lockstep-tokens", "-o"];
+        let template = ["go-template={{ .data.token | base64decode }}"];
+        cluster.kubectl(&[&secret[..], &template].concat())
+    };
+    let first = token();
+
+    let forwarded = Forwarded::start(&place, &cluster, "team-lockstep");
+    forwarded.get_at_last("/healthz", "");
+    let jobs = forwarded.get("/api/jobs/", &first);
+    assert!(jobs.starts_with("HTTP/1.1 200"), "{jobs}");
+    let refused = forwarded.get("/api/jobs/", "lockstep_wrong");
+    assert!(refused.starts_with("HTTP/1.1 401"), "{refused}");
+
+    // Its pod is replaced, and the same port here leads to the next one; an upgrade keeps the token.
+    cluster.kubectl(&["delete", &pod, "--wait=true"]);
+    assert_ne!(wait_for_pod(&cluster), pod);
+    forwarded.get_at_last("/api/jobs/", &first);
+    release(&["upgrade", "team", CHART]);
+    assert_eq!(token(), first);
+    forwarded.get_at_last("/api/jobs/", &first);
+
+    // The claim stays when the rest goes.
+    release(&["uninstall", "team"]);
+    let left = cluster.kubectl(&["get", "pvc,deploy,svc,secret", "-o", "name"]);
+    assert!(
+        left.contains("persistentvolumeclaim/team-lockstep"),
+        "{left}"
+    );
+    assert!(
+        !left.contains("deployment") && !left.contains("team-lockstep-tokens"),
+        "{left}"
+    );
+}
