@@ -9,10 +9,12 @@ use crate::client::Client;
 use crate::config::Config;
 use crate::request::{About, refusal, root_cause};
 use crate::{KubeError, Target};
+use futures_util::future::select;
 use futures_util::{SinkExt, StreamExt};
 use http::{Method, StatusCode, header};
 use reqwest::Upgraded;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -238,10 +240,8 @@ async fn carry(socket: WebSocketStream<Upgraded>, local: TcpStream) -> Result<()
         let _ = to_here.shutdown().await;
         Ok(())
     };
-    tokio::select! {
-        ended = up => ended,
-        ended = down => ended,
-    }
+    let (up, down) = (pin!(up), pin!(down));
+    select(up, down).await.factor_first().0
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub struct KubeCluster {
 ///
 /// # Panics
 /// When there is no Go, or a part cannot be built.
-pub fn kube_programs(parts: &[&str]) -> PathBuf {
+pub(crate) fn kube_programs(parts: &[&str]) -> PathBuf {
     let folder = cache().join("kube");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/kube/build.sh");
     for part in parts {
