@@ -406,7 +406,7 @@ class Kubelet:
             time.sleep(LOOK)
 
     def look(self, pods):
-        there = set()
+        there, bound = set(), False
         for pod in pods:
             meta, spec = pod["metadata"], pod["spec"]
             there.add(meta["uid"])
@@ -418,7 +418,9 @@ class Kubelet:
                     self.api.tried("DELETE", f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}",
                                    {"gracePeriodSeconds": 0})
             elif not spec.get("nodeName"):
-                self.bind(pod)
+                # One at a time: the next one is bound when it is seen where this one is.
+                if not bound:
+                    bound = self.bind(pod, pods)
             elif meta["uid"] not in self.pods and pod["status"].get("phase") == "Pending":
                 self.pods[meta["uid"]] = Pod(self, pod)
         for uid, pod in list(self.pods.items()):
@@ -445,14 +447,22 @@ class Kubelet:
         if services:
             self.network.know(names)
 
-    def bind(self, pod):
-        """What the scheduler does, where nothing but the selector of nodes and a drain speaks against a node."""
+    def bind(self, pod, pods):
+        """What the scheduler does, where nothing but the selector of nodes, a drain, and a pod that must not be
+        on the same node speaks against a node."""
         meta = pod["metadata"]
         path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
         open_nodes = [name for name in self.names if name not in self.drained]
         wanted = pod["spec"].get("nodeSelector") or {}
         open_nodes = [name for name in open_nodes if all(
             key == "kubernetes.io/hostname" and value == name for key, value in wanted.items())]
+        affinity = pod["spec"].get("affinity", {}).get("podAntiAffinity", {})
+        for term in affinity.get("requiredDuringSchedulingIgnoredDuringExecution", []):
+            apart = term["labelSelector"]["matchLabels"]
+            taken = {other["spec"].get("nodeName") for other in pods
+                     if other["status"].get("phase") in ("Pending", "Running")
+                     and all(other["metadata"].get("labels", {}).get(key) == value for key, value in apart.items())}
+            open_nodes = [name for name in open_nodes if name not in taken]
         if not open_nodes:
             message = (f"0/{len(self.names)} nodes are available: {len(self.names)} node(s) didn't match Pod's node "
                        "affinity/selector.")
@@ -460,13 +470,14 @@ class Kubelet:
             if not pod["status"].get("conditions"):
                 self.api.tried("PATCH", path + "/status", {"status": {"conditions": conditions}},
                                kind="application/merge-patch+json")
-            return
+            return False
         self.next += 1
         node = open_nodes[self.next % len(open_nodes)]
         self.api.tried("POST", path + "/binding", {
             "apiVersion": "v1", "kind": "Binding", "metadata": {"name": meta["name"]},
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         })
+        return bool(affinity)
 
     def obey(self, verb, what):
         running = [pod for pod in self.pods.values() if pod.child and not pod.done]

@@ -45,7 +45,7 @@ fn helm(words: &[&str], values: &[&str]) -> Command {
 }
 
 /// What the chart comes to with these values.
-fn template(values: &[&str]) -> String {
+pub(crate) fn template(values: &[&str]) -> String {
     succeed(&mut helm(
         &["template", "team", CHART, "--namespace", "default"],
         values,

@@ -387,19 +387,30 @@ fn a_job_that_is_stopped_and_started_again_goes_on_with_the_same_bits() {
 
 #[test]
 #[ignore = "builds a control plane: make test-kube"]
-fn an_elastic_job_begins_with_the_workers_that_there_are() {
+fn an_elastic_job_begins_with_the_workers_that_there_are_and_takes_in_the_others() {
     let place = Place::new();
     place.write_job(&job(&place, ""));
-    let cluster = cluster();
-    // The third of its pods finds no node.
-    let set = [
+    let epochs = ["--epochs", "600"];
+    let here = place.weights(&epochs);
+    let mut cluster = cluster();
+    // One pod a node, and one node: the second pod waits for another.
+    cluster.order("drain node-1");
+    cluster.order("drain node-2");
+    let elastic = [
         "--set",
-        "train.workers={ min = 2, max = 3 }",
+        "train.workers={ min = 1, max = 2 }",
         "--set",
         "resources.place=\"strict-spread\"",
     ];
-    cluster.kubectl(&["cordon", "node-2"]);
-    let run = submit(&place, &cluster, "elastic", &set);
-    let here = place.weights(&["--workers", "2"]);
+    let mut run = submit(
+        &place,
+        &cluster,
+        "elastic",
+        &[&epochs[..], &elastic].concat(),
+    );
+    run.wait_for("first_step");
+    run.wait_for("epoch");
+    cluster.order("undrain node-1");
+    run.wait_for_worker(1);
     assert_eq!(succeeded(run), here);
 }
