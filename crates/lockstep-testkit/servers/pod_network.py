@@ -7,6 +7,7 @@ Services, and of pods under a headless Service. They are in one hosts file, whic
 
 import os
 import secrets
+import signal
 import subprocess
 
 
@@ -25,6 +26,9 @@ class Network:
             self.base = file.read().rstrip("\n") + "\n"
         with open(self.hosts, "w") as file:
             file.write(self.base)
+        self.resolver = f"{folder}/resolv.conf"
+        with open(self.resolver, "w") as file:
+            file.write("nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
         self.ip("link", "add", self.bridge, "type", "bridge")
         self.ip("addr", "add", f"{self.prefix}.1/24", "dev", self.bridge)
         self.ip("link", "set", self.bridge, "up")
@@ -49,13 +53,23 @@ class Network:
         return name, address
 
     def remove(self, name):
+        """Ends what still runs in a pod, as the end of a container does, and takes its network away."""
         if name in self.names:
             self.names.remove(name)
+            left = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True).stdout.split()
+            for pid in left:
+                try:
+                    os.kill(int(pid), signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
             subprocess.run(["ip", "netns", "del", name], capture_output=True)
 
     def inside(self, name, words, ray=None):
         """A command that runs in a network, or in that of this machine if it has no name, and knows the names."""
         script = f"mount --bind {self.hosts} /etc/hosts && "
+        if name:
+            # Nobody is asked for names that the file does not have: it would not be reached, and waited for.
+            script += f"mount --bind {self.resolver} /etc/resolv.conf && "
         if ray:
             # Ray's sockets and logs: other pods have theirs at the same path.
             os.makedirs("/tmp/ray", exist_ok=True)
