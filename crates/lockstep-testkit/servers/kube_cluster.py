@@ -18,7 +18,8 @@ import time
 import urllib.request
 
 from certificate import certificate
-from kubelet import Api, Kubelet
+from kube_api import Api
+from kubelet import Kubelet
 from pod_network import Network
 
 
