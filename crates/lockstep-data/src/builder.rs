@@ -30,6 +30,7 @@ pub(crate) struct Builder {
     labels: Labels,
     names: SpilledTexts,
     skipped: SpilledTexts,
+    columns: Vec<String>,
 }
 
 impl Builder {
@@ -51,12 +52,18 @@ impl Builder {
             labels: Labels::new(folder)?,
             names: texts()?,
             skipped: texts()?,
+            columns: Vec::new(),
         })
     }
 
     /// Says what a sample is. Comes before the first of them.
     pub(crate) fn begin(&mut self, element: StoredElement, shape: [usize; 3]) {
         self.form = Some((element, shape));
+    }
+
+    /// Says which columns of a table the numbers of a sample come from, in their order.
+    pub(crate) fn columns(&mut self, columns: &[String]) {
+        self.columns = columns.to_vec();
     }
 
     /// Takes the next piece of the samples, as they are stored.
@@ -144,7 +151,6 @@ impl Builder {
             names.texts == 0 || names.texts == count,
             "one name a sample"
         );
-        let class_bytes = labels.names.iter().map(String::len).sum();
         let layout = DecodedLayout::new(Form {
             element,
             count,
@@ -152,11 +158,9 @@ impl Builder {
             target: labels.target,
             outputs: labels.outputs,
             names,
-            classes: Extent {
-                texts: labels.names.len(),
-                bytes: class_bytes,
-            },
+            classes: Extent::of(&labels.names),
             skipped: self.skipped.extent(),
+            columns: Extent::of(&self.columns),
         });
         // What is on the disk fits into the address space.
         let layout = layout.expect("a file that was written");
@@ -210,17 +214,9 @@ impl Builder {
             Ok(())
         })?;
         self.names.replay(&mut out)?;
-        out.align()?;
-        let mut end = 0;
-        for name in &names {
-            end += name.len() as u64;
-            out.write(&end.to_ne_bytes())?;
-        }
-        out.align()?;
-        names
-            .iter()
-            .try_for_each(|name| out.write(name.as_bytes()))?;
+        out.texts(&names)?;
         self.skipped.replay(&mut out)?;
+        out.texts(&self.columns)?;
         out.file.flush()?;
         self.written = out.at;
         Ok(largest)
@@ -270,6 +266,20 @@ impl Aligned<'_> {
 
     pub(crate) fn align(&mut self) -> io::Result<()> {
         self.write(&[0; ALIGN][..self.at.next_multiple_of(ALIGN) - self.at])
+    }
+
+    /// Writes a table of texts.
+    fn texts(&mut self, texts: &[String]) -> io::Result<()> {
+        self.align()?;
+        let mut end = 0;
+        for text in texts {
+            end += text.len() as u64;
+            self.write(&end.to_ne_bytes())?;
+        }
+        self.align()?;
+        texts
+            .iter()
+            .try_for_each(|text| self.write(text.as_bytes()))
     }
 }
 

@@ -142,6 +142,26 @@ impl Dataset {
         })
     }
 
+    /// Opens a set that is used beside `train`: what is to be predicted is of the same kind, classes have the same numbers,
+    /// and samples are the same columns of a table in the same order, unless the source names others. `progress` as of
+    /// [`open_telling`](Dataset::open_telling).
+    ///
+    /// # Errors
+    /// As [`open`](Dataset::open), and when the set does not fit `train`.
+    pub fn open_beside(
+        source: &Source,
+        train: &Dataset,
+        cache: &CacheDir,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Dataset, DataError> {
+        let source = source.clone().labelled_as(train.target_kind());
+        let source = source.with_columns(train.columns());
+        let set = Dataset::open_telling(&source, cache, progress)?;
+        let set = set.with_classes(train.class_names(), UnseenClasses::Refuse)?;
+        set.check_against(train)?;
+        Ok(set)
+    }
+
     /// The set for a model that knows the classes `classes`: labels are their places in that list. Sets whose
     /// classes are numbers without names are taken as they are.
     ///
@@ -261,6 +281,12 @@ impl Dataset {
             TargetKind::Classes => &self.class_names,
             TargetKind::Numbers | TargetKind::Labels => &self.decoded.classes,
         }
+    }
+
+    /// The columns of a table that a sample's numbers come from, in their order; none of what is no table. A column of
+    /// lists is one of them.
+    pub fn columns(&self) -> &[String] {
+        &self.decoded.columns
     }
 
     /// What is to be predicted, [`outputs`](Dataset::outputs) numbers a sample; none if samples have classes.

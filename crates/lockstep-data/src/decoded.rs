@@ -62,6 +62,8 @@ pub(crate) struct Decoded {
     pub(crate) facts: Facts,
     /// The names of the classes, if the set has them, or of the columns that are to be predicted.
     pub(crate) classes: Vec<String>,
+    /// The columns of a table that a sample's numbers come from.
+    pub(crate) columns: Vec<String>,
 }
 
 /// Opens the decoded form of a set, and makes it first if need be. Of a set whose classes are numbers, there
@@ -127,6 +129,7 @@ fn try_open(path: &Path) -> Option<OpenedFile> {
     let map = Mapped::of(&file).ok()?;
     let (layout, facts) = DecodedLayout::read(map.bytes())?;
     let classes = layout.classes.all(map.bytes())?;
+    let columns = layout.columns.all(map.bytes())?;
     if !sound(&map, &layout, classes.len()) {
         return None;
     }
@@ -137,6 +140,7 @@ fn try_open(path: &Path) -> Option<OpenedFile> {
         layout,
         facts,
         classes,
+        columns,
     };
     Some(OpenedFile { decoded, file })
 }

@@ -1,4 +1,4 @@
-//! The form of a decoded file: the samples, the labels, three tables of texts, the checksums of all that, then
+//! The form of a decoded file: the samples, the labels, four tables of texts, the checksums of all that, then
 //! a trailer with the checksum of these and the hash of the set's content.
 //!
 //! The trailer says all of it, so a file that is torn, damaged, of another version or made from other
@@ -16,8 +16,9 @@ use std::ops::Range;
 const MAGIC: u64 = 0x6c6f_636b_7374_6570;
 /// Changes whenever the format or the meaning of a decoded file does. 2: channels are innermost.
 /// 3: the samples come first, and there are names, classes and what was left out. 4: what is to be predicted
-/// may be numbers or labels instead of a class. 5: checksums of all blocks, and the hash of the content.
-const VERSION: u64 = 5;
+/// may be numbers or labels instead of a class. 5: checksums of all blocks, and the hash of the content. 6: the
+/// columns of a table.
+const VERSION: u64 = 6;
 /// Parts begin at multiples of this.
 pub(crate) const ALIGN: usize = 64;
 /// Numbers of a trailer.
@@ -44,6 +45,8 @@ pub(crate) struct Form {
     pub(crate) classes: Extent,
     /// Path and reason in turn.
     pub(crate) skipped: Extent,
+    /// The columns of a table that a sample's numbers come from.
+    pub(crate) columns: Extent,
 }
 
 /// The size of a table of texts.
@@ -52,6 +55,15 @@ pub(crate) struct Extent {
     pub(crate) texts: usize,
     /// Bytes of all of them.
     pub(crate) bytes: usize,
+}
+
+impl Extent {
+    pub(crate) fn of(texts: &[String]) -> Extent {
+        Extent {
+            texts: texts.len(),
+            bytes: texts.iter().map(String::len).sum(),
+        }
+    }
 }
 
 /// Where the parts of a decoded file lie.
@@ -63,6 +75,7 @@ pub(crate) struct DecodedLayout {
     pub(crate) names: Texts,
     pub(crate) classes: Texts,
     pub(crate) skipped: Texts,
+    pub(crate) columns: Texts,
     /// The checksums of all that comes before them.
     pub(crate) sums: Range<usize>,
     trailer: Range<usize>,
@@ -107,14 +120,15 @@ impl DecodedLayout {
             })
         };
         let (names, classes) = (texts(form.names)?, texts(form.classes)?);
-        let skipped = texts(form.skipped)?;
-        let sums = part(checksums::blocks(skipped.bytes.end), 8)?;
+        let (skipped, columns) = (texts(form.skipped)?, texts(form.columns)?);
+        let sums = part(checksums::blocks(columns.bytes.end), 8)?;
         Some(DecodedLayout {
             samples,
             labels,
             names,
             classes,
             skipped,
+            columns,
             sums,
             trailer: part(FIELDS, 8)?,
             form,
@@ -123,7 +137,7 @@ impl DecodedLayout {
 
     /// The bytes that have checksums: all parts but the checksums themselves and the trailer.
     pub(crate) fn summed(&self) -> usize {
-        self.skipped.bytes.end
+        self.columns.bytes.end
     }
 
     pub(crate) fn trailer(&self, facts: &Facts) -> [u64; FIELDS] {
@@ -136,6 +150,7 @@ impl DecodedLayout {
             names,
             classes,
             skipped,
+            columns,
         } = self.form;
         let numbers = [
             count,
@@ -160,6 +175,7 @@ impl DecodedLayout {
         fields[20..24].copy_from_slice(&words(&facts.content.head));
         fields[24..28].copy_from_slice(&words(&facts.content.whole));
         fields[28] = facts.sums;
+        fields[29..31].copy_from_slice(&[columns.texts as u64, columns.bytes as u64]);
         fields[FIELDS - 1] = checksum(&fields);
         fields
     }
@@ -187,6 +203,7 @@ impl DecodedLayout {
             names: extent(11),
             classes: extent(13),
             skipped: extent(15),
+            columns: extent(29),
         })?;
         let facts = Facts {
             identity: std::array::from_fn(|i| fields[2 + i]),

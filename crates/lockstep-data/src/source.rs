@@ -113,6 +113,21 @@ impl Source {
         self
     }
 
+    /// The same source, whose samples are these columns of a table where it does not say itself which are meant.
+    #[must_use]
+    pub fn with_columns(mut self, names: &[String]) -> Self {
+        match &mut self {
+            Source::Parquet { columns, .. } | Source::Csv { columns, .. }
+                if columns.features.is_empty() =>
+            {
+                columns.features = names.to_vec()
+            }
+            Source::Samples { source, .. } => **source = source.clone().with_columns(names),
+            _ => {}
+        }
+        self
+    }
+
     /// The same source, in which numbers of a table may be missing: they are NaN.
     #[must_use]
     pub fn with_gaps(mut self) -> Self {

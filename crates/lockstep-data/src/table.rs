@@ -157,6 +157,7 @@ impl Recipe for TableSet {
         while let Some(batch) = reader.next_batch()? {
             if rows == 0 {
                 out.begin(StoredElement::F32, [batch.width, 1, 1]);
+                out.columns(reader.features());
             }
             self.check(rows, &batch.numbers)?;
             rows += batch.rows;
@@ -310,6 +311,7 @@ mod tests {
             (&[1.0, 3.0][..], &[2.0, 1.0, 4.0, 3.0][..])
         );
         assert_eq!(open(&["a"]).shape(), [1, 1, 1]);
+        assert_eq!(open(&["b", "a"]).columns(), ["b", "a"]);
         assert_eq!(
             fs::read_dir(folder.path().join("cache/decoded"))
                 .unwrap()

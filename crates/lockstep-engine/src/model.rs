@@ -35,6 +35,14 @@ impl TrainedModel {
         }
     }
 
+    /// The columns of the table that it was trained on, in their order; none if it was no table.
+    pub fn column_names(&self) -> &[String] {
+        match self {
+            Self::Network(model) => model.column_names(),
+            Self::Trees(model) => model.column_names(),
+        }
+    }
+
     /// Checks that samples of `set` are what the model takes.
     ///
     /// # Errors

@@ -1,9 +1,7 @@
 //! The data sets that a script may ask for.
 
 use crate::ScriptError;
-use lockstep_data::{
-    Dataset, DecodedFrame, DecodedSet, Frame, Normaliser, Source, TargetKind, UnseenClasses, split,
-};
+use lockstep_data::{Dataset, DecodedFrame, DecodedSet, Frame, Normaliser, TargetKind, split};
 use lockstep_fs::CacheDir;
 use lockstep_job::JobNormalise;
 use lockstep_resolve::{ResolvedScript, ScriptSource};
@@ -201,7 +199,9 @@ fn open(
         }
     };
     let set = match train {
-        Some(OpenData::Samples(train)) => open_beside(source, &train.set, cache, progress)?,
+        Some(OpenData::Samples(train)) => {
+            Dataset::open_beside(source, &train.set, cache, progress)?
+        }
         _ => Dataset::open_telling(source, cache, progress)?,
     };
     samples(set, normalise)
@@ -214,18 +214,4 @@ fn samples(set: Dataset, normalise: Option<&JobNormalise>) -> Result<OpenData, S
         None => Normaliser::identity(channels),
     };
     Ok(OpenData::Samples(Box::new(OpenSamples { set, normaliser })))
-}
-
-/// Opens a set whose classes are numbered as those of the training set.
-fn open_beside(
-    source: &Source,
-    train: &Dataset,
-    cache: &CacheDir,
-    progress: &mut dyn FnMut(&str),
-) -> Result<Dataset, ScriptError> {
-    let source = source.clone().labelled_as(train.target_kind());
-    let set = Dataset::open_telling(&source, cache, progress)?;
-    let set = set.with_classes(train.class_names(), UnseenClasses::Refuse)?;
-    set.check_against(train)?;
-    Ok(set)
 }

@@ -82,6 +82,11 @@ impl CsvFile {
         })
     }
 
+    /// The columns that a sample's numbers come from, in their order.
+    pub(crate) fn features(&self) -> &[String] {
+        &self.columns.features
+    }
+
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -341,6 +346,37 @@ mod tests {
         std::fs::write(&path, text).unwrap();
         let place = Place::parse(path.to_str().unwrap(), &Access::default()).unwrap();
         TableReader::open(&place, TableFormat::Csv { delimiter }, columns, memory)?.collect()
+    }
+
+    /// The rows of several files, the columns that they were read from, or what is wrong with them.
+    fn read_files(texts: &[&str]) -> Result<(Vec<f32>, Vec<String>), String> {
+        let folder = tempfile::tempdir().unwrap();
+        for (number, text) in texts.iter().enumerate() {
+            std::fs::write(folder.path().join(format!("{number}.csv")), text).unwrap();
+        }
+        let place = Place::parse(folder.path().to_str().unwrap(), &Access::default()).unwrap();
+        let columns = columns(&[], Some("label"), None);
+        let format = TableFormat::Csv { delimiter: b',' };
+        let mut reader = TableReader::open(&place, format, &columns, 1 << 20).unwrap();
+        let mut rows = Vec::new();
+        while let Some(batch) = reader.next_batch().map_err(|error| error.to_string())? {
+            rows.extend(batch.features);
+        }
+        Ok((rows, reader.features().to_vec()))
+    }
+
+    #[test]
+    fn columns_of_several_files_are_those_of_the_first_whatever_their_order() {
+        let (rows, columns) = read_files(&["a,b,label\n1,2,x\n", "label,b,a\ny,4,3\n"]).unwrap();
+        assert_eq!(rows, [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(columns, ["a", "b"]);
+        let error = read_files(&["a,b,label\n1,2,x\n", "a,c,label\n3,4,y\n"]).unwrap_err();
+        assert!(
+            error.contains("1.csv") && error.contains("it has the column `c`"),
+            "{error}"
+        );
+        let error = read_files(&["a,b,label\n1,2,x\n", "a,label\n3,y\n"]).unwrap_err();
+        assert!(error.contains("1.csv has no column `b`"), "{error}");
     }
 
     fn columns(features: &[&str], label: Option<&str>, path: Option<&str>) -> ColumnNames {

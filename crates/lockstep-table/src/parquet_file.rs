@@ -74,6 +74,11 @@ impl ParquetFile {
         &self.name
     }
 
+    /// The columns that a sample's numbers come from, in their order.
+    pub(crate) fn features(&self) -> &[String] {
+        &self.columns.features
+    }
+
     /// The next rows; `None` after the last.
     pub(crate) fn next_batch(&mut self) -> Result<Option<RowBatch>, TableError> {
         loop {

@@ -1,5 +1,6 @@
 //! Reading: rows of numbers with a label and a path, file after file, in bounded memory.
 
+use crate::columns::shown;
 use crate::csv_file::{self, CsvFile};
 use crate::files::{TableFile, TableFormat, find_files};
 use crate::parquet_file::{self, ParquetFile};
@@ -51,6 +52,8 @@ pub struct TableReader {
     columns: ColumnNames,
     memory: u64,
     open: Option<(OpenedTable, TableFile)>,
+    /// The columns of a sample's numbers as the first file has them, and its name, once it was opened.
+    first: Option<(Vec<String>, String)>,
     /// The width of the rows, once one was seen, and the file that it was seen in.
     width: Option<(usize, String)>,
 }
@@ -60,6 +63,22 @@ pub struct TableReader {
 enum OpenedTable {
     Parquet(ParquetFile),
     Csv(CsvFile),
+}
+
+impl OpenedTable {
+    fn name(&self) -> &str {
+        match self {
+            OpenedTable::Parquet(file) => file.name(),
+            OpenedTable::Csv(file) => file.name(),
+        }
+    }
+
+    fn features(&self) -> &[String] {
+        match self {
+            OpenedTable::Parquet(file) => file.features(),
+            OpenedTable::Csv(file) => file.features(),
+        }
+    }
 }
 
 impl TableReader {
@@ -96,6 +115,7 @@ impl TableReader {
             columns: columns.clone(),
             memory,
             open: None,
+            first: None,
             width: None,
         }
     }
@@ -111,13 +131,14 @@ impl TableReader {
                 let Some(file) = self.files.pop_front() else {
                     return Ok(None);
                 };
-                self.open = Some((self.open_file(&file)?, file));
+                self.open = Some((self.open_next(&file)?, file));
                 continue;
             };
-            let (batch, name) = match opened {
-                OpenedTable::Parquet(file) => (file.next_batch()?, file.name()),
-                OpenedTable::Csv(file) => (file.next_batch()?, file.name()),
+            let batch = match opened {
+                OpenedTable::Parquet(file) => file.next_batch()?,
+                OpenedTable::Csv(file) => file.next_batch()?,
             };
+            let name = opened.name();
             let Some(batch) = batch else {
                 file.check_unchanged()?;
                 self.open = None;
@@ -139,13 +160,49 @@ impl TableReader {
         }
     }
 
-    fn open_file(&self, file: &TableFile) -> Result<OpenedTable, TableError> {
+    /// The columns that a sample's numbers come from, in their order; none before the first batch.
+    pub fn features(&self) -> &[String] {
+        self.first.as_ref().map_or(&[], |(features, _)| features)
+    }
+
+    /// Opens a file, whose columns are those of the first in the order of the first, however they lie.
+    fn open_next(&mut self, file: &TableFile) -> Result<OpenedTable, TableError> {
+        let opened = self.open_file(file, &self.columns)?;
+        let Some((first, first_file)) = &self.first else {
+            self.first = Some((opened.features().to_vec(), opened.name().to_owned()));
+            return Ok(opened);
+        };
+        if opened.features() == first {
+            return Ok(opened);
+        }
+        let more = opened.features().iter().find(|name| !first.contains(name));
+        if let Some(more) = more {
+            return Err(TableError::Columns {
+                file: opened.name().to_owned(),
+                reason: format!(
+                    "it has the column `{}`, which {first_file} does not have; `features` says which are meant",
+                    shown(more)
+                ),
+            });
+        }
+        let named = ColumnNames {
+            features: first.clone(),
+            ..self.columns.clone()
+        };
+        self.open_file(file, &named)
+    }
+
+    fn open_file(
+        &self,
+        file: &TableFile,
+        columns: &ColumnNames,
+    ) -> Result<OpenedTable, TableError> {
         Ok(match self.format {
             TableFormat::Parquet => {
-                OpenedTable::Parquet(ParquetFile::open(file, &self.columns, self.memory)?)
+                OpenedTable::Parquet(ParquetFile::open(file, columns, self.memory)?)
             }
             TableFormat::Csv { delimiter } => {
-                OpenedTable::Csv(CsvFile::open(file, delimiter, &self.columns, self.memory)?)
+                OpenedTable::Csv(CsvFile::open(file, delimiter, columns, self.memory)?)
             }
         })
     }

@@ -19,6 +19,8 @@ use std::path::PathBuf;
 struct Card {
     input_shape: [usize; 3],
     input: Option<InputElement>,
+    #[serde(default)]
+    column_names: Vec<String>,
     normalise: Option<JobNormalise>,
     classes: Vec<String>,
     targets: Option<TargetCard>,
@@ -61,6 +63,8 @@ pub struct SavedModel {
     pub input_shape: [usize; 3],
     /// What its numbers are.
     pub input: InputElement,
+    /// The columns of the table that the input comes from, in their order; none if that is not known.
+    pub column_names: Vec<String>,
     /// Mean and deviation of the samples, as in the job file; the model takes `(x - mean) / std`.
     pub normalise: Option<JobNormalise>,
     /// What the model predicts.
@@ -154,6 +158,7 @@ impl SavedModel {
             layers,
             input_shape: card.input_shape,
             input: card.input(),
+            column_names: card.column_names,
             normalise: card.normalise,
             outputs,
             model,

@@ -110,13 +110,7 @@ impl Sets {
     ) -> Result<Self, TrainError> {
         let train = Dataset::open_telling(&sources.train, cache, progress)?;
         targets::check(settings, &train)?;
-        let mut open = |source: &Source| -> Result<Dataset, TrainError> {
-            let source = source.clone().labelled_as(train.target_kind());
-            let set = Dataset::open_telling(&source, cache, progress)?;
-            let set = set.with_classes(train.class_names(), UnseenClasses::Refuse)?;
-            set.check_against(&train)?;
-            Ok(set)
-        };
+        let mut open = |source| Dataset::open_beside(source, &train, cache, progress);
         let val = sources.val.as_ref().map(&mut open).transpose()?;
         let test = sources.test.as_ref().map(&mut open).transpose()?;
         Self::of(settings, train, val, test)
@@ -225,9 +219,16 @@ pub enum SampleUse<'a> {
     },
 }
 
-/// Where the samples of a test set come from that a model with these outputs is to look at.
-pub fn test_source(test: &TestSource, outputs: &Outputs, samples: SampleUse<'_>) -> Source {
+/// Where the samples of a test set come from that a model with these outputs is to look at, which was trained on these
+/// columns of a table.
+pub fn test_source(
+    test: &TestSource,
+    outputs: &Outputs,
+    columns: &[String],
+    samples: SampleUse<'_>,
+) -> Source {
     let source = test.source.clone().labelled_as(outputs.kind);
+    let source = source.with_columns(columns);
     match samples {
         SampleUse::Measure => source,
         SampleUse::Predict { pictures } => Source::Samples {

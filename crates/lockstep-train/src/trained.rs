@@ -15,6 +15,7 @@ pub struct Trained {
     model: Model,
     state: Vec<f32>,
     outputs: Outputs,
+    column_names: Vec<String>,
     input_shape: [usize; 3],
     normaliser: Normaliser,
     evaluator: Evaluator,
@@ -67,6 +68,7 @@ impl Trained {
             normaliser,
             state: saved.state,
             outputs: saved.outputs,
+            column_names: saved.column_names,
             input_shape: saved.input_shape,
             path: saved.path,
         })
@@ -75,6 +77,11 @@ impl Trained {
     /// What the model predicts.
     pub fn outputs(&self) -> &Outputs {
         &self.outputs
+    }
+
+    /// The columns of the table that it was trained on, in their order; none if that is not known.
+    pub fn column_names(&self) -> &[String] {
+        &self.column_names
     }
 
     /// Checks that samples of `set` are what the model takes.

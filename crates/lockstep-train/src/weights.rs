@@ -28,6 +28,9 @@ struct Card<'a> {
     input_shape: [usize; 3],
     /// What the samples are: bytes, or numbers.
     input: InputElement,
+    /// The columns of the table that the input comes from, in their order; absent if it was no table.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    column_names: &'a [String],
     /// How bytes become inputs; null if they are only scaled to 0..1.
     normalise: &'a Option<lockstep_job::JobNormalise>,
     /// Class names by number: the label map. Empty if other things are predicted.
@@ -112,6 +115,7 @@ pub(crate) fn write_model(
         version: VERSION,
         input_shape: sets.train.shape(),
         input: sets.train.element().into(),
+        column_names: sets.train.columns(),
         normalise: &settings.normalise,
         classes: sets.train.class_names(),
         targets: TargetCard::of(sets),

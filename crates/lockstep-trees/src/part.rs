@@ -1,7 +1,7 @@
 //! What the learner of trees is told, and the sets that it learns from.
 
 use crate::TreesError;
-use lockstep_data::{DataError, Dataset, DecodedSet, Source, TargetKind, UnseenClasses, split};
+use lockstep_data::{DataError, Dataset, DecodedSet, TargetKind, split};
 use lockstep_fs::CacheDir;
 use lockstep_place::Access;
 use lockstep_resolve::{SetSources, TreesSettings};
@@ -72,13 +72,7 @@ impl Tables {
         progress: &mut dyn FnMut(&str),
     ) -> Result<Self, TreesError> {
         let train = Dataset::open_telling(&sources.train, cache, progress)?;
-        let mut open = |source: &Source| -> Result<Dataset, TreesError> {
-            let source = source.clone().labelled_as(train.target_kind());
-            let set = Dataset::open_telling(&source, cache, progress)?;
-            let set = set.with_classes(train.class_names(), UnseenClasses::Refuse)?;
-            set.check_against(&train)?;
-            Ok(set)
-        };
+        let mut open = |source| Dataset::open_beside(source, &train, cache, progress);
         let val = sources.val.as_ref().map(&mut open).transpose()?;
         let test = sources.test.as_ref().map(&mut open).transpose()?;
         Self::of(settings, train, val, test)

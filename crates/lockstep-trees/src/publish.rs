@@ -20,6 +20,9 @@ pub(crate) struct Card {
     pub(crate) kind: String,
     /// Numbers of a row.
     pub(crate) columns: usize,
+    /// What they are called, in their order; none if that is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) column_names: Vec<String>,
     /// XGBoost's name for what was minimised.
     pub(crate) objective: String,
     /// Class names by number. Empty if a number is predicted.
@@ -39,6 +42,7 @@ impl Card {
             version: VERSION,
             kind: "xgboost".to_owned(),
             columns: set.sample_len(),
+            column_names: set.columns().to_vec(),
             objective: objective.xgboost_name().to_owned(),
             classes: match is_class {
                 true => set.class_names().to_vec(),

@@ -82,6 +82,11 @@ impl TrainedTrees {
         &self.outputs
     }
 
+    /// The columns that a row's numbers come from, in their order; none if that is not known.
+    pub fn column_names(&self) -> &[String] {
+        &self.card.column_names
+    }
+
     /// Checks that rows of `set` are what the trees take.
     ///
     /// # Errors

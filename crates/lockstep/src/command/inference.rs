@@ -117,7 +117,7 @@ impl Inference {
             }
             let mut tell = |message: &str| eprintln!("{message}");
             let (outputs, samples_use) = (trained.outputs(), given.samples());
-            let source = test_source(&test, outputs, samples_use);
+            let source = test_source(&test, outputs, trained.column_names(), samples_use);
             let set = open_test(&source, outputs, &cache, &mut tell)?;
             trained.check(&set)?;
             if let Some(first) = set.skipped().first() {
