@@ -23,6 +23,9 @@ pub enum Ended<E> {
     Failed(E),
 }
 
+/// Measures a setting once; nothing where somebody asked to stop.
+pub type MeasureOne<'a, E> = dyn FnMut(Part, &Setting) -> Result<Option<Measured>, E> + 'a;
+
 /// All that is known before the first turn.
 #[derive(Debug, Clone)]
 pub struct Bench {
@@ -52,7 +55,7 @@ impl Bench {
     /// When what was measured cannot be kept. A turn that fails is no error: what was measured before it is returned.
     pub fn measure<E: std::fmt::Display>(
         &self,
-        one: &mut dyn FnMut(Part, &Setting) -> Result<Option<Measured>, E>,
+        one: &mut MeasureOne<'_, E>,
         keep: &mut dyn FnMut(&Comparison) -> Result<(), E>,
     ) -> Result<(Comparison, Ended<E>), E> {
         let mut turns = Vec::new();
@@ -72,7 +75,7 @@ impl Bench {
     fn turns<E>(
         &self,
         turns: &mut Vec<Turn>,
-        one: &mut dyn FnMut(Part, &Setting) -> Result<Option<Measured>, E>,
+        one: &mut MeasureOne<'_, E>,
         keep: &mut dyn FnMut(&Comparison) -> Result<(), E>,
     ) -> Result<Ended<E>, E> {
         for setting in &self.plan.settings {

@@ -282,7 +282,7 @@ impl Comparison {
 }
 
 /// The turns of a setting.
-fn of<'a>(turns: &'a [Turn], setting: usize) -> impl Iterator<Item = &'a Turn> + Clone {
+fn of(turns: &[Turn], setting: usize) -> impl Iterator<Item = &Turn> + Clone {
     turns.iter().filter(move |turn| turn.setting == setting)
 }
 
@@ -368,7 +368,7 @@ fn row(
 fn sides(rows: &[SettingRow]) -> Option<(&SettingRow, &SettingRow)> {
     let gangs = || rows.iter().filter(|row| row.how == How::Together);
     let first = gangs().next()?;
-    let of_group = gangs().filter(|row| row.group == first.group).next_back()?;
+    let of_group = gangs().rfind(|row| row.group == first.group)?;
     let second = match of_group.workers == first.workers {
         true => gangs().next_back()?,
         false => of_group,

@@ -50,6 +50,11 @@ impl Comparison {
         groups.dedup();
         groups.sort_unstable();
         groups.dedup();
+        let workers = self.settings.iter().map(|row| row.workers as f64);
+        let (least, most) = workers.fold((f64::MAX, 1.0), |(a, b), n| (a.min(n), f64::max(b, n)));
+        if most <= least {
+            return String::new();
+        }
         let mut names = Vec::new();
         let (mut speedups, mut efficiencies) = (Vec::new(), Vec::new());
         for group in groups {
@@ -68,16 +73,16 @@ impl Comparison {
                 names.push(format!("{word}{of_batch}"));
                 let points = |value: fn(&SettingRow) -> Option<f64>| {
                     let point = |row: &&SettingRow| (row.workers as f64, value(row).unwrap_or(1.0));
-                    Curve::new(&names[number], own.iter().map(point).collect())
+                    let mut points: Vec<(f64, f64)> = own.iter().map(point).collect();
+                    if how == How::Apart {
+                        // One worker has nobody to wait for.
+                        points.insert(0, (least, 1.0));
+                    }
+                    Curve::new(&names[number], points)
                 };
                 speedups.push((number, points(|row| row.speedup)));
                 efficiencies.push((number, points(|row| row.efficiency)));
             }
-        }
-        let workers = self.settings.iter().map(|row| row.workers as f64);
-        let (least, most) = workers.fold((f64::MAX, 1.0), |(a, b), n| (a.min(n), f64::max(b, n)));
-        if most <= least {
-            return String::new();
         }
         let ideal = names.len();
         names.push("ideal".to_owned());
@@ -89,7 +94,10 @@ impl Comparison {
         efficiencies.push((ideal, line(vec![(least, 1.0), (most, 1.0)])));
         let mut text = "<h2>Speedup and efficiency by workers</h2>\n".to_owned();
         text += &legend(&names);
-        for (name, curves) in [("speedup", speedups), ("efficiency", efficiencies)] {
+        for (name, curves) in [
+            ("speedup by workers", speedups),
+            ("efficiency by workers", efficiencies),
+        ] {
             text += &single(&picture(name, curves));
         }
         text
@@ -122,7 +130,7 @@ impl Comparison {
         let all: Vec<Bar> = self.steps.iter().map(bar).collect();
         let title = "Where the time of a worker's steps goes";
         format!(
-            "<h2>{title}</h2>\n<p>Seconds of one worker in all of its training steps, evaluation left out.</p>\n{}",
+            "<h2>{title}</h2>\n<p>Seconds of one worker in a run of up to 200 steps that looked at the clock, and did not count.</p>\n{}",
             bars(title, &StepTimes::NAMES, &all)
         )
     }

@@ -22,7 +22,7 @@ mod predict;
 mod spread;
 mod warnings;
 
-pub use bench::{Bench, Ended, Part};
+pub use bench::{Bench, Ended, MeasureOne, Part};
 pub use comparison::{Compared, Comparison, SettingRow, Side};
 pub use error::BenchError;
 pub use machine::{Busy, MachineFacts};

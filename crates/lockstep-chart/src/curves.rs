@@ -9,6 +9,8 @@ const LEFT: f64 = 70.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 40.0;
+/// Curves with at most so many points have a dot on each.
+const DOTTED: usize = 20;
 /// A line of the legend.
 const LEGEND: f64 = 18.0;
 
@@ -153,6 +155,18 @@ fn curves(picture: &Picture) -> String {
             path.trim_end(),
             escaped(&curve.name)
         );
+        // A line through one point is none: few points are seen as such.
+        for point in curve.points.iter().filter(finite).take(DOTTED) {
+            if curve.points.len() <= DOTTED && !curve.dashed {
+                let _ = write!(
+                    text,
+                    "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\" fill=\"{}\"/>",
+                    across(point.0),
+                    down(point.1),
+                    colour(*number)
+                );
+            }
+        }
     }
     text
 }

@@ -39,7 +39,7 @@ pub fn mark(number: usize) -> String {
 
 /// A table: what its columns are called, in HTML, and its rows, in text.
 pub fn table<'a>(head: &[String], rows: impl IntoIterator<Item = Vec<&'a str>>) -> String {
-    let mut text = "<div class=\"scroll\"><table><thead><tr>".to_owned();
+    let mut text = "<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>".to_owned();
     for name in head {
         let _ = write!(text, "<th>{name}</th>");
     }

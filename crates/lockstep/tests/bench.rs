@@ -87,6 +87,14 @@ fn one_worker_is_held_against_two_in_turns_and_everything_is_written() {
         report.contains("efficiency") && !report.contains("http"),
         "one page, no network"
     );
+    lockstep_testkit::browse(
+        "report.mjs",
+        &serde_json::json!({
+            "file": place.path("results/report.html"),
+            "words": ["speedup", "efficiency", "SHA-256"],
+            "pictures": 5,
+        }),
+    );
     let table = fs::read_to_string(place.path("results/comparison.md")).unwrap();
     assert!(table.contains("| 2 workers, batch 32 |"), "{table}");
     // The same is in the store, for the dashboard, and is no run.

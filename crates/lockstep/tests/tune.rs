@@ -73,11 +73,11 @@ fn the_same_seed_finds_the_same_best_whatever_runs_at_a_time() {
     let best = folder.join("best.toml");
     let ran = place.run(&["run", best.to_str().unwrap(), "--json"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let epochs = ran
+    let mut epochs = ran
         .events()
         .into_iter()
         .filter(|event| event["event"] == "epoch");
-    let loss = epochs.last().unwrap()["val"]["loss"].clone();
+    let loss = epochs.next_back().unwrap()["val"]["loss"].clone();
     let trials = one["trials"].as_array().unwrap();
     let whole = trials
         .iter()

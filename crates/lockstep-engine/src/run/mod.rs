@@ -379,7 +379,7 @@ fn conclude(mut result: RunResult, run: &RunDir, outcome: GangOutcome) -> RunRes
             result.status = Status::Failed;
             result.error = Some(error);
         }
-        GangOutcome::Finished(finished) => finish(&mut result, finished),
+        GangOutcome::Finished(finished) => finish(&mut result, *finished),
     }
     result
 }

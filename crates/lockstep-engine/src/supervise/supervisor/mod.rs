@@ -46,7 +46,7 @@ const HEARTBEAT: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(crate) enum GangOutcome {
     /// All workers said that they finished, and agree on the weights.
-    Finished(Finished),
+    Finished(Box<Finished>),
     /// It was ended at once, as asked.
     Killed,
     /// A worker failed; the text says which one failed first, and why.

@@ -17,7 +17,7 @@ impl Supervisor<'_> {
                 ));
             }
         }
-        GangOutcome::Finished(first.clone())
+        GangOutcome::Finished(Box::new(first.clone()))
     }
 
     /// Who failed first, and why.

@@ -62,8 +62,7 @@ fn xgboost(job: Option<&LoadedJob>) -> Check {
                 Some(LoadedJob::Trees(_)) => State::Problem,
                 _ => State::Absent,
             };
-            let help = "`lockstep data get xgboost` brings the library into the cache; or set LOCKSTEP_XGBOOST to a \
-                        libxgboost.so of your own; jobs with model.kind = \"xgboost\" need it";
+            let help = "jobs with model.kind = \"xgboost\" need it: lockstep data get xgboost";
             Check::wrong(state, "xgboost", error, help)
         }
     }
