@@ -283,8 +283,8 @@ impl Dataset {
         }
     }
 
-    /// The columns of a table that a sample's numbers come from, in their order; none of what is no table. A column of
-    /// lists is one of them.
+    /// The columns of a table that a sample's numbers come from, in their order, one for each number; none of what is no
+    /// table, or has columns of lists.
     pub fn columns(&self) -> &[String] {
         &self.decoded.columns
     }

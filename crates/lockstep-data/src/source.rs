@@ -113,13 +113,11 @@ impl Source {
         self
     }
 
-    /// The same source, whose samples are these columns of a table where it does not say itself which are meant.
+    /// The same source, whose samples are these columns of a CSV file that would else be all of them in their order.
     #[must_use]
     pub fn with_columns(mut self, names: &[String]) -> Self {
         match &mut self {
-            Source::Parquet { columns, .. } | Source::Csv { columns, .. }
-                if columns.features.is_empty() =>
-            {
+            Source::Csv { columns, .. } if columns.features.is_empty() => {
                 columns.features = names.to_vec()
             }
             Source::Samples { source, .. } => **source = source.clone().with_columns(names),

@@ -157,7 +157,9 @@ impl Recipe for TableSet {
         while let Some(batch) = reader.next_batch()? {
             if rows == 0 {
                 out.begin(StoredElement::F32, [batch.width, 1, 1]);
-                out.columns(reader.features());
+                if reader.features().len() == batch.width {
+                    out.columns(reader.features());
+                }
             }
             self.check(rows, &batch.numbers)?;
             rows += batch.rows;
