@@ -108,6 +108,9 @@ class Cluster:
         kubectl = [self.arguments.kubectl, "--kubeconfig", f"{self.folder}/admin.yaml"]
         crds = f"{self.arguments.programs}/crds"
         subprocess.run([*kubectl, "create", "-f", crds], check=True, capture_output=True)
+        # Until then the server does not know the kinds.
+        subprocess.run([*kubectl, "wait", "--for=condition=Established", "crd", "--all", "--timeout=120s"], check=True,
+                       capture_output=True)
         self.run("kuberay", ["--enable-leader-election=false", "--metrics-addr=:0",
                              "--health-probe-bind-address=:0"],
                  {"KUBECONFIG": f"{self.folder}/admin.yaml"})

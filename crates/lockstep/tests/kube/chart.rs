@@ -44,12 +44,10 @@ fn helm(words: &[&str], values: &[&str]) -> Command {
     helm
 }
 
-/// What the chart comes to with these values.
-pub(crate) fn template(values: &[&str]) -> String {
-    succeed(&mut helm(
-        &["template", "team", CHART, "--namespace", "default"],
-        values,
-    ))
+/// What the chart comes to in a namespace with these values.
+pub(crate) fn template(namespace: &str, values: &[&str]) -> String {
+    let words = ["template", "team", CHART, "--namespace", namespace];
+    succeed(&mut helm(&words, values))
 }
 
 #[test]
@@ -59,7 +57,7 @@ fn the_chart_is_well_made_and_matches_the_schemas() {
     let place = Place::new();
     let path = place.path("chart.yaml");
     for values in [&[][..], FULL] {
-        let text = template(values);
+        let text = template("default", values);
         fs::write(&path, &text).unwrap();
         assert_eq!(wrong_manifests(&path), None, "{values:?}");
         assert_eq!(text.contains("kind: Ingress"), !values.is_empty());
@@ -179,7 +177,7 @@ fn the_chart_comes_to_a_server_that_is_reached_by_its_token_and_outlives_its_pod
     // The API server takes all of it, with and without what can be added.
     for values in [&[][..], FULL] {
         let path = place.path("chart.yaml");
-        fs::write(&path, template(values)).unwrap();
+        fs::write(&path, template("default", values)).unwrap();
         let file = path.to_str().unwrap();
         cluster.kubectl(&["apply", "--dry-run=server", "--validate=strict", "-f", file]);
     }
@@ -204,7 +202,7 @@ fn the_chart_comes_to_a_server_that_is_reached_by_its_token_and_outlives_its_pod
     let jobs = forwarded.get("/api/jobs/", &first);
     assert!(jobs.starts_with("HTTP/1.1 200"), "{jobs}");
     let refused = forwarded.get("/api/jobs/", "lockstep_wrong");
-    assert!(refused.starts_with("HTTP/1.1 401"), "{refused}");
+    assert!(refused.starts_with("HTTP/1.1 403"), "{refused}");
 
     // Its pod is replaced, and the same port here leads to the next one; an upgrade keeps the token.
     cluster.kubectl(&["delete", &pod, "--wait=true"]);
