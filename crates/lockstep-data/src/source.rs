@@ -333,7 +333,9 @@ pub fn labels_beside(images: &Path) -> Result<PathBuf, DataError> {
     let labels = name.replace("images", "labels").replace("idx3", "idx1");
     if labels == name {
         return Err(missing(
-            "its name does not contain `images-idx3` for `labels-idx1`".to_owned(),
+            "its name does not contain `images-idx3` for `labels-idx1` (a table's name ends in .csv or .parquet, a \
+             folder's of pictures in /)"
+                .to_owned(),
         ));
     }
     let labels = images.with_file_name(labels);

@@ -76,8 +76,9 @@ impl TableSet {
         if columns.features.is_empty() && matches!(self.format, TableFormat::Csv { .. }) {
             let others: Vec<_> = columns.label.iter().chain(&columns.path).collect();
             let own = all.first().into_iter().flatten();
-            let own =
-                own.filter(|&name| !others.contains(&name) && !columns.numbers.contains(name));
+            let own = own.filter(|&name| {
+                !name.is_empty() && !others.contains(&name) && !columns.numbers.contains(name)
+            });
             columns.features = own.cloned().collect();
         }
         columns.path.take_if(|path| missing(path));

@@ -29,8 +29,35 @@ pub(crate) fn listed(candidates: &[&str]) -> String {
     quoted.join(", ")
 }
 
-/// What to use instead of `word`: the nearest candidate, else all of them.
+/// What other programs call a thing, and what it is called here.
+const ELSEWHERE: [(&str, &str); 14] = [
+    ("batch_size", "batch"),
+    ("num_epochs", "epochs"),
+    ("max_epochs", "epochs"),
+    ("learning_rate", "lr"),
+    ("num_workers", "workers"),
+    ("nproc_per_node", "workers"),
+    ("world_size", "workers"),
+    ("kernel_size", "kernel"),
+    ("out_channels", "out"),
+    ("out_features", "out"),
+    ("hidden_layer_sizes", "hidden"),
+    ("n_estimators", "rounds"),
+    ("max_depth", "depth"),
+    ("random_state", "seed"),
+];
+
+/// What to use instead of `word`: what it is called here, the nearest candidate, else all of them.
 pub(crate) fn suggestion(word: &str, candidates: &[&str]) -> String {
+    let known = ELSEWHERE.iter().find(|(theirs, _)| *theirs == word);
+    let ours = known.map_or(word, |(_, ours)| ours);
+    if known.is_some() && candidates.contains(&ours) {
+        return format!("here it is called `{ours}`");
+    }
+    if ours == "lr" && candidates.contains(&"optimizer") {
+        return "it belongs to the optimizer: `optimizer = { kind = \"adam\", lr = 0.001 }`"
+            .to_owned();
+    }
     match nearest(word, candidates) {
         Some(candidate) => format!("did you mean `{candidate}`?"),
         None => format!("use one of {}", listed(candidates)),
@@ -40,6 +67,29 @@ pub(crate) fn suggestion(word: &str, candidates: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keys_of_other_programs_find_ours() {
+        let keys = ["epochs", "batch", "optimizer", "workers", "seed"];
+        for (theirs, ours) in [("batch_size", "batch"), ("num_workers", "workers")] {
+            assert_eq!(
+                suggestion(theirs, &keys),
+                format!("here it is called `{ours}`")
+            );
+        }
+        for rate in ["lr", "learning_rate"] {
+            assert!(suggestion(rate, &keys).starts_with("it belongs to the optimizer"));
+        }
+        assert_eq!(
+            suggestion("learning_rate", &["lr"]),
+            "here it is called `lr`"
+        );
+        // Where there is no such thing, nothing is claimed.
+        assert_eq!(
+            suggestion("kernel_size", &["epochs"]),
+            "use one of `epochs`"
+        );
+    }
 
     #[test]
     fn a_misspelt_word_finds_the_right_one_and_a_strange_one_none() {

@@ -10,6 +10,10 @@ pub enum ResolveError {
     #[error(transparent)]
     Place(#[from] PlaceError),
 
+    /// There is nothing where the data should be.
+    #[error("{0} does not exist; paths are relative to the job file")]
+    Missing(String),
+
     /// The job says nothing about the size of its pictures.
     #[error(
         "data.transform: pictures must come out in one size; add for example \

@@ -232,9 +232,14 @@ fn parquet(
 }
 
 fn pictures((data, storage): (&Data, &Storage), folder: &Location) -> Result<Source, ResolveError> {
+    let folder = place(folder, storage)?;
+    // Who mistyped a path would else be told of pictures.
+    if folder.local().is_some_and(|path| !path.exists()) {
+        return Err(ResolveError::Missing(folder.to_string()));
+    }
     let transform = image_transform(data).ok_or(ResolveError::NoTransform)?;
     Ok(Source::Pictures(Pictures {
-        folder: place(folder, storage)?,
+        folder,
         transform,
         limits: Limits::default(),
         max_bad: data.max_bad,

@@ -53,8 +53,11 @@ impl CsvFile {
         if columns.features.is_empty() {
             let others = [&columns.label, &columns.path].map(Option::as_deref);
             let names = header.iter().map(str::trim);
+            // A column without a name is the number of the row, as data frames write it.
             let names = names.filter(|&name| {
-                !others.contains(&Some(name)) && columns.numbers.iter().all(|other| other != name)
+                !name.is_empty()
+                    && !others.contains(&Some(name))
+                    && columns.numbers.iter().all(|other| other != name)
             });
             columns.features = names.map(str::to_owned).collect();
         }

@@ -11,7 +11,7 @@ use crate::sets::{DataFacts, FoundSets, Sets};
 use crate::snapshot::Snapshot;
 use crate::spec;
 use crate::targets::{self, loss};
-use lockstep_data::{TargetKind, lane_rows};
+use lockstep_data::{Dataset, TargetKind, lane_rows};
 use lockstep_fs::CacheDir;
 use lockstep_gang::{Plan, ShmCollective};
 use lockstep_nn::{Compute, Dims, LayerSummary, Layout, Model};
@@ -99,7 +99,46 @@ pub fn prepare(
     let sets = Sets::open(settings, &job.sets, cache, progress)?;
     let mut prepared = plan(settings, &sets.facts())?;
     prepared.notes.extend(targets::note(settings, &sets.train));
+    prepared.notes.extend(columns_note(&sets.train));
     Ok((prepared, sets.found()))
+}
+
+/// What is said to a person who did not say which columns are the input.
+fn columns_note(train: &Dataset) -> Option<String> {
+    const SHOWN: usize = 8;
+    let columns = train.columns();
+    let shown: Vec<&str> = columns.iter().take(SHOWN).map(String::as_str).collect();
+    let more = match columns.len() > SHOWN {
+        true => ", …",
+        false => "",
+    };
+    (!columns.is_empty()).then(|| {
+        format!(
+            "a sample has {} numbers, the columns {}{more}",
+            columns.len(),
+            shown.join(", ")
+        )
+    })
+}
+
+/// What is odd about a job, though it can be done.
+fn odd(settings: &TrainingSettings, data: &DataFacts) -> Vec<String> {
+    let mut notes = Vec::new();
+    let (batch, samples) = (settings.learner.batch, data.train);
+    if batch > samples {
+        notes.push(format!(
+            "train.batch is {batch}, but there are only {samples} training samples: each step sees all of them"
+        ));
+    }
+    let steps = samples.div_ceil(batch) as u64 * u64::from(settings.learner.epochs);
+    let warmup = settings.learner.schedule.warmup_steps();
+    if warmup >= steps {
+        notes.push(format!(
+            "train.schedule.warmup_steps is {warmup}, and training ends after step {steps}: the learning rate is \
+             never reached"
+        ));
+    }
+    notes
 }
 
 /// Plans a job on data of which only this is known: none of it need be there yet.
@@ -151,7 +190,7 @@ pub fn plan(settings: &TrainingSettings, data: &DataFacts) -> Result<Prepared, T
         input_shape: data.shape,
         classes: data.names.clone(),
         metrics: metrics(model.loss()),
-        notes: Vec::new(),
+        notes: odd(settings, data),
         data: data.clone(),
     })
 }
@@ -329,6 +368,21 @@ fn check(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Result
         return misfit(
             "data.val_split",
             "no training samples are left; set a smaller share aside".to_owned(),
+        );
+    }
+    if settings.val_share > 0.0 && data.val == 0 {
+        return misfit(
+            "data.val_split",
+            format!(
+                "{} of {samples} samples is none; set a larger share aside, or leave it out",
+                settings.val_share
+            ),
+        );
+    }
+    if let (TargetKind::Classes, [only]) = (data.kind, &data.names[..]) {
+        return misfit(
+            "data.train",
+            format!("all samples are of the class `{only}`: there is nothing to tell apart"),
         );
     }
     if settings.workers > samples {

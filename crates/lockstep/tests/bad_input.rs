@@ -213,3 +213,94 @@ fn training_that_diverges_fails_with_the_step() {
     assert_eq!(ran.result()["status"], "failed");
     place.assert_no_process_is_left();
 }
+
+/// What is said of a job that trains on this table.
+fn said_of_table(table: &str, data: &str, args: &[&str]) -> Ran {
+    let place = Place::new();
+    fs::write(place.path("table.csv"), table).unwrap();
+    place.write_job(&format!(
+        "name = \"table\"\n[data]\ntrain = {data}\n[model]\nkind = \"mlp\"\nhidden = [4]\n[train]\nepochs = 1\n\
+         batch = 8\noptimizer = {{ kind = \"sgd\", lr = 0.1 }}\n"
+    ));
+    let ran = place.run(&[&["run", "job.toml", "--set", "run.store=runs"], args].concat());
+    match ran.code {
+        Some(0) => (),
+        _ => assert_eq!(place.runs(), Vec::<std::path::PathBuf>::new()),
+    }
+    ran
+}
+
+#[test]
+fn columns_that_cannot_be_meant_are_refused() {
+    let table = "a,b,label\n".to_owned() + &"1,2,x\n3,4,y\n".repeat(20);
+    let wrong = [
+        ("features = ['a', 'a']", "names `a` twice"),
+        (
+            "features = ['a', 'label']",
+            "names `label`, which is to be predicted",
+        ),
+        (
+            "features = ['a', 'b'], label = ['b', 'label']",
+            "names `b`, which is to be predicted",
+        ),
+    ];
+    for (columns, words) in wrong {
+        let ran = said_of_table(&table, &format!("{{ csv = 'table.csv', {columns} }}"), &[]);
+        assert_eq!(ran.code, Some(2), "{}", ran.stdout);
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_column_without_a_name_is_no_input() {
+    let rows = (0..40).map(|row| format!("{row},{},2,{}\n", row % 7, row % 2));
+    let table = ",a,b,label\n".to_owned() + &rows.collect::<String>();
+    let ran = said_of_table(&table, "'table.csv'", &[]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let all = ran.stdout + &ran.stderr;
+    let words = "a sample has 2 numbers, the columns a, b";
+    assert!(all.contains(words), "{all}");
+}
+
+#[test]
+fn data_that_nothing_can_be_learned_from_is_refused() {
+    let rows =
+        |class: fn(usize) -> usize| (0..40).map(move |row| format!("{row},{}\n", class(row)));
+    let one = "a,label\n".to_owned() + &rows(|_| 3).collect::<String>();
+    let ran = said_of_table(&one, "'table.csv'", &[]);
+    assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+    let words = "all samples are of the class `3`";
+    assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    let two = "a,label\n".to_owned() + &rows(|row| row % 2).collect::<String>();
+    let ran = said_of_table(&two, "'table.csv'", &["--set", "data.val_split=0.001"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+    let words = "0.001 of 40 samples is none";
+    assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    let odd = [
+        "--set",
+        "train.batch=64",
+        "--set",
+        "train.schedule={ kind = 'constant', warmup_steps = 9 }",
+    ];
+    let ran = said_of_table(&two, "'table.csv'", &odd);
+    let all = ran.stdout + &ran.stderr;
+    for words in ["only 40 training samples", "training ends after step 1"] {
+        assert!(all.contains(words), "{all}");
+    }
+}
+
+#[test]
+fn data_that_are_not_there_or_of_no_known_kind_are_told_so() {
+    let ran = said_of_table("", "'nowhere/'", &[]);
+    assert!(
+        ran.stderr.contains("nowhere") && ran.stderr.contains("does not exist"),
+        "{}",
+        ran.stderr
+    );
+    let ran = said_of_table("", "'job.toml'", &[]);
+    assert!(
+        ran.stderr.contains("ends in .csv or .parquet"),
+        "{}",
+        ran.stderr
+    );
+}

@@ -46,6 +46,16 @@ pub enum Label {
     Several(Vec<String>),
 }
 
+impl Label {
+    /// The names of the columns.
+    pub fn names(&self) -> &[String] {
+        match self {
+            Label::One(name) => std::slice::from_ref(name),
+            Label::Several(names) => names,
+        }
+    }
+}
+
 fn label() -> Label {
     Label::One(LABEL.to_owned())
 }
@@ -62,16 +72,6 @@ impl Default for JobColumns {
 
 impl JobColumns {
     pub(super) fn read(section: &mut Section<'_>) -> Option<JobColumns> {
-        let features = section.maybe("features", |field| {
-            if !field.is_array() {
-                return column(&field).map(Features::List);
-            }
-            let names = field.all(column)?;
-            if names.is_empty() {
-                return field.reject("must not be empty", "name at least one column");
-            }
-            Some(Features::Numbers(names))
-        });
         let label = section.or("label", label(), |field| {
             if !field.is_array() {
                 return column(&field).map(Label::One);
@@ -84,6 +84,30 @@ impl JobColumns {
             Some(Label::Several(names))
         });
         let path = section.maybe("path", |field| column(&field));
+        let features = section.maybe("features", |field| {
+            if !field.is_array() {
+                return column(&field).map(Features::List);
+            }
+            let names = field.all(column)?;
+            if names.is_empty() {
+                return field.reject("must not be empty", "name at least one column");
+            }
+            for (number, name) in names.iter().enumerate() {
+                if names[..number].contains(name) {
+                    return field.reject(format!("names `{name}` twice"), "name each column once");
+                }
+                if label
+                    .as_ref()
+                    .is_some_and(|label| label.names().contains(name))
+                {
+                    return field.reject(
+                        format!("names `{name}`, which is to be predicted"),
+                        "leave it out here, or name another column with `label`",
+                    );
+                }
+            }
+            Some(Features::Numbers(names))
+        });
         Some(JobColumns {
             features: features?,
             label: label?,
