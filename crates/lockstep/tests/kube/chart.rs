@@ -1,12 +1,11 @@
 //! The chart of the server: what helm makes of it, and the server that comes of that on a real control plane.
 
 use crate::common::{LIMIT, Place};
+use crate::forwarded::Forwarded;
 use crate::real::cluster;
 use lockstep_testkit::{KubeCluster, kube_tools, succeed, wrong_manifests};
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/helm/lockstep");
@@ -96,61 +95,6 @@ fn values_that_cannot_work_are_refused_with_what_would_be_right() {
     }
 }
 
-/// A port of the cluster that is forwarded, until it goes out of scope.
-struct Forwarded {
-    child: Child,
-    address: String,
-}
-
-impl Forwarded {
-    fn start(place: &Place, cluster: &KubeCluster, name: &str) -> Forwarded {
-        let mut command = place.command(&["kube", "forward", name, "--local", "0"]);
-        command.env("KUBECONFIG", cluster.kubeconfig());
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        stdout.read_line(&mut line).unwrap();
-        let address = line.split(' ').next().unwrap().to_owned();
-        assert!(address.starts_with("127.0.0.1:"), "{line}");
-        Forwarded { child, address }
-    }
-
-    /// The answer to a request, with its head; nothing if there is none.
-    fn get(&self, path: &str, token: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(LIMIT)).unwrap();
-        let host = &self.address;
-        write!(
-            stream,
-            "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\r\n"
-        )
-        .unwrap();
-        let mut answer = String::new();
-        let _ = stream.read_to_string(&mut answer);
-        answer
-    }
-
-    /// The same, until it is a success.
-    fn get_at_last(&self, path: &str, token: &str) -> String {
-        let began = Instant::now();
-        loop {
-            let answer = self.get(path, token);
-            if answer.starts_with("HTTP/1.1 200") {
-                return answer;
-            }
-            assert!(began.elapsed() < LIMIT, "{path}: {answer}");
-            std::thread::sleep(Duration::from_millis(200));
-        }
-    }
-}
-
-impl Drop for Forwarded {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 fn pods(cluster: &KubeCluster) -> String {
     let selector = "app.kubernetes.io/name=lockstep-server";
     let running = "--field-selector=status.phase=Running";
@@ -197,7 +141,7 @@ fn the_chart_comes_to_a_server_that_is_reached_by_its_token_and_outlives_its_pod
     };
     let first = token();
 
-    let forwarded = Forwarded::start(&place, &cluster, "team-lockstep");
+    let forwarded = Forwarded::start(&place, &cluster, &["forward", "team-lockstep"]);
     forwarded.get_at_last("/healthz", "");
     let jobs = forwarded.get("/api/jobs/", &first);
     assert!(jobs.starts_with("HTTP/1.1 200"), "{jobs}");

@@ -3,6 +3,7 @@
 mod chart;
 #[path = "../common/mod.rs"]
 mod common;
+mod forwarded;
 mod policy;
 mod ray;
 mod real;
