@@ -98,7 +98,7 @@ impl Comparison {
             ("speedup by workers", speedups),
             ("efficiency by workers", efficiencies),
         ] {
-            text += &single(&picture(name, curves));
+            text += &single(&picture(name, curves, true));
         }
         text
     }
@@ -158,8 +158,8 @@ impl Comparison {
         format!(
             "<h2>Accuracy by epoch and by second</h2>\n<p>Curves that lie on each other learn the same.</p>\n{}{}{}",
             legend(&names),
-            single(&picture("accuracy by epoch", by_epoch)),
-            single(&picture("accuracy by second of training", by_second))
+            single(&picture("accuracy by epoch", by_epoch, false)),
+            single(&picture("accuracy by second of training", by_second, false))
         )
     }
 
@@ -190,7 +190,7 @@ fn legend(names: &[String]) -> String {
     text + "</ul>\n"
 }
 
-fn picture(name: &str, curves: Vec<(usize, Curve)>) -> Picture {
+fn picture(name: &str, curves: Vec<(usize, Curve)>, from_zero: bool) -> Picture {
     let number = |value: f64| match value.fract().abs() < 1e-9 {
         true => format!("{value:.0}"),
         false => format!("{value:.2}"),
@@ -198,6 +198,7 @@ fn picture(name: &str, curves: Vec<(usize, Curve)>) -> Picture {
     Picture {
         name: name.to_owned(),
         curves,
+        from_zero,
         across: number,
         down: number,
     }

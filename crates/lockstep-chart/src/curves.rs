@@ -45,6 +45,8 @@ pub struct Picture {
     pub name: String,
     /// Each with its number, by which its colour is chosen.
     pub curves: Vec<(usize, Curve)>,
+    /// Whether the axis at the side begins with 0, so that heights can be compared.
+    pub from_zero: bool,
     /// How the numbers below the picture are written.
     pub across: fn(f64) -> String,
     /// How those beside it are.
@@ -118,7 +120,10 @@ fn curves(picture: &Picture) -> String {
     if points().next().is_none() {
         return text;
     }
-    let (xs, ys) = (bounds(|point| point.0), bounds(|point| point.1));
+    let (xs, mut ys) = (bounds(|point| point.0), bounds(|point| point.1));
+    if picture.from_zero {
+        ys.0 = ys.0.min(0.0);
+    }
     let across = |x: f64| LEFT + (x - xs.0) / (xs.1 - xs.0) * (WIDTH - LEFT - RIGHT);
     let down = |y: f64| TOP + (ys.1 - y) / (ys.1 - ys.0) * (HEIGHT - TOP - BOTTOM);
     for part in 0..=4 {

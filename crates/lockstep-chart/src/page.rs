@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 const PAGE: &str = "
 :root{color-scheme:light dark}
-body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;background:#fff;color:#1f2328}
+body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;background:#fff;color:#1f2328}
 h1{font-size:1.4rem;margin:0 0 .2rem}h2{font-size:1.05rem;margin:2rem 0 .5rem}
 p{margin:.2rem 0;color:#59636e}
 .scroll{overflow-x:auto}

@@ -100,6 +100,7 @@ impl Tuning {
         let picture = Picture {
             name: format!("{} by epoch", self.rules.metric),
             curves: best.iter().enumerate().filter_map(curve).collect(),
+            from_zero: false,
             across: |epoch| format!("{epoch:.0}"),
             down: |value| format!("{value:.4}"),
         };

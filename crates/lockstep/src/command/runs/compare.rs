@@ -291,6 +291,7 @@ fn pictures(
         Picture {
             curves: series.iter().enumerate().filter_map(curve).collect(),
             name,
+            from_zero: false,
             across: |step| count(step.round().max(0.0) as u64),
             down: loss,
         }
