@@ -191,7 +191,7 @@ fn legend(names: &[String]) -> String {
 }
 
 fn picture(name: &str, curves: Vec<(usize, Curve)>, from_zero: bool) -> Picture {
-    let number = |value: f64| match value.fract().abs() < 1e-9 {
+    let number: fn(f64) -> String = |value| match value.fract().abs() < 1e-9 {
         true => format!("{value:.0}"),
         false => format!("{value:.2}"),
     };
@@ -200,7 +200,11 @@ fn picture(name: &str, curves: Vec<(usize, Curve)>, from_zero: bool) -> Picture 
         curves,
         from_zero,
         across: number,
-        down: number,
+        down: if from_zero {
+            number
+        } else {
+            |value| format!("{value:.4}")
+        },
     }
 }
 
