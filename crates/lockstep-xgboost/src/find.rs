@@ -15,6 +15,12 @@ const FILE: &str = match cfg!(target_os = "macos") {
     false => "libxgboost.so",
 };
 
+/// Where it lies within the folder of the cache that it was brought into.
+pub const CACHED: &str = match cfg!(target_os = "macos") {
+    true => "xgboost/lib/libxgboost.dylib",
+    false => "xgboost/lib/libxgboost.so",
+};
+
 /// A library that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
@@ -84,6 +90,12 @@ fn folders(cache: &Path) -> Vec<(PathBuf, Way)> {
         folders.push((beside.join("../lib"), Way::Beside));
     }
     folders.push((cache.to_owned(), Way::Cache));
+    let brought = cache.join(CACHED);
+    folders.extend(
+        brought
+            .parent()
+            .map(|folder| (folder.to_owned(), Way::Cache)),
+    );
     for environment in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
         let root = env::var_os(environment).map(PathBuf::from);
         let inside = root.iter().flat_map(|root| packages(root));

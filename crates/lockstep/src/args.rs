@@ -395,7 +395,7 @@ pub(crate) struct InitArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DataCommand {
-    /// Bring a data set into the cache, verified by size and hash
+    /// Bring a data set, or the library of `xgboost`, into the cache, verified by size and hash
     Get {
         /// Its name, as `lockstep data list` prints it; all its splits come together
         name: String,

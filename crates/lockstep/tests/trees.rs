@@ -300,3 +300,38 @@ fn bad_jobs_of_trees_are_refused_by_name_and_leave_nothing() {
         "{said}"
     );
 }
+
+#[test]
+fn the_newest_library_comes_without_python_and_keeps_the_promise() {
+    let place = Trees::new(binary);
+    let brought = |args: &[&str]| {
+        let mut command = place.0.command(args);
+        command.env("LOCKSTEP_CACHE", place.0.path("cache"));
+        command.env("PATH", "").env_remove("LOCKSTEP_XGBOOST");
+        command.output().unwrap()
+    };
+    let missing = brought(&["run", "job.toml"]);
+    let said = String::from_utf8_lossy(&missing.stderr);
+    assert!(
+        said.contains("`lockstep data get xgboost` brings it"),
+        "{said}"
+    );
+    for _ in 0..2 {
+        let got = brought(&["data", "get", "xgboost"]);
+        let said = String::from_utf8_lossy(&got.stderr);
+        assert!(got.status.success(), "{said}");
+        assert!(got.stdout.ends_with(b"xgboost/xgboost/lib/libxgboost.so\n"));
+    }
+    let hashes = ["1", "2"].map(|workers| {
+        let ran = brought(&["run", "job.toml", "--json", "--workers", workers]);
+        assert!(
+            ran.status.success(),
+            "{}",
+            String::from_utf8_lossy(&ran.stderr)
+        );
+        let last = String::from_utf8(ran.stdout).unwrap();
+        let result: Value = serde_json::from_str(last.lines().last().unwrap()).unwrap();
+        result["weights_sha256"].clone()
+    });
+    assert_eq!(hashes[0], hashes[1]);
+}

@@ -1,4 +1,6 @@
-//! `lockstep data`: the data sets that are known by name.
+//! `lockstep data`: the data sets that are known by name, and XGBoost's library.
+
+mod xgboost;
 
 use crate::args::DataCommand;
 use lockstep_data::known;
@@ -7,6 +9,10 @@ use std::process::ExitCode;
 
 pub(crate) fn run(command: &DataCommand) -> anyhow::Result<ExitCode> {
     match command {
+        DataCommand::Get { name } if name == xgboost::NAME => {
+            let library = xgboost::get(&CacheDir::locate()?)?;
+            super::print(format!("{}\n", library.display()))?;
+        }
         DataCommand::Get { name } => {
             let cache = CacheDir::locate()?;
             let folder = known::get(set_of(name), &cache, &mut |message| eprintln!("{message}"))?;
