@@ -15,6 +15,7 @@ pub mod cuts;
 mod error;
 mod exact_sum;
 pub mod gradients;
+mod importance;
 mod learner;
 mod measure;
 mod part;

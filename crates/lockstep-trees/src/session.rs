@@ -7,7 +7,7 @@ use crate::part::{Tables, TreesPart};
 use crate::publish::{self, Card};
 use crate::shard::Shard;
 use crate::state::{self, Best, Header, Saved};
-use crate::{BoostSettings, Boosting, Together, TreesError, said};
+use crate::{BoostSettings, Boosting, Together, TreesError, importance, said};
 use lockstep_events::Metrics;
 use lockstep_events::control::{Finished, FromWorker};
 use lockstep_events::event::{EpochResult, Progress};
@@ -366,6 +366,7 @@ impl<'a> Session<'a> {
         if self.writer.is_some() {
             let card = Card::new(&self.tables.train, self.settings.objective, kept, &sha256);
             publish::write(&self.run, &card, &model)?;
+            importance::write(&self.run, booster, &card.column_names, card.columns)?;
             if let (Some(evaluation), Some(set)) = (&evaluation, &self.tables.test) {
                 write_evaluation(
                     self.run.place(),

@@ -251,11 +251,24 @@ fn trees_are_measured_and_predict_as_pythons_xgboost_does() {
         rows = list(csv.reader(open(sys.argv[2])))[1:]\n\
         x = numpy.array([[float(v or 'nan') for v in row[:-1]] for row in rows], dtype='float32')\n\
         model = xgboost.Booster(model_file=sys.argv[1])\n\
-        print(json.dumps(model.predict(xgboost.DMatrix(x)).tolist()))\n";
+        gain = model.get_score(importance_type='gain')\n\
+        print(json.dumps([model.predict(xgboost.DMatrix(x)).tolist(), [gain.get(f'f{i}', 0) for i in range(6)]]))\n";
     let mut python = Command::new(lockstep_testkit::python_with_xgboost());
     python.args(["-c", script, &format!("{folder}/model/model.ubj")]);
     let answer = lockstep_testkit::succeed(python.arg(place.0.path("test.csv")));
-    let answer: Vec<f64> = serde_json::from_str(&answer).unwrap();
+    let (answer, gains): (Vec<f64>, Vec<f64>) = serde_json::from_str(&answer).unwrap();
+    let table = fs::read_to_string(format!("{folder}/model/importance.csv")).unwrap();
+    assert_eq!(table.lines().count(), 7, "{table}");
+    for (column, expected) in ["a", "b", "c", "d", "e", "f"].iter().zip(gains) {
+        let row = table
+            .lines()
+            .find(|line| line.starts_with(&format!("{column},")));
+        let found: f64 = row.unwrap().split(',').nth(1).unwrap().parse().unwrap();
+        assert!(
+            (found - expected).abs() <= 1e-6 * expected,
+            "{column}: {found} {expected}"
+        );
+    }
     assert_eq!(answer.len(), said.len());
     for (said, expected) in said.iter().zip(answer) {
         let found = said["probabilities"]["yes"].as_f64().unwrap();
