@@ -26,7 +26,6 @@ pub fn page(title: &str, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
-         <link rel=\"icon\" href=\"data:,\">\n\
          <title>{}</title>\n<style>{PAGE}{STYLE}</style></head>\n<body>\n{body}</body></html>\n",
         escaped(title)
     )
