@@ -35,7 +35,7 @@ test-long: cargo ## Run the tests that take long or bring gigabytes: soak, 5 GiB
 	@cargo test --workspace --test scripts -- --ignored
 	@cargo test --workspace --test serve_guard --test serve_api -- --ignored
 
-test-kube: cargo ## Build a control plane of Kubernetes once (Go; minutes), and run jobs through it
+test-kube: cargo ## Build a control plane of Kubernetes once (Go; minutes), and run jobs through it (root, for KubeRay)
 	@cargo test --workspace --test kube -- --ignored --nocapture
 
 soak: cargo ## Kill workers and coordinators for minutes: the weights must not change
