@@ -32,7 +32,7 @@ test-long: cargo ## Run the tests that take long or bring gigabytes: soak, 5 GiB
 	@LOCKSTEP_TEST_RAY=2.53.0 cargo test --workspace --test ray
 	@cargo test -p lockstep-nn --test clip_real -- --ignored --nocapture
 	@LOCKSTEP_TEST_RAY=2.53.0 cargo test --workspace --test submit
-	@cargo test --workspace --test scripts -- --ignored
+	@cargo test --workspace --test scripts --test bench -- --ignored
 	@cargo test --workspace --test serve_guard --test serve_api -- --ignored
 
 test-kube: cargo ## Build a control plane of Kubernetes once (Go; minutes), and run jobs through it (root, for KubeRay)

@@ -351,7 +351,10 @@ fn row(
         speedup: speedups.map(|spread| spread.median),
         least_speedup: speedups.map(|spread| spread.min),
         most_speedup: speedups.map(|spread| spread.max),
-        efficiency: speedups.map(|spread| spread.median / more),
+        // What another system gains from its workers is not what Lockstep does.
+        efficiency: speedups
+            .filter(|_| !matches!(setting.how, How::Peer(_)))
+            .map(|spread| spread.median / more),
         share_of_limit: share.map(|spread| spread.median),
         accuracy: last.measured.accuracy,
         weights_sha256: last.measured.weights_sha256.clone(),

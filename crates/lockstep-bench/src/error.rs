@@ -35,6 +35,12 @@ pub enum BenchError {
         /// What was found.
         found: String,
     },
+    /// A system to compare with is not known.
+    #[error("--against: found {found:?}; known are torch-threads, torch-ddp and ray-train")]
+    Peer {
+        /// What was found.
+        found: String,
+    },
     /// A batch per worker was asked for, and the job has no batch.
     #[error("--weak: the job has no train.batch that could be kept per worker")]
     NoBatch,

@@ -2,10 +2,10 @@
 
 use crate::machine::Taken;
 use lockstep_events::event::StepTimes;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a model was worth after an epoch.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EpochPoint {
     /// The epoch, counted from 1.
     pub epoch: u32,

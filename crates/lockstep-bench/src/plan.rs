@@ -1,6 +1,6 @@
 //! What is measured, and in which order.
 
-use crate::BenchError;
+use crate::{BenchError, Peer};
 use serde::Serialize;
 
 /// How a setting is measured.
@@ -13,7 +13,7 @@ pub enum How {
     /// wait for each other, so no gang can be faster on this machine.
     Apart,
     /// Another system trains the same job.
-    Peer(String),
+    Peer(Peer),
 }
 
 /// One thing that is measured.
@@ -126,6 +126,24 @@ impl Plan {
         };
         let limits: Vec<Setting> = self.settings.iter().filter_map(apart).collect();
         self.settings.extend(limits);
+        self
+    }
+
+    /// Measures beside every gang what these other systems do with as many workers.
+    pub fn with_peers(mut self, peers: &[Peer]) -> Plan {
+        let gangs: Vec<Setting> = self
+            .settings
+            .iter()
+            .filter(|one| one.how == How::Together)
+            .cloned()
+            .collect();
+        for peer in peers {
+            let of_peer = gangs.iter().map(|gang| Setting {
+                how: How::Peer(*peer),
+                ..gang.clone()
+            });
+            self.settings.extend(of_peer);
+        }
         self
     }
 

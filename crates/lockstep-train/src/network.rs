@@ -34,6 +34,12 @@ pub(crate) fn layers(network: &JobNetwork, classes: usize) -> Vec<NamedLayer> {
     }
 }
 
+/// The network with so many outputs, layer by layer in the job file's words: for whoever builds it elsewhere and does not
+/// need its tensors' names.
+pub fn layers_in_words(network: &JobNetwork, outputs: usize) -> Vec<JobLayer> {
+    in_words(layers(network, outputs))
+}
+
 /// The network layer by layer in the job file's words, for whoever builds it elsewhere; none for one that is
 /// known by its name alone.
 pub(crate) fn as_stack(network: &JobNetwork) -> Option<Vec<JobLayer>> {

@@ -149,6 +149,10 @@ fn what_cannot_be_measured_is_said_before_anything_is() {
         (&["--workers", "1,x"], "it must be a whole number"),
         (&["--repeat", "0"], "--repeat: found 0"),
         (&["--batch", "0"], "--batch: found 0"),
+        (
+            &["--workers", "1,2", "--against", "horovod"],
+            "known are torch-threads, torch-ddp",
+        ),
         (&["--set", "train.no_such_key=1"], "no_such_key"),
     ] {
         let ran = bench(&place, args);
@@ -213,4 +217,32 @@ if os.environ['RANK'] == '0':
         "{comparison}"
     );
     place.assert_no_process_is_left();
+}
+
+#[test]
+#[ignore = "installs PyTorch and Ray (6 GB): `make test-long`"]
+fn other_systems_learn_the_same_job_about_as_well() {
+    let place = Place::new();
+    let args = [
+        "--workers",
+        "1,2",
+        "--repeat",
+        "1",
+        "--epochs",
+        "4",
+        "--no-limit",
+        "--out",
+        "results",
+    ];
+    let peers = ["--against", "torch-threads,torch-ddp,ray-train"];
+    let ran = bench(&place, &[&args[..], &peers].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let comparison = read_json(&place.path("results/comparison.json"));
+    assert_eq!(names(&comparison).len(), 8);
+    let settings = comparison["settings"].as_array().unwrap();
+    let accuracy = |row: &Value| row["accuracy"].as_f64().unwrap();
+    for row in settings {
+        let difference = accuracy(row) - accuracy(&settings[0]);
+        assert!(difference.abs() < 0.2, "{row}");
+    }
 }

@@ -39,6 +39,9 @@ pub(crate) struct BenchArgs {
     /// Do not measure what workers do that exchange nothing
     #[arg(long)]
     pub(crate) no_limit: bool,
+    /// Measure other systems beside it: torch-threads, torch-ddp, ray-train; what they need is installed once
+    #[arg(long, value_name = "PEER,PEER", value_delimiter = ',')]
+    pub(crate) against: Vec<String>,
     /// Forecast what so many workers would do, from what is measured and the model of docs/scale.md
     #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = number::<usize>)]
     pub(crate) predict: Vec<usize>,

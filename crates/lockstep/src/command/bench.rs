@@ -3,6 +3,7 @@
 //! What is measured in which order, what it says and how it looks is [`lockstep_bench`]'s; here runs are started
 //! ([`runner`]) and files written.
 
+mod peers;
 mod runner;
 
 use super::print;
@@ -12,8 +13,8 @@ use crate::signals::{self, INTERRUPTED};
 use crate::view::{Column, lines_of, plural, shell};
 use anyhow::{Context, bail};
 use lockstep_bench::{
-    Bench, BenchError, COMPARISON, Comparison, Ended, MachineFacts, Network, Part, Plan, REPORT,
-    TABLE,
+    Bench, BenchError, COMPARISON, Comparison, Ended, MachineFacts, Network, Part, Peer, Plan,
+    REPORT, TABLE,
 };
 use lockstep_engine::StopFlag;
 use lockstep_index::dates;
@@ -33,6 +34,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let mut runner = Runner::new(args, &plan, &scratch, stop.clone())?;
     let folders = folders(args, &job)?;
     signals::obey(stop)?;
+    runner.prepare_peers(&peers(args)?)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let bench = Bench {
         plan,
@@ -44,13 +46,22 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         predict: predict(args)?,
     };
     let all = bench.plan.turns().len();
+    let names = bench
+        .plan
+        .settings
+        .iter()
+        .map(|setting| setting.name().len());
+    let width = names.max().unwrap_or(0);
     let mut done = 0;
     let mut one = |part, setting: &lockstep_bench::Setting| {
         let measured = runner.measure(part, setting)?;
         if let (Part::Turn, Some(measured)) = (part, &measured) {
             done += 1;
             let seconds = measured.training_s;
-            eprintln!("{done} of {all}  {:<28} {seconds:8.2} s", setting.name());
+            eprintln!(
+                "{done} of {all}  {:<width$} {seconds:8.2} s",
+                setting.name()
+            );
         }
         Ok(measured)
     };
@@ -77,11 +88,19 @@ fn plan(args: &BenchArgs, job: &LoadedJob) -> anyhow::Result<Plan> {
         true => vec![1, job.workers().max],
         false => args.workers.clone(),
     };
-    let plan = Plan::new(&workers, &args.batch, own, args.repeat, args.weak)?;
+    let peers = peers(args)?;
+    if own.is_none() && !peers.is_empty() {
+        bail!("--against: only a network can be compared with others");
+    }
+    let plan = Plan::new(&workers, &args.batch, own, args.repeat, args.weak)?.with_peers(&peers);
     Ok(match args.no_limit || own.is_none() {
         true => plan,
         false => plan.with_limits(),
     })
+}
+
+fn peers(args: &BenchArgs) -> Result<Vec<Peer>, BenchError> {
+    args.against.iter().map(|name| name.parse()).collect()
 }
 
 fn predict(args: &BenchArgs) -> anyhow::Result<Option<(Vec<usize>, Network)>> {

@@ -1,11 +1,12 @@
 //! Runs that are measured. They leave nothing behind: what counts is how long they took and what they learned.
 
 use super::changes;
+use super::peers::Peers;
 use crate::args::{BenchArgs, Engine};
 use crate::command::launcher_of;
 use crate::command::scratch::ScratchStore;
 use anyhow::{Context, bail};
-use lockstep_bench::{EpochPoint, How, Measured, Part, Plan, Setting};
+use lockstep_bench::{EpochPoint, How, Measured, Part, Peer, Plan, Setting};
 use lockstep_engine::{RunRequest, Stop, StopFlag};
 use lockstep_events::event::{EpochResult, Event, RunResult, Status, StepTimes};
 use lockstep_fs::CacheDir;
@@ -31,6 +32,8 @@ pub(super) struct Runner {
     samples: Option<u64>,
     /// Where the time of steps goes, by setting.
     profiles: Vec<(Setting, StepTimes)>,
+    /// Other systems, where some are asked for.
+    peers: Option<Peers>,
 }
 
 /// What a run is trained for.
@@ -88,7 +91,20 @@ impl Runner {
             stop,
             samples: None,
             profiles: Vec::new(),
+            peers: None,
         })
+    }
+
+    /// Makes other systems ready to train the job.
+    pub(super) fn prepare_peers(&mut self, peers: &[Peer]) -> anyhow::Result<()> {
+        let job = self.jobs.iter().find_map(|(_, job)| match job {
+            LoadedJob::Network(job) => Some(job),
+            _ => None,
+        });
+        if let (false, Some(job)) = (peers.is_empty(), job) {
+            self.peers = Some(Peers::prepare(peers, job, &self.cache, self.stop.clone())?);
+        }
+        Ok(())
     }
 
     /// Measures a setting once. Nothing if somebody asked to stop.
@@ -103,6 +119,13 @@ impl Runner {
             // The gang's warm-up has decoded the data for all.
             (How::Apart, Part::WarmUp) => Ok(Some(Measured::default())),
             (How::Apart, Part::Turn) => self.apart(job, setting),
+            (How::Peer(peer), part) => {
+                let (Some(peers), LoadedJob::Network(job)) = (&self.peers, job) else {
+                    bail!("{peer} was not made ready");
+                };
+                let steps = (part == Part::WarmUp).then_some(WARM_UP_STEPS);
+                peers.train(*peer, job, setting, steps)
+            }
             (_, Part::WarmUp) => {
                 let purpose = Purpose {
                     max_steps: Some(WARM_UP_STEPS),

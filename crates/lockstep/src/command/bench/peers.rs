@@ -1,0 +1,262 @@
+//! The same job in other systems: what they need is installed once, and the samples are handed over as plain files.
+
+use anyhow::{Context, bail};
+use lockstep_bench::{Measured, Peer, PeerAnswer, Setting};
+use lockstep_data::{Dataset, Normaliser, TargetKind, split};
+use lockstep_engine::{Stop, StopFlag};
+use lockstep_fs::CacheDir;
+use lockstep_job::Job;
+use lockstep_resolve::ResolvedJob;
+use lockstep_train::layers_in_words;
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::{Value, json};
+use std::env;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How often a process is looked at.
+const TICK: Duration = Duration::from_millis(20);
+/// Samples that are written at a time.
+const ROWS: usize = 1024;
+/// Names a Python that has all that peers need.
+const PYTHON: &str = "LOCKSTEP_BENCH_PYTHON";
+
+/// Other systems, ready to train.
+pub(super) struct Peers {
+    python: PathBuf,
+    /// Goes with this.
+    folder: tempfile::TempDir,
+    train: Value,
+    test: Value,
+    shape: [usize; 3],
+    outputs: usize,
+    stop: StopFlag,
+}
+
+impl Peers {
+    /// Installs what `peers` need, and writes the samples of `job`.
+    pub(super) fn prepare(
+        peers: &[Peer],
+        job: &Job,
+        cache: &CacheDir,
+        stop: StopFlag,
+    ) -> anyhow::Result<Peers> {
+        let resolved = ResolvedJob::of(job)?;
+        if resolved.embedding.is_some() || job.data.augment.is_some() {
+            bail!(
+                "--against: peers neither embed pictures nor change samples from step to step; leave [embed] and data.augment out"
+            );
+        }
+        let mut tell = |message: &str| eprintln!("{message}");
+        let train = Dataset::open_telling(&resolved.sets.train, cache, &mut tell)?;
+        if train.target_kind() != TargetKind::Classes {
+            bail!(
+                "--against: peers tell classes apart, and {} has {}",
+                train.name(),
+                train.target_kind()
+            );
+        }
+        let test = resolved.sets.test.as_ref();
+        let test = test.map(|source| Dataset::open_beside(source, &train, cache, &mut tell));
+        let settings = &resolved.training;
+        let channels = train.shape()[0];
+        let normaliser = match &settings.normalise {
+            Some(scale) => Normaliser::new(&scale.mean, &scale.std, channels)?,
+            None => Normaliser::identity(channels),
+        };
+        let folder = tempfile::tempdir_in(cache.folder("peers")?)?;
+        fs::write(folder.path().join("peer.py"), Peer::SCRIPT)?;
+        let rows = split(train.len(), settings.val_share, settings.seed).0;
+        let written = write(&train, &rows, &normaliser, &folder.path().join("train"))?;
+        let test = match test.transpose()? {
+            Some(set) => {
+                let rows: Vec<u32> = (0..set.len() as u32).collect();
+                write(&set, &rows, &normaliser, &folder.path().join("test"))?
+            }
+            None => Value::Null,
+        };
+        Ok(Peers {
+            python: python(peers, cache, &stop)?,
+            train: written,
+            test,
+            shape: train.shape(),
+            outputs: train.classes(),
+            folder,
+            stop,
+        })
+    }
+
+    /// Trains once, or so many steps. Nothing if somebody asked to stop.
+    pub(super) fn train(
+        &self,
+        peer: Peer,
+        job: &Job,
+        setting: &Setting,
+        max_steps: Option<u64>,
+    ) -> anyhow::Result<Option<Measured>> {
+        let learner = &job.train.learner;
+        let answer = self.folder.path().join("answer.json");
+        let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
+        let spec = json!({
+            "peer": peer.name(),
+            "workers": setting.workers,
+            "batch": learner.batch,
+            "epochs": learner.epochs,
+            "max_steps": max_steps,
+            "seed": job.train.seed,
+            "layers": layers_in_words(&job.model.network, self.outputs),
+            "outputs": self.outputs,
+            "shape": self.shape,
+            "optimizer": learner.optimizer,
+            "schedule": learner.schedule,
+            "clip_norm": learner.clip_norm,
+            "train": self.train,
+            "test": self.test,
+            "answer": answer,
+            "started": now.as_secs_f64(),
+        });
+        let file = self.folder.path().join("spec.json");
+        fs::write(&file, serde_json::to_vec(&spec)?)?;
+        let _ = fs::remove_file(&answer);
+        let log = self.folder.path().join("log");
+        let mut command = Command::new(&self.python);
+        command.arg(self.folder.path().join("peer.py")).arg(file);
+        command
+            .stdout(File::create(&log)?)
+            .stderr(File::options().append(true).open(&log)?);
+        let began = Instant::now();
+        let Some(ended) = wait(&mut command, &self.stop)? else {
+            return Ok(None);
+        };
+        let total = began.elapsed().as_secs_f64();
+        let said = match (ended.success(), fs::read(&answer)) {
+            (true, Ok(said)) => said,
+            _ => bail!(
+                "{peer} failed ({ended}); the end of what it said:\n{}",
+                tail(&log)
+            ),
+        };
+        let answer: PeerAnswer = serde_json::from_slice(&said)
+            .with_context(|| format!("{peer}: its answer makes no sense"))?;
+        Ok(Some(answer.measured(total)))
+    }
+}
+
+/// Writes samples and classes as plain numbers; where they are.
+fn write(set: &Dataset, rows: &[u32], normaliser: &Normaliser, at: &Path) -> anyhow::Result<Value> {
+    let (samples, labels) = (at.with_extension("samples"), at.with_extension("labels"));
+    let mut out = BufWriter::new(File::create(&samples)?);
+    let mut classes = BufWriter::new(File::create(&labels)?);
+    let mut numbers = vec![0.0; ROWS * set.sample_len()];
+    let mut words = vec![0; ROWS];
+    for rows in rows.chunks(ROWS) {
+        let numbers = &mut numbers[..rows.len() * set.sample_len()];
+        set.gather(rows, normaliser, numbers);
+        for number in numbers.iter() {
+            out.write_all(&number.to_ne_bytes())?;
+        }
+        set.gather_labels(rows, &mut words[..rows.len()]);
+        for word in &words[..rows.len()] {
+            classes.write_all(&word.to_ne_bytes())?;
+        }
+    }
+    out.flush()?;
+    classes.flush()?;
+    Ok(json!({ "samples": samples, "labels": labels, "count": rows.len() }))
+}
+
+/// A Python that has all that `peers` need, which is installed once.
+fn python(peers: &[Peer], cache: &CacheDir, stop: &StopFlag) -> anyhow::Result<PathBuf> {
+    if let Some(python) = env::var_os(PYTHON) {
+        return Ok(python.into());
+    }
+    let folder = cache.folder("peers")?.join("python");
+    let (python, note) = (folder.join("bin/python"), folder.join("installed"));
+    let mut needed: Vec<&str> = Vec::new();
+    let mut gigabytes: f64 = 0.0;
+    for peer in peers {
+        let (packages, size) = peer.packages();
+        needed.extend(packages);
+        gigabytes = gigabytes.max(size);
+    }
+    needed.sort_unstable();
+    needed.dedup();
+    let installed = fs::read_to_string(&note).unwrap_or_default();
+    if needed
+        .iter()
+        .all(|package| installed.lines().any(|line| line == *package))
+    {
+        return Ok(python);
+    }
+    eprintln!(
+        "installing {} into {} (once; about {gigabytes} GB); {PYTHON} would name a Python that has them",
+        needed.join(" "),
+        folder.display()
+    );
+    let steps: [Vec<&str>; 2] = [
+        vec!["-m", "venv"],
+        [
+            &[
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--disable-pip-version-check",
+            ],
+            &needed[..],
+        ]
+        .concat(),
+    ];
+    for (program, step) in [Path::new("python3"), &python].into_iter().zip(steps) {
+        let mut command = Command::new(program);
+        command.args(&step).stdout(Stdio::null());
+        if step[1] == "venv" {
+            command.arg(&folder);
+        }
+        let ended = wait(&mut command, stop)
+            .context("--against needs python3 with venv and pip")?
+            .context("interrupted")?;
+        if !ended.success() {
+            bail!(
+                "--against: `{} {}` failed ({ended})",
+                program.display(),
+                step.join(" ")
+            );
+        }
+    }
+    let all: Vec<&str> = installed.lines().chain(needed).collect();
+    fs::write(note, all.join("\n") + "\n")?;
+    Ok(python)
+}
+
+/// Runs a command to its end. Nothing, and no process left, if somebody asked to stop.
+fn wait(command: &mut Command, stop: &StopFlag) -> anyhow::Result<Option<ExitStatus>> {
+    let mut child: Child = command.stdin(Stdio::null()).process_group(0).spawn()?;
+    loop {
+        if let Some(ended) = child.try_wait()? {
+            return Ok(Some(ended));
+        }
+        if stop.get() != Stop::No {
+            if let Some(group) = Pid::from_raw(child.id() as i32) {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            child.wait()?;
+            return Ok(None);
+        }
+        thread::sleep(TICK);
+    }
+}
+
+/// The last lines of a file.
+fn tail(log: &Path) -> String {
+    const LINES: usize = 20;
+    let text = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(LINES)..].join("\n")
+}
