@@ -14,7 +14,7 @@ pub(crate) fn find(bench: &Bench, turns: &[Turn], rows: &[SettingRow]) -> Vec<Wa
     found.extend(weights(rows));
     found.extend(spreads(rows));
     found.extend(machine(bench));
-    found.extend(others(turns));
+    found.extend(others(bench, turns));
     let restarts: u32 = turns.iter().map(|turn| turn.measured.restarts).sum();
     if restarts > 0 {
         found.push(format!(
@@ -112,9 +112,11 @@ fn machine(bench: &Bench) -> Vec<String> {
 }
 
 /// What others did meanwhile.
-fn others(turns: &[Turn]) -> Vec<String> {
+fn others(bench: &Bench, turns: &[Turn]) -> Vec<String> {
     let mut found = Vec::new();
-    let by_others = Spread::of(turns.iter().map(|turn| turn.taken.by_others));
+    // Processes of another system may be anybody's children, so they cannot be told from those of others.
+    let own = |turn: &&Turn| !matches!(bench.plan.settings[turn.setting].how, How::Peer(_));
+    let by_others = Spread::of(turns.iter().filter(own).map(|turn| turn.taken.by_others));
     if let Some(spread) = by_others.filter(|spread| spread.max > OTHERS) {
         found.push(format!(
             "other processes took {:.2} cores while this was measured (up to {:.2} in a turn): stop them, or measure when \

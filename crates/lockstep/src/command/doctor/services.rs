@@ -99,8 +99,7 @@ fn kubernetes(args: &DoctorArgs, asked: bool) -> Check {
     match looked {
         Ok(found) => Check::ok(name, found),
         Err(error @ KubeError::NoConfig { .. }) if !asked => {
-            let help =
-                "set KUBECONFIG, or start a small cluster with `lockstep kube cluster start`";
+            let help = "set KUBECONFIG, or begin with a small cluster as in deploy/minikube";
             Check::wrong(State::Absent, name, describe(&error), help)
         }
         Err(error) => {
