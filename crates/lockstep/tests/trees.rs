@@ -348,3 +348,32 @@ fn the_newest_library_comes_without_python_and_keeps_the_promise() {
     });
     assert_eq!(hashes[0], hashes[1]);
 }
+
+#[test]
+fn a_search_tries_the_same_trees_on_any_number_of_workers() {
+    let search = [
+        "tune",
+        "job.toml",
+        "--json",
+        "--trials",
+        "4",
+        "--search",
+        "model.eta=log(0.01,1)",
+        "--search",
+        "model.depth=int(2,5)",
+        "--metric",
+    ];
+    let found = |args: &[&str]| {
+        let trees = Trees::new(binary);
+        let (code, stdout, stderr) = trees.output(&[&search[..], args].concat());
+        assert_eq!(code, Some(0), "{stderr}");
+        let found: Value = serde_json::from_str(&stdout).unwrap();
+        found["trials"].clone()
+    };
+    let one = found(&["loss", "--workers", "1"]);
+    assert_eq!(one.as_array().unwrap().len(), 4);
+    assert_eq!(
+        one,
+        found(&["loss", "--workers", "2", "--parallel", "2"])
+    );
+}

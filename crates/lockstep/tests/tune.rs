@@ -189,3 +189,49 @@ fn what_cannot_be_searched_is_said_before_anything_is_trained() {
     assert!(ran.stderr.contains("--metric beauty"), "{}", ran.stderr);
     assert!(ran.stderr.contains("accuracy"), "{}", ran.stderr);
 }
+
+#[test]
+fn a_script_is_searched_by_its_variables_and_what_it_reports() {
+    let place = Place::new();
+    let script = r#"
+import math, os
+from lockstep import train
+lr = float(os.environ["LR"])
+for step in range(3):
+    train.report({"score": step - abs(math.log10(lr) + 2), "width": os.environ["WIDTH"]})
+"#;
+    fs::write(place.path("train.py"), script).unwrap();
+    let python = lockstep_testkit::python("numpy", &["numpy"]);
+    place.write_job(&format!(
+        "name = \"script\"\n[train]\ncommand = [{python:?}, \"train.py\"]\n[run]\nstore = \"runs\"\n"
+    ));
+    let search = [
+        "tune",
+        "job.toml",
+        "--method",
+        "grid",
+        "--search",
+        "train.env.LR=[1e-1, 1e-2]",
+        "--search",
+        "train.env.WIDTH=[\"narrow\", \"wide\"]",
+        "--metric",
+    ];
+    let found = found(&place.run(&[&search[..], &["score", "--json"]].concat()));
+    let trials = found["trials"].as_array().unwrap();
+    assert_eq!(trials.len(), 4);
+    let value = |trial: &Value| trial["reached"][0]["value"].as_f64().unwrap();
+    let best = trials.iter().map(value).fold(f64::MIN, f64::max);
+    assert_eq!(best, 2.0, "{found}");
+    let best = fs::read_to_string(searches(&place)[0].join("best.toml")).unwrap();
+    assert!(
+        best.contains("LR = \"1e-2\"") || best.contains("LR = \"0.01\""),
+        "{best}"
+    );
+    let ran = place.run(&[&search[..], &["beauty"]].concat());
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("reports score, width"),
+        "{}",
+        ran.stderr
+    );
+}

@@ -3,6 +3,7 @@
 //! What is tried next is [`lockstep_tune`]'s to say; here trials are trained ([`trainer`]) and files written. A trial is a
 //! run of the job's store, under a name that is known before: so one that was killed is gone on with.
 
+mod record;
 mod trainer;
 
 use super::print;
@@ -23,6 +24,9 @@ use trainer::Trainer;
 const ERRORS: [&str; 8] = [
     "loss", "mse", "mae", "rmse", "error", "logloss", "mlogloss", "merror",
 ];
+
+/// The rung of trials that end by themselves: none has so many epochs.
+const TO_ITS_END: u32 = u32::MAX;
 
 pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<ExitCode> {
     let space = Space::parse(&args.search)?;
@@ -60,6 +64,11 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<ExitCode> {
 fn load(args: &TuneArgs, values: &[(String, String)]) -> anyhow::Result<LoadedJob> {
     let mut overrides = args.job.overrides()?;
     for (key, value) in values {
+        // Variables are texts, also those that say a number.
+        let value = match key.starts_with("train.env.") && !value.starts_with(['"', '\'']) {
+            true => format!("\"{value}\""),
+            false => value.clone(),
+        };
         overrides.push(format!("{key}={value}").parse::<Override>()?);
     }
     Ok(LoadedJob::load(
@@ -70,12 +79,11 @@ fn load(args: &TuneArgs, values: &[(String, String)]) -> anyhow::Result<LoadedJo
 }
 
 fn rules(args: &TuneArgs, job: &LoadedJob, space: Space) -> anyhow::Result<Rules> {
-    let epochs = match job {
-        LoadedJob::Network(job) => job.train.learner.epochs,
-        LoadedJob::Trees(job) => job.model.rounds,
-        LoadedJob::Script(_) => bail!(
-            "a job that is a script cannot be tuned yet: it has no epochs that it could be stopped after"
-        ),
+    let rungs = match job {
+        LoadedJob::Network(job) => rungs(job.train.learner.epochs, !args.no_halving),
+        LoadedJob::Trees(job) => rungs(job.model.rounds, !args.no_halving),
+        // It has no epochs that it could be stopped after.
+        LoadedJob::Script(_) => vec![TO_ITS_END],
     };
     let fixed = ["train.epochs", "model.rounds", "run.store", "name"];
     let searched = space
@@ -87,10 +95,12 @@ fn rules(args: &TuneArgs, job: &LoadedJob, space: Space) -> anyhow::Result<Rules
             "--search {key}: it must be the same for all trials, which are compared with each other"
         );
     }
-    let has_validation = job.data().is_some_and(|data| match &data.validation {
-        Validation::Split(share) => *share > 0.0,
-        Validation::Set(_) => true,
-    });
+    let is_script = matches!(job, LoadedJob::Script(_));
+    let has_validation = is_script
+        || job.data().is_some_and(|data| match &data.validation {
+            Validation::Split(share) => *share > 0.0,
+            Validation::Set(_) => true,
+        });
     if !has_validation {
         bail!(
             "there is no validation set to compare trials on: add --set data.val_split=0.1, or data.val to the job file"
@@ -105,7 +115,7 @@ fn rules(args: &TuneArgs, job: &LoadedJob, space: Space) -> anyhow::Result<Rules
         },
         trials: args.trials,
         seed: args.seed,
-        rungs: rungs(epochs, !args.no_halving),
+        rungs,
         maximise: !ERRORS.contains(&args.metric.as_str()),
         metric: args.metric.clone(),
     })

@@ -283,3 +283,24 @@ fn the_dashboard_shows_the_nodes_of_a_namespace_and_its_pods() {
     );
     assert_eq!(node["what"], "digits-1: 1 pod");
 }
+
+#[test]
+fn a_cluster_that_answers_is_in_good_health() {
+    let place = Place::new();
+    let config = server(&place, |_, path| match path {
+        "/apis/ray.io/v1" => (200, "{}"),
+        _ => (200, "{\"items\": []}"),
+    });
+    let ran = kube(&place, config, &["doctor", "--to", "kube", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let checks = report["checks"].as_array().unwrap().iter();
+    let kubernetes: Vec<_> = checks
+        .filter(|check| check["name"] == "kubernetes")
+        .collect();
+    assert_eq!(kubernetes[0]["state"], "ok", "{report}");
+    let found = kubernetes[0]["found"].as_str().unwrap();
+    assert!(
+        found.ends_with("namespace team: 0 jobs of Lockstep, with KubeRay"),
+        "{found}"
+    );
+}

@@ -12,6 +12,7 @@ mod losses;
 mod placing;
 mod same_bits;
 mod scripts;
+mod tuning;
 
 use common::{JOB, Place, Ran, Running};
 use lockstep_testkit::RayCluster;

@@ -39,6 +39,13 @@ fn a_cluster_is_shown_with_what_is_free() {
             ran.stdout
         );
     }
+    let doctor = run(&place, &["doctor", "--to", head(), "--json"]);
+    let report: Value = serde_json::from_str(&doctor.stdout).unwrap();
+    let checks = report["checks"].as_array().unwrap().iter();
+    let ray: Vec<_> = checks.filter(|check| check["name"] == "ray").collect();
+    assert_eq!(ray[0]["state"], "ok", "{report}");
+    let found = ray[0]["found"].as_str().unwrap();
+    assert!(found.contains("1 node, 4 cores free"), "{found}");
     let serve = Serve::start(&place, &["--ray", head()]);
     let shown = serve.get("/api/v1/cluster/elsewhere").ok().json();
     assert_eq!(shown[0]["error"], Value::Null, "{shown}");

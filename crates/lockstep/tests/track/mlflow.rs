@@ -325,6 +325,17 @@ fn an_earlier_run_is_pushed_once_however_often_that_is_asked() {
     place.write_job(&job(30, "[track]\nmlflow = \"none\"\n"));
     place.train(&[]);
     let server = Server::mlflow(&place.path("mlflow"), "0");
+    let doctor = place
+        .command(&["doctor", "--json"])
+        .env("MLFLOW_TRACKING_URI", server.endpoint())
+        .output()
+        .unwrap();
+    let doctor = String::from_utf8(doctor.stdout).unwrap();
+    let answers = format!("\"{}/ answers\"", server.endpoint());
+    assert!(
+        doctor.contains(&answers) || doctor.contains(&answers.replace("/ ", " ")),
+        "{doctor}"
+    );
     let folder = only_run(&place);
     let words = [
         "runs",

@@ -1,6 +1,7 @@
 //! Trials that are trained: runs that stop at a rung, and go on from there later.
 
 use super::load;
+use super::record::reached;
 use crate::args::TuneArgs;
 use crate::command::launcher_of;
 use anyhow::{Context, bail};
@@ -10,7 +11,6 @@ use lockstep_fs::CacheDir;
 use lockstep_place::Place;
 use lockstep_runs::RunDir;
 use lockstep_tune::{Reached, Round, Trial, Tuning};
-use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::mpsc;
@@ -27,12 +27,14 @@ pub(super) struct Trainer<'a> {
 }
 
 /// How far a trial is trained.
-struct Target<'a> {
-    epochs: u32,
+pub(super) struct Target<'a> {
+    pub(super) epochs: u32,
     /// Whether these are all epochs of the job.
-    is_last: bool,
+    pub(super) is_last: bool,
     /// What it is measured by then.
-    metric: &'a str,
+    pub(super) metric: &'a str,
+    /// Whether more of it is better.
+    pub(super) maximise: bool,
 }
 
 /// What training a trial to a rung came to.
@@ -82,6 +84,7 @@ impl<'a> Trainer<'a> {
             epochs: round.epochs,
             is_last: round.rung + 1 == tuning.rules.rungs.len(),
             metric: &metric,
+            maximise: tuning.rules.maximise,
         };
         let waiting = Mutex::new(trials.iter());
         let (sender, ended) = mpsc::channel();
@@ -125,9 +128,8 @@ impl<'a> Trainer<'a> {
 
     /// Trains a trial up to so many epochs, from wherever its run is.
     fn train(&self, name: &str, trial: &Trial, target: &Target<'_>) -> anyhow::Result<Ended> {
-        let Target { epochs, metric, .. } = *target;
         let run = RunDir::named(name, self.store.join(name)?);
-        if let Some(reached) = reached(&run, epochs, metric)? {
+        if let Some(reached) = reached(&run, target)? {
             return Ok(Ended::Reached(reached));
         }
         let job = load(self.args, &trial.values)?;
@@ -149,7 +151,7 @@ impl<'a> Trainer<'a> {
             stop.raise(self.stop.get());
             match event {
                 // The last epoch of all ends by itself, with an evaluation.
-                Event::Epoch(epoch) if !target.is_last && epoch.epoch >= epochs => {
+                Event::Epoch(epoch) if !target.is_last && epoch.epoch >= target.epochs => {
                     stop.raise(Stop::Graceful);
                 }
                 Event::Warning { message } => {
@@ -158,7 +160,7 @@ impl<'a> Trainer<'a> {
                 _ => {}
             }
         })?;
-        if let Some(reached) = reached(&run, epochs, metric)? {
+        if let Some(reached) = reached(&run, target)? {
             return Ok(Ended::Reached(reached));
         }
         match (result.status, self.is_stopped()) {
@@ -166,45 +168,11 @@ impl<'a> Trainer<'a> {
                 result.error.unwrap_or_else(|| "the run failed".to_owned()),
             )),
             (_, true) => Ok(Ended::Stopped),
-            (_, false) => bail!("trial {} ended before epoch {epochs}", trial.number),
+            (_, false) => bail!(
+                "trial {} ended before epoch {}",
+                trial.number,
+                target.epochs
+            ),
         }
     }
-}
-
-/// What a run was worth after so many epochs, if it came so far, by its own record.
-fn reached(run: &RunDir, epochs: u32, metric: &str) -> anyhow::Result<Option<Reached>> {
-    if run.metrics().entry()?.is_none() {
-        return Ok(None);
-    }
-    let text = run.metrics().read()?;
-    let mut curve = Vec::new();
-    for line in String::from_utf8_lossy(&text).lines() {
-        // The last line of a run that was killed may be cut.
-        let Ok(row) = serde_json::from_str::<Value>(line) else {
-            continue;
-        };
-        let value = row["val"][metric].as_f64();
-        let Some(value) = value else {
-            let known = row["val"]
-                .as_object()
-                .map(|known| known.keys().cloned().collect::<Vec<_>>());
-            bail!(
-                "--metric {metric}: the validation set is not measured by that; there are {}",
-                known.unwrap_or_default().join(", ")
-            );
-        };
-        // A run that went back to a checkpoint tells some epochs again.
-        let at = row["epoch"].as_u64().unwrap_or(1).max(1) as usize - 1;
-        curve.truncate(at);
-        curve.push(value);
-    }
-    let at = epochs as usize;
-    Ok(curve.get(at - 1).copied().map(|value| {
-        curve.truncate(at);
-        Reached {
-            epochs,
-            value,
-            curve,
-        }
-    }))
 }
