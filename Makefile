@@ -4,7 +4,11 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 LOCKSTEP := $(TARGET)/release/lockstep
 export LOCKSTEP_CACHE ?= $(CURDIR)/.cache
 
-.PHONY: help demo test test-fast test-long test-kube soak bench-train bench-data bench-recovery bench-collective bench-scale bench-shards bench-dashboard screenshots wheel image test-python clean release cargo components
+HOST = $(shell rustc --version --verbose | sed -n 's/^host: //p')
+STATIC = $(TARGET)/static/$(HOST)/release/lockstep
+MDBOOK := 0.5.4
+
+.PHONY: help demo test test-fast test-long test-kube soak bench-train bench-data bench-recovery bench-collective bench-scale bench-shards bench-trees bench-dashboard screenshots wheel dist static book image test-python clean release cargo components
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -65,6 +69,10 @@ bench-shards: release ## Compare what a script is handed with Ray Data and a PyT
 	@command -v python3 > /dev/null || { echo "python3 is missing: the benchmark is written in it" >&2; exit 1; }
 	@python3 bench/shards.py --lockstep $(LOCKSTEP) $(BENCH_ARGS)
 
+bench-trees: release ## Compare boosted trees with XGBoost alone and Ray Train, side by side (BENCH_ARGS="--turns 5")
+	@command -v python3 > /dev/null || { echo "python3 is missing: the benchmark is written in it" >&2; exit 1; }
+	@python3 bench/trees.py --lockstep $(LOCKSTEP) $(BENCH_ARGS)
+
 bench-scale: cargo ## Hold the model of docs/scale.md against gangs of 2 to 16 processes on slow networks (as root)
 	@command -v python3 > /dev/null || { echo "python3 is missing: the benchmark is written in it" >&2; exit 1; }
 	@cargo build --release --package lockstep-gang --example collective_rate
@@ -80,6 +88,19 @@ screenshots: cargo ## Take the pictures of the dashboard that the documents show
 wheel: release ## Build the Python wheel, which carries the program, into target/wheel
 	@command -v python3 > /dev/null || { echo "python3 is missing: the wheel is built with it" >&2; exit 1; }
 	@python3 crates/lockstep-script/python/make_wheel.py --binary $(LOCKSTEP) --out $(TARGET)/wheel
+
+dist: wheel static ## Build what a release publishes into target/dist: archives, the wheel, checksums
+	@python3 deploy/dist/build.py $(STATIC) --out $(TARGET)/dist --wheel "$$(ls -t $(TARGET)/wheel/*.whl | head -n 1)"
+
+# Without shared libraries it runs on any Linux of this processor.
+static: cargo
+	@RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --package lockstep --target $(HOST) --target-dir $(TARGET)/static
+
+book: cargo ## Turn the documents into a site that can be searched, in target/book
+	@command -v python3 > /dev/null || { echo "python3 is missing: the site is put together with it" >&2; exit 1; }
+	@test -x $(LOCKSTEP_CACHE)/tools/bin/mdbook || cargo install mdbook --version $(MDBOOK) --locked --quiet \
+		--no-default-features --features search --root $(LOCKSTEP_CACHE)/tools
+	@python3 docs/make-book.py --mdbook $(LOCKSTEP_CACHE)/tools/bin/mdbook --out $(TARGET)/book
 
 test-python: ## Run the tests of the Python package alone (PYTHON=..., one that has numpy)
 	@$(or $(PYTHON),python3) -m unittest discover --start-directory crates/lockstep-script/python/tests

@@ -113,6 +113,15 @@ Examples:
         /// Which shell
         shell: clap_complete::Shell,
     },
+    /// Write manual pages, one for each command
+    #[command(after_help = "\
+Examples:
+  lockstep man --out ~/.local/share/man/man1")]
+    Man {
+        /// Folder that they go to, made if it is not there
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        out: PathBuf,
+    },
     /// Be a worker of a gang; started by `run`, never by hand
     #[command(hide = true)]
     Worker,

@@ -47,6 +47,7 @@ fn main() -> ExitCode {
         Command::Init(args) => command::init::run(&args),
         Command::Data(data) => command::data::run(&data),
         Command::Completions { shell } => command::completions::run(shell),
+        Command::Man { out } => command::manual::run(&out),
         Command::Worker => command::worker::run(),
         Command::ScriptProcess { command } => command::script_process::run(&command),
         Command::NodeCheck => command::node_check::run(),

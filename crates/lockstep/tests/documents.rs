@@ -47,6 +47,57 @@ fn every_file_that_a_document_links_to_is_there() {
     }
 }
 
+/// What a heading is called in a link: as forges and mdBook do it.
+fn place_of(heading: &str) -> String {
+    let kept = heading
+        .chars()
+        .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    kept.collect::<String>()
+        .trim()
+        .to_lowercase()
+        .replace(' ', "-")
+}
+
+#[test]
+fn every_heading_that_a_document_links_to_is_there() {
+    for document in documents() {
+        let text = fs::read_to_string(&document).unwrap();
+        for link in between(&text, "](", ')') {
+            let Some((file, place)) = link.split_once('#').filter(|_| !link.contains("://")) else {
+                continue;
+            };
+            let path = match file {
+                "" => document.clone(),
+                _ => document.parent().unwrap().join(file),
+            };
+            let target = fs::read_to_string(path).unwrap();
+            let headings = target.lines().filter(|line| line.starts_with('#'));
+            let mut places = headings.map(|line| place_of(line.trim_start_matches('#').trim()));
+            assert!(
+                places.any(|known| known == place),
+                "{}: {link}",
+                document.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn every_document_is_a_page_of_the_book() {
+    let summary = fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();
+    let pages: BTreeSet<PathBuf> = between(&summary, "](", ')')
+        .map(|link| fs::canonicalize(root().join("docs").join(link)).unwrap())
+        .collect();
+    for document in documents() {
+        let path = fs::canonicalize(&document).unwrap();
+        assert!(
+            path.ends_with("docs/SUMMARY.md") || pages.contains(&path),
+            "docs/SUMMARY.md does not list {}",
+            path.display()
+        );
+    }
+}
+
 #[test]
 fn every_path_of_the_source_that_a_document_names_is_there() {
     for document in documents() {

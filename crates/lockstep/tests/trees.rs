@@ -372,8 +372,5 @@ fn a_search_tries_the_same_trees_on_any_number_of_workers() {
     };
     let one = found(&["loss", "--workers", "1"]);
     assert_eq!(one.as_array().unwrap().len(), 4);
-    assert_eq!(
-        one,
-        found(&["loss", "--workers", "2", "--parallel", "2"])
-    );
+    assert_eq!(one, found(&["loss", "--workers", "2", "--parallel", "2"]));
 }

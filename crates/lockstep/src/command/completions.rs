@@ -13,7 +13,7 @@ pub(crate) fn run(shell: clap_complete::Shell) -> anyhow::Result<ExitCode> {
 }
 
 /// The command line without what is not for people: some generators offer hidden commands.
-fn visible() -> Command {
+pub(super) fn visible() -> Command {
     let whole = Cli::command();
     let shown = whole.get_subcommands().filter(|sub| !sub.is_hide_set());
     Command::new("lockstep")

@@ -18,6 +18,7 @@ pub(crate) mod job_process;
 pub(crate) mod jobs;
 pub(crate) mod kube;
 pub(crate) mod launch;
+pub(crate) mod manual;
 pub(crate) mod models;
 pub(crate) mod node_check;
 pub(crate) mod pod;
