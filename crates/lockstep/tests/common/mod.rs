@@ -221,6 +221,19 @@ impl Place {
     }
 }
 
+/// A test that failed leaves nothing behind that others would have to wait for: jobs of a server outlive it.
+impl Drop for Place {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let pids = self.processes().into_iter();
+            for pid in pids.filter_map(|pid| rustix::process::Pid::from_raw(pid as i32)) {
+                // One that has ended meanwhile is as good.
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+        }
+    }
+}
+
 /// A run in progress.
 pub(crate) struct Running {
     pub(crate) child: Child,
