@@ -316,6 +316,17 @@ pub enum DataError {
         /// The picture.
         path: String,
     },
+    /// A folder of a class without a picture.
+    #[error(
+        "the folder of the class `{class}` in {folder} has no picture in it (.jpg, .png, .webp, .bmp); put some there, \
+         or remove it"
+    )]
+    EmptyClass {
+        /// The folder of the set.
+        folder: String,
+        /// The class.
+        class: String,
+    },
     /// Too many pictures could not be read.
     #[error(
         "{bad} of the first {seen} pictures in {folder} cannot be read, of {total} in all, and max_bad = {max_bad} \

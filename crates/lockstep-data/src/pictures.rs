@@ -14,7 +14,7 @@ use crate::decoded::{Decoded, Recipe};
 use crate::file::printable;
 use crate::stamp::{Stamp, whole_place};
 use crate::target::TargetKind;
-use lockstep_image::{Limits, Transform, names_a_picture, tolerated};
+use lockstep_image::{Limits, Transform, empty_class, names_a_picture, tolerated};
 use lockstep_place::{FileEntry, Place};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -55,6 +55,12 @@ impl PictureSet {
     /// Lists the folder and checks that its pictures lie in folders of classes.
     pub(crate) fn find(pictures: &Pictures) -> Result<PictureSet, DataError> {
         let set = PictureSet::find_samples(pictures, None)?;
+        if let Some(class) = set.empty_class()? {
+            return Err(DataError::EmptyClass {
+                folder: pictures.folder.to_string(),
+                class: printable(&class).to_string(),
+            });
+        }
         if let Some(entry) = set.entries.iter().find(|entry| !entry.path.contains('/')) {
             return Err(DataError::NoClass {
                 folder: pictures.folder.to_string(),
@@ -89,6 +95,15 @@ impl PictureSet {
             entries,
             size,
         })
+    }
+
+    /// A folder of a class that has no picture in it. In a bucket there are no empty folders.
+    fn empty_class(&self) -> Result<Option<String>, DataError> {
+        let Some(folder) = self.pictures.folder.local() else {
+            return Ok(None);
+        };
+        let paths = self.entries.iter().map(|entry| entry.path.as_str());
+        empty_class(folder, paths).map_err(DataError::io("list", folder))
     }
 
     /// What a person calls the set.
@@ -133,11 +148,8 @@ impl Recipe for PictureSet {
             filter,
             ..
         } = &self.pictures.transform;
-        let Limits {
-            max_pixels,
-            max_side,
-        } = self.pictures.limits;
-        let mut variant = format!("{resize:?} {crop:?} {filter:?} {max_pixels} {max_side}");
+        let max_side = self.pictures.limits.max_side;
+        let mut variant = format!("{resize:?} {crop:?} {filter:?} {max_side}");
         if !self.labelled {
             variant += " without classes";
         }
@@ -267,7 +279,7 @@ mod tests {
             ".hidden.jpg",
             "pug/.x/d.jpg",
             "pug/readme",
-            "pug/e.gif",
+            "pug/e.csv",
         ] {
             write(&folder, other, b"no picture");
         }

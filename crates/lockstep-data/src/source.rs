@@ -291,6 +291,11 @@ fn images_file(images: &Path) -> Result<(), DataError> {
         Err(DataError::NotAFile { path, .. }) if cifar_folder::is_cifar(images) => {
             Err(DataError::SplitNeeded { folder: path })
         }
+        Err(DataError::NotAFile { path, .. }) if path.is_dir() => Err(DataError::NoSamples {
+            place: shown(&path).to_string(),
+            reason: "it is a folder without pictures (.jpg, .png, .webp, .bmp) or folders of them; a table is named \
+                     by its file",
+        }),
         result => result.map(drop),
     }
 }

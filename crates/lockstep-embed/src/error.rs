@@ -42,6 +42,20 @@ pub enum EmbedError {
     /// The transform cannot be done.
     #[error("data.transform: {0}")]
     Image(ImageError),
+    /// Another encoder than the one whose vectors a model learned from.
+    #[error(
+        "{} is not the encoder that the model was trained with: its SHA-256 is {found}, and that was {wanted}; name the \
+         right one with --set embed.model=PATH",
+        path.display()
+    )]
+    OtherEncoder {
+        /// The encoder's file or folder.
+        path: PathBuf,
+        /// The hash of the right one.
+        wanted: String,
+        /// The hash of this one.
+        found: String,
+    },
     /// The weights changed after the parts were planned.
     #[error("{path} has changed since this job began; run it again")]
     ModelChanged {
@@ -53,6 +67,25 @@ pub enum EmbedError {
     Changed {
         /// The picture.
         path: String,
+    },
+    /// A folder could not be listed.
+    #[error("cannot list {folder}: {source}")]
+    List {
+        /// The folder.
+        folder: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A folder of a class without a picture.
+    #[error(
+        "the folder of the class `{class}` in {folder} has no picture in it (.jpg, .png, .webp, .bmp); put some there, \
+         or remove it"
+    )]
+    EmptyClass {
+        /// The folder of the set.
+        folder: String,
+        /// The class.
+        class: String,
     },
     /// A folder without pictures.
     #[error(

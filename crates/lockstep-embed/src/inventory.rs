@@ -1,7 +1,7 @@
 //! The pictures of a folder, in the order in which they are cut into parts.
 
 use crate::{EmbedError, EmbedRecipe, PartTask};
-use lockstep_image::names_a_picture;
+use lockstep_image::{empty_class, names_a_picture};
 use lockstep_place::{FileEntry, Place};
 use lockstep_random::Stream;
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,22 @@ impl Inventory {
     /// When the folder cannot be listed, or holds no pictures in folders named after their classes.
     pub fn take(folder: &Place, seed: u64) -> Result<Inventory, EmbedError> {
         let inventory = Inventory::take_samples(folder, None, seed)?;
+        if let Some(path) = folder.local() {
+            let paths = inventory
+                .pictures
+                .iter()
+                .map(|picture| picture.path.as_str());
+            let found = empty_class(path, paths).map_err(|source| EmbedError::List {
+                folder: folder.to_string(),
+                source,
+            })?;
+            if let Some(class) = found {
+                return Err(EmbedError::EmptyClass {
+                    folder: folder.to_string(),
+                    class,
+                });
+            }
+        }
         let mut pictures = inventory.pictures.iter();
         match pictures.find(|picture| picture.class().is_none()) {
             None => Ok(inventory),

@@ -11,8 +11,6 @@ use std::thread;
 
 /// Of the memory for reading, each bunch of files may take this part: two wait and one is worked on.
 const BUNCH_SHARE: u64 = 6;
-/// Bytes for a pixel while a picture is decoded, at most.
-const PIXEL_BYTES: u64 = 16;
 
 /// Makes parts, one after the other.
 pub struct PartMaker {
@@ -37,10 +35,10 @@ impl PartMaker {
             });
         }
         let encoder = model.encoder(batch)?;
-        let limits = Limits::default();
+        // The other half is for files that wait to be decoded.
         let limits = Limits {
-            max_pixels: limits.max_pixels.min(memory / 2 / PIXEL_BYTES),
-            ..limits
+            max_memory: memory / 2,
+            ..Limits::default()
         };
         let transformer = Transformer::new(&recipe.transform, limits).map_err(EmbedError::Image)?;
         Ok(PartMaker {

@@ -2,6 +2,7 @@
 
 use crate::EngineError;
 use lockstep_data::Dataset;
+use lockstep_resolve::PictureInput;
 use lockstep_runs::RunDir;
 use lockstep_train::{Block, Outputs, Trained};
 use lockstep_trees::TrainedTrees;
@@ -40,6 +41,14 @@ impl TrainedModel {
         match self {
             Self::Network(model) => model.column_names(),
             Self::Trees(model) => model.column_names(),
+        }
+    }
+
+    /// How pictures become samples; nothing if the samples are none, or that is not known.
+    pub fn pictures(&self) -> Option<&PictureInput> {
+        match self {
+            Self::Network(model) => model.pictures(),
+            Self::Trees(_) => None,
         }
     }
 

@@ -7,7 +7,7 @@ use lockstep_place::Place;
 use lockstep_resolve::TrainingSettings;
 use lockstep_runs::checkpoint::Checkpoint;
 use lockstep_runs::{RunDir, RunLock, RunsError};
-use lockstep_train::{FoundSets, ResumePoint, TrainError};
+use lockstep_train::{ForkFrom, FoundSets, ResumePoint, TrainError};
 use std::path::PathBuf;
 
 /// A run that left a state, and that nobody else trains.
@@ -128,10 +128,48 @@ impl Earlier {
         result.is_ok_and(|result| result.status == Status::Succeeded && result.epochs == epochs)
     }
 
-    /// Writes the weights of this run into the new run `run`, and returns the file to begin with.
-    pub(crate) fn fork(&self, run: &RunDir, cache: &CacheDir) -> Result<PathBuf, EngineError> {
+    /// Where the run goes on, in words.
+    pub(crate) fn goes_on(&self, point: &ResumePoint, steps_per_epoch: u64) -> String {
+        let (epochs, step) = (point.epochs, point.step);
+        let inside = step.saturating_sub(u64::from(epochs) * steps_per_epoch);
+        let place = match inside {
+            0 => format!("after epoch {epochs}"),
+            _ => format!(
+                "at step {inside} of {steps_per_epoch} in epoch {}",
+                epochs + 1
+            ),
+        };
+        format!("going on with {} {place}, {step} steps done", self.run.name)
+    }
+
+    /// Writes weights of this run into the new run `run`, and returns the file to begin with and what it is in words.
+    pub(crate) fn fork(
+        &self,
+        which: ForkFrom,
+        run: &RunDir,
+        cache: &CacheDir,
+    ) -> Result<(PathBuf, String), EngineError> {
         let weights = run.start();
-        lockstep_train::export_weights(&self.checkpoint, &weights).map_err(EngineError::Resume)?;
+        let best = lockstep_train::export_weights(&self.checkpoint, which, &weights)
+            .map_err(EngineError::Resume)?;
+        let name = &self.run.name;
+        let words = match best {
+            Some(epoch) => format!("beginning with the weights that {name} kept, of epoch {epoch}"),
+            None => format!(
+                "beginning with the last weights of {name}, of step {}",
+                self.step
+            ),
+        };
+        Ok((self.local_start(run, &weights, cache)?, words))
+    }
+
+    /// The file of this machine that the new run `run` begins with.
+    fn local_start(
+        &self,
+        run: &RunDir,
+        weights: &Place,
+        cache: &CacheDir,
+    ) -> Result<PathBuf, EngineError> {
         match weights.local() {
             Some(path) => Ok(path.to_owned()),
             // Weights to begin with are read from a file of this machine.

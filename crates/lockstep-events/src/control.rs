@@ -208,6 +208,9 @@ pub struct Finished {
     /// What it is worth there, in more numbers.
     #[serde(default)]
     pub evaluation: Option<Summary>,
+    /// What was learned, measured on validation data, if there are some.
+    #[serde(default)]
+    pub val: Option<Metrics>,
     /// The epoch whose weights were kept.
     pub best_epoch: Option<u32>,
     /// SHA-256 of what was learned, the same on every rank that knows it.

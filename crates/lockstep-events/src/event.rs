@@ -295,6 +295,9 @@ pub struct RunResult {
     pub epochs: u32,
     /// Metrics of the kept weights on the whole test set; absent without a test set or on failure.
     pub metrics: Option<Metrics>,
+    /// Metrics of the kept weights on validation data; absent without any, on failure and for an interrupted run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub val: Option<Metrics>,
     /// What a script reported last, by name; absent where a network was trained.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported: Option<Map<String, Value>>,
@@ -339,6 +342,7 @@ impl RunResult {
             lanes: 0,
             epochs: 0,
             metrics: None,
+            val: None,
             reported: None,
             evaluation: None,
             best_epoch: None,

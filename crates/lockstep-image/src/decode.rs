@@ -34,7 +34,7 @@ pub fn probe(bytes: &[u8]) -> Result<PictureHeader, ImageError> {
 /// If the bytes are not a whole, sound picture within the limits.
 pub fn decode(bytes: &[u8], limits: &Limits) -> Result<Picture, ImageError> {
     let mut buffers = Buffers::default();
-    let (width, height) = buffers.decode(bytes, limits)?;
+    let (width, height) = buffers.decode(bytes, limits, PictureHeader::memory)?;
     let pixels = width as usize * height as usize;
     // In place: a copy would take as much memory again.
     let mut rgb = buffers.pixels.into_flattened();
@@ -65,17 +65,19 @@ pub(crate) struct Buffers {
 pub(crate) const KEEP: usize = 16 << 20;
 
 impl Buffers {
-    /// Decodes a picture into [`Buffers::pixels`], and says its width and height.
+    /// Decodes a picture into [`Buffers::pixels`], and says its width and height. `needed` says what all that is done
+    /// to a picture takes.
     pub(crate) fn decode(
         &mut self,
         bytes: &[u8],
         limits: &Limits,
+        needed: impl FnOnce(&PictureHeader) -> u64,
     ) -> Result<(u32, u32), ImageError> {
         let format = PictureFormat::of(bytes)?;
         guarded(format, || {
             let opened = formats::open(format, bytes)?;
             let header = opened.header();
-            limits.check(&header)?;
+            limits.check(&header, needed(&header))?;
             self.read(opened, &header)?;
             Ok(header.upright())
         })

@@ -21,9 +21,23 @@ pub enum ImageError {
         /// What it is: "GIF", "arithmetic-coded JPEG".
         what: String,
     },
-    /// More pixels than the limits allow.
+    /// A side is longer than the limits allow.
+    #[error("a {format} of {width} x {height} pixels is over the limit of {max_side} a side")]
+    TooLong {
+        /// What the bytes are.
+        format: PictureFormat,
+        /// Pixels across, as the header says.
+        width: u32,
+        /// Pixels down, as the header says.
+        height: u32,
+        /// The limit of a side.
+        max_side: u32,
+    },
+    /// Reading it takes more memory than the limits allow.
     #[error(
-        "a {format} of {width} x {height} pixels is over the limit of {max_pixels} pixels and {max_side} a side"
+        "a {format} of {width} x {height} pixels takes {} MiB to read, and it may take {} MiB; give it more memory",
+        needed.div_ceil(1 << 20),
+        max_memory >> 20
     )]
     TooLarge {
         /// What the bytes are.
@@ -32,10 +46,10 @@ pub enum ImageError {
         width: u32,
         /// Pixels down, as the header says.
         height: u32,
-        /// The limit of all pixels.
-        max_pixels: u64,
-        /// The limit of a side.
-        max_side: u32,
+        /// Bytes that it takes.
+        needed: u64,
+        /// Bytes that it may take.
+        max_memory: u64,
     },
     /// The file ends before its picture does.
     #[error("the {format} is cut short: the file ends before the picture does")]
@@ -63,7 +77,7 @@ impl ImageError {
             ImageError::Empty => "empty",
             ImageError::NotAnImage { .. } => "not-an-image",
             ImageError::Unsupported { .. } => "unsupported",
-            ImageError::TooLarge { .. } => "too-large",
+            ImageError::TooLong { .. } | ImageError::TooLarge { .. } => "too-large",
             ImageError::Truncated { .. } => "truncated",
             ImageError::Damaged { .. } => "damaged",
             ImageError::Transform(_) => "transform",

@@ -4,12 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ImageError, PictureHeader};
 
-/// How large a picture may be before it is refused.
+/// How large a picture may be before it is refused. It is the memory that counts, not the pixels: phones take photos of
+/// a hundred megapixels, and most of them can be read in less than what a smaller one of another kind needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// The most pixels in all; 100 million unless told otherwise, more than cameras take.
-    pub max_pixels: u64,
+    /// The most bytes that reading a picture may take; 1 GiB unless told otherwise.
+    pub max_memory: u64,
     /// The most pixels across or down; 65,535 unless told otherwise, the most that a JPEG can have.
     pub max_side: u32,
 }
@@ -17,34 +18,42 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
-            max_pixels: 100_000_000,
+            max_memory: 1 << 30,
             max_side: 65_535,
         }
     }
 }
 
 impl Limits {
-    /// Refuses a picture that is too large.
-    pub(crate) fn check(&self, header: &PictureHeader) -> Result<(), ImageError> {
+    /// Refuses a picture that is too large, if reading it takes `needed` bytes.
+    pub(crate) fn check(&self, header: &PictureHeader, needed: u64) -> Result<(), ImageError> {
         let PictureHeader {
             format,
             width,
             height,
             ..
         } = *header;
-        if header.pixels() <= self.max_pixels && width.max(height) <= self.max_side {
-            return Ok(());
-        }
         let Limits {
-            max_pixels,
+            max_memory,
             max_side,
         } = *self;
-        Err(ImageError::TooLarge {
-            format,
-            width,
-            height,
-            max_pixels,
-            max_side,
-        })
+        if width.max(height) > max_side {
+            return Err(ImageError::TooLong {
+                format,
+                width,
+                height,
+                max_side,
+            });
+        }
+        match needed <= max_memory {
+            true => Ok(()),
+            false => Err(ImageError::TooLarge {
+                format,
+                width,
+                height,
+                needed,
+                max_memory,
+            }),
+        }
     }
 }

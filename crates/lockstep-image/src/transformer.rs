@@ -122,7 +122,8 @@ impl Transformer {
 
     /// Decodes a picture and resamples what is to be seen of it into `self.part`.
     fn show(&mut self, bytes: &[u8], view: &PictureView) -> Result<Overlap, ImageError> {
-        let decoded = self.buffers.decode(bytes, &self.limits);
+        let transform = &self.transform;
+        let decoded = (self.buffers).decode(bytes, &self.limits, |header| transform.memory(header));
         let shown = decoded.map(|size| {
             let resized = self.transform.resized(size);
             let shown = Overlap::new(resized, self.size, view.offset(resized, self.size));

@@ -152,7 +152,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 
 /// A megapixel, so that thousands of files are tried.
 const LIMITS: Limits = Limits {
-    max_pixels: 1 << 20,
+    max_memory: 16 << 20,
     max_side: 1 << 16,
 };
 
@@ -168,7 +168,7 @@ fn fault(file: &[u8]) -> Option<String> {
         (3, 0)
     };
     let promised = match &header {
-        Ok(header) if header.pixels() <= LIMITS.max_pixels => header.memory(),
+        Ok(header) if header.memory() <= LIMITS.max_memory => header.memory(),
         _ => 1 << 20,
     } + copies * file.len() as u64
         + more;

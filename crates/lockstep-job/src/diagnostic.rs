@@ -154,7 +154,10 @@ mod tests {
 
     #[test]
     fn a_diagnostic_about_an_argument_shows_the_argument() {
-        let source = Arc::new(JobText::Argument("--epochs 0".into()));
+        let source = Arc::new(JobText::Argument {
+            text: "--epochs 0".into(),
+            folder: None,
+        });
         let shown = Diagnostic::at(&Spot::new(&source, 9..10), "bad", "better").to_string();
         assert_eq!(
             shown,

@@ -215,7 +215,7 @@ impl<'a> Field<'a> {
         found.or_else(|| self.reject(format!("cannot be {text:?}"), suggestion(text, words)))
     }
 
-    /// A local path, made absolute from the job file's folder.
+    /// A local path, made absolute: from the folder of whoever wrote it on the command line, else from the job file's.
     pub(crate) fn path(&self) -> Option<PathBuf> {
         let text = self.text()?;
         if text.is_empty() || text.contains('\0') {
@@ -235,7 +235,8 @@ impl<'a> Field<'a> {
                 "write the path of the home folder in full",
             );
         }
-        match std::path::absolute(self.report.folder.join(text)) {
+        let folder = self.node.spot.folder().unwrap_or(self.report.folder);
+        match std::path::absolute(folder.join(text)) {
             Ok(path) => Some(path),
             Err(error) => self.reject("is not a usable path", error.to_string()),
         }

@@ -29,8 +29,8 @@ pub enum LoadedJob {
 impl LoadedJob {
     /// Reads the job file at `path`, puts `overrides` over it in their order, and checks the whole.
     ///
-    /// Relative paths, those of overrides too, are taken from the job file's folder. `workers` is the
-    /// `--workers` flag. Neither it nor an override of `train.workers` changes the lanes: those
+    /// Relative paths are taken from the job file's folder, those of overrides too unless they name another
+    /// ([`Override::parse_in`]). `workers` is the `--workers` flag. Neither it nor an override of `train.workers` changes the lanes: those
     /// default to the workers that the *file* asks for.
     ///
     /// # Errors

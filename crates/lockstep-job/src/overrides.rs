@@ -3,6 +3,7 @@
 use crate::source::{JobText, Spot};
 use crate::tree::{Key, Node, Value};
 use crate::{Diagnostic, JobError};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -31,7 +32,10 @@ impl Override {
     }
 
     fn flag(flag: &str, key: &str, shown: &str, value: Value) -> Override {
-        let source = Arc::new(JobText::Argument(format!("{flag} {shown}")));
+        let source = Arc::new(JobText::Argument {
+            text: format!("{flag} {shown}"),
+            folder: None,
+        });
         let name = |part: &str| Key {
             name: part.to_owned(),
             spot: Spot::new(&source, 0..flag.len()),
@@ -44,6 +48,15 @@ impl Override {
                 spot: Spot::new(&source, start..start + shown.len()),
             },
         }
+    }
+
+    /// Parses `key.path=value` whose relative paths are of `folder`, as of somebody who types it there.
+    ///
+    /// # Errors
+    ///
+    /// If there is no key, or a value that begins like an array or a table is none.
+    pub fn parse_in(folder: &Path, argument: &str) -> Result<Override, JobError> {
+        Override::parse(argument, Some(folder.to_owned()))
     }
 
     /// Whether this sets exactly the key at `path`.
@@ -59,10 +72,19 @@ impl FromStr for Override {
     type Err = JobError;
 
     fn from_str(argument: &str) -> Result<Override, JobError> {
+        Override::parse(argument, None)
+    }
+}
+
+impl Override {
+    fn parse(argument: &str, folder: Option<PathBuf>) -> Result<Override, JobError> {
         let refuse = |reason: &str| JobError::Override {
             reason: reason.to_owned(),
         };
-        let source = Arc::new(JobText::Argument(format!("{SET}{argument}")));
+        let source = Arc::new(JobText::Argument {
+            text: format!("{SET}{argument}"),
+            folder,
+        });
         let (keys, value) = argument
             .split_once('=')
             .ok_or_else(|| refuse("there is no `=` in it"))?;

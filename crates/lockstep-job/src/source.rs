@@ -5,7 +5,7 @@
 //! shown where the user wrote it.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A text that parts of a job were written in.
@@ -19,13 +19,18 @@ pub(crate) enum JobText {
         text: String,
     },
     /// One argument of the command line with its value, such as `--set train.epochs=3`.
-    Argument(String),
+    Argument {
+        /// As it was given.
+        text: String,
+        /// The folder that relative paths in it are of; the job file's unless there is one.
+        folder: Option<PathBuf>,
+    },
 }
 
 impl JobText {
     fn text(&self) -> &str {
         match self {
-            JobText::File { text, .. } | JobText::Argument(text) => text,
+            JobText::File { text, .. } | JobText::Argument { text, .. } => text,
         }
     }
 }
@@ -47,7 +52,15 @@ impl Spot {
 
     /// Whether it is on the command line.
     pub(crate) fn is_argument(&self) -> bool {
-        matches!(*self.source, JobText::Argument(_))
+        matches!(*self.source, JobText::Argument { .. })
+    }
+
+    /// The folder that a relative path here is of, if that is not the job file's.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        match self.source.as_ref() {
+            JobText::File { .. } => None,
+            JobText::Argument { folder, .. } => folder.as_deref(),
+        }
     }
 
     /// Where the spot is, in words and columns.
@@ -67,11 +80,11 @@ impl Spot {
         TextPosition {
             name: match self.source.as_ref() {
                 JobText::File { path, .. } => path.display().to_string(),
-                JobText::Argument(_) => "command line".to_owned(),
+                JobText::Argument { .. } => "command line".to_owned(),
             },
             line: match self.source.as_ref() {
                 JobText::File { .. } => Some(1 + text[..line_start].matches('\n').count()),
-                JobText::Argument(_) => None,
+                JobText::Argument { .. } => None,
             },
             column: 1 + text[line_start..start].chars().count(),
             width: width.max(1),

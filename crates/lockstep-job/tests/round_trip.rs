@@ -265,7 +265,11 @@ prop_compose! {
             std: vec![std],
         });
         let augment = augment.map(|(crop_padding, flip)| JobAugment { crop_padding, flip });
-        let transform = transform.map(|(resize, crop)| JobTransform { resize, crop, filter: JobFilter::Lanczos });
+        let transform = transform.map(|(resize, crop)| JobTransform {
+            resize: resize.map(|side| side.max(crop.map_or(0, |[height, width]| height.min(width)))),
+            crop,
+            filter: JobFilter::Lanczos,
+        });
         let storage = match &test {
             Some(_) => Storage { anonymous: true, region: Some("eu".into()), ..Storage::default() },
             None => Storage::default(),

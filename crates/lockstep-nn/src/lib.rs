@@ -109,8 +109,8 @@ pub enum NnError {
     /// Windows larger than what they slide over.
     #[error(
         "layer {layer} has windows of {0} x {1} pixels, but its input is {input} and has a margin of \
-         {2} x {3}; use a smaller kernel, more padding, or fewer pools before it",
-        kernel[0], kernel[1], padding[0], padding[1]
+         {2} x {3}; {4}",
+        kernel[0], kernel[1], padding[0], padding[1], room_for_windows(input)
     )]
     TooSmall {
         /// Which layer.
@@ -139,6 +139,20 @@ pub enum NnError {
     /// A stack that does not end in logits.
     #[error("the last layer must be linear: its outputs are the scores")]
     NoLastLinear,
+}
+
+/// What makes room for windows that are larger than their input.
+fn room_for_windows(input: &Dims) -> &'static str {
+    match input {
+        Dims {
+            height: 1,
+            width: 1,
+            ..
+        } => {
+            "that is a row of numbers, not an image: put this layer before `flatten`, `linear` and `global-pool`"
+        }
+        _ => "use a smaller kernel, more padding, or fewer pools before it",
+    }
 }
 
 impl NnError {

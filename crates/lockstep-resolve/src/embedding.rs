@@ -13,6 +13,8 @@ use std::path::PathBuf;
 pub struct EmbedPlan {
     /// The encoder's folder or file.
     pub model: PathBuf,
+    /// A hash of the encoder's weights and configuration, where it must be a certain one.
+    pub model_sha256: Option<String>,
     /// Pictures that a worker encodes at a time.
     pub batch: usize,
     /// Pictures in one Parquet file.
@@ -70,6 +72,7 @@ impl EmbedPlan {
         }
         Ok(Some(Self {
             model: embed.model.clone(),
+            model_sha256: None,
             batch: embed.batch,
             part: embed.part,
             transform: image_transform(&job.data),

@@ -7,6 +7,7 @@
 
 mod embedding;
 mod error;
+mod picture_input;
 mod places;
 mod script;
 mod sources;
@@ -15,6 +16,7 @@ mod trees;
 
 pub use embedding::{EmbedPlan, EmbeddedSet, image_normalise};
 pub use error::ResolveError;
+pub use picture_input::{EncoderInput, PictureInput};
 pub use places::{access, place};
 pub use script::{ResolvedScript, ScriptSource};
 pub use sources::{SetSources, TestSource, image_transform};

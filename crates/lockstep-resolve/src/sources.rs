@@ -241,7 +241,10 @@ fn pictures((data, storage): (&Data, &Storage), folder: &Location) -> Result<Sou
     Ok(Source::Pictures(Pictures {
         folder,
         transform,
-        limits: Limits::default(),
+        limits: Limits {
+            max_memory: data.memory.0,
+            ..Limits::default()
+        },
         max_bad: data.max_bad,
         memory: data.memory.0,
         threads: 0,

@@ -1,5 +1,7 @@
 //! The settings of the learner of networks.
 
+use crate::PictureInput;
+use crate::sources::image_transform;
 use lockstep_data::TargetKind;
 use lockstep_job::{
     Job, JobAugment, JobCheckpoint, JobLoss, JobNetwork, JobNormalise, NetworkTraining, Validation,
@@ -30,6 +32,8 @@ pub struct TrainingSettings {
     pub val_share: f64,
     /// Normalisation of the input.
     pub normalise: Option<JobNormalise>,
+    /// How pictures become samples, if they do. The encoder is known once the pictures are embedded.
+    pub pictures: Option<PictureInput>,
     /// How training images are varied.
     pub augment: Option<JobAugment>,
     /// When the state is written, and what the best epoch is.
@@ -54,6 +58,12 @@ impl TrainingSettings {
                 Validation::Set(_) => 0.0,
             },
             normalise: job.data.normalise.clone(),
+            pictures: image_transform(&job.data)
+                .filter(|_| job.embed.is_none())
+                .map(|transform| PictureInput {
+                    transform,
+                    encoder: None,
+                }),
             augment: job.data.augment.clone(),
             checkpoint: job.checkpoint.clone(),
             decides: decides(job),

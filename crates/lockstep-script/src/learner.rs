@@ -173,6 +173,7 @@ fn generation(
         interrupted: asked,
         epochs: 0,
         metrics: None,
+        val: None,
         evaluation: None,
         best_epoch: None,
         weights_sha256: sha256,

@@ -33,6 +33,6 @@ pub use frame::{
 };
 pub use reader::{RowBatch, TableReader, column_names};
 pub use write::{
-    EmbeddingPart, PredictedColumn, PredictionRow, write_part, write_predicted_numbers,
-    write_predictions,
+    ClassProbabilities, EmbeddingPart, PredictedColumn, PredictionRow, write_part,
+    write_predicted_numbers, write_predictions,
 };

@@ -111,36 +111,66 @@ pub fn write_part(
     write(Schema::new(fields), columns, properties)
 }
 
+/// How probable each class is, of every sample.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ClassProbabilities<'a> {
+    /// What the classes are called; none where only the predicted one's probability is known.
+    pub classes: &'a [String],
+    /// A number a class, sample by sample.
+    pub numbers: &'a [f32],
+}
+
 /// The bytes of a Parquet file with the columns `path: string`, `label: string` (null where unknown),
-/// `predicted: string`, `probability: float32` and `row: int64`.
+/// `predicted: string`, `probability: float32`, `row: int64`, and for each class of `all`
+/// `probability_CLASS: float32`.
 ///
 /// # Errors
-/// When the rows exceed what one file can hold.
+/// When there are not as many probabilities as rows and classes ask for, or the rows exceed what one file can hold.
 pub fn write_predictions(
     rows: &[PredictionRow],
+    all: ClassProbabilities<'_>,
     metadata: &[(&str, &str)],
 ) -> Result<Vec<u8>, TableError> {
-    let schema = Schema::new(vec![
+    let classes = all.classes.len();
+    if all.numbers.len() != rows.len() * classes {
+        return Err(TableError::Uneven {
+            reason: format!(
+                "{} probabilities for {} rows of {classes} classes",
+                all.numbers.len(),
+                rows.len()
+            ),
+        });
+    }
+    let mut fields = vec![
         Field::new("path", DataType::Utf8, false),
         Field::new("label", DataType::Utf8, true),
         Field::new("predicted", DataType::Utf8, false),
         Field::new("probability", DataType::Float32, false),
         Field::new("row", DataType::Int64, false),
-    ]);
+    ];
     let paths = rows.iter().map(|row| row.path.as_str());
     let labels: StringArray = rows.iter().map(|row| row.label.as_deref()).collect();
     let predicted = rows.iter().map(|row| row.predicted.as_str());
     let probabilities: Vec<f32> = rows.iter().map(|row| row.probability).collect();
     let numbers: Vec<i64> = rows.iter().map(|row| row.row).collect();
-    let columns: Vec<ArrayRef> = vec![
+    let mut columns: Vec<ArrayRef> = vec![
         Arc::new(StringArray::from_iter_values(paths)),
         Arc::new(labels),
         Arc::new(StringArray::from_iter_values(predicted)),
         Arc::new(Float32Array::from(probabilities)),
         Arc::new(Int64Array::from(numbers)),
     ];
+    for (at, class) in all.classes.iter().enumerate() {
+        fields.push(Field::new(
+            format!("probability_{class}"),
+            DataType::Float32,
+            false,
+        ));
+        let of_class = all.numbers.iter().skip(at).step_by(classes).copied();
+        columns.push(Arc::new(Float32Array::from_iter_values(of_class)));
+    }
     let properties = properties(metadata).set_max_row_group_row_count(Some(GROUP_ROWS));
-    write(schema, columns, properties)
+    write(Schema::new(fields), columns, properties)
 }
 
 /// Numbers that a model says of samples.

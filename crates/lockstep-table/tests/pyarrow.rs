@@ -3,8 +3,8 @@
 mod tables;
 
 use lockstep_table::{
-    ColumnNames, EmbeddingPart, Gaps, PredictionRow, RowBatch, TableError, TableFormat,
-    TableReader, write_part, write_predictions,
+    ClassProbabilities, ColumnNames, EmbeddingPart, Gaps, PredictionRow, RowBatch, TableError,
+    TableFormat, TableReader, write_part, write_predictions,
 };
 use lockstep_testkit::{python, succeed};
 use std::fs;
@@ -219,7 +219,12 @@ fn pyarrow_reads_ours_with_sensible_types() {
             probability: 0.75,
             row,
         });
-    let bytes = write_predictions(&predictions.collect::<Vec<_>>(), &[]).unwrap();
+    let bytes = write_predictions(
+        &predictions.collect::<Vec<_>>(),
+        ClassProbabilities::default(),
+        &[],
+    )
+    .unwrap();
     fs::write(folder.path().join("predictions.parquet"), bytes).unwrap();
     pyarrow("read", folder.path());
 }

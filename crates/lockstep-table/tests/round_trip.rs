@@ -3,8 +3,8 @@
 mod tables;
 
 use lockstep_table::{
-    ColumnNames, EmbeddingPart, PredictionRow, TableFormat, TableReader, footer, metadata,
-    write_part, write_predictions,
+    ClassProbabilities, ColumnNames, EmbeddingPart, PredictionRow, TableFormat, TableReader,
+    footer, metadata, write_part, write_predictions,
 };
 use proptest::prelude::*;
 use tables::{all, columns, folder, place, rows};
@@ -105,7 +105,12 @@ fn predictions_can_be_read_again() {
             row,
         })
         .collect();
-    let bytes = write_predictions(&predictions, &[("model", "m")]).unwrap();
+    let bytes = write_predictions(
+        &predictions,
+        ClassProbabilities::default(),
+        &[("model", "m")],
+    )
+    .unwrap();
     let folder = folder(&[("p.parquet", bytes)]);
     let columns = columns(&["probability", "row"], Some("predicted"), Some("path"));
     let reader =

@@ -2,23 +2,41 @@
 
 use crate::TrainError;
 use crate::network;
-use crate::snapshot::{Subject, read_weights};
+use crate::snapshot::{Subject, Weights, read_weights};
 use crate::weights::{tensors, write_safetensors};
 use lockstep_job::JobNetwork;
 use lockstep_nn::{Dims, Model};
 use lockstep_place::Place;
 
-/// Writes the weights of the checkpoint at `place` to the file `to`, as weights that a job can begin
-/// with. Nothing but the checkpoint is needed: it says of which network they are.
+/// Which weights of a run another one begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ForkFrom {
+    /// Those that were kept as the best so far; the last where none are, since nothing is validated.
+    Best,
+    /// Those of the newest step.
+    Last,
+}
+
+/// Writes weights of the checkpoint at `place` to the file `to`, as weights that a job can begin
+/// with. Nothing but the checkpoint is needed: it says of which network they are. Returns of which epoch they are if
+/// they are those that were kept as the best.
 ///
 /// # Errors
 /// When the checkpoint is damaged, or the file cannot be written.
-pub fn export_weights(place: &Place, to: &Place) -> Result<(), TrainError> {
+pub fn export_weights(
+    place: &Place,
+    which: ForkFrom,
+    to: &Place,
+) -> Result<Option<u32>, TrainError> {
     let refused = |reason: String| TrainError::Resume {
         path: place.to_string().into(),
         reason,
     };
-    let (subject, state) = read_weights(place)?;
+    let Weights {
+        subject,
+        state,
+        best_epoch,
+    } = read_weights(place, which)?;
     let model = model_of(&subject).map_err(refused)?;
     let len = model.layout().len();
     if state.len() != len {
@@ -27,10 +45,12 @@ pub fn export_weights(place: &Place, to: &Place) -> Result<(), TrainError> {
             state.len()
         )));
     }
-    write_safetensors(to, tensors(model.layout(), &state), None)
+    write_safetensors(to, tensors(model.layout(), &state), None)?;
+    Ok(best_epoch)
 }
 
-fn model_of(subject: &Subject) -> Result<Model, String> {
+/// The network that a checkpoint is of.
+pub(crate) fn model_of(subject: &Subject) -> Result<Model, String> {
     let mut network = subject.fingerprint.model().clone();
     if let Some(keys) = network.as_object_mut() {
         keys.remove("weights");

@@ -6,6 +6,7 @@
 
 mod assess;
 mod batches;
+mod card;
 mod checkpoint;
 mod error;
 mod evaluate;
@@ -19,6 +20,7 @@ mod numerics;
 mod prediction;
 mod prepare;
 mod pretrained;
+mod recover;
 mod replica;
 mod resume_fingerprint;
 mod saved;
@@ -32,7 +34,7 @@ mod weights;
 
 pub use assess::{Assessor, MISTAKES, class_name, title, write_evaluation};
 pub use error::TrainError;
-pub use fork::export_weights;
+pub use fork::{ForkFrom, export_weights};
 pub use learner::{LearnerPart, open};
 pub use network::layers_in_words;
 pub use prediction::{Prediction, Predictions};
@@ -40,6 +42,7 @@ pub use prepare::{
     LayerLine, MemoryEstimate, Prepared, ResumePoint, Start, check_resume, check_start, plan,
     prepare,
 };
+pub use recover::recover_model;
 pub use saved::{InputElement, SavedModel};
 pub use sets::{DataFacts, FoundSets, SampleUse, open_test, test_source};
 pub use targets::Outputs;

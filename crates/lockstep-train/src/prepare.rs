@@ -122,12 +122,19 @@ fn columns_note(train: &Dataset) -> Option<String> {
 }
 
 /// What is odd about a job, though it can be done.
-fn odd(settings: &TrainingSettings, data: &DataFacts) -> Vec<String> {
+fn odd(settings: &TrainingSettings, data: &DataFacts, outputs: usize) -> Vec<String> {
     let mut notes = Vec::new();
     let (batch, samples) = (settings.learner.batch, data.train);
     if batch > samples {
         notes.push(format!(
             "train.batch is {batch}, but there are only {samples} training samples: each step sees all of them"
+        ));
+    }
+    let classes = data.names.len();
+    if data.kind == TargetKind::Classes && outputs > classes {
+        notes.push(format!(
+            "the last layer has {outputs} outputs, and the data has {classes} classes: the others are never right; \
+             leave its `out` away"
         ));
     }
     let steps = samples.div_ceil(batch) as u64 * u64::from(settings.learner.epochs);
@@ -190,7 +197,7 @@ pub fn plan(settings: &TrainingSettings, data: &DataFacts) -> Result<Prepared, T
         input_shape: data.shape,
         classes: data.names.clone(),
         metrics: metrics(model.loss()),
-        notes: odd(settings, data),
+        notes: odd(settings, data, model.outputs()),
         data: data.clone(),
     })
 }

@@ -55,6 +55,8 @@ impl ResumeFingerprint {
             pretrained_now(settings, &was["model"]["weights"]),
         );
         let mut changes = differences("", was, &is);
+        changes.retain(|change| !change.starts_with("samples "));
+        changes.extend(other_samples(&was["samples"], sets));
         if let Some(steps) = steps_of_whole_run(settings, sets) {
             let key = "train.schedule.steps ";
             for change in changes.iter_mut().filter(|change| change.starts_with(key)) {
@@ -68,6 +70,23 @@ impl ResumeFingerprint {
         }
         changes
     }
+}
+
+/// What is said of sets that hold other samples than when the run began.
+fn other_samples(was: &Value, sets: &Sets) -> Vec<String> {
+    let names = [("data.train", &sets.train), ("data.val", sets.val_set())];
+    let now = sets.sha256();
+    let before = was.as_array().map_or(&[][..], Vec::as_slice);
+    let mut said = Vec::new();
+    for (at, (key, set)) in names.iter().enumerate() {
+        if before.get(at).and_then(Value::as_str) != now.get(at).map(String::as_str) {
+            let name = set.name();
+            said.push(format!(
+                "the samples of {key} are not those that the run began with: {name} has changed since"
+            ));
+        }
+    }
+    said
 }
 
 /// Steps of the whole run, if the learning rate depends on them.

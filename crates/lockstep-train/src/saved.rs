@@ -3,30 +3,16 @@
 //! All of it is in the `model` folder of the run. [`Trained`](crate::Trained) predicts with it; others write it in a
 //! form of their own.
 
-use crate::weights::TargetCard;
+use crate::card::{self, Card};
 use crate::{Outputs, TrainError, network, pretrained, weights};
-use lockstep_data::{StoredElement, TargetKind, TargetScale};
-use lockstep_job::{JobNetwork, JobNormalise};
+use lockstep_data::StoredElement;
+use lockstep_job::JobNormalise;
 use lockstep_nn::{Dims, Model, NamedLayer};
 use lockstep_place::{Place, PlaceError};
-use lockstep_resolve::target_kind;
+use lockstep_resolve::PictureInput;
 use lockstep_runs::RunDir;
 use serde::Deserialize;
 use std::path::PathBuf;
-
-/// What is needed of `model.json`.
-#[derive(Deserialize)]
-struct Card {
-    input_shape: [usize; 3],
-    input: Option<InputElement>,
-    #[serde(default)]
-    column_names: Vec<String>,
-    normalise: Option<JobNormalise>,
-    classes: Vec<String>,
-    targets: Option<TargetCard>,
-    network: JobNetwork,
-    weights_sha256: String,
-}
 
 /// The version of `model.json`, which is looked at before all else: a newer one may have other keys.
 #[derive(Deserialize)]
@@ -65,6 +51,8 @@ pub struct SavedModel {
     pub input: InputElement,
     /// The columns of the table that the input comes from, in their order; none if that is not known.
     pub column_names: Vec<String>,
+    /// How pictures become samples; nothing if the samples are none, or a model of an earlier version does not say it.
+    pub pictures: Option<PictureInput>,
     /// Mean and deviation of the samples, as in the job file; the model takes `(x - mean) / std`.
     pub normalise: Option<JobNormalise>,
     /// What the model predicts.
@@ -75,34 +63,6 @@ pub struct SavedModel {
     pub state: Vec<f32>,
     /// SHA-256 of the weights, as the run's result has it.
     pub weights_sha256: String,
-}
-
-impl Card {
-    /// What the model predicts; `None` if that does not fit itself.
-    fn outputs(&self) -> Option<Outputs> {
-        let Some(targets) = &self.targets else {
-            return Some(Outputs {
-                kind: TargetKind::Classes,
-                names: self.classes.clone(),
-                scale: TargetScale::identity(self.classes.len()),
-            });
-        };
-        let scale = TargetScale::new(targets.mean.clone(), targets.std.clone())?;
-        let fits = !targets.columns.is_empty() && scale.mean().len() == targets.columns.len();
-        fits.then(|| Outputs {
-            kind: target_kind(targets.loss),
-            names: targets.columns.clone(),
-            scale,
-        })
-    }
-
-    /// What the samples are. Runs that do not say it learned from vectors of numbers, or from pictures.
-    fn input(&self) -> InputElement {
-        self.input.unwrap_or(match self.input_shape {
-            [_, 1, 1] => InputElement::Numbers,
-            _ => InputElement::Bytes,
-        })
-    }
 }
 
 impl SavedModel {
@@ -129,10 +89,10 @@ impl SavedModel {
         };
         let wrong = |error: serde_json::Error| refused(error.to_string());
         let CardVersion { version } = serde_json::from_slice(&text).map_err(wrong)?;
-        if version > weights::VERSION {
+        if version > card::VERSION {
             return Err(refused(format!(
                 "it is of version {version}, written by a newer lockstep; this one reads up to {}",
-                weights::VERSION
+                card::VERSION
             )));
         }
         let card: Card = serde_json::from_slice(&text).map_err(wrong)?;
@@ -140,13 +100,8 @@ impl SavedModel {
             .outputs()
             .ok_or_else(|| refused("its `targets` do not fit each other".to_owned()))?;
         let layers = network::layers(&card.network, outputs.names.len());
-        let [channels, height, width] = card.input_shape;
-        let input = Dims {
-            height,
-            width,
-            channels,
-        };
-        let model = Model::new(&layers, input, 1).map_err(|error| refused(error.to_string()))?;
+        let model =
+            Model::new(&layers, card.dims(), 1).map_err(|error| refused(error.to_string()))?;
         outputs.widen(model.outputs());
         let state = read_weights(&run.weights(), &model)?;
         if weights::sha256(model.layout(), &state) != card.weights_sha256 {
@@ -154,11 +109,13 @@ impl SavedModel {
             let reason = format!("{weights} holds other weights than it says");
             return Err(refused(reason));
         }
+        let input = card.input();
         Ok(Self {
             layers,
             input_shape: card.input_shape,
-            input: card.input(),
+            input,
             column_names: card.column_names,
+            pictures: card.pictures,
             normalise: card.normalise,
             outputs,
             model,

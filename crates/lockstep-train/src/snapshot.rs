@@ -6,6 +6,8 @@
 //! its header.
 
 use crate::TrainError;
+use crate::card::Card;
+use crate::fork::ForkFrom;
 use crate::resume_fingerprint::ResumeFingerprint;
 use crate::sets::Sets;
 use crate::spec;
@@ -95,6 +97,9 @@ pub(crate) struct Subject {
     /// Channels, height, width.
     pub(crate) input_shape: [usize; 3],
     pub(crate) classes: usize,
+    /// What the weights are for; not in checkpoints of earlier versions.
+    #[serde(default)]
+    pub(crate) card: Option<Card>,
     /// What must not change between the parts of a run.
     #[serde(rename = "contract")]
     pub(crate) fingerprint: ResumeFingerprint,
@@ -223,7 +228,8 @@ impl Snapshot {
         let changes = header.subject.fingerprint.changes(settings, sets);
         if !changes.is_empty() {
             return Err(refused(format!(
-                "the job has changed what would change the result: {}",
+                "the job has changed what would change the result: {}; put it back as it was, or begin a new run with \
+                 the weights of this one: --resume RUN --fork",
                 changes.join("; ")
             )));
         }
@@ -283,11 +289,29 @@ impl Snapshot {
     }
 }
 
-/// What the checkpoint at `place` is of, and its weights.
-pub(crate) fn read_weights(place: &Place) -> Result<(Subject, Vec<f32>), TrainError> {
+/// Weights of a checkpoint.
+pub(crate) struct Weights {
+    /// What they are of.
+    pub(crate) subject: Subject,
+    pub(crate) state: Vec<f32>,
+    /// The epoch that they were kept of as the best, if they were.
+    pub(crate) best_epoch: Option<u32>,
+}
+
+/// The weights in the checkpoint at `place`.
+pub(crate) fn read_weights(place: &Place, which: ForkFrom) -> Result<Weights, TrainError> {
     let stored = Stored::open(place)?;
-    let state = numbers(&stored.part(STATE)?);
-    Ok((stored.header.subject, state))
+    let best = (stored.header.best.as_ref()).filter(|_| which == ForkFrom::Best);
+    let best_epoch = best.map(|best| best.epoch);
+    let part = match best_epoch {
+        Some(_) => BEST,
+        None => STATE,
+    };
+    Ok(Weights {
+        state: numbers(&stored.part(part)?),
+        subject: stored.header.subject,
+        best_epoch,
+    })
 }
 
 /// A checkpoint whose header is one of ours.

@@ -5,6 +5,7 @@ use crate::prediction::{Predictions, Said};
 use crate::{Outputs, SavedModel, TrainError};
 use lockstep_data::{Dataset, Normaliser, TargetKind};
 use lockstep_nn::{Compute, Model};
+use lockstep_resolve::PictureInput;
 use lockstep_runs::RunDir;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ pub struct Trained {
     state: Vec<f32>,
     outputs: Outputs,
     column_names: Vec<String>,
+    pictures: Option<PictureInput>,
     input_shape: [usize; 3],
     normaliser: Normaliser,
     evaluator: Evaluator,
@@ -69,6 +71,7 @@ impl Trained {
             state: saved.state,
             outputs: saved.outputs,
             column_names: saved.column_names,
+            pictures: saved.pictures,
             input_shape: saved.input_shape,
             path: saved.path,
         })
@@ -82,6 +85,11 @@ impl Trained {
     /// The columns of the table that it was trained on, in their order; none if that is not known.
     pub fn column_names(&self) -> &[String] {
         &self.column_names
+    }
+
+    /// How pictures become samples; nothing if the samples are none, or that is not known.
+    pub fn pictures(&self) -> Option<&PictureInput> {
+        self.pictures.as_ref()
     }
 
     /// Checks that samples of `set` are what the model takes.

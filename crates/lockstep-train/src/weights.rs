@@ -1,79 +1,16 @@
 //! Trained weights as files that other programs read: safetensors under the names and in the layout of a
 //! PyTorch `state_dict`, and beside them what one must know to use them.
 
-use crate::network;
-use crate::sets::Sets;
-use crate::{InputElement, TrainError};
-use lockstep_data::TargetKind;
+use crate::TrainError;
+use crate::card::Card;
 use lockstep_fs::hex;
 use lockstep_nn::{Layout, Tensor};
 use lockstep_place::Place;
-use lockstep_resolve::TrainingSettings;
 use lockstep_runs::RunDir;
 use safetensors::tensor::{Dtype, View};
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::collections::HashMap;
-
-/// The format of `model.json`. It grows when a key changes its meaning or goes.
-pub(crate) const VERSION: u32 = 1;
-
-/// What the weights are of; `model.json`.
-#[derive(Debug, Serialize)]
-struct Card<'a> {
-    /// Format of this file.
-    version: u32,
-    /// Channels, height, width.
-    input_shape: [usize; 3],
-    /// What the samples are: bytes, or numbers.
-    input: InputElement,
-    /// The columns of the table that the input comes from, in their order; absent if it was no table.
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    column_names: &'a [String],
-    /// How bytes become inputs; null if they are only scaled to 0..1.
-    normalise: &'a Option<lockstep_job::JobNormalise>,
-    /// Class names by number: the label map. Empty if other things are predicted.
-    classes: &'a [String],
-    /// What is predicted instead of classes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    targets: Option<TargetCard>,
-    /// The network, as in the job file.
-    network: &'a lockstep_job::JobNetwork,
-    /// Its layers in order, as in the job file; absent for a network known by its name alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    layers: Option<Vec<lockstep_job::JobLayer>>,
-    /// SHA-256 of all tensors' numbers: see [`sha256`].
-    weights_sha256: &'a str,
-}
-
-/// What a model predicts that does not predict classes.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct TargetCard {
-    /// What was minimised.
-    pub(crate) loss: lockstep_job::JobLoss,
-    /// What the outputs are called, in their order.
-    pub(crate) columns: Vec<String>,
-    /// What is predicted is the output times `std` plus `mean`; of labels, the output is the logit.
-    pub(crate) mean: Vec<f32>,
-    pub(crate) std: Vec<f32>,
-}
-
-impl TargetCard {
-    fn of(sets: &Sets) -> Option<Self> {
-        let loss = match sets.train.target_kind() {
-            TargetKind::Classes => return None,
-            TargetKind::Numbers => lockstep_job::JobLoss::Mse,
-            TargetKind::Labels => lockstep_job::JobLoss::Bce,
-        };
-        Some(Self {
-            loss,
-            columns: sets.train.output_names().to_vec(),
-            mean: sets.scale.mean().to_vec(),
-            std: sets.scale.std().to_vec(),
-        })
-    }
-}
 
 /// SHA-256 of the parameters, then the running statistics, each as PyTorch has it, little-endian: it does not
 /// depend on how the numbers lie in the state vector.
@@ -101,8 +38,7 @@ pub(crate) fn sha256_of(vectors: impl IntoIterator<Item: AsRef<[f32]>>) -> Strin
 /// Writes the model's folder of a run.
 pub(crate) fn write_model(
     run: &RunDir,
-    settings: &TrainingSettings,
-    sets: &Sets,
+    card: &Card,
     layout: &Layout,
     state: &[f32],
     sha256: &str,
@@ -111,28 +47,17 @@ pub(crate) fn write_model(
         remove_leftovers(path);
     }
     write_safetensors(&run.weights(), tensors(layout, state), None)?;
-    let card = Card {
-        version: VERSION,
-        input_shape: sets.train.shape(),
-        input: sets.train.element().into(),
-        column_names: sets.train.columns(),
-        normalise: &settings.normalise,
-        classes: sets.train.class_names(),
-        targets: TargetCard::of(sets),
-        network: &settings.network,
-        layers: network::as_stack(&settings.network),
-        weights_sha256: sha256,
-    };
+    let card = card.clone().with_weights(sha256);
     let file = run.model();
     let text = serde_json::to_string_pretty(&card).map_err(|error| TrainError::Weights {
         path: file.to_string().into(),
         reason: error.to_string(),
     })?;
     file.write(format!("{text}\n").as_bytes())?;
-    if sets.train.target_kind() != TargetKind::Classes {
+    if !card.is_of_classes() {
         return Ok(());
     }
-    let labels = label_map(sets.train.class_names());
+    let labels = label_map(&card.classes);
     Ok(run.labels().write(labels.as_bytes())?)
 }
 

@@ -29,10 +29,13 @@ pub(crate) use serve::{
 
 pub(crate) use tune::{SearchMethod, TuneArgs};
 
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use crate::command::JobKind;
+use clap::builder::ArgPredicate;
+use clap::{Arg, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use lockstep_job::{LoadedJob, Override};
+use lockstep_train::ForkFrom;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// Data-parallel training in one binary: the same weights, to the bit, on any number of workers.
@@ -44,7 +47,7 @@ use std::str::FromStr;
     infer_subcommands = true,
     after_help = "\
 Begin with:
-  lockstep init job.toml         write a job file with every key explained
+  lockstep init job.toml         write a commented job file, of the kind that you choose
   lockstep run job.toml          train it; Ctrl-C stops in good order, once more at once
 
 Exit codes: 0 success, 1 failure, 2 wrong usage or job file, 130 interrupted."
@@ -166,10 +169,13 @@ Examples:
   lockstep run job.toml --resume             the job's newest run
   lockstep run job.toml --resume runs/NAME
   lockstep run job.toml --resume --epochs 20             more epochs
-  lockstep run job.toml --resume runs/NAME --fork        a new run with that one's weights
+  lockstep run --resume runs/NAME                        without the job file: that of the run
+  lockstep run job.toml --resume runs/NAME --fork        a new run with the weights that one kept
+  lockstep run job.toml --resume runs/NAME --fork=last   with its last ones
   lockstep run job.toml --engine ray         on the Ray cluster that this machine is a node of
 
 The number of workers never changes the result: that depends on train.lanes alone.")]
+#[command(mut_arg("path", unless_resumed))]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) job: JobArgs,
@@ -182,15 +188,56 @@ pub(crate) struct RunArgs {
     /// default the job's newest
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath)]
     pub(crate) resume: Option<Option<PathBuf>>,
-    /// Begin a new run with the weights of the one that --resume means; the job may be another
-    #[arg(long, requires = "resume")]
-    pub(crate) fork: bool,
+    /// Begin a new run with the weights of the one that --resume means: those that it kept as the best, or its last;
+    /// the job may be another
+    #[arg(long, requires = "resume", value_name = "WHICH", num_args = 0..=1, require_equals = true,
+          default_missing_value = "best")]
+    pub(crate) fork: Option<ForkWeights>,
     /// Train 300 steps twice, on two numbers of workers where the lanes allow it, and compare the
     /// weights; keeps nothing
     #[arg(long, conflicts_with_all = ["resume", "dry_run"])]
     pub(crate) verify_determinism: bool,
     #[command(flatten)]
     pub(crate) show: ShowArgs,
+}
+
+/// What stands for the job file where none is given.
+const NO_JOB_FILE: &str = "-";
+
+/// A job file must be there, unless a run brings its own.
+fn unless_resumed(path: Arg) -> Arg {
+    path.index(1)
+        .required(false)
+        .required_unless_present("resume")
+        .default_value_if("resume", ArgPredicate::IsPresent, NO_JOB_FILE)
+}
+
+/// Which weights of a run another one begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ForkWeights {
+    /// Those that it kept as the best on validation data
+    Best,
+    /// Those of its newest step
+    Last,
+}
+
+impl ForkWeights {
+    /// As it is given.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Best => "best",
+            Self::Last => "last",
+        }
+    }
+}
+
+impl From<ForkWeights> for ForkFrom {
+    fn from(which: ForkWeights) -> Self {
+        match which {
+            ForkWeights::Best => Self::Best,
+            ForkWeights::Last => Self::Last,
+        }
+    }
 }
 
 /// What all pods of a run are started with; the rest comes through the environment.
@@ -286,12 +333,20 @@ pub(crate) struct EvaluateArgs {
     /// The set, as data.test in a job file; by default that of the run's job
     #[arg(long, value_name = "DATA")]
     pub(crate) data: Option<String>,
-    /// Where evaluation.json and confusion.svg go; by default the run's folder
+    /// Where evaluation.json and confusion.svg go; by default the run's folder, and nowhere with --data or --model
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) out: Option<PathBuf>,
     /// Print evaluation.json instead of tables
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl EvaluateArgs {
+    /// Whether this measures on another set than the run did.
+    pub(crate) fn measures_other_data(&self) -> bool {
+        let is_of_data = |set: &String| set.trim_start().starts_with("data");
+        self.data.is_some() || self.model.set.iter().any(is_of_data)
+    }
 }
 
 #[derive(Debug, Args)]
@@ -314,7 +369,7 @@ pub(crate) struct PredictArgs {
     /// The file to write: .parquet, .jsonl or .csv; `-` writes JSON lines to standard output
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) out: PathBuf,
-    /// Write the probabilities of all classes too; for .jsonl alone
+    /// Write the probabilities of all classes too
     #[arg(long)]
     pub(crate) probabilities: bool,
 }
@@ -391,12 +446,18 @@ pub(crate) enum JobCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  lockstep init                  writes job.toml
-  lockstep init digits.toml      a job named `digits`")]
+  lockstep init                                asks what to learn from, and writes job.toml
+  lockstep init digits.toml --kind images      a job named `digits`
+  lockstep init flowers.toml --kind photos
+
+Where nobody can be asked, the kind is `images`.")]
 pub(crate) struct InitArgs {
     /// Where to write it; the job is named after the file
     #[arg(default_value = "job.toml", value_hint = ValueHint::FilePath)]
     pub(crate) path: PathBuf,
+    /// What the job learns from, or with
+    #[arg(long, value_name = "KIND")]
+    pub(crate) kind: Option<JobKind>,
     /// Replace a file that exists
     #[arg(long)]
     pub(crate) force: bool,
@@ -453,9 +514,22 @@ impl JobArgs {
         LoadedJob::load(&self.path, &self.overrides()?, self.workers)
     }
 
+    /// The job that the changes make of another file than the one that was named: that of a run.
+    pub(crate) fn load_from(&self, path: &Path) -> Result<LoadedJob, lockstep_job::JobError> {
+        LoadedJob::load(path, &self.overrides()?, self.workers)
+    }
+
+    /// Whether no job file was named: the run to go on with has one.
+    pub(crate) fn is_of_run(&self) -> bool {
+        self.path == Path::new(NO_JOB_FILE)
+    }
+
     /// The words of a command that means the same job.
     pub(crate) fn words(&self) -> Vec<String> {
-        let mut words = vec![self.path.display().to_string()];
+        let mut words = match self.is_of_run() {
+            true => Vec::new(),
+            false => vec![self.path.display().to_string()],
+        };
         let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
         if let Some(workers) = self.workers {
             option("--workers", workers.to_string());

@@ -116,7 +116,7 @@ fn a_gang_whose_workers_cannot_be_replaced_goes_on_with_fewer() {
         folder: place.path(""),
         started_at: Instant::now(),
         resume: None,
-        fork: false,
+        fork: None,
         max_steps: None,
         step_times: false,
         name: None,

@@ -164,8 +164,6 @@ impl<'a> DecodeThreads<'a> {
             Err(error) => return Err(error),
         };
         let needed = match probe(&bytes) {
-            // What is beyond the limits is refused by its header and takes no memory.
-            Ok(header) if header.pixels() > self.pictures.limits.max_pixels => 0,
             Ok(header) => self.pictures.transform.memory(&header),
             Err(error) => return Ok(Err(error.to_string())),
         };

@@ -74,8 +74,8 @@ struct Set {
     finished: Vec<Option<FinishedPart>>,
 }
 
-/// Embeds all pictures of the sets that are not embedded yet, and returns whether they all are: not when a stop
-/// was asked for.
+/// Embeds all pictures of the sets that are not embedded yet, and returns how that was done once they all are: nothing
+/// when a stop was asked for.
 ///
 /// # Guarantees
 /// A part that is there is whole, whenever this ends. The same pictures, weights and transform give the
@@ -86,7 +86,7 @@ struct Set {
 pub fn embed(
     request: EmbedRequest<'_>,
     events: &mut dyn FnMut(Event),
-) -> Result<bool, EngineError> {
+) -> Result<Option<EmbedRecipe>, EngineError> {
     let began = Instant::now();
     let embedding = request.embedding;
     let (_, recipe) = recipe(embedding)?;
@@ -94,7 +94,7 @@ pub fn embed(
     let missing: Vec<(usize, usize)> = sets.iter().enumerate().flat_map(missing_parts).collect();
     let all_done = missing.is_empty() || {
         let setup = EmbedSetup {
-            recipe,
+            recipe: recipe.clone(),
             batch: embedding.batch,
             memory: embedding.memory,
             access: request.access.clone(),
@@ -102,18 +102,29 @@ pub fn embed(
         make(request, &setup, &mut sets, &missing, events)?
     };
     if !all_done {
-        return Ok(false);
+        return Ok(None);
     }
     for (number, set) in sets.into_iter().enumerate() {
         let made = missing.iter().filter(|(set, _)| *set == number).count();
         conclude(set, made, embedding.max_bad, began, events)?;
     }
-    Ok(true)
+    Ok(Some(recipe))
 }
 
 /// The encoder, and what is done with every picture.
 fn recipe(embedding: &EmbedPlan) -> Result<(EncoderModel, EmbedRecipe), EmbedError> {
     let model = EncoderModel::open(&embedding.model)?;
+    if let Some(wanted) = embedding
+        .model_sha256
+        .as_ref()
+        .filter(|&sha256| *sha256 != model.sha256)
+    {
+        return Err(EmbedError::OtherEncoder {
+            path: embedding.model.clone(),
+            wanted: wanted.clone(),
+            found: model.sha256,
+        });
+    }
     let (transform, normalise) = (embedding.transform.clone(), embedding.normalise);
     let recipe = EmbedRecipe::new(&model, transform, normalise)?;
     Ok((model, recipe))

@@ -25,6 +25,7 @@ use lockstep_job::{JobGang, LoadedJob, LocalInput, Recover, Storage, Workers};
 use lockstep_onnx::OnnxError;
 use lockstep_place::Place;
 use lockstep_runs::{RunDir, RunLock, RunsError};
+use lockstep_train::ForkFrom;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
@@ -44,8 +45,8 @@ pub struct RunRequest {
     /// The name of the run, where that was chosen before: the run is gone on with if it is in the job's store, and
     /// begun if not. Nothing where `resume` names one.
     pub name: Option<String>,
-    /// Whether a new run shall begin with that one's weights instead.
-    pub fork: bool,
+    /// The weights of that one which a new run shall begin with instead, if one shall.
+    pub fork: Option<ForkFrom>,
     /// Stop after so many steps, as if asked to.
     pub max_steps: Option<u64>,
     /// Measure where the time of steps goes, which costs a little of it.
@@ -390,6 +391,7 @@ fn finish(result: &mut RunResult, finished: Finished) {
     }
     result.epochs = finished.epochs;
     result.metrics = finished.metrics;
+    result.val = finished.val;
     result.evaluation = finished.evaluation;
     result.best_epoch = finished.best_epoch;
     result.weights_sha256 = finished.weights_sha256;

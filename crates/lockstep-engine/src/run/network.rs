@@ -8,7 +8,7 @@ use crate::{EngineError, Stop};
 use lockstep_events::control::LearnerKind;
 use lockstep_events::event::{Event, Started};
 use lockstep_job::Job;
-use lockstep_resolve::{ResolvedJob, TrainingSettings};
+use lockstep_resolve::{EncoderInput, PictureInput, ResolvedJob, TrainingSettings};
 use lockstep_runs::RunDir;
 use lockstep_train::{LearnerPart, Prepared, SampleUse, TrainError};
 
@@ -22,8 +22,8 @@ pub(super) fn prepare(
     let earlier = folder::earlier(request, &resolved.store, early)?;
     let events: &mut dyn FnMut(Event) = &mut |event| early.tell(event);
     let (forked, resumed) = match request.fork {
-        true => (earlier, None),
-        false => (None, earlier),
+        Some(which) => (earlier.zip(Some(which)), None),
+        None => (None, earlier),
     };
     if let Some(embedding) = &resolved.embedding {
         let embedding = EmbedRequest {
@@ -34,9 +34,17 @@ pub(super) fn prepare(
             launcher: &mut *request.launcher,
             stop: request.stop.clone(),
         };
-        if !embed(embedding, events)? {
+        let Some(recipe) = embed(embedding, events)? else {
             return Ok(None);
-        }
+        };
+        resolved.training.pictures = Some(PictureInput {
+            transform: recipe.transform,
+            encoder: Some(EncoderInput {
+                model: recipe.model,
+                sha256: recipe.model_sha256,
+                normalise: recipe.normalise,
+            }),
+        });
     }
     let mut progress = |message: &str| {
         let message = message.to_owned();
@@ -53,6 +61,10 @@ pub(super) fn prepare(
         Some(earlier) => Some(earlier.point(&resolved.training, &found)?),
         None => None,
     };
+    if let (Some(earlier), Some(point)) = (&resumed, &resume) {
+        let message = earlier.goes_on(point, prepared.steps_per_epoch);
+        events(Event::Note { message });
+    }
     let mut pretrained = None;
     let mut begin_anew = |settings: &TrainingSettings, events: &mut dyn FnMut(Event)| {
         let start = lockstep_train::check_start(settings, &prepared.data)?;
@@ -70,8 +82,9 @@ pub(super) fn prepare(
     }
     let (run, folder, lock) =
         folder::open(resumed, &resolved.store, request.name.as_deref(), &job.name)?;
-    if let Some(earlier) = forked {
-        let weights = earlier.fork(&run, &request.cache)?;
+    if let Some((earlier, which)) = forked {
+        let (weights, message) = earlier.fork(which, &run, &request.cache)?;
+        events(Event::Note { message });
         resolved.training.weights = Some(weights.clone());
         job.model.weights = Some(weights);
         begin_anew(&resolved.training, events)?;

@@ -20,7 +20,7 @@ pub(super) fn prepare(
     early: &mut Early<'_>,
 ) -> Result<Option<(ReadyRun, Unstarted)>, EngineError> {
     let resolved = ResolvedTrees::of(&job).map_err(TreesError::from)?;
-    if request.fork {
+    if request.fork.is_some() {
         return Err(EngineError::Trees(TreesError::Misfit {
             key: "--fork",
             reason: "trees do not begin with those of another run; --resume goes on with that one"

@@ -10,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 use lockstep_image::{Limits, decode};
 
 fuzz_target!(|bytes: &[u8]| {
-    let limits = Limits { max_pixels: 1 << 20, ..Limits::default() };
+    let limits = Limits { max_memory: 16 << 20, ..Limits::default() };
     if let Err(error) = decode(bytes, &limits) {
         assert!(!error.to_string().contains("gave up"), "a decoder panicked");
     }

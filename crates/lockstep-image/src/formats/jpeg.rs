@@ -66,7 +66,7 @@ impl<'a> Jpeg<'a> {
                 .exif_data
                 .as_deref()
                 .map_or(Orientation::Upright, exif::orientation),
-            work: work(&info, direct, segments::is_one_scan(bytes, info.components)),
+            work: work(&info, direct, bytes),
         };
         Ok(Jpeg {
             bytes,
@@ -109,15 +109,14 @@ impl OpenedPicture for Jpeg<'_> {
 }
 
 /// What the decoder works in: some rows, or all coefficients if they do not come in the order of the pixels.
-fn work(info: &ImageInfo, direct: bool, one_scan: bool) -> u64 {
+fn work(info: &ImageInfo, direct: bool, bytes: &[u8]) -> u64 {
     // Blocks of up to 32 x 32 pixels are completed.
     let [width, height] =
         [info.width, info.height].map(|side| u64::from(side).next_multiple_of(32));
     let components = u64::from(info.components);
-    let coefficients = if one_scan {
-        0
-    } else {
-        2 * components * width * height
+    let coefficients = match segments::is_one_scan(bytes, info.components) {
+        true => 0,
+        false => segments::coefficient_bytes(bytes).unwrap_or(2 * components * width * height),
     };
     let rgb = if direct {
         0

@@ -54,7 +54,9 @@ keys! {
         };
         /// What becomes of a picture before a network sees it. Of pictures that are embedded, if left out,
         /// what the encoder was trained with.
-        transform: Option<JobTransform> = optional => Table(JobTransform::read_keys);
+        transform: Option<JobTransform> = optional => Table(JobTransform::read_keys), |field, transform| {
+            transform.checked(field)
+        };
         /// The share of pictures that may be unreadable: they are left out and listed. More fail the job.
         max_bad: f64 = default(0.01) => Rule::SHARE;
         /// Memory that reading a data set may take in each process, however large the set is.

@@ -44,6 +44,22 @@ enum CropKeys {
     Sides([u32; 2]),
 }
 
+impl JobTransform {
+    /// Itself, unless every picture would get a black frame: both sides that are cut out are longer than the shorter
+    /// side of any picture.
+    pub(super) fn checked(self, field: &Field<'_>) -> Option<Self> {
+        match (self.resize, self.crop) {
+            (Some(resize), Some([height, width])) if height.min(width) > resize => field.reject(
+                format!(
+                    "cuts {height} x {width} pixels out of pictures whose shorter side is {resize}: the rest would be black"
+                ),
+                "make `resize` at least as large as `crop`",
+            ),
+            _ => Some(self),
+        }
+    }
+}
+
 fn read_crop(field: &Field<'_>) -> Option<[u32; 2]> {
     if !field.is_array() {
         return field.integer(1..=MOST_PIXELS).map(|side| [side; 2]);

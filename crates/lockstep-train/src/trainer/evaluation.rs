@@ -41,6 +41,8 @@ pub(super) struct Measured {
 pub(super) struct Kept {
     /// On the test set.
     pub(super) metrics: Option<Metrics>,
+    /// On the validation data that they were chosen by.
+    pub(super) val: Option<Metrics>,
     /// The epoch that they are of.
     pub(super) epoch: u32,
 }
@@ -108,8 +110,13 @@ impl<'a> EpochEvaluation<'a> {
             }
             None => (self.test.clone(), steps.position.epochs),
         };
+        let val = best.as_ref().map(|best| best.val.clone());
         self.best = best;
-        Ok(Kept { metrics, epoch })
+        Ok(Kept {
+            metrics,
+            val,
+            epoch,
+        })
     }
 
     /// The weights that are kept, if these are the present ones.

@@ -288,6 +288,7 @@ impl<N: Network> Trainer<'_, N> {
         Ok(Finished {
             evaluation: evaluation.map(|evaluation| evaluation.summary()),
             metrics: kept.metrics,
+            val: kept.val,
             best_epoch: Some(kept.epoch),
             ..self.report(false, sha256)
         })
@@ -314,6 +315,7 @@ impl<N: Network> Trainer<'_, N> {
             epochs: self.steps.position.epochs,
             evaluation: None,
             metrics: None,
+            val: None,
             best_epoch: None,
             weights_sha256: Some(weights_sha256),
             step_s: self.steps.clock.stepping.as_secs_f64(),

@@ -4,6 +4,7 @@
 use crate::LearnerPart;
 use crate::TrainError;
 use crate::assess::{remove_evaluation, title, write_evaluation};
+use crate::card::Card;
 use crate::checkpoint::Checkpointer;
 use crate::resume_fingerprint::ResumeFingerprint;
 use crate::sets::Sets;
@@ -54,6 +55,7 @@ impl<'a> Publisher<'a> {
                 let subject = Subject {
                     input_shape: sets.train.shape(),
                     classes: sets.train.outputs(),
+                    card: Some(Card::new(&settings, sets)),
                     fingerprint: ResumeFingerprint::new(&settings, sets, json!(pretrained)),
                 };
                 Checkpointer::writer(&run, generation.clone(), &settings.checkpoint, subject)?
@@ -89,7 +91,8 @@ impl<'a> Publisher<'a> {
         }
         self.run.check(&self.generation)?;
         lockstep_failpoint::reach("publish.weights");
-        write_model(&self.run, &self.settings, self.sets, layout, state, sha256)
+        let card = Card::new(&self.settings, self.sets);
+        write_model(&self.run, &card, layout, state, sha256)
     }
 
     /// Writes what the weights are worth on the test set.

@@ -1,7 +1,7 @@
 //! The arguments of commands that talk to the head of a cluster.
 
 use super::command::CommandArgs;
-use super::{Engine, JobArgs, KubeArgs, ShowArgs, key_value};
+use super::{Engine, ForkWeights, JobArgs, KubeArgs, ShowArgs, key_value};
 use clap::builder::ArgPredicate;
 use clap::{Arg, Args, Subcommand, ValueHint};
 use std::path::PathBuf;
@@ -60,9 +60,10 @@ pub(crate) struct SubmitArgs {
     /// job's newest
     #[arg(long, value_name = "RUN")]
     pub(crate) resume: Option<Option<String>>,
-    /// Begin a new run with the weights of the one that --resume means
-    #[arg(long, requires = "resume")]
-    pub(crate) fork: bool,
+    /// Begin a new run with the weights of the one that --resume means: those that it kept as the best, or its last
+    #[arg(long, requires = "resume", value_name = "WHICH", num_args = 0..=1, require_equals = true,
+          default_missing_value = "best")]
+    pub(crate) fork: Option<ForkWeights>,
 }
 
 /// A job file must be there, unless there is a command.

@@ -1,19 +1,33 @@
 //! `lockstep run --dry-run`: checks everything that a run would, and prints its plan.
 
+mod script;
+mod trees;
+
 use crate::view::{Column, Frame, Table, bytes, count, plural};
 use anyhow::{Context, bail};
 use lockstep_engine::embed::{Forecast, SetForecast, forecast};
 use lockstep_events::event::Event;
 use lockstep_fs::CacheDir;
 use lockstep_gang::tree;
-use lockstep_job::Job;
+use lockstep_job::{Job, LoadedJob};
 use lockstep_resolve::{ResolvedJob, TrainingSettings};
 use lockstep_runs::RunDir;
 use lockstep_train::{DataFacts, LayerLine, Prepared};
 use serde_json::json;
 use std::process::ExitCode;
 
-pub(crate) fn run(job: &Job, as_json: bool) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(job: &LoadedJob, as_json: bool) -> anyhow::Result<ExitCode> {
+    let text = match job {
+        LoadedJob::Network(job) => network(job, as_json)?,
+        LoadedJob::Trees(job) => trees::plan(job, as_json)?,
+        LoadedJob::Script(job) => script::plan(job, as_json)?,
+    };
+    super::print(text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The plan of a job that trains a network.
+fn network(job: &Job, as_json: bool) -> anyhow::Result<String> {
     let cache = CacheDir::locate()?;
     let mut tell = |message: &str| eprintln!("{message}");
     let resolved = ResolvedJob::of(job)?;
@@ -38,13 +52,20 @@ pub(crate) fn run(job: &Job, as_json: bool) -> anyhow::Result<ExitCode> {
     let mut notes = prepared.notes.clone();
     notes.extend(lockstep_train::check_start(settings, &prepared.data)?.notes);
     RunDir::check_store(&resolved.store)?;
-    let text = if as_json {
-        format!("{}\n", json_plan(job, &prepared, &embedding, &notes))
-    } else {
-        words_plan(job, &prepared, &embedding, &notes)
-    };
-    super::print(text)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(match as_json {
+        true => format!("{}\n", json_plan(job, &prepared, &embedding, &notes)),
+        false => words_plan(job, &prepared, &embedding, &notes),
+    })
+}
+
+/// What is said of a plan: facts, each with its name, and then notes.
+fn facts_and_notes(pairs: &[(String, String)], notes: &[String]) -> String {
+    let facts = Table::for_pairs(pairs, Frame::Rounded, 100).pairs(pairs);
+    let mut text = facts.join("\n") + "\n";
+    for note in notes {
+        text += &format!("\n{note}\n");
+    }
+    text + "\nnothing was started; without --dry-run this would train\n"
 }
 
 /// What training will see of vectors that are not there yet: as many as there are pictures, of the classes that
@@ -80,13 +101,7 @@ fn words_plan(
     let layers = layers(prepared, frame);
     let mut pairs = facts(job, prepared);
     pairs.extend(embedding.iter().map(embeds));
-    let facts = Table::for_pairs(&pairs, frame, 100).pairs(&pairs);
-    let mut text = layers.join("\n") + "\n\n" + &facts.join("\n") + "\n";
-    for note in notes {
-        text += &format!("\n{note}\n");
-    }
-    text += "\nnothing was started; without --dry-run this would train\n";
-    text
+    layers.join("\n") + "\n\n" + &facts_and_notes(&pairs, notes)
 }
 
 /// What would be embedded of a set.

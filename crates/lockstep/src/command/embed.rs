@@ -49,8 +49,8 @@ pub(crate) fn run(args: &EmbedArgs) -> anyhow::Result<ExitCode> {
         return Ok(code);
     }
     match done? {
-        true => Ok(ExitCode::SUCCESS),
-        false => {
+        Some(_) => Ok(ExitCode::SUCCESS),
+        None => {
             eprintln!("interrupted; the same command goes on where this was");
             Ok(ExitCode::from(INTERRUPTED))
         }

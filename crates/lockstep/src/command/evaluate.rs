@@ -15,9 +15,11 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
     let Some(inference) = Inference::to_measure(&args.model, args.data.as_deref())? else {
         return Ok(interrupted());
     };
-    // A version of a model stays as it is: what it is worth is printed, and written where that is asked for.
+    // A version of a model stays as it is, and so does what a run says of its own test set: what else is found is
+    // printed, and written where that is asked for.
+    let is_own = args.model.model.is_none() && !args.measures_other_data();
     let folder = match &args.out {
-        None if args.model.model.is_some() => None,
+        None if !is_own => None,
         None => Some(inference.run.place().clone()),
         Some(out) => {
             let out = out.to_str().context("--out: the path is no text")?;
@@ -72,6 +74,9 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
             let file = folder.join(name)?;
             let shown = file.local().map_or(file.to_string(), from_here);
             text += &format!("{shown}\n");
+        }
+        if folder.is_none() {
+            text += "\nnothing was written; --out DIR writes evaluation.json there\n";
         }
         super::print(text)?;
     }

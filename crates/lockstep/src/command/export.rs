@@ -1,6 +1,6 @@
 //! `lockstep export`: the model of a run in a format that other programs compute with.
 
-use super::inference::open_run;
+use super::inference::open_trained;
 use crate::args::ExportArgs;
 use crate::view::{bytes, from_here};
 use anyhow::bail;
@@ -45,7 +45,7 @@ fn check(file: &Path) -> anyhow::Result<()> {
 
 /// The model of a run, with its encoder if that is asked for.
 fn of_run(run: &Path, args: &ExportArgs) -> anyhow::Result<OnnxModel> {
-    let run = open_run(run, &args.set)?;
+    let run = open_trained(run, &args.set)?;
     if !args.with_encoder {
         return Ok(lockstep_onnx::of_run(&run)?);
     }

@@ -17,7 +17,7 @@ use lockstep_fs::CacheDir;
 use lockstep_job::{DataRef, Job, LoadedJob, Location, Override, Storage};
 use lockstep_place::Place;
 use lockstep_registry::Registry;
-use lockstep_resolve::{TestSource, access, place};
+use lockstep_resolve::{PictureInput, TestSource, access, place};
 use lockstep_runs::RunDir;
 use lockstep_train::{Block, Outputs, open_test, test_source};
 use std::path::Path;
@@ -76,7 +76,7 @@ impl Inference {
     fn open(args: &ModelArgs, given: &[Given]) -> anyhow::Result<Option<Self>> {
         let mut overrides = Vec::new();
         for set in &args.set {
-            overrides.push(set.parse()?);
+            overrides.push(given::here(set)?);
         }
         let run = open_model(args)?;
         let file = run.job().local_copy()?;
@@ -109,7 +109,10 @@ impl Inference {
             {
                 own_vectors(job, given, &cache)?;
             }
-            let test = TestSource::of_any(job)?;
+            let mut test = TestSource::of_any(job)?;
+            if let Some(pictures) = trained.pictures() {
+                as_trained(&mut test, pictures, &run.name)?;
+            }
             if let LoadedJob::Network(job) = job
                 && !embed_first(&test, job, given, (engine, crew), &cache, &stop)?
             {
@@ -186,6 +189,30 @@ impl Inference {
     }
 }
 
+/// Has the pictures of `test` become samples as those did that the model of `run` learned from.
+fn as_trained(test: &mut TestSource, trained: &PictureInput, run: &str) -> anyhow::Result<()> {
+    match (&mut test.source, &mut test.embedding, &trained.encoder) {
+        (Source::Pictures(pictures), _, None) => {
+            pictures.transform.clone_from(&trained.transform);
+        }
+        (_, Some(embedding), Some(encoder)) => {
+            if !embedding.model.exists() {
+                bail!(
+                    "{run} was trained on vectors of an encoder that is not at {} (SHA-256 {}); say where it is: --set \
+                     embed.model=PATH",
+                    embedding.model.display(),
+                    encoder.sha256
+                );
+            }
+            embedding.model_sha256 = Some(encoder.sha256.clone());
+            embedding.transform = Some(trained.transform.clone());
+            embedding.normalise = Some(encoder.normalise);
+        }
+        _ => (),
+    }
+    Ok(())
+}
+
 /// Lets the vectors of pictures that are not the job's own test set go to the cache.
 fn own_vectors(job: &mut Job, given: &Given, cache: &CacheDir) -> anyhow::Result<()> {
     if let (Some(settings), Some(DataRef::Pictures { folder })) = (&mut job.embed, &job.data.test) {
@@ -231,7 +258,7 @@ fn embed_first(
         Event::Warning { message } => eprintln!("warning: {message}"),
         _ => (),
     })?;
-    Ok(done)
+    Ok(done.is_some())
 }
 
 /// What is said after Ctrl-C: files are written at the end, all at once.
@@ -247,11 +274,34 @@ fn open_model(args: &ModelArgs) -> anyhow::Result<RunDir> {
         let registry = Registry::of(&store)?;
         return Ok(registry.run(&registry.find(&model.parse()?)?)?);
     }
-    open_in(
-        args.run.as_deref().unwrap_or(Path::new(".")),
-        &store,
-        &storage,
-    )
+    let run = args.run.as_deref().unwrap_or(Path::new("."));
+    with_model(open_in(run, &store, &storage)?)
+}
+
+/// Opens a run whose model is to be used, given as [`open_run`] takes it.
+pub(super) fn open_trained(run: &Path, set: &[String]) -> anyhow::Result<RunDir> {
+    with_model(open_run(run, set)?)
+}
+
+/// The run, with the model that its newest checkpoint has if it did not end and so left none.
+fn with_model(run: RunDir) -> anyhow::Result<RunDir> {
+    if run.model().entry()?.is_some() || run.checkpoints().is_empty() {
+        return Ok(run);
+    }
+    let name = &run.name;
+    let file = run.job().local_copy()?;
+    if !matches!(
+        LoadedJob::load(file.path(), &[], None)?,
+        LoadedJob::Network(_)
+    ) {
+        return Ok(run);
+    }
+    let lock = run.lock(&mut |_| {});
+    let _lock = lock.with_context(|| format!("{name} has not ended, so it has no model yet"))?;
+    if let Some(words) = lockstep_train::recover_model(&run)? {
+        eprintln!("{name} did not end; its model is taken from its newest checkpoint: {words}");
+    }
+    Ok(run)
 }
 
 /// Opens a run that is given by its path or URL, or by its name. How a bucket is reached is in the run's own

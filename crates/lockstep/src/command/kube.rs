@@ -142,7 +142,7 @@ pub(super) fn submit(args: &SubmitArgs, started_at: Instant) -> anyhow::Result<E
 }
 
 fn bring(args: &SubmitArgs) -> anyhow::Result<(Client, Vec<Manifest>)> {
-    if args.fork || args.binary.is_some() || !args.env.is_empty() {
+    if args.fork.is_some() || args.binary.is_some() || !args.env.is_empty() {
         anyhow::bail!(
             "--fork, --binary and --env are not for --to kube: pods run the `lockstep` of their image, with the \
              variables of kube.env"

@@ -36,6 +36,7 @@ mod verify;
 mod watched;
 pub(crate) mod worker;
 
+pub(crate) use init::JobKind;
 pub(crate) use watched::Watched;
 
 pub(crate) use models::lineage;

@@ -161,7 +161,7 @@ fn coordinate(given: Given, started_at: Instant) -> anyhow::Result<End> {
         started_at,
         resume: None,
         name: Some(given.run.name.clone()),
-        fork: false,
+        fork: None,
         max_steps: None,
         step_times: false,
         stop: stop.clone(),

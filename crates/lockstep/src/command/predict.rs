@@ -7,21 +7,17 @@ use super::inference::{Inference, interrupted};
 use crate::args::PredictArgs;
 use crate::signals;
 use crate::view::{count, from_here};
-use anyhow::bail;
 use output::{Format, Output};
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &PredictArgs) -> anyhow::Result<ExitCode> {
     // Found before anything is computed.
     let format = Format::of(&args.out)?;
-    if args.probabilities && !matches!(format, Format::Lines | Format::Standard) {
-        bail!("--probabilities is for .jsonl; other files hold that of the predicted class");
-    }
     let Some(inference) = Inference::to_predict(&args.model, &args.data)? else {
         return Ok(interrupted());
     };
     let outputs = &inference.outputs;
-    let mut output = Output::create(format, &args.out, outputs)?;
+    let mut output = Output::create(format, &args.out, outputs, args.probabilities)?;
     let mut rows = 0;
     for samples in &inference.samples {
         let whole = inference.go(samples, args.probabilities, &mut |block| {

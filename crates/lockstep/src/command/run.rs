@@ -1,5 +1,6 @@
 //! `lockstep run`: trains a job.
 
+use super::inference::open_run;
 use super::watched::Watched;
 use super::{dry_run, is_broken_pipe, verify};
 use crate::args::{Engine, RunArgs, ShowArgs};
@@ -23,7 +24,7 @@ use std::time::Instant;
 
 pub(crate) fn run(args: &RunArgs, started_at: Instant) -> anyhow::Result<ExitCode> {
     if args.dry_run {
-        let plan = || dry_run::run(&args.job.load()?, args.show.json);
+        let plan = || dry_run::run(&args.job.load_any()?, args.show.json);
         return ending_with_a_result(args, started_at, plan());
     }
     if args.verify_determinism {
@@ -53,14 +54,40 @@ pub(super) fn go(request: RunRequest, view: Box<dyn View>) -> anyhow::Result<Exi
 
 /// What the engine is asked to do.
 fn request(args: &RunArgs, started_at: Instant) -> anyhow::Result<RunRequest> {
-    let job = args.job.load_any()?;
     let resume = args.resume.as_ref().map(Option::as_deref);
-    let file = std::path::absolute(&args.job.path).context("cannot find the job file's folder")?;
-    let folder = file.parent().map(Path::to_owned).unwrap_or_default();
+    let mut found = None;
+    let (job, folder) = match resume {
+        Some(run) if args.job.is_of_run() => {
+            let (run, job, folder) = job_of_run(args, run)?;
+            found = Some(run);
+            (job, folder)
+        }
+        _ => {
+            let file = std::path::absolute(&args.job.path);
+            let file = file.context("cannot find the job file's folder")?;
+            let folder = file.parent().map(Path::to_owned).unwrap_or_default();
+            (args.job.load_any()?, folder)
+        }
+    };
+    let resume = match &found {
+        Some(run) => Some(Some(run.as_path())),
+        None => resume,
+    };
     Ok(RunRequest {
-        fork: args.fork,
+        fork: args.fork.map(Into::into),
         ..request_for(job, folder, resume, args.engine.engine, started_at)?
     })
+}
+
+/// The run to go on with, the job that it has kept, and the folder that its file lay in.
+fn job_of_run(args: &RunArgs, run: Option<&Path>) -> anyhow::Result<(PathBuf, LoadedJob, PathBuf)> {
+    let run = run.context("--resume needs the run's folder or name where no job file is named")?;
+    let run =
+        open_run(run, &args.job.set).with_context(|| format!("--resume {}", run.display()))?;
+    let file = run.job().local_copy()?;
+    let job = args.job.load_from(file.path())?;
+    let place = PathBuf::from(run.place().to_string());
+    Ok((place, job, super::replay::folder(&run)?))
 }
 
 /// What the engine is asked to do with a job whose file lies, or would lie, in `folder`.
@@ -84,7 +111,7 @@ pub(super) fn request_for(
     Ok(RunRequest {
         resume,
         name: None,
-        fork: false,
+        fork: None,
         max_steps: None,
         step_times: false,
         folder,

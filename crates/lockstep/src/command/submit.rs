@@ -249,8 +249,8 @@ fn resume_words(args: &SubmitArgs) -> Vec<String> {
         words.push("--resume".to_owned());
         words.extend(run.clone());
     }
-    if args.fork {
-        words.push("--fork".to_owned());
+    if let Some(which) = args.fork {
+        words.push(format!("--fork={}", which.word()));
     }
     words
 }

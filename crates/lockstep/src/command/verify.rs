@@ -75,7 +75,7 @@ fn train(job: &Job, stop: &StopFlag) -> anyhow::Result<Option<String>> {
         folder: PathBuf::new(),
         started_at: Instant::now(),
         resume: None,
-        fork: false,
+        fork: None,
         name: None,
         max_steps: Some(STEPS),
         step_times: false,

@@ -37,14 +37,18 @@ impl Epochs {
         ];
         if val {
             fields.push(metric(0, ("val", 9), first, |e| e.val.as_ref()));
-            let others = others.iter();
-            fields.extend(others.map(|name| metric(3, ("val", 7), name, |e| e.val.as_ref())));
+            for (index, name) in others.iter().enumerate() {
+                let dispensable = if index == 0 { 1 } else { 3 };
+                fields.push(metric(dispensable, ("val", 7), name, |e| e.val.as_ref()));
+            }
         }
         if test {
-            fields.push(metric(4, ("test", 9), first, |e| e.test.as_ref()));
+            fields.push(metric(5, ("test", 9), first, |e| e.test.as_ref()));
+            // Where another set is measured too, a number without a name could be of either.
+            let set = if val { "test" } else { "" };
             for (index, name) in others.iter().enumerate() {
                 let dispensable = if index == 0 { 0 } else { 3 };
-                let mut field = metric(dispensable, ("", 8), name, |e| e.test.as_ref());
+                let mut field = metric(dispensable, (set, 8), name, |e| e.test.as_ref());
                 field.bright = true;
                 fields.push(field);
             }
@@ -53,13 +57,13 @@ impl Epochs {
             let others = others.iter().take(1);
             fields.extend(others.map(|name| metric(0, ("train", 9), name, |e| Some(&e.train))));
         }
-        fields.push(field(5, Column::right("samples/s", 9), |e| {
+        fields.push(field(6, Column::right("samples/s", 9), |e| {
             words::rate(e.samples_per_s)
         }));
-        fields.push(field(1, Column::right("time", 8), |e| {
+        fields.push(field(2, Column::right("time", 8), |e| {
             words::clock(e.seconds)
         }));
-        fields.push(field(2, Column::right("total", 8), |e| {
+        fields.push(field(4, Column::right("total", 8), |e| {
             words::clock(e.total_s)
         }));
         if val {
@@ -160,6 +164,22 @@ mod tests {
         run.metrics = ["loss", "mae", "r2"].map(String::from).to_vec();
         assert!(head(&run).contains("mae") && head(&run).contains("r2"));
         assert!(!head(&run).contains("accuracy"));
+    }
+
+    #[test]
+    fn every_number_says_of_which_set_it_is_however_narrow_the_terminal() {
+        let mut run = started();
+        run.val_samples = 100;
+        for width in [50, 60, 70, 80, 200] {
+            let epochs = Epochs::new(&run, Frame::Rounded, width);
+            let head = epochs.head(|title| title).join("\n");
+            assert!(
+                head.contains("val loss") && head.contains("test acc"),
+                "{head}"
+            );
+            assert!(!head.contains("accuracy"), "{head}");
+            assert_eq!(head.contains("val acc"), width > 60, "{width}: {head}");
+        }
     }
 
     #[test]

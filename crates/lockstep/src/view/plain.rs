@@ -63,7 +63,7 @@ impl<W: Write> Plain<W> {
     }
 
     fn result(&mut self, result: &RunResult) -> io::Result<()> {
-        writeln!(self.out, "{}", summary::headline(result))?;
+        writeln!(self.out, "{}", summary::headline(result, &self.options))?;
         let details = summary::details(result, &self.options);
         let table = Table::for_pairs(&details, Frame::Bare, usize::MAX);
         for line in table.pairs(&details) {
@@ -207,7 +207,7 @@ mod tests {
         };
         assert_eq!(
             render(quiet),
-            "10 epochs in 13.0 s: accuracy 0.8123, loss 0.4000\n"
+            "10 epochs in 13.0 s: accuracy 0.8123, loss 0.4000; runs/job-1\n"
         );
     }
 

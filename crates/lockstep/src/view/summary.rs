@@ -12,8 +12,18 @@ use std::path::Path;
 /// What comes before the command that goes on with the run.
 const GO_ON: &str = "go on with";
 
-/// The one line that says it all.
-pub(crate) fn headline(result: &RunResult) -> String {
+/// The one line that says it all. Who wants no other line learns here where the run lies.
+pub(crate) fn headline(result: &RunResult, options: &Options) -> String {
+    let line = outcome(result);
+    match result.run_dir.as_deref().filter(|_| options.quiet) {
+        Some(run) if options.elsewhere => format!("{line}; {run}"),
+        Some(run) => format!("{line}; {}", from_here(Path::new(run))),
+        None => line,
+    }
+}
+
+/// How a run ended and what it came to.
+fn outcome(result: &RunResult) -> String {
     let took = words::seconds(result.timing.total_s);
     let epochs = words::plural(result.epochs as usize, "epoch");
     let mut line = match result.status {
@@ -30,8 +40,13 @@ pub(crate) fn headline(result: &RunResult) -> String {
     {
         line += &format!(": {}", named(metrics));
     }
-    if let Some(metrics) = &result.metrics {
-        line += &format!(": {}", measured(metrics));
+    let worth = match (&result.metrics, &result.val) {
+        (Some(test), _) => Some(measured(test)),
+        (None, Some(val)) => Some(format!("{} on validation data", measured(val))),
+        (None, None) => None,
+    };
+    if let Some(worth) = worth {
+        line += &format!(": {worth}");
         if let (Status::Succeeded, Some(best)) = (result.status, result.best_epoch)
             && best != result.epochs
         {
@@ -202,6 +217,9 @@ fn all_details(result: &RunResult, options: &Options) -> Vec<(String, String)> {
             format!("{restarts}, {steps} repeated, {lost} lost"),
         );
     }
+    if let (Some(val), Some(_)) = (&result.val, &result.metrics) {
+        tell("validation", measured(val));
+    }
     if let Some(evaluation) = &result.evaluation {
         tell("test set", test_set(evaluation));
     }
@@ -261,15 +279,17 @@ mod tests {
     #[test]
     fn the_headline_says_how_it_ended_and_what_came_out() {
         assert_eq!(
-            headline(&result(Status::Succeeded)),
+            headline(&result(Status::Succeeded), &options()),
             "10 epochs in 13.0 s: accuracy 0.8123, loss 0.4000"
         );
         let best = RunResult {
             best_epoch: Some(7),
             ..result(Status::Succeeded)
         };
-        assert!(headline(&best).ends_with("(best epoch 7)"));
-        assert!(headline(&result(Status::Interrupted)).starts_with("interrupted after"));
+        assert!(headline(&best, &options()).ends_with("(best epoch 7)"));
+        assert!(
+            headline(&result(Status::Interrupted), &options()).starts_with("interrupted after")
+        );
     }
 
     #[test]

@@ -160,7 +160,7 @@ impl Terminal {
             }
             self.say("")?;
         }
-        let headline = summary::headline(result);
+        let headline = summary::headline(result, &self.options);
         let mark = match result.status {
             Status::Succeeded => style("✔").green(),
             Status::Interrupted => style("■").yellow(),

@@ -39,6 +39,45 @@ pub(super) fn is_one_scan(bytes: &[u8], components: u8) -> bool {
     }
 }
 
+/// Bytes of all coefficients of a picture, two each: of colours that are stored at half the width and height, a quarter
+/// as many. Nothing if the header of the frame cannot be read.
+pub(super) fn coefficient_bytes(bytes: &[u8]) -> Option<u64> {
+    let mut at = 0;
+    let frame = loop {
+        match next_segment(bytes, &mut at)? {
+            (SCAN | END, _) => return None,
+            // Start of a frame; the codes between are of tables.
+            (0xc0..=0xcf, segment)
+                if !matches!(bytes[at - segment.len() - 3], 0xc4 | 0xc8 | 0xcc) =>
+            {
+                break segment;
+            }
+            _ => {}
+        }
+    };
+    let side = |at: usize| {
+        let &[high, low] = frame.get(at..)?.first_chunk()?;
+        Some(u64::from(u16::from_be_bytes([high, low])))
+    };
+    let (height, width) = (side(1)?, side(3)?);
+    let components = frame.get(6..)?.chunks_exact(3);
+    let samples = components.map(|of| (u64::from(of[1] >> 4), u64::from(of[1] & 15)));
+    let samples: Vec<(u64, u64)> = samples.collect();
+    let across = 8 * samples
+        .iter()
+        .map(|of| of.0)
+        .max()
+        .filter(|&most| most > 0)?;
+    let down = 8 * samples
+        .iter()
+        .map(|of| of.1)
+        .max()
+        .filter(|&most| most > 0)?;
+    let units = width.div_ceil(across) * height.div_ceil(down);
+    let blocks: u64 = samples.iter().map(|(across, down)| across * down).sum();
+    Some(2 * 64 * units * blocks)
+}
+
 /// The code of the next marker and what its segment holds.
 fn next_segment<'a>(bytes: &'a [u8], at: &mut usize) -> Option<(u8, &'a [u8])> {
     let code = next_marker(bytes, at)?;
@@ -93,6 +132,20 @@ mod tests {
         for length in 0..WHOLE.len() {
             // A cut right behind the thumbnail looks whole from its last bytes, and has no picture to decode.
             assert!(!ends(&WHOLE[..length]) || length == 10, "{length}");
+        }
+    }
+
+    #[test]
+    fn colours_of_half_the_size_have_a_quarter_of_the_coefficients() {
+        let frame = |luma: u8| {
+            let head = [0xff, 0xd8, 0xff, 0xc4, 0, 3, 7, 0xff, 0xc2, 0, 17, 8];
+            let sides = [0, 32, 0, 64, 3];
+            [&head[..], &sides, &[1, luma, 0, 2, 0x11, 0, 3, 0x11, 0]].concat()
+        };
+        assert_eq!(coefficient_bytes(&frame(0x11)), Some(2 * 3 * 64 * 32));
+        assert_eq!(coefficient_bytes(&frame(0x22)), Some(2 * 64 * 32 * 3 / 2));
+        for length in 0..frame(0x22).len() {
+            assert_eq!(coefficient_bytes(&frame(0x22)[..length]), None, "{length}");
         }
     }
 

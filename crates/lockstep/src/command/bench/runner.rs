@@ -217,7 +217,7 @@ impl Runner {
             folder: self.folder.clone(),
             started_at: Instant::now(),
             resume: None,
-            fork: false,
+            fork: None,
             name: None,
             max_steps: purpose.max_steps,
             step_times: purpose.step_times,

@@ -1,5 +1,6 @@
 //! What `--data` means: the job's own set, another one, or pictures that are named one by one.
 
+use anyhow::Context;
 use lockstep_image::names_a_picture;
 use lockstep_job::{DataRef, LoadedJob, Override};
 use lockstep_train::SampleUse;
@@ -128,6 +129,13 @@ fn picture(text: &str) -> Option<(&str, &str)> {
     (there && names_a_picture(name)).then_some((folder, name))
 }
 
+/// `KEY=VALUE` of the command line as a change to the job of a run. Relative paths in it are of the current folder: who
+/// types it does not stand in the run's.
+pub(super) fn here(set: &str) -> anyhow::Result<Override> {
+    let folder = std::env::current_dir().context("cannot find the current folder")?;
+    Ok(Override::parse_in(&folder, set)?)
+}
+
 /// `--data` as a change to the job. Paths in it are of the current folder, not of the job file's.
 fn change(data: &str) -> anyhow::Result<Override> {
     let path = Path::new(data);
@@ -142,6 +150,6 @@ fn change(data: &str) -> anyhow::Result<Override> {
             };
             Override::text("--data", "data.test", &format!("{whole}{end}"))
         }
-        None => format!("data.test={data}").parse()?,
+        None => here(&format!("data.test={data}"))?,
     })
 }

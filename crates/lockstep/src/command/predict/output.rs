@@ -4,7 +4,9 @@ use super::row::{Answer, Row};
 use anyhow::bail;
 use lockstep_data::TargetKind;
 use lockstep_fs::{AtomicFile, write_atomic};
-use lockstep_table::{PredictedColumn, PredictionRow, write_predicted_numbers, write_predictions};
+use lockstep_table::{
+    ClassProbabilities, PredictedColumn, PredictionRow, write_predicted_numbers, write_predictions,
+};
 use lockstep_train::Outputs;
 use std::io::{self, BufWriter, Stdout, Write};
 use std::path::Path;
@@ -46,7 +48,12 @@ pub(super) enum Output {
     /// The names of the columns, then a line a sample, as they come.
     Csv(Box<csv::Writer<AtomicFile>>),
     /// Parquet files, which are written at the end.
-    Classes(Vec<PredictionRow>),
+    Classes {
+        rows: Vec<PredictionRow>,
+        /// The classes whose probabilities are written too, and those.
+        names: Vec<String>,
+        probabilities: Vec<f32>,
+    },
     Numbers {
         kind: TargetKind,
         paths: Vec<String>,
@@ -55,17 +62,31 @@ pub(super) enum Output {
 }
 
 impl Output {
-    /// For what a model with these outputs says.
-    pub(super) fn create(format: Format, out: &Path, outputs: &Outputs) -> anyhow::Result<Self> {
+    /// For what a model with these outputs says; with `all`, the probabilities of all classes too.
+    pub(super) fn create(
+        format: Format,
+        out: &Path,
+        outputs: &Outputs,
+        all: bool,
+    ) -> anyhow::Result<Self> {
+        // Of labels, what is predicted is each one's probability.
+        let names: &[String] = match all && outputs.kind == TargetKind::Classes {
+            true => &outputs.names,
+            false => &[],
+        };
         Ok(match format {
             Format::Lines => Self::Lines(BufWriter::new(AtomicFile::create(out)?)),
             Format::Standard => Self::Standard(BufWriter::new(io::stdout())),
             Format::Csv => {
                 let mut writer = csv::Writer::from_writer(AtomicFile::create(out)?);
-                writer.write_record(csv_columns(outputs))?;
+                writer.write_record(csv_columns(outputs, names))?;
                 Self::Csv(Box::new(writer))
             }
-            Format::Parquet if outputs.kind == TargetKind::Classes => Self::Classes(Vec::new()),
+            Format::Parquet if outputs.kind == TargetKind::Classes => Self::Classes {
+                rows: Vec::new(),
+                names: names.to_vec(),
+                probabilities: Vec::new(),
+            },
             Format::Parquet => {
                 let column = |name: &String| PredictedColumn {
                     name: name.clone(),
@@ -86,7 +107,14 @@ impl Output {
             Self::Lines(out) => write_line(out, row),
             Self::Standard(out) => write_line(out, row),
             Self::Csv(out) => Ok(out.write_record(csv_record(row))?),
-            Self::Classes(rows) => {
+            Self::Classes {
+                rows,
+                probabilities,
+                ..
+            } => {
+                if let Some(all) = &row.probabilities {
+                    probabilities.extend(all.numbers);
+                }
                 let class = |answer: &Answer<'_>| match answer {
                     Answer::Class(class) => (*class).to_owned(),
                     Answer::Numbers(_) => String::new(),
@@ -124,8 +152,16 @@ impl Output {
                 let file = file.into_inner().map_err(|error| error.into_error())?;
                 file.commit()?;
             }
-            Self::Classes(rows) => {
-                write_atomic(out, &write_predictions(&rows, &[("run", run)])?)?;
+            Self::Classes {
+                rows,
+                names,
+                probabilities,
+            } => {
+                let all = ClassProbabilities {
+                    classes: &names,
+                    numbers: &probabilities,
+                };
+                write_atomic(out, &write_predictions(&rows, all, &[("run", run)])?)?;
             }
             Self::Numbers {
                 kind,
@@ -158,8 +194,8 @@ fn number(answer: Option<&Answer<'_>>, at: usize) -> Option<f32> {
     }
 }
 
-/// The columns of a CSV file: those of a Parquet file.
-fn csv_columns(outputs: &Outputs) -> Vec<String> {
+/// The columns of a CSV file: those of a Parquet file, with the probabilities of `all` classes.
+fn csv_columns(outputs: &Outputs, all: &[String]) -> Vec<String> {
     let mut columns = vec!["path".to_owned()];
     match outputs.kind {
         TargetKind::Classes => {
@@ -171,6 +207,7 @@ fn csv_columns(outputs: &Outputs) -> Vec<String> {
         }
     }
     columns.push("row".to_owned());
+    columns.extend(all.iter().map(|class| format!("probability_{class}")));
     columns
 }
 
@@ -195,5 +232,8 @@ fn csv_record(row: &Row<'_>) -> Vec<String> {
         }
     }
     cells.push(row.row.to_string());
+    if let Some(all) = &row.probabilities {
+        cells.extend(all.numbers.iter().map(f32::to_string));
+    }
     cells
 }

@@ -138,7 +138,7 @@ impl<'a> Trainer<'a> {
             folder: self.folder.clone(),
             started_at: Instant::now(),
             resume: None,
-            fork: false,
+            fork: None,
             name: Some(name.to_owned()),
             max_steps: None,
             step_times: false,

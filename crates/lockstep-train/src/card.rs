@@ -1,0 +1,143 @@
+//! `model.json`: all that one must know to use the weights beside it.
+//!
+//! It is written with them at the end of a run, and checkpoints carry it too: so there is a model to be had of a run that
+//! was killed.
+
+use crate::network;
+use crate::sets::Sets;
+use crate::{InputElement, Outputs};
+use lockstep_data::{TargetKind, TargetScale};
+use lockstep_job::{JobLayer, JobLoss, JobNetwork, JobNormalise};
+use lockstep_nn::Dims;
+use lockstep_resolve::{PictureInput, TrainingSettings, target_kind};
+use serde::{Deserialize, Serialize};
+
+/// The format of `model.json`. It grows when a key changes its meaning or goes.
+pub(crate) const VERSION: u32 = 1;
+
+/// What the weights are of; `model.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Card {
+    /// Format of this file.
+    pub(crate) version: u32,
+    /// Channels, height, width.
+    pub(crate) input_shape: [usize; 3],
+    /// What the samples are: bytes, or numbers.
+    input: Option<InputElement>,
+    /// The columns of the table that the input comes from, in their order; absent if it was no table.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) column_names: Vec<String>,
+    /// How pictures become samples; absent if the samples are no pictures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pictures: Option<PictureInput>,
+    /// How bytes become inputs; null if they are only scaled to 0..1.
+    pub(crate) normalise: Option<JobNormalise>,
+    /// Class names by number: the label map. Empty if other things are predicted.
+    pub(crate) classes: Vec<String>,
+    /// What is predicted instead of classes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    targets: Option<TargetCard>,
+    /// The network, as in the job file.
+    pub(crate) network: JobNetwork,
+    /// Its layers in order, as in the job file; absent for a network known by its name alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    layers: Option<Vec<JobLayer>>,
+    /// SHA-256 of all tensors' numbers: see [`sha256`](crate::weights::sha256). Empty in a checkpoint.
+    pub(crate) weights_sha256: String,
+}
+
+/// What a model predicts that does not predict classes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct TargetCard {
+    /// What was minimised.
+    loss: JobLoss,
+    /// What the outputs are called, in their order.
+    columns: Vec<String>,
+    /// What is predicted is the output times `std` plus `mean`; of labels, the output is the logit.
+    mean: Vec<f32>,
+    std: Vec<f32>,
+}
+
+impl TargetCard {
+    fn of(sets: &Sets) -> Option<Self> {
+        let loss = match sets.train.target_kind() {
+            TargetKind::Classes => return None,
+            TargetKind::Numbers => JobLoss::Mse,
+            TargetKind::Labels => JobLoss::Bce,
+        };
+        Some(Self {
+            loss,
+            columns: sets.train.output_names().to_vec(),
+            mean: sets.scale.mean().to_vec(),
+            std: sets.scale.std().to_vec(),
+        })
+    }
+}
+
+impl Card {
+    /// Of the model that `settings` describe for these sets, without the hash of its weights.
+    pub(crate) fn new(settings: &TrainingSettings, sets: &Sets) -> Self {
+        Self {
+            version: VERSION,
+            input_shape: sets.train.shape(),
+            input: Some(sets.train.element().into()),
+            column_names: sets.train.columns().to_vec(),
+            pictures: settings.pictures.clone(),
+            normalise: settings.normalise.clone(),
+            classes: sets.train.class_names().to_vec(),
+            targets: TargetCard::of(sets),
+            network: settings.network.clone(),
+            layers: network::as_stack(&settings.network),
+            weights_sha256: String::new(),
+        }
+    }
+
+    /// The same, of weights with this hash.
+    pub(crate) fn with_weights(self, sha256: &str) -> Self {
+        Self {
+            weights_sha256: sha256.to_owned(),
+            ..self
+        }
+    }
+
+    /// Whether the model predicts classes.
+    pub(crate) fn is_of_classes(&self) -> bool {
+        self.targets.is_none()
+    }
+
+    /// What the model predicts; `None` if that does not fit itself.
+    pub(crate) fn outputs(&self) -> Option<Outputs> {
+        let Some(targets) = &self.targets else {
+            return Some(Outputs {
+                kind: TargetKind::Classes,
+                names: self.classes.clone(),
+                scale: TargetScale::identity(self.classes.len()),
+            });
+        };
+        let scale = TargetScale::new(targets.mean.clone(), targets.std.clone())?;
+        let fits = !targets.columns.is_empty() && scale.mean().len() == targets.columns.len();
+        fits.then(|| Outputs {
+            kind: target_kind(targets.loss),
+            names: targets.columns.clone(),
+            scale,
+        })
+    }
+
+    /// What the samples are. Runs that do not say it learned from vectors of numbers, or from pictures.
+    pub(crate) fn input(&self) -> InputElement {
+        self.input.unwrap_or(match self.input_shape {
+            [_, 1, 1] => InputElement::Numbers,
+            _ => InputElement::Bytes,
+        })
+    }
+
+    /// The shape of a sample, as the model has it.
+    pub(crate) fn dims(&self) -> Dims {
+        let [channels, height, width] = self.input_shape;
+        Dims {
+            height,
+            width,
+            channels,
+        }
+    }
+}
