@@ -10,6 +10,7 @@ use lockstep_track::mlflow::{Exporter, Mlflow, MlflowSettings};
 use lockstep_track::notify::{Notices, NotifySettings, Occasion};
 use lockstep_track::tensorboard::{TensorBoard, TensorBoardSettings, WeightsOf};
 use lockstep_track::{Sink, Tracker};
+use lockstep_train::ForkFrom;
 use std::path::Path;
 use std::time::Duration;
 
@@ -140,5 +141,6 @@ pub(crate) fn exporter() -> Option<Exporter> {
 fn weights_of(checkpoint: &Place, to: &Path) -> Result<(), String> {
     let to = Place::parse(&to.to_string_lossy(), &Access::default());
     let to = to.map_err(|error| error.to_string())?;
-    lockstep_train::export_weights(checkpoint, &to).map_err(|error| describe(&error))
+    let written = lockstep_train::export_weights(checkpoint, ForkFrom::Last, &to);
+    written.map(drop).map_err(|error| describe(&error))
 }

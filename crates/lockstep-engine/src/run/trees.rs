@@ -60,6 +60,11 @@ pub(super) fn prepare(
         }
         None => None,
     };
+    if let (Some(earlier), Some(point)) = (&earlier, &resume) {
+        let (name, rounds) = (&earlier.run.name, point.epochs);
+        let message = format!("going on with {name} after round {rounds}");
+        early.tell(Event::Note { message });
+    }
     let resumed_step = earlier.as_ref().map_or(0, |earlier| earlier.step);
     let (run, folder, lock) =
         folder::open(earlier, &resolved.store, request.name.as_deref(), &job.name)?;

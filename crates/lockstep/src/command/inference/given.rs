@@ -26,6 +26,7 @@ impl Given {
     pub(super) fn to_measure(data: Option<&str>) -> anyhow::Result<Self> {
         Ok(Self {
             change: data.map(change).transpose()?,
+            bare: data.is_some_and(is_bare),
             ..Self::default()
         })
     }
@@ -43,7 +44,7 @@ impl Given {
                     change: Some(change(text)?),
                     predicts: true,
                     prefix,
-                    bare: !text.trim_start().starts_with('{'),
+                    bare: is_bare(text),
                     ..Self::default()
                 });
                 continue;
@@ -120,6 +121,11 @@ impl Given {
             false => String::new(),
         }
     }
+}
+
+/// Whether this is only a name or path, not a table of keys.
+fn is_bare(data: &str) -> bool {
+    !data.trim_start().starts_with('{')
 }
 
 /// The folder of a picture, with the `/` at its end, and its name in it.
