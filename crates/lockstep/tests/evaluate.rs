@@ -197,15 +197,6 @@ fn parquet_and_json_lines_say_the_same() {
         assert_eq!(paths[row], row.to_string());
         assert!(line["path"].is_null(), "{line}");
     }
-    let out = place.path("all.parquet");
-    let ran = place.run(&[
-        "predict",
-        text(&run),
-        "--out",
-        text(&out),
-        "--probabilities",
-    ]);
-    assert_eq!((ran.code, out.exists()), (Some(1), false), "{}", ran.stderr);
 }
 
 #[test]
@@ -333,6 +324,7 @@ fn what_cannot_be_measured_is_refused_with_the_reason_and_writes_nothing() {
     let error = refused(&["evaluate", text(&run)]);
     assert!(error.contains("holds other weights"), "{error}");
     fs::remove_file(run.join("model/model.json")).unwrap();
+    fs::remove_dir_all(run.join("checkpoints")).unwrap();
     let error = refused(&["evaluate", text(&run)]);
     assert!(error.contains("has not ended, or it failed"), "{error}");
 

@@ -182,6 +182,10 @@ fn each_kind_of_job_that_init_writes_runs() {
         "--set",
         "train.batch=4",
     ];
+    let tiny = small.map(|word| match word.contains("resize") {
+        true => "data.transform={ resize = 12 }",
+        false => word,
+    });
     let weights = ["--set", "model.weights=weights.safetensors"];
     let images = [
         "--set",
@@ -191,7 +195,7 @@ fn each_kind_of_job_that_init_writes_runs() {
     ];
     let kinds: [(&str, Vec<&str>); 7] = [
         ("table", vec!["--epochs", "1"]),
-        ("photos", [&["--epochs", "1"], &small[..]].concat()),
+        ("photos", [&["--epochs", "1"], &tiny[..]].concat()),
         (
             "embeddings",
             vec!["--epochs", "1", "--set", "train.batch=4"],
