@@ -325,6 +325,7 @@ mod tests {
             let subject = Subject {
                 input_shape: [1, 1, 1],
                 classes: 2,
+                card: None,
                 fingerprint: ResumeFingerprint::default(),
             };
             let generation = self.lock.begin(1, None).unwrap();
