@@ -160,7 +160,7 @@ impl Source {
                 class_names,
             } => {
                 // The images come first: labels are only looked for beside images that are there.
-                images_file(images)?;
+                images_file(images, labels.is_none())?;
                 let labels = labels.clone().map_or_else(|| labels_beside(images), Ok)?;
                 let images = images.clone();
                 Ok(Files {
@@ -285,17 +285,20 @@ fn numbered(kind: CifarKind) -> Vec<String> {
     (0..kind.classes()).map(|class| class.to_string()).collect()
 }
 
-/// Checks that `images` is a file. A folder of CIFAR's is a mistake that is easily made.
-fn images_file(images: &Path) -> Result<(), DataError> {
+/// Checks that `images` is a file. A folder of CIFAR's is a mistake that is easily made; one that was named `alone` may
+/// have been meant to hold pictures.
+fn images_file(images: &Path, alone: bool) -> Result<(), DataError> {
     match regular(images) {
         Err(DataError::NotAFile { path, .. }) if cifar_folder::is_cifar(images) => {
             Err(DataError::SplitNeeded { folder: path })
         }
-        Err(DataError::NotAFile { path, .. }) if path.is_dir() => Err(DataError::NoSamples {
-            place: shown(&path).to_string(),
-            reason: "it is a folder without pictures (.jpg, .png, .webp, .bmp) or folders of them; a table is named \
-                     by its file",
-        }),
+        Err(DataError::NotAFile { path, .. }) if alone && path.is_dir() => {
+            Err(DataError::NoSamples {
+                place: shown(&path).to_string(),
+                reason: "it is a folder without pictures (.jpg, .png, .webp, .bmp) or folders of them; a table is \
+                         named by its file",
+            })
+        }
         result => result.map(drop),
     }
 }
@@ -412,7 +415,7 @@ mod tests {
         fs::create_dir(folder.path().join("pictures")).unwrap();
         let error = open(&folder, "pictures").unwrap_err().to_string();
         assert!(
-            error.ends_with("pictures is a folder, not a regular file"),
+            error.contains("pictures holds no samples: it is a folder without"),
             "{error}"
         );
     }
