@@ -46,7 +46,7 @@ fn request(place: &Place, worker_exe: PathBuf) -> RunRequest {
         folder: place.path(""),
         started_at: Instant::now(),
         resume: None,
-        fork: false,
+        fork: None,
         max_steps: None,
         step_times: false,
         name: None,
