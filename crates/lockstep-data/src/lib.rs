@@ -52,7 +52,7 @@ pub use error::DataError;
 pub use frame::{DecodedFrame, Frame, FrameBatch, FramePart, FrameSource, StoredColumn};
 pub use gather::Normaliser;
 pub use lockstep_table::{ColumnNames, FrameCell, FrameElement, TableFormat};
-pub use order::{EpochOrder, lane_rows, split};
+pub use order::{EpochOrder, lane_rows, split, stratified_split};
 pub use pictures::Pictures;
 pub use source::{Source, labels_beside};
 pub use target::{TargetKind, TargetScale};

@@ -3,6 +3,7 @@
 //! Not of the number of workers, of what was drawn before, or of the machine. So a run that is
 //! resumed, repeated or carried by other workers sees the same samples in the same steps.
 
+use crate::Dataset;
 use lockstep_random::Stream;
 use std::ops::Range;
 
@@ -82,6 +83,65 @@ pub fn split(n: usize, val_split: f64, seed: u64) -> (Vec<u32>, Vec<u32>) {
     (train, val)
 }
 
+/// The same, of samples of these classes, with the same share of every class as near as whole samples allow.
+pub fn stratified_split(classes: &[u32], val_split: f64, seed: u64) -> (Vec<u32>, Vec<u32>) {
+    let n = classes.len();
+    let mut order: Vec<u32> = (0..).take(n).collect();
+    Stream::new(seed, SPLIT).shuffle(&mut order);
+    let mut counts = vec![0usize; classes.iter().max().map_or(0, |&most| most as usize + 1)];
+    for &class in classes {
+        counts[class as usize] += 1;
+    }
+    let mut wanted = quotas(&counts, val_split);
+    let (mut val, mut train): (Vec<u32>, Vec<u32>) = order.into_iter().partition(|&sample| {
+        let wanted = &mut wanted[classes[sample as usize] as usize];
+        let taken = *wanted > 0;
+        *wanted -= usize::from(taken);
+        taken
+    });
+    train.sort_unstable();
+    val.sort_unstable();
+    (train, val)
+}
+
+/// A share of each count in whole numbers, that add up to the share of all, rounded: what is left over goes to those
+/// that lost most by rounding down, and of equal ones to the first.
+fn quotas(counts: &[usize], share: f64) -> Vec<usize> {
+    let all: usize = counts.iter().sum();
+    let wanted = ((all as f64 * share).round() as usize).min(all);
+    let mut quotas: Vec<usize> = counts
+        .iter()
+        .map(|&count| (count as f64 * share) as usize)
+        .collect();
+    let mut by_loss: Vec<usize> = (0..counts.len()).collect();
+    let lost = |&place: &usize| counts[place] as f64 * share - quotas[place] as f64;
+    let losses: Vec<f64> = by_loss.iter().map(lost).collect();
+    by_loss.sort_by(|&a, &b| losses[b].total_cmp(&losses[a]));
+    let left = wanted.saturating_sub(quotas.iter().sum());
+    for &place in by_loss
+        .iter()
+        .cycle()
+        .filter(|&&place| counts[place] > 0)
+        .take(left)
+    {
+        quotas[place] += 1;
+    }
+    quotas
+}
+
+impl Dataset {
+    /// Sets aside a share of the samples: returns the indices of those to train on and those to validate on, each in
+    /// ascending order. With `stratify`, the same share of every class, where samples have one.
+    pub fn split(&self, val_split: f64, stratify: bool, seed: u64) -> (Vec<u32>, Vec<u32>) {
+        match self.labels() {
+            classes if stratify && !classes.is_empty() => {
+                stratified_split(classes, val_split, seed)
+            }
+            _ => split(self.len(), val_split, seed),
+        }
+    }
+}
+
 /// The rows of a batch of `batch` that belong to lane `lane` of `lanes`: as equal as whole rows allow,
 /// none left out, none twice. A batch shorter than `lanes` leaves some lanes empty.
 ///
@@ -141,6 +201,27 @@ mod tests {
             prop_assert!(train.is_sorted() && val.is_sorted());
             prop_assert_eq!(sorted(&[train.clone(), val.clone()].concat()), (0..n as u32).collect::<Vec<_>>());
             prop_assert_eq!(split(n, share, seed), (train, val));
+        }
+
+        #[test]
+        fn a_stratified_split_takes_the_same_share_of_every_class(
+            seed: u64,
+            classes in proptest::collection::vec(0u32..6, 0..300),
+            share in 0.0..=1.0f64,
+        ) {
+            let n = classes.len();
+            let (train, val) = stratified_split(&classes, share, seed);
+            prop_assert_eq!(val.len(), (n as f64 * share).round() as usize);
+            prop_assert!(train.is_sorted() && val.is_sorted());
+            prop_assert_eq!(sorted(&[train, val.clone()].concat()), (0..n as u32).collect::<Vec<_>>());
+            for class in 0..6 {
+                let of_class = |samples: &[u32]| {
+                    let same = samples.iter().filter(|&&sample| classes[sample as usize] == class);
+                    same.count() as f64
+                };
+                let all: Vec<u32> = (0..n as u32).collect();
+                prop_assert!((of_class(&val) - of_class(&all) * share).abs() <= 1.0);
+            }
         }
 
         #[test]

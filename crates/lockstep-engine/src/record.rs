@@ -123,6 +123,8 @@ mod tests {
             seconds: 1.0,
             total_s: 1.0,
             samples_per_s: 1.0,
+            lr: None,
+            gradient_norm: None,
             best: true,
         }
     }

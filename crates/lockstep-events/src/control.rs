@@ -203,6 +203,9 @@ pub struct Finished {
     pub interrupted: bool,
     /// Epochs trained completely.
     pub epochs: u32,
+    /// Whether the job's patience ended before its epochs did.
+    #[serde(default)]
+    pub stopped_early: bool,
     /// What was learned, measured on the test set.
     pub metrics: Option<Metrics>,
     /// What it is worth there, in more numbers.

@@ -222,7 +222,13 @@ pub struct EpochResult {
     pub total_s: f64,
     /// Training samples a second in this epoch, evaluation excluded.
     pub samples_per_s: f64,
-    /// Whether this epoch is the best so far by validation loss; always true without validation data.
+    /// The learning rate of the epoch's last step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lr: Option<f64>,
+    /// The norm of the gradient of the epoch's last step before it was clipped; absent where none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gradient_norm: Option<f64>,
+    /// Whether this epoch is the best so far on validation data; always true without.
     pub best: bool,
 }
 
@@ -293,6 +299,10 @@ pub struct RunResult {
     pub lanes: usize,
     /// Epochs that were trained completely.
     pub epochs: u32,
+    /// Whether training ended after these, before all that the job asks for, since none was better for as long as
+    /// `train.patience` lasts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped_early: bool,
     /// Metrics of the kept weights on the whole test set; absent without a test set or on failure.
     pub metrics: Option<Metrics>,
     /// Metrics of the kept weights on validation data; absent without any, on failure and for an interrupted run.
@@ -341,6 +351,7 @@ impl RunResult {
             workers: 0,
             lanes: 0,
             epochs: 0,
+            stopped_early: false,
             metrics: None,
             val: None,
             reported: None,
@@ -448,6 +459,8 @@ mod tests {
             seconds: 1.25,
             total_s: 1.25,
             samples_per_s: 52311.0,
+            lr: None,
+            gradient_norm: None,
             best: true,
         }
     }

@@ -35,6 +35,12 @@ words! {
         "loss" Loss
         /// The highest share of samples classified rightly, or of labels told rightly, is the best.
         "accuracy" Accuracy
+        /// The highest F1 is the best: the mean over the classes or labels, all alike.
+        "f1" F1
+        /// The highest share of samples whose class is among the five most probable is the best.
+        "top5" Top5
+        /// Of two classes, the largest area under the ROC curve is the best.
+        "auc" Auc
         /// The lowest mean squared error is the best.
         "mse" Mse
         /// The lowest mean absolute error is the best.
@@ -47,9 +53,16 @@ words! {
 impl Measure {
     /// Whether `value` is better than `other`.
     pub fn is_better(self, value: f64, other: f64) -> bool {
+        self.is_better_by(0.0, value, other)
+    }
+
+    /// Whether `value` is better than `other` by more than `change`.
+    pub fn is_better_by(self, change: f64, value: f64, other: f64) -> bool {
         match self {
-            Measure::Loss | Measure::Mse | Measure::Mae => value < other,
-            Measure::Accuracy | Measure::R2 => value > other,
+            Measure::Loss | Measure::Mse | Measure::Mae => value < other - change,
+            Measure::Accuracy | Measure::F1 | Measure::Top5 | Measure::Auc | Measure::R2 => {
+                value > other + change
+            }
         }
     }
 }

@@ -92,7 +92,7 @@ pub use secrets::{hide_secrets, without_secrets};
 pub use storage::Storage;
 pub use template::template;
 pub use track::{TensorBoard, Track};
-pub use train::{JobLoss, NetworkTraining, Train, Workers, WorkersRange};
+pub use train::{ClassWeights, JobLoss, NetworkTraining, Train, WeightRule, Workers, WorkersRange};
 pub use trees::{
     GrowPolicy, TreesCheckpoint, TreesJob, TreesKind, TreesModel, TreesTraining, XgboostParameters,
 };

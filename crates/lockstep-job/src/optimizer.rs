@@ -44,6 +44,28 @@ kinds! {
             /// Share of the weights that is taken away in a step, times the learning rate.
             weight_decay: f64 = default(1e-2) => Rule::NOT_NEGATIVE;
         }
+        /// RMSprop: each weight's gradient is divided by a running mean of its size.
+        "rmsprop" RmsProp {
+            /// Learning rate.
+            lr: f64 = default(1e-2) => Rule::POSITIVE;
+            /// Decay of the running mean of the gradient's square.
+            alpha: f64 = default(0.99) => Rule::BELOW_ONE;
+            /// Added to the denominator.
+            eps: f64 = default(EPS) => Rule::POSITIVE;
+            /// Share of the last update that is carried into the next.
+            momentum: f64 = default(0.0) => Rule::BELOW_ONE;
+            /// Added to the gradient as this share of the weights.
+            weight_decay: f64 = default(0.0) => Rule::NOT_NEGATIVE;
+        }
+        /// Lion: every weight moves by the learning rate, in the direction of a running mean of its gradient.
+        "lion" Lion {
+            /// Learning rate.
+            lr: f64 = default(1e-4) => Rule::POSITIVE;
+            /// How much of the running mean is in the direction, and how much of it is kept.
+            betas: [f64; 2] = default([0.9, 0.99]) => Betas;
+            /// Share of the weights that is taken away in a step, times the learning rate.
+            weight_decay: f64 = default(0.0) => Rule::NOT_NEGATIVE;
+        }
     }
 }
 
@@ -57,14 +79,16 @@ impl JobOptimizer {
         match self {
             JobOptimizer::Sgd { lr, .. }
             | JobOptimizer::Adam { lr, .. }
-            | JobOptimizer::AdamW { lr, .. } => *lr,
+            | JobOptimizer::AdamW { lr, .. }
+            | JobOptimizer::RmsProp { lr, .. }
+            | JobOptimizer::Lion { lr, .. } => *lr,
         }
     }
 }
 
 impl JobOptimizer {
     pub(crate) fn read(section: Section<'_>) -> Option<JobOptimizer> {
-        let fix = "add `kind = \"sgd\"`, `\"adam\"` or `\"adamw\"`";
+        let fix = "add `kind = \"sgd\"`, `\"adam\"`, `\"adamw\"`, `\"rmsprop\"` or `\"lion\"`";
         section.of_kind(fix, JobOptimizer::KINDS, JobOptimizer::read_keys)
     }
 }

@@ -48,6 +48,8 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
                 epochs: 1,
                 batch: 32,
                 loss: None,
+                label_smoothing: 0.0,
+                class_weights: None,
                 optimizer: JobOptimizer::Sgd {
                     lr: 1e-3,
                     momentum: 0.0,
@@ -56,6 +58,9 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
                 },
                 schedule: JobSchedule::Constant { warmup_steps: 0 },
                 clip_norm: None,
+                average: None,
+                patience: None,
+                min_change: None,
                 onnx: false,
             },
             workers: Workers::exactly(1),
@@ -350,6 +355,12 @@ fn layers_of_a_stack_get_pytorchs_defaults() {
     let stack = "model={ layers = [{ kind = \"conv2d\", out = 8, kernel = 3 }, \
          { kind = \"max-pool\", kernel = [2, 3] }, { kind = \"avg-pool\", kernel = 3, padding = 1 }, \
          { kind = \"residual\", body = [{ kind = \"batch-norm\" }] }, { kind = \"linear\" }] }";
+    let same = stack.replace(
+        "kernel = 3 }",
+        "kernel = [3, 5], padding = \"same\", groups = 4 }",
+    );
+    let shown = parse(MINIMAL, &[&same], None).rows().remove(6).1;
+    assert!(shown.contains("padding = [1, 2], groups = 4,"), "{shown}");
     let job = parse(MINIMAL, &[stack], None);
     assert!(job.model.network.uses_batch_norm(), "inside the residual");
     let shown: Vec<String> = job.rows().into_iter().map(|(_, value)| value).collect();

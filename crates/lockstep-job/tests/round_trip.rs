@@ -1,12 +1,12 @@
 //! A job is the same job after it was written down and read again.
 
 use lockstep_job::{
-    Bytes, Comparison, Condition, Data, DataRef, Embed, Every, Features, Job, JobAugment,
-    JobCheckpoint, JobColumns, JobFilter, JobGang, JobLayer, JobLoss, JobModel, JobNetwork,
-    JobNormalise, JobOptimizer, JobSchedule, JobTransform, JobTransport, Keep, Kube, Label,
-    Location, Measure, NetworkTraining, Notify, Occasion, Pair, Placement, Recover, Resources, Run,
-    Split, Storage, TensorBoard, Toleration, Track, Train, Validation, Volume, VolumeSource,
-    Workers,
+    Bytes, ClassWeights, Comparison, Condition, Data, DataRef, Embed, Every, Features, Job,
+    JobAugment, JobCheckpoint, JobColumns, JobFilter, JobGang, JobLayer, JobLoss, JobModel,
+    JobNetwork, JobNormalise, JobOptimizer, JobSchedule, JobTransform, JobTransport, Keep, Kube,
+    Label, Location, Measure, NetworkTraining, Notify, Occasion, Pair, Placement, Recover,
+    Resources, Run, Split, Storage, TensorBoard, Toleration, Track, Train, Validation, Volume,
+    VolumeSource, WeightRule, Workers,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -100,18 +100,28 @@ fn layer() -> impl Strategy<Value = JobLayer> {
             pair(1..9),
             pair(1..9),
             pair(0..9),
+            option::of(1..9usize),
             any::<bool>()
         )
-            .prop_map(|(out, kernel, stride, padding, bias)| JobLayer::Conv2d {
-                out,
-                kernel,
-                stride,
-                padding,
-                bias
-            }),
+            .prop_map(
+                |(out, kernel, stride, padding, groups, bias)| JobLayer::Conv2d {
+                    out,
+                    kernel,
+                    stride,
+                    padding,
+                    groups,
+                    bias
+                }
+            ),
         Just(JobLayer::BatchNorm),
         Just(JobLayer::Relu),
         Just(JobLayer::Gelu),
+        (0.0..0.99).prop_map(|slope| JobLayer::LeakyRelu { slope }),
+        Just(JobLayer::Silu),
+        Just(JobLayer::Sigmoid),
+        Just(JobLayer::Tanh),
+        Just(JobLayer::LayerNorm),
+        (1..9usize).prop_map(|groups| JobLayer::GroupNorm { groups }),
         (pair(2..9), pair(1..9), pair(0..2)).prop_map(|(kernel, stride, padding)| {
             JobLayer::MaxPool {
                 kernel,
@@ -198,6 +208,22 @@ fn optimizer() -> impl Strategy<Value = JobOptimizer> {
                 weight_decay
             }
         ),
+        (number(), number(), number(), number(), number()).prop_map(
+            |(lr, alpha, eps, momentum, weight_decay)| JobOptimizer::RmsProp {
+                lr,
+                alpha,
+                eps,
+                momentum,
+                weight_decay
+            }
+        ),
+        (number(), [number(), number()], number()).prop_map(|(lr, betas, weight_decay)| {
+            JobOptimizer::Lion {
+                lr,
+                betas,
+                weight_decay,
+            }
+        }),
     ]
 }
 
@@ -218,6 +244,23 @@ fn schedule() -> impl Strategy<Value = JobSchedule> {
                 warmup_steps,
             }
         }),
+        (1e-9..0.99, 1..99u32, 0.0..9.0).prop_map(|(factor, patience, min_change)| {
+            JobSchedule::Plateau {
+                factor,
+                patience,
+                min_change,
+                min_lr: 1e-9,
+                warmup_steps: 7,
+            }
+        }),
+        (0.0..1.0, 1e-9..99.0, option::of(1..999u64)).prop_map(|(pct_start, div_factor, steps)| {
+            JobSchedule::OneCycle {
+                pct_start,
+                div_factor,
+                final_div_factor: 1e4,
+                steps,
+            }
+        }),
     ]
 }
 
@@ -231,6 +274,9 @@ fn checkpoint() -> impl Strategy<Value = JobCheckpoint> {
     let best = proptest::sample::select(vec![
         Measure::Loss,
         Measure::Accuracy,
+        Measure::F1,
+        Measure::Top5,
+        Measure::Auc,
         Measure::Mse,
         Measure::Mae,
         Measure::R2,
@@ -264,6 +310,7 @@ prop_compose! {
             mean: vec![mean],
             std: vec![std],
         });
+        let stratify = matches!(validation, Validation::Split(share) if share > 0.5);
         let augment = augment.map(|(crop_padding, flip)| JobAugment { crop_padding, flip });
         let transform = transform.map(|(resize, crop)| JobTransform {
             resize: resize.map(|side| side.max(crop.map_or(0, |[height, width]| height.min(width)))),
@@ -275,7 +322,7 @@ prop_compose! {
             None => Storage::default(),
         };
         let data = Data {
-            train, validation, test, normalise: normalise.clone(), augment, transform,
+            train, validation, stratify, test, normalise: normalise.clone(), augment, transform,
             max_bad: 0.25, memory: Bytes(lanes as u64 * 100_000_000),
         };
         let job = Job {
@@ -287,6 +334,15 @@ prop_compose! {
             train: Train {
                 learner: NetworkTraining {
                     epochs: 3, batch: 64, loss, optimizer, schedule, clip_norm, onnx: lanes % 2 == 0,
+                    label_smoothing: deadline_s / 1000.0,
+                    class_weights: match lanes {
+                        1 => None,
+                        2 => Some(ClassWeights::Rule(WeightRule::Balanced)),
+                        _ => Some(ClassWeights::Each(vec![deadline_s, 1.0])),
+                    },
+                    average: clip_norm.map(|norm| norm / 10.0),
+                    patience: clip_norm.map(|_| 7),
+                    min_change: clip_norm.map(|norm| norm / 100.0),
                 },
                 workers: Workers { min, max }, lanes, threads: 2, seed,
             },

@@ -6,6 +6,7 @@ use crate::chain::Chain;
 use crate::compute::Compute;
 use crate::dims::Dims;
 use crate::init::Initial;
+use crate::layers::activation::Activation;
 use crate::layers::avg_pool::AvgPool;
 use crate::layers::batch_norm::BatchNorm;
 use crate::layers::conv2d::Conv2d;
@@ -13,6 +14,8 @@ use crate::layers::dropout::Dropout;
 use crate::layers::flatten::Flatten;
 use crate::layers::gelu::Gelu;
 use crate::layers::global_pool::GlobalPool;
+use crate::layers::group_norm::GroupNorm;
+use crate::layers::grouped::GroupedConv2d;
 use crate::layers::linear::Linear;
 use crate::layers::max_pool::{MAX_AREA, MaxPool};
 use crate::layers::relu::Relu;
@@ -98,6 +101,29 @@ impl ModelBuilder {
             LayerSpec::Gelu => {
                 chain.push(Box::new(Gelu), input);
             }
+            LayerSpec::LeakyRelu { slope } => {
+                let slope = slope as f32;
+                chain.push(Box::new(Activation::LeakyRelu { slope }), input);
+            }
+            LayerSpec::Silu => {
+                chain.push(Box::new(Activation::Silu), input);
+            }
+            LayerSpec::Sigmoid => {
+                chain.push(Box::new(Activation::Sigmoid), input);
+            }
+            LayerSpec::Tanh => {
+                chain.push(Box::new(Activation::Tanh), input);
+            }
+            LayerSpec::LayerNorm => {
+                // Every pixel is a row of its own.
+                let rows = self.rows * input.pixels();
+                self.group_norm(name, (input.channels, 1), (1, rows), chain);
+            }
+            LayerSpec::GroupNorm { groups } => {
+                self.check_groups(name, groups, &[input.channels])?;
+                let rows = (input.pixels(), self.rows);
+                self.group_norm(name, (input.channels, groups), rows, chain);
+            }
             LayerSpec::Dropout { p } => {
                 let p = p as f32;
                 if !(0.0..1.0).contains(&p) {
@@ -117,6 +143,7 @@ impl ModelBuilder {
                 kernel,
                 stride,
                 padding,
+                groups,
                 bias,
             } => {
                 let window = Window {
@@ -124,7 +151,7 @@ impl ModelBuilder {
                     stride,
                     padding,
                 };
-                self.convolution(name, out, window, bias, chain)?;
+                self.convolution(name, (out, groups), window, bias, chain)?;
             }
             LayerSpec::MaxPool {
                 kernel,
@@ -193,10 +220,38 @@ impl ModelBuilder {
         chain.push(Box::new(norm), input);
     }
 
+    /// Groups of so many channels; rows of so many pixels, at most so many.
+    fn group_norm(
+        &mut self,
+        name: &str,
+        groups: (usize, usize),
+        (pixels, rows): (usize, usize),
+        chain: &mut Chain,
+    ) {
+        let norm = GroupNorm::new(name, groups, pixels, rows, &mut self.layout);
+        let begin = [Initial::Constant(1.0), Initial::Constant(0.0)];
+        self.initial.extend(begin);
+        let input = chain.output();
+        chain.push(Box::new(norm), input);
+    }
+
+    /// Groups must part channels evenly.
+    fn check_groups(&self, name: &str, groups: usize, channels: &[usize]) -> Result<(), NnError> {
+        let uneven = |&&channels: &&usize| groups == 0 || channels % groups != 0;
+        match channels.iter().find(uneven) {
+            None => Ok(()),
+            Some(&channels) => Err(NnError::Groups {
+                layer: name.to_owned(),
+                groups,
+                channels,
+            }),
+        }
+    }
+
     fn convolution(
         &mut self,
         name: &str,
-        out: usize,
+        (out, groups): (usize, usize),
         window: Window,
         bias: bool,
         chain: &mut Chain,
@@ -211,12 +266,22 @@ impl ModelBuilder {
             channels: out,
             ..windows(name, window, input)?
         };
+        self.check_groups(name, groups, &[input.channels, out])?;
         let (compute, layout) = (&self.compute, &mut self.layout);
-        let convolution = Conv2d::new(name, input, output, window, bias, compute, layout);
-        let bound = Initial::uniform_for_inputs(window.area() * input.channels);
+        let bound = Initial::uniform_for_inputs(window.area() * (input.channels / groups));
         let tensors = if bias { 2 } else { 1 };
         self.initial.extend(std::iter::repeat_n(bound, tensors));
-        chain.push(Box::new(convolution), output);
+        match groups {
+            1 => {
+                let plain = Conv2d::new(name, input, output, window, bias, compute, layout);
+                chain.push(Box::new(plain), output);
+            }
+            groups => {
+                let dims = (input, output);
+                let grouped = GroupedConv2d::new(name, dims, window, groups, bias, layout);
+                chain.push(Box::new(grouped), output);
+            }
+        }
         Ok(())
     }
 
@@ -323,6 +388,7 @@ mod tests {
             kernel: [kernel; 2],
             stride: [stride; 2],
             padding: [1, 0],
+            groups: 1,
             bias: false,
         }
     }
@@ -345,6 +411,33 @@ mod tests {
         };
         let found = error(vec![pool]);
         assert!(found.contains("the margin may be half a window"), "{found}");
+    }
+
+    #[test]
+    fn groups_that_do_not_part_the_channels_are_refused() {
+        assert_eq!(
+            error(vec![LayerSpec::GroupNorm { groups: 2 }]),
+            "layer layers.0 parts 3 channels into 2 groups; they must be parted evenly"
+        );
+        let LayerSpec::Conv2d {
+            kernel,
+            stride,
+            padding,
+            bias,
+            ..
+        } = convolution(3, 1)
+        else {
+            unreachable!()
+        };
+        let grouped = LayerSpec::Conv2d {
+            out: 4,
+            groups: 3,
+            kernel,
+            stride,
+            padding,
+            bias,
+        };
+        assert!(error(vec![grouped]).contains("parts 4 channels into 3 groups"));
     }
 
     #[test]

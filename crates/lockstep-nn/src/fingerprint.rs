@@ -8,9 +8,9 @@ use crate::compute::Compute;
 use crate::device::{DeviceState, Network};
 use crate::dims::Dims;
 use crate::layers::Step;
-use crate::loss::{Loss, Targets};
+use crate::loss::{Loss, ShapedClasses, Targets};
 use crate::model::{Batch, Model};
-use crate::optimizer::{Optimizer, square_sum};
+use crate::optimizer::{Optimizer, average, square_sum};
 use crate::replica::Collect;
 use crate::schedule::{Decay, Schedule};
 use crate::spec::{LayerSpec, NamedLayer};
@@ -52,6 +52,15 @@ fn specimen() -> Vec<NamedLayer> {
         kernel,
         stride: [stride; 2],
         padding: [kernel[0] / 2, kernel[1] / 2],
+        groups: 1,
+        bias: true,
+    };
+    let grouped = |out, groups| LayerSpec::Conv2d {
+        out,
+        kernel: [3, 2],
+        stride: [2, 1],
+        padding: [1, 0],
+        groups,
         bias: true,
     };
     let (kernel, padding) = ([3, 2], [1, 0]);
@@ -68,6 +77,15 @@ fn specimen() -> Vec<NamedLayer> {
         body: NamedLayer::stack([LayerSpec::Flatten, LayerSpec::Linear { out: 37 }]),
         shortcut: NamedLayer::stack([LayerSpec::GlobalPool, LayerSpec::Linear { out: 37 }]),
     };
+    let in_groups = LayerSpec::Residual {
+        body: NamedLayer::stack([
+            LayerSpec::GroupNorm { groups: 8 },
+            LayerSpec::LeakyRelu { slope: 0.01 },
+            grouped(16, 16),
+            LayerSpec::Silu,
+        ]),
+        shortcut: NamedLayer::stack([LayerSpec::LayerNorm, grouped(16, 2), LayerSpec::Tanh]),
+    };
     NamedLayer::stack([
         convolution(16, [3, 3], 1),
         LayerSpec::BatchNorm,
@@ -78,7 +96,9 @@ fn specimen() -> Vec<NamedLayer> {
             stride: [2, 1],
             padding,
         },
+        in_groups,
         projected,
+        LayerSpec::Sigmoid,
         LayerSpec::AvgPool {
             kernel,
             stride: [1, 1],
@@ -118,6 +138,12 @@ fn every_optimizer(model: &Model, gradient: &[f32], hash: &mut Hash) {
         weight_decay: 0.01,
         decoupled,
     };
+    let rms_prop = |momentum| Optimizer::RmsProp {
+        alpha: 0.99,
+        epsilon: 1e-8,
+        momentum,
+        weight_decay: 0.01,
+    };
     let cosine = Decay::Cosine {
         steps: 9,
         min: 1e-5,
@@ -126,7 +152,18 @@ fn every_optimizer(model: &Model, gradient: &[f32], hash: &mut Hash) {
         every: 3,
         gamma: 0.3,
     };
-    let schedules = [Decay::Constant, step, cosine].map(|decay| Schedule {
+    let cycle = Decay::OneCycle {
+        steps: 9,
+        pct_start: 0.3,
+        div_factor: 25.0,
+        final_div_factor: 1e4,
+    };
+    let plateau = Decay::Plateau {
+        factor: 0.3,
+        min: 1e-5,
+        cuts: 3,
+    };
+    let schedules = [Decay::Constant, step, cosine, cycle, plateau].map(|decay| Schedule {
         base: 0.1,
         warmup: 2,
         decay,
@@ -138,6 +175,12 @@ fn every_optimizer(model: &Model, gradient: &[f32], hash: &mut Hash) {
         sgd(0.9, true),
         adam(false),
         adam(true),
+        rms_prop(0.0),
+        rms_prop(0.9),
+        Optimizer::Lion {
+            betas: [0.9, 0.99],
+            weight_decay: 0.01,
+        },
     ];
     for optimizer in optimizers {
         let mut state = model.load_state(&values, optimizer.planes());
@@ -152,6 +195,9 @@ fn every_optimizer(model: &Model, gradient: &[f32], hash: &mut Hash) {
             .into_iter()
             .for_each(|vector| hash.add(vector));
     }
+    let mut averaged = values;
+    average(&mut averaged, gradient, 0.3);
+    hash.add(&averaged);
     let rates = schedules.map(|schedule| schedule.rate(5));
     hash.add(&rates);
     hash.add_bits(square_sum(gradient).to_bits());
@@ -196,14 +242,24 @@ fn every_loss(loss: Loss, hash: &mut Hash) {
     let (state, layout) = (model.initial_state(2), model.layout().clone());
     let (inputs, wanted) = (numbers(ROWS * 20), numbers(ROWS * OUTPUTS));
     let labels: Vec<u32> = (0..ROWS as u32).collect();
-    let targets = match loss {
-        Loss::CrossEntropy => Targets::Classes(&labels),
-        Loss::SquaredError | Loss::BinaryCrossEntropy => Targets::Numbers(&wanted),
+    let others: Vec<(u32, f32)> = labels.iter().map(|&label| (label / 2, 0.3)).collect();
+    let shaped = ShapedClasses {
+        classes: &labels,
+        others: &others,
+        weights: &wanted[..OUTPUTS],
+        smoothing: 0.1,
+        factor: 1.5,
     };
-    let mut collect = Collect::new(&state, &layout);
-    let sum = model.gradient(&mut collect, batch(&inputs, targets), step(&labels));
-    hash.add(&collect.gradient);
-    hash.add_bits(sum.loss.to_bits());
+    let all: &[Targets<'_>] = match loss {
+        Loss::CrossEntropy => &[Targets::Classes(&labels), Targets::Shaped(shaped)],
+        Loss::SquaredError | Loss::BinaryCrossEntropy => &[Targets::Numbers(&wanted)],
+    };
+    for &targets in all {
+        let mut collect = Collect::new(&state, &layout);
+        let sum = model.gradient(&mut collect, batch(&inputs, targets), step(&labels));
+        hash.add(&collect.gradient);
+        hash.add_bits(sum.loss.to_bits());
+    }
 }
 
 fn batch<'a>(inputs: &'a [f32], targets: Targets<'a>) -> Batch<'a> {

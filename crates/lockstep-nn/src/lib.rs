@@ -44,7 +44,7 @@ pub use host::HostState;
 pub use layers::Step;
 pub use layers::batch_norm::MOMENTUM as STATISTICS_SHARE;
 pub use layout::{CHUNK, LAYOUT_VERSION, Layout, NumberOrder, Role, Tensor};
-pub use loss::{Loss, LossSum, Softmax, Targets, sigmoid};
+pub use loss::{Loss, LossSum, ShapedClasses, Softmax, Targets, sigmoid};
 pub use model::{Batch, Model};
 pub use optimizer::{Optimizer, Update};
 pub use replica::{Collect, Replica};
@@ -136,6 +136,18 @@ pub enum NnError {
         /// Pixels of margin on each side.
         padding: [usize; 2],
     },
+    /// Groups that do not part their channels.
+    #[error(
+        "layer {layer} parts {channels} channels into {groups} groups; they must be parted evenly"
+    )]
+    Groups {
+        /// Which layer.
+        layer: String,
+        /// The groups asked for.
+        groups: usize,
+        /// The channels of its input or output.
+        channels: usize,
+    },
     /// A stack that does not end in logits.
     #[error("the last layer must be linear: its outputs are the scores")]
     NoLastLinear,
@@ -166,7 +178,8 @@ impl NnError {
             | Self::Paths { layer, .. }
             | Self::NoWindow { layer, .. }
             | Self::TooSmall { layer, .. }
-            | Self::Pool { layer, .. } => Some(layer),
+            | Self::Pool { layer, .. }
+            | Self::Groups { layer, .. } => Some(layer),
             Self::NoLastLinear => None,
         }
     }

@@ -29,6 +29,24 @@ pub enum Optimizer {
         /// AdamW: the pull acts on the parameters instead of being added to the gradient.
         decoupled: bool,
     },
+    /// RMSprop.
+    RmsProp {
+        /// Decay of the average of the gradient's square.
+        alpha: f32,
+        /// Added to the denominator.
+        epsilon: f32,
+        /// How much of the last direction is kept.
+        momentum: f32,
+        /// Pull towards zero, added to the gradient.
+        weight_decay: f32,
+    },
+    /// Lion: only the sign of a direction counts (Chen et al., "Symbolic Discovery of Optimization Algorithms").
+    Lion {
+        /// How much of the average is in the direction, and how much of it is kept.
+        betas: [f32; 2],
+        /// Pull towards zero, on the parameters.
+        weight_decay: f32,
+    },
 }
 
 /// An optimizer at one step: what does not depend on the parameter is computed once.
@@ -48,13 +66,15 @@ impl Optimizer {
         match self {
             Self::Sgd { momentum, .. } => usize::from(*momentum != 0.0),
             Self::Adam { .. } => 2,
+            Self::RmsProp { momentum, .. } => 1 + usize::from(*momentum != 0.0),
+            Self::Lion { .. } => 1,
         }
     }
 
     /// The update of step `number`, counted from 0, at learning rate `rate`.
     pub fn at(&self, number: u64, rate: f32) -> Update {
         let corrections = match *self {
-            Self::Sgd { .. } => [1.0; 2],
+            Self::Sgd { .. } | Self::RmsProp { .. } | Self::Lion { .. } => [1.0; 2],
             Self::Adam { betas, .. } => betas.map(|beta| 1.0 - power(f64::from(beta), number + 1)),
         };
         Update {
@@ -114,6 +134,33 @@ impl Update {
                     ],
                 );
             }
+            Optimizer::RmsProp {
+                alpha,
+                epsilon,
+                momentum,
+                weight_decay,
+            } => {
+                let factors = [
+                    self.rate,
+                    alpha,
+                    epsilon,
+                    momentum,
+                    weight_decay,
+                    self.scale,
+                ];
+                match momentum == 0.0 {
+                    true => rms_prop(parameters, gradient, first, factors),
+                    false => heavy_rms_prop(parameters, gradient, first, second, factors),
+                }
+            }
+            Optimizer::Lion {
+                betas,
+                weight_decay,
+            } => {
+                let pull = 1.0 - self.rate * weight_decay;
+                let factors = [self.rate, betas[0], betas[1], pull, self.scale];
+                lion(parameters, gradient, first, factors);
+            }
         }
     }
 }
@@ -160,6 +207,46 @@ for_each_isa! {
         }
     }
 
+    fn rms_prop(p: &mut [f32], g: &[f32], square: &mut [f32], factors: [f32; 6]) {
+        let [rate, alpha, epsilon, _, decay, scale] = factors;
+        for ((p, &g), s) in p.iter_mut().zip(g).zip(square) {
+            let g = g * scale + decay * *p;
+            *s = alpha * *s + (1.0 - alpha) * g * g;
+            *p -= rate * (g / (s.sqrt() + epsilon));
+        }
+    }
+
+    fn heavy_rms_prop(
+        p: &mut [f32], g: &[f32], square: &mut [f32], velocity: &mut [f32], factors: [f32; 6],
+    ) {
+        let [rate, alpha, epsilon, momentum, decay, scale] = factors;
+        for (((p, &g), s), v) in p.iter_mut().zip(g).zip(square).zip(velocity) {
+            let g = g * scale + decay * *p;
+            *s = alpha * *s + (1.0 - alpha) * g * g;
+            *v = momentum * *v + g / (s.sqrt() + epsilon);
+            *p -= rate * *v;
+        }
+    }
+
+    fn lion(p: &mut [f32], g: &[f32], mean: &mut [f32], factors: [f32; 5]) {
+        let [rate, beta1, beta2, pull, scale] = factors;
+        for ((p, &g), m) in p.iter_mut().zip(g).zip(mean) {
+            let g = g * scale;
+            let direction = beta1 * *m + (1.0 - beta1) * g;
+            // 0 stays 0, and NaN stays NaN, so that a diverged run shows.
+            let sign = if direction > 0.0 { 1.0 } else if direction < 0.0 { -1.0 } else { direction };
+            *p = *p * pull - rate * sign;
+            *m = beta2 * *m + (1.0 - beta2) * g;
+        }
+    }
+
+    /// Moves averaged weights towards the present ones by a share of their distance.
+    pub fn average(averaged: &mut [f32], present: &[f32], share: f32) {
+        for (averaged, &present) in averaged.iter_mut().zip(present) {
+            *averaged += share * (present - *averaged);
+        }
+    }
+
     /// The sum of squares, in order, in `f64`.
     pub fn square_sum(x: &[f32]) -> f64 {
         // Eight chains, joined at the end: one alone would wait for each addition.
@@ -187,6 +274,31 @@ mod tests {
                 .apply(&mut p, &g, [&mut a, &mut b]);
         }
         p[0]
+    }
+
+    #[test]
+    fn lion_moves_by_the_sign_of_its_direction() {
+        let lion = |weight_decay| Optimizer::Lion {
+            betas: [0.9, 0.99],
+            weight_decay,
+        };
+        assert!((three_steps(lion(0.0)) - 0.7).abs() < 1e-6);
+        // p: 1, 0.9 * 0.95 ..., each step 5 % of itself and 0.1 less.
+        let expected = ((1.0 * 0.95 - 0.1) * 0.95 - 0.1) * 0.95 - 0.1;
+        assert!((three_steps(lion(0.5)) - expected).abs() < 1e-6);
+        assert_eq!(lion(0.0).planes(), 1);
+        let (mut p, mut mean) = ([1.0, 1.0, 1.0], [0.0; 3]);
+        let update = lion(0.0).at(0, 0.5);
+        update.apply(&mut p, &[0.0, -1e-30, f32::NAN], [&mut mean, &mut []]);
+        assert_eq!(p[..2], [1.0, 1.5]);
+        assert!(p[2].is_nan());
+    }
+
+    #[test]
+    fn averaged_weights_follow_the_present_ones() {
+        let mut averaged = [0.0, 8.0];
+        average(&mut averaged, &[4.0, 8.0], 0.25);
+        assert_eq!(averaged, [1.0, 8.0]);
     }
 
     #[test]

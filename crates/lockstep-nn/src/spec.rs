@@ -14,6 +14,24 @@ pub enum LayerSpec {
     Relu,
     /// `x` times the share of a standard normal distribution below `x`.
     Gelu,
+    /// `x`, or a part of it below 0.
+    LeakyRelu {
+        /// What a number below 0 is multiplied by.
+        slope: f64,
+    },
+    /// `x` times its sigmoid.
+    Silu,
+    /// `1 / (1 + e^-x)`.
+    Sigmoid,
+    /// The hyperbolic tangent.
+    Tanh,
+    /// Normalisation of every pixel over its channels; of a vector, over its numbers.
+    LayerNorm,
+    /// Normalisation of groups of channels over the image, row by row.
+    GroupNorm {
+        /// How many groups the channels are parted into.
+        groups: usize,
+    },
     /// Zeroes this share while training.
     Dropout {
         /// The share, in `0..1`.
@@ -31,6 +49,8 @@ pub enum LayerSpec {
         stride: [usize; 2],
         /// Zeros around the image, on each side.
         padding: [usize; 2],
+        /// How many groups the channels are parted into; each output channel sees one of them.
+        groups: usize,
         /// Whether a number a channel is added.
         bias: bool,
     },
@@ -86,6 +106,12 @@ kinds! {
     Self::Linear { .. } => "linear",
     Self::Relu => "relu",
     Self::Gelu => "gelu",
+    Self::LeakyRelu { .. } => "leaky-relu",
+    Self::Silu => "silu",
+    Self::Sigmoid => "sigmoid",
+    Self::Tanh => "tanh",
+    Self::LayerNorm => "layer-norm",
+    Self::GroupNorm { .. } => "group-norm",
     Self::Dropout { .. } => "dropout",
     Self::BatchNorm => "batch-norm",
     Self::Conv2d { .. } => "conv2d",

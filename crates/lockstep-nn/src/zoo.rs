@@ -53,6 +53,7 @@ pub fn cnn(
                 kernel: [3, 3],
                 stride: [1, 1],
                 padding: [1, 1],
+                groups: 1,
                 bias: true,
             };
             layers.extend([convolution, LayerSpec::BatchNorm, LayerSpec::Relu]);
@@ -145,6 +146,7 @@ fn convolution(out: usize, kernel: usize, stride: usize) -> LayerSpec {
         kernel: [kernel; 2],
         stride: [stride; 2],
         padding: [kernel / 2; 2],
+        groups: 1,
         bias: false,
     }
 }

@@ -94,6 +94,32 @@ fn one(graph: &mut Graph, weights: &Weights<'_>, layer: &NamedLayer, flow: Flow)
             value: gelu(graph, name, &flow.value),
             ..flow
         },
+        LayerSpec::LeakyRelu { slope } => Flow {
+            value: graph.node(
+                "LeakyRelu",
+                name,
+                &[&flow.value],
+                [float("alpha", *slope as f32)],
+            ),
+            ..flow
+        },
+        LayerSpec::Silu => {
+            let share = graph.node("Sigmoid", &format!("{name}.share"), &[&flow.value], []);
+            Flow {
+                value: graph.node("Mul", name, &[&flow.value, &share], []),
+                ..flow
+            }
+        }
+        LayerSpec::Sigmoid => Flow {
+            value: graph.node("Sigmoid", name, &[&flow.value], []),
+            ..flow
+        },
+        LayerSpec::Tanh => Flow {
+            value: graph.node("Tanh", name, &[&flow.value], []),
+            ..flow
+        },
+        LayerSpec::LayerNorm => layer_norm(graph, weights, name, flow),
+        LayerSpec::GroupNorm { groups } => group_norm(graph, weights, name, *groups, flow),
         LayerSpec::BatchNorm => {
             let parts = ["weight", "bias", "running_mean", "running_var"];
             let own = weights.constants(graph, name, &parts);
@@ -112,12 +138,14 @@ fn one(graph: &mut Graph, weights: &Weights<'_>, layer: &NamedLayer, flow: Flow)
             kernel,
             stride,
             padding,
+            groups,
             ..
         } => {
             let flow = image(graph, name, flow);
             let own = weights.constants(graph, name, &["weight", "bias"]);
-            let window = window(*kernel, *stride, *padding);
-            let value = apply(graph, "Conv", name, &flow.value, &own, window);
+            let window = window(*kernel, *stride, *padding).into_iter();
+            let settings = window.chain((*groups > 1).then(|| int("group", *groups as i64)));
+            let value = apply(graph, "Conv", name, &flow.value, &own, settings);
             Flow {
                 value,
                 dims,
@@ -176,6 +204,68 @@ fn one(graph: &mut Graph, weights: &Weights<'_>, layer: &NamedLayer, flow: Flow)
             let value = graph.node("Add", name, &[&one.value, &other.value], []);
             Flow { value, ..one }
         }
+    }
+}
+
+/// Each vector over its numbers, or each pixel over its channels, which are brought to the end for it.
+fn layer_norm(graph: &mut Graph, weights: &Weights<'_>, name: &str, flow: Flow) -> Flow {
+    let part = |part: &str| format!("{name}.{part}");
+    let turned = |graph: &mut Graph, name: &str, value: &str, order| {
+        graph.node("Transpose", name, &[value], [ints("perm", order)])
+    };
+    let own = weights.constants(graph, name, &["weight", "bias"]);
+    let settings = [int("axis", -1), float("epsilon", EPSILON)];
+    let operator = "LayerNormalization";
+    let value = match flow.flat {
+        true => apply(graph, operator, name, &flow.value, &own, settings),
+        false => {
+            let pixels = turned(graph, &part("pixels"), &flow.value, [0, 2, 3, 1]);
+            let normal = apply(graph, operator, &part("normal"), &pixels, &own, settings);
+            turned(graph, name, &normal, [0, 3, 1, 2])
+        }
+    };
+    Flow { value, ..flow }
+}
+
+/// Groups of channels, each as one long channel of an image that is normalised by itself; then the scale and the shift
+/// of every channel.
+fn group_norm(
+    graph: &mut Graph,
+    weights: &Weights<'_>,
+    name: &str,
+    groups: usize,
+    flow: Flow,
+) -> Flow {
+    let flow = image(graph, name, flow);
+    let part = |part: &str| format!("{name}.{part}");
+    let Dims {
+        height,
+        width,
+        channels,
+    } = flow.dims;
+    // 0 stands for as many as there are, -1 for all that are left.
+    let long = graph.integers(&part("long_shape"), &[0, groups as i64, -1]);
+    let whole = [0, channels as i64, height as i64, width as i64];
+    let whole = graph.integers(&part("whole_shape"), &whole);
+    let ones = graph.numbers(&part("ones"), &[groups], &vec![1.0; groups]);
+    let zeros = graph.numbers(&part("zeros"), &[groups], &vec![0.0; groups]);
+    let long = graph.node("Reshape", &part("long"), &[&flow.value, &long], []);
+    let inputs = [&long[..], &ones, &zeros];
+    let epsilon = [float("epsilon", EPSILON)];
+    let normal = graph.node("InstanceNormalization", &part("normal"), &inputs, epsilon);
+    let normal = graph.node("Reshape", &part("whole"), &[&normal, &whole], []);
+    let mut of_channels = |tensor: &str| {
+        let own = weights
+            .constant(graph, name, tensor)
+            .expect("the layer has it");
+        let shape = graph.integers(&part(&format!("{tensor}_shape")), &[channels as i64, 1, 1]);
+        graph.node("Reshape", &part(&format!("{tensor}s")), &[&own, &shape], [])
+    };
+    let (scale, shift) = (of_channels("weight"), of_channels("bias"));
+    let scaled = graph.node("Mul", &part("scaled"), &[&normal, &scale], []);
+    Flow {
+        value: graph.node("Add", name, &[&scaled, &shift], []),
+        ..flow
     }
 }
 

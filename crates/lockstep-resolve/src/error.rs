@@ -31,6 +31,12 @@ pub enum ResolveError {
         table: String,
     },
 
+    /// A script may have a part of its set for validation, but not one by classes.
+    #[error(
+        "data.stratify: what a script is handed is split without regard to classes; leave it out"
+    )]
+    StratifiedScript,
+
     /// The model of a script is the script's own.
     #[error(
         "{name} is a job whose script makes the model: only the script knows how to predict with it"

@@ -54,6 +54,9 @@ impl ResolvedScript {
                 };
                 sets.push((name, source));
             }
+            if data.stratify {
+                return Err(ResolveError::StratifiedScript);
+            }
             if let Validation::Split(share) = data.validation {
                 val_share = share;
             }

@@ -30,6 +30,8 @@ pub struct TrainingSettings {
     pub seed: u64,
     /// The share of the training set that is set aside for validation.
     pub val_share: f64,
+    /// Whether that is the same share of every class.
+    pub stratify: bool,
     /// Normalisation of the input.
     pub normalise: Option<JobNormalise>,
     /// How pictures become samples, if they do. The encoder is known once the pictures are embedded.
@@ -57,6 +59,7 @@ impl TrainingSettings {
                 Validation::Split(share) => *share,
                 Validation::Set(_) => 0.0,
             },
+            stratify: job.data.stratify,
             normalise: job.data.normalise.clone(),
             pictures: image_transform(&job.data)
                 .filter(|_| job.embed.is_none())
@@ -87,7 +90,14 @@ fn decides(job: &Job) -> Value {
         "train": job.train,
     });
     if let Some(train) = value["train"].as_object_mut() {
-        for free in ["workers", "threads", "epochs", "onnx"] {
+        for free in [
+            "workers",
+            "threads",
+            "epochs",
+            "onnx",
+            "patience",
+            "min_change",
+        ] {
             train.remove(free);
         }
     }

@@ -32,6 +32,9 @@ pub struct TreesSettings {
     pub patience: Option<u32>,
     /// The share of the training set that is set aside for validation.
     pub val_share: f64,
+    /// Whether that is the same share of every class.
+    #[serde(default)]
+    pub stratify: bool,
     /// When the state is written, and what the best round is.
     pub checkpoint: JobCheckpoint,
 }
@@ -68,6 +71,7 @@ impl ResolvedTrees {
                     Validation::Split(share) => share,
                     Validation::Set(_) => 0.0,
                 },
+                stratify: job.data.stratify,
                 checkpoint: (&job.checkpoint).into(),
             },
         })

@@ -172,6 +172,7 @@ fn generation(
     Ok(GenerationEnd::Finished(Box::new(Finished {
         interrupted: asked,
         epochs: 0,
+        stopped_early: false,
         metrics: None,
         val: None,
         evaluation: None,

@@ -53,6 +53,10 @@ pub(crate) fn points_of(event: &Event, last: u64) -> Vec<Point> {
                     points.extend(named(prefix, metrics, epoch.step));
                 }
             }
+            let steps = [("lr", epoch.lr), ("gradient_norm", epoch.gradient_norm)];
+            for (name, value) in steps {
+                points.extend(value.map(|value| point(name, value, epoch.step)));
+            }
             points.push(point("epoch", f64::from(epoch.epoch), epoch.step));
             points
         }
@@ -113,11 +117,16 @@ mod tests {
             seconds: 1.0,
             total_s: 2.0,
             samples_per_s: 3.0,
+            lr: Some(0.1),
+            gradient_norm: None,
             best: true,
         });
         let found = points_of(&epoch, 0);
         let names: Vec<_> = found.iter().map(|point| point.name.as_str()).collect();
-        assert_eq!(names, ["train_loss", "val.loss", "val.accuracy", "epoch"]);
+        assert_eq!(
+            names,
+            ["train_loss", "val.loss", "val.accuracy", "lr", "epoch"]
+        );
         assert!(found.iter().all(|point| point.step == 20));
     }
 

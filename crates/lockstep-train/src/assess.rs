@@ -14,6 +14,8 @@ pub const MISTAKES: usize = 20;
 /// Takes in predictions of a set, in its order, and says what they come to.
 pub struct Assessor<'a> {
     set: &'a Dataset,
+    /// The samples that are predicted, if they are not all of the set.
+    samples: Option<&'a [u32]>,
     outputs: usize,
     kind: AnyTally,
     loss: f64,
@@ -34,6 +36,7 @@ impl<'a> Assessor<'a> {
         let (names, scale) = (&outputs.names, &outputs.scale);
         Self {
             set,
+            samples: None,
             outputs: names.len(),
             kind: match outputs.kind {
                 TargetKind::Classes => AnyTally::Classes(Tally::new(names)),
@@ -51,6 +54,20 @@ impl<'a> Assessor<'a> {
         }
     }
 
+    /// For predictions of some samples of a set, in their order.
+    pub(crate) fn of_samples((set, samples): (&'a Dataset, &'a [u32]), outputs: &Outputs) -> Self {
+        Self {
+            samples: Some(samples),
+            ..Self::new(set, outputs)
+        }
+    }
+
+    /// Where in the set the next sample is.
+    fn sample(&self) -> usize {
+        let row = self.rows;
+        self.samples.map_or(row, |samples| samples[row] as usize)
+    }
+
     /// Takes in what was said of the next samples.
     pub fn add(&mut self, predictions: &Predictions) {
         match predictions {
@@ -61,7 +78,7 @@ impl<'a> Assessor<'a> {
             }
             Predictions::Numbers { width, values } => {
                 for said in values.chunks_exact(*width) {
-                    let actual = &self.set.numbers()[self.rows * width..][..*width];
+                    let actual = &self.set.numbers()[self.sample() * width..][..*width];
                     match &mut self.kind {
                         AnyTally::Numbers(tally) => tally.add(said, actual),
                         AnyTally::Labels(tally) => tally.add(said, actual),
@@ -75,7 +92,7 @@ impl<'a> Assessor<'a> {
     }
 
     fn add_class(&mut self, prediction: Prediction) {
-        let row = self.rows;
+        let row = self.sample();
         self.rows += 1;
         let AnyTally::Classes(tally) = &mut self.kind else {
             unreachable!("numbers are predicted as numbers")

@@ -1,10 +1,12 @@
 //! The batches of an epoch, made ready one step ahead.
 
 use crate::lanes::LaneProgram;
+use crate::loss_shape::LossShape;
 use crate::sets::Sets;
 use crate::targets::{TargetRows, loss};
 use lockstep_data::EpochOrder;
 use lockstep_nn::{Batch, Buffer};
+use lockstep_resolve::TrainingSettings;
 use std::ops::Range;
 
 /// This rank's rows of the next batch, or all rows.
@@ -23,14 +25,17 @@ pub(crate) struct Batches {
     /// Which of the inputs are the next batch's.
     next: usize,
     targets: TargetRows,
+    /// How the targets count, if not as they are.
+    shape: Option<LossShape>,
     samples: Vec<u32>,
     /// Where each of the program's lanes lies in the buffers, in rows.
     lanes: Vec<Range<usize>>,
 }
 
 impl Batches {
-    pub(crate) fn new(sets: &Sets, seed: u64, batch: usize, whole: bool) -> Self {
-        let batch = batch.min(sets.train_indices.len());
+    pub(crate) fn new(sets: &Sets, settings: &TrainingSettings, whole: bool) -> Self {
+        let seed = settings.seed;
+        let batch = settings.learner.batch.min(sets.train_indices.len());
         let sample_len = sets.train.sample_len();
         Self {
             order: EpochOrder::of_subset(seed, 1, sets.train_indices.clone()),
@@ -43,6 +48,7 @@ impl Batches {
             whole,
             next: 0,
             targets: TargetRows::new(loss(sets.train.target_kind()), sets.train.outputs(), batch),
+            shape: LossShape::new(settings, sets),
             samples: vec![0; batch],
             lanes: Vec::with_capacity(batch),
         }
@@ -58,6 +64,12 @@ impl Batches {
     /// Makes the rows of all of the program's lanes ready, or all rows, for step `step` of the epoch.
     pub(crate) fn prepare(&mut self, sets: &Sets, program: &LaneProgram, step: u64) {
         self.lanes.clear();
+        if let Some(shape) = &mut self.shape {
+            let first = step as usize * self.batch;
+            let samples = &self.order.indices()[first..first + program.batch];
+            let labels = sets.train.labels();
+            shape.begin(samples.iter().map(|&sample| labels[sample as usize]));
+        }
         if self.whole {
             self.next = 1 - self.next;
             self.gather(sets, step, 0..program.batch, 0);
@@ -109,10 +121,14 @@ impl Batches {
         let rows = self.lanes[i].clone();
         let inputs = rows.start * self.sample_len..rows.end * self.sample_len;
         let inputs = &self.inputs()[inputs];
+        let targets = self.targets.rows(rows.clone());
         (
             Batch {
                 inputs,
-                targets: self.targets.rows(rows.clone()),
+                targets: match &self.shape {
+                    Some(shape) => shape.targets(targets),
+                    None => targets,
+                },
             },
             &self.samples[rows],
         )

@@ -349,6 +349,7 @@ mod tests {
             seconds: 0.0,
             state: &[1.0, 2.0],
             planes: [&[3.0, 4.0], &[]],
+            average: None,
             best: None,
             history: "",
         })

@@ -11,6 +11,7 @@ use crate::{Outputs, TrainError};
 use lockstep_data::{Dataset, Normaliser};
 use lockstep_events::Metrics;
 use lockstep_gang::Collective;
+use lockstep_job::Measure;
 use lockstep_measure::{RegressionScores, Residuals};
 use lockstep_nn::{Buffer, Loss, LossSum, Network, Softmax, Targets, sigmoid};
 
@@ -209,6 +210,24 @@ pub(crate) fn metrics(loss: Loss) -> &'static [&'static str] {
         Loss::CrossEntropy | Loss::BinaryCrossEntropy => &["loss", "accuracy"],
         Loss::SquaredError => &["loss", "r2", "mae", "mse"],
     }
+}
+
+/// Whether a measure follows from all that a model says of a set, and not from sums over its samples. Such a one is
+/// computed on validation data alone, and only where epochs are chosen by it.
+pub(crate) fn is_of_whole_set(measure: Measure) -> bool {
+    matches!(measure, Measure::F1 | Measure::Top5 | Measure::Auc)
+}
+
+/// What an epoch of a model with so many outputs that minimises this can be chosen by.
+pub(crate) fn measures(loss: Loss, outputs: usize) -> Vec<&'static str> {
+    let more: &[Measure] = match loss {
+        Loss::CrossEntropy if outputs == 2 => &[Measure::F1, Measure::Auc],
+        Loss::CrossEntropy => &[Measure::F1, Measure::Top5],
+        Loss::BinaryCrossEntropy => &[Measure::F1],
+        Loss::SquaredError => &[],
+    };
+    let more = more.iter().map(|measure| measure.word());
+    metrics(loss).iter().copied().chain(more).collect()
 }
 
 /// What a model comes to on average over the samples of a sum.

@@ -35,6 +35,8 @@ pub(crate) struct Workload {
     pub(crate) planes: usize,
     /// Whether the gradient's norm is clipped.
     pub(crate) clips: bool,
+    /// Whether every rank averages all weights after every step.
+    pub(crate) averages: bool,
 }
 
 /// Who exchanges what with whom.
@@ -95,9 +97,11 @@ fn strategy(layer: &Factored, is_first: bool, workload: Workload) -> Strategy {
     let Factored {
         inputs, outputs, ..
     } = *layer;
-    // With one lane there is nothing to add up. Clipping reads every gradient twice.
+    // With one lane there is nothing to add up. Clipping reads every gradient twice. Who averages needs all weights
+    // after every step, and none may stay with their owner.
     let worth_factoring = workload.lanes > 1
         && !workload.clips
+        && !workload.averages
         && workload.batch * (inputs + outputs) < inputs * outputs;
     let mut chunks = layer.weight_chunks();
     let worth_columns = is_first
@@ -121,6 +125,7 @@ mod tests {
         batch: 32,
         planes: 1,
         clips: false,
+        averages: false,
     };
 
     fn strategies(layers: &[LayerSpec], input: Dims, workload: Workload) -> Vec<Strategy> {

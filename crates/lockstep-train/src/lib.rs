@@ -5,6 +5,7 @@
 //! the control link only carries news.
 
 mod assess;
+mod average;
 mod batches;
 mod card;
 mod checkpoint;
@@ -12,8 +13,10 @@ mod error;
 mod evaluate;
 mod exchange;
 mod fork;
+mod improvement;
 mod lanes;
 mod learner;
+mod loss_shape;
 mod mistakes;
 mod network;
 mod numerics;

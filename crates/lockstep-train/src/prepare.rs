@@ -2,7 +2,7 @@
 //! model laid out, the exchange planned.
 
 use crate::TrainError;
-use crate::evaluate::{metrics, rows_at_once};
+use crate::evaluate::{measures, metrics, rows_at_once};
 use crate::exchange::{ExchangePlan, Workload};
 use crate::lanes::LaneProgram;
 use crate::network;
@@ -14,6 +14,7 @@ use crate::targets::{self, loss};
 use lockstep_data::{Dataset, TargetKind, lane_rows};
 use lockstep_fs::CacheDir;
 use lockstep_gang::{Plan, ShmCollective};
+use lockstep_job::{ClassWeights, JobSchedule};
 use lockstep_nn::{Compute, Dims, LayerSummary, Layout, Model};
 use lockstep_place::Place;
 use lockstep_resolve::{ResolvedJob, TrainingSettings};
@@ -105,20 +106,25 @@ pub fn prepare(
 
 /// What is said to a person who did not say which columns are the input.
 fn columns_note(train: &Dataset) -> Option<String> {
-    const SHOWN: usize = 8;
     let columns = train.columns();
-    let shown: Vec<&str> = columns.iter().take(SHOWN).map(String::as_str).collect();
-    let more = match columns.len() > SHOWN {
+    (!columns.is_empty()).then(|| {
+        format!(
+            "a sample has {} numbers, the columns {}",
+            columns.len(),
+            first_of(columns)
+        )
+    })
+}
+
+/// The first of some names.
+fn first_of(names: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let shown: Vec<&str> = names.iter().take(SHOWN).map(String::as_str).collect();
+    let more = match names.len() > SHOWN {
         true => ", …",
         false => "",
     };
-    (!columns.is_empty()).then(|| {
-        format!(
-            "a sample has {} numbers, the columns {}{more}",
-            columns.len(),
-            shown.join(", ")
-        )
-    })
+    shown.join(", ") + more
 }
 
 /// What is odd about a job, though it can be done.
@@ -167,11 +173,12 @@ pub fn plan(settings: &TrainingSettings, data: &DataFacts) -> Result<Prepared, T
             .sum(),
         false => 0,
     };
-    // The replica, its optimizer's planes and the best weights, those of a checkpoint again on rank 0,
+    // The replica, its optimizer's planes, the average and the best weights, those of a checkpoint again on rank 0,
     // gradients, and the file that weights go to.
     let best = usize::from(data.val > 0);
+    let average = usize::from(settings.learner.average.is_some());
     let planes = spec::optimizer(settings).planes();
-    let vectors = 2 * (1 + planes + best) + gradient_vectors(settings, data, &plan) + 1;
+    let vectors = 2 * (1 + planes + average + best) + gradient_vectors(settings, data, &plan) + 1;
     let lane = largest_lane(settings, data);
     let evaluation = rows_at_once(lane, workspace.row);
     let workspace = workspace.bytes(lane.max(evaluation));
@@ -350,6 +357,7 @@ pub(crate) fn exchange_plan(
         batch: full_batch(settings, data),
         planes: spec::optimizer(settings).planes(),
         clips: settings.learner.clip_norm.is_some(),
+        averages: settings.learner.average.is_some(),
     };
     ExchangePlan::new(layout, workload)
 }
@@ -418,12 +426,64 @@ fn check(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Result
         );
     }
     let measure = settings.checkpoint.best.word();
-    if !metrics(model.loss()).contains(&measure) {
+    let measures = measures(model.loss(), outputs);
+    if !measures.contains(&measure) {
+        let what = match kind {
+            TargetKind::Classes => format!("{outputs} classes are told apart"),
+            kind => format!("{kind} are predicted"),
+        };
         return misfit(
             "checkpoint.best",
             format!(
-                "\"{measure}\" is not measured where {kind} are predicted; use one of: {}",
-                metrics(model.loss()).join(", ")
+                "\"{measure}\" is not measured where {what}; use one of: {}",
+                measures.join(", ")
+            ),
+        );
+    }
+    let learner = &settings.learner;
+    let plateau = matches!(learner.schedule, JobSchedule::Plateau { .. });
+    let waiting = [
+        (learner.patience.is_some(), "train.patience"),
+        (plateau, "train.schedule"),
+    ];
+    if let Some((_, key)) = waiting.iter().find(|(waits, _)| *waits && data.val == 0) {
+        return misfit(
+            key,
+            "it counts epochs that are not better on validation data, and there is none; add `val_split = 0.1` or \
+             `val` to [data]"
+                .to_owned(),
+        );
+    }
+    let shaped = [
+        (learner.label_smoothing > 0.0, "train.label_smoothing"),
+        (learner.class_weights.is_some(), "train.class_weights"),
+    ];
+    if let Some((_, key)) = shaped
+        .iter()
+        .find(|(set, _)| *set && kind != TargetKind::Classes)
+    {
+        return misfit(
+            key,
+            format!("it is for classes, and {kind} are predicted; leave it out"),
+        );
+    }
+    if let Some(ClassWeights::Each(weights)) = &learner.class_weights
+        && weights.len() != wanted
+    {
+        return misfit(
+            "train.class_weights",
+            format!(
+                "it has {} numbers, but the data has {wanted} classes: {}; give one for each, or \"balanced\"",
+                weights.len(),
+                first_of(&data.names)
+            ),
+        );
+    }
+    if settings.stratify && kind != TargetKind::Classes {
+        return misfit(
+            "data.stratify",
+            format!(
+                "it sets aside the same share of every class, and {kind} are predicted; leave it out"
             ),
         );
     }

@@ -6,7 +6,7 @@
 use crate::prepare::steps_per_epoch;
 use crate::pretrained;
 use crate::sets::Sets;
-use lockstep_job::{JobSchedule, hide_secrets};
+use lockstep_job::hide_secrets;
 use lockstep_resolve::TrainingSettings;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ impl ResumeFingerprint {
             for change in changes.iter_mut().filter(|change| change.starts_with(key)) {
                 let before = &was["train"]["schedule"]["steps"];
                 *change = format!(
-                    "train.schedule falls over the steps of the whole run, which were {before} and are \
+                    "train.schedule is over the steps of the whole run, which were {before} and are \
                      {steps} with {} epochs; set train.schedule.steps = {before} to keep it as it was",
                     settings.learner.epochs
                 );
@@ -92,11 +92,10 @@ fn other_samples(was: &Value, sets: &Sets) -> Vec<String> {
 /// Steps of the whole run, if the learning rate depends on them.
 fn steps_of_whole_run(settings: &TrainingSettings, sets: &Sets) -> Option<u64> {
     let epochs = u64::from(settings.learner.epochs);
-    let open = matches!(
-        settings.learner.schedule,
-        JobSchedule::Cosine { steps: None, .. }
-    );
-    open.then(|| epochs * steps_per_epoch(settings, &sets.facts()))
+    let schedule = &settings.learner.schedule;
+    schedule
+        .is_over_whole_run()
+        .then(|| epochs * steps_per_epoch(settings, &sets.facts()))
 }
 
 /// The weights that the job begins with now, as [`ResumeFingerprint`] holds them. A run that went on from them

@@ -166,7 +166,8 @@ impl Sets {
         val: Option<Dataset>,
         test: Option<Dataset>,
     ) -> Result<Self, TrainError> {
-        let (train_indices, split_indices) = split(train.len(), settings.val_share, settings.seed);
+        let (train_indices, split_indices) =
+            train.split(settings.val_share, settings.stratify, settings.seed);
         let val_indices = match &val {
             Some(set) => all_indices(set),
             None => split_indices,

@@ -8,6 +8,7 @@
 use crate::TrainError;
 use crate::card::Card;
 use crate::fork::ForkFrom;
+use crate::improvement::{Improvement, Plateaus};
 use crate::resume_fingerprint::ResumeFingerprint;
 use crate::sets::Sets;
 use crate::spec;
@@ -26,6 +27,8 @@ const STATE: &str = "state";
 const PLANES: [&str; 2] = ["plane.0", "plane.1"];
 /// The part with the weights that are kept so far.
 const BEST: &str = "best";
+/// The part with the average of the weights, if the job keeps one.
+const AVERAGE: &str = "average";
 /// The part with what each epoch came to, a JSON object a line.
 const EPOCHS: &str = "epochs";
 
@@ -40,6 +43,10 @@ pub(crate) struct Position {
     pub(crate) step_in_epoch: u64,
     /// What each lane has summed up in the epoch in progress.
     pub(crate) lane_sums: Vec<LossSum>,
+    /// For how long no epoch was better on validation data.
+    pub(crate) improvement: Improvement,
+    /// What has cut the learning rate so far.
+    pub(crate) plateaus: Plateaus,
     /// Seconds that were trained before this process.
     pub(crate) seconds_before: f64,
 }
@@ -60,6 +67,8 @@ pub(crate) struct Snapshot {
     pub(crate) position: Position,
     pub(crate) state: Vec<f32>,
     pub(crate) planes: [Vec<f32>; 2],
+    /// The average of the weights, if the job keeps one.
+    pub(crate) average: Option<Vec<f32>>,
     pub(crate) best: Option<Best>,
     /// What each epoch came to, a JSON object a line.
     pub(crate) history: String,
@@ -74,6 +83,7 @@ pub(crate) struct StateView<'a> {
     pub(crate) seconds: f64,
     pub(crate) state: &'a [f32],
     pub(crate) planes: [&'a [f32]; 2],
+    pub(crate) average: Option<&'a [f32]>,
     pub(crate) best: Option<&'a Best>,
     pub(crate) history: &'a str,
 }
@@ -85,6 +95,8 @@ pub(crate) struct Draft {
     position: Position,
     state: Vec<u8>,
     planes: [Vec<u8>; 2],
+    /// Empty without an average.
+    average: Vec<u8>,
     /// The best epoch and what it was chosen by; its weights are in `best_state`.
     best: Option<(u32, Metrics)>,
     best_state: Vec<u8>,
@@ -115,6 +127,10 @@ struct SnapshotHeader {
     lane_loss_bits: Vec<u64>,
     lane_correct: Vec<u64>,
     lane_rows: Vec<u64>,
+    #[serde(default)]
+    improvement: Improvement,
+    #[serde(default)]
+    plateaus: Plateaus,
     best: Option<BestHeader>,
     #[serde(flatten)]
     subject: Subject,
@@ -155,6 +171,7 @@ impl Draft {
         for (from, to) in view.planes.iter().zip(&mut self.planes) {
             copy(from, to);
         }
+        copy(view.average.unwrap_or_default(), &mut self.average);
         let best = view.best.map(|best| (best.epoch, best.val.clone()));
         if let Some(kept) = view.best
             && best != self.best
@@ -178,6 +195,8 @@ impl Draft {
             epochs,
             step_in_epoch,
             ref lane_sums,
+            improvement,
+            plateaus,
             seconds_before,
         } = self.position;
         let header = SnapshotHeader {
@@ -188,6 +207,8 @@ impl Draft {
             lane_loss_bits: lane_sums.iter().map(|sum| sum.loss.to_bits()).collect(),
             lane_correct: lane_sums.iter().map(|sum| sum.correct).collect(),
             lane_rows: lane_sums.iter().map(|sum| sum.rows).collect(),
+            improvement,
+            plateaus,
             best: (self.best.as_ref()).map(|(epoch, val)| BestHeader::new(*epoch, val)),
             subject: subject.clone(),
         };
@@ -202,6 +223,9 @@ impl Draft {
                 .filter(|(_, plane)| !plane.is_empty())
                 .map(|(name, plane)| (name, &plane[..])),
         );
+        if !self.average.is_empty() {
+            parts.push((AVERAGE, &self.average));
+        }
         if self.best.is_some() {
             parts.push((BEST, &self.best_state));
         }
@@ -261,6 +285,8 @@ impl Snapshot {
             true => stored.vector(PLANES[index], len),
             false => Ok(Vec::new()),
         };
+        let average = settings.learner.average;
+        let average = average.map(|_| stored.vector(AVERAGE, len)).transpose()?;
         let best = match &header.best {
             None => None,
             Some(best) => Some(Best {
@@ -278,10 +304,13 @@ impl Snapshot {
                 epochs: header.epochs,
                 step_in_epoch: header.step_in_epoch,
                 lane_sums,
+                improvement: header.improvement,
+                plateaus: header.plateaus,
                 seconds_before: header.seconds,
             },
             state: stored.vector(STATE, len)?,
             planes: [plane(0)?, plane(1)?],
+            average,
             best,
             history,
             pretrained: pretrained.map(str::to_owned),

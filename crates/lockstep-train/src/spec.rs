@@ -35,6 +35,26 @@ pub(crate) fn optimizer(settings: &TrainingSettings) -> Optimizer {
             weight_decay,
             ..
         } => adam(betas, eps, weight_decay, true),
+        JobOptimizer::RmsProp {
+            alpha,
+            eps,
+            momentum,
+            weight_decay,
+            ..
+        } => Optimizer::RmsProp {
+            alpha: alpha as f32,
+            epsilon: eps as f32,
+            momentum: momentum as f32,
+            weight_decay: weight_decay as f32,
+        },
+        JobOptimizer::Lion {
+            betas,
+            weight_decay,
+            ..
+        } => Optimizer::Lion {
+            betas: betas.map(|beta| beta as f32),
+            weight_decay: weight_decay as f32,
+        },
     }
 }
 
@@ -54,6 +74,22 @@ pub(crate) fn schedule(settings: &TrainingSettings, steps_per_epoch: u64) -> Sch
         JobSchedule::Cosine { min_lr, steps, .. } => Decay::Cosine {
             steps: steps.unwrap_or(total),
             min: min_lr as f32,
+        },
+        JobSchedule::Plateau { factor, min_lr, .. } => Decay::Plateau {
+            factor: factor as f32,
+            min: min_lr as f32,
+            cuts: 0,
+        },
+        JobSchedule::OneCycle {
+            pct_start,
+            div_factor,
+            final_div_factor,
+            steps,
+        } => Decay::OneCycle {
+            steps: steps.unwrap_or(total),
+            pct_start: pct_start as f32,
+            div_factor: div_factor as f32,
+            final_div_factor: final_div_factor as f32,
         },
     };
     Schedule {

@@ -1,7 +1,7 @@
 //! What the learner of trees is told, and the sets that it learns from.
 
 use crate::TreesError;
-use lockstep_data::{DataError, Dataset, DecodedSet, TargetKind, split};
+use lockstep_data::{DataError, Dataset, DecodedSet, TargetKind};
 use lockstep_fs::CacheDir;
 use lockstep_place::Access;
 use lockstep_resolve::{SetSources, TreesSettings};
@@ -107,7 +107,7 @@ impl Tables {
         val: Option<Dataset>,
         test: Option<Dataset>,
     ) -> Result<Self, TreesError> {
-        let (train_rows, aside) = split(train.len(), settings.val_share, settings.seed);
+        let (train_rows, aside) = train.split(settings.val_share, settings.stratify, settings.seed);
         let val_rows = match &val {
             Some(set) => (0..set.len() as u32).collect(),
             None => aside,

@@ -185,6 +185,8 @@ impl<'a> Session<'a> {
                 seconds,
                 total_s: began.elapsed().as_secs_f64(),
                 samples_per_s: self.train.all as f64 / seconds.max(1e-9),
+                lr: None,
+                gradient_norm: None,
                 best: is_best,
             };
             history += &serde_json::to_string(&result).expect("a result is plain data");
@@ -201,6 +203,7 @@ impl<'a> Session<'a> {
                     return Ok(GenerationEnd::Finished(Box::new(Finished {
                         interrupted: true,
                         epochs: round,
+                        stopped_early: false,
                         metrics: None,
                         val: None,
                         evaluation: None,
@@ -228,6 +231,7 @@ impl<'a> Session<'a> {
         Ok(GenerationEnd::Finished(Box::new(Finished {
             interrupted: false,
             epochs: rounds,
+            stopped_early: boosting.rounds() < wanted,
             metrics: evaluation.as_ref().map(metrics_of),
             evaluation: summary,
             val: best.as_ref().map(|best| best.val.clone()),

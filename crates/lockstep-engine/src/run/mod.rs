@@ -390,6 +390,7 @@ fn finish(result: &mut RunResult, finished: Finished) {
         result.status = Status::Succeeded;
     }
     result.epochs = finished.epochs;
+    result.stopped_early = finished.stopped_early;
     result.metrics = finished.metrics;
     result.val = finished.val;
     result.evaluation = finished.evaluation;

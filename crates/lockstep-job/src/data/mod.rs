@@ -34,6 +34,15 @@ keys! {
         #[serde(flatten)]
         validation: Validation as ValidationKeys
             = flat(|section| Validation::read(section, embeds)) => Any;
+        /// Whether `val_split` sets aside the same share of every class.
+        #[serde(default)]
+        stratify: bool = hidden(false) => Any, |field, stratify| match &validation {
+            Some(Validation::Split(0.0) | Validation::Set(_)) if stratify => field.reject(
+                "is about `data.val_split`, which is not set",
+                "add `val_split = 0.1`, or leave this out",
+            ),
+            _ => Some(stratify),
+        };
         /// The test set: every epoch is measured on it, nothing is ever chosen on it.
         test: Option<DataRef> = optional => Any, |field, ()| DataRef::read(field, embeds);
         /// Normalisation of the input: `(x - mean) / std`, with `x` from 0 to 1.

@@ -4,6 +4,7 @@ use super::Pair;
 use crate::field::{Field, Rule};
 use crate::keys::{Any, Check, SchemaLimits, kinds};
 use crate::section::Section;
+use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 use std::ops::RangeInclusive;
 
@@ -25,7 +26,11 @@ kinds! {
             /// From one output to the next: one number, or down and right.
             stride: Pair = default(Pair::both(1)) => Sides(1..=MAX_SIDE);
             /// Zeros around the image: one number, or above and below, left and right.
-            padding: Pair = default(Pair::both(0)) => Sides(0..=MAX_SIDE);
+            /// `"same"` keeps the image's size, with an odd kernel and stride 1.
+            padding: Pair as Padding = default(Pair::both(0)) => Any, |field, ()| read_padding(field, kernel, stride);
+            /// How many groups the channels are parted into; an output channel sees one of them. As many as channels
+            /// make it a depthwise convolution. If left out, 1.
+            groups: Option<usize> = optional => 1..=MAX_CHANNELS;
             /// Whether a learned number is added to each output channel.
             bias: bool = default(true) => Any;
         }
@@ -35,6 +40,25 @@ kinds! {
         "relu" Relu
         /// `x` times the share of a normal distribution below `x`.
         "gelu" Gelu
+        /// `x`, or `slope` times it below 0.
+        "leaky-relu" LeakyRelu {
+            /// What a number below 0 is multiplied by.
+            slope: f64 = default(0.01) => Rule::NOT_NEGATIVE;
+        }
+        /// `x` times its sigmoid.
+        "silu" Silu
+        /// `1 / (1 + e^-x)`.
+        "sigmoid" Sigmoid
+        /// The hyperbolic tangent.
+        "tanh" Tanh
+        /// Normalisation of a vector over its numbers, or of each pixel over its channels, with a learned scale and
+        /// shift.
+        "layer-norm" LayerNorm
+        /// Normalisation of groups of channels over the whole image, with a learned scale and shift of each channel.
+        "group-norm" GroupNorm {
+            /// How many groups the channels are parted into.
+            groups: usize = need("add how many, for example `groups = 8`") => 1..=MAX_CHANNELS;
+        }
         /// The largest number of each window.
         "max-pool" MaxPool {
             /// Size of the window: one number, or height and width.
@@ -98,6 +122,49 @@ impl Check<Pair> for Sides {
     fn read(&self, field: &Field<'_>) -> Option<Pair> {
         Pair::read(field, self.0.clone())
     }
+}
+
+/// [`Pair`] as the padding of a convolution writes it.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "only its schema is used")]
+enum Padding {
+    /// As much as keeps the image's size.
+    Word(SamePadding),
+    /// Zeros around the image: one number, or above and below, left and right.
+    Zeros(Pair),
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "only its schema is used")]
+enum SamePadding {
+    #[serde(rename = "same")]
+    Same,
+}
+
+/// The padding of a convolution, by numbers or as much as keeps the image's size.
+fn read_padding(field: &Field<'_>, kernel: Option<Pair>, stride: Option<Pair>) -> Option<Pair> {
+    if !field.is_text() {
+        return Sides(0..=MAX_SIDE).read(field);
+    }
+    field.one_of(&["same"])?;
+    let (kernel, stride) = (kernel?, stride?);
+    if stride != Pair::both(1) {
+        return field.reject(
+            "cannot be \"same\" with a stride",
+            "numbers, or a stride of 1",
+        );
+    }
+    if kernel.height % 2 == 0 || kernel.width % 2 == 0 {
+        return field.reject(
+            "cannot be \"same\" with an even kernel: it has no middle",
+            "numbers, or an odd kernel",
+        );
+    }
+    Some(Pair {
+        height: kernel.height / 2,
+        width: kernel.width / 2,
+    })
 }
 
 /// A window that lies wholly outside would have nothing to see.

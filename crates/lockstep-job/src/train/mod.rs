@@ -2,9 +2,11 @@
 //!
 //! Workers, lanes, threads and the seed mean the same to every learner. The other keys are the learner's own.
 
+mod class_weights;
 mod network;
 mod workers;
 
+pub use class_weights::{ClassWeights, WeightRule};
 pub use network::{JobLoss, NetworkTraining};
 pub use workers::{Workers, WorkersRange};
 

@@ -1,5 +1,6 @@
 //! The keys of `[train]` that belong to the learner of networks.
 
+use super::ClassWeights;
 use crate::field::Rule;
 use crate::keys::{Any, keys, words};
 use crate::{JobOptimizer, JobSchedule};
@@ -14,6 +15,13 @@ keys! {
         /// What is minimised: `"cross-entropy"` of classes, `"mse"` of numbers, or `"bce"` of labels of which a
         /// sample may have several. If left out, it follows from the labels.
         loss: Option<JobLoss> = optional => Any;
+        /// The part of a target that is spread evenly over all classes, so that the network does not become too sure.
+        /// For classes only.
+        #[serde(default)]
+        label_smoothing: f64 = hidden(0.0) => Rule::BELOW_ONE;
+        /// How much each class counts in the loss: `"balanced"`, as if all had as many training samples, or a number for
+        /// each, in their order. For classes only.
+        class_weights: Option<ClassWeights> = optional => Any;
         /// What turns gradients into new weights.
         optimizer: JobOptimizer = need("add `optimizer = { kind = \"sgd\", lr = 1e-3 }`")
             => Any, |field, ()| JobOptimizer::read(field.section()?);
@@ -24,6 +32,23 @@ keys! {
         };
         /// Gradients whose norm is larger are scaled down to it.
         clip_norm: Option<f64> = optional => Rule::POSITIVE;
+        /// Keep a running average of the weights, of which each step keeps this share (EMA); it is what is measured and
+        /// what becomes the model. If left out, the weights themselves are.
+        average: Option<f64> = optional => Rule::BELOW_ONE, |field, share| match share > 0.0 {
+            true => Some(share),
+            false => field.reject("must be greater than 0", "for example 0.999"),
+        };
+        /// End after so many epochs without a better value of `checkpoint.best` on validation data. The best epoch's
+        /// weights are kept, as always. If left out, all epochs are trained.
+        patience: Option<u32> = optional => 1..=u32::MAX;
+        /// By how much more than nothing that value must get better to count for `patience`.
+        min_change: Option<f64> = optional => Rule::NOT_NEGATIVE, |field, change| match patience {
+            Some(None) => field.reject(
+                "says what counts for `train.patience`, which is not set",
+                "add `patience = 5`, or leave this out",
+            ),
+            _ => Some(change),
+        };
         /// At the end, write the model also as ONNX, for other programs: `model/model.onnx` in the run's folder.
         onnx: bool = default(false) => Any;
     }

@@ -4,6 +4,7 @@
 //! implement [`Pointwise`] and cost no memory. Activations lie row by row, each row an image with its
 //! channels innermost: `rows x height x width x channels`. A vector is an image of one pixel.
 
+pub(crate) mod activation;
 pub(crate) mod avg_pool;
 pub(crate) mod batch_norm;
 #[cfg(test)]
@@ -14,6 +15,8 @@ pub(crate) mod dropout;
 pub(crate) mod flatten;
 pub(crate) mod gelu;
 pub(crate) mod global_pool;
+pub(crate) mod group_norm;
+pub(crate) mod grouped;
 pub(crate) mod input_copy;
 pub(crate) mod linear;
 pub(crate) mod max_pool;

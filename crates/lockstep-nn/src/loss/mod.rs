@@ -5,16 +5,20 @@
 
 mod binary_cross_entropy;
 mod cross_entropy;
+mod shaped;
 mod squared_error;
 
 pub use binary_cross_entropy::sigmoid;
 pub use cross_entropy::Softmax;
+pub use shaped::ShapedClasses;
 
 /// What the model is to say of each row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Targets<'a> {
     /// The class of every row.
     Classes(&'a [u32]),
+    /// The same where classes are weighted, smoothed or mixed.
+    Shaped(ShapedClasses<'a>),
     /// As many numbers a row as the model has outputs, row after row. Of labels that a row may have several of,
     /// 1 says that it has one and 0 that it has not.
     Numbers(&'a [f32]),
@@ -58,6 +62,7 @@ impl Targets<'_> {
     pub fn rows(&self, outputs: usize) -> usize {
         match self {
             Self::Classes(classes) => classes.len(),
+            Self::Shaped(shaped) => shaped.classes.len(),
             Self::Numbers(numbers) => numbers.len() / outputs.max(1),
         }
     }
@@ -69,6 +74,7 @@ impl Targets<'_> {
     pub fn of_row(&self, row: usize, outputs: usize) -> Self {
         match self {
             Self::Classes(classes) => Self::Classes(&classes[row..=row]),
+            Self::Shaped(shaped) => Self::Shaped(shaped.rows(row..row + 1)),
             Self::Numbers(numbers) => Self::Numbers(&numbers[row * outputs..][..outputs]),
         }
     }
@@ -84,6 +90,7 @@ impl Loss {
             (Self::CrossEntropy, Targets::Classes(&[class])) => {
                 Softmax::of(scores).loss(scores, class)
             }
+            (Self::CrossEntropy, Targets::Shaped(shaped)) => shaped::row(scores, shaped),
             (Self::SquaredError, Targets::Numbers(numbers)) => squared_error::row(scores, numbers),
             (Self::BinaryCrossEntropy, Targets::Numbers(labels)) => {
                 binary_cross_entropy::row(scores, labels)
@@ -109,6 +116,7 @@ impl Loss {
             (Self::CrossEntropy, Targets::Classes(classes)) => {
                 cross_entropy::gradient(rows, classes, scale)
             }
+            (Self::CrossEntropy, Targets::Shaped(shaped)) => shaped::gradient(rows, shaped, scale),
             (Self::SquaredError, Targets::Numbers(numbers)) => {
                 let targets = numbers.chunks_exact(outputs);
                 squared_error::gradient(rows.zip(targets), scale / outputs as f64)

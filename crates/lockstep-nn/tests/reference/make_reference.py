@@ -41,6 +41,13 @@ class Residual(nn.Module):
         return self.body(x) + self.shortcut(x)
 
 
+class PixelNorm(nn.LayerNorm):
+    """Layer-norm over the channels, which are not the last dimension of an image."""
+
+    def forward(self, x):
+        return super().forward(x.movedim(1, -1)).movedim(-1, 1)
+
+
 def layer(shape, spec):
     """A layer for rows of this shape (channels first), and the shape of its output."""
     if isinstance(spec, dict):
@@ -57,11 +64,24 @@ def layer(shape, spec):
             return nn.ReLU(), shape
         case "gelu":
             return nn.GELU(), shape
+        case "leaky-relu":
+            return nn.LeakyReLU(0.25), shape
+        case "silu":
+            return nn.SiLU(), shape
+        case "sigmoid":
+            return nn.Sigmoid(), shape
+        case "tanh":
+            return nn.Tanh(), shape
+        case "layer-norm":
+            return PixelNorm(channels), shape
+        case "group-norm":
+            return nn.GroupNorm(int(options["groups"]), channels), shape
         case "batch-norm":
             return (nn.BatchNorm1d if len(shape) == 1 else nn.BatchNorm2d)(channels), shape
         case "conv2d":
             size = (window["kernel"], window["stride"], window["padding"])
-            module = nn.Conv2d(channels, int(options["out"]), *size, bias=options["bias"] == "true")
+            settings = {"groups": int(options.get("groups", 1)), "bias": options["bias"] == "true"}
+            module = nn.Conv2d(channels, int(options["out"]), *size, **settings)
         case "max-pool":
             module = nn.MaxPool2d(*window.values())
         case "avg-pool":
@@ -115,7 +135,7 @@ def model(name, inputs, specs, rows, seed, batch=None):
     shape = (inputs,) if isinstance(inputs, int) else inputs
     stack = Stack(shape, specs)
     for module in stack.modules():
-        if isinstance(module, nn.ReLU):
+        if isinstance(module, (nn.ReLU, nn.LeakyReLU)):
             module.register_forward_pre_hook(keep_off_the_kink)
     with torch.no_grad():
         for key, tensor in stack.state_dict().items():
@@ -199,6 +219,60 @@ def models():
             seed=9,
         ),
         *images(),
+        *further_layers(),
+    ]
+
+
+def further_layers():
+    """Other activations, normalisation within a row, and convolutions in groups."""
+    head = ["flatten", "linear out=3"]
+    depthwise = conv2d(6, "3x3", padding="1x1") + " groups=6"
+    vectors = ["linear out=7", "leaky-relu", "linear out=6", "silu", "linear out=5", "tanh"]
+    return [
+        model("activations of vectors", 9, [*vectors, "linear out=3"], rows=4, seed=40),
+        model(
+            "activations of images",
+            (2, 3, 4),
+            [conv2d(3, "1x1"), "sigmoid", conv2d(2, "2x2"), "silu", *head],
+            rows=2,
+            seed=41,
+        ),
+        model(
+            "layer-norm of vectors",
+            8,
+            ["layer-norm", "linear out=7", "layer-norm", "tanh", "linear out=3"],
+            rows=4,
+            seed=42,
+        ),
+        model(
+            "layer-norm of pixels",
+            (3, 4, 3),
+            [conv2d(5, "2x2"), "layer-norm", "gelu", *head],
+            rows=2,
+            seed=43,
+        ),
+        model(
+            "group-norm",
+            (4, 3, 5),
+            ["group-norm groups=2", conv2d(6, "3x3", padding="1x1"), "group-norm groups=3", *head],
+            rows=3,
+            seed=44,
+        ),
+        model("group-norm of vectors", 6, ["group-norm groups=2", "linear out=3"], rows=4, seed=45),
+        model(
+            "a depthwise convolution",
+            (3, 5, 6),
+            [conv2d(6, "1x1"), depthwise, "leaky-relu", *head],
+            rows=2,
+            seed=46,
+        ),
+        model(
+            "a convolution in groups",
+            (4, 6, 5),
+            [conv2d(6, "3x2", "2x1", "1x0", bias="false") + " groups=2", "silu", *head],
+            rows=2,
+            seed=47,
+        ),
     ]
 
 
@@ -323,6 +397,31 @@ def images():
             seed=39,
         ),
     ]
+
+
+def losses():
+    """Cross-entropy of weighted and smoothed classes: the mean of a batch, and its gradient by the scores."""
+    random = np.random.default_rng(50)
+    scores = grid(random, (7, 4), 4.0)
+    labels = torch.tensor(random.integers(0, 4, 7))
+    weights = torch.tensor([0.5, 1.0, 4.0, 0.25])
+    cases = []
+    for weight, smoothing in [(weights, 0.0), (None, 0.125), (weights, 0.125)]:
+        x = scores.clone().requires_grad_()
+        loss = nn.functional.cross_entropy(x, labels, weight, label_smoothing=smoothing)
+        loss.backward()
+        cases.append(
+            {
+                "outputs": 4,
+                "scores": scores,
+                "labels": labels,
+                "weights": [] if weight is None else weight,
+                "smoothing": smoothing,
+                "loss": loss,
+                "gradient": x.grad,
+            }
+        )
+    return cases
 
 
 def hashed(name, shape):
@@ -484,6 +583,8 @@ def optimizers():
         optimizer("Adam", **coarse, weight_decay=0.1),
         optimizer("AdamW", **betas, weight_decay=0.1),
         optimizer("AdamW", **coarse, weight_decay=0.1),
+        optimizer("RMSprop", alpha=0.99, eps=1e-8, momentum=0.0, weight_decay=0.0),
+        optimizer("RMSprop", alpha=0.75, eps=0.125, momentum=0.9, weight_decay=0.1),
     ]
 
 
@@ -495,7 +596,8 @@ def schedule(base, make, count, warmup=0, **settings):
     for _ in range(count):
         rates.append(trained.param_groups[0]["lr"])
         trained.step()
-        scheduler.step()
+        if len(rates) < count:
+            scheduler.step()
     return {"base": base, "warmup": warmup, **settings, "rates": torch.tensor(rates)}
 
 
@@ -526,6 +628,28 @@ def schedules():
             kind="Cosine",
             steps=11,
             min=0.02,
+        ),
+        schedule(
+            0.75,
+            lambda o: lr_scheduler.OneCycleLR(o, 0.75, 12, 0.25, cycle_momentum=False),
+            12,
+            kind="OneCycle",
+            steps=12,
+            pct_start=0.25,
+            div_factor=25.0,
+            final_div_factor=1e4,
+        ),
+        schedule(
+            0.75,
+            lambda o: lr_scheduler.OneCycleLR(
+                o, 0.75, 9, 0.3, div_factor=5.0, final_div_factor=8.0, cycle_momentum=False
+            ),
+            9,
+            kind="OneCycle",
+            steps=9,
+            pct_start=0.3,
+            div_factor=5.0,
+            final_div_factor=8.0,
         ),
         schedule(0.9, lambda o: climb(o, 5), 9, warmup=5, kind="Constant"),
         schedule(0.6, climb_then_fall, 13, warmup=4, kind="Cosine", steps=12, min=0.05),
@@ -560,7 +684,7 @@ def lines(cases):
 
 if __name__ == "__main__":
     parts = {"models": models(), "curves": curves()}
-    parts |= {"optimizers": optimizers(), "schedules": schedules()}
+    parts |= {"losses": losses(), "optimizers": optimizers(), "schedules": schedules()}
     body = ",\n".join(f"{json.dumps(name)}: {lines(cases)}" for name, cases in parts.items())
     path = Path(__file__).with_name("reference.json")
     path.write_text("{\n" + body + "\n}\n")

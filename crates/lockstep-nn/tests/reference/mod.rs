@@ -125,6 +125,13 @@ enum Settings {
     },
     Adam(Moments),
     AdamW(Moments),
+    #[serde(rename = "RMSprop")]
+    RmsProp {
+        alpha: f32,
+        eps: f32,
+        momentum: f32,
+        weight_decay: f32,
+    },
 }
 
 #[derive(Deserialize, Debug, Clone, Copy)]
@@ -158,6 +165,17 @@ impl OptimizerCase {
             },
             Settings::Adam(moments) => adam(moments, false),
             Settings::AdamW(moments) => adam(moments, true),
+            Settings::RmsProp {
+                alpha,
+                eps,
+                momentum,
+                weight_decay,
+            } => Optimizer::RmsProp {
+                alpha,
+                epsilon: eps,
+                momentum,
+                weight_decay,
+            },
         }
     }
 }
@@ -176,8 +194,20 @@ pub(crate) struct ScheduleCase {
 #[serde(tag = "kind")]
 enum Fall {
     Constant,
-    Step { every: u64, gamma: f32 },
-    Cosine { steps: u64, min: f32 },
+    Step {
+        every: u64,
+        gamma: f32,
+    },
+    Cosine {
+        steps: u64,
+        min: f32,
+    },
+    OneCycle {
+        steps: u64,
+        pct_start: f32,
+        div_factor: f32,
+        final_div_factor: f32,
+    },
 }
 
 impl ScheduleCase {
@@ -189,6 +219,17 @@ impl ScheduleCase {
                 Fall::Constant => Decay::Constant,
                 Fall::Step { every, gamma } => Decay::Step { every, gamma },
                 Fall::Cosine { steps, min } => Decay::Cosine { steps, min },
+                Fall::OneCycle {
+                    steps,
+                    pct_start,
+                    div_factor,
+                    final_div_factor,
+                } => Decay::OneCycle {
+                    steps,
+                    pct_start,
+                    div_factor,
+                    final_div_factor,
+                },
             },
         }
     }

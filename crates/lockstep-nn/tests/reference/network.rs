@@ -59,12 +59,21 @@ fn plain(text: &str) -> LayerSpec {
         "linear" => LayerSpec::Linear { out: out() },
         "relu" => LayerSpec::Relu,
         "gelu" => LayerSpec::Gelu,
+        "leaky-relu" => LayerSpec::LeakyRelu { slope: 0.25 },
+        "silu" => LayerSpec::Silu,
+        "sigmoid" => LayerSpec::Sigmoid,
+        "tanh" => LayerSpec::Tanh,
+        "layer-norm" => LayerSpec::LayerNorm,
+        "group-norm" => LayerSpec::GroupNorm {
+            groups: number(options["groups"]),
+        },
         "batch-norm" => LayerSpec::BatchNorm,
         "conv2d" => LayerSpec::Conv2d {
             out: out(),
             kernel: pair("kernel"),
             stride: pair("stride"),
             padding: pair("padding"),
+            groups: options.get("groups").map_or(1, |groups| number(groups)),
             bias: options["bias"] == "true",
         },
         "max-pool" => LayerSpec::MaxPool {

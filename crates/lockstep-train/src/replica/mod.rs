@@ -70,6 +70,8 @@ pub(crate) struct GangReplica<S> {
     /// Sums of squares by chunk, this rank's and all ranks'; for clipping only.
     squares: Vec<f64>,
     all_squares: Vec<f64>,
+    /// The norm of the last gradient, where it is clipped.
+    norm: Option<f64>,
     /// With one lane and no clipping there is nothing to add: a gradient is used as it is handed out.
     immediate: bool,
     /// The first error of the step; a pass cannot return it.
@@ -148,6 +150,7 @@ impl<S: DeviceState> GangReplica<S> {
             open: VecDeque::with_capacity(chunks),
             squares: vec![0.0; clip_chunks],
             all_squares: vec![0.0; clip_chunks * plan.workers()],
+            norm: None,
             parameters: layout.parameters,
             planes,
             dense,
@@ -161,6 +164,11 @@ impl<S: DeviceState> GangReplica<S> {
         };
         replica.enter_homes()?;
         Ok(replica)
+    }
+
+    /// The norm of the last gradient before it was clipped; none where none is.
+    pub(crate) fn gradient_norm(&self) -> Option<f64> {
+        self.norm
     }
 
     /// Begins a step.

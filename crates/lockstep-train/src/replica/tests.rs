@@ -218,6 +218,7 @@ fn a_device_with_its_own_memory_trains_to_the_same_bits() {
         batch: ROWS,
         planes: 2,
         clips,
+        averages: false,
     };
     let exchange = ExchangePlan::new(model().layout(), workload(4, false)).unwrap();
     let expected = [Strategy::Columns, Strategy::Factors, Strategy::Gradient];

@@ -98,6 +98,7 @@ impl<S: DeviceState> GangReplica<S> {
             .map(|chunk| self.all_squares[plan.owner(chunk) * chunks + chunk])
             .sum();
         let length = total.sqrt();
+        self.norm = Some(length);
         let scale = if length > norm {
             (norm / length) as f32
         } else {

@@ -2,13 +2,15 @@
 
 use super::steps::StepLoop;
 use crate::assess::Assessor;
-use crate::evaluate::Evaluator;
+use crate::average::WeightAverage;
+use crate::evaluate::{Evaluator, is_of_whole_set};
 use crate::sets::{Sets, all_indices};
 use crate::snapshot::Best;
 use crate::{Outputs, Predictions, TrainError};
 use lockstep_data::Dataset;
 use lockstep_events::Metrics;
 use lockstep_job::Measure;
+use lockstep_measure::Summary;
 use lockstep_nn::{DeviceState, Network};
 use lockstep_resolve::TrainingSettings;
 
@@ -81,10 +83,7 @@ impl<'a> EpochEvaluation<'a> {
         self.test = self.measure_test(steps, None, val.is_none() && is_last)?;
         let best = match &val {
             None => true,
-            Some(val) => {
-                let [state, ..] = steps.replica.state.read_all();
-                self.keep_if_best(state, epoch, val)
-            }
+            Some(val) => self.keep_if_best(steps.kept_weights(), epoch, val),
         };
         Ok(Measured {
             val,
@@ -119,14 +118,6 @@ impl<'a> EpochEvaluation<'a> {
         })
     }
 
-    /// The weights that are kept, if these are the present ones.
-    pub(super) fn kept_state<'s, S: DeviceState>(&'s self, present: &'s mut S) -> &'s [f32] {
-        match &self.best {
-            Some(best) => &best.state,
-            None => present.read_all()[0],
-        }
-    }
-
     /// What the kept weights are worth on the test set, once [`EpochEvaluation::of_kept`] has measured them.
     pub(super) fn assess(&self, metrics: Option<&Metrics>) -> Option<lockstep_measure::Evaluation> {
         let (set, metrics) = (self.sets.test.as_ref()?, metrics?);
@@ -148,7 +139,20 @@ impl<'a> EpochEvaluation<'a> {
             return Ok(None);
         }
         let samples = (sets.val_set(), &sets.val_indices[..]);
-        measure(&mut self.evaluator, sets, steps, None, samples, None).map(Some)
+        let evaluator = &mut self.evaluator;
+        if !is_of_whole_set(self.measure) {
+            return measure(evaluator, sets, steps, None, samples, None).map(Some);
+        }
+        let mut predictions = self.predictions.empty();
+        let said = Some(&mut predictions);
+        let mut metrics = measure(evaluator, sets, steps, None, samples, said)?;
+        let mut assessor = Assessor::of_samples(samples, &self.outputs);
+        assessor.add(&predictions);
+        let summary = assessor.finish().summary();
+        if let Some(value) = value_of(self.measure, &summary) {
+            metrics.set(self.measure.word(), value);
+        }
+        Ok(Some(metrics))
     }
 
     /// The metrics on the test set of the given weights, or of the present ones. Of the ones that are
@@ -183,6 +187,17 @@ impl<'a> EpochEvaluation<'a> {
     }
 }
 
+/// What a measure comes to where it is one of whole sets. The area under a curve needs samples of both classes.
+fn value_of(measure: Measure, summary: &Summary) -> Option<f64> {
+    match (measure, summary) {
+        (Measure::F1, Summary::Classes(of)) => Some(of.macro_average.f1),
+        (Measure::F1, Summary::Labels(of)) => Some(of.macro_average.f1),
+        (Measure::Top5, Summary::Classes(of)) => Some(of.top5),
+        (Measure::Auc, Summary::Classes(of)) => of.auc,
+        _ => None,
+    }
+}
+
 /// The metrics of the given weights, or of the present ones, on some samples. Metrics that are no numbers
 /// mean that the weights are lost.
 fn measure<N: Network>(
@@ -193,8 +208,10 @@ fn measure<N: Network>(
     samples: (&Dataset, &[u32]),
     predictions: Option<&mut Predictions>,
 ) -> Result<Metrics, TrainError> {
+    let average = steps.average.as_ref().and_then(WeightAverage::values);
+    let loaded = state.or(average);
+    let loaded = loaded.map(|state| steps.network.load_state(state, 0));
     let replica = &mut steps.replica;
-    let loaded = state.map(|state| steps.network.load_state(state, 0));
     let metrics = evaluator.run(
         steps.network,
         loaded.as_ref().unwrap_or(&replica.state).values(),

@@ -25,9 +25,9 @@ use lockstep_events::control::{Assignment, Finished, FromWorker};
 use lockstep_events::event::EpochResult;
 use lockstep_fs::CacheDir;
 use lockstep_gang::{CollectiveExt, Plan, SharingCollective};
-use lockstep_job::Every;
+use lockstep_job::{Every, Measure};
 use lockstep_learner::{GenerationEnd, Reporter, Wish};
-use lockstep_nn::{Compute, DeviceState, Model, Network};
+use lockstep_nn::{Compute, Model, Network};
 use lockstep_runs::RunsError;
 use publish::Publisher;
 use start_state::StartState;
@@ -76,6 +76,12 @@ impl Opened {
 pub(crate) struct Trainer<'a, N: Network> {
     rank: usize,
     epochs: u32,
+    /// What epochs are compared by, on validation data.
+    measure: Measure,
+    /// Epochs without a better one after which training ends.
+    patience: Option<u32>,
+    /// By how much an epoch must be better to count as such.
+    min_change: f64,
     /// Whether the run leaves a checkpoint when it is trained to the end.
     leaves_checkpoint: bool,
     /// A state to pause with could not be written: this generation is not asked again.
@@ -100,9 +106,9 @@ impl<'a> Trainer<'a, Model> {
             compute,
             evaluation_rows,
         } = opened;
-        let beginning = StartState::read(assignment, part, sets, model)?;
+        let mut beginning = StartState::read(assignment, part, sets, model)?;
         let network = (model, &*compute);
-        let steps = StepLoop::new((assignment, settings), sets, network, &beginning, join)?;
+        let steps = StepLoop::new((assignment, settings), sets, network, &mut beginning, join)?;
         let StartState {
             best,
             history,
@@ -112,6 +118,9 @@ impl<'a> Trainer<'a, Model> {
         Ok(Self {
             rank: assignment.rank,
             epochs: settings.learner.epochs,
+            measure: settings.checkpoint.best,
+            patience: settings.learner.patience,
+            min_change: settings.learner.min_change.unwrap_or(0.0),
             stays: false,
             leaves_checkpoint: settings.checkpoint.every != Every::None,
             evaluation: EpochEvaluation::new(settings, sets, steps.network, *evaluation_rows, best),
@@ -133,9 +142,9 @@ impl<N: Network> Trainer<'_, N> {
         wish: &dyn Fn() -> Wish,
         reporter: &mut Reporter,
     ) -> Result<GenerationEnd, TrainError> {
-        while self.steps.position.epochs < self.epochs {
+        while !self.is_done() {
             let vote = self.epoch(wish, reporter)?;
-            if self.steps.position.epochs == self.epochs {
+            if self.is_done() {
                 break;
             }
             match vote {
@@ -151,6 +160,16 @@ impl<N: Network> Trainer<'_, N> {
             }
         }
         Ok(GenerationEnd::Finished(self.finished()?.into()))
+    }
+
+    /// Whether all epochs are trained, or none was better for too long. The same on every rank.
+    fn is_done(&self) -> bool {
+        self.steps.position.epochs >= self.epochs || self.is_out_of_patience()
+    }
+
+    fn is_out_of_patience(&self) -> bool {
+        let waited = self.steps.position.improvement.epochs_since;
+        self.patience.is_some_and(|patience| waited >= patience)
     }
 
     /// Trains the rest of one epoch, or a part of it, and returns what was agreed on after the last step.
@@ -183,6 +202,7 @@ impl<N: Network> Trainer<'_, N> {
             }
         }
         let samples_per_s = self.steps.pause();
+        let lr = self.steps.last_rate();
         self.steps.replica.gather_state()?;
         let total = self.steps.epoch_sum()?;
         // Without validation data the last epoch's weights are the ones that are kept.
@@ -190,6 +210,11 @@ impl<N: Network> Trainer<'_, N> {
         self.steps.trace_whole(reporter)?;
         let measured = self.evaluation.epoch(&mut self.steps, epoch, is_last)?;
         self.steps.end_epoch();
+        if let Some(val) = &measured.val {
+            let value = val.get(self.measure.word()).unwrap_or(f64::NAN);
+            self.steps
+                .note_validation(self.measure, self.min_change, value);
+        }
         if self.rank == 0 {
             let result = EpochResult {
                 epoch,
@@ -200,13 +225,15 @@ impl<N: Network> Trainer<'_, N> {
                 seconds: began.elapsed().as_secs_f64(),
                 total_s: self.steps.seconds(),
                 samples_per_s,
+                lr: Some(lr),
+                gradient_norm: self.steps.replica.gradient_norm(),
                 best: measured.best,
             };
             self.publisher.note_epoch(&result);
             reporter.send(&FromWorker::Epoch(result))?;
         }
-        // What is due at the end of an epoch has its evaluation in it.
-        if vote == Vote::Checkpoint {
+        // What is due at the end of an epoch has its evaluation in it. The last one is written when all is done.
+        if vote == Vote::Checkpoint && !self.is_done() {
             self.checkpoint()?;
         }
         Ok(vote)
@@ -250,12 +277,14 @@ impl<N: Network> Trainer<'_, N> {
     /// The run's state, and who writes it.
     fn view(&mut self) -> (StateView<'_>, &mut Checkpointer) {
         let seconds = self.steps.seconds();
-        let [state, first, second] = self.steps.replica.state.read_all();
+        let parts = self.steps.state_parts();
+        let [state, first, second] = parts.vectors;
         let view = StateView {
-            position: &self.steps.position,
+            position: parts.position,
             seconds,
             state,
             planes: [first, second],
+            average: parts.average,
             best: self.evaluation.best.as_ref(),
             history: &self.publisher.history,
         };
@@ -274,10 +303,13 @@ impl<N: Network> Trainer<'_, N> {
             self.steps.gather()?;
         }
         self.part()?;
-        let layout = self.steps.network.layout();
-        let state = (self.evaluation).kept_state(&mut self.steps.replica.state);
-        let sha256 = weights::sha256(layout, state);
-        self.publisher.weights(layout, state, &sha256)?;
+        let layout = self.steps.network.layout().clone();
+        let state = match &self.evaluation.best {
+            Some(best) => &best.state,
+            None => self.steps.kept_weights(),
+        };
+        let sha256 = weights::sha256(&layout, state);
+        self.publisher.weights(&layout, state, &sha256)?;
         let evaluation = self.evaluation.assess(kept.metrics.as_ref());
         if let Some(evaluation) = &evaluation {
             self.publisher.evaluation(evaluation)?;
@@ -299,11 +331,11 @@ impl<N: Network> Trainer<'_, N> {
         self.steps.trace_whole(reporter)?;
         self.part()?;
         self.last_checkpoint()?;
-        let layout = self.steps.network.layout();
-        let [state, ..] = self.steps.replica.state.read_all();
-        let sha256 = weights::sha256(layout, state);
+        let layout = self.steps.network.layout().clone();
+        let state = self.steps.kept_weights();
+        let sha256 = weights::sha256(&layout, state);
         self.publisher.remove_evaluation();
-        self.publisher.weights(layout, state, &sha256)?;
+        self.publisher.weights(&layout, state, &sha256)?;
         // The weights are of the middle of an epoch: no metrics are of them, and no epoch is theirs.
         Ok(self.report(true, sha256))
     }
@@ -313,6 +345,7 @@ impl<N: Network> Trainer<'_, N> {
         Finished {
             interrupted,
             epochs: self.steps.position.epochs,
+            stopped_early: !interrupted && self.steps.position.epochs < self.epochs,
             evaluation: None,
             metrics: None,
             val: None,

@@ -16,6 +16,8 @@ pub(super) struct StartState {
     pub(super) state: Vec<f32>,
     /// The optimizer's vectors; none are zeros.
     pub(super) planes: Option<[Vec<f32>; 2]>,
+    /// The average of the weights so far, if the job keeps one.
+    pub(super) average: Option<Vec<f32>>,
     pub(super) best: Option<Best>,
     /// What the epochs before came to, a JSON object a line.
     pub(super) history: String,
@@ -39,6 +41,7 @@ impl StartState {
                 position: Some(snapshot.position),
                 state: snapshot.state,
                 planes: Some(snapshot.planes),
+                average: snapshot.average,
                 best: snapshot.best,
                 history: snapshot.history,
                 pretrained: snapshot.pretrained,

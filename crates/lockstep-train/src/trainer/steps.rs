@@ -2,6 +2,7 @@
 
 use super::start_state::StartState;
 use super::trace::Tracer;
+use crate::average::WeightAverage;
 use crate::batches::Batches;
 use crate::checkpoint::{Checkpointer, StepEnd, Vote};
 use crate::lanes::LaneProgram;
@@ -14,6 +15,7 @@ use lockstep_events::Metrics;
 use lockstep_events::control::{Assignment, FromWorker};
 use lockstep_events::event::StepTimes;
 use lockstep_gang::{Plan, SharingCollective};
+use lockstep_job::{JobSchedule, Measure};
 use lockstep_learner::{Reporter, Wish};
 use lockstep_nn::{Compute, DeviceState, LossSum, Network, Optimizer, Schedule, StatePart, Step};
 use lockstep_progress::{Phase, enter};
@@ -29,6 +31,10 @@ pub(super) struct StepLoop<'a, N: Network> {
     pub(super) network: &'a mut N,
     optimizer: Optimizer,
     schedule: Schedule,
+    /// What a plateau of validation is that cuts the learning rate: epochs, and what counts as better.
+    plateau: Option<(u32, f64)>,
+    /// The average of the weights, if the job keeps one.
+    pub(super) average: Option<WeightAverage>,
     steps_per_epoch: u64,
     pub(super) replica: GangReplica<N::State>,
     batches: Batches,
@@ -44,6 +50,15 @@ pub(super) struct StepLoop<'a, N: Network> {
     pub(super) clock: Clock,
     /// Marks what was computed; rank 0 alone does.
     tracer: Option<Tracer>,
+}
+
+/// The state of the loop where it lies.
+pub(super) struct StateParts<'a> {
+    pub(super) position: &'a Position,
+    /// The weights, and the optimizer's vectors.
+    pub(super) vectors: [&'a [f32]; 3],
+    /// The average of the weights, if the job keeps one.
+    pub(super) average: Option<&'a [f32]>,
 }
 
 /// How long things took.
@@ -64,7 +79,7 @@ impl<'a, N: Network> StepLoop<'a, N> {
         (assignment, settings): (&Assignment, &TrainingSettings),
         sets: &'a Sets,
         (network, compute): (&'a mut N, &Compute),
-        beginning: &StartState,
+        beginning: &mut StartState,
         join: impl FnOnce(Plan) -> Result<Box<dyn SharingCollective>, TrainError>,
     ) -> Result<Self, TrainError> {
         let data = sets.facts();
@@ -110,8 +125,18 @@ impl<'a, N: Network> StepLoop<'a, N> {
             rank: assignment.rank,
             seed: settings.seed,
             epochs: settings.learner.epochs,
-            schedule: spec::schedule(settings, steps_per_epoch),
-            batches: Batches::new(sets, settings.seed, settings.learner.batch, whole),
+            schedule: spec::schedule(settings, steps_per_epoch).after_cuts(position.plateaus.cuts),
+            plateau: match settings.learner.schedule {
+                JobSchedule::Plateau {
+                    patience,
+                    min_change,
+                    ..
+                } => Some((patience, min_change)),
+                _ => None,
+            },
+            average: (settings.learner.average)
+                .map(|kept| WeightAverage::new(kept, beginning.average.take())),
+            batches: Batches::new(sets, settings, whole),
             clock: Clock::default(),
             max_steps: assignment.max_steps,
             timed: assignment.step_times,
@@ -160,6 +185,39 @@ impl<'a, N: Network> StepLoop<'a, N> {
         self.position.epochs += 1;
         self.position.step_in_epoch = 0;
         self.position.lane_sums.fill(LossSum::default());
+    }
+
+    /// Takes in what validation came to after an epoch: the learning rate may be cut for the next ones.
+    pub(super) fn note_validation(&mut self, measure: Measure, min_change: f64, value: f64) {
+        self.position.improvement.note(measure, min_change, value);
+        if let Some(plateau) = self.plateau {
+            let plateaus = &mut self.position.plateaus;
+            plateaus.note(measure, plateau, value);
+            self.schedule = self.schedule.after_cuts(plateaus.cuts);
+        }
+    }
+
+    /// The learning rate of the last step.
+    pub(super) fn last_rate(&self) -> f64 {
+        f64::from(self.schedule.rate(self.position.step.saturating_sub(1)))
+    }
+
+    /// The weights that are measured and kept, which are gathered by then: their average where the job keeps one.
+    pub(super) fn kept_weights(&mut self) -> &[f32] {
+        let average = self.average.as_ref().and_then(WeightAverage::values);
+        match average {
+            Some(average) => average,
+            None => self.replica.state.read_all()[0],
+        }
+    }
+
+    /// All that a checkpoint has of this.
+    pub(super) fn state_parts(&mut self) -> StateParts<'_> {
+        StateParts {
+            position: &self.position,
+            vectors: self.replica.state.read_all(),
+            average: self.average.as_ref().and_then(WeightAverage::values),
+        }
     }
 
     /// One optimizer step, and what the ranks want next.
@@ -237,6 +295,10 @@ impl<'a, N: Network> StepLoop<'a, N> {
         let vote = checkpoints.vote(wish, end);
         enter(Phase::Exchange);
         let vote = Vote::from(self.replica.finish(&plan, vote as u64)?);
+        if let Some(average) = &mut self.average {
+            enter(Phase::Update);
+            average.add(self.replica.state.read_all()[0]);
+        }
         enter(Phase::Other);
         self.position.step += 1;
         self.position.step_in_epoch += 1;

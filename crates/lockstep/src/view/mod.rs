@@ -111,6 +111,8 @@ pub(crate) mod tests {
             seconds: 1.25,
             total_s: 1.25 * f64::from(epoch),
             samples_per_s: 52311.0,
+            lr: None,
+            gradient_norm: None,
             best: true,
         }
     }

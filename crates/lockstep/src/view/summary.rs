@@ -28,6 +28,9 @@ fn outcome(result: &RunResult) -> String {
     let epochs = words::plural(result.epochs as usize, "epoch");
     let mut line = match result.status {
         Status::Succeeded if result.epochs == 0 => format!("done in {took}"),
+        Status::Succeeded if result.stopped_early => {
+            format!("stopped early after {epochs} and {took}")
+        }
         Status::Succeeded => format!("{epochs} in {took}"),
         Status::Interrupted if result.epochs == 0 => format!("interrupted after {took}"),
         Status::Interrupted => format!("interrupted after {epochs} and {took}"),
@@ -290,6 +293,12 @@ mod tests {
         assert!(
             headline(&result(Status::Interrupted), &options()).starts_with("interrupted after")
         );
+        let early = RunResult {
+            stopped_early: true,
+            ..best
+        };
+        let early = headline(&early, &options());
+        assert!(early.starts_with("stopped early after 10 epochs and 13.0 s: "), "{early}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, bail};
 use lockstep_bench::{Measured, Peer, PeerAnswer, Setting};
-use lockstep_data::{Dataset, Normaliser, TargetKind, split};
+use lockstep_data::{Dataset, Normaliser, TargetKind};
 use lockstep_engine::{Stop, StopFlag};
 use lockstep_fs::CacheDir;
 use lockstep_job::Job;
@@ -71,7 +71,7 @@ impl Peers {
         };
         let folder = tempfile::tempdir_in(cache.folder("peers")?)?;
         fs::write(folder.path().join("peer.py"), Peer::SCRIPT)?;
-        let rows = split(train.len(), settings.val_share, settings.seed).0;
+        let (rows, _) = train.split(settings.val_share, settings.stratify, settings.seed);
         let written = write(&train, &rows, &normaliser, &folder.path().join("train"))?;
         let test = match test.transpose()? {
             Some(set) => {

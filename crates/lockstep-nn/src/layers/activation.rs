@@ -1,0 +1,196 @@
+//! Activations that look at one number: leaky ReLU, SiLU, sigmoid and tanh, as PyTorch defines them.
+//!
+//! All but the first hang on one exponential, the same on every machine ([`exp_of_negative`]), of an argument that is
+//! never positive: nothing overflows. The slopes are functions of the input, which is kept anyway.
+
+use super::gelu::exp_of_negative;
+use super::{Layer, Pass};
+use crate::replica::Replica;
+use crate::simd::for_each_isa;
+
+/// Which function it is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Activation {
+    /// `x`, or `slope` times it below 0.
+    LeakyRelu {
+        /// The slope below 0.
+        slope: f32,
+    },
+    /// `x` times its sigmoid.
+    Silu,
+    /// `1 / (1 + e^-x)`.
+    Sigmoid,
+    /// The hyperbolic tangent.
+    Tanh,
+}
+
+impl Layer for Activation {
+    fn scratch(&self, _rows: usize) -> usize {
+        0
+    }
+
+    fn forward(&mut self, _: Pass<'_>, _: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
+        match *self {
+            Self::LeakyRelu { slope } => leak(x, y, slope),
+            Self::Silu => silu(x, y),
+            Self::Sigmoid => sigmoids(x, y),
+            Self::Tanh => tanhs(x, y),
+        }
+    }
+
+    fn backward(
+        &mut self,
+        _: &mut dyn Replica,
+        x: &[f32],
+        dy: &mut [f32],
+        dx: Option<&mut [f32]>,
+        _: &mut [f32],
+    ) {
+        let Some(dx) = dx else {
+            return;
+        };
+        match *self {
+            Self::LeakyRelu { slope } => leak_gradient(x, dy, dx, slope),
+            Self::Silu => silu_gradient(x, dy, dx),
+            Self::Sigmoid => sigmoid_gradient(x, dy, dx),
+            Self::Tanh => tanh_gradient(x, dy, dx),
+        }
+    }
+}
+
+/// `1 / (1 + e^-x)`, to 1e-7.
+#[inline(always)]
+fn sigmoid(x: f32) -> f32 {
+    let small = exp_of_negative(x.abs());
+    let above = 1.0 / (1.0 + small);
+    if x < 0.0 { small * above } else { above }
+}
+
+/// The hyperbolic tangent, to 2e-7.
+#[inline(always)]
+fn tanh(x: f32) -> f32 {
+    let small = exp_of_negative(2.0 * x.abs());
+    let above = (1.0 - small) / (1.0 + small);
+    if x < 0.0 { -above } else { above }
+}
+
+for_each_isa! {
+    fn leak(x: &[f32], y: &mut [f32], slope: f32) {
+        for (y, &x) in y.iter_mut().zip(x) {
+            *y = if x < 0.0 { slope * x } else { x };
+        }
+    }
+
+    fn leak_gradient(x: &[f32], dy: &[f32], dx: &mut [f32], slope: f32) {
+        for ((dx, &dy), &x) in dx.iter_mut().zip(dy).zip(x) {
+            *dx = if x > 0.0 { dy } else { slope * dy };
+        }
+    }
+
+    fn silu(x: &[f32], y: &mut [f32]) {
+        for (y, &x) in y.iter_mut().zip(x) {
+            *y = x * sigmoid(x);
+        }
+    }
+
+    fn silu_gradient(x: &[f32], dy: &[f32], dx: &mut [f32]) {
+        for ((dx, &dy), &x) in dx.iter_mut().zip(dy).zip(x) {
+            let share = sigmoid(x);
+            *dx = dy * (share * (1.0 + x * (1.0 - share)));
+        }
+    }
+
+    fn sigmoids(x: &[f32], y: &mut [f32]) {
+        for (y, &x) in y.iter_mut().zip(x) {
+            *y = sigmoid(x);
+        }
+    }
+
+    fn sigmoid_gradient(x: &[f32], dy: &[f32], dx: &mut [f32]) {
+        for ((dx, &dy), &x) in dx.iter_mut().zip(dy).zip(x) {
+            let share = sigmoid(x);
+            *dx = dy * (share * (1.0 - share));
+        }
+    }
+
+    fn tanhs(x: &[f32], y: &mut [f32]) {
+        for (y, &x) in y.iter_mut().zip(x) {
+            *y = tanh(x);
+        }
+    }
+
+    fn tanh_gradient(x: &[f32], dy: &[f32], dx: &mut [f32]) {
+        for ((dx, &dy), &x) in dx.iter_mut().zip(dy).zip(x) {
+            let y = tanh(x);
+            *dx = dy * (1.0 - y * y);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::check_layer;
+    use super::*;
+    use crate::layout::Layout;
+
+    const ALL: [Activation; 4] = [
+        Activation::LeakyRelu { slope: 0.25 },
+        Activation::Silu,
+        Activation::Sigmoid,
+        Activation::Tanh,
+    ];
+
+    fn by_definition(activation: Activation, x: f64) -> f64 {
+        let share = 1.0 / (1.0 + (-x).exp());
+        match activation {
+            Activation::LeakyRelu { slope } if x < 0.0 => f64::from(slope) * x,
+            Activation::LeakyRelu { .. } => x,
+            Activation::Silu => x * share,
+            Activation::Sigmoid => share,
+            Activation::Tanh => x.tanh(),
+        }
+    }
+
+    #[test]
+    fn they_agree_with_finite_differences() {
+        for mut activation in ALL {
+            for (rows, features) in [(1, 1), (3, 7), (5, 40)] {
+                let layout = Layout::default();
+                let definition = |_: &[f64], x: &[f64]| {
+                    let each = x.iter().map(|&x| by_definition(activation, x));
+                    each.collect::<Vec<_>>()
+                };
+                let (layer, layout) = (&mut activation.clone(), &layout);
+                check_layer(layer, layout, rows, features, features, &definition);
+            }
+            let mut none = Vec::new();
+            activation.forward(Pass::Evaluate, &[], &[], &mut none, &mut []);
+        }
+    }
+
+    #[test]
+    fn they_are_right_to_single_precision_far_out_too() {
+        for mut activation in ALL {
+            for i in -40_000..=40_000 {
+                let x = i as f32 / 400.0;
+                let mut y = [f32::NAN];
+                activation.forward(Pass::Evaluate, &[], &[x], &mut y, &mut []);
+                let theirs = by_definition(activation, f64::from(x));
+                let error = (f64::from(y[0]) - theirs).abs();
+                assert!(
+                    error < 3e-7 * theirs.abs().max(1.0),
+                    "{activation:?} of {x}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_nan_is_not_hidden() {
+        for mut activation in ALL {
+            let mut y = [0.0];
+            activation.forward(Pass::Evaluate, &[], &[f32::NAN], &mut y, &mut []);
+            assert!(y[0].is_nan(), "{activation:?}");
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! Grouped convolution: the channels are parted into groups, and each output channel sees one of them. With as many
+//! groups as channels it is a depthwise one.
+//!
+//! Kernels lie as `[height, width, in / groups, out]`, like those of a plain convolution. There is too little to
+//! multiply in a group for matrix products to pay: every window is visited, and vectors run across its channels.
+
+use super::window::{Axis, Window};
+use super::{Layer, Pass, carve, carved};
+use crate::dims::Dims;
+use crate::factors::add;
+use crate::layout::{CHUNK, Layout, NumberOrder, Role};
+use crate::replica::Replica;
+use crate::simd::for_each_isa;
+use std::ops::Range;
+
+/// A convolution in groups.
+pub(crate) struct GroupedConv2d {
+    shape: Shape,
+    weight: Range<usize>,
+    bias: Option<Range<usize>>,
+    chunks: Range<usize>,
+    rows_per_chunk: usize,
+}
+
+/// Its shapes.
+#[derive(Clone, Copy)]
+struct Shape {
+    input: Dims,
+    output: Dims,
+    groups: usize,
+    kernel: [usize; 2],
+    stride: [usize; 2],
+    padding: [usize; 2],
+    axes: [Axis; 2],
+}
+
+impl Shape {
+    /// Input and output channels of a group.
+    fn widths(self) -> [usize; 2] {
+        [
+            self.input.channels / self.groups,
+            self.output.channels / self.groups,
+        ]
+    }
+
+    /// Rows of the kernels' matrix: numbers that an output sees.
+    fn rows(self) -> usize {
+        self.kernel[0] * self.kernel[1] * self.input.channels / self.groups
+    }
+
+    fn weights(self) -> usize {
+        self.rows() * self.output.channels
+    }
+
+    /// Calls `visit` for every window and every pixel of the image in it, with the places of the output and of the
+    /// input pixel, and the first row of the kernels' matrix that belongs to the pixel.
+    #[inline(always)]
+    fn visit(self, mut visit: impl FnMut(usize, usize, usize)) {
+        let [vertical, horizontal] = self.axes;
+        let [inputs, _] = self.widths();
+        for top in 0..self.output.height {
+            for left in 0..self.output.width {
+                let out = (top * self.output.width + left) * self.output.channels;
+                for y in vertical.pixels(top) {
+                    for x in horizontal.pixels(left) {
+                        let down = y + self.padding[0] - top * self.stride[0];
+                        let right = x + self.padding[1] - left * self.stride[1];
+                        let row = (down * self.kernel[1] + right) * inputs;
+                        visit(out, (y * self.input.width + x) * self.input.channels, row);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl GroupedConv2d {
+    /// Appends the layer's tensors to the layout. At least one window fits the image, and the groups part the channels
+    /// of input and output evenly.
+    pub(crate) fn new(
+        name: &str,
+        (input, output): (Dims, Dims),
+        window: Window,
+        groups: usize,
+        bias: bool,
+        layout: &mut Layout,
+    ) -> Self {
+        let shape = Shape {
+            input,
+            output,
+            groups,
+            kernel: window.kernel,
+            stride: window.stride,
+            padding: window.padding,
+            axes: window.axes(input),
+        };
+        let channels = output.channels;
+        let [height, width] = window.kernel;
+        let weight = layout.push(
+            format!("{name}.weight"),
+            vec![channels, input.channels / groups, height, width],
+            NumberOrder::Convolution,
+            Role::Parameter,
+        );
+        let bias = bias.then(|| {
+            let name = format!("{name}.bias");
+            layout.push(name, vec![channels], NumberOrder::AsIs, Role::Parameter)
+        });
+        let rows = shape.rows();
+        let rows_per_chunk = (CHUNK / channels).clamp(1, rows);
+        let count = rows.div_ceil(rows_per_chunk);
+        let chunks = layout.cut((0..count).map(|i| {
+            let weights = rows_per_chunk.min(rows - i * rows_per_chunk) * channels;
+            match &bias {
+                Some(bias) if i + 1 == count => weights + bias.len(),
+                _ => weights,
+            }
+        }));
+        Self {
+            shape,
+            weight,
+            bias,
+            chunks,
+            rows_per_chunk,
+        }
+    }
+}
+
+impl Layer for GroupedConv2d {
+    fn scratch(&self, _rows: usize) -> usize {
+        let numbers = self.shape.weights() + self.shape.output.channels;
+        2 * carved(numbers)
+    }
+
+    fn forward(&mut self, _: Pass<'_>, state: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
+        let shape = self.shape;
+        let weight = &state[self.weight.clone()];
+        let images = x.chunks_exact(shape.input.len());
+        for (x, y) in images.zip(y.chunks_exact_mut(shape.output.len())) {
+            match &self.bias {
+                Some(bias) => {
+                    for pixel in y.chunks_exact_mut(shape.output.channels) {
+                        pixel.copy_from_slice(&state[bias.clone()]);
+                    }
+                }
+                None => y.fill(0.0),
+            }
+            convolve(shape, weight, x, y);
+        }
+    }
+
+    fn backward(
+        &mut self,
+        replica: &mut dyn Replica,
+        x: &[f32],
+        dy: &mut [f32],
+        dx: Option<&mut [f32]>,
+        scratch: &mut [f32],
+    ) {
+        let shape = self.shape;
+        let channels = shape.output.channels;
+        let numbers = shape.weights() + channels;
+        if let Some(dx) = dx {
+            let weight = &replica.state()[self.weight.clone()];
+            dx.fill(0.0);
+            let images = dy.chunks_exact(shape.output.len());
+            for (dy, dx) in images.zip(dx.chunks_exact_mut(shape.input.len())) {
+                input_gradient(shape, weight, dy, dx);
+            }
+        }
+        // Images one by one: single precision loses less on short sums.
+        let (total, scratch) = carve(scratch, numbers);
+        let (image, _) = carve(scratch, numbers);
+        total.fill(0.0);
+        let images = x.chunks_exact(shape.input.len());
+        for (x, dy) in images.zip(dy.chunks_exact(shape.output.len())) {
+            image.fill(0.0);
+            let (weight, bias) = image.split_at_mut(shape.weights());
+            weight_gradient(shape, x, dy, weight);
+            for pixel in dy.chunks_exact(channels) {
+                add(bias, pixel);
+            }
+            add(total, image);
+        }
+        let (weight, bias) = total.split_at(shape.weights());
+        for chunk in self.chunks.clone().rev() {
+            let first = (chunk - self.chunks.start) * self.rows_per_chunk * channels;
+            let end = (first + self.rows_per_chunk * channels).min(weight.len());
+            replica.gradient(chunk, &mut |gradient| {
+                let (of_weight, of_bias) = gradient.split_at_mut(end - first);
+                of_weight.copy_from_slice(&weight[first..end]);
+                of_bias.copy_from_slice(&bias[..of_bias.len()]);
+            });
+        }
+    }
+}
+
+for_each_isa! {
+    fn convolve(shape: Shape, weight: &[f32], x: &[f32], y: &mut [f32]) {
+        let ([inputs, outputs], channels) = (shape.widths(), shape.output.channels);
+        shape.visit(|out, pixel, row| {
+            let (y, x) = (&mut y[out..out + channels], &x[pixel..pixel + shape.input.channels]);
+            let weight = &weight[row * channels..(row + inputs) * channels];
+            if inputs == 1 && outputs == 1 {
+                for ((y, x), w) in y.iter_mut().zip(x).zip(weight) {
+                    *y += x * w;
+                }
+                return;
+            }
+            for (group, x) in x.chunks_exact(inputs).enumerate() {
+                let group = group * outputs..(group + 1) * outputs;
+                let y = &mut y[group.clone()];
+                for (&x, weight) in x.iter().zip(weight.chunks_exact(channels)) {
+                    for (y, w) in y.iter_mut().zip(&weight[group.clone()]) {
+                        *y += x * w;
+                    }
+                }
+            }
+        });
+    }
+
+    fn input_gradient(shape: Shape, weight: &[f32], dy: &[f32], dx: &mut [f32]) {
+        let ([inputs, outputs], channels) = (shape.widths(), shape.output.channels);
+        shape.visit(|out, pixel, row| {
+            let (dy, dx) = (&dy[out..out + channels], &mut dx[pixel..pixel + shape.input.channels]);
+            let weight = &weight[row * channels..(row + inputs) * channels];
+            if inputs == 1 && outputs == 1 {
+                for ((dx, dy), w) in dx.iter_mut().zip(dy).zip(weight) {
+                    *dx += dy * w;
+                }
+                return;
+            }
+            for (group, dx) in dx.chunks_exact_mut(inputs).enumerate() {
+                let group = group * outputs..(group + 1) * outputs;
+                let dy = &dy[group.clone()];
+                for (dx, weight) in dx.iter_mut().zip(weight.chunks_exact(channels)) {
+                    for (dy, w) in dy.iter().zip(&weight[group.clone()]) {
+                        *dx += dy * w;
+                    }
+                }
+            }
+        });
+    }
+
+    fn weight_gradient(shape: Shape, x: &[f32], dy: &[f32], gradient: &mut [f32]) {
+        let ([inputs, outputs], channels) = (shape.widths(), shape.output.channels);
+        shape.visit(|out, pixel, row| {
+            let (dy, x) = (&dy[out..out + channels], &x[pixel..pixel + shape.input.channels]);
+            let gradient = &mut gradient[row * channels..(row + inputs) * channels];
+            if inputs == 1 && outputs == 1 {
+                for ((dw, x), dy) in gradient.iter_mut().zip(x).zip(dy) {
+                    *dw += x * dy;
+                }
+                return;
+            }
+            for (group, x) in x.chunks_exact(inputs).enumerate() {
+                let group = group * outputs..(group + 1) * outputs;
+                let dy = &dy[group.clone()];
+                for (&x, gradient) in x.iter().zip(gradient.chunks_exact_mut(channels)) {
+                    for (dw, dy) in gradient[group.clone()].iter_mut().zip(dy) {
+                        *dw += x * dy;
+                    }
+                }
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::check_layer;
+    use super::*;
+
+    /// Window by window, channel by channel.
+    fn definition(shape: Shape, bias: bool, state: &[f64], x: &[f64]) -> Vec<f64> {
+        let (input, output) = (shape.input, shape.output);
+        let [inputs, outputs] = shape.widths();
+        let mut y = Vec::new();
+        for image in x.chunks(input.len()) {
+            for at in 0..output.len() {
+                let (pixel, channel) = (at / output.channels, at % output.channels);
+                let (top, left) = (pixel / output.width, pixel % output.width);
+                let mut sum = if bias {
+                    state[shape.weights() + channel]
+                } else {
+                    0.0
+                };
+                for down in 0..shape.kernel[0] {
+                    for right in 0..shape.kernel[1] {
+                        let y = (top * shape.stride[0] + down).wrapping_sub(shape.padding[0]);
+                        let x = (left * shape.stride[1] + right).wrapping_sub(shape.padding[1]);
+                        if y >= input.height || x >= input.width {
+                            continue;
+                        }
+                        for i in 0..inputs {
+                            let from = channel / outputs * inputs + i;
+                            let row = (down * shape.kernel[1] + right) * inputs + i;
+                            let weight = state[row * output.channels + channel];
+                            sum += image[(y * input.width + x) * input.channels + from] * weight;
+                        }
+                    }
+                }
+                y.push(sum);
+            }
+        }
+        y
+    }
+
+    #[test]
+    fn it_agrees_with_finite_differences() {
+        // Channels of input and output, groups, kernel, stride, padding.
+        let cases = [
+            (4, 4, 4, [3, 3], [1, 1], [1, 1]),
+            (3, 6, 3, [2, 3], [2, 1], [0, 1]),
+            (6, 4, 2, [3, 1], [1, 2], [1, 0]),
+            (40, 40, 40, [3, 3], [2, 2], [1, 1]),
+        ];
+        for (inputs, outputs, groups, kernel, stride, padding) in cases {
+            for bias in [false, true] {
+                let window = Window {
+                    kernel,
+                    stride,
+                    padding,
+                };
+                let input = Dims {
+                    height: 5,
+                    width: 6,
+                    channels: inputs,
+                };
+                let output = window.output(input).unwrap();
+                let output = Dims {
+                    channels: outputs,
+                    ..output
+                };
+                let mut layout = Layout::default();
+                let dims = (input, output);
+                let mut layer = GroupedConv2d::new("conv", dims, window, groups, bias, &mut layout);
+                let shape = layer.shape;
+                let definition = |state: &[f64], x: &[f64]| definition(shape, bias, state, x);
+                check_layer(
+                    &mut layer,
+                    &layout,
+                    2,
+                    input.len(),
+                    output.len(),
+                    &definition,
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! A running average of the weights: what is measured and what becomes the model, where the job asks for one.
+//!
+//! Every rank has all new weights after a step, and averages them all by itself: nothing is exchanged, and the bits are
+//! the same everywhere. Running statistics are averaged like parameters.
+
+use lockstep_nn::optimizer;
+
+/// The average, once there is something to average.
+pub(crate) struct WeightAverage {
+    /// How much of the distance to the new weights it goes in a step.
+    share: f32,
+    values: Option<Vec<f32>>,
+}
+
+impl WeightAverage {
+    /// An average of which each step keeps the share `kept`, that goes on from `values`.
+    pub(crate) fn new(kept: f64, values: Option<Vec<f32>>) -> Self {
+        Self {
+            share: (1.0 - kept) as f32,
+            values,
+        }
+    }
+
+    /// Takes in the weights after a step. The first ones are taken as they are.
+    pub(crate) fn add(&mut self, weights: &[f32]) {
+        match &mut self.values {
+            Some(values) => optimizer::average(values, weights, self.share),
+            None => self.values = Some(weights.to_vec()),
+        }
+    }
+
+    /// The average so far; none before the first step.
+    pub(crate) fn values(&self) -> Option<&[f32]> {
+        self.values.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_begins_with_the_first_weights_and_follows_the_others() {
+        let mut average = WeightAverage::new(0.75, None);
+        assert_eq!(average.values(), None);
+        for weights in [[1.0], [5.0], [2.0]] {
+            average.add(&weights);
+        }
+        assert_eq!(average.values(), Some(&[2.0][..]));
+        let mut resumed = WeightAverage::new(0.75, Some(vec![2.0]));
+        resumed.add(&[6.0]);
+        assert_eq!(resumed.values(), Some(&[3.0][..]));
+    }
+}
