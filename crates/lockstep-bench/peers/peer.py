@@ -46,6 +46,26 @@ def stack(layers, outputs, nn):
                 self.norm = (nn.BatchNorm2d if x.dim() == 4 else nn.BatchNorm1d)(x.shape[1])
             return self.norm(x)
 
+    class PixelNorm(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = None
+
+        def forward(self, x):
+            if self.norm is None:
+                self.norm = nn.LayerNorm(x.shape[1])
+            return self.norm(x.movedim(1, -1)).movedim(-1, 1)
+
+    class GroupNorm(nn.Module):
+        def __init__(self, groups):
+            super().__init__()
+            self.groups, self.norm = groups, None
+
+        def forward(self, x):
+            if self.norm is None:
+                self.norm = nn.GroupNorm(self.groups, x.shape[1])
+            return self.norm(x)
+
     class Linear(nn.Module):
         def __init__(self, out):
             super().__init__()
@@ -60,7 +80,8 @@ def stack(layers, outputs, nn):
         if kind == "linear":
             return Linear(layer.get("out") or outputs)
         if kind == "conv2d":
-            return nn.LazyConv2d(layer["out"], *window, bias=layer["bias"])
+            groups = layer.get("groups") or 1
+            return nn.LazyConv2d(layer["out"], *window, groups=groups, bias=layer["bias"])
         if kind == "residual":
             shortcut = layer.get("shortcut") or []
             return Residual(stack(layer["body"], outputs, nn), stack(shortcut, outputs, nn))
@@ -68,6 +89,12 @@ def stack(layers, outputs, nn):
             "batch-norm": BatchNorm,
             "relu": lambda: nn.ReLU(inplace=True),
             "gelu": nn.GELU,
+            "leaky-relu": lambda: nn.LeakyReLU(layer["slope"]),
+            "silu": nn.SiLU,
+            "sigmoid": nn.Sigmoid,
+            "tanh": nn.Tanh,
+            "layer-norm": PixelNorm,
+            "group-norm": lambda: GroupNorm(layer["groups"]),
             "max-pool": lambda: nn.MaxPool2d(*window),
             "avg-pool": lambda: nn.AvgPool2d(*window),
             "global-pool": lambda: nn.AdaptiveAvgPool2d(1),
@@ -107,7 +134,8 @@ def rate(spec, step, steps_per_epoch):
 
 def optimizer(spec, model, torch):
     wanted = {key: value for key, value in spec["optimizer"].items() if key != "kind"}
-    kind = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[spec["optimizer"]["kind"]]
+    kinds = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "rmsprop": torch.optim.RMSprop}
+    kind = kinds[spec["optimizer"]["kind"]]
     try:
         return kind(model.parameters(), **wanted, fused=True)
     except (RuntimeError, TypeError):
@@ -132,7 +160,7 @@ def train(spec, rank, workers, distribute):
         model = model.to(memory_format=torch.channels_last)
     model = distribute(model.train())
     steps = optimizer(spec, model, torch)
-    loss_of = nn.CrossEntropyLoss()
+    loss_of = nn.CrossEntropyLoss(label_smoothing=spec["label_smoothing"])
     batch, count = spec["batch"], len(y)
     per_epoch = math.ceil(count / batch)
     epochs, began, first, stepping, number = [], time.time(), None, 0.0, 0

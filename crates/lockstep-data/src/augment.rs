@@ -7,6 +7,7 @@
 //! sample, of its lane or of the worker that carries it.
 
 use crate::DataError;
+use crate::picture_changes::{PictureChanges, PictureView};
 use crate::scale::Scale;
 use lockstep_random::Philox;
 
@@ -26,6 +27,8 @@ pub struct Augment {
 #[derive(Debug, Clone, Copy)]
 pub struct Augmenter {
     augment: Augment,
+    /// What changes beside that, if anything does.
+    changes: Option<PictureChanges>,
     philox: Philox,
     channels: usize,
     height: usize,
@@ -64,11 +67,31 @@ impl Augmenter {
         }
         Ok(Augmenter {
             augment,
+            changes: None,
             philox: Philox::new(seed ^ DOMAIN),
             channels,
             height,
             width,
         })
+    }
+
+    /// The same, with further changes.
+    ///
+    /// # Errors
+    /// When the samples do not have what is to change.
+    pub fn with_changes(mut self, changes: PictureChanges) -> Result<Augmenter, DataError> {
+        changes.check(self.channels)?;
+        self.changes = Some(changes).filter(|changes| !changes.is_nothing());
+        Ok(self)
+    }
+
+    /// How sample `sample` is changed further in step `step`, if it is.
+    #[inline(always)]
+    pub(crate) fn changed(&self, step: u64, sample: u32) -> Option<PictureView> {
+        let changes = self.changes?;
+        let cut = self.view(step, sample);
+        let size = (self.augment.crop_padding, self.height, self.width);
+        Some(changes.view(self.philox, counter(step, sample), cut, size))
     }
 
     /// The shape of the samples that it is for: channels, height, width.
@@ -79,8 +102,7 @@ impl Augmenter {
     /// How sample `sample` is seen in step `step`.
     #[inline(always)]
     pub(crate) fn view(&self, step: u64, sample: u32) -> ImageVariation {
-        let counter = u128::from(step) << 64 | u128::from(sample) << 32;
-        let [down, right, flip, _] = self.philox.block(counter);
+        let [down, right, flip, _] = self.philox.block(counter(step, sample));
         // One of 2 padding + 1 places; that they are equally likely but for 1 in 2^32 of their number
         // is enough here.
         let places = 2 * self.augment.crop_padding as u64 + 1;
@@ -128,6 +150,11 @@ impl Augmenter {
             }
         }
     }
+}
+
+/// The first of the blocks of random numbers of a sample in a step.
+fn counter(step: u64, sample: u32) -> u128 {
+    u128::from(step) << 64 | u128::from(sample) << 32
 }
 
 #[cfg(test)]

@@ -187,10 +187,12 @@ impl Dataset {
         match self.element() {
             StoredElement::U8 => {
                 let scale = normaliser.scale(255.0).expect("vectors are no bytes");
-                gather_rows(self.bytes(), indices, &scale, augmented, out);
+                gather_rows(self.bytes(), indices, (&scale, 255.0), augmented, out);
             }
             StoredElement::F32 => match normaliser.scale(1.0) {
-                Some(scale) => gather_rows(self.floats(), indices, &scale, augmented, out),
+                Some(scale) => {
+                    gather_rows(self.floats(), indices, (&scale, f32::MAX), augmented, out);
+                }
                 None => {
                     let len = self.sample_len();
                     for (row, &index) in out.chunks_exact_mut(len).zip(indices) {
@@ -202,12 +204,12 @@ impl Dataset {
     }
 }
 
-/// Writes the samples `indices` of `samples` to the rows of `out`.
+/// Writes the samples `indices` of `samples`, whose values are at most `most`, to the rows of `out`.
 #[inline(always)]
 fn gather_rows<T: Copy + Default + Into<f32>>(
     samples: &[T],
     indices: &[u32],
-    scale: &Scale,
+    (scale, most): (&Scale, f32),
     augmented: Option<(&Augmenter, u64)>,
     out: &mut [f32],
 ) {
@@ -229,10 +231,13 @@ fn gather_rows<T: Copy + Default + Into<f32>>(
         }
         match augmented {
             None => scale.forward(sample(index), row),
-            Some((augmenter, step)) => {
-                let view = augmenter.view(step, index);
-                augmenter.write(view, sample(index), scale, row);
-            }
+            Some((augmenter, step)) => match augmenter.changed(step, index) {
+                None => {
+                    let view = augmenter.view(step, index);
+                    augmenter.write(view, sample(index), scale, row);
+                }
+                Some(changed) => changed.write(sample(index), augmenter.shape(), most, scale, row),
+            },
         }
     }
 }

@@ -32,6 +32,7 @@ mod labels;
 mod layout;
 mod mapped;
 mod order;
+mod picture_changes;
 mod pictures;
 mod prefetch;
 mod scale;
@@ -53,6 +54,7 @@ pub use frame::{DecodedFrame, Frame, FrameBatch, FramePart, FrameSource, StoredC
 pub use gather::Normaliser;
 pub use lockstep_table::{ColumnNames, FrameCell, FrameElement, TableFormat};
 pub use order::{EpochOrder, lane_rows, split, stratified_split};
+pub use picture_changes::PictureChanges;
 pub use pictures::Pictures;
 pub use source::{Source, labels_beside};
 pub use target::{TargetKind, TargetScale};

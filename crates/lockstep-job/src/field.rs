@@ -77,6 +77,11 @@ impl Rule {
         words: "at least 0 and at most 1",
         limits: &[("minimum", 0), ("maximum", 1)],
     };
+    pub(crate) const ANGLE: Rule = Rule {
+        holds: |x| (0.0..=180.0).contains(&x),
+        words: "at least 0 and at most 180",
+        limits: &[("minimum", 0), ("maximum", 180)],
+    };
     /// A week is longer than any wait that makes sense, and far from overflowing a clock.
     pub(crate) const SECONDS: Rule = Rule {
         holds: |x| x > 0.0 && x <= 604_800.0,

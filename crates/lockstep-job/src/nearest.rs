@@ -30,7 +30,7 @@ pub(crate) fn listed(candidates: &[&str]) -> String {
 }
 
 /// What other programs call a thing, and what it is called here.
-const ELSEWHERE: [(&str, &str); 14] = [
+const ELSEWHERE: [(&str, &str); 20] = [
     ("batch_size", "batch"),
     ("num_epochs", "epochs"),
     ("max_epochs", "epochs"),
@@ -45,6 +45,12 @@ const ELSEWHERE: [(&str, &str); 14] = [
     ("n_estimators", "rounds"),
     ("max_depth", "depth"),
     ("random_state", "seed"),
+    ("early_stopping", "patience"),
+    ("min_delta", "min_change"),
+    ("ema", "average"),
+    ("ema_decay", "average"),
+    ("class_weight", "class_weights"),
+    ("negative_slope", "slope"),
 ];
 
 /// What to use instead of `word`: what it is called here, the nearest candidate, else all of them.

@@ -74,8 +74,8 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
     assert_eq!(job.data.augment, None);
     let augment = |text: &str| parse(MINIMAL, &[text], None).data.augment;
     let flip = JobAugment {
-        crop_padding: 0,
         flip: true,
+        ..JobAugment::default()
     };
     assert_eq!(augment("data.augment.flip=true"), Some(flip));
     assert_eq!(augment("data.augment={}"), Some(JobAugment::default()));

@@ -3,8 +3,8 @@
 use crate::TrainError;
 use crate::targets::{self, Outputs};
 use lockstep_data::{
-    Augment, Augmenter, Dataset, DecodedSet, Normaliser, Source, TargetKind, TargetScale,
-    UnseenClasses, split,
+    Augment, Augmenter, Dataset, DecodedSet, Normaliser, PictureChanges, Source, TargetKind,
+    TargetScale, UnseenClasses, split,
 };
 use lockstep_fs::CacheDir;
 use lockstep_resolve::{SetSources, TestSource, TrainingSettings};
@@ -177,12 +177,22 @@ impl Sets {
             Some(normalise) => Normaliser::new(&normalise.mean, &normalise.std, channels)?,
             None => Normaliser::identity(channels),
         };
-        let augmenter = settings.augment.as_ref().map(|augment| {
+        let augmenter = settings.augment.as_ref().map(|job| {
             let augment = Augment {
-                crop_padding: augment.crop_padding,
-                flip: augment.flip,
+                crop_padding: job.crop_padding,
+                flip: job.flip,
             };
-            Augmenter::new(augment, train.shape(), settings.seed)
+            let number = |number: Option<f64>| number.unwrap_or(0.0) as f32;
+            let changes = PictureChanges {
+                resized_crop: (job.resized_crop).map(|shares| shares.map(|share| share as f32)),
+                rotation: number(job.rotation),
+                brightness: number(job.brightness),
+                contrast: number(job.contrast),
+                saturation: number(job.saturation),
+                erase: number(job.erase),
+            };
+            let augmenter = Augmenter::new(augment, train.shape(), settings.seed)?;
+            augmenter.with_changes(changes)
         });
         Ok(Self {
             scale: TargetScale::of(&train, &train_indices),

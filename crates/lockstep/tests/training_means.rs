@@ -219,3 +219,18 @@ fn further_layers_are_the_same_on_any_number_of_workers_and_after_a_cut() {
         assert!(accuracy > 0.3, "{layers} learns: {accuracy}");
     }
 }
+
+#[test]
+fn changed_images_are_the_same_on_any_number_of_workers_and_after_a_cut() {
+    each_makes_a_difference(
+        &Place::new(),
+        &[
+            &[
+                "data.augment.resized_crop=[0.5, 1.0]",
+                "data.augment.flip=true",
+            ],
+            &["data.augment.rotation=15"],
+            &["data.augment={ brightness = 0.4, contrast = 0.4, erase = 0.5, crop_padding = 1 }"],
+        ],
+    );
+}

@@ -123,3 +123,29 @@ layers = [
     let run = train(&place, &[]);
     holds_against_predict(&place, run.to_str().unwrap(), &[], &pixels);
 }
+
+#[test]
+fn further_layers_say_what_predict_says_of_images_and_of_vectors() {
+    let layers = r#"
+kind = "stack"
+layers = [
+  { kind = "conv2d", out = 6, kernel = 3, padding = "same" },
+  { kind = "group-norm", groups = 2 },
+  { kind = "leaky-relu", slope = 0.1 },
+  { kind = "conv2d", out = 12, kernel = 3, stride = 2, groups = 6 },
+  { kind = "layer-norm" },
+  { kind = "silu" },
+  { kind = "max-pool", kernel = 3 },
+  { kind = "flatten" },
+  { kind = "group-norm", groups = 3 },
+  { kind = "sigmoid" },
+  { kind = "linear", out = 8 },
+  { kind = "layer-norm" },
+  { kind = "tanh" },
+  { kind = "linear" },
+]
+"#;
+    let (place, pixels) = cifar(layers, 100);
+    let run = train(&place, &[]);
+    holds_against_predict(&place, run.to_str().unwrap(), &[], &pixels);
+}

@@ -5,7 +5,7 @@ use lockstep_bench::{Measured, Peer, PeerAnswer, Setting};
 use lockstep_data::{Dataset, Normaliser, TargetKind};
 use lockstep_engine::{Stop, StopFlag};
 use lockstep_fs::CacheDir;
-use lockstep_job::Job;
+use lockstep_job::{Job, JobOptimizer, JobSchedule};
 use lockstep_resolve::ResolvedJob;
 use lockstep_train::layers_in_words;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -38,6 +38,31 @@ pub(super) struct Peers {
     stop: StopFlag,
 }
 
+/// What of a job peers would leave out, so that they would train something else.
+fn unknown_to_peers(job: &Job) -> Option<&'static str> {
+    let learner = &job.train.learner;
+    let schedule = &learner.schedule;
+    let unknown = [
+        (learner.class_weights.is_some(), "train.class_weights"),
+        (learner.average.is_some(), "train.average"),
+        (learner.patience.is_some(), "train.patience"),
+        (
+            matches!(learner.optimizer, JobOptimizer::Lion { .. }),
+            "the optimizer \"lion\"",
+        ),
+        (
+            matches!(schedule, JobSchedule::Plateau { .. }),
+            "the schedule \"plateau\"",
+        ),
+        (
+            matches!(schedule, JobSchedule::OneCycle { .. }),
+            "the schedule \"one-cycle\"",
+        ),
+    ];
+    let found = unknown.into_iter().find(|(has, _)| *has);
+    found.map(|(_, key)| key)
+}
+
 impl Peers {
     /// Installs what `peers` need, and writes the samples of `job`.
     pub(super) fn prepare(
@@ -51,6 +76,9 @@ impl Peers {
             bail!(
                 "--against: peers neither embed pictures nor change samples from step to step; leave [embed] and data.augment out"
             );
+        }
+        if let Some(key) = unknown_to_peers(job) {
+            bail!("--against: peers do not know {key}; leave it out");
         }
         let mut tell = |message: &str| eprintln!("{message}");
         let train = Dataset::open_telling(&resolved.sets.train, cache, &mut tell)?;
@@ -115,6 +143,7 @@ impl Peers {
             "optimizer": learner.optimizer,
             "schedule": learner.schedule,
             "clip_norm": learner.clip_norm,
+            "label_smoothing": learner.label_smoothing,
             "train": self.train,
             "test": self.test,
             "answer": answer,
