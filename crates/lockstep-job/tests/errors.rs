@@ -180,7 +180,7 @@ fn every_mistake_is_named_at_its_place_with_what_would_be_right() {
         (model, "layers = [{ kind = \"conv2d\", out = 8, kernel = [3, 0] }, { kind = \"linear\" }]", "5:52", "`model.layers[0].kernel[1]` must be at least 1", ""),
         (model, "layers = [{ kind = \"conv2d\", out = 8, kernel = [3] }, { kind = \"linear\" }]", "5:48", "one number or two, found 1", "[height, width]"),
         (model, "layers = [{ kind = \"conv2d\", out = 8, kernel = 3, stride = 0 }, { kind = \"linear\" }]", "5:60", "at least 1", ""),
-        (model, "layers = [{ kind = \"conv2d\", out = 8, kernel = 3, groups = 2 }, { kind = \"linear\" }]", "5:51", "unknown key `groups`", "`stride`"),
+        (model, "layers = [{ kind = \"conv2d\", out = 8, kernel = 3, dilation = 2 }, { kind = \"linear\" }]", "5:51", "unknown key `dilation`", "`stride`"),
         (model, "layers = [{ kind = \"max-pool\", kernel = 3, padding = 2 }, { kind = \"linear\" }]", "5:54", "at most half of the kernel", "smaller"),
         (model, "layers = [{ kind = \"avg-pool\", kernel = [4, 2], padding = [2, 2] }, { kind = \"linear\" }]", "5:59", "at most half of the kernel", ""),
         (model, "layers = [{ kind = \"gelu\", p = 1 }, { kind = \"linear\" }]", "5:28", "unknown key `p` in `model.layers[0]` of kind `gelu`", ""),

@@ -82,6 +82,7 @@ fn embedding(mut job: Job, embed: Embed) -> Job {
     let pictures = DataRef::Pictures { folder };
     job.data.train = pictures.clone();
     job.data.validation = Validation::Set(pictures.clone());
+    job.data.stratify = false;
     job.data.test = Some(pictures);
     (job.data.normalise, job.data.augment) = (None, None);
     job.embed = Some(embed);

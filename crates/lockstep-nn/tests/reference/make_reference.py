@@ -631,7 +631,7 @@ def schedules():
         ),
         schedule(
             0.75,
-            lambda o: lr_scheduler.OneCycleLR(o, 0.75, 12, 0.25, cycle_momentum=False),
+            lambda o: lr_scheduler.OneCycleLR(o, 0.75, 12, pct_start=0.25, cycle_momentum=False),
             12,
             kind="OneCycle",
             steps=12,
@@ -642,7 +642,13 @@ def schedules():
         schedule(
             0.75,
             lambda o: lr_scheduler.OneCycleLR(
-                o, 0.75, 9, 0.3, div_factor=5.0, final_div_factor=8.0, cycle_momentum=False
+                o,
+                0.75,
+                9,
+                pct_start=0.3,
+                div_factor=5.0,
+                final_div_factor=8.0,
+                cycle_momentum=False,
             ),
             9,
             kind="OneCycle",
