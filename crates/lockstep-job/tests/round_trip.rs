@@ -312,14 +312,6 @@ prop_compose! {
             std: vec![std],
         });
         let stratify = matches!(validation, Validation::Split(share) if share > 0.5);
-<<<<<<< HEAD
-        let augment = augment.map(|(crop_padding, flip)| JobAugment { crop_padding, flip });
-        let transform = transform.map(|(resize, crop)| JobTransform {
-            resize: resize.map(|side| side.max(crop.map_or(0, |[height, width]| height.min(width)))),
-            crop,
-            filter: JobFilter::Lanczos,
-        });
-=======
         let augment = augment.map(|(crop_padding, flip)| JobAugment {
             crop_padding,
             flip,
@@ -330,8 +322,11 @@ prop_compose! {
             saturation: None,
             erase: flip.then_some(deadline_s / 700.0),
         });
-        let transform = transform.map(|(resize, crop)| JobTransform { resize, crop, filter: JobFilter::Lanczos });
->>>>>>> a2847f1 (Images that are trained on may be resized, turned, coloured and blotted out; peers refuse what they do not know)
+        let transform = transform.map(|(resize, crop)| JobTransform {
+            resize: resize.map(|side| side.max(crop.map_or(0, |[height, width]| height.min(width)))),
+            crop,
+            filter: JobFilter::Lanczos,
+        });
         let storage = match &test {
             Some(_) => Storage { anonymous: true, region: Some("eu".into()), ..Storage::default() },
             None => Storage::default(),

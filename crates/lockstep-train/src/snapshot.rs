@@ -332,12 +332,17 @@ pub(crate) fn read_weights(place: &Place, which: ForkFrom) -> Result<Weights, Tr
     let stored = Stored::open(place)?;
     let best = (stored.header.best.as_ref()).filter(|_| which == ForkFrom::Best);
     let best_epoch = best.map(|best| best.epoch);
-    let part = match best_epoch {
-        Some(_) => BEST,
-        None => STATE,
+    let kept = match best_epoch {
+        Some(_) => Some(stored.part(BEST)?),
+        // Where weights are averaged, the average is what a run ends with.
+        None => stored.checkpoint.part(AVERAGE)?,
+    };
+    let state = match kept {
+        Some(kept) => kept,
+        None => stored.part(STATE)?,
     };
     Ok(Weights {
-        state: numbers(&stored.part(part)?),
+        state: numbers(&state),
         subject: stored.header.subject,
         best_epoch,
     })

@@ -298,7 +298,10 @@ mod tests {
             ..best
         };
         let early = headline(&early, &options());
-        assert!(early.starts_with("stopped early after 10 epochs and 13.0 s: "), "{early}");
+        assert!(
+            early.starts_with("stopped early after 10 epochs and 13.0 s: "),
+            "{early}"
+        );
     }
 
     #[test]
