@@ -313,7 +313,7 @@ pub struct RunResult {
     pub reported: Option<Map<String, Value>>,
     /// What the kept weights are worth on the test set, in more numbers; absent where `metrics` is.
     #[serde(default)]
-    pub evaluation: Option<Summary>,
+    pub evaluation: Option<Box<Summary>>,
     /// The epoch whose weights were kept, counted from 1.
     pub best_epoch: Option<u32>,
     /// How long things took.

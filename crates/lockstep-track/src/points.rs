@@ -73,7 +73,7 @@ pub(crate) fn points_of(event: &Event, last: u64) -> Vec<Point> {
                 None => Vec::new(),
             };
             let parts = [
-                ("evaluation", serde_json::to_value(result.evaluation)),
+                ("evaluation", serde_json::to_value(&result.evaluation)),
                 ("timing", serde_json::to_value(result.timing)),
             ];
             for (name, value) in parts {

@@ -312,7 +312,7 @@ mod tests {
             f1: 0.83,
         };
         let evaluated = RunResult {
-            evaluation: Some(Summary::Classes(ClassSummary {
+            evaluation: Some(Box::new(Summary::Classes(ClassSummary {
                 samples: 100,
                 loss: Some(0.4),
                 accuracy: 0.8123,
@@ -322,7 +322,7 @@ mod tests {
                 macro_average: scores,
                 weighted_average: scores,
                 unseen_samples: 0,
-            })),
+            }))),
             ..result(Status::Succeeded)
         };
         let details = details(&evaluated, &options());
