@@ -152,6 +152,22 @@ impl Augmenter {
     }
 }
 
+/// Random numbers that belong to a sample in a step, for whoever changes samples elsewhere.
+#[derive(Debug, Clone, Copy)]
+pub struct RandomBlocks(Philox);
+
+impl RandomBlocks {
+    /// Those of a key, which must be another one than the seed itself.
+    pub const fn new(key: u64) -> Self {
+        Self(Philox::new(key))
+    }
+
+    /// The four numbers of a block of a sample in a step.
+    pub fn block(self, step: u64, sample: u32, block: u32) -> [u32; 4] {
+        self.0.block(counter(step, sample) + u128::from(block))
+    }
+}
+
 /// The first of the blocks of random numbers of a sample in a step.
 fn counter(step: u64, sample: u32) -> u128 {
     u128::from(step) << 64 | u128::from(sample) << 32

@@ -45,7 +45,7 @@ mod target;
 mod testing;
 mod unpacked;
 
-pub use augment::{Augment, Augmenter};
+pub use augment::{Augment, Augmenter, RandomBlocks};
 pub use cifar_folder::CifarSplit;
 pub use classes::{UnseenClass, UnseenClasses};
 pub use dataset::{Dataset, DecodedSet, SkippedFile, StoredElement};

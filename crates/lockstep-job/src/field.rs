@@ -82,6 +82,12 @@ impl Rule {
         words: "at least 0 and at most 180",
         limits: &[("minimum", 0), ("maximum", 180)],
     };
+    /// Where shares are neither all 0 and 1, nor all alike.
+    pub(crate) const SPREAD: Rule = Rule {
+        holds: |x| (0.05..=2.0).contains(&x),
+        words: "at least 0.05 and at most 2",
+        limits: &[("maximum", 2)],
+    };
     /// A week is longer than any wait that makes sense, and far from overflowing a clock.
     pub(crate) const SECONDS: Rule = Rule {
         holds: |x| x > 0.0 && x <= 604_800.0,

@@ -267,6 +267,7 @@ fn every_mistake_is_named_at_its_place_with_what_would_be_right() {
         (model, "layers = [{ kind = \"conv2d\", out = 2, kernel = 3, stride = 2, padding = \"same\" }, { kind = \"linear\" }]", "5:73", "with a stride", ""),
         (model, "layers = [{ kind = \"conv2d\", out = 2, kernel = 3, padding = \"valid\" }, { kind = \"linear\" }]", "5:61", "cannot be \"valid\"", "same"),
         (model, "layers = [{ kind = \"group-norm\" }, { kind = \"linear\" }]", "5:11", "missing key `groups`", "groups = 8"),
+        (train, "\"fashion-mnist:train\"\naugment = { mixup = 0 }", "4:21", "at least 0.05", ""),
         (train, "\"fashion-mnist:train\"\naugment = { rotation = 200 }", "4:24", "at most 180", ""),
         (train, "\"fashion-mnist:train\"\naugment = { resized_crop = [0.5, 0.1] }", "4:28", "two shares", "[0.08, 1.0]"),
         (train, "\"fashion-mnist:train\"\nstratify = true", "4:12", "`data.val_split`, which is not set", "val_split = 0.1"),

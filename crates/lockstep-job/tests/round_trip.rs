@@ -323,6 +323,8 @@ prop_compose! {
             contrast: Some(deadline_s),
             saturation: None,
             erase: flip.then_some(deadline_s / 700.0),
+            mixup: flip.then_some(1.0),
+            cutmix: Some(0.1 + deadline_s / 700.0),
         });
         let transform = transform.map(|(resize, crop)| JobTransform {
             resize: resize.map(|side| side.max(crop.map_or(0, |[height, width]| height.min(width)))),

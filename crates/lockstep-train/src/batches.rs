@@ -2,6 +2,7 @@
 
 use crate::lanes::LaneProgram;
 use crate::loss_shape::LossShape;
+use crate::mixing::Mixer;
 use crate::sets::Sets;
 use crate::targets::{TargetRows, loss};
 use lockstep_data::EpochOrder;
@@ -27,6 +28,9 @@ pub(crate) struct Batches {
     targets: TargetRows,
     /// How the targets count, if not as they are.
     shape: Option<LossShape>,
+    /// Mixes images, and with which class and to which share every row was.
+    mixer: Option<Mixer>,
+    others: Vec<(u32, f32)>,
     samples: Vec<u32>,
     /// Where each of the program's lanes lies in the buffers, in rows.
     lanes: Vec<Range<usize>>,
@@ -49,6 +53,8 @@ impl Batches {
             next: 0,
             targets: TargetRows::new(loss(sets.train.target_kind()), sets.train.outputs(), batch),
             shape: LossShape::new(settings, sets),
+            mixer: Mixer::new(settings, sets),
+            others: vec![(0, 0.0); batch],
             samples: vec![0; batch],
             lanes: Vec::with_capacity(batch),
         }
@@ -68,7 +74,15 @@ impl Batches {
             let first = step as usize * self.batch;
             let samples = &self.order.indices()[first..first + program.batch];
             let labels = sets.train.labels();
-            shape.begin(samples.iter().map(|&sample| labels[sample as usize]));
+            let class = |sample: u32| labels[sample as usize];
+            let (mixer, step) = (&self.mixer, self.first_step + step);
+            shape.begin(samples.iter().map(|&sample| {
+                let mixture = mixer
+                    .as_ref()
+                    .map(|mixer| mixer.mixture(step, sample, &sets.train_indices));
+                let other = mixture.map(|mixture| (class(mixture.other), mixture.share));
+                (class(sample), other.unwrap_or_default())
+            }));
         }
         if self.whole {
             self.next = 1 - self.next;
@@ -95,14 +109,18 @@ impl Batches {
         let inputs = &mut self.inputs[self.next][inputs];
         self.targets
             .gather(&sets.train, &sets.scale, samples, rows.start);
-        match &sets.augmenter {
-            None => sets.train.gather(samples, &sets.normaliser, inputs),
-            Some(augmenter) => sets.train.gather_augmented(
-                samples,
-                &sets.normaliser,
-                (augmenter, self.first_step + step),
-                inputs,
-            ),
+        let step = self.first_step + step;
+        sets.gather_training(samples, step, inputs);
+        let Some(mixer) = &mut self.mixer else {
+            return;
+        };
+        let labels = sets.train.labels();
+        let images = inputs.chunks_exact_mut(self.sample_len);
+        let others = &mut self.others[rows];
+        for ((image, &sample), other) in images.zip(samples).zip(others) {
+            let mixture = mixer.mixture(step, sample, &sets.train_indices);
+            mixer.mix(sets, step, &mixture, image);
+            *other = (labels[mixture.other as usize], mixture.share);
         }
     }
 
@@ -116,6 +134,14 @@ impl Batches {
         &self.inputs[1 - self.next]
     }
 
+    /// What some rows were mixed with; nothing where none is.
+    fn mixed(&self, rows: Range<usize>) -> &[(u32, f32)] {
+        match self.mixer {
+            Some(_) => &self.others[rows],
+            None => &[],
+        }
+    }
+
     /// The rows of the program's `i`-th lane, and which samples they are.
     pub(crate) fn lane(&self, i: usize) -> (Batch<'_>, &[u32]) {
         let rows = self.lanes[i].clone();
@@ -126,7 +152,7 @@ impl Batches {
             Batch {
                 inputs,
                 targets: match &self.shape {
-                    Some(shape) => shape.targets(targets),
+                    Some(shape) => shape.targets(targets, self.mixed(rows.clone())),
                     None => targets,
                 },
             },

@@ -18,6 +18,7 @@ mod lanes;
 mod learner;
 mod loss_shape;
 mod mistakes;
+mod mixing;
 mod network;
 mod numerics;
 mod prediction;

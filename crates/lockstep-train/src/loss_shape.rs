@@ -1,4 +1,4 @@
-//! How classes count in the loss: weights by class, and smoothing.
+//! How classes count in the loss: weights by class, smoothing, and mixtures of two.
 //!
 //! A weighted mean is over the sum of the batch's weights. Every rank knows the order of all samples and all labels, so
 //! each adds up the weights of the whole batch by itself, in the batch's order: the same sum on any number of workers,
@@ -36,7 +36,9 @@ impl LossShape {
                 balanced(labels, sets.train.classes())
             }
         };
-        let shapes = !weights.is_empty() || learner.label_smoothing > 0.0;
+        let augment = settings.augment.as_ref();
+        let mixes = augment.is_some_and(|augment| augment.mixup.or(augment.cutmix).is_some());
+        let shapes = mixes || !weights.is_empty() || learner.label_smoothing > 0.0;
         shapes.then(|| Self {
             weights,
             smoothing: learner.label_smoothing as f32,
@@ -44,22 +46,31 @@ impl LossShape {
         })
     }
 
-    /// Begins a batch of samples of these classes, in its order.
-    pub(crate) fn begin(&mut self, classes: impl ExactSizeIterator<Item = u32>) {
+    /// Begins a batch of samples of these classes, in its order, each with the class and the share of what it is mixed
+    /// with.
+    pub(crate) fn begin(&mut self, classes: impl ExactSizeIterator<Item = (u32, (u32, f32))>) {
         if self.weights.is_empty() {
             return;
         }
         let rows = classes.len() as f64;
-        let weights = classes.map(|class| ShapedClasses::weight(&self.weights, class));
+        let weight = |class| ShapedClasses::weight(&self.weights, class);
+        let weights = classes.map(|(class, (other, share))| {
+            let share = f64::from(share);
+            (1.0 - share) * weight(class) + share * weight(other)
+        });
         self.factor = rows / weights.sum::<f64>();
     }
 
-    /// The targets of some rows of the batch.
-    pub(crate) fn targets<'a>(&'a self, targets: Targets<'a>) -> Targets<'a> {
+    /// The targets of some rows of the batch, and what these are mixed with.
+    pub(crate) fn targets<'a>(
+        &'a self,
+        targets: Targets<'a>,
+        others: &'a [(u32, f32)],
+    ) -> Targets<'a> {
         match targets {
             Targets::Classes(classes) => Targets::Shaped(ShapedClasses {
                 classes,
-                others: &[],
+                others,
                 weights: &self.weights,
                 smoothing: self.smoothing,
                 factor: self.factor,
@@ -104,9 +115,9 @@ mod tests {
             factor: 1.0,
         };
         // Class 2 has no weight of its own and counts 1.
-        shape.begin([0, 1, 1, 2].into_iter());
+        shape.begin([0, 1, 1, 2].map(|class| (class, (0, 0.0))).into_iter());
         assert_eq!(shape.factor, 4.0 / 8.0);
-        shape.begin([0, 0].into_iter());
-        assert_eq!(shape.factor, 1.0);
+        shape.begin([(0, (1, 0.25)), (0, (0, 0.5))].into_iter());
+        assert_eq!(shape.factor, 2.0 / 2.5);
     }
 }

@@ -14,7 +14,7 @@ use crate::targets::{self, loss};
 use lockstep_data::{Dataset, TargetKind, lane_rows};
 use lockstep_fs::CacheDir;
 use lockstep_gang::{Plan, ShmCollective};
-use lockstep_job::{ClassWeights, JobSchedule};
+use lockstep_job::{ClassWeights, JobAugment, JobSchedule};
 use lockstep_nn::{Compute, Dims, LayerSummary, Layout, Model};
 use lockstep_place::Place;
 use lockstep_resolve::{ResolvedJob, TrainingSettings};
@@ -454,9 +454,14 @@ fn check(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Result
                 .to_owned(),
         );
     }
+    let mixes = |spread: fn(&JobAugment) -> Option<f64>| {
+        settings.augment.as_ref().and_then(spread).is_some()
+    };
     let shaped = [
         (learner.label_smoothing > 0.0, "train.label_smoothing"),
         (learner.class_weights.is_some(), "train.class_weights"),
+        (mixes(|augment| augment.mixup), "data.augment.mixup"),
+        (mixes(|augment| augment.cutmix), "data.augment.cutmix"),
     ];
     if let Some((_, key)) = shaped
         .iter()

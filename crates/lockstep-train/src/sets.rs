@@ -206,6 +206,18 @@ impl Sets {
         })
     }
 
+    /// Writes training samples as they are seen in a step of the run, normalised, to the rows of `out`.
+    pub(crate) fn gather_training(&self, samples: &[u32], step: u64, out: &mut [f32]) {
+        match &self.augmenter {
+            None => self.train.gather(samples, &self.normaliser, out),
+            Some(augmenter) => {
+                let seen = (augmenter, step);
+                self.train
+                    .gather_augmented(samples, &self.normaliser, seen, out);
+            }
+        }
+    }
+
     /// A hash of the samples that are trained on and chosen by.
     pub(crate) fn sha256(&self) -> Vec<String> {
         let val = self.val.as_ref().map(Dataset::sha256);

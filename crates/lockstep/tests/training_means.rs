@@ -230,6 +230,14 @@ fn changed_images_are_the_same_on_any_number_of_workers_and_after_a_cut() {
                 "data.augment.flip=true",
             ],
             &["data.augment.rotation=15"],
+            &[
+                "data.augment={ mixup = 0.4 }",
+                "train.class_weights=[1, 2, 3, 4]",
+            ],
+            &[
+                "data.augment={ mixup = 0.2, cutmix = 1.0, flip = true }",
+                common::BY_COLUMNS,
+            ],
             &["data.augment={ brightness = 0.4, contrast = 0.4, erase = 0.5, crop_padding = 1 }"],
         ],
     );

@@ -27,6 +27,12 @@ keys! {
         saturation: Option<f64> = optional => Rule::NOT_NEGATIVE;
         /// The probability that a part of the image, of 2 % to 33 % of it, is blotted out with black.
         erase: Option<f64> = optional => Rule::SHARE;
+        /// Adds another training image to each, both with a share, and likewise what they are to be taken for. Shares are
+        /// of a beta distribution with this parameter.
+        mixup: Option<f64> = optional => Rule::SPREAD;
+        /// Lays a part of another training image over each, and mixes what they are to be taken for by the area. Shares
+        /// are drawn as those of `mixup`; with both, each image takes one of them at random.
+        cutmix: Option<f64> = optional => Rule::SPREAD;
     }
 }
 
