@@ -14,6 +14,10 @@ use std::time::Duration;
 /// One thing that happened in a run. Serialises as `{"event": "...", ...}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "the largest comes once a run, and events are handed on one at a time"
+)]
 #[non_exhaustive]
 pub enum Event {
     /// Something is done before the run begins that may take a while, such as decoding data.

@@ -39,7 +39,7 @@ impl LossShape {
         let augment = settings.augment.as_ref();
         let mixes = augment.is_some_and(|augment| augment.mixup.or(augment.cutmix).is_some());
         let shapes = mixes || !weights.is_empty() || learner.label_smoothing > 0.0;
-        shapes.then(|| Self {
+        shapes.then_some(Self {
             weights,
             smoothing: learner.label_smoothing as f32,
             factor: 1.0,
