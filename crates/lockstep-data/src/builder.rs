@@ -5,6 +5,7 @@
 
 use crate::DataError;
 use crate::checksums;
+use crate::columns::TableSchema;
 use crate::content::{self, About};
 use crate::dataset::StoredElement;
 use crate::labels::{Decided, Labels};
@@ -28,9 +29,13 @@ pub(crate) struct Builder {
     /// Bytes written to the file.
     written: usize,
     labels: Labels,
+    weights: Spill,
     names: SpilledTexts,
     skipped: SpilledTexts,
+    /// The columns of a table, as one text; none without.
     columns: Vec<String>,
+    /// What makes the numbers of a table stand for something else.
+    meaning: Option<String>,
 }
 
 impl Builder {
@@ -50,9 +55,11 @@ impl Builder {
             form: None,
             written: 0,
             labels: Labels::new(folder)?,
+            weights: Spill::new(folder)?,
             names: texts()?,
             skipped: texts()?,
             columns: Vec::new(),
+            meaning: None,
         })
     }
 
@@ -61,9 +68,10 @@ impl Builder {
         self.form = Some((element, shape));
     }
 
-    /// Says which columns of a table the numbers of a sample come from, in their order.
-    pub(crate) fn columns(&mut self, columns: &[String]) {
-        self.columns = columns.to_vec();
+    /// Says which columns of a table the numbers of a sample come from.
+    pub(crate) fn table(&mut self, schema: &TableSchema) {
+        self.columns = vec![serde_json::to_string(schema).expect("columns are plain data")];
+        self.meaning = schema.meaning();
     }
 
     /// Takes the next piece of the samples, as they are stored.
@@ -110,6 +118,13 @@ impl Builder {
         written.map_err(DataError::io("write", &self.target))
     }
 
+    /// Takes how much the next samples count. All samples have a weight, or none.
+    pub(crate) fn weights(&mut self, weights: &[f32]) -> Result<(), DataError> {
+        let mut each = weights.iter();
+        let written = each.try_for_each(|weight| self.weights.write(&weight.to_ne_bytes()));
+        written.map_err(DataError::io("write", &self.target))
+    }
+
     /// Takes the name of the next sample. All samples have one, or none.
     pub(crate) fn name(&mut self, name: &str) -> Result<(), DataError> {
         let written = self.names.push(name);
@@ -147,6 +162,8 @@ impl Builder {
             "one label a sample"
         );
         let names = self.names.extent();
+        let weights = self.weights.length / 4;
+        assert!(weights == 0 || weights == count, "one weight a sample");
         assert!(
             names.texts == 0 || names.texts == count,
             "one name a sample"
@@ -157,6 +174,7 @@ impl Builder {
             shape,
             target: labels.target,
             outputs: labels.outputs,
+            weighted: self.weights.length > 0,
             names,
             classes: Extent::of(&labels.names),
             skipped: self.skipped.extent(),
@@ -181,6 +199,7 @@ impl Builder {
                 (_, named, _) => named,
             },
             names: &names,
+            meaning: self.meaning.as_deref(),
         };
         let begun = about.begin();
         self.seal(&layout, identity, begun).map_err(failed)?;
@@ -213,6 +232,8 @@ impl Builder {
             }
             Ok(())
         })?;
+        out.align()?;
+        self.weights.replay(|block| out.write(block))?;
         self.names.replay(&mut out)?;
         out.texts(&names)?;
         self.skipped.replay(&mut out)?;
@@ -230,8 +251,8 @@ impl Builder {
         begun: Sha256,
     ) -> io::Result<()> {
         let file = File::open(self.file.temporary())?;
-        let (labels, samples) = (layout.labels.clone(), layout.samples.clone());
-        let content = content::of_file(begun, &file, labels, samples)?;
+        let before = [layout.labels.clone(), layout.weights.clone()];
+        let content = content::of_file(begun, &file, before, layout.samples.clone())?;
         let sums = checksums::of_file(&file, layout.summed())?;
         let sums: Vec<u8> = sums.into_iter().flat_map(u64::to_ne_bytes).collect();
         let facts = Facts {

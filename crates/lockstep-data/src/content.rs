@@ -30,6 +30,8 @@ pub(crate) struct About<'a> {
     pub(crate) classes: usize,
     /// Their names, if they are known by them.
     pub(crate) names: &'a [String],
+    /// What the numbers of a table stand for, where they are not just numbers.
+    pub(crate) meaning: Option<&'a str>,
 }
 
 impl About<'_> {
@@ -50,15 +52,20 @@ impl About<'_> {
                 hash.update((number as u64).to_le_bytes());
             }
         }
+        if let Some(meaning) = self.meaning {
+            hash.update((meaning.len() as u64).to_le_bytes());
+            hash.update(meaning);
+        }
         hash
     }
 }
 
-/// The hash of a set of which `hash` has seen all but its labels and samples, which lie in `file`.
+/// The hash of a set of which `hash` has seen all but its labels and weights, which lie `before` its samples in the hash,
+/// and these, all in `file`.
 pub(crate) fn of_file(
     mut hash: Sha256,
     file: &File,
-    labels: Range<usize>,
+    before: [Range<usize>; 2],
     samples: Range<usize>,
 ) -> io::Result<ContentHash> {
     let mut buffer = vec![0; AT_ONCE];
@@ -71,7 +78,9 @@ pub(crate) fn of_file(
         }
         io::Result::Ok(())
     };
-    add(labels, &mut hash)?;
+    for part in before {
+        add(part, &mut hash)?;
+    }
     let head = hash.clone().finalize().into();
     add(samples, &mut hash)?;
     let whole = hash.finalize().into();

@@ -1,6 +1,7 @@
 //! A data set as the trainer sees it: samples of one shape, and what is to be said of each.
 
 use crate::classes::{UnseenClass, UnseenClasses, renumber};
+use crate::columns::TableSchema;
 use crate::content::About;
 use crate::decoded::{self, Decoded};
 use crate::target::TargetKind;
@@ -155,7 +156,7 @@ impl Dataset {
         progress: &mut dyn FnMut(&str),
     ) -> Result<Dataset, DataError> {
         let source = source.clone().labelled_as(train.target_kind());
-        let source = source.with_columns(train.columns());
+        let source = source.with_columns(&train.table().inputs(), !train.table().is_plain());
         let set = Dataset::open_telling(&source, cache, progress)?;
         let set = set.with_classes(train.class_names(), UnseenClasses::Refuse)?;
         set.check_against(train)?;
@@ -289,6 +290,12 @@ impl Dataset {
         &self.decoded.columns
     }
 
+    /// The columns of the table that the set comes from, and what was seen of them; none of what is no table, or has
+    /// columns of lists.
+    pub fn table(&self) -> &TableSchema {
+        &self.decoded.schema
+    }
+
     /// What is to be predicted, [`outputs`](Dataset::outputs) numbers a sample; none if samples have classes.
     /// Labels are 1 where a sample has them, and else 0.
     pub fn numbers(&self) -> &[f32] {
@@ -308,6 +315,12 @@ impl Dataset {
             None if self.target_kind() != TargetKind::Classes => &[],
             None => self.decoded.map.words(self.decoded.layout.labels.clone()),
         }
+    }
+
+    /// How much each sample counts, if that is known; none is below 0.
+    pub fn weights(&self) -> Option<&[f32]> {
+        let weights = || self.decoded.map.floats(self.decoded.layout.weights.clone());
+        self.decoded.layout.form.weighted.then(weights)
     }
 
     /// The number of classes; 0 if samples have none.
@@ -363,6 +376,7 @@ impl Dataset {
 
     fn hash_content(&self) -> String {
         let (layout, bytes) = (&self.decoded.layout, self.decoded.map.bytes());
+        let meaning = self.table().meaning();
         let about = About {
             form: &layout.form,
             classes: self.classes(),
@@ -370,6 +384,7 @@ impl Dataset {
                 true => &self.class_names,
                 false => &[],
             },
+            meaning: meaning.as_deref(),
         };
         let mut hash = about.begin();
         match &self.renumbered {
@@ -378,6 +393,7 @@ impl Dataset {
                 .for_each(|label| hash.update(label.to_ne_bytes())),
             None => hash.update(&bytes[layout.labels.clone()]),
         }
+        hash.update(&bytes[layout.weights.clone()]);
         let kept = &self.decoded.facts.content;
         if *hash.clone().finalize() == kept.head {
             return hex::encode(kept.whole);

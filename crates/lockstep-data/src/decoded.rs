@@ -12,6 +12,7 @@
 use crate::DataError;
 use crate::builder::Builder;
 use crate::checksums;
+use crate::columns::TableSchema;
 use crate::convert::MOST_CLASSES;
 use crate::layout::{DecodedLayout, Facts, Identity};
 use crate::mapped::Mapped;
@@ -63,6 +64,8 @@ pub(crate) struct Decoded {
     /// The names of the classes, if the set has them, or of the columns that are to be predicted.
     pub(crate) classes: Vec<String>,
     /// The columns of a table that a sample's numbers come from.
+    pub(crate) schema: TableSchema,
+    /// What each of these numbers is called.
     pub(crate) columns: Vec<String>,
 }
 
@@ -129,7 +132,10 @@ fn try_open(path: &Path) -> Option<OpenedFile> {
     let map = Mapped::of(&file).ok()?;
     let (layout, facts) = DecodedLayout::read(map.bytes())?;
     let classes = layout.classes.all(map.bytes())?;
-    let columns = layout.columns.all(map.bytes())?;
+    let schema = match &layout.columns.all(map.bytes())?[..] {
+        [] => TableSchema::default(),
+        [text, ..] => serde_json::from_str(text).ok()?,
+    };
     if !sound(&map, &layout, classes.len()) {
         return None;
     }
@@ -140,7 +146,8 @@ fn try_open(path: &Path) -> Option<OpenedFile> {
         layout,
         facts,
         classes,
-        columns,
+        columns: schema.number_names(),
+        schema,
     };
     Some(OpenedFile { decoded, file })
 }

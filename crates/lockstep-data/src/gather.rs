@@ -7,7 +7,7 @@
 use crate::layout::MOST_CHANNELS;
 use crate::prefetch::prefetch;
 use crate::scale::Scale;
-use crate::{Augmenter, DataError, Dataset, StoredElement, TargetScale};
+use crate::{Augmenter, DataError, Dataset, Encoding, StoredElement, TargetScale};
 
 /// How many rows ahead of the one being written samples are asked for: enough to cover the way to
 /// main memory, few enough to stay within what a core can have under way.
@@ -20,6 +20,8 @@ pub struct Normaliser {
     channels: usize,
     /// One for each channel, or one for all of them.
     each: Vec<Channel>,
+    /// What is done instead to the rows of a table that are not just numbers.
+    encoding: Option<Encoding>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,6 +50,7 @@ impl Normaliser {
         Ok(Normaliser {
             channels,
             each: (0..different).map(channel).collect(),
+            encoding: None,
         })
     }
 
@@ -81,7 +84,29 @@ impl Normaliser {
             mean: 0.0,
             std: 1.0,
         }];
-        Normaliser { channels, each }
+        Normaliser {
+            channels,
+            each,
+            encoding: None,
+        }
+    }
+
+    /// Encodes rows of `columns` numbers.
+    pub fn encoded(columns: usize, encoding: Encoding) -> Normaliser {
+        Normaliser {
+            encoding: Some(encoding),
+            ..Normaliser::identity(columns)
+        }
+    }
+
+    /// Numbers of a row of a batch, where a sample has so many.
+    pub fn row_len(&self, sample_len: usize) -> usize {
+        self.encoding.as_ref().map_or(sample_len, Encoding::width)
+    }
+
+    /// How rows of a table are encoded, if they are.
+    pub fn encoding(&self) -> Option<&Encoding> {
+        self.encoding.as_ref()
     }
 }
 
@@ -115,7 +140,7 @@ impl Dataset {
     ///
     /// # Panics
     /// When an index is not below [`len`](Dataset::len), `out` does not hold exactly a row of
-    /// [`sample_len`](Dataset::sample_len) for each index, or `normaliser` is for another number of channels.
+    /// [`row_len`](Normaliser::row_len) for each index, or `normaliser` is for another number of channels.
     pub fn gather(&self, indices: &[u32], normaliser: &Normaliser, out: &mut [f32]) {
         self.gather_seen(indices, normaliser, None, out);
     }
@@ -181,9 +206,16 @@ impl Dataset {
         );
         assert_eq!(
             out.len(),
-            indices.len() * self.sample_len(),
+            indices.len() * normaliser.row_len(self.sample_len()),
             "one row for each index"
         );
+        if let Some(encoding) = &normaliser.encoding {
+            let len = self.sample_len();
+            for (row, &index) in out.chunks_exact_mut(encoding.width()).zip(indices) {
+                encoding.encode(&self.floats()[index as usize * len..][..len], row);
+            }
+            return;
+        }
         match self.element() {
             StoredElement::U8 => {
                 let scale = normaliser.scale(255.0).expect("vectors are no bytes");

@@ -17,12 +17,12 @@ const MAGIC: u64 = 0x6c6f_636b_7374_6570;
 /// Changes whenever the format or the meaning of a decoded file does. 2: channels are innermost.
 /// 3: the samples come first, and there are names, classes and what was left out. 4: what is to be predicted
 /// may be numbers or labels instead of a class. 5: checksums of all blocks, and the hash of the content. 6: the
-/// columns of a table.
-const VERSION: u64 = 6;
+/// columns of a table. 7: what these hold, and weights.
+const VERSION: u64 = 7;
 /// Parts begin at multiples of this.
 pub(crate) const ALIGN: usize = 64;
 /// Numbers of a trailer.
-pub(crate) const FIELDS: usize = 32;
+pub(crate) const FIELDS: usize = 33;
 /// Numbers of a pixel: grey or depth, two of anything, colours, colours with transparency. Vectors, which
 /// are one pixel of many channels, may have more.
 pub(crate) const MOST_CHANNELS: usize = 4;
@@ -40,12 +40,14 @@ pub(crate) struct Form {
     pub(crate) target: TargetKind,
     /// Numbers that a sample's target has: 1 if it is a class, 0 if it is not known.
     pub(crate) outputs: usize,
+    /// Whether samples have weights.
+    pub(crate) weighted: bool,
     pub(crate) names: Extent,
     /// The classes, or the columns of what is to be predicted instead.
     pub(crate) classes: Extent,
     /// Path and reason in turn.
     pub(crate) skipped: Extent,
-    /// The columns of a table that a sample's numbers come from.
+    /// The columns of a table that a sample's numbers come from, as one text.
     pub(crate) columns: Extent,
 }
 
@@ -72,6 +74,8 @@ pub(crate) struct DecodedLayout {
     pub(crate) form: Form,
     pub(crate) samples: Range<usize>,
     pub(crate) labels: Range<usize>,
+    /// How much each sample counts; nothing if all do alike.
+    pub(crate) weights: Range<usize>,
     pub(crate) names: Texts,
     pub(crate) classes: Texts,
     pub(crate) skipped: Texts,
@@ -113,6 +117,7 @@ impl DecodedLayout {
         };
         let samples = part(elements, form.element.size())?;
         let labels = part(form.count.checked_mul(form.outputs)?, 4)?;
+        let weights = part(form.count * usize::from(form.weighted), 4)?;
         let mut texts = |extent: Extent| {
             Some(Texts {
                 ends: part(extent.texts, 8)?,
@@ -125,6 +130,7 @@ impl DecodedLayout {
         Some(DecodedLayout {
             samples,
             labels,
+            weights,
             names,
             classes,
             skipped,
@@ -147,6 +153,7 @@ impl DecodedLayout {
             shape: [channels, height, width],
             target,
             outputs,
+            weighted,
             names,
             classes,
             skipped,
@@ -176,6 +183,7 @@ impl DecodedLayout {
         fields[24..28].copy_from_slice(&words(&facts.content.whole));
         fields[28] = facts.sums;
         fields[29..31].copy_from_slice(&[columns.texts as u64, columns.bytes as u64]);
+        fields[31] = u64::from(weighted);
         fields[FIELDS - 1] = checksum(&fields);
         fields
     }
@@ -200,6 +208,7 @@ impl DecodedLayout {
                 .into_iter()
                 .find(|known| *known as u64 == fields[18])?,
             outputs: number(19),
+            weighted: fields[31] == 1,
             names: extent(11),
             classes: extent(13),
             skipped: extent(15),

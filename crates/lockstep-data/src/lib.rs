@@ -17,10 +17,12 @@ mod checksums;
 mod cifar;
 mod cifar_folder;
 mod classes;
+mod columns;
 mod content;
 mod convert;
 mod dataset;
 mod decoded;
+mod encoding;
 mod error;
 mod file;
 mod frame;
@@ -48,11 +50,16 @@ mod unpacked;
 pub use augment::{Augment, Augmenter, RandomBlocks};
 pub use cifar_folder::CifarSplit;
 pub use classes::{UnseenClass, UnseenClasses};
+pub use columns::{TableColumn, TableSchema};
 pub use dataset::{Dataset, DecodedSet, SkippedFile, StoredElement};
+pub use encoding::{Encoding, HotSlot, ScaledNumber};
 pub use error::DataError;
 pub use frame::{DecodedFrame, Frame, FrameBatch, FramePart, FrameSource, StoredColumn};
 pub use gather::Normaliser;
-pub use lockstep_table::{ColumnNames, FrameCell, FrameElement, TableFormat};
+pub use lockstep_table::{
+    ColumnKind, ColumnNames, ColumnType, FrameCell, FrameElement, InputColumn, LeftOut,
+    TableFormat, TimeForm,
+};
 pub use order::{EpochOrder, lane_rows, split, stratified_split};
 pub use picture_changes::PictureChanges;
 pub use pictures::Pictures;

@@ -13,7 +13,7 @@ use crate::target::TargetKind;
 use lockstep_fs::CacheDir;
 use lockstep_known::Content;
 use lockstep_place::Place;
-use lockstep_table::{ColumnNames, Gaps, TableFormat};
+use lockstep_table::{ColumnNames, Gaps, InputColumn, TableFormat};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -113,14 +113,25 @@ impl Source {
         self
     }
 
-    /// The same source, whose samples are these columns of a CSV file that would else be all of them in their order.
+    /// The same source, whose samples are read as those of a table with these columns: what they hold, and in which
+    /// order, unless the source names others. With `gaps`, values may be missing.
     #[must_use]
-    pub fn with_columns(mut self, names: &[String]) -> Self {
+    pub fn with_columns(mut self, inputs: &[InputColumn], gaps: bool) -> Self {
         match &mut self {
-            Source::Csv { columns, .. } if columns.features.is_empty() => {
-                columns.features = names.to_vec()
+            Source::Parquet { columns, .. } | Source::Csv { columns, .. } if !inputs.is_empty() => {
+                if columns.features.is_empty() {
+                    columns.features = inputs.iter().map(|input| input.name.clone()).collect();
+                }
+                if columns.features.len() == inputs.len() {
+                    columns.kinds = inputs.iter().map(|input| input.kind.clone()).collect();
+                }
+                if gaps {
+                    columns.gaps = Gaps::Keep;
+                }
             }
-            Source::Samples { source, .. } => **source = source.clone().with_columns(names),
+            Source::Samples { source, .. } => {
+                **source = source.clone().with_columns(inputs, gaps);
+            }
             _ => {}
         }
         self

@@ -6,12 +6,16 @@
 
 use crate::DataError;
 use crate::builder::Builder;
+use crate::columns::{TableColumn, TableSchema};
 use crate::dataset::StoredElement;
 use crate::decoded::Recipe;
 use crate::stamp::{Stamp, whole_place};
 use crate::target::TargetKind;
 use lockstep_place::Place;
-use lockstep_table::{ColumnNames, TableFile, TableFormat, TableReader, column_names, find_files};
+use lockstep_table::{
+    ColumnNames, Gaps, InputColumn, TableFile, TableFormat, TableReader, column_names, find_files,
+    look,
+};
 use std::path::Path;
 
 /// The column of the labels unless another is named.
@@ -65,7 +69,7 @@ impl TableSet {
     }
 
     /// The same, for prediction alone: columns of labels and paths that are missing from a file are not read from
-    /// any. All other columns are numbers as they would be with them.
+    /// any. All other columns are what they would be with them.
     pub(crate) fn of_samples(mut self) -> Result<TableSet, DataError> {
         let mut all = Vec::with_capacity(self.files.len());
         for file in &self.files {
@@ -73,18 +77,20 @@ impl TableSet {
         }
         let columns = &mut self.columns;
         let missing = |name: &String| all.iter().any(|names| !names.contains(name));
-        if columns.features.is_empty() && matches!(self.format, TableFormat::Csv { .. }) {
-            let others: Vec<_> = columns.label.iter().chain(&columns.path).collect();
-            let own = all.first().into_iter().flatten();
-            let own = own.filter(|&name| {
-                !name.is_empty() && !others.contains(&name) && !columns.numbers.contains(name)
-            });
-            columns.features = own.cloned().collect();
-        }
         columns.path.take_if(|path| missing(path));
+        // What counts how much is of no matter here, but it is no input.
+        let weight = columns.weight.take();
+        columns
+            .drop
+            .extend(weight.filter(|weight| !missing(weight)));
         if columns.label.iter().chain(&columns.numbers).any(missing) {
-            columns.label = None;
-            columns.numbers.clear();
+            let labels = columns
+                .label
+                .take()
+                .into_iter()
+                .chain(columns.numbers.drain(..));
+            // Those that are there are no input either.
+            columns.drop.extend(labels.filter(|label| !missing(label)));
             self.labelled = false;
         }
         Ok(self)
@@ -93,6 +99,31 @@ impl TableSet {
     /// What a person calls the set.
     pub(crate) fn name(&self) -> String {
         self.place.to_string()
+    }
+
+    /// The columns that are read, with what they hold, and what is known of them before a row is. Where nobody said what
+    /// columns hold, the table is looked at first.
+    fn columns(&self) -> Result<(ColumnNames, TableSchema), DataError> {
+        let mut columns = self.columns.clone();
+        let mut schema = TableSchema::default();
+        if columns.kinds.is_empty() {
+            let looked = look(&self.files, self.format, &columns, self.memory)?;
+            columns.features = looked.features;
+            columns.kinds = looked.kinds;
+            schema.left_out = looked.left_out;
+            if !columns.kinds.is_empty() {
+                columns.gaps = Gaps::Keep;
+            }
+        }
+        let each = columns.features.iter().zip(&columns.kinds);
+        let column = |(name, kind): (&String, _)| {
+            TableColumn::new(InputColumn {
+                name: name.clone(),
+                kind: Clone::clone(kind),
+            })
+        };
+        schema.columns = each.map(column).collect();
+        Ok((columns, schema))
     }
 
     /// Checks that labels are some, where the first of these is of the row `first`.
@@ -144,7 +175,8 @@ impl Recipe for TableSet {
 
     fn decode(&self, out: &mut Builder) -> Result<(), DataError> {
         let files = self.files.clone();
-        let mut reader = TableReader::of_files(files, self.format, &self.columns, self.memory);
+        let (columns, mut schema) = self.columns()?;
+        let mut reader = TableReader::of_files(files, self.format, &columns, self.memory);
         let labels = match &self.columns.label {
             Some(label) => vec![label.clone()],
             None => self.columns.numbers.clone(),
@@ -158,10 +190,8 @@ impl Recipe for TableSet {
         while let Some(batch) = reader.next_batch()? {
             if rows == 0 {
                 out.begin(StoredElement::F32, [batch.width, 1, 1]);
-                if reader.features().len() == batch.width {
-                    out.columns(reader.features());
-                }
             }
+            schema.see(&batch);
             self.check(rows, &batch.numbers)?;
             rows += batch.rows;
             for numbers in batch.features.chunks(batch.width) {
@@ -173,6 +203,7 @@ impl Recipe for TableSet {
                 out.class(class, &|| self.place.to_string())?;
             }
             out.numbers(&batch.numbers)?;
+            out.weights(&batch.weights)?;
             for path in batch.paths.iter().flatten() {
                 out.name(path)?;
             }
@@ -182,6 +213,9 @@ impl Recipe for TableSet {
                 place: self.place.to_string(),
                 reason: "the table has no rows",
             });
+        }
+        if !schema.columns.is_empty() {
+            out.table(&schema);
         }
         Ok(())
     }
@@ -328,7 +362,10 @@ mod tests {
         let folder = Folder::new();
         for (text, expected) in [
             ("a,label\n", "holds no samples: the table has no rows"),
-            ("a,label\n1,x\nb,x\n", "line 3: the column `a` holds `b`"),
+            (
+                "a,label\n1e39,x\n2,x\n",
+                "line 2: the column `a` holds 1e39, which is too large",
+            ),
             ("a,b\n1,2\n", "has no column `label`"),
         ] {
             let file = folder.file(text.as_bytes());

@@ -46,8 +46,7 @@ fn labelled(file: &Path, labels: &[&str], target: Option<TargetKind>) -> Source 
             features: vec!["x".into()],
             label,
             numbers,
-            path: None,
-            gaps: Default::default(),
+            ..ColumnNames::default()
         },
         target,
         memory: 1 << 20,

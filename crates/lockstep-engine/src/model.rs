@@ -1,7 +1,7 @@
 //! The model that a run ended with, whatever it is: a network, or trees.
 
 use crate::EngineError;
-use lockstep_data::Dataset;
+use lockstep_data::{Dataset, InputColumn};
 use lockstep_resolve::PictureInput;
 use lockstep_runs::RunDir;
 use lockstep_train::{Block, Outputs, Trained};
@@ -36,11 +36,12 @@ impl TrainedModel {
         }
     }
 
-    /// The columns of the table that it was trained on, in their order; none if it was no table.
-    pub fn column_names(&self) -> &[String] {
+    /// The columns of the table that it was trained on, in their order, none if it was no table; and whether values may be
+    /// missing from them.
+    pub fn inputs(&self) -> (&[InputColumn], bool) {
         match self {
-            Self::Network(model) => model.column_names(),
-            Self::Trees(model) => model.column_names(),
+            Self::Network(model) => model.inputs(),
+            Self::Trees(model) => (model.inputs(), true),
         }
     }
 

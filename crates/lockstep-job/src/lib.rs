@@ -66,8 +66,8 @@ mod trees;
 pub use bytes::Bytes;
 pub use checkpoint::{Every, JobCheckpoint, Measure, NotEvery};
 pub use data::{
-    Data, DataRef, Features, JobAugment, JobColumns, JobFilter, JobNormalise, JobTransform, Label,
-    Location, Split, Validation,
+    Data, DataRef, Features, JobAugment, JobColumnType, JobColumns, JobFilter, JobNormalise,
+    JobTransform, Label, Location, Split, Validation,
 };
 pub use diagnostic::{Diagnostic, printable};
 pub use embed::Embed;

@@ -225,6 +225,7 @@ impl TreesJob {
 fn plain_data(field: &Field<'_>, data: Data) -> Option<Data> {
     let given = [
         ("normalise", data.normalise.is_some()),
+        ("standardise", data.standardise.is_some()),
         ("augment", data.augment.is_some()),
         ("transform", data.transform.is_some()),
     ];

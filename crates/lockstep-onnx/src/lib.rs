@@ -6,6 +6,7 @@
 //! picture first, is in the file's metadata.
 
 mod encoder;
+mod encoding;
 mod error;
 mod graph;
 mod layers;

@@ -4,7 +4,7 @@ use crate::graph::{Graph, OnnxModel, Value};
 use crate::layers::{Flow, Weights, chain, flat};
 use crate::outputs::outputs;
 use crate::scale::normalise;
-use crate::{OnnxError, encoder};
+use crate::{OnnxError, encoder, encoding};
 use lockstep_data::TargetKind;
 use lockstep_embed::{EmbedRecipe, EncoderModel};
 use lockstep_job::{DataRef, Job, LoadedJob, Override};
@@ -33,10 +33,15 @@ pub fn of_run(run: &RunDir) -> Result<OnnxModel, OnnxError> {
     let job = network_job(run, &[])?;
     let saved = SavedModel::open(run)?;
     let mut graph = Graph::default();
-    let dims = saved.dims();
-    let shape = sample_shape(dims);
+    let shape = sample_shape(saved.input_shape);
     let input = graph.input(INPUT, &shape);
-    let input = normalised(&mut graph, input, &saved);
+    let input = match &saved.encoding {
+        Some(encoding) => encoding::encode(&mut graph, &input, encoding),
+        None => normalised(&mut graph, input, &saved),
+    };
+    if saved.encoding.is_some() {
+        graph.note("lockstep.inputs", json!(saved.inputs).to_string());
+    }
     let transform = image_transform(&job.data).filter(|_| job.embed.is_none());
     if let Some(transform) = transform {
         graph.note("lockstep.transform", json!(transform).to_string());
@@ -96,10 +101,10 @@ fn network_job(run: &RunDir, overrides: &[Override]) -> Result<Box<Job>, OnnxErr
 }
 
 /// The shape of a sample: numbers of a vector, or channels, height and width.
-fn sample_shape(dims: Dims) -> Vec<usize> {
-    match is_vector(dims) {
-        true => vec![dims.channels],
-        false => vec![dims.channels, dims.height, dims.width],
+fn sample_shape(shape: [usize; 3]) -> Vec<usize> {
+    match shape {
+        [numbers, 1, 1] => vec![numbers],
+        shape => shape.to_vec(),
     }
 }
 

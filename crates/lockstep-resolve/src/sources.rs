@@ -3,10 +3,13 @@
 use crate::places::place;
 use crate::training::target_kind;
 use crate::{EmbedPlan, ResolveError};
-use lockstep_data::{CifarSplit, FrameSource, Pictures, Source, TableFormat, TargetKind};
+use lockstep_data::{
+    CifarSplit, ColumnType, FrameSource, Pictures, Source, TableFormat, TargetKind,
+};
 use lockstep_image::{Filter, Limits, Transform, names_a_picture};
 use lockstep_job::{
-    Data, DataRef, Features, Job, JobColumns, JobFilter, Label, LoadedJob, Location, Split, Storage,
+    Data, DataRef, Features, Job, JobColumnType, JobColumns, JobFilter, Label, LoadedJob, Location,
+    Split, Storage,
 };
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
@@ -213,7 +216,23 @@ fn of_columns(columns: &JobColumns) -> lockstep_table::ColumnNames {
             Label::Several(columns) => columns.clone(),
         },
         path: columns.path.clone(),
-        gaps: lockstep_table::Gaps::Refuse,
+        weight: columns.weight.clone(),
+        types: (columns.types.iter())
+            .map(|(name, word)| (name.clone(), column_type(*word)))
+            .collect(),
+        drop: columns.drop.clone(),
+        decimal_comma: columns.decimal == ',',
+        ..lockstep_table::ColumnNames::default()
+    }
+}
+
+fn column_type(word: JobColumnType) -> ColumnType {
+    match word {
+        JobColumnType::Number => ColumnType::Number,
+        JobColumnType::Boolean => ColumnType::Boolean,
+        JobColumnType::Category => ColumnType::Category,
+        JobColumnType::Date => ColumnType::Date,
+        JobColumnType::Text => ColumnType::Text,
     }
 }
 

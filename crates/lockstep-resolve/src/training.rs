@@ -36,6 +36,9 @@ pub struct TrainingSettings {
     pub normalise: Option<JobNormalise>,
     /// How pictures become samples, if they do. The encoder is known once the pictures are embedded.
     pub pictures: Option<PictureInput>,
+    /// Whether the numbers of a table are brought to one scale; if absent, where it has more than plain numbers.
+    #[serde(default)]
+    pub standardise: Option<bool>,
     /// How training images are varied.
     pub augment: Option<JobAugment>,
     /// When the state is written, and what the best epoch is.
@@ -67,6 +70,7 @@ impl TrainingSettings {
                     transform,
                     encoder: None,
                 }),
+            standardise: job.data.standardise,
             augment: job.data.augment.clone(),
             checkpoint: job.checkpoint.clone(),
             decides: decides(job),

@@ -5,13 +5,18 @@
 
 use crate::Gaps;
 use crate::columns::shown;
+use crate::kind::ColumnKind;
+use crate::time::{DAY, Moment, TimeForm};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
-    Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    ArrowPrimitiveType, Date32Type, Decimal128Type, DecimalType, Float16Type, Float32Type,
+    Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, Time32MillisecondType,
+    Time32SecondType, Time64MicrosecondType, Time64NanosecondType, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrowNativeTypeOp};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, TimeUnit};
 
 /// What is wrong with a row, counted from the batch's first.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,12 +36,13 @@ pub(crate) fn numeric(data_type: &DataType) -> bool {
 /// Whether a column of this type can be numbers one by one.
 pub(crate) fn single(data_type: &DataType) -> bool {
     use DataType::{
-        Boolean, Float16, Float32, Float64, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32,
-        UInt64,
+        Boolean, Decimal128, Float16, Float32, Float64, Int8, Int16, Int32, Int64, UInt8, UInt16,
+        UInt32, UInt64,
     };
     matches!(
         data_type,
         Boolean
+            | Decimal128(..)
             | Float16
             | Float32
             | Float64
@@ -59,6 +65,31 @@ pub(crate) fn textual(data_type: &DataType) -> bool {
 /// Whether a column of this type can be labels.
 pub(crate) fn labels(data_type: &DataType) -> bool {
     single(data_type) || textual(data_type)
+}
+
+/// What a column of this type says of days and times, if it holds these.
+pub(crate) fn temporal(data_type: &DataType) -> Option<TimeForm> {
+    match data_type {
+        DataType::Date32 => Some(TimeForm::Day),
+        DataType::Timestamp(..) => Some(TimeForm::Both),
+        DataType::Time32(_) | DataType::Time64(_) => Some(TimeForm::Clock),
+        _ => None,
+    }
+}
+
+/// Whether a column of this type can be read as this kind, and what would be right.
+pub(crate) fn readable(data_type: &DataType, kind: &ColumnKind) -> (bool, &'static str) {
+    let fits = match kind {
+        ColumnKind::Date { form } => textual(data_type) || temporal(data_type) == Some(*form),
+        _ => labels(data_type),
+    };
+    let right = match kind {
+        ColumnKind::Number => "it must hold numbers",
+        ColumnKind::Boolean => "it must hold what is true or false",
+        ColumnKind::Category { .. } => "categories must be text, numbers or booleans",
+        ColumnKind::Date { .. } => "it must hold dates or times",
+    };
+    (fits, right)
 }
 
 /// How many numbers the first row of a column has.
@@ -136,6 +167,10 @@ fn spread(
         DataType::UInt16 => primitive::<UInt16Type>(&used, width, gaps, out, to, f64::from),
         DataType::UInt32 => primitive::<UInt32Type>(&used, width, gaps, out, to, f64::from),
         DataType::UInt64 => primitive::<UInt64Type>(&used, width, gaps, out, to, |x| x as f64),
+        DataType::Decimal128(_, scale) => {
+            let unit = 10_f64.powi(i32::from(*scale));
+            primitive::<Decimal128Type>(&used, width, gaps, out, to, |x| x as f64 / unit)
+        }
         other => unreachable!("{other} was refused when the file was opened"),
     }
 }
@@ -159,6 +194,11 @@ where
 /// A number as it is used: `None` if it is not finite then.
 pub(crate) fn used(number: f64) -> Option<f32> {
     Some(number as f32).filter(|number| number.is_finite())
+}
+
+/// What is said of a weight that is none, if it is not.
+pub(crate) fn no_weight(number: f32) -> Option<String> {
+    (number < 0.0).then(|| format!("holds {number}; a weight must be 0 or more"))
 }
 
 /// What is said of a number that is not [`used`].
@@ -197,10 +237,72 @@ fn copy(
     Ok(())
 }
 
+/// Writes the parts of the days and times of `column` to the rows of `out`, which are `stride` numbers apart, from `at`
+/// on in each; NaN where there is none.
+pub(crate) fn dates(
+    column: &dyn Array,
+    (at, form, stride): (usize, TimeForm, usize),
+    out: &mut [f32],
+) {
+    let width = form.parts().len();
+    for (row, out) in out.chunks_exact_mut(stride).enumerate() {
+        let out = &mut out[at..at + width];
+        match moment(column, row).filter(|_| !column.is_null(row)) {
+            Some(moment) => form.write(moment, out),
+            None => out.fill(f32::NAN),
+        }
+    }
+}
+
+/// The day and time of a row.
+fn moment(column: &dyn Array, row: usize) -> Option<Moment> {
+    fn of<T: ArrowPrimitiveType<Native: Into<i64>>>(
+        column: &dyn Array,
+        row: usize,
+        unit: i64,
+    ) -> i64 {
+        let value: i64 = column.as_primitive::<T>().value(row).into();
+        value.div_euclid(unit)
+    }
+    use DataType::{Date32, Time32, Time64, Timestamp};
+    Some(match column.data_type() {
+        Date32 => Moment::at(of::<Date32Type>(column, row, 1) * DAY),
+        Timestamp(TimeUnit::Second, _) => Moment::at(of::<TimestampSecondType>(column, row, 1)),
+        Timestamp(TimeUnit::Millisecond, _) => {
+            Moment::at(of::<TimestampMillisecondType>(column, row, 1000))
+        }
+        Timestamp(TimeUnit::Microsecond, _) => {
+            Moment::at(of::<TimestampMicrosecondType>(column, row, 1_000_000))
+        }
+        Timestamp(TimeUnit::Nanosecond, _) => {
+            Moment::at(of::<TimestampNanosecondType>(column, row, 1_000_000_000))
+        }
+        Time32(TimeUnit::Second) => Moment::of_day(of::<Time32SecondType>(column, row, 1)),
+        Time32(_) => Moment::of_day(of::<Time32MillisecondType>(column, row, 1000)),
+        Time64(TimeUnit::Microsecond) => {
+            Moment::of_day(of::<Time64MicrosecondType>(column, row, 1_000_000))
+        }
+        Time64(_) => Moment::of_day(of::<Time64NanosecondType>(column, row, 1_000_000_000)),
+        _ => return None,
+    })
+}
+
 /// The cells of a column as text: strings as they are, whole numbers in decimal, floats with a
-/// decimal point or an exponent, `false` and `true`.
-pub(crate) fn texts(column: &dyn Array) -> Result<Vec<String>, Wrong> {
-    if let Some(row) = first_null(column) {
+/// decimal point or an exponent, `false` and `true`. Where gaps are kept, they are empty texts.
+pub(crate) fn texts(column: &dyn Array, gaps: Gaps) -> Result<Vec<String>, Wrong> {
+    let mut texts = all_texts(column, gaps)?;
+    if let Some(nulls) = column.nulls().filter(|nulls| nulls.null_count() > 0) {
+        for (row, text) in texts.iter_mut().enumerate() {
+            if nulls.is_null(row) {
+                text.clear();
+            }
+        }
+    }
+    Ok(texts)
+}
+
+fn all_texts(column: &dyn Array, gaps: Gaps) -> Result<Vec<String>, Wrong> {
+    if let Some(row) = first_null(column).filter(|_| gaps == Gaps::Refuse) {
         let found = "is null; every sample needs one".to_owned();
         return Err(Wrong { row, found });
     }
@@ -213,6 +315,7 @@ pub(crate) fn texts(column: &dyn Array) -> Result<Vec<String>, Wrong> {
     }
     fn decimal<T: ArrowPrimitiveType>(
         column: &dyn Array,
+        gaps: Gaps,
         number: impl Fn(T::Native) -> f64,
     ) -> Result<Vec<String>, Wrong>
     where
@@ -222,6 +325,7 @@ pub(crate) fn texts(column: &dyn Array) -> Result<Vec<String>, Wrong> {
         let text = |(row, &value): (usize, &T::Native)| match used(number(value)) {
             // Whole ones too have a decimal point then.
             Some(_) => Ok(format!("{value:?}")),
+            None if gaps == Gaps::Keep && number(value).is_nan() => Ok(String::new()),
             None => Err(Wrong {
                 row,
                 found: refused(number(value)),
@@ -262,9 +366,14 @@ pub(crate) fn texts(column: &dyn Array) -> Result<Vec<String>, Wrong> {
         DataType::UInt16 => whole::<UInt16Type>(column),
         DataType::UInt32 => whole::<UInt32Type>(column),
         DataType::UInt64 => whole::<UInt64Type>(column),
-        DataType::Float16 => decimal::<Float16Type>(column, |x| x.to_f64())?,
-        DataType::Float32 => decimal::<Float32Type>(column, f64::from)?,
-        DataType::Float64 => decimal::<Float64Type>(column, |x| x)?,
+        DataType::Float16 => decimal::<Float16Type>(column, gaps, |x| x.to_f64())?,
+        DataType::Float32 => decimal::<Float32Type>(column, gaps, f64::from)?,
+        DataType::Float64 => decimal::<Float64Type>(column, gaps, |x| x)?,
+        DataType::Decimal128(precision, scale) => {
+            let values = column.as_primitive::<Decimal128Type>().values().iter();
+            let text = |&value| Decimal128Type::format_decimal(value, *precision, *scale);
+            values.map(text).collect()
+        }
         other => unreachable!("{other} was refused when the file was opened"),
     })
 }

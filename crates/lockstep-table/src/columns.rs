@@ -1,20 +1,37 @@
 //! Which columns of a table make a sample.
 
+use crate::kind::{ColumnKind, ColumnType, LeftOut};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The columns that are read, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ColumnNames {
     /// The numbers of a sample: lists, single numbers, or some of both, which are laid out one after the
     /// other in this order. A list must have the same length in every row. If none is named, the column
-    /// `embedding` of a Parquet file, and every column but the label and the path of a CSV file.
+    /// `embedding` of a Parquet file that has it, and else every column but the label and the path.
     pub features: Vec<String>,
+    /// What each of these holds; numbers, if nothing is said.
+    #[serde(default)]
+    pub kinds: Vec<ColumnKind>,
+    /// What columns hold, by their names, where that is not to be found out by [looking](crate::look).
+    #[serde(default)]
+    pub types: BTreeMap<String, ColumnType>,
+    /// Columns that are not part of the input where none is named.
+    #[serde(default)]
+    pub drop: Vec<String>,
+    /// Whether numbers in a CSV file have a comma in place of a decimal point.
+    #[serde(default)]
+    pub decimal_comma: bool,
     /// The class: text, numbers or booleans. Read as text.
     pub label: Option<String>,
     /// What is to be predicted instead of a class: numbers, or booleans, which are 0 and 1.
     pub numbers: Vec<String>,
     /// Where a sample comes from: text.
     pub path: Option<String>,
+    /// How much a sample counts: numbers, none below 0.
+    #[serde(default)]
+    pub weight: Option<String>,
     /// What becomes of numbers of a sample that are not there.
     #[serde(default)]
     pub gaps: Gaps,
@@ -29,6 +46,47 @@ pub enum Gaps {
     Refuse,
     /// They are NaN.
     Keep,
+}
+
+impl ColumnNames {
+    /// The columns of the input in a table that has `all`: those that are named, or every one that is nothing else; and
+    /// those that nobody would want.
+    pub fn choose(&self, all: &[String]) -> (Vec<String>, Vec<LeftOut>) {
+        if !self.features.is_empty() {
+            return (self.features.clone(), Vec::new());
+        }
+        let is_else = |name: &String| {
+            self.label.as_ref() == Some(name)
+                || self.path.as_ref() == Some(name)
+                || self.weight.as_ref() == Some(name)
+                || self.numbers.contains(name)
+                || self.drop.contains(name)
+        };
+        let (index, chosen): (Vec<&String>, Vec<&String>) = all
+            .iter()
+            .filter(|name| !is_else(name))
+            .partition(|name| is_index(name) && !self.types.contains_key(*name));
+        let left_out = index.into_iter().map(|name| LeftOut {
+            name: name.clone(),
+            reason: "it is the number of the row, as data frames write it".to_owned(),
+        });
+        (chosen.into_iter().cloned().collect(), left_out.collect())
+    }
+
+    /// The names that the table must have, though it would be read without: a name that is mistyped would else be
+    /// overlooked.
+    pub(crate) fn mentioned(&self) -> impl Iterator<Item = &String> {
+        self.drop.iter().chain(self.types.keys())
+    }
+}
+
+/// Whether a column has the name, or has none, that data frames give to the numbers of their rows.
+fn is_index(name: &str) -> bool {
+    let number = |rest: &str| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit());
+    let unnamed = name.strip_prefix("Unnamed: ").is_some_and(number);
+    let level = name.strip_prefix("__index_level_");
+    let level = level.and_then(|rest| rest.strip_suffix("__"));
+    name.is_empty() || unnamed || level.is_some_and(number)
 }
 
 /// The name among `names` that is most likely meant by `wanted`, for an error's advice.

@@ -4,13 +4,15 @@
 //! may hold delimiters and line breaks. Numbers are written as people and programs write them: `1`, `-0.5`,
 //! `1e-3`, with spaces around them or without.
 
-use crate::cells::{refused, used};
+use crate::cells::no_weight;
 use crate::columns::{advice, shown};
 use crate::files::TableFile;
 use crate::input::{Input, InputReader};
+use crate::kind::{self, CellReader, Read as ReadCell, is_gap};
 use crate::reader::{MOST_ROWS, RowBatch};
 use crate::{ColumnNames, Gaps, TableError};
 use csv::{ErrorKind, StringRecord};
+use flate2::read::MultiGzDecoder;
 use lockstep_place::PlaceError;
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -30,9 +32,11 @@ pub(crate) struct CsvFile {
     columns: ColumnNames,
     lines: Begun,
     features: Vec<usize>,
+    readers: Vec<CellReader>,
     label: Option<usize>,
     numbers: Vec<usize>,
     path: Option<usize>,
+    weight: Option<usize>,
     /// Bytes of a batch.
     memory: u64,
     record: StringRecord,
@@ -50,17 +54,8 @@ impl CsvFile {
         let lines = Begun::open(file, delimiter, memory)?;
         let header = &lines.header;
         let mut columns = columns.clone();
-        if columns.features.is_empty() {
-            let others = [&columns.label, &columns.path].map(Option::as_deref);
-            let names = header.iter().map(str::trim);
-            // A column without a name is the number of the row, as data frames write it.
-            let names = names.filter(|&name| {
-                !name.is_empty()
-                    && !others.contains(&Some(name))
-                    && columns.numbers.iter().all(|other| other != name)
-            });
-            columns.features = names.map(str::to_owned).collect();
-        }
+        let names: Vec<String> = header.iter().map(|name| name.trim().into()).collect();
+        columns.features = columns.choose(&names).0;
         if columns.features.is_empty() {
             return Err(TableError::Columns {
                 file: name,
@@ -77,6 +72,8 @@ impl CsvFile {
             label: columns.label.as_ref().map(find).transpose()?,
             numbers: columns.numbers.iter().map(find).collect::<Result<_, _>>()?,
             path: columns.path.as_ref().map(find).transpose()?,
+            weight: columns.weight.as_ref().map(find).transpose()?,
+            readers: CellReader::of(&columns),
             columns,
             record: StringRecord::new(),
             memory: memory / 4,
@@ -96,7 +93,11 @@ impl CsvFile {
 
     /// The next rows; `None` after the last.
     pub(crate) fn next_batch(&mut self) -> Result<Option<RowBatch>, TableError> {
-        let width = self.features.len();
+        let width = self
+            .readers
+            .iter()
+            .map(|reader| reader.kind().width())
+            .sum();
         let mut batch = RowBatch {
             width,
             labels: self.label.map(|_| Vec::new()),
@@ -108,19 +109,34 @@ impl CsvFile {
             if !self.lines.next(&self.name, &mut self.record)? {
                 break;
             }
-            for (&at, column) in self.features.iter().zip(&self.columns.features) {
+            let columns = self.columns.features.iter().zip(&self.readers);
+            for (feature, (&at, (column, reader))) in self.features.iter().zip(columns).enumerate()
+            {
                 let cell = self.record[at].trim();
-                let number = match self.columns.gaps == Gaps::Keep && is_gap(cell) {
-                    true => Ok(f32::NAN),
-                    false => number(cell),
+                let from = batch.features.len();
+                batch.features.resize(from + reader.kind().width(), 0.0);
+                let read = match self.columns.gaps == Gaps::Refuse && is_gap(cell) {
+                    true => Err(no_gap(cell)),
+                    false => reader.text(cell, &mut batch.features[from..]),
                 };
-                let number = number.map_err(|found| self.wrong(column, found))?;
-                batch.features.push(number);
+                if read.map_err(|found| self.wrong(column, found))? == ReadCell::Unseen {
+                    batch.unseen.push((feature, cell.to_owned()));
+                }
             }
             for (&at, column) in self.numbers.iter().zip(&self.columns.numbers) {
                 let cell = self.record[at].trim();
-                let number = target(cell).map_err(|found| self.wrong(column, found))?;
+                let number = target(cell, self.columns.decimal_comma)
+                    .map_err(|found| self.wrong(column, found))?;
                 batch.numbers.push(number);
+            }
+            if let (Some(at), Some(column)) = (self.weight, &self.columns.weight) {
+                let number = target(self.record[at].trim(), self.columns.decimal_comma);
+                let number = number.and_then(|number| match no_weight(number) {
+                    Some(found) => Err(found),
+                    None => Ok(number),
+                });
+                let number = number.map_err(|found| self.wrong(column, found))?;
+                batch.weights.push(number);
             }
             for (texts, at) in [
                 (&mut batch.labels, self.label),
@@ -170,6 +186,8 @@ pub(crate) struct Begun {
     pub(crate) header: StringRecord,
     left: Arc<AtomicU64>,
     longest: u64,
+    /// What the file's folders say of every line, for columns that the file does not have itself.
+    partitions: Vec<String>,
 }
 
 impl Begun {
@@ -178,8 +196,12 @@ impl Begun {
         let longest = (memory / CELL).clamp(BUFFER as u64, LONGEST_LINE);
         let left = Arc::new(AtomicU64::new(longest + BUFFER as u64));
         let input = Input::open(file, 0, memory / 4)?;
+        let input = input.reader(0);
         let metered = Metered {
-            input: input.reader(0),
+            input: match name.to_lowercase().ends_with(".gz") {
+                true => LineInput::Gzipped(Box::new(MultiGzDecoder::new(input))),
+                false => LineInput::Plain(input),
+            },
             left: Arc::clone(&left),
         };
         let mut reader = csv::ReaderBuilder::new()
@@ -187,7 +209,7 @@ impl Begun {
             .buffer_capacity(BUFFER)
             .from_reader(metered);
         let header = reader.headers();
-        let header = header
+        let mut header = header
             .map_err(|error| failed(&name, longest, error))?
             .clone();
         if header.is_empty() {
@@ -197,11 +219,19 @@ impl Begun {
                 reason: "the file is empty; its first line must name the columns".to_owned(),
             });
         }
+        let mut partitions = Vec::new();
+        for (column, value) in &file.partitions {
+            if header.iter().all(|name| name.trim() != column) {
+                header.push_field(column);
+                partitions.push(value.clone());
+            }
+        }
         Ok(Begun {
             reader,
             header,
             left,
             longest,
+            partitions,
         })
     }
 }
@@ -216,38 +246,36 @@ impl Begun {
         self.left
             .store(self.longest + BUFFER as u64, Ordering::Relaxed);
         let more = self.reader.read_record(record);
-        more.map_err(|error| failed(name, self.longest, error))
+        let more = more.map_err(|error| failed(name, self.longest, error))?;
+        if more {
+            self.partitions
+                .iter()
+                .for_each(|value| record.push_field(value));
+        }
+        Ok(more)
     }
 }
 
-/// Whether a cell says that its number is not there: it is empty, or one of the words that programs write for that.
-fn is_gap(cell: &str) -> bool {
-    let words = ["na", "n/a", "nan", "null", "none"];
-    cell.is_empty() || words.iter().any(|word| cell.eq_ignore_ascii_case(word))
-}
-
-/// A cell as a number, or what is wrong with it.
-fn number(cell: &str) -> Result<f32, String> {
-    if cell.is_empty() {
-        return Err("is empty; every sample needs its numbers".to_owned());
+/// What is said of a gap where there may be none.
+fn no_gap(cell: &str) -> String {
+    match cell.is_empty() {
+        true => "is empty; every sample needs its numbers".to_owned(),
+        false => format!("holds `{}`; every sample needs its numbers", shown(cell)),
     }
-    let number: f64 = cell
-        .parse()
-        .map_err(|_| format!("holds `{}`, which is no number", shown(cell)))?;
-    used(number).ok_or_else(|| refused(number))
 }
 
 /// A cell as a number to predict; `true` and `false` are 1 and 0.
-fn target(cell: &str) -> Result<f32, String> {
+fn target(cell: &str, comma: bool) -> Result<f32, String> {
     match cell {
         _ if cell.eq_ignore_ascii_case("true") => Ok(1.0),
         _ if cell.eq_ignore_ascii_case("false") => Ok(0.0),
-        _ => number(cell),
+        _ if is_gap(cell) => Err(no_gap(cell)),
+        _ => kind::number(cell, comma),
     }
 }
 
 /// The place of a column in the first line.
-fn find(file: &str, header: &StringRecord, column: &str) -> Result<usize, TableError> {
+pub(crate) fn find(file: &str, header: &StringRecord, column: &str) -> Result<usize, TableError> {
     let names = header.iter().map(str::trim);
     let mut found = names
         .clone()
@@ -308,10 +336,26 @@ fn failed(file: &str, longest: u64, error: csv::Error) -> TableError {
     TableError::Line { file, line, reason }
 }
 
+/// The bytes of a file, unpacked.
+#[derive(Debug)]
+enum LineInput {
+    Plain(InputReader),
+    Gzipped(Box<MultiGzDecoder<InputReader>>),
+}
+
+impl Read for LineInput {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(input) => input.read(out),
+            Self::Gzipped(input) => input.read(out),
+        }
+    }
+}
+
 /// Reads a file, but not without end for one line.
 #[derive(Debug)]
 struct Metered {
-    input: InputReader,
+    input: LineInput,
     left: Arc<AtomicU64>,
 }
 
@@ -471,7 +515,7 @@ mod tests {
             ),
             (
                 "x,label\nnan,a\n",
-                ", line 2: the column `x` holds NaN; every value must be a finite number",
+                ", line 2: the column `x` holds `nan`; every sample needs its numbers",
             ),
             (
                 "x,label\n1e39,a\n",

@@ -21,7 +21,7 @@ impl TableFormat {
     fn endings(self) -> &'static [&'static str] {
         match self {
             TableFormat::Parquet => &[".parquet", ".pq"],
-            TableFormat::Csv { .. } => &[".csv", ".tsv"],
+            TableFormat::Csv { .. } => &[".csv", ".tsv", ".csv.gz", ".tsv.gz"],
         }
     }
 
@@ -42,6 +42,8 @@ pub struct TableFile {
     pub size: u64,
     /// Another one when its content is.
     pub version: String,
+    /// What its folders say of all its rows: the folder `year=2024` is a column `year`.
+    pub partitions: Vec<(String, String)>,
 }
 
 impl TableFile {
@@ -69,6 +71,7 @@ pub fn find_files(place: &Place, format: TableFormat) -> Result<Vec<TableFile>, 
             place: place.clone(),
             size: entry.size,
             version: entry.version,
+            partitions: Vec::new(),
         }]);
     }
     if place.local().is_some_and(|path| !path.exists()) {
@@ -90,6 +93,7 @@ pub fn find_files(place: &Place, format: TableFormat) -> Result<Vec<TableFile>, 
                 place: place.join(&entry.path)?,
                 size: entry.size,
                 version: entry.version,
+                partitions: partitions(&entry.path),
             });
         }
     }
@@ -102,11 +106,65 @@ pub fn find_files(place: &Place, format: TableFormat) -> Result<Vec<TableFile>, 
     Ok(files)
 }
 
+/// The columns that the folders of a path within a table stand for, as Hive and Spark write them.
+fn partitions(path: &str) -> Vec<(String, String)> {
+    /// What stands for a gap.
+    const NOTHING: &str = "__HIVE_DEFAULT_PARTITION__";
+    let folders = path.split('/').rev().skip(1);
+    let pairs = folders.filter_map(|folder| {
+        let (name, value) = folder
+            .split_once('=')
+            .filter(|(name, _)| !name.is_empty())?;
+        let value = if value == NOTHING { "" } else { value };
+        Some((unescaped(name), unescaped(value)))
+    });
+    let mut pairs: Vec<_> = pairs.collect();
+    pairs.reverse();
+    pairs
+}
+
+/// The text in which `%20` is a space.
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let code = after.get(..2).filter(|_| *first == b'%');
+        let code = code.and_then(|code| std::str::from_utf8(code).ok());
+        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use lockstep_place::Access;
     use std::fs;
+
+    #[test]
+    fn folders_that_say_a_value_are_columns() {
+        let pairs = |path: &str| {
+            let pairs = partitions(path).into_iter();
+            pairs
+                .map(|(name, value)| format!("{name}:{value}"))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            pairs("year=2024/town=New%20York/a.csv"),
+            ["year:2024", "town:New York"]
+        );
+        assert_eq!(pairs("x/k=__HIVE_DEFAULT_PARTITION__/a=b.csv"), ["k:"]);
+        assert_eq!(pairs("=1/100%/a.csv"), [""; 0]);
+    }
 
     #[test]
     fn the_files_of_a_folder_come_sorted_and_without_what_lies_beside_them() {

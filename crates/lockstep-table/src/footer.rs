@@ -38,6 +38,7 @@ pub fn footer(place: &Place) -> Result<Footer, TableError> {
         place: place.clone(),
         size: entry.size,
         version: entry.version,
+        partitions: Vec::new(),
     };
     let parsed = parse(&file, &Input::open(&file, 0, 0)?)?;
     let details = parsed.file_metadata();

@@ -101,6 +101,7 @@ fn element(data_type: &DataType) -> Option<FrameElement> {
 /// An open file.
 pub(crate) struct ParquetBlocks {
     name: String,
+    partitions: Vec<(String, String)>,
     batches: ParquetRecordBatchReader,
     budget: Arc<Budget>,
     /// Rows read so far.
@@ -132,6 +133,7 @@ impl ParquetBlocks {
         })?;
         Ok(Self {
             name,
+            partitions: file.partitions.clone(),
             batches,
             budget,
             row: 0,
@@ -154,14 +156,14 @@ impl ParquetBlocks {
             }
             let mut columns = Vec::with_capacity(schema.columns.len());
             for column in &schema.columns {
-                let array = batch.column_by_name(&column.name);
+                let array = parquet_file::column(&batch, &self.partitions, &column.name);
                 let array = array
                     .filter(|array| form(array.data_type()) == Some((column.element, column.cell)));
                 let array = array.ok_or_else(|| TableError::Damaged {
                     file: self.name.clone(),
                     reason: format!("its column `{}` could not be decoded", shown(&column.name)),
                 })?;
-                columns.push(cells(array).map_err(|(row, found)| TableError::Value {
+                columns.push(cells(&array).map_err(|(row, found)| TableError::Value {
                     file: self.name.clone(),
                     at: format!("row {}", self.row + row as u64),
                     column: shown(&column.name),

@@ -17,11 +17,15 @@ mod frame;
 mod frame_csv;
 mod frame_parquet;
 mod input;
+mod kind;
+mod look;
 mod page_input;
 mod pages;
 mod parquet_file;
 mod reader;
 mod runs;
+mod seen;
+mod time;
 mod write;
 
 pub use columns::{ColumnNames, Gaps};
@@ -31,7 +35,10 @@ pub use footer::{Footer, footer, metadata};
 pub use frame::{
     FrameBlock, FrameCell, FrameCells, FrameColumn, FrameElement, FrameReader, FrameSchema,
 };
+pub use kind::{ColumnKind, ColumnType, InputColumn, LeftOut, sort_values};
+pub use look::{Looked, look};
 pub use reader::{RowBatch, TableReader, column_names};
+pub use time::TimeForm;
 pub use write::{
     ClassProbabilities, EmbeddingPart, PredictedColumn, PredictionRow, write_part,
     write_predicted_numbers, write_predictions,

@@ -10,11 +10,12 @@ use crate::columns::{advice, shown};
 use crate::files::TableFile;
 use crate::footer;
 use crate::input::Input;
+use crate::kind::{CellReader, ColumnKind, Read};
 use crate::pages::CheckedGroups;
 use crate::reader::{MOST_ROWS, RowBatch};
 use crate::{ColumnNames, Gaps, TableError};
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{ArrowError, DataType, Schema};
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels, parquet_to_arrow_schema};
 use parquet::errors::ParquetError;
@@ -22,7 +23,7 @@ use parquet::file::metadata::ParquetMetaData;
 use std::sync::Arc;
 
 /// The column of the numbers unless others are named: what [`write_part`](crate::write_part) calls it.
-const FEATURES: &str = "embedding";
+pub(crate) const FEATURES: &str = "embedding";
 /// Bytes that a string is taken to have before any was seen.
 const USUAL_TEXT: u64 = 64;
 
@@ -30,6 +31,8 @@ const USUAL_TEXT: u64 = 64;
 pub(crate) struct ParquetFile {
     name: String,
     columns: ColumnNames,
+    readers: Vec<CellReader>,
+    partitions: Vec<(String, String)>,
     batches: ParquetRecordBatchReader,
     budget: Arc<Budget>,
     /// Rows read so far.
@@ -64,6 +67,8 @@ impl ParquetFile {
             batches,
             budget,
             name,
+            readers: CellReader::of(&columns),
+            partitions: file.partitions.clone(),
             columns,
             row: 0,
             widths: None,
@@ -96,23 +101,32 @@ impl ParquetFile {
 
     fn convert(&mut self, batch: &RecordBatch) -> Result<RowBatch, TableError> {
         let rows = batch.num_rows();
-        let columns: Vec<&ArrayRef> = self
+        let columns: Vec<ArrayRef> = self
             .columns
             .features
             .iter()
             .map(|name| self.column(batch, name))
             .collect::<Result<_, _>>()?;
-        let widths = self
-            .widths
-            .take()
-            .unwrap_or_else(|| columns.iter().map(|column| cells::width(column)).collect());
+        let widths = self.widths.take().unwrap_or_else(|| {
+            let each = columns.iter().zip(&self.readers);
+            each.map(|(column, reader)| match reader.kind() {
+                ColumnKind::Number => cells::width(column),
+                kind => kind.width(),
+            })
+            .collect()
+        });
         let stride: usize = widths.iter().sum();
         let mut features = vec![0.0; rows * stride];
-        let mut at = 0;
-        for ((column, name), &width) in columns.iter().zip(&self.columns.features).zip(&widths) {
-            let place = (at, width, stride);
-            cells::numbers(column, place, self.columns.gaps, &mut features)
-                .map_err(|wrong| self.wrong(name, wrong))?;
+        let (mut at, mut unseen) = (0, Vec::new());
+        for (feature, (column, &width)) in columns.iter().zip(&widths).enumerate() {
+            self.feature(
+                feature,
+                column,
+                (at, width, stride),
+                &mut features,
+                &mut unseen,
+            )
+            .map_err(|wrong| self.wrong(&self.columns.features[feature], wrong))?;
             at += width;
         }
         if stride == 0 {
@@ -121,7 +135,7 @@ impl ParquetFile {
         }
         let texts = |name: &Option<String>| -> Result<Option<Vec<String>>, TableError> {
             let Some(name) = name else { return Ok(None) };
-            let texts = cells::texts(self.column(batch, name)?);
+            let texts = cells::texts(&self.column(batch, name)?, Gaps::Refuse);
             texts.map(Some).map_err(|wrong| self.wrong(name, wrong))
         };
         let (labels, paths) = (texts(&self.columns.label)?, texts(&self.columns.path)?);
@@ -129,31 +143,84 @@ impl ParquetFile {
         let mut numbers = vec![0.0; rows * targets];
         for (at, name) in self.columns.numbers.iter().enumerate() {
             let column = self.column(batch, name)?;
-            cells::numbers(column, (at, 1, targets), Gaps::Refuse, &mut numbers)
+            cells::numbers(&column, (at, 1, targets), Gaps::Refuse, &mut numbers)
                 .map_err(|wrong| self.wrong(name, wrong))?;
+        }
+        let mut weights = Vec::new();
+        if let Some(name) = &self.columns.weight {
+            weights.resize(rows, 0.0);
+            let column = self.column(batch, name)?;
+            cells::numbers(&column, (0, 1, 1), Gaps::Refuse, &mut weights)
+                .map_err(|wrong| self.wrong(name, wrong))?;
+            let mut wrong = weights
+                .iter()
+                .map(|&weight| cells::no_weight(weight))
+                .enumerate();
+            if let Some((row, found)) = wrong.find_map(|(row, found)| Some((row, found?))) {
+                return Err(self.wrong(name, Wrong { row, found }));
+            }
         }
         self.widths = Some(widths);
         Ok(RowBatch {
             rows,
             width: stride,
             features,
+            unseen,
             labels,
             numbers,
+            weights,
             paths,
         })
+    }
+
+    /// Writes the numbers of a feature column.
+    fn feature(
+        &self,
+        feature: usize,
+        column: &ArrayRef,
+        (at, width, stride): (usize, usize, usize),
+        out: &mut [f32],
+        unseen: &mut Vec<(usize, String)>,
+    ) -> Result<(), Wrong> {
+        let reader = &self.readers[feature];
+        let gaps = self.columns.gaps;
+        let is_text = cells::textual(column.data_type());
+        match reader.kind() {
+            ColumnKind::Number if !is_text => {
+                return cells::numbers(column, (at, width, stride), gaps, out);
+            }
+            ColumnKind::Boolean if *column.data_type() == DataType::Boolean => {
+                return cells::numbers(column, (at, width, stride), gaps, out);
+            }
+            ColumnKind::Date { form } if !is_text => {
+                cells::dates(column, (at, *form, stride), out);
+                return Ok(());
+            }
+            _ => {}
+        }
+        let texts = cells::texts(column, gaps)?;
+        for (row, (text, out)) in texts
+            .into_iter()
+            .zip(out.chunks_exact_mut(stride))
+            .enumerate()
+        {
+            let read = reader.text(&text, &mut out[at..at + width]);
+            if read.map_err(|found| Wrong { row, found })? == Read::Unseen {
+                unseen.push((feature, text.trim().to_owned()));
+            }
+        }
+        Ok(())
     }
 
     fn failed(&self, error: ArrowError) -> TableError {
         failed(&self.name, &self.budget, error)
     }
 
-    fn column<'a>(&self, batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef, TableError> {
-        batch
-            .column_by_name(name)
-            .ok_or_else(|| TableError::Damaged {
-                file: self.name.clone(),
-                reason: format!("its column `{}` could not be decoded", shown(name)),
-            })
+    fn column(&self, batch: &RecordBatch, name: &str) -> Result<ArrayRef, TableError> {
+        column(batch, &self.partitions, name).ok_or_else(|| TableError::Damaged {
+            file: self.name.clone(),
+            reason: format!("its column `{}` could not be decoded", shown(name)),
+        })
     }
 
     fn wrong(&self, column: &str, Wrong { row, found }: Wrong) -> TableError {
@@ -180,7 +247,9 @@ pub(crate) fn batches(
     let footer = Arc::new(footer::parse(file, &input)?);
     let schema = footer.file_metadata().schema_descr();
     let fields = parquet_to_arrow_schema(schema, None).map_err(failed)?;
-    let roots = choose(&fields)?;
+    let own = fields.fields().len();
+    let mut roots = choose(&with_partitions(fields, &file.partitions))?;
+    roots.retain(|&root| root < own);
     let rows = rows_of(&footer, &roots, memory / 4);
     let mask = ProjectionMask::roots(schema, roots);
     let levels = parquet_to_arrow_field_levels(schema, mask, None).map_err(failed)?;
@@ -211,8 +280,34 @@ pub(crate) fn failed(file: &str, budget: &Budget, error: ArrowError) -> TableErr
 /// The schema of `file`, by Parquet's own types.
 pub(crate) fn schema(file: &TableFile, memory: u64) -> Result<Schema, TableError> {
     let footer = footer::parse(file, &Input::open(file, 0, memory / 4)?)?;
-    parquet_to_arrow_schema(footer.file_metadata().schema_descr(), None)
-        .map_err(|error| TableError::decode(&file.place.to_string(), error))
+    let schema = parquet_to_arrow_schema(footer.file_metadata().schema_descr(), None)
+        .map_err(|error| TableError::decode(&file.place.to_string(), error))?;
+    Ok(with_partitions(schema, &file.partitions))
+}
+
+/// The schema with the columns that the file's folders stand for, after its own; those that it has itself are not among
+/// them.
+fn with_partitions(schema: Schema, partitions: &[(String, String)]) -> Schema {
+    let own = schema.fields().iter().map(|field| Field::clone(field));
+    let more = partitions
+        .iter()
+        .filter(|(name, _)| schema.field_with_name(name).is_err());
+    let more = more.map(|(name, _)| Field::new(name, DataType::Utf8, true));
+    Schema::new(own.chain(more).collect::<Vec<_>>())
+}
+
+/// A column of a batch, or of the file's folders.
+pub(crate) fn column(
+    batch: &RecordBatch,
+    partitions: &[(String, String)],
+    name: &str,
+) -> Option<ArrayRef> {
+    if let Some(column) = batch.column_by_name(name) {
+        return Some(Arc::clone(column));
+    }
+    let (_, value) = partitions.iter().find(|(known, _)| known == name)?;
+    let values = std::iter::repeat_n(value, batch.num_rows());
+    Some(Arc::new(StringArray::from_iter_values(values)))
 }
 
 /// The names of all columns of `file`, in their order.
@@ -224,54 +319,69 @@ pub(crate) fn column_names(file: &TableFile, memory: u64) -> Result<Vec<String>,
 
 /// Checks that each column is there once and of a fitting type; gives their places in the schema.
 fn check(file: &str, schema: &Schema, columns: &ColumnNames) -> Result<Vec<usize>, TableError> {
-    type Fits = fn(&DataType) -> bool;
-    let features = columns.features.iter().map(|name| {
-        let right = "numbers of a sample must be integers, floats or booleans, or lists of them";
-        (name, cells::numeric as Fits, right)
-    });
-    let label = columns.label.iter().map(|name| {
-        let right = "labels must be text, numbers or booleans";
-        (name, cells::labels as Fits, right)
-    });
-    let numbers = columns.numbers.iter().map(|name| {
-        let right = "what is to be predicted must be integers, floats or booleans";
-        (name, cells::single as Fits, right)
-    });
-    let path = columns.path.iter().map(|name| {
-        let right = "paths must be text";
-        (name, cells::textual as Fits, right)
-    });
     let mut roots = Vec::new();
-    for (name, fits, right) in features.chain(label).chain(numbers).chain(path) {
-        let named = schema.fields().iter().enumerate();
-        let mut named = named.filter(|(_, field)| field.name() == name);
-        let Some((root, field)) = named.next() else {
-            return Err(TableError::NoColumn {
-                file: file.to_owned(),
-                column: shown(name),
-                advice: advice(
-                    name,
-                    schema.fields().iter().map(|field| field.name().as_str()),
-                ),
-            });
-        };
-        if named.next().is_some() {
-            return Err(TableError::Columns {
-                file: file.to_owned(),
-                reason: format!("two columns are called `{}`", shown(name)),
-            });
-        }
-        if !fits(field.data_type()) {
-            return Err(TableError::Type {
-                file: file.to_owned(),
-                column: shown(name),
-                found: shown(&field.data_type().to_string()),
-                right,
-            });
-        }
-        roots.push(root);
+    for (at, name) in columns.features.iter().enumerate() {
+        roots.push(find(file, schema, name, |data_type| {
+            let right =
+                "numbers of a sample must be integers, floats or booleans, or lists of them";
+            match columns.kinds.get(at) {
+                None => (cells::numeric(data_type), right),
+                Some(kind) => cells::readable(data_type, kind),
+            }
+        })?);
+    }
+    if let Some(name) = &columns.label {
+        let right = "labels must be text, numbers or booleans";
+        let fits = |data_type: &DataType| (cells::labels(data_type), right);
+        roots.push(find(file, schema, name, fits)?);
+    }
+    for name in columns.numbers.iter().chain(&columns.weight) {
+        let right = "what is to be predicted, and weights, must be integers, floats or booleans";
+        let fits = |data_type: &DataType| (cells::single(data_type), right);
+        roots.push(find(file, schema, name, fits)?);
+    }
+    if let Some(name) = &columns.path {
+        let fits = |data_type: &DataType| (cells::textual(data_type), "paths must be text");
+        roots.push(find(file, schema, name, fits)?);
     }
     Ok(roots)
+}
+
+/// The place of a column in the schema; `fits` says whether its type can be used, and what would be right.
+pub(crate) fn find(
+    file: &str,
+    schema: &Schema,
+    name: &str,
+    fits: impl Fn(&DataType) -> (bool, &'static str),
+) -> Result<usize, TableError> {
+    let named = schema.fields().iter().enumerate();
+    let mut named = named.filter(|(_, field)| *field.name() == name);
+    let Some((root, field)) = named.next() else {
+        return Err(TableError::NoColumn {
+            file: file.to_owned(),
+            column: shown(name),
+            advice: advice(
+                name,
+                schema.fields().iter().map(|field| field.name().as_str()),
+            ),
+        });
+    };
+    if named.next().is_some() {
+        return Err(TableError::Columns {
+            file: file.to_owned(),
+            reason: format!("two columns are called `{}`", shown(name)),
+        });
+    }
+    let (fits, right) = fits(field.data_type());
+    if !fits {
+        return Err(TableError::Type {
+            file: file.to_owned(),
+            column: shown(name),
+            found: shown(&field.data_type().to_string()),
+            right,
+        });
+    }
+    Ok(root)
 }
 
 /// How many rows of the columns `roots` fit into `memory`, by what the footer says of them.

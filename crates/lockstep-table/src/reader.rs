@@ -18,13 +18,18 @@ pub struct RowBatch {
     pub rows: usize,
     /// Numbers in a row, the same for all rows of all files.
     pub width: usize,
-    /// The numbers, row after row. All are finite.
+    /// The numbers, row after row. All are finite, but for gaps where they are kept: those are NaN.
     pub features: Vec<f32>,
+    /// Cells that hold none of the categories of their column, and are gaps therefore: which of the feature columns,
+    /// and what they hold.
+    pub unseen: Vec<(usize, String)>,
     /// The label of each row, if there is a column for it.
     pub labels: Option<Vec<String>>,
     /// What is to be predicted of each row, row after row, as many numbers as there are columns for it. All are
     /// finite.
     pub numbers: Vec<f32>,
+    /// How much each row counts, if there is a column for it; else empty. None is below 0.
+    pub weights: Vec<f32>,
     /// The path of each row, if there is a column for it.
     pub paths: Option<Vec<String>>,
 }

@@ -40,7 +40,7 @@ impl Batches {
     pub(crate) fn new(sets: &Sets, settings: &TrainingSettings, whole: bool) -> Self {
         let seed = settings.seed;
         let batch = settings.learner.batch.min(sets.train_indices.len());
-        let sample_len = sets.train.sample_len();
+        let sample_len = sets.input_len();
         Self {
             order: EpochOrder::of_subset(seed, 1, sets.train_indices.clone()),
             seed,

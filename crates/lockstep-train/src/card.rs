@@ -4,9 +4,10 @@
 //! was killed.
 
 use crate::network;
+use crate::saved;
 use crate::sets::Sets;
 use crate::{InputElement, Outputs};
-use lockstep_data::{TargetKind, TargetScale};
+use lockstep_data::{Encoding, InputColumn, TargetKind, TargetScale};
 use lockstep_job::{JobLayer, JobLoss, JobNetwork, JobNormalise};
 use lockstep_nn::Dims;
 use lockstep_resolve::{PictureInput, TrainingSettings, target_kind};
@@ -27,6 +28,12 @@ pub(crate) struct Card {
     /// The columns of the table that the input comes from, in their order; absent if it was no table.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) column_names: Vec<String>,
+    /// What the columns of the table hold, where they are not just numbers without gaps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) inputs: Vec<InputColumn>,
+    /// How a row of the table becomes the network's input; absent if it is that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) encoding: Option<Encoding>,
     /// How pictures become samples; absent if the samples are no pictures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) pictures: Option<PictureInput>,
@@ -82,6 +89,11 @@ impl Card {
             input_shape: sets.train.shape(),
             input: Some(sets.train.element().into()),
             column_names: sets.train.columns().to_vec(),
+            inputs: match sets.train.table().is_plain() {
+                true => Vec::new(),
+                false => sets.train.table().inputs(),
+            },
+            encoding: sets.normaliser.encoding().cloned(),
             pictures: settings.pictures.clone(),
             normalise: settings.normalise.clone(),
             classes: sets.train.class_names().to_vec(),
@@ -131,13 +143,8 @@ impl Card {
         })
     }
 
-    /// The shape of a sample, as the model has it.
+    /// The shape of the network's input.
     pub(crate) fn dims(&self) -> Dims {
-        let [channels, height, width] = self.input_shape;
-        Dims {
-            height,
-            width,
-            channels,
-        }
+        saved::dims(self.input_shape, self.encoding.as_ref())
     }
 }

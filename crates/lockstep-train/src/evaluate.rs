@@ -108,7 +108,8 @@ impl Evaluator {
         let mut sum = BlockSum::new(network);
         let scale = &self.outputs.scale;
         for samples in indices.chunks(self.rows) {
-            let inputs = &mut self.inputs[..samples.len() * set.sample_len()];
+            let row_len = normaliser.row_len(set.sample_len());
+            let inputs = &mut self.inputs[..samples.len() * row_len];
             set.gather(samples, normaliser, inputs);
             self.targets.gather(set, scale, samples, 0);
             let targets = self.targets.rows(0..samples.len());

@@ -47,7 +47,7 @@ pub use prepare::{
     prepare,
 };
 pub use recover::recover_model;
-pub use saved::{InputElement, SavedModel};
+pub use saved::{InputElement, SavedModel, inputs};
 pub use sets::{DataFacts, FoundSets, SampleUse, open_test, test_source};
 pub use targets::Outputs;
 pub use trained::{BLOCK_ROWS, Block, Trained};

@@ -11,7 +11,7 @@ use crate::sets::{DataFacts, FoundSets, Sets};
 use crate::snapshot::Snapshot;
 use crate::spec;
 use crate::targets::{self, loss};
-use lockstep_data::{Dataset, TargetKind, lane_rows};
+use lockstep_data::{TargetKind, lane_rows};
 use lockstep_fs::CacheDir;
 use lockstep_gang::{Plan, ShmCollective};
 use lockstep_job::{ClassWeights, JobAugment, JobSchedule};
@@ -100,20 +100,8 @@ pub fn prepare(
     let sets = Sets::open(settings, &job.sets, cache, progress)?;
     let mut prepared = plan(settings, &sets.facts())?;
     prepared.notes.extend(targets::note(settings, &sets.train));
-    prepared.notes.extend(columns_note(&sets.train));
+    prepared.notes.extend(sets.notes());
     Ok((prepared, sets.found()))
-}
-
-/// What is said to a person who did not say which columns are the input.
-fn columns_note(train: &Dataset) -> Option<String> {
-    let columns = train.columns();
-    (!columns.is_empty()).then(|| {
-        format!(
-            "a sample has {} numbers, the columns {}",
-            columns.len(),
-            first_of(columns)
-        )
-    })
 }
 
 /// The first of some names.

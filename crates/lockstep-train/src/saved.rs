@@ -5,7 +5,7 @@
 
 use crate::card::{self, Card};
 use crate::{Outputs, TrainError, network, pretrained, weights};
-use lockstep_data::StoredElement;
+use lockstep_data::{Encoding, InputColumn, StoredElement};
 use lockstep_job::JobNormalise;
 use lockstep_nn::{Dims, Model, NamedLayer};
 use lockstep_place::{Place, PlaceError};
@@ -50,7 +50,9 @@ pub struct SavedModel {
     /// What its numbers are.
     pub input: InputElement,
     /// The columns of the table that the input comes from, in their order; none if that is not known.
-    pub column_names: Vec<String>,
+    pub inputs: Vec<InputColumn>,
+    /// How a row of that table becomes the network's input; `None` if it is that.
+    pub encoding: Option<Encoding>,
     /// How pictures become samples; nothing if the samples are none, or a model of an earlier version does not say it.
     pub pictures: Option<PictureInput>,
     /// Mean and deviation of the samples, as in the job file; the model takes `(x - mean) / std`.
@@ -100,6 +102,14 @@ impl SavedModel {
             .outputs()
             .ok_or_else(|| refused("its `targets` do not fit each other".to_owned()))?;
         let layers = network::layers(&card.network, outputs.names.len());
+        let raw: usize = card.input_shape.iter().product();
+        if card
+            .encoding
+            .as_ref()
+            .is_some_and(|encoding| !encoding.fits(raw))
+        {
+            return Err(refused("its `encoding` does not fit its rows".to_owned()));
+        }
         let model =
             Model::new(&layers, card.dims(), 1).map_err(|error| refused(error.to_string()))?;
         outputs.widen(model.outputs());
@@ -114,7 +124,8 @@ impl SavedModel {
             layers,
             input_shape: card.input_shape,
             input,
-            column_names: card.column_names,
+            inputs: inputs(card.inputs, &card.column_names),
+            encoding: card.encoding,
             pictures: card.pictures,
             normalise: card.normalise,
             outputs,
@@ -125,14 +136,29 @@ impl SavedModel {
         })
     }
 
-    /// The shape of a sample, as the model has it.
+    /// The shape of the network's input.
     pub fn dims(&self) -> Dims {
-        let [channels, height, width] = self.input_shape;
-        Dims {
+        dims(self.input_shape, self.encoding.as_ref())
+    }
+}
+
+/// The shape of a network's input, where a sample has this one and may be encoded.
+pub(crate) fn dims([channels, height, width]: [usize; 3], encoding: Option<&Encoding>) -> Dims {
+    match encoding {
+        Some(encoding) => Dims::vector(encoding.width()),
+        None => Dims {
             height,
             width,
             channels,
-        }
+        },
+    }
+}
+
+/// What the columns of a model's input hold: numbers, where it does not say.
+pub fn inputs(known: Vec<InputColumn>, names: &[String]) -> Vec<InputColumn> {
+    match known.is_empty() {
+        true => names.iter().map(|name| InputColumn::number(name)).collect(),
+        false => known,
     }
 }
 

@@ -3,7 +3,8 @@
 use crate::TrainError;
 use crate::targets::{self, Outputs};
 use lockstep_data::{
-    Augment, Augmenter, Dataset, DecodedSet, Normaliser, PictureChanges, Source, TargetKind,
+    Augment, Augmenter, Dataset, DecodedSet, Encoding, InputColumn, Normaliser, PictureChanges,
+    Source, TargetKind,
     TargetScale, UnseenClasses, split,
 };
 use lockstep_fs::CacheDir;
@@ -95,10 +96,23 @@ impl Sets {
             train: self.train_indices.len(),
             val: self.val_indices.len(),
             test: self.test.as_ref().map_or(0, Dataset::len),
-            shape: self.train.shape(),
+            shape: self.input_shape(),
             kind: self.train.target_kind(),
             names: self.train.output_names().to_vec(),
         }
+    }
+
+    /// The shape of what the network takes: that of a sample, or of a row of a table as it is encoded.
+    pub(crate) fn input_shape(&self) -> [usize; 3] {
+        match self.normaliser.encoding() {
+            Some(encoding) => [encoding.width(), 1, 1],
+            None => self.train.shape(),
+        }
+    }
+
+    /// Numbers of what the network takes.
+    pub(crate) fn input_len(&self) -> usize {
+        self.input_shape().iter().product()
     }
 
     /// Opens the sets where they come from. Says through `progress` what may take a while.
@@ -173,9 +187,26 @@ impl Sets {
             None => split_indices,
         };
         let channels = train.shape()[0];
-        let normaliser = match &settings.normalise {
-            Some(normalise) => Normaliser::new(&normalise.mean, &normalise.std, channels)?,
-            None => Normaliser::identity(channels),
+        if train.weights().is_some() {
+            return Err(TrainError::Misfit {
+                key: "data.train",
+                reason: "a column of weights is for trees; a network counts all samples alike, so leave `weight` out"
+                    .to_owned(),
+            });
+        }
+        let encoding = Encoding::fit(&train, &train_indices, settings.standardise);
+        let normaliser = match (&settings.normalise, encoding) {
+            (Some(_), Some(_)) => {
+                return Err(TrainError::Misfit {
+                    key: "data.normalise",
+                    reason: "the columns of this table are brought to a scale by their own means and deviations; \
+                             leave data.normalise out"
+                        .to_owned(),
+                });
+            }
+            (None, Some(encoding)) => Normaliser::encoded(channels, encoding),
+            (Some(normalise), None) => Normaliser::new(&normalise.mean, &normalise.std, channels)?,
+            (None, None) => Normaliser::identity(channels),
         };
         let augmenter = settings.augment.as_ref().map(|job| {
             let augment = Augment {
@@ -224,6 +255,22 @@ impl Sets {
         std::iter::once(self.train.sha256()).chain(val).collect()
     }
 
+    /// What was read of tables, each a sentence.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let mut notes = self.train.table().notes();
+        if let Some(encoding) = self.normaliser.encoding() {
+            notes.push(format!(
+                "a row becomes {} inputs of the network",
+                encoding.width()
+            ));
+        }
+        for set in self.val.iter().chain(&self.test) {
+            let unseen = set.table().unseen_notes().into_iter();
+            notes.extend(unseen.map(|note| format!("{}: {note}", set.name())));
+        }
+        notes
+    }
+
     /// The set that the validation samples are of.
     pub(crate) fn val_set(&self) -> &Dataset {
         self.val.as_ref().unwrap_or(&self.train)
@@ -243,15 +290,15 @@ pub enum SampleUse<'a> {
 }
 
 /// Where the samples of a test set come from that a model with these outputs is to look at, which was trained on these
-/// columns of a table.
+/// columns of a table; with `gaps`, values may be missing from them.
 pub fn test_source(
     test: &TestSource,
     outputs: &Outputs,
-    columns: &[String],
+    (columns, gaps): (&[InputColumn], bool),
     samples: SampleUse<'_>,
 ) -> Source {
     let source = test.source.clone().labelled_as(outputs.kind);
-    let source = source.with_columns(columns);
+    let source = source.with_columns(columns, gaps);
     match samples {
         SampleUse::Measure => source,
         SampleUse::Predict { pictures } => Source::Samples {

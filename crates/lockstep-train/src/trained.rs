@@ -3,7 +3,7 @@
 use crate::evaluate::{BLOCK, Evaluator, rows_at_once};
 use crate::prediction::{Predictions, Said};
 use crate::{Outputs, SavedModel, TrainError};
-use lockstep_data::{Dataset, Normaliser, TargetKind};
+use lockstep_data::{Dataset, InputColumn, Normaliser, TargetKind};
 use lockstep_nn::{Compute, Model};
 use lockstep_resolve::PictureInput;
 use lockstep_runs::RunDir;
@@ -16,7 +16,7 @@ pub struct Trained {
     model: Model,
     state: Vec<f32>,
     outputs: Outputs,
-    column_names: Vec<String>,
+    inputs: Vec<InputColumn>,
     pictures: Option<PictureInput>,
     input_shape: [usize; 3],
     normaliser: Normaliser,
@@ -60,9 +60,11 @@ impl Trained {
         let first = smallest.workspace_bytes();
         let row = build(2)?.workspace_bytes().saturating_sub(first);
         let rows = rows_at_once(1, row);
-        let normaliser = match &saved.normalise {
-            Some(normalise) => Normaliser::new(&normalise.mean, &normalise.std, input.channels)?,
-            None => Normaliser::identity(input.channels),
+        let channels = saved.input_shape[0];
+        let normaliser = match (&saved.normalise, &saved.encoding) {
+            (_, Some(encoding)) => Normaliser::encoded(channels, encoding.clone()),
+            (Some(normalise), None) => Normaliser::new(&normalise.mean, &normalise.std, channels)?,
+            (None, None) => Normaliser::identity(channels),
         };
         Ok(Self {
             model: build(rows)?,
@@ -70,7 +72,7 @@ impl Trained {
             normaliser,
             state: saved.state,
             outputs: saved.outputs,
-            column_names: saved.column_names,
+            inputs: saved.inputs,
             pictures: saved.pictures,
             input_shape: saved.input_shape,
             path: saved.path,
@@ -82,9 +84,10 @@ impl Trained {
         &self.outputs
     }
 
-    /// The columns of the table that it was trained on, in their order; none if that is not known.
-    pub fn column_names(&self) -> &[String] {
-        &self.column_names
+    /// The columns of the table that it was trained on, in their order, none if that is not known; and whether values may
+    /// be missing from them.
+    pub fn inputs(&self) -> (&[InputColumn], bool) {
+        (&self.inputs, self.normaliser.encoding().is_some())
     }
 
     /// How pictures become samples; nothing if the samples are none, or that is not known.

@@ -58,6 +58,9 @@ where
         let mut matrix = Matrix::binned(xgboost, &mut blocks, form, reference.as_ref())?;
         if !settings.exact {
             matrix.set_labels(targets.targets, 1)?;
+            if let Some(weights) = targets.weights {
+                matrix.set_weights(weights)?;
+            }
         }
         let mut booster = Booster::new(xgboost, &[&matrix])?;
         let base_score = match (model, settings.exact) {
@@ -171,13 +174,21 @@ fn base_score<T: Together>(
     if let Objective::Softmax { .. } = settings.objective {
         return Ok(0.5);
     }
-    let [above, below] = exact_sums(together, &|add| {
-        for &target in rows.targets {
-            let target = f64::from(target);
+    let weight = |row: usize| rows.weights.map_or(1.0, |weights| f64::from(weights[row]));
+    let [above, below, all] = exact_sums(together, &|add| {
+        for (row, &target) in rows.targets.iter().enumerate() {
+            let target = f64::from(target) * weight(row);
             add(usize::from(target < 0.0), target.abs());
+            if rows.weights.is_some() {
+                add(2, weight(row));
+            }
         }
     })?;
-    let mean = (above - below) / rows.all_rows.max(1) as f64;
+    let all = match rows.weights {
+        Some(_) => all,
+        None => rows.all_rows as f64,
+    };
+    let mean = (above - below) / if all > 0.0 { all } else { 1.0 };
     Ok(match settings.objective {
         // Of one class alone there would be no margin.
         Objective::Logistic => mean.clamp(1e-6, 1.0 - 1e-6),

@@ -131,6 +131,30 @@ impl Tables {
         })
     }
 
+    /// For each number of a row, whether it is a category.
+    pub(crate) fn categorical(&self) -> Vec<bool> {
+        let columns = &self.train.table().columns;
+        let each = columns.iter().flat_map(|column| {
+            let kind = &column.column.kind;
+            std::iter::repeat_n(kind.is_category(), kind.width())
+        });
+        let known: Vec<bool> = each.collect();
+        match known.is_empty() {
+            true => vec![false; self.train.sample_len()],
+            false => known,
+        }
+    }
+
+    /// What was read of the tables, each a sentence.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let mut notes = self.train.table().notes();
+        for set in self.val.iter().chain(&self.test) {
+            let unseen = set.table().unseen_notes().into_iter();
+            notes.extend(unseen.map(|note| format!("{}: {note}", set.name())));
+        }
+        notes
+    }
+
     /// What others need to open these sets again.
     pub fn found(&self) -> FoundTables {
         FoundTables {

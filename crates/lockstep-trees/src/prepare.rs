@@ -58,11 +58,14 @@ pub fn prepare(
         test_rows: tables.test.as_ref().map_or(0, lockstep_data::Dataset::len),
         metrics: metrics.iter().map(|&name| name.to_owned()).collect(),
         found: tables.found(),
-        notes: vec![format!(
-            "XGBoost {} ({}), {}",
-            xgboost.version(),
-            xgboost.path().display(),
-            settings.objective.xgboost_name()
-        )],
+        notes: {
+            let library = format!(
+                "XGBoost {} ({}), {}",
+                xgboost.version(),
+                xgboost.path().display(),
+                settings.objective.xgboost_name()
+            );
+            std::iter::once(library).chain(tables.notes()).collect()
+        },
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::gradients::Objective;
 use crate::{TreesError, shard};
-use lockstep_data::{Dataset, TargetKind};
+use lockstep_data::{Dataset, InputColumn, TargetKind};
 use lockstep_place::PlaceError;
 use lockstep_runs::RunDir;
 use lockstep_train::Outputs;
@@ -23,6 +23,9 @@ pub(crate) struct Card {
     /// What they are called, in their order; none if that is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) column_names: Vec<String>,
+    /// What the columns of the table hold, where they are not just numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) inputs: Vec<InputColumn>,
     /// XGBoost's name for what was minimised.
     pub(crate) objective: String,
     /// Class names by number. Empty if a number is predicted.
@@ -43,6 +46,10 @@ impl Card {
             kind: "xgboost".to_owned(),
             columns: set.sample_len(),
             column_names: set.columns().to_vec(),
+            inputs: match set.table().is_plain() {
+                true => Vec::new(),
+                false => set.table().inputs(),
+            },
             objective: objective.xgboost_name().to_owned(),
             classes: match is_class {
                 true => set.class_names().to_vec(),

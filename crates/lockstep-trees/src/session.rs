@@ -124,11 +124,12 @@ impl<'a> Session<'a> {
         rounds_done: &mut u64,
     ) -> Result<GenerationEnd, TreesError> {
         let (settings, tables, together) = (self.settings, self.tables, self.together);
-        let categorical = vec![false; tables.train.sample_len()];
+        let categorical = tables.categorical();
         let targets = self.train.targets.clone();
+        let weights = self.train.weights.clone();
         let rows = RankTargets {
             targets: &targets,
-            weights: None,
+            weights: weights.as_deref(),
             second_class_weight: settings.second_class_weight,
             first_row: self.train.first as u64,
             all_rows: self.train.all as u64,

@@ -11,6 +11,8 @@ pub(crate) struct Shard<'a> {
     pub(crate) values: Cow<'a, [f32]>,
     /// The class of each row, or the number that is to be predicted.
     pub(crate) targets: Vec<f32>,
+    /// How much each row counts, if not all count alike.
+    pub(crate) weights: Option<Vec<f32>>,
     /// Where the rank's rows begin among all.
     pub(crate) first: usize,
     /// Rows of all ranks together.
@@ -25,6 +27,10 @@ impl<'a> Shard<'a> {
         Self {
             values: values(set, own),
             targets: own.iter().map(|&row| target(set, row)).collect(),
+            weights: set.weights().map(|weights| {
+                let own = own.iter();
+                own.map(|&row| weights[row as usize]).collect()
+            }),
             first: part.start,
             all: rows.len(),
         }

@@ -3,10 +3,10 @@
 use crate::gradients::Objective;
 use crate::publish::Card;
 use crate::{TreesError, said, shard};
-use lockstep_data::{Dataset, TargetKind};
+use lockstep_data::{Dataset, InputColumn, TargetKind};
 use lockstep_fs::{CacheDir, sha256};
 use lockstep_runs::RunDir;
-use lockstep_train::{BLOCK_ROWS, Block, Outputs};
+use lockstep_train::{BLOCK_ROWS, Block, Outputs, inputs};
 use lockstep_xgboost::{Booster, Matrix, Predicted, Xgboost, find};
 use std::ops::Range;
 
@@ -16,6 +16,7 @@ pub struct TrainedTrees {
     xgboost: Xgboost,
     booster: Booster,
     card: Card,
+    inputs: Vec<InputColumn>,
     objective: Objective,
     outputs: Outputs,
     place: String,
@@ -68,6 +69,7 @@ impl TrainedTrees {
         booster.set("nthread", &threads.to_string())?;
         Ok(Self {
             outputs: card.outputs(),
+            inputs: inputs(card.inputs.clone(), &card.column_names),
             xgboost,
             booster,
             objective,
@@ -83,8 +85,8 @@ impl TrainedTrees {
     }
 
     /// The columns that a row's numbers come from, in their order; none if that is not known.
-    pub fn column_names(&self) -> &[String] {
-        &self.card.column_names
+    pub fn inputs(&self) -> &[InputColumn] {
+        &self.inputs
     }
 
     /// Checks that rows of `set` are what the trees take.

@@ -472,6 +472,24 @@ pub(crate) enum DataCommand {
     },
     /// List the data sets that are known by name
     List,
+    /// Say what a table or another set holds: its columns, their types, gaps and ranges, and the labels
+    Show(DataShowArgs),
+}
+
+/// What is to be shown of a set.
+#[derive(Debug, Args)]
+pub(crate) struct DataShowArgs {
+    /// A file, a folder or a URL, or what `data.train` of a job file could be, such as '{ csv = "a.csv", delimiter = ";" }'
+    pub(crate) source: String,
+    /// The column of the labels, if it is not `label`
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) label: Option<String>,
+    /// One line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Set a key of the job file that matters here, such as storage.region; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) set: Vec<String>,
 }
 
 /// A number that counts something.

@@ -43,9 +43,22 @@ impl Location {
 
     /// Whether the name ends so, in any case.
     pub(super) fn has_extension(&self, extension: &str) -> bool {
-        let suffix = self.0.rsplit_once('.').map(|(_, suffix)| suffix);
-        suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case(extension))
+        has_extension(&self.0, extension)
     }
+
+    /// The same of a file that may be gzipped.
+    pub(super) fn has_extension_or_gz(&self, extension: &str) -> bool {
+        let unpacked = match has_extension(&self.0, "gz") {
+            true => &self.0[..self.0.len() - ".gz".len()],
+            false => &self.0,
+        };
+        has_extension(unpacked, extension)
+    }
+}
+
+fn has_extension(name: &str, extension: &str) -> bool {
+    let suffix = name.rsplit_once('.').map(|(_, suffix)| suffix);
+    suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case(extension))
 }
 
 impl FromField for Location {

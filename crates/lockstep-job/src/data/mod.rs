@@ -12,7 +12,7 @@ pub use augment::JobAugment;
 pub use location::Location;
 pub use normalise::JobNormalise;
 pub use reference::{DataRef, Split};
-pub use table::{Features, JobColumns, Label};
+pub use table::{Features, JobColumnType, JobColumns, Label};
 pub use transform::{JobFilter, JobTransform};
 
 use crate::Bytes;
@@ -52,6 +52,15 @@ keys! {
                 "write `normalise` in [embed] to set the scale of the pictures",
             ),
             false => JobNormalise::from_field(field),
+        };
+        /// Whether the numbers of a table are brought to mean 0 and deviation 1, by the rows that are trained on. If left
+        /// out, they are where a column is not a plain number: a category, a date, or one with gaps.
+        standardise: Option<bool> = optional => Any, |field, ()| match embeds {
+            true => field.reject(
+                "is for the columns of a table, and with [embed] vectors are trained on",
+                "leave it out",
+            ),
+            false => field.boolean(),
         };
         /// How training images are varied from step to step; evaluation sees them as they are.
         augment: Option<JobAugment> = optional => Table(JobAugment::read_keys), |field, augment| match embeds {

@@ -103,9 +103,9 @@ impl DataRef {
         if location.has_extension("parquet") {
             let files = location;
             DataRef::Parquet { files, columns }
-        } else if location.has_extension("csv") || location.has_extension("tsv") {
+        } else if location.has_extension_or_gz("csv") || location.has_extension_or_gz("tsv") {
             DataRef::Csv {
-                delimiter: match location.has_extension("csv") {
+                delimiter: match location.has_extension_or_gz("csv") {
                     true => ',',
                     false => '\t',
                 },

@@ -6,6 +6,7 @@ use crate::keys::FromField;
 use crate::section::Section;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The column of the classes unless another is named.
 pub(super) const LABEL: &str = "label";
@@ -13,8 +14,8 @@ pub(super) const LABEL: &str = "label";
 /// Which columns of a table mean what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JobColumns {
-    /// The input: one column of lists, or several of numbers. If left out, the column `embedding` of a
-    /// Parquet file, and every column but the label and the path of a CSV file.
+    /// The input: one column of lists, or several of numbers, categories, booleans and dates. If left out, the column
+    /// `embedding` of a Parquet file that has it, and else every column but the label and the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub features: Option<Features>,
     /// The column of the classes, or of a number to predict; several columns are labels that are 0 or 1 each, or
@@ -24,6 +25,58 @@ pub struct JobColumns {
     /// The column that says which sample a row is, such as the path of its picture.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
+    /// The column that says how much a sample counts; for trees.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<String>,
+    /// What columns hold, by their names, where looking at them would find something else.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub types: BTreeMap<String, JobColumnType>,
+    /// Columns that are not part of the input.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drop: Vec<String>,
+    /// What stands before the decimals of numbers in a CSV file: `.` or `,`.
+    #[serde(default = "point", skip_serializing_if = "is_point")]
+    pub decimal: char,
+}
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum JobColumnType {
+    /// Quantities.
+    Number,
+    /// True or false.
+    Boolean,
+    /// One of several values, which have no order.
+    Category,
+    /// Dates, times, or both.
+    Date,
+    /// Anything else: the column is left out.
+    Text,
+}
+
+impl JobColumnType {
+    const WORDS: [(&'static str, JobColumnType); 5] = [
+        ("number", JobColumnType::Number),
+        ("boolean", JobColumnType::Boolean),
+        ("category", JobColumnType::Category),
+        ("date", JobColumnType::Date),
+        ("text", JobColumnType::Text),
+    ];
+
+    fn read(field: &Field<'_>) -> Option<Self> {
+        let word = field.one_of(&Self::WORDS.map(|(word, _)| word))?;
+        let found = Self::WORDS.into_iter().find(|(known, _)| *known == word);
+        found.map(|(_, found)| found)
+    }
+}
+
+fn point() -> char {
+    '.'
+}
+
+fn is_point(decimal: &char) -> bool {
+    *decimal == '.'
 }
 
 /// The columns of the input.
@@ -32,7 +85,7 @@ pub struct JobColumns {
 pub enum Features {
     /// One column, each of its values a list of numbers.
     List(String),
-    /// Columns of numbers, in this order.
+    /// Columns of single values, in this order.
     Numbers(Vec<String>),
 }
 
@@ -66,6 +119,10 @@ impl Default for JobColumns {
             features: None,
             label: label(),
             path: None,
+            weight: None,
+            types: BTreeMap::new(),
+            drop: Vec::new(),
+            decimal: point(),
         }
     }
 }
@@ -108,10 +165,34 @@ impl JobColumns {
             }
             Some(Features::Numbers(names))
         });
+        let weight = section.maybe("weight", |field| column(&field));
+        let types = section.or("types", BTreeMap::new(), |field| {
+            let each = field.section_or("a table of columns and what they hold")?;
+            let types = each.into_fields().into_iter().map(|(name, field)| {
+                let word = JobColumnType::read(&field)?;
+                Some((name.to_owned(), word))
+            });
+            types.collect()
+        });
+        let drop = section.or("drop", Vec::new(), |field| {
+            let names = field.all(column)?;
+            let features = features.as_ref().and_then(Option::as_ref);
+            match features.is_some() && !names.is_empty() {
+                true => field.reject(
+                    "cannot be used together with `features`",
+                    "columns that `features` does not name are no input anyway",
+                ),
+                false => Some(names),
+            }
+        });
         Some(JobColumns {
             features: features?,
             label: label?,
             path: path?,
+            weight: weight?,
+            types: types?,
+            drop: drop?,
+            decimal: point(),
         })
     }
 }
@@ -150,6 +231,25 @@ pub(super) fn read_csv(mut section: Section<'_>) -> Option<(Location, JobColumns
             ),
         }
     });
+    let decimal = section.or("decimal", point(), |field| {
+        field.one_of(&[".", ","]).map(|word| match word {
+            "," => ',',
+            _ => '.',
+        })
+    });
+    let delimiter = match (delimiter, decimal) {
+        (Some(','), Some(',')) => section.get("decimal").and_then(|field| {
+            field.reject(
+                "cannot be the delimiter too",
+                "say what stands between two fields, for example `delimiter = \";\"`",
+            )
+        }),
+        (delimiter, _) => delimiter,
+    };
     section.finish();
-    Some((file?, columns?, delimiter?))
+    let columns = JobColumns {
+        decimal: decimal?,
+        ..columns?
+    };
+    Some((file?, columns, delimiter?))
 }

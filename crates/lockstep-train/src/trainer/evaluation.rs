@@ -63,7 +63,7 @@ impl<'a> EpochEvaluation<'a> {
             sets,
             measure: settings.checkpoint.best,
             test_indices: sets.test.as_ref().map(all_indices).unwrap_or_default(),
-            evaluator: Evaluator::new(sets.train.sample_len(), rows, outputs.clone()),
+            evaluator: Evaluator::new(sets.input_len(), rows, outputs.clone()),
             outputs,
             best,
             test: None,

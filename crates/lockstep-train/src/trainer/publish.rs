@@ -53,7 +53,7 @@ impl<'a> Publisher<'a> {
         let checkpoints = match writes {
             true => {
                 let subject = Subject {
-                    input_shape: sets.train.shape(),
+                    input_shape: sets.input_shape(),
                     classes: sets.train.outputs(),
                     card: Some(Card::new(&settings, sets)),
                     fingerprint: ResumeFingerprint::new(&settings, sets, json!(pretrained)),

@@ -1,5 +1,6 @@
-//! `lockstep data`: the data sets that are known by name, and XGBoost's library.
+//! `lockstep data`: the data sets that are known by name, XGBoost's library, and what a set holds.
 
+mod show;
 mod xgboost;
 
 use crate::args::DataCommand;
@@ -18,6 +19,7 @@ pub(crate) fn run(command: &DataCommand) -> anyhow::Result<ExitCode> {
             let folder = known::get(set_of(name), &cache, &mut |message| eprintln!("{message}"))?;
             super::print(format!("{}\n", folder.display()))?;
         }
+        DataCommand::Show(args) => show::run(args)?,
         DataCommand::List => {
             let mut text = String::new();
             for set in known::KNOWN {

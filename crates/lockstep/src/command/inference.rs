@@ -120,9 +120,12 @@ impl Inference {
             }
             let mut tell = |message: &str| eprintln!("{message}");
             let (outputs, samples_use) = (trained.outputs(), given.samples());
-            let source = test_source(&test, outputs, trained.column_names(), samples_use);
+            let source = test_source(&test, outputs, trained.inputs(), samples_use);
             let set = open_test(&source, outputs, &cache, &mut tell)?;
             trained.check(&set)?;
+            for note in set.table().unseen_notes() {
+                eprintln!("note: {}: {note}", set.name());
+            }
             if let Some(first) = set.skipped().first() {
                 let (bad, folder) = (set.skipped().len(), set.name());
                 let SkippedFile { path, reason } = first;

@@ -89,6 +89,51 @@ fn classes_of_a_table_are_what_predict_says() {
     holds_against_predict(&place, run.to_str().unwrap(), &[], &inputs);
 }
 
+#[test]
+fn rows_with_categories_dates_and_gaps_are_encoded_in_the_graph() {
+    let place = Place::new();
+    let mut text = "town,day,area,kind\n".to_owned();
+    let mut inputs = Vec::new();
+    for row in 0..60 {
+        let (town, area) = (row * 7 % 4, row * 5 % 11);
+        let day = row % 28 + 1;
+        let name = ["Bonn", "Jena", "Ulm", ""][town];
+        let gap = row % 9 == 3;
+        let shown = if gap {
+            String::new()
+        } else {
+            format!("{area}.5")
+        };
+        let kind = ["low", "high"][usize::from(area + 2 * town > 7)];
+        text += &format!("{name},2024-01-{day:02},{shown},{kind}\n");
+        let weekday = (day + 6) % 7;
+        inputs.extend([
+            if town == 3 { f32::NAN } else { town as f32 },
+            2024.0,
+            1.0,
+            day as f32,
+            weekday as f32,
+            if gap { f32::NAN } else { area as f32 + 0.5 },
+        ]);
+    }
+    fs::write(place.path("table.csv"), text).unwrap();
+    let job = TABLE.replace(
+        "features = [\"a\", \"b\"], label = LABEL",
+        "label = \"kind\"",
+    );
+    let scale = "normalise = { mean = [0.1, -0.2], std = [0.5, 0.7] }\n";
+    assert!(job.contains(scale));
+    place.write_job(&job.replace(scale, ""));
+    let run = train(&place, &[]);
+    let found = holds_against_predict(&place, run.to_str().unwrap(), &[], &inputs);
+    assert_eq!(found["inputs"][0]["shape"][1], 6);
+    let columns = found["metadata"]["lockstep.inputs"].as_str().unwrap();
+    assert!(
+        columns.contains(r#""values":["Bonn","Jena","Ulm"]"#),
+        "{columns}"
+    );
+}
+
 /// The pixels of a bitmap in PyTorch's order: red, green, blue, each line by line from the top.
 fn pixels(bitmap: &[u8], side: usize) -> Vec<f32> {
     let row = (3 * side).next_multiple_of(4);

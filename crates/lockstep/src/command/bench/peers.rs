@@ -89,6 +89,11 @@ impl Peers {
                 train.target_kind()
             );
         }
+        if !train.table().is_plain() || job.data.standardise == Some(true) {
+            bail!(
+                "--against: peers take plain numbers alone; leave other columns, and data.standardise, out"
+            );
+        }
         let test = resolved.sets.test.as_ref();
         let test = test.map(|source| Dataset::open_beside(source, &train, cache, &mut tell));
         let settings = &resolved.training;

@@ -1,0 +1,243 @@
+//! What the cells of one column of text have been so far, and what the column holds therefore.
+
+use crate::kind::{ColumnKind, ColumnType, is_gap, parse, sort_values, truth_of};
+use crate::time::{Moment, TimeForm};
+use std::collections::HashSet;
+
+/// The most values that a column of categories has where nobody said that it is one.
+const FEW: usize = 256;
+/// So many values are few, however many rows there are.
+const HANDFUL: usize = 10;
+/// The most categories of a column.
+const MOST: usize = 10_000;
+
+/// The cells of a column so far.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    wanted: Option<ColumnType>,
+    comma: bool,
+    gaps: u64,
+    /// Cells that are no gaps.
+    cells: u64,
+    /// Of these, numbers.
+    numbers: u64,
+    /// Whether all are words for true and false, of which pair, and which of both there were.
+    truths: Option<(Option<usize>, [bool; 2])>,
+    /// Whether all are days or times, and of which form.
+    dates: Option<Option<TimeForm>>,
+    /// The different ones; nothing once there were too many.
+    values: Option<HashSet<String>>,
+    /// What the column's own type says.
+    known: Option<ColumnKind>,
+    of_no_use: Option<String>,
+}
+
+/// What a column holds.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Kind(ColumnKind),
+    /// Nothing that a model could use, and why.
+    OfNoUse(String),
+}
+
+impl Seen {
+    /// Of a column that is said to be this.
+    pub(crate) fn new(wanted: Option<ColumnType>, comma: bool) -> Self {
+        Self {
+            wanted,
+            comma,
+            gaps: 0,
+            cells: 0,
+            numbers: 0,
+            truths: Some((None, [false; 2])),
+            dates: Some(None),
+            values: Some(HashSet::new()),
+            known: None,
+            of_no_use: None,
+        }
+    }
+
+    /// The column's own type says what it holds.
+    pub(crate) fn of_type(&mut self, kind: ColumnKind) {
+        self.known = Some(kind);
+    }
+
+    /// The column's own type, called so, is of no use.
+    pub(crate) fn of_no_use(&mut self, data_type: &str) {
+        self.of_no_use = Some(format!("it holds {data_type}"));
+    }
+
+    /// Takes in the next cell.
+    pub(crate) fn cell(&mut self, cell: &str) {
+        let cell = cell.trim();
+        if is_gap(cell) {
+            self.gaps += 1;
+            return;
+        }
+        self.cells += 1;
+        self.numbers += u64::from(parse(cell, self.comma).is_some());
+        if let Some((pair, seen)) = &mut self.truths {
+            match truth_of(cell) {
+                Some((of, truth)) if pair.is_none_or(|pair| pair == of) => {
+                    *pair = Some(of);
+                    seen[usize::from(truth)] = true;
+                }
+                _ => self.truths = None,
+            }
+        }
+        if let Some(form) = self.dates {
+            self.dates = Moment::parse(cell).and_then(|moment| wider(form, moment.form()));
+        }
+        if let Some(values) = &mut self.values
+            && !values.contains(cell)
+        {
+            let most = match self.wanted {
+                Some(ColumnType::Category) => MOST,
+                _ => FEW,
+            };
+            match values.len() < most {
+                true => drop(values.insert(cell.to_owned())),
+                false => self.values = None,
+            }
+        }
+    }
+
+    /// What they all came to.
+    pub(crate) fn decide(self) -> Found {
+        use ColumnType::{Boolean, Category, Date, Number, Text};
+        let date = |form: Option<TimeForm>| ColumnKind::Date {
+            form: form.unwrap_or(TimeForm::Both),
+        };
+        if let Some(reason) = self.of_no_use {
+            return Found::OfNoUse(reason);
+        }
+        if let Some(kind) = self.known {
+            return Found::Kind(kind);
+        }
+        let few = self
+            .values
+            .as_ref()
+            .is_some_and(|values| values.len() <= HANDFUL || 2 * values.len() as u64 <= self.cells);
+        // One cell that is no number among many that are is a mistake, which reading it names.
+        let many = self
+            .values
+            .as_ref()
+            .is_none_or(|values| values.len() > 2 * HANDFUL);
+        let mostly = self.numbers * 100 >= self.cells * if few { 99 } else { 90 };
+        match (self.wanted, self.values) {
+            (Some(Text), _) => Found::OfNoUse("it is said to be text".to_owned()),
+            (None, _) if self.cells == 0 && self.gaps > 0 => {
+                Found::OfNoUse("it is empty in all rows".to_owned())
+            }
+            (Some(Number), _) => Found::Kind(ColumnKind::Number),
+            (Some(Boolean), _) => Found::Kind(ColumnKind::Boolean),
+            (Some(Date), _) => Found::Kind(date(self.dates.flatten())),
+            (Some(Category), Some(values)) => Found::Kind(category(values)),
+            (Some(Category), None) => {
+                Found::OfNoUse(format!("it has more than {MOST} different values"))
+            }
+            (None, _) if self.numbers == self.cells || (mostly && many) => {
+                Found::Kind(ColumnKind::Number)
+            }
+            (None, _) if matches!(self.truths, Some((_, [true, true]))) => {
+                Found::Kind(ColumnKind::Boolean)
+            }
+            (None, _) if self.dates.is_some() => Found::Kind(date(self.dates.flatten())),
+            (None, Some(values)) if few => Found::Kind(category(values)),
+            (None, Some(values)) => Found::OfNoUse(format!(
+                "it is text with {} different values in {} rows",
+                values.len(),
+                self.cells
+            )),
+            (None, None) => {
+                Found::OfNoUse(format!("it is text with more than {FEW} different values"))
+            }
+        }
+    }
+}
+
+/// The form that both are of; `None` if there is none.
+fn wider(so_far: Option<TimeForm>, next: TimeForm) -> Option<Option<TimeForm>> {
+    match (so_far, next) {
+        (None, next) => Some(Some(next)),
+        (Some(one), next) if one == next => Some(Some(one)),
+        (Some(TimeForm::Clock), _) | (_, TimeForm::Clock) => None,
+        _ => Some(Some(TimeForm::Both)),
+    }
+}
+
+fn category(values: HashSet<String>) -> ColumnKind {
+    let mut values: Vec<String> = values.into_iter().collect();
+    sort_values(&mut values);
+    ColumnKind::Category { values }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found<'a>(cells: impl IntoIterator<Item = &'a str>, wanted: Option<ColumnType>) -> Found {
+        let mut seen = Seen::new(wanted, false);
+        cells.into_iter().for_each(|cell| seen.cell(cell));
+        seen.decide()
+    }
+
+    fn categories(values: &[&str]) -> Found {
+        let values = values.iter().map(|&value| value.to_owned()).collect();
+        Found::Kind(ColumnKind::Category { values })
+    }
+
+    #[test]
+    fn a_column_is_what_all_its_cells_are() {
+        let is = |cells: &[&str]| found(cells.iter().copied(), None);
+        let date = |form| Found::Kind(ColumnKind::Date { form });
+        assert_eq!(
+            is(&["1", "", "-2.5e3", "NA"]),
+            Found::Kind(ColumnKind::Number)
+        );
+        assert_eq!(is(&["yes", "No", ""]), Found::Kind(ColumnKind::Boolean));
+        assert_eq!(is(&["y", "f"]), categories(&["f", "y"]));
+        assert_eq!(is(&["y", "y"]), categories(&["y"]));
+        assert_eq!(is(&["2024-01-02", "2024-01-03 00:00"]), date(TimeForm::Day));
+        assert_eq!(
+            is(&["2024-01-02", "2024-01-03 12:00"]),
+            date(TimeForm::Both)
+        );
+        assert_eq!(is(&["12:00", "13:30"]), date(TimeForm::Clock));
+        assert_eq!(
+            is(&["12:00", "2024-01-03"]),
+            categories(&["12:00", "2024-01-03"])
+        );
+        assert_eq!(is(&["red", "blue", "?"]), categories(&["blue", "red"]));
+        assert_eq!(is(&["1", "2", "3+"]), categories(&["1", "2", "3+"]));
+        assert_eq!(
+            is(&["", " "]),
+            Found::OfNoUse("it is empty in all rows".into())
+        );
+    }
+
+    #[test]
+    fn text_is_of_no_use_and_one_wrong_cell_does_not_make_numbers_text() {
+        let names: Vec<String> = (0..100).map(|i| format!("name {i}")).collect();
+        let found_names = found(names.iter().map(String::as_str), None);
+        let reason = "it is text with 100 different values in 100 rows";
+        assert_eq!(found_names, Found::OfNoUse(reason.into()));
+        let category = found(names.iter().map(String::as_str), Some(ColumnType::Category));
+        assert!(
+            matches!(category, Found::Kind(ColumnKind::Category { values }) if values.len() == 100)
+        );
+        let mut numbers: Vec<String> = (0..1000).map(|i| format!("{i}.5")).collect();
+        numbers[500] = "1O".into();
+        let cells = numbers.iter().map(String::as_str);
+        assert_eq!(found(cells, None), Found::Kind(ColumnKind::Number));
+        // Few values, of which one is a number of another kind.
+        let ages = (0..1000).map(|i| {
+            if i == 7 {
+                "old"
+            } else {
+                ["20", "30", "40"][i % 3]
+            }
+        });
+        assert_eq!(found(ages, None), categories(&["20", "30", "40", "old"]));
+    }
+}

@@ -1,0 +1,196 @@
+//! `lockstep data show`: what a set holds, as training would read it.
+
+use crate::args::DataShowArgs;
+use crate::view::{Column, Frame, Table, count, plural};
+use anyhow::Context;
+use lockstep_data::{ColumnKind, Dataset, Source, TableColumn, TargetKind};
+use lockstep_fs::CacheDir;
+use lockstep_job::{DataRef, Job, Label, Override};
+use lockstep_resolve::ResolvedJob;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// A job whose data alone are looked at.
+const JOB: &str = "name = 'show'\n[data]\ntrain = 'x.csv'\n[model]\nkind = 'mlp'\nhidden = [1]\n\
+                   [train]\nepochs = 1\nbatch = 1\noptimizer = { kind = 'sgd' }\n";
+/// The most values and classes that people are shown.
+const SHOWN: usize = 12;
+
+pub(super) fn run(args: &DataShowArgs) -> anyhow::Result<()> {
+    let job = job(args)?;
+    let source = Source::Samples {
+        source: Box::new(ResolvedJob::of(&job)?.sets.train),
+        pictures: None,
+    };
+    let mut tell = |message: &str| eprintln!("{message}");
+    let set = Dataset::open_telling(&source, &CacheDir::locate()?, &mut tell)?;
+    crate::command::print(match args.json {
+        true => format!("{}\n", in_json(&set)),
+        false => in_words(&set),
+    })?;
+    Ok(())
+}
+
+/// The job that trains on what is to be shown.
+fn job(args: &DataShowArgs) -> anyhow::Result<Job> {
+    let path = Path::new(&args.source);
+    let mut overrides = vec![match path.exists() {
+        true => Override::text("SOURCE", "data.train", &args.source),
+        false => format!("data.train={}", args.source).parse()?,
+    }];
+    for set in &args.set {
+        overrides.push(set.parse()?);
+    }
+    let here = std::env::current_dir().context("there is no current folder")?;
+    let mut job = Job::parse(&here.join("show.toml"), JOB, &overrides, None)?;
+    if let (Some(label), DataRef::Csv { columns, .. } | DataRef::Parquet { columns, .. }) =
+        (&args.label, &mut job.data.train)
+    {
+        columns.label = Label::One(label.clone());
+    }
+    Ok(job)
+}
+
+fn in_words(set: &Dataset) -> String {
+    let mut text = format!("{}: {}\n", set.name(), plural(set.len(), "sample"));
+    let table = set.table();
+    if table.columns.is_empty() {
+        let [channels, height, width] = set.shape();
+        text += &match (height, width) {
+            (1, 1) => format!("{} each\n", plural(channels, "number")),
+            _ => format!(
+                "{} of {height} x {width} pixels\n",
+                plural(channels, "channel")
+            ),
+        };
+    } else {
+        let rows: Vec<[String; 4]> = table.columns.iter().map(cells).collect();
+        text += &columns(&rows);
+    }
+    for left in &table.left_out {
+        text += &format!("{} is left out: {}\n", left.name, left.reason);
+    }
+    text + &labels(set)
+}
+
+fn cells(column: &TableColumn) -> [String; 4] {
+    let range = || match (column.smallest, column.largest) {
+        (Some(least), Some(most)) => format!("{least} to {most}"),
+        _ => String::new(),
+    };
+    let holds = match &column.column.kind {
+        ColumnKind::Number => range(),
+        ColumnKind::Boolean => String::new(),
+        ColumnKind::Category { values } => {
+            let more = if values.len() > SHOWN { ", …" } else { "" };
+            let shown = values.iter().take(SHOWN).cloned().collect::<Vec<_>>();
+            format!(
+                "{}: {}{more}",
+                plural(values.len(), "value"),
+                shown.join(", ")
+            )
+        }
+        ColumnKind::Date { form } => format!("{}: {}", range(), form.parts().join(", ")),
+    };
+    let gaps = match column.gaps {
+        0 => String::new(),
+        gaps => count(gaps),
+    };
+    let holds: String = holds
+        .chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect();
+    [
+        column.column.name.clone(),
+        column.column.kind.word().to_owned(),
+        gaps,
+        holds.trim_end_matches(": ").to_owned(),
+    ]
+}
+
+fn columns(rows: &[[String; 4]]) -> String {
+    let widest = |column: usize, title: &str| {
+        let widths = rows.iter().map(|row| row[column].chars().count());
+        widths.max().unwrap_or(0).max(title.len())
+    };
+    let table = Table::new(
+        vec![
+            Column::left("column", widest(0, "column")),
+            Column::left("type", widest(1, "type")),
+            Column::right("gaps", widest(2, "gaps")),
+            Column::left("holds", widest(3, "holds").min(100)),
+        ],
+        Frame::Rounded,
+    );
+    let mut lines: Vec<String> = table.top().into_iter().collect();
+    lines.extend(table.head(|title| title));
+    lines.extend(rows.iter().map(|row| table.row(row)));
+    lines.extend(table.foot());
+    lines.join("\n") + "\n"
+}
+
+/// How many samples each class has.
+fn counts(set: &Dataset) -> Vec<usize> {
+    let mut counts = vec![0; set.classes()];
+    for &label in set.labels() {
+        counts[label as usize] += 1;
+    }
+    counts
+}
+
+fn labels(set: &Dataset) -> String {
+    if !set.is_labelled() {
+        return "no labels; --label names their column\n".to_owned();
+    }
+    if set.target_kind() == TargetKind::Classes {
+        let classes = set.class_names().iter().zip(counts(set));
+        let each: Vec<String> = classes
+            .take(SHOWN)
+            .map(|(name, samples)| format!("{name} {}", count(samples as u64)))
+            .collect();
+        let more = if set.classes() > SHOWN { ", …" } else { "" };
+        return format!("{} classes: {}{more}\n", set.classes(), each.join(", "));
+    }
+    let mut text = String::new();
+    for (at, name) in set.output_names().iter().enumerate() {
+        let [least, most] = range(set, at);
+        text += &format!("to predict: {name}, {least} to {most}\n");
+    }
+    text
+}
+
+/// The smallest and the largest number of what is to be predicted in a column.
+fn range(set: &Dataset, column: usize) -> [f32; 2] {
+    let numbers = set.numbers().iter().skip(column).step_by(set.outputs());
+    numbers.fold([f32::INFINITY, f32::NEG_INFINITY], |[least, most], &y| {
+        [least.min(y), most.max(y)]
+    })
+}
+
+fn in_json(set: &Dataset) -> Value {
+    let table = set.table();
+    let label = match set.target_kind() {
+        _ if !set.is_labelled() => Value::Null,
+        TargetKind::Classes => {
+            let classes = set.class_names().iter().zip(counts(set));
+            let class = |(name, samples)| json!({ "name": name, "samples": samples });
+            json!({ "classes": classes.map(class).collect::<Vec<_>>() })
+        }
+        TargetKind::Numbers | TargetKind::Labels => {
+            let column = |(at, name)| {
+                let [least, most] = range(set, at);
+                json!({ "name": name, "smallest": least, "largest": most })
+            };
+            let columns = set.output_names().iter().enumerate().map(column);
+            json!({ "numbers": columns.collect::<Vec<_>>() })
+        }
+    };
+    json!({
+        "source": set.name(),
+        "samples": set.len(),
+        "shape": set.shape(),
+        "columns": table.columns,
+        "left_out": table.left_out,
+        "label": label,
+    })
+}

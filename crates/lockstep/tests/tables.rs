@@ -1,0 +1,464 @@
+//! Tables as they come, through the real binary: strings, dates, booleans and gaps, from a file to a model of either kind
+//! that is the same on any number of workers, and what is said of them on the way.
+
+mod common;
+
+use common::{Place, Ran, read_json};
+use serde_json::Value;
+use std::fs;
+use std::process::Command;
+
+const NETWORK: &str = r#"
+name = "tables"
+
+[data]
+train = { csv = "train.csv", label = "sold" }
+test = { csv = "test.csv", label = "sold" }
+val_split = 0.1
+
+[model]
+kind = "mlp"
+hidden = [16]
+
+[train]
+epochs = 8
+batch = 32
+optimizer = { kind = "adamw", lr = 1e-2 }
+workers = 2
+lanes = 3
+"#;
+
+const TREES: &str = r#"
+name = "tables"
+
+[data]
+train = { csv = "train.csv", label = "sold" }
+test = { csv = "test.csv", label = "sold" }
+val_split = 0.1
+
+[model]
+kind = "xgboost"
+rounds = 6
+depth = 4
+max_cat_to_onehot = 3
+"#;
+
+const TOWNS: [&str; 5] = ["Ulm", "Bonn", "Köln, Süd", "Jena", "Trier"];
+
+/// A table with an index, a name, a town, a flag, a date, two numbers, gaps, a constant, and whether the thing was sold.
+fn table(rows: std::ops::Range<usize>, new_town: bool) -> String {
+    let mut text = ",name,town,garden,listed,rooms,area,currency,sold\n".to_owned();
+    for row in rows {
+        let random = |salt: usize| (row * 7919 + salt * 104_729 + 17) * 2_654_435_761 % 1_000_003;
+        let town = TOWNS[random(1) % 5];
+        let (garden, rooms) = (random(2) % 2 == 0, random(3) % 6 + 1);
+        let month = random(4) % 12 + 1;
+        let area = 40.0 + (random(5) % 1000) as f64 / 10.0;
+        let score = area / 40.0
+            + rooms as f64 / 3.0
+            + if garden { 1.0 } else { 0.0 }
+            + if town == "Bonn" { 1.5 } else { 0.0 }
+            - month as f64 / 6.0;
+        let sold = if score > 3.0 { "yes" } else { "no" };
+        let gap = |salt: usize, text: String| match random(salt) % 15 {
+            0 => String::new(),
+            1 => "NA".to_owned(),
+            _ => text,
+        };
+        let town = match new_town && row % 10 == 0 {
+            true => "Kiel".to_owned(),
+            false => gap(6, format!("\"{town}\"")),
+        };
+        text += &format!(
+            "{row},house {row},{town},{},2024-{month:02}-{:02},{rooms},{},EUR,{sold}\n",
+            if garden { "yes" } else { "no" },
+            random(8) % 28 + 1,
+            gap(7, format!("{area:.1}")),
+        );
+    }
+    text
+}
+
+/// A place with both tables and a job, in which XGBoost is found.
+fn place(job: &str) -> Place {
+    let place = Place::new();
+    fs::write(place.path("train.csv"), table(0..900, false)).unwrap();
+    fs::write(place.path("test.csv"), table(900..1200, true)).unwrap();
+    place.write_job(job);
+    place
+}
+
+fn command(place: &Place, args: &[&str]) -> Command {
+    let mut command = place.command(args);
+    command.env("LOCKSTEP_XGBOOST", lockstep_testkit::xgboost_library());
+    command
+}
+
+fn run(place: &Place, args: &[&str]) -> Ran {
+    let output = command(place, args).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ran {
+        code: output.status.code(),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    }
+}
+
+fn train(place: &Place, args: &[&str]) -> Value {
+    let ran = run(place, &[&["run", "job.toml", "--json"], args].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    ran.result()
+}
+
+#[test]
+fn both_kinds_learn_from_any_table_alike_on_any_number_of_workers() {
+    for (job, least) in [(NETWORK, 0.85), (TREES, 0.85)] {
+        let place = place(job);
+        let one = train(&place, &["--workers", "1"]);
+        for workers in ["2", "3"] {
+            let other = train(&place, &["--workers", workers]);
+            assert_eq!(other["weights_sha256"], one["weights_sha256"], "{workers}");
+            assert_eq!(other["metrics"], one["metrics"], "{workers}");
+        }
+        let accuracy = one["metrics"]["accuracy"].as_f64().unwrap();
+        assert!(accuracy > least, "{one}");
+
+        let run_dir = one["run_dir"].as_str().unwrap();
+        let card = read_json(&std::path::Path::new(run_dir).join("model/model.json"));
+        let kinds: Vec<&str> = (card["inputs"].as_array().unwrap().iter())
+            .map(|input| input["type"].as_str().unwrap())
+            .collect();
+        let expected = [
+            "category", "boolean", "date", "number", "number", "category",
+        ];
+        assert_eq!(kinds, expected);
+        let mut towns = TOWNS;
+        towns.sort();
+        assert_eq!(card["inputs"][0]["values"], serde_json::json!(towns));
+        let names = card["column_names"].as_array().unwrap();
+        assert_eq!(names[2], "listed.year");
+        assert_eq!(names.len(), 9);
+
+        // What was measured at the end is measured again, and a value that training did not see is handled and counted.
+        let ran = run(&place, &["evaluate", run_dir, "--json"]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let again: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
+        assert_eq!(again["accuracy"], one["metrics"]["accuracy"], "{again}");
+        let said = "the column town has values in 30 rows that the training table does not have, such as \"Kiel\"";
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+
+        // The same rows in another order of columns, without the label.
+        let text = fs::read_to_string(place.path("test.csv")).unwrap();
+        let turned: String = (text.lines())
+            .map(|line| {
+                let (rest, _) = line.rsplit_once(',').unwrap();
+                let (rest, currency) = rest.rsplit_once(',').unwrap();
+                format!("{currency},{rest}\n")
+            })
+            .collect();
+        fs::write(place.path("turned.csv"), turned).unwrap();
+        let predict = |data: &str| {
+            let ran = run(
+                &place,
+                &["predict", run_dir, "--data", data, "--out", "said.jsonl"],
+            );
+            assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+            let said = fs::read_to_string(place.path("said.jsonl")).unwrap();
+            let lines = said
+                .lines()
+                .map(|line| serde_json::from_str::<Value>(line).unwrap());
+            lines
+                .map(|line| line["predicted"].clone())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(predict("turned.csv"), predict("test.csv"));
+    }
+}
+
+#[test]
+fn what_was_read_is_said_before_training_and_without() {
+    for job in [NETWORK, TREES] {
+        let place = place(job);
+        let ran = run(&place, &["run", "job.toml", "--dry-run"]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        for expected in [
+            "the input is 2 numbers (rooms, area), 1 boolean (garden), 2 categories (town, currency), 1 date (listed)",
+            "there are gaps in town (",
+            "the column name is left out: it is text with more than 256 different values",
+            "the column  is left out: it is the number of the row",
+            "nothing can be learned from what is the same in all rows: currency",
+            "test.csv: the column town has values in 30 rows",
+        ] {
+            assert!(ran.stdout.contains(expected), "{expected}: {}", ran.stdout);
+        }
+    }
+}
+
+#[test]
+fn a_table_is_shown_as_training_would_read_it() {
+    let place = place(NETWORK);
+    let ran = run(&place, &["data", "show", "train.csv", "--label", "sold"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    for expected in [
+        "900 samples",
+        "│ town ",
+        "5 values: Bonn, Jena",
+        "year, month, day, weekday",
+        "2 classes: no ",
+    ] {
+        assert!(ran.stdout.contains(expected), "{expected}: {}", ran.stdout);
+    }
+    let ran = run(
+        &place,
+        &[
+            "data",
+            "show",
+            "{ csv = 'train.csv', types = { rooms = 'category' } }",
+            "--json",
+        ],
+    );
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(shown["samples"], 900);
+    let rooms = &shown["columns"][3];
+    assert_eq!(
+        (&rooms["name"], &rooms["type"]),
+        (&"rooms".into(), &"category".into())
+    );
+    assert_eq!(
+        rooms["values"],
+        serde_json::json!(["1", "2", "3", "4", "5", "6"])
+    );
+    // Nothing names the label, so it is a column as any other.
+    assert_eq!(shown["columns"][6]["name"], "sold");
+    assert_eq!(shown["label"], Value::Null);
+}
+
+#[test]
+fn what_the_job_says_of_columns_goes_before_what_is_found() {
+    let place = place(&NETWORK.replace(
+        "train = { csv = \"train.csv\", label = \"sold\" }",
+        "train = { csv = \"train.csv\", label = \"sold\", drop = [\"listed\"], types = { rooms = \"category\", currency = \"text\" } }",
+    ));
+    let result = train(&place, &[]);
+    let run_dir = std::path::Path::new(result["run_dir"].as_str().unwrap());
+    let card = read_json(&run_dir.join("model/model.json"));
+    let names: Vec<&str> = (card["inputs"].as_array().unwrap().iter())
+        .map(|input| input["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["town", "garden", "rooms", "area"]);
+    assert_eq!(card["inputs"][2]["type"], "category");
+    // Garden and area; 5 towns and 6 rooms; gaps of the town and of the area.
+    let encoding = &card["encoding"];
+    let parts = ["numbers", "values", "gaps"].map(|part| encoding[part].as_array().unwrap().len());
+    assert_eq!(parts, [2, 11, 2]);
+}
+
+#[test]
+fn gzipped_tables_with_decimal_commas_and_folders_of_partitions_are_read() {
+    use std::io::Write;
+    let place = place(NETWORK);
+    for (folder, rows) in [("year=2023", 0..300), ("year=2024", 300..900)] {
+        let folder = place.path("parts").join(folder);
+        fs::create_dir_all(&folder).unwrap();
+        let mut text = "area;sold\n".to_owned();
+        for row in rows {
+            let area = row * 37 % 100;
+            text += &format!("1.0{area:02},5;{}\n", ["no", "yes"][usize::from(area > 50)]);
+        }
+        let file = fs::File::create(folder.join("a.csv.gz")).unwrap();
+        let mut file = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+        file.write_all(text.as_bytes()).unwrap();
+        file.finish().unwrap();
+    }
+    let source = "{ csv = 'parts', label = 'sold', delimiter = ';', decimal = ',', types = { year = 'category' } }";
+    let ran = run(&place, &["data", "show", source, "--json"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(shown["samples"], 900);
+    let area = &shown["columns"][0];
+    assert_eq!(
+        (&area["smallest"], &area["largest"]),
+        (&1000.5.into(), &1099.5.into())
+    );
+    assert_eq!(
+        shown["columns"][1]["values"],
+        serde_json::json!(["2023", "2024"])
+    );
+}
+
+#[test]
+fn what_is_wrong_with_a_table_is_said_with_its_place() {
+    let cases: &[(&str, &str, &str)] = &[
+        (
+            "a,label\n1,x\n2,y\n",
+            "drop = ['b']",
+            "has no column `b`; did you mean `label`?",
+        ),
+        (
+            "a,label\n1,x\n2,y\n",
+            "types = { aa = 'number' }",
+            "has no column `aa`; did you mean `a`?",
+        ),
+        (
+            "a,label\n1,x\n2,y\n",
+            "features = ['c']",
+            "has no column `c`; it has `a`, `label`",
+        ),
+        (
+            "a,label\n1,x\n2,\n",
+            "",
+            "line 3: the column `label` is empty; every sample needs one",
+        ),
+        (
+            "a,label\n1,x\n2,x\n",
+            "",
+            "all samples are of the class `x`: there is nothing to tell apart",
+        ),
+        (
+            "a,label\n1e39,x\n2,y\n",
+            "",
+            "line 2: the column `a` holds 1e39, which is too large for single precision",
+        ),
+        (
+            "a,label\n,x\n,y\n",
+            "",
+            "no column is left for the numbers of a sample; `a` is left out: it is empty in all rows",
+        ),
+        (
+            "a,label\nb,x\n2,y\n",
+            "types = { a = 'number' }",
+            "line 2: the column `a` holds `b`, which is no number",
+        ),
+        (
+            "a,label\n1,x\n2,y\n",
+            "types = { a = 'date' }",
+            "line 2: the column `a` holds `1`, which is no date or time",
+        ),
+        (
+            "a,label\nmaybe,x\n2,y\n",
+            "types = { a = 'boolean' }",
+            "holds `maybe`, which is neither true nor false",
+        ),
+        ("a,label\n1,x\n2,y\n", "types = { a = 'numbr' }", "types.a"),
+        (
+            "a,label\n1,x\n2,y\n",
+            "decimal = ','",
+            "cannot be the delimiter too",
+        ),
+        (
+            "a,b,label\n1,2,x\n2,3,y\n",
+            "features = ['a'], drop = ['b']",
+            "cannot be used together with `features`",
+        ),
+    ];
+    for (text, keys, expected) in cases {
+        let place = Place::new();
+        fs::write(place.path("train.csv"), text).unwrap();
+        let keys = if keys.is_empty() {
+            String::new()
+        } else {
+            format!(", {keys}")
+        };
+        place.write_job(&format!(
+            "name = 'x'\n[data]\ntrain = {{ csv = 'train.csv'{keys} }}\n[model]\nkind = 'mlp'\nhidden = [2]\n\
+             [train]\nepochs = 1\nbatch = 2\noptimizer = {{ kind = 'sgd' }}\n"
+        ));
+        let ran = run(&place, &["run", "job.toml"]);
+        assert_ne!(ran.code, Some(0), "{text:?}");
+        assert!(ran.stderr.contains(expected), "{expected}: {}", ran.stderr);
+    }
+    let place = Place::new();
+    fs::create_dir(place.path("parts")).unwrap();
+    fs::write(place.path("parts/0.csv"), "a,label\n1,x\n2,y\n").unwrap();
+    fs::write(place.path("parts/1.csv"), "a,b,label\n1,2,x\n").unwrap();
+    let ran = run(&place, &["data", "show", "{ csv = 'parts' }"]);
+    let expected = "1.csv: it has the column `b`, which";
+    assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+    // A job that has one scale cannot have another.
+    let place = self::place(&NETWORK.replace(
+        "val_split = 0.1",
+        "val_split = 0.1\nnormalise = { mean = [0.5], std = [0.5] }",
+    ));
+    let ran = run(&place, &["run", "job.toml"]);
+    assert!(
+        ran.stderr.contains("leave data.normalise out"),
+        "{}",
+        ran.stderr
+    );
+}
+
+/// A real table: penguins of the Palmer archipelago, with strings, dates, gaps, decimals and remarks. Every third row is for
+/// testing; rows without what is to be predicted are left out.
+fn penguins(place: &Place, label: &str) {
+    let wheel = lockstep_testkit::wheel("palmerpenguins==0.1.6");
+    let text = fs::read_to_string(wheel.join("palmerpenguins/data/penguins-raw.csv")).unwrap();
+    let mut records = csv::Reader::from_reader(text.as_bytes());
+    let header = records.headers().unwrap().clone();
+    let at = header.iter().position(|name| name == label).unwrap();
+    let mut files = ["train.csv", "test.csv"].map(|name| {
+        let mut file = csv::Writer::from_path(place.path(name)).unwrap();
+        file.write_record(&header).unwrap();
+        file
+    });
+    let known = records
+        .records()
+        .map(Result::unwrap)
+        .filter(|row| &row[at] != "NA");
+    for (number, row) in known.enumerate() {
+        files[usize::from(number % 3 == 0)]
+            .write_record(&row)
+            .unwrap();
+    }
+    files.iter_mut().for_each(|file| file.flush().unwrap());
+}
+
+/// A job of ten lines that learns from the penguins.
+fn penguin_job(label: &str, model: &str) -> String {
+    format!(
+        "name = \"penguins\"\n[data]\ntrain = {{ csv = \"train.csv\", label = \"{label}\" }}\n\
+         test = {{ csv = \"test.csv\", label = \"{label}\" }}\n{model}"
+    )
+}
+
+const PENGUIN_NETWORK: &str = "[model]\nkind = \"mlp\"\nhidden = [32]\n\
+    [train]\nepochs = 30\nbatch = 32\noptimizer = { kind = \"adam\", lr = 3e-3 }\n";
+
+#[test]
+fn a_real_table_trains_both_kinds_with_a_job_of_ten_lines() {
+    let place = Place::new();
+    let label = "Culmen Length (mm)";
+    penguins(&place, label);
+    for model in [PENGUIN_NETWORK, "[model]\nkind = \"xgboost\"\n"] {
+        place.write_job(&penguin_job(label, model));
+        let result = train(&place, &["--workers", "2"]);
+        let r2 = result["metrics"]["r2"].as_f64().unwrap();
+        println!("R2 {r2}");
+        assert!(r2 > 0.7, "{result}");
+    }
+}
+
+#[test]
+fn a_network_of_a_real_table_is_as_good_as_that_of_scikit_learn() {
+    let place = Place::new();
+    penguins(&place, "Species");
+    place.write_job(&penguin_job("Species", PENGUIN_NETWORK));
+    let own = [0, 1, 2].map(|seed| {
+        let result = train(&place, &["--set", &format!("train.seed={seed}")]);
+        result["metrics"]["accuracy"].as_f64().unwrap()
+    });
+    let own = own.iter().sum::<f64>() / 3.0;
+    let python = lockstep_testkit::python("scikit-learn", &["scikit-learn==1.9.1"]);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sklearn_mlp.py");
+    let mut command = Command::new(python);
+    command
+        .arg(script)
+        .args([place.path("train.csv"), place.path("test.csv")])
+        .arg("Species");
+    let theirs: f64 = lockstep_testkit::succeed(&mut command)
+        .trim()
+        .parse()
+        .unwrap();
+    println!("{own} beside {theirs}");
+    assert!(own > theirs - 0.01, "{own} beside {theirs}");
+}
