@@ -163,10 +163,11 @@ impl TableSchema {
         }
         notes.extend(self.unseen_notes());
         for left in &self.left_out {
-            notes.push(format!(
-                "the column {} is left out: {}",
-                left.name, left.reason
-            ));
+            let column = match &left.name[..] {
+                "" => "a column without a name".to_owned(),
+                name => format!("the column {name}"),
+            };
+            notes.push(format!("{column} is left out: {}", left.reason));
         }
         if let (1.., names) = named(&TableColumn::is_constant) {
             notes.push(format!(

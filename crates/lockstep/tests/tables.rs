@@ -185,7 +185,7 @@ fn what_was_read_is_said_before_training_and_without() {
             "the input is 2 numbers (rooms, area), 1 boolean (garden), 2 categories (town, currency), 1 date (listed)",
             "there are gaps in town (",
             "the column name is left out: it is text with more than 256 different values",
-            "the column  is left out: it is the number of the row",
+            "a column without a name is left out: it is the number of the row",
             "nothing can be learned from what is the same in all rows: currency",
             "test.csv: the column town has values in 30 rows",
         ] {
@@ -293,7 +293,7 @@ fn what_is_wrong_with_a_table_is_said_with_its_place() {
         (
             "a,label\n1,x\n2,y\n",
             "drop = ['b']",
-            "has no column `b`; did you mean `label`?",
+            "has no column `b`; it has `a`, `label`",
         ),
         (
             "a,label\n1,x\n2,y\n",
@@ -388,6 +388,44 @@ fn what_is_wrong_with_a_table_is_said_with_its_place() {
     );
 }
 
+#[test]
+fn weights_count_for_trees_alone() {
+    let place = place(&TREES.replace(
+        "train = { csv = \"train.csv\", label = \"sold\" }",
+        "train = { csv = \"train.csv\", label = \"sold\", weight = \"rooms\" }",
+    ));
+    let one = train(&place, &["--workers", "1"]);
+    let two = train(&place, &["--workers", "2"]);
+    assert_eq!(one["weights_sha256"], two["weights_sha256"]);
+    let run_dir = std::path::Path::new(one["run_dir"].as_str().unwrap());
+    let card = read_json(&run_dir.join("model/model.json"));
+    assert!(
+        !card["column_names"].to_string().contains("rooms"),
+        "{card}"
+    );
+    place.write_job(&TREES.replace(
+        "label = \"sold\" }",
+        "label = \"sold\", drop = [\"rooms\"] }",
+    ));
+    let alike = train(&place, &["--workers", "1"]);
+    assert_ne!(alike["weights_sha256"], one["weights_sha256"]);
+
+    place.write_job(&NETWORK.replace(
+        "label = \"sold\" }",
+        "label = \"sold\", weight = \"rooms\" }",
+    ));
+    let ran = run(&place, &["run", "job.toml"]);
+    assert!(
+        ran.stderr.contains("a column of weights is for trees"),
+        "{}",
+        ran.stderr
+    );
+    fs::write(place.path("train.csv"), "a,sold,rooms\n1,x,2\n3,y,-1\n").unwrap();
+    let ran = run(&place, &["run", "job.toml"]);
+    let expected = "line 3: the column `rooms` holds -1; a weight must be 0 or more";
+    assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+}
+
 /// A real table: penguins of the Palmer archipelago, with strings, dates, gaps, decimals and remarks. Every third row is for
 /// testing; rows without what is to be predicted are left out.
 fn penguins(place: &Place, label: &str) {
@@ -431,7 +469,7 @@ fn a_real_table_trains_both_kinds_with_a_job_of_ten_lines() {
     penguins(&place, label);
     for model in [PENGUIN_NETWORK, "[model]\nkind = \"xgboost\"\n"] {
         place.write_job(&penguin_job(label, model));
-        let result = train(&place, &["--workers", "2"]);
+        let result = train(&place, &[]);
         let r2 = result["metrics"]["r2"].as_f64().unwrap();
         println!("R2 {r2}");
         assert!(r2 > 0.7, "{result}");
