@@ -121,6 +121,7 @@ impl Source {
             Source::Parquet { columns, .. } | Source::Csv { columns, .. } if !inputs.is_empty() => {
                 if columns.features.is_empty() {
                     columns.features = inputs.iter().map(|input| input.name.clone()).collect();
+                    columns.of_training = true;
                 }
                 if columns.features.len() == inputs.len() {
                     columns.kinds = inputs.iter().map(|input| input.kind.clone()).collect();

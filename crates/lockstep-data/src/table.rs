@@ -20,6 +20,8 @@ use std::path::Path;
 
 /// The column of the labels unless another is named.
 const LABEL: &str = "label";
+/// The column of the vectors in a Parquet file.
+const VECTORS: &str = "embedding";
 
 /// The files of a table and what is read from them.
 #[derive(Debug)]
@@ -106,6 +108,10 @@ impl TableSet {
     fn columns(&self) -> Result<(ColumnNames, TableSchema), DataError> {
         let mut columns = self.columns.clone();
         let mut schema = TableSchema::default();
+        if columns.of_training && self.holds_vectors(&columns.features)? {
+            columns.features.clear();
+            columns.kinds.clear();
+        }
         if columns.kinds.is_empty() {
             let looked = look(&self.files, self.format, &columns, self.memory)?;
             columns.features = looked.features;
@@ -124,6 +130,16 @@ impl TableSet {
         };
         schema.columns = each.map(column).collect();
         Ok((columns, schema))
+    }
+
+    /// Whether this is a table of vectors, where one of these columns is expected.
+    fn holds_vectors(&self, expected: &[String]) -> Result<bool, DataError> {
+        let (TableFormat::Parquet, Some(first)) = (self.format, self.files.first()) else {
+            return Ok(false);
+        };
+        let names = column_names(first, self.format, self.memory)?;
+        let has_none = !expected.iter().any(|name| names.contains(name));
+        Ok(has_none && names.iter().any(|name| name == VECTORS))
     }
 
     /// Checks that labels are some, where the first of these is of the row `first`.

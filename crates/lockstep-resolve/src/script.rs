@@ -26,7 +26,7 @@ pub struct ResolvedScript {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum ScriptSource {
     /// Samples as networks see them: one array, and what is to be predicted.
-    Samples(Source),
+    Samples(Box<Source>),
     /// A table of which the job does not say what is to be learned: its columns as they are.
     Columns(FrameSource),
 }
@@ -49,7 +49,8 @@ impl ResolvedScript {
                     }
                     Some(table) => ScriptSource::Columns(table),
                     None => {
-                        ScriptSource::Samples(of_reference((data, &job.storage), reference, None)?)
+                        let source = of_reference((data, &job.storage), reference, None)?;
+                        ScriptSource::Samples(Box::new(source))
                     }
                 };
                 sets.push((name, source));

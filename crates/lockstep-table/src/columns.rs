@@ -11,6 +11,10 @@ pub struct ColumnNames {
     /// other in this order. A list must have the same length in every row. If none is named, the column
     /// `embedding` of a Parquet file that has it, and else every column but the label and the path.
     pub features: Vec<String>,
+    /// Whether these are the columns of another table, the one that a model was trained on. A Parquet file may have them as
+    /// one column of lists instead, `embedding`.
+    #[serde(default)]
+    pub of_training: bool,
     /// What each of these holds; numbers, if nothing is said.
     #[serde(default)]
     pub kinds: Vec<ColumnKind>,

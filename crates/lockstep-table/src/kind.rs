@@ -169,7 +169,7 @@ impl CellReader {
             ColumnKind::Number => out[0] = number(cell, self.comma)?,
             ColumnKind::Boolean => {
                 let wrong = || format!("holds `{}`, which is neither true nor false", shown(cell));
-                let truth = truth(cell).or_else(|| match cell {
+                let truth = truth(cell).or(match cell {
                     "0" => Some(false),
                     "1" => Some(true),
                     _ => None,

@@ -3,8 +3,9 @@
 mod tables;
 
 use lockstep_table::{
-    ClassProbabilities, ColumnNames, EmbeddingPart, Gaps, PredictionRow, RowBatch, TableError,
-    TableFormat, TableReader, write_part, write_predictions,
+    ClassProbabilities, ColumnKind, ColumnNames, ColumnType, EmbeddingPart, Gaps, PredictionRow,
+    RowBatch, TableError, TableFormat, TableReader, TimeForm, find_files, look, write_part,
+    write_predictions,
 };
 use lockstep_testkit::{python, succeed};
 use std::fs;
@@ -266,3 +267,50 @@ fn damaged_files_of_pyarrows_are_survived() {
 
 /// Damaged versions of each file.
 const CHANGES: usize = 60;
+
+#[test]
+fn columns_of_other_types_than_numbers_are_found_and_read() {
+    let file = place(written()).join("mixed.parquet").unwrap();
+    let known = ColumnNames {
+        label: Some("amount".to_owned()),
+        types: [("zip".to_owned(), ColumnType::Category)].into(),
+        ..ColumnNames::default()
+    };
+    let files = find_files(&file, TableFormat::Parquet).unwrap();
+    let looked = look(&files, TableFormat::Parquet, &known, 1 << 20).unwrap();
+    let category = |values: [&str; 2]| ColumnKind::Category {
+        values: values.map(String::from).into(),
+    };
+    let date = |form| ColumnKind::Date { form };
+    let expected = [
+        ("town", category(["Bonn", "Ulm"])),
+        ("paid", ColumnKind::Boolean),
+        ("price", ColumnKind::Number),
+        ("day", date(TimeForm::Day)),
+        ("at", date(TimeForm::Both)),
+        ("clock", date(TimeForm::Clock)),
+        ("count", ColumnKind::Number),
+        ("zip", category(["53111", "89073"])),
+    ];
+    let found = looked
+        .features
+        .iter()
+        .map(String::as_str)
+        .zip(looked.kinds.clone());
+    assert_eq!(found.collect::<Vec<_>>(), expected);
+    assert_eq!(looked.left_out[0].name, "pair");
+    let columns = ColumnNames {
+        features: looked.features,
+        kinds: looked.kinds,
+        gaps: Gaps::Keep,
+        ..known
+    };
+    let batch = read("mixed.parquet", &columns).unwrap();
+    let of_row = |row: usize| &batch.features[row * batch.width..][..batch.width];
+    let date = [2024.0, 2.0, 29.0, 3.0];
+    let first = [&[1.0, 1.0, 12.5][..], &date, &date, &[13.5, 6.75, 3.0, 1.0]].concat();
+    let last = [&[0.0, 0.0, -0.25][..], &date, &date, &[13.5, 0.0, 5.0, 0.0]].concat();
+    assert_eq!((of_row(0), of_row(2)), (&first[..], &last[..]));
+    assert!(of_row(1).iter().all(|number| number.is_nan()));
+    assert_eq!(batch.labels.unwrap(), ["1.5", "2.0", "3.0"]);
+}

@@ -1,5 +1,7 @@
 """Tables as pyarrow writes them, and what pyarrow makes of ours. Used by pyarrow.rs."""
 
+import datetime
+import decimal
 import sys
 
 import pyarrow as pa
@@ -82,6 +84,22 @@ def write(folder):
             table.select(["tensor", "text"]).slice(3 * block, 3 - block),
             f"{folder}/ray/{uuid}_00000{block}-0.parquet",
         )
+    # All that is no number, with gaps.
+    day = datetime.date(2024, 2, 29)
+    moment = datetime.datetime(2024, 2, 29, 13, 30, tzinfo=datetime.timezone.utc)
+    mixed = {
+        "town": pa.array(["Ulm", None, "Bonn"]).dictionary_encode(),
+        "paid": pa.array([True, None, False]),
+        "price": pa.array([decimal.Decimal("12.50"), None, decimal.Decimal("-0.25")], pa.decimal128(10, 2)),
+        "day": pa.array([day, None, day], pa.date32()),
+        "at": pa.array([moment, None, moment], pa.timestamp("us", "UTC")),
+        "clock": pa.array([datetime.time(6, 45), None, datetime.time(0)], pa.time64("us")),
+        "count": pa.array([3, None, 5], pa.int32()),
+        "zip": pa.array([89073, None, 53111], pa.int64()),
+        "pair": pa.array([{"a": 1}, None, {"a": 2}]),
+        "amount": pa.array([decimal.Decimal("1.5"), decimal.Decimal("2"), decimal.Decimal("3")], pa.decimal128(5, 1)),
+    }
+    pq.write_table(pa.table(mixed), f"{folder}/mixed.parquet")
     # 40 MB in one row group, in pages of the usual size.
     rows, width = 20_000, 512
     numbers = pa.array((i % 1000 for i in range(rows * width)), pa.float32())
