@@ -2,11 +2,11 @@
 
 use lockstep_job::{
     Bytes, ClassWeights, Comparison, Condition, Data, DataRef, Embed, Every, Features, Job,
-    JobAugment, JobCheckpoint, JobColumns, JobFilter, JobGang, JobLayer, JobLoss, JobModel,
-    JobNetwork, JobNormalise, JobOptimizer, JobSchedule, JobTransform, JobTransport, Keep, Kube,
-    Label, Location, Measure, NetworkTraining, Notify, Occasion, Pair, Placement, Recover,
-    Resources, Run, Split, Storage, TensorBoard, Toleration, Track, Train, Validation, Volume,
-    VolumeSource, WeightRule, Workers,
+    JobAugment, JobCheckpoint, JobColumnType, JobColumns, JobFilter, JobGang, JobLayer, JobLoss,
+    JobModel, JobNetwork, JobNormalise, JobOptimizer, JobSchedule, JobTransform, JobTransport,
+    Keep, Kube, Label, Location, Measure, NetworkTraining, Notify, Occasion, Pair, Placement,
+    Recover, Resources, Run, Split, Storage, TensorBoard, Toleration, Track, Train, Validation,
+    Volume, VolumeSource, WeightRule, Workers,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -41,7 +41,10 @@ fn data_ref() -> impl Strategy<Value = DataRef> {
         )
             .prop_map(|(file, columns, delimiter)| DataRef::Csv {
                 file,
-                columns,
+                columns: JobColumns {
+                    decimal: if delimiter == ';' { ',' } else { '.' },
+                    ..columns
+                },
                 delimiter
             }),
     ]
@@ -69,13 +72,21 @@ fn columns() -> impl Strategy<Value = JobColumns> {
         "[a-z]{1,5}".prop_map(Label::One),
         Just(Label::Several(vec!["red".into(), "round".into()])),
     ];
-    (option::of(features), label, option::of("[a-z]{1,5}")).prop_map(|(features, label, path)| {
-        JobColumns {
+    let types = proptest::sample::select(vec![JobColumnType::Category, JobColumnType::Text]);
+    let types = proptest::collection::btree_map("[a-z é]{1,5}", types, 0..3);
+    let others = (option::of("[a-z]{1,5}"), option::of("[a-z]{1,5}"));
+    let drop = vec("[a-z é]{1,5}", 0..3);
+    (option::of(features), label, others, types, drop).prop_map(
+        |(features, label, (path, weight), types, drop)| JobColumns {
+            drop: if features.is_some() { Vec::new() } else { drop },
             features,
             label,
             path,
-        }
-    })
+            weight,
+            types,
+            ..JobColumns::default()
+        },
+    )
 }
 
 /// Changes a job to one that embeds pictures.
@@ -87,6 +98,7 @@ fn embedding(mut job: Job, embed: Embed) -> Job {
     job.data.stratify = false;
     job.data.test = Some(pictures);
     (job.data.normalise, job.data.augment) = (None, None);
+    job.data.standardise = None;
     job.embed = Some(embed);
     job
 }
@@ -337,6 +349,7 @@ prop_compose! {
         };
         let data = Data {
             train, validation, stratify, test, normalise: normalise.clone(), augment, transform,
+            standardise: (lanes > 4).then_some(lanes > 6),
             max_bad: 0.25, memory: Bytes(lanes as u64 * 100_000_000),
         };
         let job = Job {

@@ -4,8 +4,7 @@ use crate::TrainError;
 use crate::targets::{self, Outputs};
 use lockstep_data::{
     Augment, Augmenter, Dataset, DecodedSet, Encoding, InputColumn, Normaliser, PictureChanges,
-    Source, TargetKind,
-    TargetScale, UnseenClasses, split,
+    Source, TargetKind, TargetScale, UnseenClasses, split,
 };
 use lockstep_fs::CacheDir;
 use lockstep_resolve::{SetSources, TestSource, TrainingSettings};
