@@ -24,6 +24,8 @@ pub(crate) struct Budget {
     most: u64,
     /// Rows of a batch.
     rows: u64,
+    /// Rows of the whole file, as its footer says.
+    of_file: u64,
     /// Bytes of each batch, as far as its pages were seen. All columns of a file count together.
     batches: Mutex<BTreeMap<u64, u64>>,
     /// What was refused: the decoder, which carries errors on, makes mere words of them.
@@ -48,11 +50,12 @@ pub(crate) struct TooLarge {
 }
 
 impl Budget {
-    /// Half of `memory` for a batch of so many rows, and half for a page.
-    pub(crate) fn new(memory: u64, rows: usize) -> Budget {
+    /// Half of `memory` for a batch of so many rows, and half for a page, of a file that says to have `of_file` rows.
+    pub(crate) fn new(memory: u64, rows: usize, of_file: u64) -> Budget {
         Budget {
             most: (memory / 2).max(LEAST),
             rows: rows.clamp(1, MOST_ROWS) as u64,
+            of_file,
             batches: Mutex::default(),
             refused: OnceLock::new(),
         }
@@ -116,6 +119,14 @@ pub(crate) struct PageTally<'a> {
 }
 
 impl PageTally<'_> {
+    /// So many rows of the file begin, each with so many bytes. Nothing if the file does not have so many: a page that
+    /// is damaged may say any number of rows, and to count them would take for ever.
+    #[must_use]
+    pub(crate) fn rows_of_file(&mut self, count: u64, each: u64) -> Option<()> {
+        let end = self.next.checked_add(count)?;
+        (end <= self.budget.of_file).then(|| self.rows(count, each))
+    }
+
     /// So many rows begin, each with so many bytes.
     pub(crate) fn rows(&mut self, mut count: u64, each: u64) {
         while count > 0 && self.excess.is_none() {
@@ -161,9 +172,9 @@ mod tests {
 
     #[test]
     fn rows_are_counted_in_the_batch_that_they_are_read_in() {
-        let budget = Budget::new(0, 100);
+        let budget = Budget::new(0, 100, 120);
         let mut tally = budget.tally(90);
-        tally.rows(30, 10);
+        assert_eq!(tally.rows_of_file(30, 10), Some(()));
         tally.more(5);
         assert_eq!(tally.finish(), Ok(120));
         let batches = budget.batches.lock().unwrap().clone();
@@ -171,8 +182,19 @@ mod tests {
     }
 
     #[test]
+    fn rows_that_the_file_does_not_have_are_not_counted() {
+        let budget = Budget::new(0, 1, 100);
+        let mut tally = budget.tally(90);
+        for count in [11, u64::from(u32::MAX), u64::MAX] {
+            assert_eq!(tally.rows_of_file(count, 0), None);
+        }
+        assert_eq!(tally.rows_of_file(10, 0), Some(()));
+        assert_eq!(tally.finish(), Ok(100));
+    }
+
+    #[test]
     fn what_is_beyond_the_budget_is_found_however_it_is_spread() {
-        let budget = Budget::new(LEAST * 4, 1000);
+        let budget = Budget::new(LEAST * 4, 1000, 1_000_000_000);
         let most = LEAST * 2;
         // A billion small rows stream through, each batch small.
         let mut tally = budget.tally(0);

@@ -350,7 +350,7 @@ impl CheckedPages {
     }
 
     /// Goes through the levels of a page, and counts what its rows take; the number of its values that are
-    /// not null.
+    /// not null. Nothing if the page is damaged.
     fn measure(
         &self,
         levels: u64,
@@ -359,11 +359,15 @@ impl CheckedPages {
         tally: &mut PageTally<'_>,
     ) -> Option<u64> {
         match self.repetition {
-            0 => tally.rows(levels, NUMBER),
-            most => each_level(repetitions, most, levels, |level, run| match level {
-                0 => tally.rows(run, NUMBER),
-                _ => tally.more(run.saturating_mul(NUMBER)),
-            })?,
+            0 => tally.rows_of_file(levels, NUMBER)?,
+            most => {
+                let mut counted = Some(());
+                each_level(repetitions, most, levels, |level, run| match level {
+                    0 => counted = counted.and_then(|()| tally.rows_of_file(run, NUMBER)),
+                    _ => tally.more(run.saturating_mul(NUMBER)),
+                })?;
+                counted?;
+            }
         }
         let mut full = 0;
         match self.definition {

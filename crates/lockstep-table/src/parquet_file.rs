@@ -253,7 +253,9 @@ pub(crate) fn batches(
     let rows = rows_of(&footer, &roots, memory / 4);
     let mask = ProjectionMask::roots(schema, roots);
     let levels = parquet_to_arrow_field_levels(schema, mask, None).map_err(failed)?;
-    let budget = Arc::new(Budget::new(memory, rows));
+    let of_file = footer.row_groups().iter().map(|group| group.num_rows());
+    let of_file = of_file.map(|rows| u64::try_from(rows).unwrap_or(0)).sum();
+    let budget = Arc::new(Budget::new(memory, rows, of_file));
     let groups = CheckedGroups {
         input,
         footer: Arc::clone(&footer),

@@ -82,7 +82,7 @@ fn a_bad_value_is_reported_on_the_line_that_an_editor_shows() {
     let place = tables();
     let mut lines: Vec<String> = table(60).lines().map(str::to_owned).collect();
     lines[50] = "1,so-so,low".to_owned();
-    let columns = "{ csv = 'table.csv', features = ['a', 'b'] }";
+    let columns = "{ csv = 'table.csv', features = ['a', 'b'], types = { b = 'number' } }";
     fs::write(place.path("table.csv"), lines.join("\n")).unwrap();
     let set = format!("data.train={columns}");
     refused(&place, &["run", "job.toml", "--set", &set], &["line 51"]);

@@ -1,8 +1,9 @@
 //! What a trial came to, by the record of its run.
 
 use super::trainer::Target;
+use crate::command::has_succeeded;
 use anyhow::bail;
-use lockstep_events::event::{Reported, RunResult, Status};
+use lockstep_events::event::Reported;
 use lockstep_runs::RunDir;
 use lockstep_tune::Reached;
 use serde_json::{Map, Value};
@@ -38,14 +39,6 @@ pub(super) fn reached(run: &RunDir, target: &Target<'_>) -> anyhow::Result<Optio
         })),
         None => bail!("--metric {}: the script reported nothing", target.metric),
     }
-}
-
-fn has_succeeded(run: &RunDir) -> anyhow::Result<bool> {
-    if run.result().entry()?.is_none() {
-        return Ok(false);
-    }
-    let result: RunResult = serde_json::from_slice(&run.result().read()?)?;
-    Ok(result.status == Status::Succeeded)
 }
 
 /// The metric after each epoch, or in each report of a script that has it.
