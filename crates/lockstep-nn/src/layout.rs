@@ -175,6 +175,26 @@ impl Layout {
         }
         first..self.chunks.len()
     }
+
+    /// Appends chunks of whole rows of a matrix, the last of which also has the bias behind it. Returns their numbers,
+    /// and how many rows a chunk has.
+    pub(crate) fn cut_rows(
+        &mut self,
+        rows: usize,
+        columns: usize,
+        bias: Option<&Range<usize>>,
+    ) -> (Range<usize>, usize) {
+        let rows_per_chunk = (CHUNK / columns).clamp(1, rows);
+        let count = rows.div_ceil(rows_per_chunk);
+        let chunks = self.cut((0..count).map(|i| {
+            let weights = rows_per_chunk.min(rows - i * rows_per_chunk) * columns;
+            match bias {
+                Some(bias) if i + 1 == count => weights + bias.len(),
+                _ => weights,
+            }
+        }));
+        (chunks, rows_per_chunk)
+    }
 }
 
 #[cfg(test)]

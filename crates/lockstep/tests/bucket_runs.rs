@@ -47,11 +47,7 @@ fn start(place: &Place, args: &[&str], failpoint: &str) -> Running {
 
 fn run(place: &Place, args: &[&str]) -> Ran {
     let output = command(place, args).output().unwrap();
-    Ran {
-        code: output.status.code(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
+    Ran::from(output)
 }
 
 /// A way on which every so many connections something goes wrong.

@@ -62,11 +62,7 @@ fn run(place: &Place, args: &[&str], keys: Option<[&str; 2]>) -> Ran {
             .env("AWS_SECRET_ACCESS_KEY", secret);
     }
     let output = command.output().unwrap();
-    Ran {
-        code: output.status.code(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
+    Ran::from(output)
 }
 
 const KEYS: Option<[&str; 2]> = Some(["AKIAEXAMPLE", "hunter2"]);

@@ -19,12 +19,9 @@ const EPOCH: u64 = 32;
 fn with_failpoints(place: &Place, points: &str, args: &[&str]) -> (std::process::ExitStatus, Ran) {
     let mut command = place.command(&[&["run", "job.toml", "--json"], args].concat());
     let output = command.env("LOCKSTEP_FAILPOINTS", points).output().unwrap();
-    let ran = Ran {
-        code: output.status.code(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    };
-    (output.status, ran)
+    let status = output.status;
+    let ran = Ran::from(output);
+    (status, ran)
 }
 
 fn folder(result: &Value) -> PathBuf {

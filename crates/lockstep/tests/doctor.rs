@@ -20,11 +20,7 @@ fn doctor_with(place: &Place, args: &[&str], variable: (&str, &str)) -> Ran {
         .env(variable.0, variable.1)
         .output()
         .unwrap();
-    Ran {
-        code: output.status.code(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
+    Ran::from(output)
 }
 
 fn check(ran: &Ran, name: &str) -> Value {

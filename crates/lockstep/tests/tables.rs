@@ -96,12 +96,7 @@ fn command(place: &Place, args: &[&str]) -> Command {
 
 fn run(place: &Place, args: &[&str]) -> Ran {
     let output = command(place, args).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Ran {
-        code: output.status.code(),
-        stdout: text(output.stdout),
-        stderr: text(output.stderr),
-    }
+    Ran::from(output)
 }
 
 fn train(place: &Place, args: &[&str]) -> Value {

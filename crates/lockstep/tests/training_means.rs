@@ -26,11 +26,7 @@ fn cut_and_resumed(place: &Place, args: &[&str]) -> Value {
     let mut command = place.command(&[&["run", "job.toml", "--json"], args].concat());
     command.env("LOCKSTEP_FAILPOINTS", "checkpoint.after_manifest=cut@2");
     let output = command.output().unwrap();
-    let ran = Ran {
-        code: output.status.code(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    };
+    let ran = Ran::from(output);
     assert_eq!(ran.code, None, "{args:?} was not cut off: {}", ran.stderr);
     place.train(&[args, &["--resume"]].concat())
 }

@@ -8,7 +8,7 @@ use super::window::{Axis, Window};
 use super::{Layer, Pass, carve, carved};
 use crate::dims::Dims;
 use crate::factors::add;
-use crate::layout::{CHUNK, Layout, NumberOrder, Role};
+use crate::layout::{Layout, NumberOrder, Role};
 use crate::replica::Replica;
 use crate::simd::for_each_isa;
 use std::ops::Range;
@@ -106,16 +106,7 @@ impl GroupedConv2d {
             let name = format!("{name}.bias");
             layout.push(name, vec![channels], NumberOrder::AsIs, Role::Parameter)
         });
-        let rows = shape.rows();
-        let rows_per_chunk = (CHUNK / channels).clamp(1, rows);
-        let count = rows.div_ceil(rows_per_chunk);
-        let chunks = layout.cut((0..count).map(|i| {
-            let weights = rows_per_chunk.min(rows - i * rows_per_chunk) * channels;
-            match &bias {
-                Some(bias) if i + 1 == count => weights + bias.len(),
-                _ => weights,
-            }
-        }));
+        let (chunks, rows_per_chunk) = layout.cut_rows(shape.rows(), channels, bias.as_ref());
         Self {
             shape,
             weight,

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -94,6 +94,16 @@ pub(crate) struct Ran {
     pub(crate) stderr: String,
 }
 
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
 impl Place {
     /// With 1,003 training and 203 test samples, and [`JOB`] as `job.toml`.
     pub(crate) fn new() -> Self {
@@ -145,11 +155,7 @@ impl Place {
     /// Runs a command to its end.
     pub(crate) fn run(&self, args: &[&str]) -> Ran {
         let output = self.command(args).output().unwrap();
-        Ran {
-            code: output.status.code(),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        }
+        Ran::from(output)
     }
 
     /// Trains `job.toml` with these further arguments and returns the result, which must be a success.

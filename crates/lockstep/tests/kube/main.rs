@@ -33,9 +33,5 @@ pub(crate) fn kube(place: &Place, config: impl AsRef<Path>, args: &[&str]) -> Ra
     let mut command = place.command(args);
     command.env("KUBECONFIG", config.as_ref());
     let output = command.output().unwrap();
-    Ran {
-        code: output.status.code(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
+    Ran::from(output)
 }

@@ -16,11 +16,7 @@ fn run(place: &Place, args: &[&str]) -> Ran {
         .env_remove("AWS_SESSION_TOKEN")
         .output()
         .unwrap();
-    Ran {
-        code: output.status.code(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
+    Ran::from(output)
 }
 
 fn ok(place: &Place, args: &[&str]) -> String {

@@ -51,11 +51,7 @@ fn on(cluster: &RayCluster, place: &Place, args: &[&str]) -> Command {
 
 fn run(cluster: &RayCluster, place: &Place, args: &[&str]) -> Ran {
     let output = on(cluster, place, args).output().unwrap();
-    Ran {
-        code: output.status.code(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
+    Ran::from(output)
 }
 
 fn start(cluster: &RayCluster, place: &Place, args: &[&str]) -> Running {

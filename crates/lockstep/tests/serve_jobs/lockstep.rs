@@ -27,11 +27,7 @@ impl Team {
             .env("RAY_ADDRESS", self.serve.url())
             .output()
             .unwrap();
-        Ran {
-            code: output.status.code(),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        }
+        Ran::from(output)
     }
 
     /// The same, which must end with this code; what it wrote to its standard output.

@@ -24,11 +24,7 @@ impl Client<'_> {
             .stdin(Stdio::null())
             .output()
             .unwrap();
-        Ran {
-            code: output.status.code(),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        }
+        Ran::from(output)
     }
 
     /// The same, which must end with this code and say all of these.

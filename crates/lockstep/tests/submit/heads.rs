@@ -59,11 +59,7 @@ pub(crate) fn command(place: &Place, args: &[&str]) -> Command {
 
 pub(crate) fn ran(command: &mut Command) -> Ran {
     let output = command.output().unwrap();
-    Ran {
-        code: output.status.code(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
+    Ran::from(output)
 }
 
 pub(crate) fn run(place: &Place, args: &[&str]) -> Ran {

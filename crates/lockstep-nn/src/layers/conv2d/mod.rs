@@ -13,7 +13,7 @@ use super::{Layer, Pass, carve, carved};
 use crate::compute::Compute;
 use crate::dims::Dims;
 use crate::factors::{add, sum_rows};
-use crate::layout::{CHUNK, Layout, NumberOrder, Role};
+use crate::layout::{Layout, NumberOrder, Role};
 use crate::replica::Replica;
 use direct::Direct;
 use std::ops::Range;
@@ -84,15 +84,7 @@ impl Conv2d {
         };
         let bias = bias.then(&mut add_bias);
         let rows = window.area() * input.channels;
-        let rows_per_chunk = (CHUNK / channels).clamp(1, rows);
-        let count = rows.div_ceil(rows_per_chunk);
-        let chunks = layout.cut((0..count).map(|i| {
-            let weights = rows_per_chunk.min(rows - i * rows_per_chunk) * channels;
-            match &bias {
-                Some(bias) if i + 1 == count => weights + bias.len(),
-                _ => weights,
-            }
-        }));
+        let (chunks, rows_per_chunk) = layout.cut_rows(rows, channels, bias.as_ref());
         Self {
             method: Method::new(input, output, window, compute),
             output,
