@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).resolve().parent.parent
 # What pages may link to.
-LINKED = ["*.md", "LICENSE-*", "docs", "examples", "deploy", "bench"]
+LINKED = ["*.md", "*.py", "LICENSE-*", "docs", "examples", "deploy"]
 
 
 def lay_out(folder):
@@ -60,8 +60,8 @@ def broken(site):
     """Links of the site that lead nowhere."""
     pages = {path: Links(path.read_text()) for path in site.rglob("*.html")}
     for path, page in pages.items():
-        # A page of the program itself, and mdBook's own for missing pages and for print, whose links are those of others.
-        if path.name in {"404.html", "print.html", "toc.html"} or "crates" in path.parts:
+        # mdBook's own for missing pages and for print, whose links are those of others.
+        if path.name in {"404.html", "print.html", "toc.html"}:
             continue
         for link in page.links:
             parts = urlsplit(link)
@@ -85,6 +85,11 @@ def main():
     laid_out = args.out.resolve().with_name("book-source")
     lay_out(laid_out)
     subprocess.run([args.mdbook, "build", laid_out, "--dest-dir", args.out.resolve()], check=True)
+    for page in laid_out.glob("src/**/README.md"):
+        # mdBook calls its page index.html, but does not change links to it.
+        index = args.out.resolve() / page.relative_to(laid_out / "src").with_name("index.html")
+        if index.exists():
+            shutil.copyfile(index, index.with_name("README.html"))
     wrong = sorted(set(broken(args.out.resolve())))
     if wrong:
         sys.exit("\n".join(wrong))

@@ -85,9 +85,11 @@ fn every_heading_that_a_document_links_to_is_there() {
 #[test]
 fn every_document_is_a_page_of_the_book() {
     let summary = fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();
-    let pages: BTreeSet<PathBuf> = between(&summary, "](", ')')
-        .map(|link| fs::canonicalize(root().join("docs").join(link)).unwrap())
-        .collect();
+    let mut pages = BTreeSet::new();
+    for link in between(&summary, "](", ')') {
+        let page = fs::canonicalize(root().join("docs").join(link)).unwrap();
+        assert!(pages.insert(page), "docs/SUMMARY.md lists {link} twice");
+    }
     for document in documents() {
         let path = fs::canonicalize(&document).unwrap();
         assert!(
