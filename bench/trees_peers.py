@@ -95,7 +95,8 @@ def ray_train(folder, settings):
             model.save_model(f"{folder}/ray.ubj")
         ray.train.report(report)
 
-    ray.init(log_to_driver=False, include_dashboard=False)
+    # Ray Data reads with processors of its own: where the workers hold all that Ray counts, it waits for ever.
+    ray.init(num_cpus=settings["workers"] + 2, log_to_driver=False, include_dashboard=False)
     trainer = XGBoostTrainer(
         loop,
         train_loop_config=settings,
