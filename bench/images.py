@@ -100,7 +100,7 @@ class Cnn(Images):
 
     notes = """The job is `kind = "cnn"`: three blocks of conv-bn-relu-conv-bn-relu-maxpool-dropout with 32, 64 and 128
 channels, a dense layer of 128, on random pixels of 32x32x3; SGD with momentum. Two runs at once with half the
-batch each exchange nothing: what they come to is the most that two workers could."""
+batch each exchange nothing. Their speed together is the most that two workers could reach."""
 
 
 class ResNet(Images):

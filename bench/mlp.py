@@ -72,7 +72,9 @@ class Mlp:
         ]
 
     notes = """The job is `examples/fashion-mnist.toml`: an MLP 784-512-512-10 with ReLU and dropout 0.25, SGD 1e-3 with
-momentum 0.9, on Fashion-MNIST. The no-communication limit is what two workers would do if exchanging cost
-nothing, in two readings. One worker with half the batch, alone on the machine, takes for granted that two busy cores
-are each as fast as one beside an idle one. Two such runs at the same time, which exchange nothing and never wait for
-each other, show what this machine's two cores give. Starts are two-worker runs with a warm page cache."""
+momentum 0.9, on Fashion-MNIST.
+
+The no-communication limit is the speed of two workers if the exchange cost nothing. It is measured in two ways. One worker with
+half the batch, alone on the machine, assumes that each of two busy cores is as fast as one core beside an idle one. Two such runs at the
+same time, which exchange nothing and never wait for each other, show what the two cores of this machine can give. Starts are those of
+two-worker runs with a warm page cache."""
