@@ -98,9 +98,9 @@ class Cnn(Images):
         limits = {batch: ratio(pair.format(batch // 2), one.format(batch)) for batch in cls.BATCHES}
         return {batch: limit.median for batch, limit in limits.items()}
 
-    notes = """The job is `kind = "cnn"`: three blocks of conv-bn-relu-conv-bn-relu-maxpool-dropout with 32, 64 and 128
-channels, a dense layer of 128, on random pixels of 32x32x3; SGD with momentum. Two runs at once with half the
-batch each exchange nothing. Their speed together is the most that two workers could reach."""
+    notes = """The job is `kind = "cnn"`: three blocks of conv-bn-relu-conv-bn-relu-maxpool-dropout with 32, 64 and 128 channels, a
+dense layer of 128, on random pixels of 32x32x3; SGD with momentum. Two runs at once with half the batch each exchange
+nothing. Their speed together is the most that two workers could reach."""
 
 
 class ResNet(Images):

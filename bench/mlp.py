@@ -71,10 +71,10 @@ class Mlp:
             below("peak memory of a two-worker run", extras["peak memory of a two-worker run (MiB)"], 300, "MiB"),
         ]
 
-    notes = """The job is `examples/fashion-mnist.toml`: an MLP 784-512-512-10 with ReLU and dropout 0.25, SGD 1e-3 with
-momentum 0.9, on Fashion-MNIST.
+    notes = """The job is `examples/fashion-mnist.toml`: an MLP 784-512-512-10 with ReLU and dropout 0.25, SGD 1e-3 with momentum 0.9,
+on Fashion-MNIST.
 
-The no-communication limit is the speed of two workers if the exchange cost nothing. It is measured in two ways. One worker with
-half the batch, alone on the machine, assumes that each of two busy cores is as fast as one core beside an idle one. Two such runs at the
-same time, which exchange nothing and never wait for each other, show what the two cores of this machine can give. Starts are those of
-two-worker runs with a warm page cache."""
+The no-communication limit is the speed of two workers if the exchange cost nothing. It is measured in two ways. One
+worker with half the batch, alone on the machine, assumes that each of two busy cores is as fast as one core beside an
+idle one. Two such runs at the same time, which exchange nothing and never wait for each other, show what the two cores
+of this machine can give. Starts are those of two-worker runs with a warm page cache."""

@@ -88,32 +88,36 @@ def page(parts, other):
     sections = "\n\n".join(section(part, found) for part, found in parts)
     return f"""# How fast
 
-This page is written by `bench/train.py`. Lockstep and PyTorch are measured together, in windows of a tenth of a second or a step.
-Batches are those of all processes together. Every process has one thread, and there are as many lanes as workers.
+This page is written by `bench/train.py`. Lockstep and PyTorch are measured together, in windows of a tenth of a second
+or a step. Batches are those of all processes together. Every process has one thread, and there are as many lanes as
+workers.
 
-The machine is a virtual one. Each of its cores may lose up to half of its speed to other programs, for milliseconds to minutes. Even a
-loop of multiplications that shares nothing shows it: two such loops that waited for each other every 2 ms would reach 0.91 of their speed
-alone, or 0.97 in a quiet minute. So everything that is compared runs in turns. Each turn gives a ratio. A bar, which is a goal, is
-compared with the median of all turns, and the quartiles are beside it (with fewer than four turns, the smallest and the largest value).
-Steps/s are medians of the turns.
+The machine is a virtual one. Each of its cores may lose up to half of its speed to other programs, for milliseconds to
+minutes. Even a loop of multiplications that shares nothing shows it: two such loops that waited for each other every 2
+ms would reach 0.91 of their speed alone, or 0.97 in a quiet minute. So everything that is compared runs in turns. Each
+turn gives a ratio. A bar, which is a goal, is compared with the median of all turns, and the quartiles are beside it
+(with fewer than four turns, the smallest and the largest value). Steps/s are medians of the turns.
 
 {sections}
 
 {other}## How it is measured
 
-- **PyTorch** is measured after a warm-up. The whole training set is in memory as normalised tensors, a batch is one `index_select`, no
-  value is read back from a step, and images are `channels_last`. SGD is tried as a for-loop, foreach and fused, and convolutional networks
-  in eager mode and with `torch.compile`; the fastest is used. DDP runs over gloo on loopback, with gradients as bucket views.
-- **Lockstep** runs the real job and takes its data from the decoded cache. The speed is what the last epoch reports as its progress, without
-  the first and the last report. Convolutional networks run two epochs, so that the first one has the page faults, as PyTorch's warm-up does.
-- **Memory** is the sum of the proportional set sizes of a process and its children. It is taken every 20 ms, and the largest sum counts. For
-  Lockstep, these are the coordinator and its workers, beginning with the files as they were downloaded.
+- **PyTorch** is measured after a warm-up. The whole training set is in memory as normalised tensors, a batch is one
+  `index_select`, no value is read back from a step, and images are `channels_last`. SGD is tried as a for-loop, foreach
+  and fused, and convolutional networks in eager mode and with `torch.compile`; the fastest is used. DDP runs over gloo
+  on loopback, with gradients as bucket views.
+- **Lockstep** runs the real job and takes its data from the decoded cache. The speed is what the last epoch reports as
+  its progress, without the first and the last report. Convolutional networks run two epochs, so that the first one has
+  the page faults, as PyTorch's warm-up does.
+- **Memory** is the sum of the proportional set sizes of a process and its children. It is taken every 20 ms, and the
+  largest sum counts. For Lockstep, these are the coordinator and its workers, beginning with the files as they were
+  downloaded.
 
 ## Repeat it
 
     make bench-train BENCH_ARGS=--write-docs
     make bench-train BENCH_ARGS="--only cnn --rounds 5"
 
-This installs PyTorch into the cache folder (some gigabytes, once). `LOCKSTEP_BENCH_PYTHON=/path/to/python` uses an installed one instead. Do
-not use the machine for anything else meanwhile, because the measurement keeps two cores busy.
+This installs PyTorch into the cache folder (some gigabytes, once). `LOCKSTEP_BENCH_PYTHON=/path/to/python` uses an
+installed one instead. Do not use the machine for anything else meanwhile, because the measurement keeps two cores busy.
 """
