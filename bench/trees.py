@@ -126,8 +126,9 @@ def main():
         bench.lockstep(1)  # decodes the table, once
         turns = []
         for number in range(args.turns):
-            turns.append({name: run() for name, run in kinds.items()})
-            for name, found in turns[-1].items():
+            turns.append({})
+            for name, run in kinds.items():
+                found = turns[-1][name] = run()
                 shown = {key: round(value, 4) for key, value in found.items() if key != "hash"}
                 print(f"turn {number + 1}: {name}: {shown}", file=sys.stderr, flush=True)
         hashes = {turn[name]["hash"] for turn in turns for name in ["one worker", "two workers"]}

@@ -23,7 +23,17 @@ pub struct RankRows<'a> {
     pub categorical: &'a [bool],
 }
 
-impl RankRows<'_> {
+/// Rows of a block: so few that they stay in the cache while one column after the other is looked at.
+const BLOCK: usize = 2048;
+
+impl<'a> RankRows<'a> {
+    /// The rows, some at a time.
+    fn blocks(self) -> impl Iterator<Item = RankRows<'a>> {
+        let numbers = BLOCK * self.categorical.len().max(1);
+        let blocks = self.values.chunks(numbers);
+        blocks.map(move |values| RankRows { values, ..self })
+    }
+
     /// The keys of a column's values that are there.
     fn keys(self, column: usize) -> impl Iterator<Item = u32> {
         let columns = self.categorical.len();

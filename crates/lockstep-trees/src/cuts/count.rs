@@ -44,9 +44,11 @@ fn first<T: Together>(
 ) -> Result<Vec<Vec<Sought>>, T::Error> {
     let digits = 1 << FIRST;
     let mut counts = vec![0_u64; columns.len() * digits];
-    for (&column, counts) in columns.iter().zip(counts.chunks_exact_mut(digits)) {
-        for key in rows.keys(column) {
-            counts[(key >> (32 - FIRST)) as usize] += 1;
+    for block in rows.blocks() {
+        for (&column, counts) in columns.iter().zip(counts.chunks_exact_mut(digits)) {
+            for key in block.keys(column) {
+                counts[(key >> (32 - FIRST)) as usize] += 1;
+            }
         }
     }
     together.sum(&mut counts)?;
@@ -91,15 +93,20 @@ fn refine<T: Together>(
         .iter()
         .map(|prefixes| prefixes.len() * LATER_DIGITS);
     let mut counts = vec![0_u64; sizes.sum()];
-    let mut rest = counts.as_mut_slice();
-    for (&column, prefixes) in columns.iter().zip(&prefixes) {
-        let (own, others) = rest.split_at_mut(prefixes.len() * LATER_DIGITS);
-        rest = others;
-        let places = Places::of(prefixes, shift + LATER);
-        for key in rows.keys(column) {
-            if let Some(place) = places.find(key) {
-                let digit = (key >> shift) as usize % LATER_DIGITS;
-                own[place * LATER_DIGITS + digit] += 1;
+    let places: Vec<Places<'_>> = prefixes
+        .iter()
+        .map(|prefixes| Places::of(prefixes, shift + LATER))
+        .collect();
+    for block in rows.blocks() {
+        let mut rest = counts.as_mut_slice();
+        for (&column, places) in columns.iter().zip(&places) {
+            let (own, others) = rest.split_at_mut(places.prefixes.len() * LATER_DIGITS);
+            rest = others;
+            for key in block.keys(column) {
+                if let Some(place) = places.find(key) {
+                    let digit = (key >> shift) as usize % LATER_DIGITS;
+                    own[place * LATER_DIGITS + digit] += 1;
+                }
             }
         }
     }
