@@ -79,6 +79,7 @@ pub use keep::{Keep, KeepRules};
 pub use kube::{Kube, KubeEngine, PATCHED, PullPolicy, Toleration, Volume, VolumeSource};
 pub use load::LoadedJob;
 pub use model::{JobLayer, JobModel, JobNetwork, Pair};
+pub use nearest::nearest;
 pub use notify::{Comparison, Condition, Notify, Occasion, Webhook};
 pub use optimizer::JobOptimizer;
 pub use overrides::Override;

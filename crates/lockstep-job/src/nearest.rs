@@ -1,7 +1,7 @@
 //! The right word for a wrong one.
 
 /// The candidate that was probably meant by `word`, if any is near.
-pub(crate) fn nearest<'c>(word: &str, candidates: &[&'c str]) -> Option<&'c str> {
+pub fn nearest<'c>(word: &str, candidates: &[&'c str]) -> Option<&'c str> {
     let plain = |text: &str| text.to_lowercase().replace('-', "_");
     let word = plain(word);
     let length = word.chars().count();

@@ -57,6 +57,8 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
                     weight_decay: 0.0
                 },
                 schedule: JobSchedule::Constant { warmup_steps: 0 },
+                freeze: Vec::new(),
+                rates: Default::default(),
                 clip_norm: None,
                 average: None,
                 patience: None,

@@ -368,6 +368,8 @@ prop_compose! {
                         _ => Some(ClassWeights::Each(vec![deadline_s, 1.0])),
                     },
                     average: clip_norm.map(|norm| norm / 10.0),
+                    freeze: clip_norm.map(|_| "layers.0".to_owned()).into_iter().collect(),
+                    rates: clip_norm.map(|norm| ("layer4.1".to_owned(), norm)).into_iter().collect(),
                     patience: clip_norm.map(|_| 7),
                     min_change: clip_norm.map(|norm| norm / 100.0),
                 },

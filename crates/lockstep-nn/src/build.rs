@@ -22,6 +22,7 @@ use crate::layers::relu::Relu;
 use crate::layers::residual::Residual;
 use crate::layers::window::Window;
 use crate::layout::Layout;
+use crate::rates::LayerRates;
 use crate::spec::{LayerSpec, LayerSummary, NamedLayer};
 
 /// What has been built so far.
@@ -29,6 +30,8 @@ pub(crate) struct ModelBuilder {
     /// The most rows that a pass may have.
     rows: usize,
     compute: Compute,
+    /// How fast layers learn.
+    pub(crate) rates: LayerRates,
     /// Layers begun so far.
     count: usize,
     pub(crate) layout: Layout,
@@ -44,6 +47,7 @@ impl ModelBuilder {
         Self {
             rows,
             compute: compute.clone(),
+            rates: LayerRates::default(),
             count: 0,
             layout: Layout::default(),
             initial: Vec::new(),
@@ -58,7 +62,7 @@ impl ModelBuilder {
         let mut fused = false;
         for (i, layer) in layers.iter().enumerate() {
             let before = self.layout.parameters;
-            let listed = self.summary.len();
+            let (listed, chunks) = (self.summary.len(), self.layout.chunks.len());
             let next = layers.get(i + 1).map(|next| &next.spec);
             match &layer.spec {
                 // Built with the batch-norm before it.
@@ -71,6 +75,13 @@ impl ModelBuilder {
                     self.batch_norm(&layer.name, fused, &mut chain);
                 }
                 _ => self.layer(layer, &mut chain)?,
+            }
+            // The layers inside of a residual one have names of their own.
+            if !matches!(layer.spec, LayerSpec::Residual { .. }) {
+                self.layout.rates[chunks..].fill(self.rates.of(&layer.name));
+            }
+            if self.layout.rates[chunks..].iter().any(|&rate| rate != 0.0) {
+                chain.train_newest();
             }
             let parts = self.summary[listed..].iter().map(|part| part.parameters);
             self.summary.push(LayerSummary {
@@ -214,10 +225,11 @@ impl ModelBuilder {
         let input = chain.output();
         self.count += 1;
         let norm = BatchNorm::new(name, input.channels, relu, &mut self.layout);
+        let is_frozen = self.rates.of(name) == 0.0;
         let begin = [Initial::Constant(1.0), Initial::Constant(0.0)];
         self.initial.extend(begin);
-        self.normalises_vectors |= input.pixels() == 1;
-        chain.push(Box::new(norm), input);
+        self.normalises_vectors |= !is_frozen && input.pixels() == 1;
+        chain.push(Box::new(norm.frozen(is_frozen)), input);
     }
 
     /// Groups of so many channels; rows of so many pixels, at most so many.

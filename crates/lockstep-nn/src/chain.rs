@@ -27,6 +27,8 @@ pub(crate) struct Chain {
     dims: Vec<Dims>,
     /// The output of every layer that makes a new one, but for the last.
     activations: Vec<Buffer>,
+    /// The first layer that learns. No gradient is needed below it, unless the chain's input has one.
+    first_trained: Option<usize>,
 }
 
 impl Chain {
@@ -36,6 +38,7 @@ impl Chain {
             nodes: Vec::new(),
             dims: vec![input],
             activations: Vec::new(),
+            first_trained: None,
         }
     }
 
@@ -52,6 +55,11 @@ impl Chain {
             self.push(Box::new(InputCopy), self.output());
         }
         self.nodes.push(Node::Pointwise(layer));
+    }
+
+    /// Says that the newest layer learns.
+    pub(crate) fn train_newest(&mut self) {
+        self.first_trained.get_or_insert(self.nodes.len() - 1);
     }
 
     /// Takes the newest activation for one of another shape, and as many numbers.
@@ -186,7 +194,7 @@ impl Chain {
     }
 
     /// Computes `dx` from `dy` if it is wanted, and hands out the gradients of all parameters, last
-    /// chunk first. `x` is what the forward pass had.
+    /// chunk first. `x` is what the forward pass had. Layers below the first that learns are only visited for `dx`.
     pub(crate) fn backward(
         &mut self,
         replica: &mut dyn Replica,
@@ -195,6 +203,13 @@ impl Chain {
         mut dx: Option<&mut [f32]>,
         scratch: &mut [f32],
     ) {
+        let first = match dx {
+            Some(_) => Some(0),
+            None => self.first_trained,
+        };
+        let Some(first) = first else {
+            return;
+        };
         let rows = x.len() / self.dims[0].len();
         let widest = rows * self.widest();
         let (newest, scratch) = carve(scratch, widest);
@@ -203,19 +218,22 @@ impl Chain {
         newest[..dy.len()].copy_from_slice(dy);
         // The activation that `newest` is the gradient by.
         let mut at = self.dims.len() - 1;
-        for node in self.nodes.iter_mut().rev() {
+        for (i, node) in self.nodes.iter_mut().enumerate().skip(first).rev() {
             lockstep_progress::advance();
             let dy = &mut newest[..rows * self.dims[at].len()];
             match node {
                 Node::Pointwise(layer) => {
                     layer.backward(&self.activations[at - 1][..dy.len()], dy);
                 }
-                Node::Layer(layer) if at == 1 => {
-                    layer.backward(replica, x, dy, dx.take(), scratch);
-                }
                 Node::Layer(layer) => {
                     let width = rows * self.dims[at - 1].len();
-                    let x = &self.activations[at - 2][..width];
+                    let x = match at {
+                        1 => x,
+                        _ => &self.activations[at - 2][..width],
+                    };
+                    if i == first {
+                        return layer.backward(replica, x, dy, dx.take(), scratch);
+                    }
                     layer.backward(replica, x, dy, Some(&mut below[..width]), scratch);
                     std::mem::swap(&mut newest, &mut below);
                     at -= 1;

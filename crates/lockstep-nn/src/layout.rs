@@ -117,12 +117,15 @@ impl Tensor {
 }
 
 /// The map of a state vector.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Layout {
     /// All tensors in the order of the vector.
     pub tensors: Vec<Tensor>,
     /// Ascending, adjacent ranges that cover the vector.
     pub chunks: Vec<Range<usize>>,
+    /// The part of the learning rate that each chunk learns with. A chunk of 0 is frozen: it never changes, running
+    /// statistics included.
+    pub rates: Vec<f32>,
     /// How many of the vector's numbers are parameters; the statistics follow.
     pub parameters: usize,
     /// The runs of chunks whose gradients are products of small factors, in the order of the vector.
@@ -141,6 +144,29 @@ impl Layout {
     /// Whether there is nothing to learn.
     pub fn is_empty(&self) -> bool {
         self.chunks.is_empty()
+    }
+
+    /// Whether a chunk never changes.
+    pub fn is_frozen(&self, chunk: usize) -> bool {
+        self.rates[chunk] == 0.0
+    }
+
+    /// Whether any chunk never changes.
+    pub fn has_frozen(&self) -> bool {
+        self.rates.contains(&0.0)
+    }
+
+    /// The ranges of all chunks that may change, as few as possible, in their order.
+    pub fn trained(&self) -> Vec<Range<usize>> {
+        let mut ranges: Vec<Range<usize>> = Vec::new();
+        for (chunk, range) in self.chunks.iter().enumerate() {
+            match ranges.last_mut() {
+                _ if self.is_frozen(chunk) => {}
+                Some(last) if last.end == range.start => last.end = range.end,
+                _ => ranges.push(range.clone()),
+            }
+        }
+        ranges
     }
 
     /// Appends a tensor and returns where it lies.
@@ -172,6 +198,7 @@ impl Layout {
         for length in lengths {
             let start = self.len();
             self.chunks.push(start..start + length);
+            self.rates.push(1.0);
         }
         first..self.chunks.len()
     }

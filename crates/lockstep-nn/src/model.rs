@@ -13,6 +13,7 @@ use crate::init::Initial;
 use crate::layers::{Pass, Step};
 use crate::layout::Layout;
 use crate::loss::{Loss, LossSum, Targets};
+use crate::rates::{LayerRates, TrainedChunks};
 use crate::replica::Replica;
 use crate::spec::{LayerSpec, LayerSummary, NamedLayer};
 
@@ -60,7 +61,23 @@ impl Model {
         input: Dims,
         rows: usize,
     ) -> Result<Self, NnError> {
+        Self::with_rates(&LayerRates::default(), compute, layers, input, rows)
+    }
+
+    /// As [`Model::on`], with layers that learn slower than others, or not at all. A batch-norm that is frozen
+    /// normalises by its running statistics in training too.
+    ///
+    /// # Errors
+    /// As [`Model::new`].
+    pub fn with_rates(
+        rates: &LayerRates,
+        compute: &Compute,
+        layers: &[NamedLayer],
+        input: Dims,
+        rows: usize,
+    ) -> Result<Self, NnError> {
         let mut builder = ModelBuilder::new(rows, compute);
+        builder.rates = rates.clone();
         let mut chain = builder.chain(layers, input)?;
         let last = layers.last().map(|layer| &layer.spec);
         if !matches!(last, Some(LayerSpec::Linear { .. })) {
@@ -132,7 +149,8 @@ impl Model {
         crate::init::state(&self.layout, &self.initial, seed)
     }
 
-    /// Computes the loss over one lane's rows and hands the gradient to `replica`, last chunk first.
+    /// Computes the loss over one lane's rows and hands the gradient to `replica`, last chunk first. Of what is
+    /// frozen there is none.
     ///
     /// # Panics
     /// When the batch has more rows than the model was built for, or its parts differ in length.
@@ -142,6 +160,21 @@ impl Model {
         batch: Batch<'_>,
         step: Step<'_>,
     ) -> LossSum {
+        if !self.layout.has_frozen() {
+            return self.pass(replica, batch, step);
+        }
+        let layout = std::mem::take(&mut self.layout);
+        let mut trained = TrainedChunks {
+            replica,
+            layout: &layout,
+        };
+        let sum = self.pass(&mut trained, batch, step);
+        self.layout = layout;
+        sum
+    }
+
+    /// A pass forward and backward, of which `replica` gets the gradient.
+    fn pass(&mut self, replica: &mut dyn Replica, batch: Batch<'_>, step: Step<'_>) -> LossSum {
         let rows = batch.targets.rows(self.outputs());
         assert_eq!(step.samples.len(), rows, "as many sample numbers as rows");
         let first = self.chain.first_dense();

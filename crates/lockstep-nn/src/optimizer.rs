@@ -92,6 +92,14 @@ impl Update {
         Self { scale, ..self }
     }
 
+    /// The same update at a part of its learning rate.
+    pub fn at_part(self, part: f32) -> Self {
+        Self {
+            rate: self.rate * part,
+            ..self
+        }
+    }
+
     /// Updates a slice of the parameters. `planes` holds the same slice of each state vector; only the
     /// first [`Optimizer::planes`] are used.
     pub fn apply(&self, parameters: &mut [f32], gradient: &[f32], planes: [&mut [f32]; 2]) {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// A worker's view of the state vector while a step is computed, on a device whose networks read `Values`.
 ///
-/// A backward pass calls [`Replica::gradient`] once for every chunk of the layout, the last chunk
+/// A backward pass calls [`Replica::gradient`] once for every chunk of the layout that is not frozen, the last chunk
 /// first. An implementation may reduce, exchange and update a chunk inside that call, while its numbers
 /// are in cache: a layer has finished reading its parameters before it hands out their gradient, and no
 /// earlier layer reads them.

@@ -4,19 +4,23 @@
 //! the same everywhere. Running statistics are averaged like parameters.
 
 use lockstep_nn::optimizer;
+use std::ops::Range;
 
 /// The average, once there is something to average.
 pub(crate) struct WeightAverage {
     /// How much of the distance to the new weights it goes in a step.
     share: f32,
+    /// What changes at all. What is frozen is not touched: even adding 0 would turn -0 into 0.
+    trained: Vec<Range<usize>>,
     values: Option<Vec<f32>>,
 }
 
 impl WeightAverage {
-    /// An average of which each step keeps the share `kept`, that goes on from `values`.
-    pub(crate) fn new(kept: f64, values: Option<Vec<f32>>) -> Self {
+    /// An average of which each step keeps the share `kept`, that goes on from `values`. Only what is `trained` changes.
+    pub(crate) fn new(kept: f64, trained: Vec<Range<usize>>, values: Option<Vec<f32>>) -> Self {
         Self {
             share: (1.0 - kept) as f32,
+            trained,
             values,
         }
     }
@@ -24,7 +28,12 @@ impl WeightAverage {
     /// Takes in the weights after a step. The first ones are taken as they are.
     pub(crate) fn add(&mut self, weights: &[f32]) {
         match &mut self.values {
-            Some(values) => optimizer::average(values, weights, self.share),
+            Some(values) => {
+                for range in &self.trained {
+                    let (values, weights) = (&mut values[range.clone()], &weights[range.clone()]);
+                    optimizer::average(values, weights, self.share);
+                }
+            }
             None => self.values = Some(weights.to_vec()),
         }
     }
@@ -41,13 +50,16 @@ mod tests {
 
     #[test]
     fn it_begins_with_the_first_weights_and_follows_the_others() {
-        let mut average = WeightAverage::new(0.75, None);
+        let mut average = WeightAverage::new(0.75, vec![0..1], None);
         assert_eq!(average.values(), None);
-        for weights in [[1.0], [5.0], [2.0]] {
+        for weights in [[1.0, -0.0], [5.0, -0.0], [2.0, -0.0]] {
             average.add(&weights);
         }
-        assert_eq!(average.values(), Some(&[2.0][..]));
-        let mut resumed = WeightAverage::new(0.75, Some(vec![2.0]));
+        let values = average.values().unwrap();
+        assert_eq!(values[0], 2.0);
+        // Frozen, to the sign of its zero.
+        assert!(values[1].is_sign_negative());
+        let mut resumed = WeightAverage::new(0.75, vec![0..1], Some(vec![2.0]));
         resumed.add(&[6.0]);
         assert_eq!(resumed.values(), Some(&[3.0][..]));
     }

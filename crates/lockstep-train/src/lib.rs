@@ -15,6 +15,7 @@ mod exchange;
 mod fork;
 mod improvement;
 mod lanes;
+mod layer_rates;
 mod learner;
 mod loss_shape;
 mod mistakes;

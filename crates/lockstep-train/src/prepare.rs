@@ -5,6 +5,7 @@ use crate::TrainError;
 use crate::evaluate::{measures, metrics, rows_at_once};
 use crate::exchange::{ExchangePlan, Workload};
 use crate::lanes::LaneProgram;
+use crate::layer_rates;
 use crate::network;
 use crate::pretrained;
 use crate::sets::{DataFacts, FoundSets, Sets};
@@ -130,6 +131,12 @@ fn odd(settings: &TrainingSettings, data: &DataFacts, outputs: usize) -> Vec<Str
             "the last layer has {outputs} outputs, and the data has {classes} classes: the others are never right; \
              leave its `out` away"
         ));
+    }
+    if settings.weights.is_none() && !settings.learner.freeze.is_empty() {
+        notes.push(
+            "train.freeze is set, and model.weights is not: what is frozen keeps the random weights that it begins with"
+                .to_owned(),
+        );
     }
     let steps = samples.div_ceil(batch) as u64 * u64::from(settings.learner.epochs);
     let warmup = settings.learner.schedule.warmup_steps();
@@ -328,7 +335,8 @@ fn model_on(
         width,
         channels,
     };
-    let model = Model::on(compute, &layers, input, rows);
+    let rates = layer_rates::of(&settings.learner);
+    let model = Model::with_rates(&rates, compute, &layers, input, rows);
     let model = model.map_err(|error| network::refusal(&settings.network, error))?;
     Ok(model.minimising(loss(data.kind)))
 }
@@ -429,6 +437,7 @@ fn check(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Result
         );
     }
     let learner = &settings.learner;
+    layer_rates::check(learner, model.layout())?;
     let plateau = matches!(learner.schedule, JobSchedule::Plateau { .. });
     let waiting = [
         (learner.patience.is_some(), "train.patience"),

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Place, Ran, read_json};
+use common::{Place, Ran, read_json, tensors};
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
@@ -214,6 +214,64 @@ fn further_layers_are_the_same_on_any_number_of_workers_and_after_a_cut() {
         let accuracy = result["metrics"]["accuracy"].as_f64().unwrap();
         assert!(accuracy > 0.3, "{layers} learns: {accuracy}");
     }
+}
+
+#[test]
+fn frozen_layers_do_not_change_by_one_bit_and_others_learn_at_rates_of_their_own() {
+    let place = Place::new();
+    let layers = "layers = [{ kind = 'conv2d', out = 6, kernel = 3, padding = 1 }, { kind = 'batch-norm' }, \
+                  { kind = 'relu' }, { kind = 'linear', out = 20 }, { kind = 'relu' }, { kind = 'linear' }]";
+    let whole = place.train(&sets(&[&format!("model={{ {layers} }}"), "train.epochs=1"]));
+    let weights = |run: &Value| {
+        let run = PathBuf::from(run["run_dir"].as_str().unwrap());
+        run.join("model/weights.safetensors")
+    };
+    fs::copy(weights(&whole), place.path("before.safetensors")).unwrap();
+    let before = tensors::read(&place.path("before.safetensors"));
+    let model = format!("model={{ weights = 'before.safetensors', {layers} }}");
+    let decaying = "train.optimizer={ kind = 'adamw', lr = 1e-2, weight_decay = 0.1 }";
+    let means: [(&[&str], &[&str]); 3] = [
+        // From below, with all that touches weights otherwise.
+        (
+            &[
+                "train.freeze=['layers.0', 'layers.1']",
+                "train.average=0.9",
+                "train.clip_norm=1.0",
+            ],
+            &["layers.0", "layers.1"],
+        ),
+        // In the middle: gradients go through.
+        (
+            &["train.freeze=['layers.1', 'layers.3']", "train.lanes=3"],
+            &["layers.1", "layers.3"],
+        ),
+        (
+            &["train.rates={ 'layers.0' = 0.1, 'layers.3' = 0.5 }"],
+            &[],
+        ),
+    ];
+    let mut hashes = vec![place.weights(&sets(&[&ALWAYS[..], &[&model, decaying]].concat()))];
+    for (keys, frozen) in means {
+        let result = trained(&place, &[&[&*model, decaying], keys].concat());
+        let after = tensors::read(&weights(&result));
+        for (name, tensor) in &after {
+            let is_frozen = frozen.iter().any(|layer| name.starts_with(layer));
+            assert_eq!(tensor == &before[name], is_frozen, "{keys:?}: {name}");
+        }
+        hashes.push(result["weights_sha256"].as_str().unwrap().to_owned());
+    }
+    hashes.sort();
+    hashes.dedup();
+    assert_eq!(hashes.len(), 4, "each makes a difference");
+
+    let refused = |key: &str| {
+        let ran = place.run(&[&["run", "job.toml"], &sets(&[&model, key])[..]].concat());
+        assert_ne!(ran.code, Some(0), "{key}");
+        ran.stderr
+    };
+    assert!(refused("train.freeze=['layer.0']").contains("did you mean `layers.0`?"));
+    assert!(refused("train.freeze=['layers']").contains("nothing is left to train"));
+    assert!(refused("train.rates={ 'layers.0' = 0 }").contains("train.rates"));
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! The keys of `[train]` that belong to the learner of networks.
 
 use super::ClassWeights;
-use crate::field::Rule;
-use crate::keys::{Any, keys, words};
+use crate::field::{Field, Rule};
+use crate::keys::{Any, By, Each, keys, words};
 use crate::{JobOptimizer, JobSchedule};
+use std::collections::BTreeMap;
 
 keys! {
     /// How a network is trained.
@@ -30,6 +31,14 @@ keys! {
             let lr = optimizer.as_ref().map(JobOptimizer::lr);
             JobSchedule::read(field.section()?, lr)
         };
+        /// Layers that do not learn, by name: `["conv1", "layer1"]`. A name stands for a layer, or for all whose names go
+        /// on behind it with a dot.
+        #[serde(default)]
+        freeze: Vec<String> = hidden(Vec::<String>::new()) => Each(Any);
+        /// The part of the learning rate that layers learn with, by name: `{ layer4 = 0.1 }`. The longest name that stands
+        /// for a layer counts.
+        #[serde(default)]
+        rates: BTreeMap<String, f64> = hidden(BTreeMap::<String, f64>::new()) => By(parts);
         /// Gradients whose norm is larger are scaled down to it.
         clip_norm: Option<f64> = optional => Rule::POSITIVE;
         /// Keep a running average of the weights, of which each step keeps this share (EMA); it is what is measured and
@@ -64,6 +73,20 @@ words! {
         /// The binary cross-entropy of labels, of which a sample may have several.
         "bce" Bce
     }
+}
+
+/// Numbers above 0 by name.
+fn parts(field: &Field<'_>) -> Option<BTreeMap<String, f64>> {
+    let mut parts = BTreeMap::new();
+    let mut whole = true;
+    let section = field.section_or("a table such as { layer4 = 0.1 }")?;
+    for (name, field) in section.into_fields() {
+        match field.number(&Rule::POSITIVE) {
+            Some(part) => drop(parts.insert(name.to_owned(), part)),
+            None => whole = false,
+        }
+    }
+    whole.then_some(parts)
 }
 
 /// Samples, far beyond what a step takes, so that sizes made from it cannot overflow.

@@ -33,6 +33,8 @@ pub(crate) struct BatchNorm {
     features: usize,
     /// Whether a ReLU follows.
     relu: bool,
+    /// Whether running statistics are used in training too, and none are observed.
+    frozen: bool,
     scale: Range<usize>,
     shift: Range<usize>,
     chunk: Range<usize>,
@@ -69,6 +71,7 @@ impl BatchNorm {
             name: name.to_owned(),
             features,
             relu,
+            frozen: false,
             scale,
             shift,
             chunk: layout.cut([2 * features]),
@@ -83,6 +86,11 @@ impl BatchNorm {
             rows: 0,
         }
     }
+
+    /// The same layer, which never learns if `frozen`: it normalises by its running statistics, and keeps them.
+    pub(crate) fn frozen(self, frozen: bool) -> Self {
+        Self { frozen, ..self }
+    }
 }
 
 impl Layer for BatchNorm {
@@ -93,10 +101,10 @@ impl Layer for BatchNorm {
     fn forward(&mut self, pass: Pass<'_>, state: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
         self.rows = x.len() / self.features;
         match pass {
-            Pass::Train(_) => {
+            Pass::Train(_) if !self.frozen => {
                 observe(x, &mut self.sums, &mut self.mean, &mut self.variance);
             }
-            Pass::Evaluate => {
+            _ => {
                 self.mean.copy_from_slice(&state[self.running_mean.clone()]);
                 self.variance
                     .copy_from_slice(&state[self.running_variance.clone()]);
@@ -121,6 +129,9 @@ impl Layer for BatchNorm {
         self.running_mean = layout.push(mean, shape.clone(), NumberOrder::AsIs, Role::Statistic);
         self.running_variance = layout.push(variance, shape, NumberOrder::AsIs, Role::Statistic);
         self.statistics_chunk = layout.cut([2 * self.features]);
+        if self.frozen {
+            layout.rates[self.statistics_chunk.start] = 0.0;
+        }
         initial.extend([Initial::Constant(0.0), Initial::Constant(1.0)]);
     }
 
@@ -152,6 +163,16 @@ impl Layer for BatchNorm {
             factor: &self.factor,
             shift: &replica.state()[self.shift.clone()],
         };
+        if self.frozen {
+            // Statistics that do not follow from `x` leave a line.
+            if let Some(dx) = dx {
+                let (offset, slope) = scratch[..2 * self.features].split_at_mut(self.features);
+                offset.fill(0.0);
+                slope.fill(0.0);
+                input_gradient(x, dy, line, self.relu, offset, slope, dx);
+            }
+            return;
+        }
         sum_gradients(x, dy, line, self.relu, &mut self.sums);
         let [d_shift, d_scale] = &mut self.sums;
         for (sum, &inverse) in d_scale.iter_mut().zip(&self.inverse_deviation) {
@@ -371,6 +392,39 @@ mod tests {
             assert_eq!(collect.gradient[2..], [0.5, variance / 4.0]);
         }
         assert_eq!(layout.parameters, 2);
+    }
+
+    #[test]
+    fn a_frozen_layer_is_a_line_by_its_running_statistics() {
+        let mut layout = Layout::default();
+        let mut layer = BatchNorm::new("bn", 2, true, &mut layout).frozen(true);
+        layer.place_statistics(&mut layout, &mut Vec::new());
+        assert_eq!(layout.rates, [1.0, 0.0]);
+        let state = [2.0, 3.0, 0.5, -1.0, 1.0, -2.0, 4.0, 0.25];
+        let x = [3.0, -1.0, -9.0, -2.0, 2.0, -1.5];
+        let step = Step {
+            seed: 0,
+            number: 0,
+            samples: &[0, 1, 2],
+            batch: 3,
+        };
+        let (mut trained, mut evaluated) = ([0.0; 6], [0.0; 6]);
+        layer.forward(Pass::Train(step), &state, &x, &mut trained, &mut []);
+        layer.forward(Pass::Evaluate, &state, &x, &mut evaluated, &mut []);
+        assert_eq!(trained, evaluated);
+        let mut collect = Collect::new(&state, &layout);
+        layer.forward(Pass::Train(step), &state, &x, &mut trained, &mut []);
+        let (mut dx, mut scratch) = ([0.0; 6], [f32::NAN; 4]);
+        let dy = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+        layer.backward(&mut collect, &x, &mut dy.clone(), Some(&mut dx), &mut scratch);
+        for at in 0..x.len() {
+            let feature = at % 2;
+            let slope = f64::from(state[feature])
+                / f64::from(state[6 + feature] + EPSILON).sqrt();
+            let passed = if trained[at] > 0.0 { f64::from(dy[at]) } else { 0.0 };
+            assert!((f64::from(dx[at]) - slope * passed).abs() < 1e-5, "{at}: {dx:?}");
+        }
+        assert!(trained.iter().any(|&y| y > 0.0) && trained.contains(&0.0));
     }
 
     #[test]

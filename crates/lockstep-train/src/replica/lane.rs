@@ -61,7 +61,8 @@ impl<S: DeviceState> Replica<S::Values> for LaneReplica<'_, S> {
         let range = plan.chunk(chunk);
         if replica.immediate {
             lockstep_failpoint::reach("update.before");
-            return replica.state.update_at_once(range, fill, &self.step.update);
+            let update = self.step.update.at_part(replica.rates[chunk]);
+            return replica.state.update_at_once(range, fill, &update);
         }
         let owned = plan.owner(chunk) == replica.collective.rank();
         if work.buffer > 0 {

@@ -44,6 +44,8 @@ pub(crate) struct GangReplica<S> {
     pub(crate) state: S,
     compute: Compute,
     parameters: usize,
+    /// The part of the learning rate that each chunk learns with; 0 never changes, and nothing of it is exchanged.
+    rates: Vec<f32>,
     /// The optimizer's vectors.
     planes: usize,
     clip_norm: Option<f64>,
@@ -152,6 +154,7 @@ impl<S: DeviceState> GangReplica<S> {
             all_squares: vec![0.0; clip_chunks * plan.workers()],
             norm: None,
             parameters: layout.parameters,
+            rates: layout.rates.clone(),
             planes,
             dense,
             dense_of,
@@ -219,7 +222,9 @@ impl<S: DeviceState> GangReplica<S> {
         }
         if step.program.work.is_empty() {
             for chunk in (0..self.collective.plan().chunks()).rev() {
-                self.hand_over(step, chunk);
+                if self.rates[chunk] != 0.0 {
+                    self.hand_over(step, chunk);
+                }
             }
         }
         match self.failed.take() {

@@ -15,10 +15,11 @@ impl<S: DeviceState> GangReplica<S> {
         match self.dense_of[chunk] {
             Some(number) => self.form_and_update(step, number, chunk),
             None => {
+                let update = step.update.at_part(self.rates[chunk]);
                 for block in blocks(&self.collective.plan().chunk(chunk)) {
                     self.sum_block(step, chunk, &block);
                     let gradient = &self.block[..block.len()];
-                    self.state.update(block, gradient, &step.update);
+                    self.state.update(block, gradient, &update);
                 }
             }
         }
@@ -40,15 +41,16 @@ impl<S: DeviceState> GangReplica<S> {
             &mut self.formed,
         );
         enter(Phase::Update);
+        let update = step.update.at_part(self.rates[chunk]);
         let range = self.collective.plan().chunk(chunk);
         let gradient = &self.formed[0][..range.len()];
         let Some(home) = self.collective.home(chunk) else {
-            return self.state.update(range, gradient, &step.update);
+            return self.state.update(range, gradient, &update);
         };
         let [first, second] = home.planes;
         let mut apply = |values: &mut [f32]| {
             let planes = [&mut *first, &mut *second];
-            step.update.apply(values, gradient, planes);
+            update.apply(values, gradient, planes);
         };
         match home.values {
             Some(values) => apply(values),

@@ -135,7 +135,7 @@ impl<'a, N: Network> StepLoop<'a, N> {
                 _ => None,
             },
             average: (settings.learner.average)
-                .map(|kept| WeightAverage::new(kept, beginning.average.take())),
+                .map(|kept| WeightAverage::new(kept, network.layout().trained(), beginning.average.take())),
             batches: Batches::new(sets, settings, whole),
             clock: Clock::default(),
             max_steps: assignment.max_steps,
