@@ -5,19 +5,35 @@
 
 use crate::Dataset;
 use lockstep_random::Stream;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Stream numbers of this crate: a purpose in the upper half, the epoch in the lower, so that no two
 /// draws under one seed share a random number.
 const SHUFFLE: u64 = u64::from_be_bytes(*b"shuf\0\0\0\0");
+const BALANCE: u64 = u64::from_be_bytes(*b"blnc\0\0\0\0");
 const SPLIT: u64 = u64::from_be_bytes(*b"splt\0\0\0\0");
 
-/// The order in which an epoch sees its samples, each exactly once.
+/// The order in which an epoch sees its samples: each exactly once, unless classes are balanced.
 #[derive(Debug, Clone)]
 pub struct EpochOrder {
-    /// The samples to order, if they are not simply all of a set.
-    subset: Option<Vec<u32>>,
+    samples: Samples,
     indices: Vec<u32>,
+}
+
+/// What is put in order.
+#[derive(Debug, Clone)]
+enum Samples {
+    /// All of a set.
+    All,
+    /// These.
+    Subset(Vec<u32>),
+    /// As many of each class, of the samples of every one; none of them is empty.
+    Balanced {
+        classes: Vec<Vec<u32>>,
+        /// Room for the samples of the largest class.
+        room: Vec<u32>,
+    },
 }
 
 impl EpochOrder {
@@ -31,7 +47,7 @@ impl EpochOrder {
             "{n} samples are more than 32 bits can count"
         );
         EpochOrder {
-            subset: None,
+            samples: Samples::All,
             indices: vec![0; n],
         }
         .filled(seed, epoch)
@@ -41,8 +57,32 @@ impl EpochOrder {
     pub fn of_subset(seed: u64, epoch: u32, subset: Vec<u32>) -> EpochOrder {
         let indices = vec![0; subset.len()];
         EpochOrder {
-            subset: Some(subset),
+            samples: Samples::Subset(subset),
             indices,
+        }
+        .filled(seed, epoch)
+    }
+
+    /// As many samples as these are, drawn from them so that all classes that they have come equally often, as near as
+    /// whole samples allow; `class` says which one a sample has. Of a class, each sample comes as often as any other or
+    /// once more.
+    pub fn balanced(
+        seed: u64,
+        epoch: u32,
+        samples: &[u32],
+        class: impl Fn(u32) -> u32,
+    ) -> EpochOrder {
+        let mut classes: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for &sample in samples {
+            classes.entry(class(sample)).or_default().push(sample);
+        }
+        let largest = classes.values().map(Vec::len).max().unwrap_or(0);
+        EpochOrder {
+            samples: Samples::Balanced {
+                classes: classes.into_values().collect(),
+                room: Vec::with_capacity(largest),
+            },
+            indices: vec![0; samples.len()],
         }
         .filled(seed, epoch)
     }
@@ -54,9 +94,13 @@ impl EpochOrder {
 
     /// Becomes the order of another epoch. Allocates nothing.
     pub fn fill(&mut self, seed: u64, epoch: u32) {
-        match &self.subset {
-            Some(subset) => self.indices.copy_from_slice(subset),
-            None => self
+        match &mut self.samples {
+            Samples::Subset(subset) => self.indices.copy_from_slice(subset),
+            Samples::Balanced { classes, room } => {
+                let mut stream = Stream::new(seed, BALANCE | u64::from(epoch));
+                draw_balanced(&mut self.indices, classes, room, epoch, &mut stream);
+            }
+            Samples::All => self
                 .indices
                 .iter_mut()
                 .zip(0..)
@@ -68,6 +112,30 @@ impl EpochOrder {
     /// The indices of the samples, in the order in which they are seen.
     pub fn indices(&self) -> &[u32] {
         &self.indices
+    }
+}
+
+/// Fills `drawn` with as many samples of each class. What cannot be parted evenly goes to other classes in other epochs.
+fn draw_balanced(
+    drawn: &mut [u32],
+    classes: &[Vec<u32>],
+    room: &mut Vec<u32>,
+    epoch: u32,
+    stream: &mut Stream,
+) {
+    let (each, rest) = (drawn.len() / classes.len().max(1), drawn.len() % classes.len().max(1));
+    let mut left = drawn;
+    for (number, class) in classes.iter().enumerate() {
+        let turn = (number + epoch as usize) % classes.len();
+        let (own, others) = left.split_at_mut(each + usize::from(turn < rest));
+        // Whole rounds of the class, each in an order of its own, and the beginning of one more.
+        for round in own.chunks_mut(class.len()) {
+            room.clear();
+            room.extend(class);
+            stream.shuffle(room);
+            round.copy_from_slice(&room[..round.len()]);
+        }
+        left = others;
     }
 }
 
@@ -192,6 +260,32 @@ mod tests {
             let (train, _) = split(200, share, seed);
             let order = EpochOrder::of_subset(seed, 3, train.clone());
             prop_assert_eq!(sorted(order.indices()), train);
+        }
+
+        #[test]
+        fn balanced_classes_come_equally_often(seed: u64, epoch: u32, sizes in proptest::collection::vec(0usize..40, 1..6)) {
+            let classes: Vec<u32> = sizes.iter().zip(0..).flat_map(|(&size, class)| vec![class; size]).collect();
+            // Every other sample is set aside.
+            let samples: Vec<u32> = (0..classes.len() as u32).step_by(2).collect();
+            let class = |sample: u32| classes[sample as usize];
+            let mut order = EpochOrder::balanced(!seed, 7, &samples, class);
+            order.fill(seed, epoch);
+            prop_assert_eq!(order.indices().len(), samples.len());
+            let mut counts = vec![0usize; classes.len()];
+            for &sample in order.indices() {
+                prop_assert!(samples.contains(&sample));
+                counts[sample as usize] += 1;
+            }
+            let present: Vec<u32> = (0..6).filter(|&one| samples.iter().any(|&sample| class(sample) == one)).collect();
+            for &one in &present {
+                let own = || samples.iter().filter(|&&sample| class(sample) == one).map(|&sample| counts[sample as usize]);
+                let total: usize = own().sum();
+                let fair = samples.len() / present.len();
+                prop_assert!(total == fair || total == fair + 1);
+                prop_assert!(own().max() <= own().min().map(|least| least + 1));
+            }
+            let fresh = EpochOrder::balanced(seed, epoch, &samples, class);
+            prop_assert_eq!(order.indices(), fresh.indices());
         }
 
         #[test]

@@ -348,7 +348,7 @@ prop_compose! {
             None => Storage::default(),
         };
         let data = Data {
-            train, validation, stratify, test, normalise: normalise.clone(), augment, transform,
+            train, validation, stratify, balance: stratify, test, normalise: normalise.clone(), augment, transform,
             standardise: (lanes > 4).then_some(lanes > 6),
             max_bad: 0.25, memory: Bytes(lanes as u64 * 100_000_000),
         };

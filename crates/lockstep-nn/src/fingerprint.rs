@@ -8,7 +8,7 @@ use crate::compute::Compute;
 use crate::device::{DeviceState, Network};
 use crate::dims::Dims;
 use crate::layers::Step;
-use crate::loss::{Loss, ShapedClasses, Targets};
+use crate::loss::{Loss, ShapedClasses, Targets, WeightedNumbers};
 use crate::model::{Batch, Model};
 use crate::optimizer::{Optimizer, average, square_sum};
 use crate::replica::Collect;
@@ -247,12 +247,20 @@ fn every_loss(loss: Loss, hash: &mut Hash) {
         classes: &labels,
         others: &others,
         weights: &wanted[..OUTPUTS],
+        samples: &inputs[..ROWS],
         smoothing: 0.1,
+        factor: 1.5,
+    };
+    let weighted = WeightedNumbers {
+        numbers: &wanted,
+        weights: &inputs[..ROWS],
         factor: 1.5,
     };
     let all: &[Targets<'_>] = match loss {
         Loss::CrossEntropy => &[Targets::Classes(&labels), Targets::Shaped(shaped)],
-        Loss::SquaredError | Loss::BinaryCrossEntropy => &[Targets::Numbers(&wanted)],
+        Loss::SquaredError | Loss::BinaryCrossEntropy => {
+            &[Targets::Numbers(&wanted), Targets::Weighted(weighted)]
+        }
     };
     for &targets in all {
         let mut collect = Collect::new(&state, &layout);

@@ -45,7 +45,7 @@ pub use host::HostState;
 pub use layers::Step;
 pub use layers::batch_norm::MOMENTUM as STATISTICS_SHARE;
 pub use layout::{CHUNK, LAYOUT_VERSION, Layout, NumberOrder, Role, Tensor};
-pub use loss::{Loss, LossSum, ShapedClasses, Softmax, Targets, sigmoid};
+pub use loss::{Loss, LossSum, ShapedClasses, Softmax, Targets, WeightedNumbers, sigmoid};
 pub use model::{Batch, Model};
 pub use optimizer::{Optimizer, Update};
 pub use rates::{LayerRates, stands_for};

@@ -37,6 +37,13 @@ pub enum ResolveError {
     )]
     StratifiedScript,
 
+    /// Samples are drawn by class for networks alone.
+    #[error("data.balance: it is for networks, and {learner}; leave it out")]
+    Balanced {
+        /// Who sees all samples alike.
+        learner: &'static str,
+    },
+
     /// The model of a script is the script's own.
     #[error(
         "{name} is a job whose script makes the model: only the script knows how to predict with it"

@@ -58,6 +58,11 @@ impl ResolvedScript {
             if data.stratify {
                 return Err(ResolveError::StratifiedScript);
             }
+            if data.balance {
+                return Err(ResolveError::Balanced {
+                    learner: "a script is handed every sample once an epoch",
+                });
+            }
             if let Validation::Split(share) = data.validation {
                 val_share = share;
             }

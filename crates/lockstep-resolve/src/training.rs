@@ -32,6 +32,9 @@ pub struct TrainingSettings {
     pub val_share: f64,
     /// Whether that is the same share of every class.
     pub stratify: bool,
+    /// Whether all classes are drawn equally often.
+    #[serde(default)]
+    pub balance: bool,
     /// Normalisation of the input.
     pub normalise: Option<JobNormalise>,
     /// How pictures become samples, if they do. The encoder is known once the pictures are embedded.
@@ -63,6 +66,7 @@ impl TrainingSettings {
                 Validation::Set(_) => 0.0,
             },
             stratify: job.data.stratify,
+            balance: job.data.balance,
             normalise: job.data.normalise.clone(),
             pictures: image_transform(&job.data)
                 .filter(|_| job.embed.is_none())

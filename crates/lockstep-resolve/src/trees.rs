@@ -54,6 +54,11 @@ impl ResolvedTrees {
                 _ => {}
             }
         }
+        if job.data.balance {
+            return Err(ResolveError::Balanced {
+                learner: "trees see all rows in every round",
+            });
+        }
         Ok(Self {
             access: access(&job.storage)?,
             store: place(&job.run.store, &job.storage)?,

@@ -1,7 +1,7 @@
 //! The batches of an epoch, made ready one step ahead.
 
 use crate::lanes::LaneProgram;
-use crate::loss_shape::LossShape;
+use crate::loss_shape::{LossShape, WeighedSample};
 use crate::mixing::Mixer;
 use crate::sets::Sets;
 use crate::targets::{TargetRows, loss};
@@ -31,6 +31,8 @@ pub(crate) struct Batches {
     /// Mixes images, and with which class and to which share every row was.
     mixer: Option<Mixer>,
     others: Vec<(u32, f32)>,
+    /// What every row counts; empty where all count alike.
+    weights: Vec<f32>,
     samples: Vec<u32>,
     /// Where each of the program's lanes lies in the buffers, in rows.
     lanes: Vec<Range<usize>>,
@@ -42,7 +44,13 @@ impl Batches {
         let batch = settings.learner.batch.min(sets.train_indices.len());
         let sample_len = sets.input_len();
         Self {
-            order: EpochOrder::of_subset(seed, 1, sets.train_indices.clone()),
+            order: match settings.balance {
+                true => {
+                    let class = |sample| sets.train.labels()[sample as usize];
+                    EpochOrder::balanced(seed, 1, &sets.train_indices, class)
+                }
+                false => EpochOrder::of_subset(seed, 1, sets.train_indices.clone()),
+            },
             seed,
             first_step: 0,
             batch,
@@ -55,6 +63,7 @@ impl Batches {
             shape: LossShape::new(settings, sets),
             mixer: Mixer::new(settings, sets),
             others: vec![(0, 0.0); batch],
+            weights: vec![1.0; if sets.train.weights().is_some() { batch } else { 0 }],
             samples: vec![0; batch],
             lanes: Vec::with_capacity(batch),
         }
@@ -73,15 +82,21 @@ impl Batches {
         if let Some(shape) = &mut self.shape {
             let first = step as usize * self.batch;
             let samples = &self.order.indices()[first..first + program.batch];
-            let labels = sets.train.labels();
-            let class = |sample: u32| labels[sample as usize];
+            let (labels, weights) = (sets.train.labels(), sets.train.weights());
+            let class = |sample: u32| labels.get(sample as usize).copied().unwrap_or_default();
             let (mixer, step) = (&self.mixer, self.first_step + step);
             shape.begin(samples.iter().map(|&sample| {
                 let mixture = mixer
                     .as_ref()
                     .map(|mixer| mixer.mixture(step, sample, &sets.train_indices));
                 let other = mixture.map(|mixture| (class(mixture.other), mixture.share));
-                (class(sample), other.unwrap_or_default())
+                let (other, share) = other.unwrap_or_default();
+                WeighedSample {
+                    weight: weights.map_or(1.0, |weights| weights[sample as usize]),
+                    class: class(sample),
+                    other,
+                    share,
+                }
             }));
         }
         if self.whole {
@@ -109,6 +124,11 @@ impl Batches {
         let inputs = &mut self.inputs[self.next][inputs];
         self.targets
             .gather(&sets.train, &sets.scale, samples, rows.start);
+        if let Some(weights) = sets.train.weights() {
+            for (own, &sample) in self.weights[rows.clone()].iter_mut().zip(samples) {
+                *own = weights[sample as usize];
+            }
+        }
         let step = self.first_step + step;
         sets.gather_training(samples, step, inputs);
         let Some(mixer) = &mut self.mixer else {
@@ -152,7 +172,10 @@ impl Batches {
             Batch {
                 inputs,
                 targets: match &self.shape {
-                    Some(shape) => shape.targets(targets, self.mixed(rows.clone())),
+                    Some(shape) => {
+                        let weights = self.weights.get(rows.clone()).unwrap_or_default();
+                        shape.targets(targets, self.mixed(rows.clone()), weights)
+                    }
                     None => targets,
                 },
             },

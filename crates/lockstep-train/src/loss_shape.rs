@@ -1,4 +1,4 @@
-//! How classes count in the loss: weights by class, smoothing, and mixtures of two.
+//! How rows count in the loss: weights by class and by sample, smoothing, and mixtures of two classes.
 //!
 //! A weighted mean is over the sum of the batch's weights. Every rank knows the order of all samples and all labels, so
 //! each adds up the weights of the whole batch by itself, in the batch's order: the same sum on any number of workers,
@@ -6,20 +6,22 @@
 
 use crate::sets::Sets;
 use lockstep_job::{ClassWeights, WeightRule};
-use lockstep_nn::{ShapedClasses, Targets};
+use lockstep_nn::{ShapedClasses, Targets, WeightedNumbers};
 use lockstep_resolve::TrainingSettings;
 
-/// How the classes of a batch count.
+/// How the rows of a batch count.
 pub(crate) struct LossShape {
     /// By class; empty where all count alike.
     weights: Vec<f32>,
+    /// Whether samples have weights of their own.
+    weighted: bool,
     smoothing: f32,
     /// Rows of the batch over the sum of their weights.
     factor: f64,
 }
 
 impl LossShape {
-    /// None where every class counts as it is.
+    /// None where every row counts as it is.
     pub(crate) fn new(settings: &TrainingSettings, sets: &Sets) -> Option<Self> {
         let learner = &settings.learner;
         let weights = match &learner.class_weights {
@@ -38,46 +40,69 @@ impl LossShape {
         };
         let augment = settings.augment.as_ref();
         let mixes = augment.is_some_and(|augment| augment.mixup.or(augment.cutmix).is_some());
-        let shapes = mixes || !weights.is_empty() || learner.label_smoothing > 0.0;
+        let weighted = sets.train.weights().is_some();
+        let shapes = mixes || weighted || !weights.is_empty() || learner.label_smoothing > 0.0;
         shapes.then_some(Self {
             weights,
+            weighted,
             smoothing: learner.label_smoothing as f32,
             factor: 1.0,
         })
     }
 
-    /// Begins a batch of samples of these classes, in its order, each with the class and the share of what it is mixed
-    /// with.
-    pub(crate) fn begin(&mut self, classes: impl ExactSizeIterator<Item = (u32, (u32, f32))>) {
-        if self.weights.is_empty() {
+    /// Begins a batch of these samples, in its order.
+    pub(crate) fn begin(&mut self, samples: impl ExactSizeIterator<Item = WeighedSample>) {
+        if self.weights.is_empty() && !self.weighted {
             return;
         }
-        let rows = classes.len() as f64;
+        let rows = samples.len() as f64;
         let weight = |class| ShapedClasses::weight(&self.weights, class);
-        let weights = classes.map(|(class, (other, share))| {
-            let share = f64::from(share);
-            (1.0 - share) * weight(class) + share * weight(other)
+        let weights = samples.map(|sample| {
+            let share = f64::from(sample.share);
+            let of_class = (1.0 - share) * weight(sample.class) + share * weight(sample.other);
+            f64::from(sample.weight) * of_class
         });
-        self.factor = rows / weights.sum::<f64>();
+        let sum: f64 = weights.sum();
+        // Of a batch in which nothing counts, nothing is learned.
+        self.factor = if sum > 0.0 { rows / sum } else { 0.0 };
     }
 
-    /// The targets of some rows of the batch, and what these are mixed with.
+    /// The targets of some rows of the batch, what these are mixed with, and how much each counts.
     pub(crate) fn targets<'a>(
         &'a self,
         targets: Targets<'a>,
         others: &'a [(u32, f32)],
+        samples: &'a [f32],
     ) -> Targets<'a> {
         match targets {
             Targets::Classes(classes) => Targets::Shaped(ShapedClasses {
                 classes,
                 others,
                 weights: &self.weights,
+                samples,
                 smoothing: self.smoothing,
+                factor: self.factor,
+            }),
+            Targets::Numbers(numbers) => Targets::Weighted(WeightedNumbers {
+                numbers,
+                weights: samples,
                 factor: self.factor,
             }),
             targets => targets,
         }
     }
+}
+
+/// A sample of a batch as far as it decides what the batch counts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WeighedSample {
+    /// What it counts by itself.
+    pub(crate) weight: f32,
+    /// Its class; 0 where samples have none.
+    pub(crate) class: u32,
+    /// The class of what it is mixed with, and the share of that.
+    pub(crate) other: u32,
+    pub(crate) share: f32,
 }
 
 /// Weights that let every class that occurs count as much as any other, with a mean of 1 over the samples: what
@@ -111,13 +136,25 @@ mod tests {
     fn a_row_counts_by_the_weights_of_its_whole_batch() {
         let mut shape = LossShape {
             weights: vec![1.0, 3.0],
+            weighted: false,
             smoothing: 0.0,
             factor: 1.0,
         };
+        let mut factor = |samples: &[(f32, u32, u32, f32)]| {
+            let sample = |&(weight, class, other, share)| WeighedSample {
+                weight,
+                class,
+                other,
+                share,
+            };
+            shape.begin(samples.iter().map(sample));
+            shape.factor
+        };
         // Class 2 has no weight of its own and counts 1.
-        shape.begin([0, 1, 1, 2].map(|class| (class, (0, 0.0))).into_iter());
-        assert_eq!(shape.factor, 4.0 / 8.0);
-        shape.begin([(0, (1, 0.25)), (0, (0, 0.5))].into_iter());
-        assert_eq!(shape.factor, 2.0 / 2.5);
+        let classes = [0, 1, 1, 2].map(|class| (1.0, class, 0, 0.0));
+        assert_eq!(factor(&classes), 4.0 / 8.0);
+        assert_eq!(factor(&[(1.0, 0, 1, 0.25), (1.0, 0, 0, 0.5)]), 2.0 / 2.5);
+        assert_eq!(factor(&[(4.0, 0, 0, 0.0), (0.5, 1, 0, 0.0)]), 2.0 / 5.5);
+        assert_eq!(factor(&[(0.0, 0, 0, 0.0)]), 0.0);
     }
 }

@@ -15,7 +15,7 @@ use crate::targets::{self, loss};
 use lockstep_data::{TargetKind, lane_rows};
 use lockstep_fs::CacheDir;
 use lockstep_gang::{Plan, ShmCollective};
-use lockstep_job::{ClassWeights, JobAugment, JobSchedule};
+use lockstep_job::{ClassWeights, JobAugment, JobSchedule, WeightRule};
 use lockstep_nn::{Compute, Dims, LayerSummary, Layout, Model};
 use lockstep_place::Place;
 use lockstep_resolve::{ResolvedJob, TrainingSettings};
@@ -479,6 +479,19 @@ fn check(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Result
                 weights.len(),
                 first_of(&data.names)
             ),
+        );
+    }
+    if settings.balance && kind != TargetKind::Classes {
+        return misfit(
+            "data.balance",
+            format!("it draws all classes equally often, and {kind} are predicted; leave it out"),
+        );
+    }
+    if settings.balance && learner.class_weights == Some(ClassWeights::Rule(WeightRule::Balanced)) {
+        return misfit(
+            "data.balance",
+            "rare classes would count twice, drawn more often and weighted; leave out this or `train.class_weights`"
+                .to_owned(),
         );
     }
     if settings.stratify && kind != TargetKind::Classes {

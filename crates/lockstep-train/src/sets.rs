@@ -186,10 +186,14 @@ impl Sets {
             None => split_indices,
         };
         let channels = train.shape()[0];
-        if train.weights().is_some() {
+        let counts = |weights: &[f32]| {
+            let mut trained = train_indices.iter();
+            trained.any(|&sample| weights[sample as usize] > 0.0)
+        };
+        if train.weights().is_some_and(|weights| !counts(weights)) {
             return Err(TrainError::Misfit {
                 key: "data.train",
-                reason: "a column of weights is for trees; a network counts all samples alike, so leave `weight` out"
+                reason: "the column of weights is 0 in all rows that are trained on: none of them counts"
                     .to_owned(),
             });
         }

@@ -384,41 +384,42 @@ fn what_is_wrong_with_a_table_is_said_with_its_place() {
 }
 
 #[test]
-fn weights_count_for_trees_alone() {
-    let place = place(&TREES.replace(
-        "train = { csv = \"train.csv\", label = \"sold\" }",
-        "train = { csv = \"train.csv\", label = \"sold\", weight = \"rooms\" }",
-    ));
-    let one = train(&place, &["--workers", "1"]);
-    let two = train(&place, &["--workers", "2"]);
-    assert_eq!(one["weights_sha256"], two["weights_sha256"]);
-    let run_dir = std::path::Path::new(one["run_dir"].as_str().unwrap());
-    let card = read_json(&run_dir.join("model/model.json"));
-    assert!(
-        !card["column_names"].to_string().contains("rooms"),
-        "{card}"
-    );
-    place.write_job(&TREES.replace(
-        "label = \"sold\" }",
-        "label = \"sold\", drop = [\"rooms\"] }",
-    ));
-    let alike = train(&place, &["--workers", "1"]);
-    assert_ne!(alike["weights_sha256"], one["weights_sha256"]);
-
-    place.write_job(&NETWORK.replace(
-        "label = \"sold\" }",
-        "label = \"sold\", weight = \"rooms\" }",
-    ));
-    let ran = run(&place, &["run", "job.toml"]);
-    assert!(
-        ran.stderr.contains("a column of weights is for trees"),
-        "{}",
-        ran.stderr
-    );
-    fs::write(place.path("train.csv"), "a,sold,rooms\n1,x,2\n3,y,-1\n").unwrap();
-    let ran = run(&place, &["run", "job.toml"]);
-    let expected = "line 3: the column `rooms` holds -1; a weight must be 0 or more";
-    assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+fn rows_count_by_their_weights_for_both_kinds() {
+    let train_set = "train = { csv = \"train.csv\", label = \"sold\" }";
+    let weighted = "train = { csv = \"train.csv\", label = \"sold\", weight = \"rooms\" }";
+    for job in [TREES, NETWORK] {
+        let place = place(&job.replace(train_set, weighted));
+        let one = train(&place, &["--workers", "1"]);
+        let two = train(&place, &["--workers", "2"]);
+        assert_eq!(one["weights_sha256"], two["weights_sha256"]);
+        let run_dir = std::path::Path::new(one["run_dir"].as_str().unwrap());
+        let card = read_json(&run_dir.join("model/model.json"));
+        assert!(
+            !card["column_names"].to_string().contains("rooms"),
+            "{card}"
+        );
+        place.write_job(&job.replace(
+            "label = \"sold\" }",
+            "label = \"sold\", drop = [\"rooms\"] }",
+        ));
+        let alike = train(&place, &["--workers", "1"]);
+        assert_ne!(alike["weights_sha256"], one["weights_sha256"]);
+    }
+    let place = place(&NETWORK.replace(train_set, weighted));
+    for (rows, expected) in [
+        (
+            "1,x,2\n3,y,-1\n",
+            "line 3: the column `rooms` holds -1; a weight must be 0 or more",
+        ),
+        (
+            "1,x,0\n3,y,0\n",
+            "the column of weights is 0 in all rows that are trained on",
+        ),
+    ] {
+        fs::write(place.path("train.csv"), format!("a,sold,rooms\n{rows}")).unwrap();
+        let ran = run(&place, &["run", "job.toml"]);
+        assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+    }
 }
 
 /// A real table: penguins of the Palmer archipelago, with strings, dates, gaps, decimals and remarks. Every third row is for

@@ -83,6 +83,7 @@ fn shaped_losses_are_the_same_on_any_number_of_workers_and_after_a_cut() {
             &["train.class_weights=[1.0, 0.25, 3.0, 1.5]", "train.lanes=3"],
             &["train.class_weights=balanced", "train.label_smoothing=0.1"],
             &["data.stratify=true"],
+            &["data.balance=true", "train.lanes=3"],
         ],
     );
 }

@@ -43,6 +43,10 @@ keys! {
             ),
             _ => Some(stratify),
         };
+        /// Whether an epoch draws all classes equally often: samples of rare ones come several times, and not all of
+        /// frequent ones come.
+        #[serde(default)]
+        balance: bool = hidden(false) => Any;
         /// The test set: every epoch is measured on it, nothing is ever chosen on it.
         test: Option<DataRef> = optional => Any, |field, ()| DataRef::read(field, embeds);
         /// Normalisation of the input: `(x - mean) / std`, with `x` from 0 to 1.

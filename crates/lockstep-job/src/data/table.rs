@@ -25,7 +25,7 @@ pub struct JobColumns {
     /// The column that says which sample a row is, such as the path of its picture.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// The column that says how much a sample counts; for trees.
+    /// The column that says how much a sample counts in training, 0 or more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<String>,
     /// What columns hold, by their names, where looking at them would find something else.

@@ -22,6 +22,19 @@ pub enum Targets<'a> {
     /// As many numbers a row as the model has outputs, row after row. Of labels that a row may have several of,
     /// 1 says that it has one and 0 that it has not.
     Numbers(&'a [f32]),
+    /// The same where rows count differently.
+    Weighted(WeightedNumbers<'a>),
+}
+
+/// Numbers or labels of some rows, and how much each row counts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WeightedNumbers<'a> {
+    /// As many numbers a row as the model has outputs.
+    pub numbers: &'a [f32],
+    /// How much each row counts.
+    pub weights: &'a [f32],
+    /// What every row's loss is multiplied by beside that: the rows of the whole batch over the sum of their weights.
+    pub factor: f64,
 }
 
 /// How far what a model says is from what it is to say. All are means: over the rows, and where a row has
@@ -49,6 +62,16 @@ pub struct LossSum {
     pub rows: u64,
 }
 
+impl LossSum {
+    /// The same where the loss counts so much.
+    fn weighted(self, weight: f64) -> Self {
+        Self {
+            loss: self.loss * weight,
+            ..self
+        }
+    }
+}
+
 impl std::ops::AddAssign for LossSum {
     fn add_assign(&mut self, other: Self) {
         self.loss += other.loss;
@@ -64,6 +87,7 @@ impl Targets<'_> {
             Self::Classes(classes) => classes.len(),
             Self::Shaped(shaped) => shaped.classes.len(),
             Self::Numbers(numbers) => numbers.len() / outputs.max(1),
+            Self::Weighted(weighted) => weighted.weights.len(),
         }
     }
 
@@ -76,6 +100,11 @@ impl Targets<'_> {
             Self::Classes(classes) => Self::Classes(&classes[row..=row]),
             Self::Shaped(shaped) => Self::Shaped(shaped.rows(row..row + 1)),
             Self::Numbers(numbers) => Self::Numbers(&numbers[row * outputs..][..outputs]),
+            Self::Weighted(weighted) => Self::Weighted(WeightedNumbers {
+                numbers: &weighted.numbers[row * outputs..][..outputs],
+                weights: &weighted.weights[row..=row],
+                ..*weighted
+            }),
         }
     }
 }
@@ -94,6 +123,10 @@ impl Loss {
             (Self::SquaredError, Targets::Numbers(numbers)) => squared_error::row(scores, numbers),
             (Self::BinaryCrossEntropy, Targets::Numbers(labels)) => {
                 binary_cross_entropy::row(scores, labels)
+            }
+            (_, Targets::Weighted(weighted)) => {
+                let row = self.row(scores, Targets::Numbers(weighted.numbers));
+                row.weighted(weighted.factor * f64::from(weighted.weights[0]))
             }
             (loss, target) => panic!("{loss:?} of {target:?}"),
         }
@@ -124,6 +157,17 @@ impl Loss {
             (Self::BinaryCrossEntropy, Targets::Numbers(labels)) => {
                 let targets = labels.chunks_exact(outputs);
                 binary_cross_entropy::gradient(rows.zip(targets), scale / outputs as f64)
+            }
+            (_, Targets::Weighted(weighted)) => {
+                let targets = weighted.numbers.chunks_exact(outputs).zip(weighted.weights);
+                let mut sum = LossSum::default();
+                for (row, (numbers, &weight)) in rows.zip(targets) {
+                    let weight = weighted.factor * f64::from(weight);
+                    let target = Targets::Numbers(numbers);
+                    let row = self.gradient(row, outputs, target, scale * weight);
+                    sum += row.weighted(weight);
+                }
+                sum
             }
             (loss, targets) => panic!("{loss:?} of {targets:?}"),
         }
@@ -158,5 +202,31 @@ mod tests {
         }
         assert_eq!(rows, sum, "row by row");
         sum
+    }
+
+    #[test]
+    fn weighted_rows_are_those_of_the_definition() {
+        let numbers = [1.0f32, 0.0, 1.0, 0.0, 1.0, 0.0];
+        let scores = [0.3, -1.2, 2.0, 0.1, -0.5, 5.0];
+        let weights = [3.0, 0.5];
+        let targets = Targets::Weighted(WeightedNumbers {
+            numbers: &numbers,
+            weights: &weights,
+            factor: 2.0 / 3.5,
+        });
+        for loss in [Loss::SquaredError, Loss::BinaryCrossEntropy] {
+            let value = |x: &[f64]| {
+                let one = |at: usize| {
+                    let (x, target) = (x[at], f64::from(numbers[at]));
+                    let of_number = match loss {
+                        Loss::SquaredError => (x - target).powi(2),
+                        _ => (1.0 + x.exp()).ln() - target * x,
+                    };
+                    of_number * f64::from(weights[at / 3]) / 3.0 * 2.0 / 3.5
+                };
+                (0..6).map(one).sum()
+            };
+            check(loss, scores, targets, value);
+        }
     }
 }

@@ -16,6 +16,8 @@ pub struct ShapedClasses<'a> {
     pub others: &'a [(u32, f32)],
     /// How much each class counts; if empty, all count 1. Classes beyond it count 1.
     pub weights: &'a [f32],
+    /// How much each row counts beside its class; if empty, all count 1.
+    pub samples: &'a [f32],
     /// The part of a target that is spread evenly over all classes.
     pub smoothing: f32,
     /// What every row's loss is multiplied by: the rows of the whole batch over the sum of their weights.
@@ -37,7 +39,8 @@ impl<'a> ShapedClasses<'a> {
     pub(super) fn rows(&self, rows: std::ops::Range<usize>) -> Self {
         Self {
             classes: &self.classes[rows.clone()],
-            others: self.others.get(rows).unwrap_or_default(),
+            others: self.others.get(rows.clone()).unwrap_or_default(),
+            samples: self.samples.get(rows).unwrap_or_default(),
             ..*self
         }
     }
@@ -51,13 +54,15 @@ impl<'a> ShapedClasses<'a> {
         let others = self.others.iter();
         let others = others.map(|&(class, share)| (class as usize, f64::from(share)));
         let others = others.chain(std::iter::repeat((0, 0.0)));
-        let rows = self.classes.iter().zip(others);
-        rows.map(move |(&class, other)| Target {
+        let samples = self.samples.iter().map(|&weight| f64::from(weight));
+        let samples = samples.chain(std::iter::repeat(1.0));
+        let rows = self.classes.iter().zip(others).zip(samples);
+        rows.map(move |((&class, other), weight)| Target {
             class: class as usize,
             other,
             weights: self.weights,
             smoothing: f64::from(self.smoothing),
-            factor: self.factor,
+            factor: self.factor * weight,
         })
     }
 }
@@ -137,6 +142,7 @@ mod tests {
         classes: &[2, 1],
         others: &[],
         weights: &[],
+        samples: &[],
         smoothing: 0.0,
         factor: 1.0,
     };
@@ -191,6 +197,24 @@ mod tests {
         }
     }
 
+    #[test]
+    fn rows_count_by_their_own_weights_too() {
+        let samples = [3.0, 0.5];
+        let targets = ShapedClasses {
+            weights: &[1.0, 0.25, 4.0],
+            samples: &samples,
+            factor: 2.0 / (12.0 + 0.125),
+            ..PLAIN
+        };
+        check(Loss::CrossEntropy, SCORES, Targets::Shaped(targets), |x| {
+            let row = |at: usize, class: usize| {
+                let row = &x[at * 3..][..3];
+                row.iter().map(|x| x.exp()).sum::<f64>().ln() - row[class]
+            };
+            (3.0 * 4.0 * row(0, 2) + 0.5 * 0.25 * row(1, 1)) * targets.factor
+        });
+    }
+
     /// A batch, and what PyTorch's `cross_entropy` made of it.
     #[derive(serde::Deserialize)]
     struct Case {
@@ -219,6 +243,7 @@ mod tests {
                 classes: &case.labels,
                 others: &[],
                 weights: &case.weights,
+                samples: &[],
                 smoothing: case.smoothing,
                 factor: batch as f64 / case.labels.iter().map(weight).sum::<f64>(),
             };

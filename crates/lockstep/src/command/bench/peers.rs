@@ -44,6 +44,9 @@ fn unknown_to_peers(job: &Job) -> Option<&'static str> {
     let schedule = &learner.schedule;
     let unknown = [
         (learner.class_weights.is_some(), "train.class_weights"),
+        (!learner.freeze.is_empty(), "train.freeze"),
+        (!learner.rates.is_empty(), "train.rates"),
+        (job.data.balance, "data.balance"),
         (learner.average.is_some(), "train.average"),
         (learner.patience.is_some(), "train.patience"),
         (
