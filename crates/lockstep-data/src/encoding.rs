@@ -5,7 +5,8 @@
 //! row that the model sees afterwards goes through it. The result has three parts: the numbers, brought to mean 0 and
 //! deviation 1, where a gap is the mean; an input for each value of each category, which is 1 where a row has that value;
 //! and an input for each column that had gaps, which is 1 where a row has one. A value that no training row had is
-//! none of the inputs, as a gap is.
+//! none of the inputs, as a gap is. Of a category that the network learns vectors for, the last inputs have the place of the
+//! row's value among those that training rows had, counted from 1; 0 is a gap or a value that they did not have.
 
 use crate::{ColumnKind, Dataset};
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,9 @@ pub struct Encoding {
     pub values: Vec<HotSlot>,
     /// After these, an input for each number of a row that had gaps: which.
     pub gaps: Vec<usize>,
+    /// After these, the place of each category that becomes a learned vector.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub embedded: Vec<EmbeddedColumn>,
 }
 
 /// A number of a row and its scale: `(x - mean) / std`, where `x` is `fill` if it is not there.
@@ -43,13 +47,57 @@ pub struct HotSlot {
     pub value: u32,
 }
 
+/// A category that becomes a learned vector.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EmbeddedColumn {
+    /// Which number of a row is the category.
+    pub column: usize,
+    /// The values that training rows had, in their order.
+    pub values: Vec<u32>,
+    /// Numbers of a vector.
+    pub width: usize,
+}
+
+/// The longest vector of a category.
+const WIDEST: usize = 50;
+
+impl EmbeddedColumn {
+    /// Half as many numbers as values, within reason.
+    fn new(column: usize, values: Vec<u32>) -> Self {
+        let width = values.len().div_ceil(2).clamp(1, WIDEST);
+        Self {
+            column,
+            values,
+            width,
+        }
+    }
+
+    /// Vectors that there are: one for each value, and one for what is none of them.
+    pub fn vectors(&self) -> usize {
+        self.values.len() + 1
+    }
+
+    /// The place of a row's value, counted from 1; 0 if it has none that is known.
+    fn place(&self, row: &[f32]) -> f32 {
+        let x = row[self.column];
+        let found = self.values.binary_search_by(|&value| (value as f32).total_cmp(&x));
+        found.map_or(0.0, |place| (place + 1) as f32)
+    }
+}
+
 impl Encoding {
     /// Fits an encoding to the rows `rows` of a table. There is none for what is no table, and none for plain numbers
-    /// unless they are to be standardised. With `standardise` off, numbers keep their scale.
+    /// unless they are to be standardised. With `standardise` off, numbers keep their scale. The categories that `embedded`
+    /// names become learned vectors.
     ///
     /// # Panics
     /// When a row is none of the set.
-    pub fn fit(set: &Dataset, rows: &[u32], standardise: Option<bool>) -> Option<Self> {
+    pub fn fit(
+        set: &Dataset,
+        rows: &[u32],
+        standardise: Option<bool>,
+        embedded: &[String],
+    ) -> Option<Self> {
         let table = set.table();
         let is_wanted = !table.is_plain() || standardise == Some(true);
         if table.columns.is_empty() || !is_wanted {
@@ -61,9 +109,18 @@ impl Encoding {
         let mut at = 0;
         for column in &table.columns {
             let kind = &column.column.kind;
+            let is_embedded = embedded.contains(&column.column.name);
             if let ColumnKind::Category { values } = kind {
-                let slots = seen_values(set.floats(), (at, width), rows, values.len());
-                encoding.values.extend(slots);
+                let seen = seen_values(set.floats(), (at, width), rows, values.len());
+                match is_embedded {
+                    true => encoding.embedded.push(EmbeddedColumn::new(at, seen)),
+                    false => {
+                        let slots = seen.into_iter();
+                        encoding
+                            .values
+                            .extend(slots.map(|value| HotSlot { column: at, value }));
+                    }
+                }
             } else {
                 let numbers = at..at + kind.width();
                 encoding
@@ -71,7 +128,7 @@ impl Encoding {
                     .extend(numbers.map(|at| sums.scaled(at, standardise != Some(false))));
             }
             // The parts of a date are there or not together.
-            if sums.counts[at] < rows.len() as u64 {
+            if sums.counts[at] < rows.len() as u64 && !is_embedded {
                 encoding.gaps.push(at);
             }
             at += kind.width();
@@ -81,7 +138,7 @@ impl Encoding {
 
     /// Inputs of the network.
     pub fn width(&self) -> usize {
-        self.numbers.len() + self.values.len() + self.gaps.len()
+        self.numbers.len() + self.values.len() + self.gaps.len() + self.embedded.len()
     }
 
     /// Whether it can be used on rows of so many numbers.
@@ -93,13 +150,20 @@ impl Encoding {
             number.column < width && finite && number.std > 0.0
         });
         let values = self.values.iter().all(|slot| slot.column < width);
-        numbers && values && self.gaps.iter().all(|&column| column < width) && self.width() > 0
+        let embedded = self.embedded.iter().all(|embedded| {
+            let sorted = embedded.values.is_sorted_by(|a, b| a < b);
+            // Places are kept as single precision.
+            let exact = embedded.values.iter().all(|&value| value < 1 << 24);
+            embedded.column < width && sorted && exact && (1..=WIDEST).contains(&embedded.width)
+        });
+        numbers && values && embedded && self.gaps.iter().all(|&column| column < width) && self.width() > 0
     }
 
     /// Writes the input that a row becomes.
     pub(crate) fn encode(&self, row: &[f32], out: &mut [f32]) {
         let (numbers, rest) = out.split_at_mut(self.numbers.len());
-        let (values, gaps) = rest.split_at_mut(self.values.len());
+        let (values, rest) = rest.split_at_mut(self.values.len());
+        let (gaps, places) = rest.split_at_mut(self.gaps.len());
         for (out, number) in numbers.iter_mut().zip(&self.numbers) {
             let x = row[number.column];
             let x = if x.is_nan() { number.fill } else { x };
@@ -110,6 +174,9 @@ impl Encoding {
         }
         for (out, &column) in gaps.iter_mut().zip(&self.gaps) {
             *out = f32::from(u8::from(row[column].is_nan()));
+        }
+        for (out, embedded) in places.iter_mut().zip(&self.embedded) {
+            *out = embedded.place(row);
         }
     }
 }
@@ -175,7 +242,7 @@ fn seen_values(
     (column, width): (usize, usize),
     rows: &[u32],
     values: usize,
-) -> Vec<HotSlot> {
+) -> Vec<u32> {
     let mut seen = vec![false; values];
     for &row in rows {
         let place = numbers[row as usize * width + column];
@@ -183,6 +250,6 @@ fn seen_values(
             *seen = true;
         }
     }
-    let slots = (0..).zip(seen).filter(|&(_, seen)| seen);
-    slots.map(|(value, _)| HotSlot { column, value }).collect()
+    let seen = (0..).zip(seen).filter(|&(_, seen)| seen);
+    seen.map(|(value, _)| value).collect()
 }

@@ -52,7 +52,7 @@ pub use cifar_folder::CifarSplit;
 pub use classes::{UnseenClass, UnseenClasses};
 pub use columns::{TableColumn, TableSchema};
 pub use dataset::{Dataset, DecodedSet, SkippedFile, StoredElement};
-pub use encoding::{Encoding, HotSlot, ScaledNumber};
+pub use encoding::{EmbeddedColumn, Encoding, HotSlot, ScaledNumber};
 pub use error::DataError;
 pub use frame::{DecodedFrame, Frame, FrameBatch, FramePart, FrameSource, StoredColumn};
 pub use gather::Normaliser;

@@ -37,7 +37,7 @@ fn rows_are_encoded_by_the_rows_that_are_trained_on() {
     let train = Dataset::open(&train, &cache).unwrap();
     assert!(!train.table().is_plain());
     // Of the last row, which is not trained on, nothing is known: neither its town nor its size.
-    let encoding = Encoding::fit(&train, &[0, 1, 2], None).unwrap();
+    let encoding = Encoding::fit(&train, &[0, 1, 2], None, &[]).unwrap();
     assert_eq!(
         inputs(&train, &encoding),
         [
@@ -66,8 +66,34 @@ fn rows_are_encoded_by_the_rows_that_are_trained_on() {
         (town.unseen, town.first_unseen.as_deref()),
         (1, Some("Jena"))
     );
-    let kept = Encoding::fit(&train, &[0, 1, 2], Some(false)).unwrap();
+    let kept = Encoding::fit(&train, &[0, 1, 2], Some(false), &[]).unwrap();
     assert_eq!(inputs(&train, &kept)[2][0], 2.0);
+}
+
+#[test]
+fn an_embedded_category_is_the_place_of_its_value_and_0_where_it_has_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = CacheDir::at(&folder.path().join("cache")).unwrap();
+    let text = "town,colour,size,label\nUlm,red,1,x\nBonn,blue,3,y\n,red,2,x\nKiel,red,2,y\nAachen,blue,2,x\n";
+    let train = Dataset::open(&csv(folder.path(), "train.csv", text), &cache).unwrap();
+    let rows = [0, 1, 2, 4];
+    let encoding = Encoding::fit(&train, &rows, Some(false), &["town".to_owned()]).unwrap();
+    // The size, both colours, and the town among Aachen, Bonn and Ulm; Kiel is not trained on.
+    assert_eq!(
+        inputs(&train, &encoding),
+        [
+            [1.0, 0.0, 1.0, 3.0],
+            [3.0, 1.0, 0.0, 2.0],
+            [2.0, 0.0, 1.0, 0.0],
+            [2.0, 0.0, 1.0, 0.0],
+            [2.0, 1.0, 0.0, 1.0],
+        ]
+    );
+    let town = &encoding.embedded[0];
+    assert_eq!((town.vectors(), town.width), (4, 2));
+    assert!(encoding.fits(3) && !encoding.fits(0));
+    let json = serde_json::to_string(&encoding).unwrap();
+    assert_eq!(serde_json::from_str::<Encoding>(&json).unwrap(), encoding);
 }
 
 #[test]
@@ -77,8 +103,8 @@ fn plain_numbers_are_encoded_only_where_that_is_asked_for() {
     let plain = csv(folder.path(), "a.csv", "a,b,label\n1,5,x\n3,5,y\n");
     let plain = Dataset::open(&plain, &cache).unwrap();
     assert!(plain.table().is_plain());
-    assert_eq!(Encoding::fit(&plain, &[0, 1], None), None);
-    let encoding = Encoding::fit(&plain, &[0, 1], Some(true)).unwrap();
+    assert_eq!(Encoding::fit(&plain, &[0, 1], None, &[]), None);
+    let encoding = Encoding::fit(&plain, &[0, 1], Some(true), &[]).unwrap();
     // What is the same everywhere only loses its mean.
     assert_eq!(inputs(&plain, &encoding), [[-1.0, 0.0], [1.0, 0.0]]);
     // A set beside it may have no gaps.

@@ -72,7 +72,12 @@ fn columns() -> impl Strategy<Value = JobColumns> {
         "[a-z]{1,5}".prop_map(Label::One),
         Just(Label::Several(vec!["red".into(), "round".into()])),
     ];
-    let types = proptest::sample::select(vec![JobColumnType::Category, JobColumnType::Text]);
+    let types = [
+        JobColumnType::Category,
+        JobColumnType::Embedding,
+        JobColumnType::Text,
+    ];
+    let types = proptest::sample::select(types.to_vec());
     let types = proptest::collection::btree_map("[a-z é]{1,5}", types, 0..3);
     let others = (option::of("[a-z]{1,5}"), option::of("[a-z]{1,5}"));
     let drop = vec("[a-z é]{1,5}", 0..3);

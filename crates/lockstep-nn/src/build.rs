@@ -11,6 +11,7 @@ use crate::layers::avg_pool::AvgPool;
 use crate::layers::batch_norm::BatchNorm;
 use crate::layers::conv2d::Conv2d;
 use crate::layers::dropout::Dropout;
+use crate::layers::embedding::Embedding;
 use crate::layers::flatten::Flatten;
 use crate::layers::gelu::Gelu;
 use crate::layers::global_pool::GlobalPool;
@@ -23,7 +24,7 @@ use crate::layers::residual::Residual;
 use crate::layers::window::Window;
 use crate::layout::Layout;
 use crate::rates::LayerRates;
-use crate::spec::{LayerSpec, LayerSummary, NamedLayer};
+use crate::spec::{EmbeddingTable, LayerSpec, LayerSummary, NamedLayer};
 
 /// What has been built so far.
 pub(crate) struct ModelBuilder {
@@ -76,8 +77,12 @@ impl ModelBuilder {
                 }
                 _ => self.layer(layer, &mut chain)?,
             }
-            // The layers inside of a residual one have names of their own.
-            if !matches!(layer.spec, LayerSpec::Residual { .. }) {
+            // What is inside of these has names of its own.
+            let has_parts = matches!(
+                layer.spec,
+                LayerSpec::Residual { .. } | LayerSpec::Embedding { .. }
+            );
+            if !has_parts {
                 self.layout.rates[chunks..].fill(self.rates.of(&layer.name));
             }
             if self.layout.rates[chunks..].iter().any(|&rate| rate != 0.0) {
@@ -197,6 +202,9 @@ impl ModelBuilder {
             LayerSpec::Flatten => {
                 flatten(chain);
             }
+            LayerSpec::Embedding { ref tables } => {
+                self.embedding(name, tables, chain)?;
+            }
             LayerSpec::Residual {
                 ref body,
                 ref shortcut,
@@ -218,6 +226,33 @@ impl ModelBuilder {
         let bound = Initial::uniform_for_inputs(inputs);
         self.initial.extend([bound, bound]);
         chain.push(Box::new(linear), Dims::vector(out));
+        Ok(())
+    }
+
+    fn embedding(
+        &mut self,
+        name: &str,
+        tables: &[EmbeddingTable],
+        chain: &mut Chain,
+    ) -> Result<(), NnError> {
+        let input = chain.output();
+        let is_empty = |table: &EmbeddingTable| table.rows == 0 || table.width == 0;
+        if input.pixels() != 1 || input.channels < tables.len() || tables.iter().any(is_empty) {
+            return Err(NnError::Embedding {
+                layer: name.to_owned(),
+                tables: tables.len(),
+                input,
+            });
+        }
+        let embedding = Embedding::new(name, input.channels, tables, &mut self.layout);
+        for (number, chunks) in embedding.chunks().enumerate() {
+            let rate = self.rates.of(&Embedding::table_name(name, number));
+            self.layout.rates[chunks].fill(rate);
+        }
+        let begin = |table: &EmbeddingTable| Initial::Normal { zeros: table.width };
+        self.initial.extend(tables.iter().map(begin));
+        let output = Dims::vector(embedding.outputs());
+        chain.push(Box::new(embedding), output);
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use crate::model::{Batch, Model};
 use crate::optimizer::{Optimizer, average, square_sum};
 use crate::replica::Collect;
 use crate::schedule::{Decay, Schedule};
-use crate::spec::{LayerSpec, NamedLayer};
+use crate::spec::{EmbeddingTable, LayerSpec, NamedLayer};
 
 /// Rows of the batches: sums over rows and pixels are longer than any block of them.
 const ROWS: usize = 7;
@@ -107,6 +107,9 @@ fn specimen() -> Vec<NamedLayer> {
         to_vector,
         LayerSpec::Relu,
         LayerSpec::Dropout { p: 0.3 },
+        LayerSpec::Embedding {
+            tables: vec![EmbeddingTable { rows: 5, width: 3 }; 2],
+        },
         LayerSpec::Linear { out: OUTPUTS },
     ])
 }

@@ -1,6 +1,7 @@
 //! What a model's numbers are before training.
 
 use crate::layout::Layout;
+use crate::math::ln;
 use lockstep_random::Stream;
 
 /// Keeps initial weights apart from what is drawn elsewhere under the same seed.
@@ -15,6 +16,11 @@ pub(crate) enum Initial {
     Uniform {
         /// The bound.
         bound: f32,
+    },
+    /// Normal with mean 0 and deviation 1, after so many zeros.
+    Normal {
+        /// The zeros.
+        zeros: usize,
     },
 }
 
@@ -41,7 +47,46 @@ pub(crate) fn state(layout: &Layout, initial: &[Initial], seed: u64) -> Vec<f32>
                 let drawn = std::iter::repeat_with(&mut draw).take(numbers.len());
                 numbers.copy_from_slice(&tensor.arrange_drawn(drawn.collect()));
             }
+            Initial::Normal { zeros } => {
+                let mut stream = Stream::new(seed ^ DOMAIN, i as u64);
+                for pair in numbers[zeros..].chunks_mut(2) {
+                    let drawn = normal_pair(&mut stream);
+                    pair.copy_from_slice(&drawn[..pair.len()]);
+                }
+            }
         }
     }
     state
+}
+
+/// Two numbers of the normal distribution (Marsaglia's polar method): a point of the unit disc, tried until there is one,
+/// and moved outwards.
+fn normal_pair(stream: &mut Stream) -> [f32; 2] {
+    loop {
+        let point = [(); 2].map(|()| f64::from(stream.unit_f32()) * 2.0 - 1.0);
+        let square = point[0] * point[0] + point[1] * point[1];
+        if square > 0.0 && square < 1.0 {
+            let factor = (-2.0 * ln(square) / square).sqrt();
+            return point.map(|x| (x * factor) as f32);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn normal_numbers_have_the_moments_of_the_distribution() {
+        let mut stream = Stream::new(3, 4);
+        let drawn: Vec<f64> = (0..50_000)
+            .flat_map(|_| normal_pair(&mut stream))
+            .map(f64::from)
+            .collect();
+        let moment = |power| drawn.iter().map(|x| x.powi(power)).sum::<f64>() / drawn.len() as f64;
+        for (power, expected, near) in [(1, 0.0, 0.02), (2, 1.0, 0.02), (3, 0.0, 0.05), (4, 3.0, 0.1)] {
+            let found = moment(power);
+            assert!((found - expected).abs() < near, "{power}: {found}");
+        }
+    }
 }

@@ -51,7 +51,7 @@ pub use optimizer::{Optimizer, Update};
 pub use rates::{LayerRates, stands_for};
 pub use replica::{Collect, Replica};
 pub use schedule::{Decay, Schedule};
-pub use spec::{LayerSpec, LayerSummary, NamedLayer};
+pub use spec::{EmbeddingTable, LayerSpec, LayerSummary, NamedLayer};
 
 /// Why a model cannot be built.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -150,6 +150,19 @@ pub enum NnError {
         /// The channels of its input or output.
         channels: usize,
     },
+    /// Tables that there are no inputs for, or that are empty.
+    #[error(
+        "layer {layer} has {tables} tables of vectors for the last numbers of {input}; each table needs vectors, and \
+         rows of numbers as many as there are tables at least"
+    )]
+    Embedding {
+        /// Which layer.
+        layer: String,
+        /// How many tables it has.
+        tables: usize,
+        /// The shape of the input.
+        input: Dims,
+    },
     /// A stack that does not end in logits.
     #[error("the last layer must be linear: its outputs are the scores")]
     NoLastLinear,
@@ -181,7 +194,8 @@ impl NnError {
             | Self::NoWindow { layer, .. }
             | Self::TooSmall { layer, .. }
             | Self::Pool { layer, .. }
-            | Self::Groups { layer, .. } => Some(layer),
+            | Self::Groups { layer, .. }
+            | Self::Embedding { layer, .. } => Some(layer),
             Self::NoLastLinear => None,
         }
     }

@@ -2,6 +2,15 @@
 
 use crate::dims::Dims;
 
+/// A table of learned vectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct EmbeddingTable {
+    /// Vectors. The first stands for what is not known, and begins as zeros.
+    pub rows: usize,
+    /// Numbers of a vector.
+    pub width: usize,
+}
+
 /// One layer as asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LayerSpec {
@@ -76,6 +85,11 @@ pub enum LayerSpec {
     GlobalPool,
     /// The image as one vector, channel after channel, as PyTorch flattens.
     Flatten,
+    /// Learned vectors in place of the last inputs, which are places in tables; what comes before them goes on as it is.
+    Embedding {
+        /// The tables, one for each of those inputs.
+        tables: Vec<EmbeddingTable>,
+    },
     /// Two paths from the same input, added: `body(x) + shortcut(x)`.
     Residual {
         /// The one path; at least one layer.
@@ -119,6 +133,7 @@ kinds! {
     Self::AvgPool { .. } => "avg-pool",
     Self::GlobalPool => "global-pool",
     Self::Flatten => "flatten",
+    Self::Embedding { .. } => "embedding",
     Self::Residual { .. } => "residual",
 }
 

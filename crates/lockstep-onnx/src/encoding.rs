@@ -1,10 +1,10 @@
-//! The rows of a table as a network takes them: numbers of one scale, an input for each value of a category, and one for each
-//! column with gaps.
+//! The rows of a table as a network takes them: numbers of one scale, an input for each value of a category, one for each
+//! column with gaps, and the places of values that become learned vectors.
 
 use crate::graph::{Graph, Value, int};
 use crate::proto::element;
 use crate::scale::normalise;
-use lockstep_data::Encoding;
+use lockstep_data::{EmbeddedColumn, Encoding};
 
 /// The encoded form of rows with gaps as NaN and categories as their places, in the order and the precision that training
 /// has it in.
@@ -37,6 +37,7 @@ pub(crate) fn encode(graph: &mut Graph, input: &Value, encoding: &Encoding) -> V
         let is_gap = graph.node("IsNaN", "gaps.found", &[&picked], []);
         parts.push(as_number(graph, "gaps.flags", &is_gap));
     }
+    parts.extend((encoding.embedded.iter()).map(|embedded| place(graph, input, embedded)));
     match &parts[..] {
         [one] => one.clone(),
         parts => {
@@ -46,8 +47,30 @@ pub(crate) fn encode(graph: &mut Graph, input: &Value, encoding: &Encoding) -> V
     }
 }
 
+/// The place of a category's value among those that training had, counted from 1; 0 for all others.
+fn place(graph: &mut Graph, input: &Value, embedded: &EmbeddedColumn) -> Value {
+    let part = |part: &str| format!("embedded.{}.{part}", embedded.column);
+    let picked = pick(graph, input, &part("value"), [embedded.column].into_iter());
+    let gap = graph.node("IsNaN", &part("gap"), &[&picked], []);
+    // Whatever is none of the values is taken for one below or above all of them.
+    let most = embedded.values.last().map_or(0, |&value| value as usize + 1);
+    let [below, above, one] = [(-1.0, "below"), (most as f32, "above"), (1.0, "one")]
+        .map(|(number, name)| graph.numbers(&part(name), &[], &[number]));
+    let filled = graph.node("Where", &part("filled"), &[&gap, &below, &picked], []);
+    let within = graph.node("Clip", &part("within"), &[&filled, &below, &above], []);
+    let index = graph.node("Add", &part("index"), &[&within, &one], []);
+    let to = [int("to", i64::from(element::INT64))];
+    let index = graph.node("Cast", &part("whole"), &[&index], to);
+    let mut places = vec![0.0; most + 2];
+    for (place, &value) in (1..).zip(&embedded.values) {
+        places[value as usize + 1] = place as f32;
+    }
+    let places = graph.numbers(&part("places"), &[places.len()], &places);
+    graph.node("Gather", &part("place"), &[&places, &index], [int("axis", 0)])
+}
+
 /// Some columns of the input, in this order.
-fn pick(
+pub(crate) fn pick(
     graph: &mut Graph,
     input: &Value,
     name: &str,

@@ -188,6 +188,11 @@ impl Graph {
         self.constant(name, &shape, element::INT64, bytes.collect())
     }
 
+    /// A constant whole number.
+    pub(crate) fn integer(&mut self, name: &str, integer: i64) -> Value {
+        self.constant(name, &[], element::INT64, integer.to_le_bytes().to_vec())
+    }
+
     fn constant(&mut self, name: &str, shape: &[usize], data_type: i32, bytes: Vec<u8>) -> Value {
         let name = self.name(name);
         self.constants.push(Tensor {

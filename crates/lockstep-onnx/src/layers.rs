@@ -3,7 +3,9 @@
 //! Numbers lie as in PyTorch: batch, channels, height, width; or batch, numbers. A network begins with the one or
 //! the other, and where a layer wants the other one, it is made first.
 
+use crate::encoding::pick;
 use crate::graph::{Graph, Value, float, int, ints};
+use crate::proto::element;
 use lockstep_nn::{Dims, LayerSpec, LayerSummary, Layout, NamedLayer};
 use std::collections::HashMap;
 
@@ -194,6 +196,14 @@ fn one(graph: &mut Graph, weights: &Weights<'_>, layer: &NamedLayer, flow: Flow)
                 },
             )
         }
+        LayerSpec::Embedding { tables } => {
+            let value = embedding(graph, weights, name, tables.len(), &flow);
+            Flow {
+                value,
+                dims,
+                ..flow
+            }
+        }
         LayerSpec::Residual { body, shortcut } => {
             let mut one = chain(graph, weights, body, flow.clone());
             let mut other = chain(graph, weights, shortcut, flow);
@@ -203,6 +213,41 @@ fn one(graph: &mut Graph, weights: &Weights<'_>, layer: &NamedLayer, flow: Flow)
             }
             let value = graph.node("Add", name, &[&one.value, &other.value], []);
             Flow { value, ..one }
+        }
+    }
+}
+
+/// The first numbers of a row as they are, and in place of each of the last the row of its table that it points to.
+fn embedding(
+    graph: &mut Graph,
+    weights: &Weights<'_>,
+    name: &str,
+    tables: usize,
+    flow: &Flow,
+) -> Value {
+    let plain = flow.dims.len() - tables;
+    let mut parts = Vec::new();
+    if plain > 0 {
+        parts.push(pick(graph, &flow.value, &format!("{name}.plain"), 0..plain));
+    }
+    for number in 0..tables {
+        let table = format!("{name}.{number}");
+        let part = |part: &str| format!("{table}.{part}");
+        // One number and not a list of one, so that a row is left of each row.
+        let column = graph.integer(&part("column"), (plain + number) as i64);
+        let axis = [int("axis", 1)];
+        let place = graph.node("Gather", &part("place"), &[&flow.value, &column], axis);
+        let to = [int("to", i64::from(element::INT64))];
+        let place = graph.node("Cast", &part("whole"), &[&place], to);
+        let own = weights.constants(graph, &table, &["weight"]);
+        let inputs = [&own[0][..], &place];
+        parts.push(graph.node("Gather", &part("vector"), &inputs, [int("axis", 0)]));
+    }
+    match &parts[..] {
+        [one] => one.clone(),
+        parts => {
+            let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+            graph.node("Concat", name, &parts, [int("axis", 1)])
         }
     }
 }

@@ -230,7 +230,7 @@ fn column_type(word: JobColumnType) -> ColumnType {
     match word {
         JobColumnType::Number => ColumnType::Number,
         JobColumnType::Boolean => ColumnType::Boolean,
-        JobColumnType::Category => ColumnType::Category,
+        JobColumnType::Category | JobColumnType::Embedding => ColumnType::Category,
         JobColumnType::Date => ColumnType::Date,
         JobColumnType::Text => ColumnType::Text,
     }

@@ -4,7 +4,7 @@ use crate::PictureInput;
 use crate::sources::image_transform;
 use lockstep_data::TargetKind;
 use lockstep_job::{
-    Job, JobAugment, JobCheckpoint, JobLoss, JobNetwork, JobNormalise, NetworkTraining, Validation,
+    DataRef, Job, JobAugment, JobCheckpoint, JobColumnType, JobLoss, JobNetwork, JobNormalise, NetworkTraining, Validation,
     hide_secrets,
 };
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,9 @@ pub struct TrainingSettings {
     /// Whether the numbers of a table are brought to one scale; if absent, where it has more than plain numbers.
     #[serde(default)]
     pub standardise: Option<bool>,
+    /// Columns of a table for whose values vectors are learned.
+    #[serde(default)]
+    pub embedded: Vec<String>,
     /// How training images are varied.
     pub augment: Option<JobAugment>,
     /// When the state is written, and what the best epoch is.
@@ -75,11 +78,22 @@ impl TrainingSettings {
                     encoder: None,
                 }),
             standardise: job.data.standardise,
+            embedded: embedded(&job.data.train),
             augment: job.data.augment.clone(),
             checkpoint: job.checkpoint.clone(),
             decides: decides(job),
         }
     }
+}
+
+/// The columns of a table for whose values vectors are learned.
+fn embedded(train: &DataRef) -> Vec<String> {
+    let (DataRef::Csv { columns, .. } | DataRef::Parquet { columns, .. }) = train else {
+        return Vec::new();
+    };
+    let embedded = columns.types.iter();
+    let embedded = embedded.filter(|(_, word)| **word == JobColumnType::Embedding);
+    embedded.map(|(name, _)| name.clone()).collect()
 }
 
 /// What labels must be for a loss of the job file.

@@ -63,6 +63,8 @@ pub(crate) fn model_of(subject: &Subject) -> Result<Model, String> {
         width,
         channels,
     };
-    let layers = network::layers(&network, subject.classes);
+    let encoding = subject.card.as_ref().and_then(|card| card.encoding.as_ref());
+    let tables = network::embeddings(encoding);
+    let layers = network::layers_behind(tables, &network, subject.classes);
     Model::new(&layers, input, 1).map_err(|error| error.to_string())
 }

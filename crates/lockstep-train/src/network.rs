@@ -4,11 +4,15 @@
 //! `layers.3.weight`, and inside a residual layer `layers.3.body.0.weight` or `layers.3.shortcut.0.weight`.
 
 use crate::TrainError;
+use lockstep_data::Encoding;
 use lockstep_job::{JobLayer, JobNetwork, Pair};
-use lockstep_nn::{LayerSpec, NamedLayer, NnError, zoo};
+use lockstep_nn::{EmbeddingTable, LayerSpec, NamedLayer, NnError, zoo};
+
+/// What the layer of learned vectors is called, and so the prefix of their tables' names.
+const EMBEDDINGS: &str = "embeddings";
 
 /// The network's layers for so many classes.
-pub(crate) fn layers(network: &JobNetwork, classes: usize) -> Vec<NamedLayer> {
+fn layers(network: &JobNetwork, classes: usize) -> Vec<NamedLayer> {
     match network {
         JobNetwork::Mlp {
             hidden,
@@ -32,6 +36,30 @@ pub(crate) fn layers(network: &JobNetwork, classes: usize) -> Vec<NamedLayer> {
         JobNetwork::ResNet18 { small_stem } => zoo::resnet18(classes, *small_stem),
         JobNetwork::Stack { layers } => named("layers", layers, classes),
     }
+}
+
+/// The tables of vectors for the categories of an encoding.
+pub(crate) fn embeddings(encoding: Option<&Encoding>) -> Vec<EmbeddingTable> {
+    let embedded = encoding.map_or(&[][..], |encoding| &encoding.embedded);
+    let table = |column: &lockstep_data::EmbeddedColumn| EmbeddingTable {
+        rows: column.vectors(),
+        width: column.width,
+    };
+    embedded.iter().map(table).collect()
+}
+
+/// The network's layers for so many classes, behind tables of vectors if there are any.
+pub(crate) fn layers_behind(
+    tables: Vec<EmbeddingTable>,
+    network: &JobNetwork,
+    classes: usize,
+) -> Vec<NamedLayer> {
+    let mut layers = layers(network, classes);
+    if !tables.is_empty() {
+        let embedding = LayerSpec::Embedding { tables };
+        layers.insert(0, NamedLayer::new(EMBEDDINGS, embedding));
+    }
+    layers
 }
 
 /// The network with so many outputs, layer by layer in the job file's words: for whoever builds it elsewhere and does not
@@ -60,7 +88,9 @@ pub(crate) fn as_stack(network: &JobNetwork) -> Option<Vec<JobLayer>> {
 /// Layers of the model as the job file writes them.
 fn in_words(layers: Vec<NamedLayer>) -> Vec<JobLayer> {
     let pair = |[height, width]: [usize; 2]| Pair { height, width };
-    let word = |layer: NamedLayer| match layer.spec {
+    let word = |layer: NamedLayer| Some(match layer.spec {
+        // The data's matter, and not the job file's.
+        LayerSpec::Embedding { .. } => return None,
         LayerSpec::Linear { out } => JobLayer::Linear { out: Some(out) },
         LayerSpec::Relu => JobLayer::Relu,
         LayerSpec::Gelu => JobLayer::Gelu,
@@ -111,8 +141,8 @@ fn in_words(layers: Vec<NamedLayer>) -> Vec<JobLayer> {
             body: in_words(body),
             shortcut: in_words(shortcut),
         },
-    };
-    layers.into_iter().map(word).collect()
+    });
+    layers.into_iter().filter_map(word).collect()
 }
 
 /// Layers in a row, whose names are their numbers behind `prefix`.

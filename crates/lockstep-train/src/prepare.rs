@@ -328,7 +328,8 @@ fn model_on(
     data: &DataFacts,
     rows: usize,
 ) -> Result<Model, TrainError> {
-    let layers = network::layers(&settings.network, data.names.len());
+    let tables = data.embeddings.clone();
+    let layers = network::layers_behind(tables, &settings.network, data.names.len());
     let [channels, height, width] = data.shape;
     let input = Dims {
         height,

@@ -101,7 +101,8 @@ impl SavedModel {
         let mut outputs = card
             .outputs()
             .ok_or_else(|| refused("its `targets` do not fit each other".to_owned()))?;
-        let layers = network::layers(&card.network, outputs.names.len());
+        let tables = network::embeddings(card.encoding.as_ref());
+        let layers = network::layers_behind(tables, &card.network, outputs.names.len());
         let raw: usize = card.input_shape.iter().product();
         if card
             .encoding

@@ -1,12 +1,14 @@
 //! The data sets of a job, opened and checked against each other and against the job.
 
 use crate::TrainError;
+use crate::network;
 use crate::targets::{self, Outputs};
 use lockstep_data::{
     Augment, Augmenter, Dataset, DecodedSet, Encoding, InputColumn, Normaliser, PictureChanges,
     Source, TargetKind, TargetScale, UnseenClasses, split,
 };
 use lockstep_fs::CacheDir;
+use lockstep_nn::EmbeddingTable;
 use lockstep_resolve::{SetSources, TestSource, TrainingSettings};
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +65,8 @@ pub struct DataFacts {
     pub kind: TargetKind,
     /// What each output is called: a class, or the column of a table.
     pub names: Vec<String>,
+    /// The tables of vectors that the network begins with, for the last inputs of a row.
+    pub embeddings: Vec<EmbeddingTable>,
 }
 
 impl DataFacts {
@@ -84,6 +88,7 @@ impl DataFacts {
             shape: [width, 1, 1],
             kind: TargetKind::Classes,
             names,
+            embeddings: Vec::new(),
         }
     }
 }
@@ -98,6 +103,7 @@ impl Sets {
             shape: self.input_shape(),
             kind: self.train.target_kind(),
             names: self.train.output_names().to_vec(),
+            embeddings: network::embeddings(self.normaliser.encoding()),
         }
     }
 
@@ -197,7 +203,12 @@ impl Sets {
                     .to_owned(),
             });
         }
-        let encoding = Encoding::fit(&train, &train_indices, settings.standardise);
+        let encoding = Encoding::fit(
+            &train,
+            &train_indices,
+            settings.standardise,
+            &settings.embedded,
+        );
         let normaliser = match (&settings.normalise, encoding) {
             (Some(_), Some(_)) => {
                 return Err(TrainError::Misfit {
@@ -266,10 +277,30 @@ impl Sets {
                 "a row becomes {} inputs of the network",
                 encoding.width()
             ));
+            notes.extend(self.embedding_notes(encoding));
         }
         for set in self.val.iter().chain(&self.test) {
             let unseen = set.table().unseen_notes().into_iter();
             notes.extend(unseen.map(|note| format!("{}: {note}", set.name())));
+        }
+        notes
+    }
+
+    /// Which columns become learned vectors.
+    fn embedding_notes(&self, encoding: &Encoding) -> Vec<String> {
+        let mut notes = Vec::new();
+        let mut at = 0;
+        for column in &self.train.table().columns {
+            let embedded = encoding.embedded.iter().find(|one| one.column == at);
+            notes.extend(embedded.map(|embedded| {
+                format!(
+                    "each of the {} values of {} becomes a learned vector of {} numbers",
+                    embedded.values.len(),
+                    column.column.name,
+                    embedded.width
+                )
+            }));
+            at += column.column.kind.width();
         }
         notes
     }

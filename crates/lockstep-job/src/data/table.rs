@@ -49,6 +49,8 @@ pub enum JobColumnType {
     Boolean,
     /// One of several values, which have no order.
     Category,
+    /// The same, for which a network learns a vector of each value.
+    Embedding,
     /// Dates, times, or both.
     Date,
     /// Anything else: the column is left out.
@@ -56,10 +58,11 @@ pub enum JobColumnType {
 }
 
 impl JobColumnType {
-    const WORDS: [(&'static str, JobColumnType); 5] = [
+    const WORDS: [(&'static str, JobColumnType); 6] = [
         ("number", JobColumnType::Number),
         ("boolean", JobColumnType::Boolean),
         ("category", JobColumnType::Category),
+        ("embedding", JobColumnType::Embedding),
         ("date", JobColumnType::Date),
         ("text", JobColumnType::Text),
     ];

@@ -12,6 +12,7 @@ pub(crate) mod check;
 pub(crate) mod columns;
 pub(crate) mod conv2d;
 pub(crate) mod dropout;
+pub(crate) mod embedding;
 pub(crate) mod flatten;
 pub(crate) mod gelu;
 pub(crate) mod global_pool;

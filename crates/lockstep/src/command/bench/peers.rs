@@ -5,7 +5,7 @@ use lockstep_bench::{Measured, Peer, PeerAnswer, Setting};
 use lockstep_data::{Dataset, Normaliser, TargetKind};
 use lockstep_engine::{Stop, StopFlag};
 use lockstep_fs::CacheDir;
-use lockstep_job::{Job, JobOptimizer, JobSchedule};
+use lockstep_job::{DataRef, Job, JobColumnType, JobOptimizer, JobSchedule};
 use lockstep_resolve::ResolvedJob;
 use lockstep_train::layers_in_words;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -42,11 +42,24 @@ pub(super) struct Peers {
 fn unknown_to_peers(job: &Job) -> Option<&'static str> {
     let learner = &job.train.learner;
     let schedule = &learner.schedule;
+    let columns = match &job.data.train {
+        DataRef::Csv { columns, .. } | DataRef::Parquet { columns, .. } => Some(columns),
+        _ => None,
+    };
+    let is_embedding = |word: &JobColumnType| *word == JobColumnType::Embedding;
     let unknown = [
         (learner.class_weights.is_some(), "train.class_weights"),
         (!learner.freeze.is_empty(), "train.freeze"),
         (!learner.rates.is_empty(), "train.rates"),
         (job.data.balance, "data.balance"),
+        (
+            columns.is_some_and(|columns| columns.weight.is_some()),
+            "a column of weights",
+        ),
+        (
+            columns.is_some_and(|columns| columns.types.values().any(is_embedding)),
+            "a column of the type \"embedding\"",
+        ),
         (learner.average.is_some(), "train.average"),
         (learner.patience.is_some(), "train.patience"),
         (

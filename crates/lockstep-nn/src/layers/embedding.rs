@@ -1,0 +1,215 @@
+//! Learned vectors in place of numbers: the last inputs of a row are places in tables, and each becomes the row of its
+//! table that it points to. What comes before them goes on as it is.
+//!
+//! Place 0 stands for what is not known. Its vector begins as zeros, so that a table that never meets it in training has
+//! nothing to say of it.
+
+use super::{Layer, Pass};
+use crate::layout::{Layout, NumberOrder, Role};
+use crate::replica::Replica;
+use crate::spec::EmbeddingTable;
+use std::ops::Range;
+
+/// Tables beside each other.
+pub(crate) struct Embedding {
+    /// Numbers of a row of the input, and of the output.
+    inputs: usize,
+    outputs: usize,
+    tables: Vec<Table>,
+}
+
+/// One table.
+struct Table {
+    rows: usize,
+    width: usize,
+    /// Which input is the place in it.
+    input: usize,
+    /// Where its vector goes in the output.
+    output: usize,
+    weight: Range<usize>,
+    chunks: Range<usize>,
+    rows_per_chunk: usize,
+}
+
+impl Table {
+    /// The row that a row of the input points to.
+    fn row(&self, x: &[f32]) -> usize {
+        (x[self.input] as usize).min(self.rows - 1)
+    }
+}
+
+impl Embedding {
+    /// Appends the tables to the layout, for rows of so many inputs, of which the last are places in them.
+    pub(crate) fn new(
+        name: &str,
+        inputs: usize,
+        tables: &[EmbeddingTable],
+        layout: &mut Layout,
+    ) -> Self {
+        let plain = inputs - tables.len();
+        let mut outputs = plain;
+        let mut placed = Vec::new();
+        for (number, &EmbeddingTable { rows, width }) in tables.iter().enumerate() {
+            let weight = layout.push(
+                format!("{}.weight", Self::table_name(name, number)),
+                vec![rows, width],
+                NumberOrder::AsIs,
+                Role::Parameter,
+            );
+            let (chunks, rows_per_chunk) = layout.cut_rows(rows, width, None);
+            placed.push(Table {
+                rows,
+                width,
+                input: plain + number,
+                output: outputs,
+                weight,
+                chunks,
+                rows_per_chunk,
+            });
+            outputs += width;
+        }
+        Self {
+            inputs,
+            outputs,
+            tables: placed,
+        }
+    }
+
+    /// What a layer of this name calls one of its tables.
+    pub(crate) fn table_name(name: &str, number: usize) -> String {
+        format!("{name}.{number}")
+    }
+
+    /// The chunks of each table.
+    pub(crate) fn chunks(&self) -> impl Iterator<Item = Range<usize>> {
+        self.tables.iter().map(|table| table.chunks.clone())
+    }
+
+    /// Numbers of a row of the output.
+    pub(crate) fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// Inputs that go on as they are.
+    fn plain(&self) -> usize {
+        self.inputs - self.tables.len()
+    }
+}
+
+impl Layer for Embedding {
+    fn scratch(&self, _rows: usize) -> usize {
+        0
+    }
+
+    fn forward(&mut self, _: Pass<'_>, state: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
+        let plain = self.plain();
+        let rows = x.chunks_exact(self.inputs);
+        for (x, y) in rows.zip(y.chunks_exact_mut(self.outputs)) {
+            y[..plain].copy_from_slice(&x[..plain]);
+            for table in &self.tables {
+                let at = table.weight.start + table.row(x) * table.width;
+                y[table.output..][..table.width].copy_from_slice(&state[at..][..table.width]);
+            }
+        }
+    }
+
+    fn backward(
+        &mut self,
+        replica: &mut dyn Replica,
+        x: &[f32],
+        dy: &mut [f32],
+        dx: Option<&mut [f32]>,
+        _: &mut [f32],
+    ) {
+        let plain = self.plain();
+        let rows = || x.chunks_exact(self.inputs).zip(dy.chunks_exact(self.outputs));
+        if let Some(dx) = dx {
+            for (dx, (_, dy)) in dx.chunks_exact_mut(self.inputs).zip(rows()) {
+                dx[..plain].copy_from_slice(&dy[..plain]);
+                dx[plain..].fill(0.0);
+            }
+        }
+        for table in self.tables.iter().rev() {
+            for chunk in table.chunks.clone().rev() {
+                let first = (chunk - table.chunks.start) * table.rows_per_chunk;
+                let own = first..(first + table.rows_per_chunk).min(table.rows);
+                replica.gradient(chunk, &mut |gradient| {
+                    gradient.fill(0.0);
+                    // Rows of the batch are added in their order.
+                    for (x, dy) in rows() {
+                        let row = table.row(x);
+                        if !own.contains(&row) {
+                            continue;
+                        }
+                        let sum = &mut gradient[(row - first) * table.width..][..table.width];
+                        let dy = &dy[table.output..][..table.width];
+                        for (sum, dy) in sum.iter_mut().zip(dy) {
+                            *sum += dy;
+                        }
+                    }
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layers::Step;
+    use crate::replica::Collect;
+
+    const TABLES: [EmbeddingTable; 2] = [
+        EmbeddingTable { rows: 3, width: 2 },
+        // More than one chunk.
+        EmbeddingTable {
+            rows: 40,
+            width: 1000,
+        },
+    ];
+
+    /// As a product with rows that are 1 at their place: what an embedding is by definition.
+    #[test]
+    fn it_is_a_product_with_one_hot_rows_forward_and_backward() {
+        let mut layout = Layout::default();
+        let mut layer = Embedding::new("e", 3, &TABLES, &mut layout);
+        assert!(layout.chunks.len() > 2);
+        let names: Vec<&str> = layout.tensors.iter().map(|tensor| &tensor.name[..]).collect();
+        assert_eq!(names, ["e.0.weight", "e.1.weight"]);
+        let state: Vec<f32> = (0..layout.len()).map(|i| (i % 31) as f32 - 15.0).collect();
+        // The same place twice, and places that no table has.
+        let x = [0.5, 2.0, 39.0, -7.0, 0.0, 3.0, 1.5, 2.0, 39.0, 4.0, 99.0, f32::NAN];
+        let places = [[2, 39], [0, 3], [2, 39], [2, 0]];
+        let outputs = 1 + 2 + 1000;
+        assert_eq!(layer.outputs(), outputs);
+        let mut y = vec![f32::NAN; 4 * outputs];
+        let step = Step {
+            seed: 0,
+            number: 0,
+            samples: &[0, 1, 2, 3],
+            batch: 4,
+        };
+        layer.forward(Pass::Train(step), &state, &x, &mut y, &mut []);
+        for (row, y) in y.chunks(outputs).enumerate() {
+            assert_eq!(y[0], x[row * 3]);
+            let (first, second) = (places[row][0] * 2, 6 + places[row][1] * 1000);
+            assert_eq!(y[1..3], state[first..first + 2]);
+            assert_eq!(y[3..], state[second..second + 1000]);
+        }
+        let dy: Vec<f32> = (0..4 * outputs).map(|i| (i % 17) as f32 - 8.0).collect();
+        let mut collect = Collect::new(&state, &layout);
+        let mut dx = vec![f32::NAN; 12];
+        layer.backward(&mut collect, &x, &mut dy.clone(), Some(&mut dx), &mut []);
+        let mut expected = vec![0.0; state.len()];
+        for (row, dy) in dy.chunks(outputs).enumerate() {
+            assert_eq!(dx[row * 3..][..3], [dy[0], 0.0, 0.0]);
+            for j in 0..2 {
+                expected[places[row][0] * 2 + j] += dy[1 + j];
+            }
+            for j in 0..1000 {
+                expected[6 + places[row][1] * 1000 + j] += dy[3 + j];
+            }
+        }
+        assert_eq!(collect.gradient, expected);
+    }
+}
