@@ -80,7 +80,9 @@ impl EmbeddedColumn {
     /// The place of a row's value, counted from 1; 0 if it has none that is known.
     fn place(&self, row: &[f32]) -> f32 {
         let x = row[self.column];
-        let found = self.values.binary_search_by(|&value| (value as f32).total_cmp(&x));
+        let found = self
+            .values
+            .binary_search_by(|&value| (value as f32).total_cmp(&x));
         found.map_or(0.0, |place| (place + 1) as f32)
     }
 }
@@ -156,7 +158,11 @@ impl Encoding {
             let exact = embedded.values.iter().all(|&value| value < 1 << 24);
             embedded.column < width && sorted && exact && (1..=WIDEST).contains(&embedded.width)
         });
-        numbers && values && embedded && self.gaps.iter().all(|&column| column < width) && self.width() > 0
+        numbers
+            && values
+            && embedded
+            && self.gaps.iter().all(|&column| column < width)
+            && self.width() > 0
     }
 
     /// Writes the input that a row becomes.

@@ -123,7 +123,10 @@ fn draw_balanced(
     epoch: u32,
     stream: &mut Stream,
 ) {
-    let (each, rest) = (drawn.len() / classes.len().max(1), drawn.len() % classes.len().max(1));
+    let (each, rest) = (
+        drawn.len() / classes.len().max(1),
+        drawn.len() % classes.len().max(1),
+    );
     let mut left = drawn;
     for (number, class) in classes.iter().enumerate() {
         let turn = (number + epoch as usize) % classes.len();

@@ -159,6 +159,20 @@ fn layer() -> impl Strategy<Value = JobLayer> {
         Just(JobLayer::GlobalPool),
         (0.0..0.99).prop_map(|p| JobLayer::Dropout { p }),
         Just(JobLayer::Flatten),
+        (1..9usize, 1..9usize, any::<bool>()).prop_map(|(out, kernel, bias)| JobLayer::Conv1d {
+            out,
+            kernel,
+            bias,
+            stride: kernel,
+            padding: kernel / 2,
+            groups: bias.then_some(2),
+        }),
+        (1..9usize).prop_map(|kernel| JobLayer::MaxPool1d { kernel, stride: 2 }),
+        (1..9usize).prop_map(|kernel| JobLayer::AvgPool1d {
+            kernel,
+            stride: kernel
+        }),
+        vec(1..99usize, 2..4).prop_map(|shape| JobLayer::Unflatten { shape }),
     ];
     flat.prop_recursive(2, 9, 3, |layer| {
         (vec(layer.clone(), 1..3), vec(layer, 0..3))

@@ -21,6 +21,7 @@ use crate::layers::linear::Linear;
 use crate::layers::max_pool::{MAX_AREA, MaxPool};
 use crate::layers::relu::Relu;
 use crate::layers::residual::Residual;
+use crate::layers::unflatten::Unflatten;
 use crate::layers::window::Window;
 use crate::layout::Layout;
 use crate::rates::LayerRates;
@@ -169,6 +170,30 @@ impl ModelBuilder {
                 };
                 self.convolution(name, (out, groups), window, bias, chain)?;
             }
+            LayerSpec::Conv1d {
+                out,
+                kernel,
+                stride,
+                padding,
+                groups,
+                bias,
+            } => {
+                if input.height != 1 || input.width == 1 {
+                    return Err(NnError::NoSequence {
+                        layer: name.clone(),
+                        input,
+                    });
+                }
+                let window = Window {
+                    kernel: [1, kernel],
+                    stride: [1, stride],
+                    padding: [0, padding],
+                };
+                let weight = self.layout.tensors.len();
+                self.convolution(name, (out, groups), window, bias, chain)?;
+                // PyTorch's kernels of sequences have no height.
+                self.layout.tensors[weight].shape.remove(2);
+            }
             LayerSpec::MaxPool {
                 kernel,
                 stride,
@@ -201,6 +226,19 @@ impl ModelBuilder {
             }
             LayerSpec::Flatten => {
                 flatten(chain);
+            }
+            LayerSpec::Unflatten { shape } => {
+                if input.pixels() != 1 || input.len() != shape.len() {
+                    return Err(NnError::Unflatten {
+                        layer: name.clone(),
+                        shape,
+                        input,
+                    });
+                }
+                match Unflatten::new(shape) {
+                    Some(unflatten) => chain.push(Box::new(unflatten), shape),
+                    None => chain.reshape(shape),
+                }
             }
             LayerSpec::Embedding { ref tables } => {
                 self.embedding(name, tables, chain)?;
@@ -485,6 +523,44 @@ mod tests {
             bias,
         };
         assert!(error(vec![grouped]).contains("parts 4 channels into 3 groups"));
+    }
+
+    #[test]
+    fn sequences_are_convolved_with_kernels_of_pytorchs_shape() {
+        let convolution = LayerSpec::Conv1d {
+            out: 4,
+            kernel: 3,
+            stride: 2,
+            padding: 1,
+            groups: 1,
+            bias: true,
+        };
+        let of_length = |width| LayerSpec::Unflatten {
+            shape: Dims {
+                height: 1,
+                width,
+                channels: 2,
+            },
+        };
+        let layers = NamedLayer::stack([of_length(9), convolution.clone()]);
+        let mut builder = ModelBuilder::new(2, &Compute::default());
+        let chain = builder.chain(&layers, Dims::vector(18)).unwrap();
+        let output = Dims {
+            height: 1,
+            width: 5,
+            channels: 4,
+        };
+        assert_eq!(chain.output(), output);
+        assert_eq!(builder.layout.tensors[0].shape, [4, 2, 3]);
+        assert_eq!(
+            error(vec![convolution.clone()]),
+            "layer layers.0 convolves sequences, and its input is 5 x 4 x 3; use `conv2d`, or put \
+             `{ kind = \"unflatten\", shape = [channels, length] }` before it to read a row of numbers as a sequence"
+        );
+        assert_eq!(
+            error(vec![LayerSpec::Flatten, of_length(7)]),
+            "layer layers.1 reads rows as 1 x 7 x 2, which is 14 numbers, and its input is 60"
+        );
     }
 
     #[test]

@@ -107,6 +107,22 @@ fn specimen() -> Vec<NamedLayer> {
         to_vector,
         LayerSpec::Relu,
         LayerSpec::Dropout { p: 0.3 },
+        LayerSpec::Unflatten {
+            shape: Dims {
+                height: 1,
+                width: 37,
+                channels: 1,
+            },
+        },
+        LayerSpec::Conv1d {
+            out: 3,
+            kernel: 5,
+            stride: 2,
+            padding: 1,
+            groups: 1,
+            bias: true,
+        },
+        LayerSpec::Flatten,
         LayerSpec::Embedding {
             tables: vec![EmbeddingTable { rows: 5, width: 3 }; 2],
         },

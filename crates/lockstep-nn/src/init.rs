@@ -84,7 +84,12 @@ mod tests {
             .map(f64::from)
             .collect();
         let moment = |power| drawn.iter().map(|x| x.powi(power)).sum::<f64>() / drawn.len() as f64;
-        for (power, expected, near) in [(1, 0.0, 0.02), (2, 1.0, 0.02), (3, 0.0, 0.05), (4, 3.0, 0.1)] {
+        for (power, expected, near) in [
+            (1, 0.0, 0.02),
+            (2, 1.0, 0.02),
+            (3, 0.0, 0.05),
+            (4, 3.0, 0.1),
+        ] {
             let found = moment(power);
             assert!((found - expected).abs() < near, "{power}: {found}");
         }

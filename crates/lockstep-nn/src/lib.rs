@@ -150,6 +150,30 @@ pub enum NnError {
         /// The channels of its input or output.
         channels: usize,
     },
+    /// A convolution of sequences over something else.
+    #[error(
+        "layer {layer} convolves sequences, and its input is {input}; use `conv2d`, or put \
+         `{{ kind = \"unflatten\", shape = [channels, length] }}` before it to read a row of numbers as a sequence"
+    )]
+    NoSequence {
+        /// Which layer.
+        layer: String,
+        /// The shape of the input.
+        input: Dims,
+    },
+    /// Rows that cannot be read as this shape.
+    #[error(
+        "layer {layer} reads rows as {shape}, which is {0} numbers, and its input is {input}",
+        shape.len()
+    )]
+    Unflatten {
+        /// Which layer.
+        layer: String,
+        /// The shape asked for.
+        shape: Dims,
+        /// The shape of the input.
+        input: Dims,
+    },
     /// Tables that there are no inputs for, or that are empty.
     #[error(
         "layer {layer} has {tables} tables of vectors for the last numbers of {input}; each table needs vectors, and \
@@ -195,6 +219,8 @@ impl NnError {
             | Self::TooSmall { layer, .. }
             | Self::Pool { layer, .. }
             | Self::Groups { layer, .. }
+            | Self::NoSequence { layer, .. }
+            | Self::Unflatten { layer, .. }
             | Self::Embedding { layer, .. } => Some(layer),
             Self::NoLastLinear => None,
         }

@@ -63,6 +63,21 @@ pub enum LayerSpec {
         /// Whether a number a channel is added.
         bias: bool,
     },
+    /// A convolution of sequences, which are images of one line.
+    Conv1d {
+        /// Output channels.
+        out: usize,
+        /// Numbers of a window.
+        kernel: usize,
+        /// Numbers from one window to the next.
+        stride: usize,
+        /// Zeros on each side of the sequence.
+        padding: usize,
+        /// How many groups the channels are parted into; each output channel sees one of them.
+        groups: usize,
+        /// Whether a number a channel is added.
+        bias: bool,
+    },
     /// The largest number of each window, channel by channel.
     MaxPool {
         /// Pixels of a window.
@@ -85,6 +100,11 @@ pub enum LayerSpec {
     GlobalPool,
     /// The image as one vector, channel after channel, as PyTorch flattens.
     Flatten,
+    /// A vector as an image of this shape, channel after channel, as PyTorch unflattens. A sequence is an image of one line.
+    Unflatten {
+        /// The shape.
+        shape: Dims,
+    },
     /// Learned vectors in place of the last inputs, which are places in tables; what comes before them goes on as it is.
     Embedding {
         /// The tables, one for each of those inputs.
@@ -129,10 +149,12 @@ kinds! {
     Self::Dropout { .. } => "dropout",
     Self::BatchNorm => "batch-norm",
     Self::Conv2d { .. } => "conv2d",
+    Self::Conv1d { .. } => "conv1d",
     Self::MaxPool { .. } => "max-pool",
     Self::AvgPool { .. } => "avg-pool",
     Self::GlobalPool => "global-pool",
     Self::Flatten => "flatten",
+    Self::Unflatten { .. } => "unflatten",
     Self::Embedding { .. } => "embedding",
     Self::Residual { .. } => "residual",
 }

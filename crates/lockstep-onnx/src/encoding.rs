@@ -53,7 +53,10 @@ fn place(graph: &mut Graph, input: &Value, embedded: &EmbeddedColumn) -> Value {
     let picked = pick(graph, input, &part("value"), [embedded.column].into_iter());
     let gap = graph.node("IsNaN", &part("gap"), &[&picked], []);
     // Whatever is none of the values is taken for one below or above all of them.
-    let most = embedded.values.last().map_or(0, |&value| value as usize + 1);
+    let most = embedded
+        .values
+        .last()
+        .map_or(0, |&value| value as usize + 1);
     let [below, above, one] = [(-1.0, "below"), (most as f32, "above"), (1.0, "one")]
         .map(|(number, name)| graph.numbers(&part(name), &[], &[number]));
     let filled = graph.node("Where", &part("filled"), &[&gap, &below, &picked], []);
@@ -66,7 +69,12 @@ fn place(graph: &mut Graph, input: &Value, embedded: &EmbeddedColumn) -> Value {
         places[value as usize + 1] = place as f32;
     }
     let places = graph.numbers(&part("places"), &[places.len()], &places);
-    graph.node("Gather", &part("place"), &[&places, &index], [int("axis", 0)])
+    graph.node(
+        "Gather",
+        &part("place"),
+        &[&places, &index],
+        [int("axis", 0)],
+    )
 }
 
 /// Some columns of the input, in this order.

@@ -5,8 +5,8 @@
 
 use crate::encoding::pick;
 use crate::graph::{Graph, Value, float, int, ints};
-use crate::proto::element;
-use lockstep_nn::{Dims, LayerSpec, LayerSummary, Layout, NamedLayer};
+use crate::proto::{Attribute, element};
+use lockstep_nn::{Dims, LayerSpec, LayerSummary, Layout, NamedLayer, NumberOrder};
 use std::collections::HashMap;
 
 /// What keeps a variance from being zero; that of the batch-norm layer.
@@ -47,7 +47,12 @@ impl<'a> Weights<'a> {
         let mut tensors = self.layout.tensors.iter();
         let tensor = tensors.find(|tensor| tensor.name == name)?;
         let numbers = tensor.to_torch(&self.state[tensor.range.clone()]);
-        Some(graph.numbers(&name, &tensor.shape, &numbers))
+        let mut shape = tensor.shape.clone();
+        if tensor.order == NumberOrder::Convolution && shape.len() == 3 {
+            // Sequences are images of one line here.
+            shape.insert(2, 1);
+        }
+        Some(graph.numbers(&name, &shape, &numbers))
     }
 
     /// Puts those of a layer's tensors that it has into the graph, in this order.
@@ -143,15 +148,30 @@ fn one(graph: &mut Graph, weights: &Weights<'_>, layer: &NamedLayer, flow: Flow)
             groups,
             ..
         } => {
-            let flow = image(graph, name, flow);
-            let own = weights.constants(graph, name, &["weight", "bias"]);
-            let window = window(*kernel, *stride, *padding).into_iter();
-            let settings = window.chain((*groups > 1).then(|| int("group", *groups as i64)));
-            let value = apply(graph, "Conv", name, &flow.value, &own, settings);
+            let window = window(*kernel, *stride, *padding);
+            let flow = convolution(graph, weights, name, (window, *groups), flow);
+            Flow { dims, ..flow }
+        }
+        LayerSpec::Conv1d {
+            kernel,
+            stride,
+            padding,
+            groups,
+            ..
+        } => {
+            let window = window([1, *kernel], [1, *stride], [0, *padding]);
+            let flow = convolution(graph, weights, name, (window, *groups), flow);
+            Flow { dims, ..flow }
+        }
+        LayerSpec::Unflatten { shape } => {
+            // 0 stands for as many as there are.
+            let lengths = [0, shape.channels, shape.height, shape.width];
+            let lengths = lengths.map(|length| length as i64);
+            let lengths = graph.integers(&format!("{name}.shape"), &lengths);
             Flow {
-                value,
-                dims,
-                ..flow
+                value: graph.node("Reshape", name, &[&flow.value, &lengths], []),
+                dims: *shape,
+                flat: false,
             }
         }
         LayerSpec::MaxPool {
@@ -215,6 +235,22 @@ fn one(graph: &mut Graph, weights: &Weights<'_>, layer: &NamedLayer, flow: Flow)
             Flow { value, ..one }
         }
     }
+}
+
+/// A convolution with these windows and groups of channels.
+fn convolution(
+    graph: &mut Graph,
+    weights: &Weights<'_>,
+    name: &str,
+    (window, groups): ([Attribute; 3], usize),
+    flow: Flow,
+) -> Flow {
+    let flow = image(graph, name, flow);
+    let own = weights.constants(graph, name, &["weight", "bias"]);
+    let groups = (groups > 1).then(|| int("group", groups as i64));
+    let settings = window.into_iter().chain(groups);
+    let value = apply(graph, "Conv", name, &flow.value, &own, settings);
+    Flow { value, ..flow }
 }
 
 /// The first numbers of a row as they are, and in place of each of the last the row of its table that it points to.
@@ -321,7 +357,7 @@ fn apply(
     name: &str,
     value: &str,
     constants: &[Value],
-    settings: impl IntoIterator<Item = crate::proto::Attribute>,
+    settings: impl IntoIterator<Item = Attribute>,
 ) -> Value {
     let constants = constants.iter().map(|constant| &constant[..]);
     let inputs: Vec<&str> = [value].into_iter().chain(constants).collect();
@@ -329,11 +365,7 @@ fn apply(
 }
 
 /// The settings of a window that moves over an image.
-fn window(
-    kernel: [usize; 2],
-    stride: [usize; 2],
-    padding: [usize; 2],
-) -> [crate::proto::Attribute; 3] {
+fn window(kernel: [usize; 2], stride: [usize; 2], padding: [usize; 2]) -> [Attribute; 3] {
     [
         ints("kernel_shape", kernel),
         ints("strides", stride),

@@ -4,8 +4,8 @@ use crate::PictureInput;
 use crate::sources::image_transform;
 use lockstep_data::TargetKind;
 use lockstep_job::{
-    DataRef, Job, JobAugment, JobCheckpoint, JobColumnType, JobLoss, JobNetwork, JobNormalise, NetworkTraining, Validation,
-    hide_secrets,
+    DataRef, Job, JobAugment, JobCheckpoint, JobColumnType, JobLoss, JobNetwork, JobNormalise,
+    NetworkTraining, Validation, hide_secrets,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

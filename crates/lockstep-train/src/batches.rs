@@ -63,7 +63,14 @@ impl Batches {
             shape: LossShape::new(settings, sets),
             mixer: Mixer::new(settings, sets),
             others: vec![(0, 0.0); batch],
-            weights: vec![1.0; if sets.train.weights().is_some() { batch } else { 0 }],
+            weights: vec![
+                1.0;
+                if sets.train.weights().is_some() {
+                    batch
+                } else {
+                    0
+                }
+            ],
             samples: vec![0; batch],
             lanes: Vec::with_capacity(batch),
         }

@@ -55,11 +55,13 @@ impl ExchangePlan {
     pub(crate) fn new(layout: &Layout, workload: Workload) -> Result<Self, TrainError> {
         let dense = &layout.factored;
         let strategies: Vec<Strategy> = (0..dense.len())
-            .map(|number| match layout.is_frozen(dense[number].chunks.start) {
-                // Nothing of it is exchanged.
-                true => Strategy::Gradient,
-                false => strategy(&dense[number], layout.first_dense == Some(number), workload),
-            })
+            .map(
+                |number| match layout.is_frozen(dense[number].chunks.start) {
+                    // Nothing of it is exchanged.
+                    true => Strategy::Gradient,
+                    false => strategy(&dense[number], layout.first_dense == Some(number), workload),
+                },
+            )
             .collect();
         let largest_lane = workload.batch.div_ceil(workload.lanes);
         let (mut shares, mut common, mut columns) = (Vec::new(), Vec::new(), None);

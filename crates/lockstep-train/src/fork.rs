@@ -63,7 +63,10 @@ pub(crate) fn model_of(subject: &Subject) -> Result<Model, String> {
         width,
         channels,
     };
-    let encoding = subject.card.as_ref().and_then(|card| card.encoding.as_ref());
+    let encoding = subject
+        .card
+        .as_ref()
+        .and_then(|card| card.encoding.as_ref());
     let tables = network::embeddings(encoding);
     let layers = network::layers_behind(tables, &network, subject.classes);
     Model::new(&layers, input, 1).map_err(|error| error.to_string())

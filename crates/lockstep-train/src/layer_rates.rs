@@ -28,10 +28,16 @@ pub(crate) fn check(learner: &NetworkTraining, layout: &Layout) -> Result<(), Tr
         }
     }
     for name in learner.rates.keys() {
-        if let Some(frozen) = learner.freeze.iter().find(|&frozen| stands_for(frozen, name)) {
+        if let Some(frozen) = learner
+            .freeze
+            .iter()
+            .find(|&frozen| stands_for(frozen, name))
+        {
             return misfit(
                 "train.rates",
-                format!("`{name}` has a rate, and train.freeze has `{frozen}`: a layer that is frozen has none"),
+                format!(
+                    "`{name}` has a rate, and train.freeze has `{frozen}`: a layer that is frozen has none"
+                ),
             );
         }
     }
@@ -41,7 +47,8 @@ pub(crate) fn check(learner: &NetworkTraining, layout: &Layout) -> Result<(), Tr
         true => Ok(()),
         false => misfit(
             "train.freeze",
-            "all layers are frozen, and nothing is left to train; leave out the last one at least".to_owned(),
+            "all layers are frozen, and nothing is left to train; leave out the last one at least"
+                .to_owned(),
         ),
     }
 }
@@ -76,7 +83,10 @@ fn strange(name: &str, tensors: Vec<&str>) -> String {
     };
     let more = if listed.len() > LISTED { ", …" } else { "" };
     let listed: Vec<&str> = listed.into_iter().take(LISTED).collect();
-    format!("the model has no layer `{name}`; its layers are {}{more}", listed.join(", "))
+    format!(
+        "the model has no layer `{name}`; its layers are {}{more}",
+        listed.join(", ")
+    )
 }
 
 #[cfg(test)]
@@ -85,9 +95,17 @@ mod tests {
 
     #[test]
     fn a_strange_name_gets_the_nearest_or_all() {
-        let tensors = ["conv1.weight", "bn1.weight", "layer1.0.conv1.weight", "fc.weight"];
+        let tensors = [
+            "conv1.weight",
+            "bn1.weight",
+            "layer1.0.conv1.weight",
+            "fc.weight",
+        ];
         let said = |name| strange(name, tensors.to_vec());
-        assert_eq!(said("convl"), "the model has no layer `convl`; did you mean `conv1`?");
+        assert_eq!(
+            said("convl"),
+            "the model has no layer `convl`; did you mean `conv1`?"
+        );
         assert_eq!(
             said("backbone"),
             "the model has no layer `backbone`; its layers are conv1, bn1, layer1, fc"

@@ -6,7 +6,7 @@
 use crate::TrainError;
 use lockstep_data::Encoding;
 use lockstep_job::{JobLayer, JobNetwork, Pair};
-use lockstep_nn::{EmbeddingTable, LayerSpec, NamedLayer, NnError, zoo};
+use lockstep_nn::{Dims, EmbeddingTable, LayerSpec, NamedLayer, NnError, zoo};
 
 /// What the layer of learned vectors is called, and so the prefix of their tables' names.
 const EMBEDDINGS: &str = "embeddings";
@@ -88,60 +88,83 @@ pub(crate) fn as_stack(network: &JobNetwork) -> Option<Vec<JobLayer>> {
 /// Layers of the model as the job file writes them.
 fn in_words(layers: Vec<NamedLayer>) -> Vec<JobLayer> {
     let pair = |[height, width]: [usize; 2]| Pair { height, width };
-    let word = |layer: NamedLayer| Some(match layer.spec {
-        // The data's matter, and not the job file's.
-        LayerSpec::Embedding { .. } => return None,
-        LayerSpec::Linear { out } => JobLayer::Linear { out: Some(out) },
-        LayerSpec::Relu => JobLayer::Relu,
-        LayerSpec::Gelu => JobLayer::Gelu,
-        LayerSpec::LeakyRelu { slope } => JobLayer::LeakyRelu { slope },
-        LayerSpec::Silu => JobLayer::Silu,
-        LayerSpec::Sigmoid => JobLayer::Sigmoid,
-        LayerSpec::Tanh => JobLayer::Tanh,
-        LayerSpec::LayerNorm => JobLayer::LayerNorm,
-        LayerSpec::GroupNorm { groups } => JobLayer::GroupNorm { groups },
-        LayerSpec::Dropout { p } => JobLayer::Dropout { p },
-        LayerSpec::BatchNorm => JobLayer::BatchNorm,
-        LayerSpec::Conv2d {
-            out,
-            kernel,
-            stride,
-            padding,
-            groups,
-            bias,
-        } => JobLayer::Conv2d {
-            out,
-            kernel: pair(kernel),
-            stride: pair(stride),
-            padding: pair(padding),
-            groups: Some(groups).filter(|&groups| groups > 1),
-            bias,
-        },
-        LayerSpec::MaxPool {
-            kernel,
-            stride,
-            padding,
-        } => JobLayer::MaxPool {
-            kernel: pair(kernel),
-            stride: pair(stride),
-            padding: pair(padding),
-        },
-        LayerSpec::AvgPool {
-            kernel,
-            stride,
-            padding,
-        } => JobLayer::AvgPool {
-            kernel: pair(kernel),
-            stride: pair(stride),
-            padding: pair(padding),
-        },
-        LayerSpec::GlobalPool => JobLayer::GlobalPool,
-        LayerSpec::Flatten => JobLayer::Flatten,
-        LayerSpec::Residual { body, shortcut } => JobLayer::Residual {
-            body: in_words(body),
-            shortcut: in_words(shortcut),
-        },
-    });
+    let word = |layer: NamedLayer| {
+        Some(match layer.spec {
+            // The data's matter, and not the job file's.
+            LayerSpec::Embedding { .. } => return None,
+            LayerSpec::Linear { out } => JobLayer::Linear { out: Some(out) },
+            LayerSpec::Relu => JobLayer::Relu,
+            LayerSpec::Gelu => JobLayer::Gelu,
+            LayerSpec::LeakyRelu { slope } => JobLayer::LeakyRelu { slope },
+            LayerSpec::Silu => JobLayer::Silu,
+            LayerSpec::Sigmoid => JobLayer::Sigmoid,
+            LayerSpec::Tanh => JobLayer::Tanh,
+            LayerSpec::LayerNorm => JobLayer::LayerNorm,
+            LayerSpec::GroupNorm { groups } => JobLayer::GroupNorm { groups },
+            LayerSpec::Dropout { p } => JobLayer::Dropout { p },
+            LayerSpec::BatchNorm => JobLayer::BatchNorm,
+            LayerSpec::Conv2d {
+                out,
+                kernel,
+                stride,
+                padding,
+                groups,
+                bias,
+            } => JobLayer::Conv2d {
+                out,
+                kernel: pair(kernel),
+                stride: pair(stride),
+                padding: pair(padding),
+                groups: Some(groups).filter(|&groups| groups > 1),
+                bias,
+            },
+            LayerSpec::Conv1d {
+                out,
+                kernel,
+                stride,
+                padding,
+                groups,
+                bias,
+            } => JobLayer::Conv1d {
+                out,
+                kernel,
+                stride,
+                padding,
+                groups: Some(groups).filter(|&groups| groups > 1),
+                bias,
+            },
+            LayerSpec::Unflatten { shape } => JobLayer::Unflatten {
+                shape: match shape {
+                    Dims { height: 1, .. } => vec![shape.channels, shape.width],
+                    _ => vec![shape.channels, shape.height, shape.width],
+                },
+            },
+            LayerSpec::MaxPool {
+                kernel,
+                stride,
+                padding,
+            } => JobLayer::MaxPool {
+                kernel: pair(kernel),
+                stride: pair(stride),
+                padding: pair(padding),
+            },
+            LayerSpec::AvgPool {
+                kernel,
+                stride,
+                padding,
+            } => JobLayer::AvgPool {
+                kernel: pair(kernel),
+                stride: pair(stride),
+                padding: pair(padding),
+            },
+            LayerSpec::GlobalPool => JobLayer::GlobalPool,
+            LayerSpec::Flatten => JobLayer::Flatten,
+            LayerSpec::Residual { body, shortcut } => JobLayer::Residual {
+                body: in_words(body),
+                shortcut: in_words(shortcut),
+            },
+        })
+    };
     layers.into_iter().filter_map(word).collect()
 }
 
@@ -175,6 +198,21 @@ fn spec(name: &str, layer: &JobLayer, classes: usize) -> LayerSpec {
             groups: groups.unwrap_or(1),
             bias,
         },
+        JobLayer::Conv1d {
+            out,
+            kernel,
+            stride,
+            padding,
+            groups,
+            bias,
+        } => LayerSpec::Conv1d {
+            out,
+            kernel,
+            stride,
+            padding,
+            groups: groups.unwrap_or(1),
+            bias,
+        },
         JobLayer::BatchNorm => LayerSpec::BatchNorm,
         JobLayer::Relu => LayerSpec::Relu,
         JobLayer::Gelu => LayerSpec::Gelu,
@@ -202,6 +240,16 @@ fn spec(name: &str, layer: &JobLayer, classes: usize) -> LayerSpec {
             stride: stride.into(),
             padding: padding.into(),
         },
+        JobLayer::MaxPool1d { kernel, stride } => LayerSpec::MaxPool {
+            kernel: [1, kernel],
+            stride: [1, stride],
+            padding: [0, 0],
+        },
+        JobLayer::AvgPool1d { kernel, stride } => LayerSpec::AvgPool {
+            kernel: [1, kernel],
+            stride: [1, stride],
+            padding: [0, 0],
+        },
         JobLayer::GlobalPool => LayerSpec::GlobalPool,
         JobLayer::Residual {
             ref body,
@@ -212,6 +260,20 @@ fn spec(name: &str, layer: &JobLayer, classes: usize) -> LayerSpec {
         },
         JobLayer::Dropout { p } => LayerSpec::Dropout { p },
         JobLayer::Flatten => LayerSpec::Flatten,
+        JobLayer::Unflatten { ref shape } => LayerSpec::Unflatten {
+            shape: match shape[..] {
+                [channels, height, width] => Dims {
+                    height,
+                    width,
+                    channels,
+                },
+                _ => Dims {
+                    height: 1,
+                    width: shape[1],
+                    channels: shape[0],
+                },
+            },
+        },
     }
 }
 

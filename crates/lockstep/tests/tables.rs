@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Place, Ran, read_json};
+use common::{Place, Ran, read_json, tensors};
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
@@ -384,6 +384,60 @@ fn what_is_wrong_with_a_table_is_said_with_its_place() {
 }
 
 #[test]
+fn vectors_are_learned_for_categories_and_are_the_same_on_any_number_of_workers_and_after_a_cut() {
+    let types = "types = { town = \"embedding\", rooms = \"embedding\" }";
+    let place = place(&NETWORK.replace(
+        "train = { csv = \"train.csv\", label = \"sold\" }",
+        &format!("train = {{ csv = \"train.csv\", label = \"sold\", {types} }}"),
+    ));
+    let ran = run(&place, &["run", "job.toml", "--dry-run"]);
+    for expected in [
+        "each of the 5 values of town becomes a learned vector of 3 numbers",
+        "each of the 6 values of rooms becomes a learned vector of 3 numbers",
+        "embeddings",
+    ] {
+        assert!(ran.stdout.contains(expected), "{expected}: {}", ran.stdout);
+    }
+    let every = ["--set", "checkpoint.every=30 steps"];
+    let one = train(&place, &[&every[..], &["--workers", "1"]].concat());
+    let two = [&every[..], &["--workers", "2"]].concat();
+    let mut others = vec![train(&place, &two)];
+    // Points to fail at are in such builds alone.
+    if cfg!(debug_assertions) {
+        let mut cut = command(&place, &[&["run", "job.toml", "--json"], &two[..]].concat());
+        cut.env("LOCKSTEP_FAILPOINTS", "checkpoint.after_manifest=cut@2");
+        let cut = Ran::from(cut.output().unwrap());
+        assert_eq!(cut.code, None, "{}", cut.stderr);
+        // What was killed predicts by its newest checkpoint.
+        let said = ["predict", "--data", "test.csv", "--out", "said.jsonl"];
+        let newest = place.runs().pop().unwrap();
+        let ran = run(&place, &[&said[..], &[newest.to_str().unwrap()]].concat());
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        others.push(train(&place, &[&two[..], &["--resume"]].concat()));
+    }
+    for other in others {
+        assert_eq!(other["weights_sha256"], one["weights_sha256"]);
+        assert_eq!(other["metrics"], one["metrics"]);
+    }
+    let accuracy = one["metrics"]["accuracy"].as_f64().unwrap();
+    assert!(accuracy > 0.85, "{one}");
+
+    let run_dir = one["run_dir"].as_str().unwrap();
+    let model = std::path::Path::new(run_dir).join("model");
+    let embedded = &read_json(&model.join("model.json"))["encoding"]["embedded"];
+    assert_eq!(embedded[0]["values"], serde_json::json!([0, 1, 2, 3, 4]));
+    let tensors = tensors::read(&model.join("weights.safetensors"));
+    assert_eq!(tensors["embeddings.0.weight"].shape, [6, 3]);
+    // No training row lacks its rooms: the vector for that stays as neutral as it began.
+    assert_eq!(tensors["embeddings.1.weight"].numbers[..3], [0.0; 3]);
+    let ran = run(&place, &["evaluate", run_dir, "--json"]);
+    let again: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!(again["accuracy"], one["metrics"]["accuracy"], "{again}");
+    let said = "the column town has values in 30 rows that the training table does not have";
+    assert!(ran.stderr.contains(said), "{}", ran.stderr);
+}
+
+#[test]
 fn rows_count_by_their_weights_for_both_kinds() {
     let train_set = "train = { csv = \"train.csv\", label = \"sold\" }";
     let weighted = "train = { csv = \"train.csv\", label = \"sold\", weight = \"rooms\" }";
@@ -416,7 +470,7 @@ fn rows_count_by_their_weights_for_both_kinds() {
             "the column of weights is 0 in all rows that are trained on",
         ),
     ] {
-        fs::write(place.path("train.csv"), format!("a,sold,rooms\n{rows}")).unwrap();
+        fs::write(place.path("train.csv"), format!("area,sold,rooms\n{rows}")).unwrap();
         let ran = run(&place, &["run", "job.toml"]);
         assert!(ran.stderr.contains(expected), "{}", ran.stderr);
     }

@@ -207,6 +207,9 @@ fn further_layers_are_the_same_on_any_number_of_workers_and_after_a_cut() {
          { kind = 'leaky-relu' }, { kind = 'conv2d', out = 4, kernel = 1, groups = 2 }",
         "{ kind = 'linear', out = 20 }, { kind = 'layer-norm' }, { kind = 'tanh' }, { kind = 'linear', out = 12 }, \
          { kind = 'sigmoid' }",
+        "{ kind = 'flatten' }, { kind = 'unflatten', shape = [4, 16] }, { kind = 'conv1d', out = 8, kernel = 5, \
+         padding = 'same' }, { kind = 'batch-norm' }, { kind = 'relu' }, { kind = 'max-pool1d', kernel = 2 }, \
+         { kind = 'conv1d', out = 8, kernel = 3, groups = 2 }, { kind = 'relu' }",
     ];
     let place = Place::new();
     for layers in stacks {
@@ -246,10 +249,7 @@ fn frozen_layers_do_not_change_by_one_bit_and_others_learn_at_rates_of_their_own
             &["train.freeze=['layers.1', 'layers.3']", "train.lanes=3"],
             &["layers.1", "layers.3"],
         ),
-        (
-            &["train.rates={ 'layers.0' = 0.1, 'layers.3' = 0.5 }"],
-            &[],
-        ),
+        (&["train.rates={ 'layers.0' = 0.1, 'layers.3' = 0.5 }"], &[]),
     ];
     let mut hashes = vec![place.weights(&sets(&[&ALWAYS[..], &[&model, decaying]].concat()))];
     for (keys, frozen) in means {

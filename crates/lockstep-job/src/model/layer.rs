@@ -2,7 +2,7 @@
 
 use super::Pair;
 use crate::field::{Field, Rule};
-use crate::keys::{Any, Check, SchemaLimits, kinds};
+use crate::keys::{Any, Check, Each, SchemaLimits, kinds};
 use crate::section::Section;
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
@@ -30,6 +30,21 @@ kinds! {
             padding: Pair as Padding = default(Pair::both(0)) => Any, |field, ()| read_padding(field, kernel, stride);
             /// How many groups the channels are parted into; an output channel sees one of them. As many as channels
             /// make it a depthwise convolution. If left out, 1.
+            groups: Option<usize> = optional => 1..=MAX_CHANNELS;
+            /// Whether a learned number is added to each output channel.
+            bias: bool = default(true) => Any;
+        }
+        /// A convolution over sequences.
+        "conv1d" Conv1d {
+            /// Channels of its output.
+            out: usize = need("add its channels, for example `out = 32`") => 1..=MAX_CHANNELS;
+            /// How many numbers of each channel an output sees.
+            kernel: usize = need("add its size, for example `kernel = 5`") => 1..=MAX_SIDE;
+            /// From one output to the next.
+            stride: usize = default(1) => 1..=MAX_SIDE;
+            /// Zeros on each side of the sequence. `"same"` keeps its length, with an odd kernel and stride 1.
+            padding: usize as LinePadding = default(0) => Any, |field, ()| read_line_padding(field, kernel, stride);
+            /// How many groups the channels are parted into; an output channel sees one of them. If left out, 1.
             groups: Option<usize> = optional => 1..=MAX_CHANNELS;
             /// Whether a learned number is added to each output channel.
             bias: bool = default(true) => Any;
@@ -79,6 +94,20 @@ kinds! {
             padding: Pair = default(Pair::both(0)) => Sides(0..=MAX_SIDE),
                 |field, padding| half_of_kernel(field, padding, kernel);
         }
+        /// The largest number of each window of a sequence.
+        "max-pool1d" MaxPool1d {
+            /// Numbers of the window.
+            kernel: usize = need("add its size, for example `kernel = 2`") => 1..=MAX_SIDE;
+            /// From one window to the next. If left out, the kernel: windows side by side.
+            stride: usize = otherwise(kernel) => 1..=MAX_SIDE;
+        }
+        /// The mean of each window of a sequence.
+        "avg-pool1d" AvgPool1d {
+            /// Numbers of the window.
+            kernel: usize = need("add its size, for example `kernel = 2`") => 1..=MAX_SIDE;
+            /// From one window to the next. If left out, the kernel: windows side by side.
+            stride: usize = otherwise(kernel) => 1..=MAX_SIDE;
+        }
         /// The mean of each channel over the whole image.
         "global-pool" GlobalPool
         /// Layers whose output is added to their input: `body(x) + shortcut(x)`.
@@ -96,6 +125,18 @@ kinds! {
         }
         /// An image as a vector: channel by channel, each row by row.
         "flatten" Flatten
+        /// A vector as channels of a sequence or an image, one after the other.
+        "unflatten" Unflatten {
+            /// Channels and length of a sequence, or channels, height and width of an image.
+            shape: Vec<usize> = need("add it, for example `shape = [3, 128]`: channels and length")
+                => Each(1..=MAX_WIDTH), |field, shape: Vec<usize>| match shape.len() {
+                    2 | 3 => Some(shape),
+                    found => field.reject(
+                        format!("must have two numbers or three, found {found}"),
+                        "[channels, length] of a sequence, or [channels, height, width] of an image",
+                    ),
+                };
+        }
     }
 }
 
@@ -140,6 +181,29 @@ enum Padding {
 enum SamePadding {
     #[serde(rename = "same")]
     Same,
+}
+
+/// The padding of a sequence as a convolution writes it.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "only its schema is used")]
+enum LinePadding {
+    /// As much as keeps the length.
+    Word(SamePadding),
+    /// Zeros on each side.
+    Zeros(usize),
+}
+
+/// The same of a convolution over sequences.
+fn read_line_padding(
+    field: &Field<'_>,
+    kernel: Option<usize>,
+    stride: Option<usize>,
+) -> Option<usize> {
+    if !field.is_text() {
+        return field.integer(0..=MAX_SIDE);
+    }
+    read_padding(field, kernel.map(Pair::both), stride.map(Pair::both)).map(|pair| pair.width)
 }
 
 /// The padding of a convolution, by numbers or as much as keeps the image's size.

@@ -416,13 +416,25 @@ mod tests {
         layer.forward(Pass::Train(step), &state, &x, &mut trained, &mut []);
         let (mut dx, mut scratch) = ([0.0; 6], [f32::NAN; 4]);
         let dy = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
-        layer.backward(&mut collect, &x, &mut dy.clone(), Some(&mut dx), &mut scratch);
+        layer.backward(
+            &mut collect,
+            &x,
+            &mut dy.clone(),
+            Some(&mut dx),
+            &mut scratch,
+        );
         for at in 0..x.len() {
             let feature = at % 2;
-            let slope = f64::from(state[feature])
-                / f64::from(state[6 + feature] + EPSILON).sqrt();
-            let passed = if trained[at] > 0.0 { f64::from(dy[at]) } else { 0.0 };
-            assert!((f64::from(dx[at]) - slope * passed).abs() < 1e-5, "{at}: {dx:?}");
+            let slope = f64::from(state[feature]) / f64::from(state[6 + feature] + EPSILON).sqrt();
+            let passed = if trained[at] > 0.0 {
+                f64::from(dy[at])
+            } else {
+                0.0
+            };
+            assert!(
+                (f64::from(dx[at]) - slope * passed).abs() < 1e-5,
+                "{at}: {dx:?}"
+            );
         }
         assert!(trained.iter().any(|&y| y > 0.0) && trained.contains(&0.0));
     }

@@ -122,7 +122,10 @@ impl Layer for Embedding {
         _: &mut [f32],
     ) {
         let plain = self.plain();
-        let rows = || x.chunks_exact(self.inputs).zip(dy.chunks_exact(self.outputs));
+        let rows = || {
+            x.chunks_exact(self.inputs)
+                .zip(dy.chunks_exact(self.outputs))
+        };
         if let Some(dx) = dx {
             for (dx, (_, dy)) in dx.chunks_exact_mut(self.inputs).zip(rows()) {
                 dx[..plain].copy_from_slice(&dy[..plain]);
@@ -174,11 +177,28 @@ mod tests {
         let mut layout = Layout::default();
         let mut layer = Embedding::new("e", 3, &TABLES, &mut layout);
         assert!(layout.chunks.len() > 2);
-        let names: Vec<&str> = layout.tensors.iter().map(|tensor| &tensor.name[..]).collect();
+        let names: Vec<&str> = layout
+            .tensors
+            .iter()
+            .map(|tensor| &tensor.name[..])
+            .collect();
         assert_eq!(names, ["e.0.weight", "e.1.weight"]);
         let state: Vec<f32> = (0..layout.len()).map(|i| (i % 31) as f32 - 15.0).collect();
         // The same place twice, and places that no table has.
-        let x = [0.5, 2.0, 39.0, -7.0, 0.0, 3.0, 1.5, 2.0, 39.0, 4.0, 99.0, f32::NAN];
+        let x = [
+            0.5,
+            2.0,
+            39.0,
+            -7.0,
+            0.0,
+            3.0,
+            1.5,
+            2.0,
+            39.0,
+            4.0,
+            99.0,
+            f32::NAN,
+        ];
         let places = [[2, 39], [0, 3], [2, 39], [2, 0]];
         let outputs = 1 + 2 + 1000;
         assert_eq!(layer.outputs(), outputs);

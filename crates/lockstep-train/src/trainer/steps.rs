@@ -134,8 +134,9 @@ impl<'a, N: Network> StepLoop<'a, N> {
                 } => Some((patience, min_change)),
                 _ => None,
             },
-            average: (settings.learner.average)
-                .map(|kept| WeightAverage::new(kept, network.layout().trained(), beginning.average.take())),
+            average: (settings.learner.average).map(|kept| {
+                WeightAverage::new(kept, network.layout().trained(), beginning.average.take())
+            }),
             batches: Batches::new(sets, settings, whole),
             clock: Clock::default(),
             max_steps: assignment.max_steps,

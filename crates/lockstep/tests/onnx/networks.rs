@@ -125,6 +125,29 @@ layers = [
 }
 
 #[test]
+fn convolutions_of_sequences_say_what_predict_says() {
+    let place = Place::new();
+    let model = r#"[model]
+layers = [
+  { kind = "flatten" },
+  { kind = "unflatten", shape = [4, 16] },
+  { kind = "conv1d", out = 6, kernel = 5, padding = "same" },
+  { kind = "batch-norm" },
+  { kind = "relu" },
+  { kind = "max-pool1d", kernel = 2 },
+  { kind = "conv1d", out = 8, kernel = 3, stride = 2, groups = 2, bias = false },
+  { kind = "avg-pool1d", kernel = 2, stride = 1 },
+  { kind = "linear" },
+]
+"#;
+    let (before, rest) = JOB.split_once("[model]").unwrap();
+    let (_, after) = rest.split_once("[train]").unwrap();
+    place.write_job(&format!("{before}{model}\n[train]{after}"));
+    let run = train(&place, &["--epochs", "1"]);
+    holds_against_predict(&place, run.to_str().unwrap(), &[], &idx_images(&place));
+}
+
+#[test]
 fn further_layers_say_what_predict_says_of_images_and_of_vectors() {
     let layers = r#"
 kind = "stack"

@@ -123,15 +123,20 @@ fn rows_with_categories_dates_and_gaps_are_encoded_in_the_graph() {
     );
     let scale = "normalise = { mean = [0.1, -0.2], std = [0.5, 0.7] }\n";
     assert!(job.contains(scale));
-    place.write_job(&job.replace(scale, ""));
-    let run = train(&place, &[]);
-    let found = holds_against_predict(&place, run.to_str().unwrap(), &[], &inputs);
-    assert_eq!(found["inputs"][0]["shape"][1], 6);
-    let columns = found["metadata"]["lockstep.inputs"].as_str().unwrap();
-    assert!(
-        columns.contains(r#""values":["Bonn","Jena","Ulm"]"#),
-        "{columns}"
-    );
+    let job = job.replace(scale, "");
+    // Values of the town as inputs of their own, and as learned vectors.
+    let embedded = "label = \"kind\", types = { town = \"embedding\" }";
+    for job in [&job, &job.replacen("label = \"kind\"", embedded, 1)] {
+        place.write_job(job);
+        let run = train(&place, &[]);
+        let found = holds_against_predict(&place, run.to_str().unwrap(), &[], &inputs);
+        assert_eq!(found["inputs"][0]["shape"][1], 6);
+        let columns = found["metadata"]["lockstep.inputs"].as_str().unwrap();
+        assert!(
+            columns.contains(r#""values":["Bonn","Jena","Ulm"]"#),
+            "{columns}"
+        );
+    }
 }
 
 /// The pixels of a bitmap in PyTorch's order: red, green, blue, each line by line from the top.
