@@ -90,9 +90,9 @@ wheel: release ## Build the Python wheel, which carries the program, into target
 	@python3 crates/lockstep-script/python/make_wheel.py --binary $(LOCKSTEP) --out $(TARGET)/wheel
 
 dist: wheel static ## Build what a release publishes into target/dist: archives, the wheel, checksums
-	@python3 deploy/dist/build.py $(STATIC) --out $(TARGET)/dist --wheel "$$(ls -t $(TARGET)/wheel/*.whl | head -n 1)"
+	@python3 deploy/dist/build.py $(STATIC) $(LOCKSTEP) --out $(TARGET)/dist --wheel "$$(ls -t $(TARGET)/wheel/*.whl | head -n 1)"
 
-# Without shared libraries it runs on any Linux of this processor.
+# Without shared libraries it runs on any Linux of this processor, but cannot load XGBoost.
 static: cargo
 	@RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --package lockstep --target $(HOST) --target-dir $(TARGET)/static
 

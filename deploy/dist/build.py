@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Puts together what a release publishes: `make dist`.
 
-One archive with the program (stripped), completions, manual pages, licences of ours and of everything that is linked in;
-the Python wheel; and the checksums of both. The name of the archive says for which machine it is, and, where the program
-is not static, the oldest glibc that it runs on. The same program gives the same bytes.
+For each program an archive with it (stripped), completions, manual pages, licences of ours and of everything that is
+linked in; the Python wheel; and the checksums of all. The name of an archive says for which machine it is, and, where the
+program is not static, the oldest glibc that it runs on. The same program gives the same bytes.
 """
 
 import argparse
@@ -93,16 +93,8 @@ def archive(name, files):
     return gzip.compress(out.getvalue(), 9, mtime=0)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("program", type=Path, help="the program, built for release")
-    parser.add_argument("--out", type=Path, required=True, help="folder that the files go to")
-    parser.add_argument("--wheel", type=Path, help="the wheel to publish beside the archive")
-    args = parser.parse_args()
-    if not args.program.is_file():
-        sys.exit(f"{args.program} is not there: build it first")
-    args.out.mkdir(parents=True, exist_ok=True)
-    program = args.program.resolve()
+def packed(program, terms):
+    """The archive of a program: its name and its bytes."""
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         files = {"lockstep": (stripped(program, folder).read_bytes(), 0o755)}
@@ -113,11 +105,24 @@ def main():
         files[f"completions/{name}"] = (output([program, "completions", shell]).encode(), 0o644)
     for name in ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"]:
         files[name] = ((ROOT / name).read_bytes(), 0o644)
-    files["LICENSES-OF-DEPENDENCIES.txt"] = (licences().encode(), 0o644)
-
+    files["LICENSES-OF-DEPENDENCIES.txt"] = (terms, 0o644)
     version = output([program, "--version"]).split()[1]
     name = f"lockstep-{version}-{machine(program)}"
-    published = {f"{name}.tar.gz": archive(name, files)}
+    return f"{name}.tar.gz", archive(name, files)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("programs", type=Path, nargs="+", help="the programs, built for release")
+    parser.add_argument("--out", type=Path, required=True, help="folder that the files go to")
+    parser.add_argument("--wheel", type=Path, help="the wheel to publish beside the archives")
+    args = parser.parse_args()
+    for program in args.programs:
+        if not program.is_file():
+            sys.exit(f"{program} is not there: build it first")
+    args.out.mkdir(parents=True, exist_ok=True)
+    terms = licences().encode()
+    published = dict(packed(program.resolve(), terms) for program in args.programs)
     if args.wheel:
         published[args.wheel.name] = args.wheel.read_bytes()
     sums = ""

@@ -23,6 +23,12 @@ pub enum XgboostError {
         /// What the variable says.
         path: PathBuf,
     },
+    /// The program has no loader of libraries.
+    #[error(
+        "this is the static program, which cannot load libraries, and so not XGBoost's; the one in the Python wheel and \
+         the one in the archive whose name has glibc in it can"
+    )]
+    Static,
     /// The file is not a library that can be loaded.
     #[error("{path}: cannot be loaded: {source}", path = path.display())]
     Load {

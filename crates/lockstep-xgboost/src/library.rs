@@ -40,8 +40,12 @@ impl Xgboost {
     /// Loads the library in a file.
     ///
     /// # Errors
-    /// When the file is no library, not XGBoost's, or older than [`OLDEST`].
+    /// When the file is no library, not XGBoost's, or older than [`OLDEST`]. Always in a static program: the library would
+    /// bring a second C library, which knows nothing of the first one's memory and threads.
     pub fn load(path: &Path) -> Result<Self, XgboostError> {
+        if cfg!(target_feature = "crt-static") {
+            return Err(XgboostError::Static);
+        }
         // SAFETY: a library's initialisers run. The file is one that the user named or installed as XGBoost.
         let library = unsafe { Library::new(path) };
         let library = library.map_err(|source| XgboostError::Load {
