@@ -50,17 +50,18 @@ mod tests {
 
     #[test]
     fn it_begins_with_the_first_weights_and_follows_the_others() {
-        let mut average = WeightAverage::new(0.75, vec![0..1], None);
+        // What lies between is frozen.
+        let trained = || vec![0..1, 2..3];
+        let mut average = WeightAverage::new(0.75, trained(), None);
         assert_eq!(average.values(), None);
-        for weights in [[1.0, -0.0], [5.0, -0.0], [2.0, -0.0]] {
+        for weights in [[1.0, -0.0, 3.0], [5.0, -0.0, 3.0], [2.0, -0.0, 3.0]] {
             average.add(&weights);
         }
         let values = average.values().unwrap();
-        assert_eq!(values[0], 2.0);
-        // Frozen, to the sign of its zero.
-        assert!(values[1].is_sign_negative());
-        let mut resumed = WeightAverage::new(0.75, vec![0..1], Some(vec![2.0]));
-        resumed.add(&[6.0]);
-        assert_eq!(resumed.values(), Some(&[3.0][..]));
+        assert_eq!(values, [2.0, 0.0, 3.0]);
+        assert!(values[1].is_sign_negative(), "not even a sign changes");
+        let mut resumed = WeightAverage::new(0.75, trained(), Some(vec![2.0, 1.0, 0.0]));
+        resumed.add(&[6.0, 1.0, 0.0]);
+        assert_eq!(resumed.values(), Some(&[3.0, 1.0, 0.0][..]));
     }
 }
