@@ -470,7 +470,9 @@ fn rows_count_by_their_weights_for_both_kinds() {
             "the column of weights is 0 in all rows that are trained on",
         ),
     ] {
-        fs::write(place.path("train.csv"), format!("area,sold,rooms\n{rows}")).unwrap();
+        for set in ["train.csv", "test.csv"] {
+            fs::write(place.path(set), format!("area,sold,rooms\n{rows}")).unwrap();
+        }
         let ran = run(&place, &["run", "job.toml"]);
         assert!(ran.stderr.contains(expected), "{}", ran.stderr);
     }
