@@ -1,12 +1,14 @@
 //! Bars that are divided: what a whole consists of, for several wholes below each other.
 
-use crate::{colour, escaped};
+use crate::{STYLE, colour, escaped};
 use std::fmt::Write;
 
 const WIDTH: f64 = 760.0;
 const LEFT: f64 = 190.0;
 const RIGHT: f64 = 80.0;
 const ROW: f64 = 30.0;
+/// Letters of a name that fit beside its bar.
+const NAME: usize = 28;
 
 /// One bar.
 #[derive(Debug)]
@@ -22,10 +24,29 @@ pub struct Bar {
 /// Bars below each other on a page, with a legend above. The longest takes the whole width.
 pub fn bars(title: &str, legend: &[&str], bars: &[Bar]) -> String {
     let height = ROW * (bars.len() as f64 + 1.0) + 10.0;
-    let mut text = format!(
-        "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">",
-        escaped(title)
-    );
+    format!(
+        "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">{}{}</svg>\n",
+        escaped(title),
+        names(legend),
+        rows(legend, bars)
+    )
+}
+
+/// Bars of one part each as a file that stands for itself, with a title above.
+pub fn titled_bars(title: &str, bars: &[Bar]) -> String {
+    let height = ROW * (bars.len() as f64 + 1.0) + 10.0;
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
+         viewBox=\"0 0 {WIDTH} {height}\"><style>{STYLE}</style>\n\
+         <text class=\"t\" x=\"5\" y=\"18\">{}</text>{}</svg>\n",
+        escaped(title),
+        rows(&[], bars)
+    )
+}
+
+/// The legend.
+fn names(legend: &[&str]) -> String {
+    let mut text = String::new();
     let step = (WIDTH - 10.0) / legend.len().max(1) as f64;
     for (number, name) in legend.iter().enumerate() {
         let x = 5.0 + step * number as f64;
@@ -37,6 +58,12 @@ pub fn bars(title: &str, legend: &[&str], bars: &[Bar]) -> String {
             escaped(name)
         );
     }
+    text
+}
+
+/// The bars themselves.
+fn rows(legend: &[&str], bars: &[Bar]) -> String {
+    let mut text = String::new();
     let whole = |bar: &Bar| bar.parts.iter().sum::<f64>();
     let longest = bars.iter().map(whole).fold(f64::MIN_POSITIVE, f64::max);
     for (row, bar) in bars.iter().enumerate() {
@@ -46,18 +73,22 @@ pub fn bars(title: &str, legend: &[&str], bars: &[Bar]) -> String {
             "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>",
             LEFT - 8.0,
             y + 15.0,
-            escaped(&bar.name)
+            escaped(&fitted(&bar.name))
         );
         let mut x = LEFT;
         for (number, part) in bar.parts.iter().enumerate() {
             let width = (part / longest * (WIDTH - LEFT - RIGHT)).max(0.0);
             let share = 100.0 * part / whole(bar).max(f64::MIN_POSITIVE);
+            let story = match legend.get(number) {
+                Some(name) => format!("{name}: {share:.1}%"),
+                None => format!("{}: {}", bar.name, bar.words),
+            };
             let _ = write!(
                 text,
                 "<rect x=\"{x:.1}\" y=\"{y}\" width=\"{width:.1}\" height=\"20\" fill=\"{}\">\
-                 <title>{}: {share:.1}%</title></rect>",
+                 <title>{}</title></rect>",
                 colour(number),
-                escaped(legend.get(number).copied().unwrap_or_default()),
+                escaped(&story),
             );
             x += width;
         }
@@ -69,5 +100,36 @@ pub fn bars(title: &str, legend: &[&str], bars: &[Bar]) -> String {
             escaped(&bar.words)
         );
     }
-    text + "</svg>\n"
+    text
+}
+
+/// The beginning of a name that is too long.
+fn fitted(name: &str) -> String {
+    match name.chars().nth(NAME) {
+        None => name.to_owned(),
+        Some(_) => name.chars().take(NAME - 1).chain(['…']).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_bars_stands_for_itself_and_long_names_are_cut_beside_their_bars_alone() {
+        let long = "a column <with> a name that nobody reads to its end";
+        let bar = |name: &str, part| Bar {
+            name: name.to_owned(),
+            parts: vec![part],
+            words: part.to_string(),
+        };
+        let text = titled_bars("importance", &[bar(long, 2.0), bar("b", 1.0)]);
+        assert!(text.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""));
+        assert!(
+            text.contains(">a column &lt;with&gt; a name tha…</text>"),
+            "{text}"
+        );
+        assert!(text.contains("to its end: 2</title>"), "{text}");
+        assert!(text.contains("width=\"490.0\"") && text.contains("width=\"245.0\""));
+    }
 }

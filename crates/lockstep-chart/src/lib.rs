@@ -7,7 +7,7 @@ mod bars;
 mod curves;
 mod page;
 
-pub use bars::{Bar, bars};
+pub use bars::{Bar, bars, titled_bars};
 pub use curves::{Curve, Picture, single, stacked};
 pub use page::{mark, page, table};
 

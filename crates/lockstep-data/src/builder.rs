@@ -13,8 +13,10 @@ use crate::layout::{ALIGN, DecodedLayout, Extent, Facts, Form, Identity};
 use crate::target::TargetKind;
 use lockstep_fs::AtomicFile;
 use sha2::Sha256;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Bytes that are copied at once.
@@ -30,6 +32,7 @@ pub(crate) struct Builder {
     written: usize,
     labels: Labels,
     weights: Spill,
+    groups: Groups,
     names: SpilledTexts,
     skipped: SpilledTexts,
     /// The columns of a table, as one text; none without.
@@ -56,6 +59,7 @@ impl Builder {
             written: 0,
             labels: Labels::new(folder)?,
             weights: Spill::new(folder)?,
+            groups: Groups::new(folder)?,
             names: texts()?,
             skipped: texts()?,
             columns: Vec::new(),
@@ -125,6 +129,12 @@ impl Builder {
         written.map_err(DataError::io("write", &self.target))
     }
 
+    /// Takes the group of the next sample. All samples have one, or none.
+    pub(crate) fn group(&mut self, group: &str) -> Result<(), DataError> {
+        let written = self.groups.push(group);
+        written.map_err(DataError::io("write", &self.target))
+    }
+
     /// Takes the name of the next sample. All samples have one, or none.
     pub(crate) fn name(&mut self, name: &str) -> Result<(), DataError> {
         let written = self.names.push(name);
@@ -164,6 +174,8 @@ impl Builder {
         let names = self.names.extent();
         let weights = self.weights.length / 4;
         assert!(weights == 0 || weights == count, "one weight a sample");
+        let groups = self.groups.spill.length / 4;
+        assert!(groups == 0 || groups == count, "one group a sample");
         assert!(
             names.texts == 0 || names.texts == count,
             "one name a sample"
@@ -174,7 +186,8 @@ impl Builder {
             shape,
             target: labels.target,
             outputs: labels.outputs,
-            weighted: self.weights.length > 0,
+            weighted: weights > 0,
+            grouped: groups > 0,
             names,
             classes: Extent::of(&labels.names),
             skipped: self.skipped.extent(),
@@ -234,6 +247,8 @@ impl Builder {
         })?;
         out.align()?;
         self.weights.replay(|block| out.write(block))?;
+        out.align()?;
+        self.groups.spill.replay(|block| out.write(block))?;
         self.names.replay(&mut out)?;
         out.texts(&names)?;
         self.skipped.replay(&mut out)?;
@@ -251,7 +266,7 @@ impl Builder {
         begun: Sha256,
     ) -> io::Result<()> {
         let file = File::open(self.file.temporary())?;
-        let before = [layout.labels.clone(), layout.weights.clone()];
+        let before = [&layout.labels, &layout.weights, &layout.groups].map(Range::clone);
         let content = content::of_file(begun, &file, before, layout.samples.clone())?;
         let sums = checksums::of_file(&file, layout.summed())?;
         let sums: Vec<u8> = sums.into_iter().flat_map(u64::to_ne_bytes).collect();
@@ -301,6 +316,31 @@ impl Aligned<'_> {
         texts
             .iter()
             .try_for_each(|text| self.write(text.as_bytes()))
+    }
+}
+
+/// The groups of samples, numbered as they come.
+#[derive(Debug)]
+struct Groups {
+    numbers: HashMap<String, u32>,
+    spill: Spill,
+}
+
+impl Groups {
+    fn new(folder: &Path) -> Result<Self, DataError> {
+        Ok(Self {
+            numbers: HashMap::new(),
+            spill: Spill::new(folder)?,
+        })
+    }
+
+    fn push(&mut self, group: &str) -> io::Result<()> {
+        let next = self.numbers.len() as u32;
+        let number = match self.numbers.get(group) {
+            Some(&number) => number,
+            None => *self.numbers.entry(group.to_owned()).or_insert(next),
+        };
+        self.spill.write(&number.to_ne_bytes())
     }
 }
 

@@ -60,12 +60,12 @@ impl About<'_> {
     }
 }
 
-/// The hash of a set of which `hash` has seen all but its labels and weights, which lie `before` its samples in the hash,
-/// and these, all in `file`.
+/// The hash of a set of which `hash` has seen all but its labels, weights and groups, which lie `before` its samples in the
+/// hash, and these, all in `file`.
 pub(crate) fn of_file(
     mut hash: Sha256,
     file: &File,
-    before: [Range<usize>; 2],
+    before: [Range<usize>; 3],
     samples: Range<usize>,
 ) -> io::Result<ContentHash> {
     let mut buffer = vec![0; AT_ONCE];

@@ -323,6 +323,12 @@ impl Dataset {
         self.decoded.layout.form.weighted.then(weights)
     }
 
+    /// The group of each sample, if they belong to groups: numbers from 0 on, in the order in which groups come.
+    pub fn groups(&self) -> Option<&[u32]> {
+        let groups = || self.decoded.map.words(self.decoded.layout.groups.clone());
+        self.decoded.layout.form.grouped.then(groups)
+    }
+
     /// The number of classes; 0 if samples have none.
     pub fn classes(&self) -> usize {
         self.class_names.len()
@@ -394,6 +400,7 @@ impl Dataset {
             None => hash.update(&bytes[layout.labels.clone()]),
         }
         hash.update(&bytes[layout.weights.clone()]);
+        hash.update(&bytes[layout.groups.clone()]);
         let kept = &self.decoded.facts.content;
         if *hash.clone().finalize() == kept.head {
             return hex::encode(kept.whole);

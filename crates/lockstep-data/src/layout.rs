@@ -17,12 +17,12 @@ const MAGIC: u64 = 0x6c6f_636b_7374_6570;
 /// Changes whenever the format or the meaning of a decoded file does. 2: channels are innermost.
 /// 3: the samples come first, and there are names, classes and what was left out. 4: what is to be predicted
 /// may be numbers or labels instead of a class. 5: checksums of all blocks, and the hash of the content. 6: the
-/// columns of a table. 7: what these hold, and weights.
-const VERSION: u64 = 7;
+/// columns of a table. 7: what these hold, and weights. 8: groups.
+const VERSION: u64 = 8;
 /// Parts begin at multiples of this.
 pub(crate) const ALIGN: usize = 64;
 /// Numbers of a trailer.
-pub(crate) const FIELDS: usize = 33;
+pub(crate) const FIELDS: usize = 34;
 /// Numbers of a pixel: grey or depth, two of anything, colours, colours with transparency. Vectors, which
 /// are one pixel of many channels, may have more.
 pub(crate) const MOST_CHANNELS: usize = 4;
@@ -42,6 +42,8 @@ pub(crate) struct Form {
     pub(crate) outputs: usize,
     /// Whether samples have weights.
     pub(crate) weighted: bool,
+    /// Whether samples belong to groups.
+    pub(crate) grouped: bool,
     pub(crate) names: Extent,
     /// The classes, or the columns of what is to be predicted instead.
     pub(crate) classes: Extent,
@@ -76,6 +78,8 @@ pub(crate) struct DecodedLayout {
     pub(crate) labels: Range<usize>,
     /// How much each sample counts; nothing if all do alike.
     pub(crate) weights: Range<usize>,
+    /// The group of each sample; nothing if there are none.
+    pub(crate) groups: Range<usize>,
     pub(crate) names: Texts,
     pub(crate) classes: Texts,
     pub(crate) skipped: Texts,
@@ -118,6 +122,7 @@ impl DecodedLayout {
         let samples = part(elements, form.element.size())?;
         let labels = part(form.count.checked_mul(form.outputs)?, 4)?;
         let weights = part(form.count * usize::from(form.weighted), 4)?;
+        let groups = part(form.count * usize::from(form.grouped), 4)?;
         let mut texts = |extent: Extent| {
             Some(Texts {
                 ends: part(extent.texts, 8)?,
@@ -131,6 +136,7 @@ impl DecodedLayout {
             samples,
             labels,
             weights,
+            groups,
             names,
             classes,
             skipped,
@@ -154,6 +160,7 @@ impl DecodedLayout {
             target,
             outputs,
             weighted,
+            grouped,
             names,
             classes,
             skipped,
@@ -183,7 +190,7 @@ impl DecodedLayout {
         fields[24..28].copy_from_slice(&words(&facts.content.whole));
         fields[28] = facts.sums;
         fields[29..31].copy_from_slice(&[columns.texts as u64, columns.bytes as u64]);
-        fields[31] = u64::from(weighted);
+        fields[31..33].copy_from_slice(&[u64::from(weighted), u64::from(grouped)]);
         fields[FIELDS - 1] = checksum(&fields);
         fields
     }
@@ -209,6 +216,7 @@ impl DecodedLayout {
                 .find(|known| *known as u64 == fields[18])?,
             outputs: number(19),
             weighted: fields[31] == 1,
+            grouped: fields[32] == 1,
             names: extent(11),
             classes: extent(13),
             skipped: extent(15),

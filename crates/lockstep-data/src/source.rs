@@ -151,6 +151,20 @@ impl Source {
         self
     }
 
+    /// The same source, whose samples belong to groups by this column if it names no other.
+    #[must_use]
+    pub fn grouped_by(mut self, group: Option<&str>) -> Self {
+        match &mut self {
+            Source::Parquet { columns, .. } | Source::Csv { columns, .. } => {
+                let group = group.map(str::to_owned);
+                columns.group = columns.group.take().or(group);
+            }
+            Source::Samples { source, .. } => **source = source.clone().grouped_by(group),
+            _ => {}
+        }
+        self
+    }
+
     /// Whether opening it may be a matter of minutes.
     pub(crate) fn takes_long(&self) -> bool {
         match self {

@@ -80,11 +80,13 @@ impl TableSet {
         let columns = &mut self.columns;
         let missing = |name: &String| all.iter().any(|names| !names.contains(name));
         columns.path.take_if(|path| missing(path));
-        // What counts how much is of no matter here, but it is no input.
-        let weight = columns.weight.take();
-        columns
-            .drop
-            .extend(weight.filter(|weight| !missing(weight)));
+        // What counts how much, and what belongs together, is of no matter here, but it is no input.
+        let more = columns
+            .weight
+            .take()
+            .into_iter()
+            .chain(columns.group.take());
+        columns.drop.extend(more.filter(|name| !missing(name)));
         if columns.label.iter().chain(&columns.numbers).any(missing) {
             let labels = columns
                 .label
@@ -220,6 +222,9 @@ impl Recipe for TableSet {
             }
             out.numbers(&batch.numbers)?;
             out.weights(&batch.weights)?;
+            for group in batch.groups.iter().flatten() {
+                out.group(group)?;
+            }
             for path in batch.paths.iter().flatten() {
                 out.name(path)?;
             }

@@ -47,6 +47,12 @@ words! {
         "mae" Mae
         /// The highest coefficient of determination is the best.
         "r2" R2
+        /// Of a ranking, the highest normalised discounted gain is the best.
+        "ndcg" Ndcg
+        /// Of a ranking, the highest normalised discounted gain of the first ten rows is the best.
+        "ndcg10" Ndcg10
+        /// Of a ranking, the highest mean precision at the ranks of relevant rows is the best.
+        "map" Map
     }
 }
 
@@ -60,9 +66,14 @@ impl Measure {
     pub fn is_better_by(self, change: f64, value: f64, other: f64) -> bool {
         match self {
             Measure::Loss | Measure::Mse | Measure::Mae => value < other - change,
-            Measure::Accuracy | Measure::F1 | Measure::Top5 | Measure::Auc | Measure::R2 => {
-                value > other + change
-            }
+            Measure::Accuracy
+            | Measure::F1
+            | Measure::Top5
+            | Measure::Auc
+            | Measure::R2
+            | Measure::Ndcg
+            | Measure::Ndcg10
+            | Measure::Map => value > other + change,
         }
     }
 }

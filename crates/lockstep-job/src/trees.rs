@@ -123,6 +123,8 @@ keys! {
         scale_pos_weight: Option<f64> = optional => Rule::POSITIVE;
         /// What is predicted without any tree: a probability, or a number. If left out, the mean of the training rows.
         base_score: Option<f64> = optional => Rule::FINITE;
+        /// Which quantile is predicted with the objective `"reg:quantileerror"`, such as 0.9.
+        quantile_alpha: Option<f64> = optional => Rule::SHARE;
         /// Whether the prediction may only rise (1) or fall (-1) with each column, such as `"(1,0,-1)"`.
         monotone_constraints: Option<String> = optional => Any;
         /// Which columns may be used together, such as `"[[0,1],[2,3]]"`.

@@ -79,15 +79,17 @@ fn columns() -> impl Strategy<Value = JobColumns> {
     ];
     let types = proptest::sample::select(types.to_vec());
     let types = proptest::collection::btree_map("[a-z é]{1,5}", types, 0..3);
-    let others = (option::of("[a-z]{1,5}"), option::of("[a-z]{1,5}"));
+    let column = || option::of("[a-z]{1,5}");
+    let others = (column(), column(), column());
     let drop = vec("[a-z é]{1,5}", 0..3);
     (option::of(features), label, others, types, drop).prop_map(
-        |(features, label, (path, weight), types, drop)| JobColumns {
+        |(features, label, (path, weight, group), types, drop)| JobColumns {
             drop: if features.is_some() { Vec::new() } else { drop },
             features,
             label,
             path,
             weight,
+            group,
             types,
             ..JobColumns::default()
         },
@@ -314,6 +316,7 @@ fn checkpoint() -> impl Strategy<Value = JobCheckpoint> {
         Measure::Mse,
         Measure::Mae,
         Measure::R2,
+        Measure::Ndcg,
     ]);
     (every, 1..9usize, best).prop_map(|(every, keep, best)| JobCheckpoint { every, keep, best })
 }

@@ -1,7 +1,8 @@
 //! What a model came to on a set, whatever it predicts.
 
 use crate::{
-    ClassSummary, Classification, LabelSummary, MultiLabel, Regression, RegressionSummary,
+    ClassSummary, Classification, LabelSummary, MultiLabel, Ranking, RankingSummary, Regression,
+    RegressionSummary,
 };
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +16,8 @@ pub enum Evaluation {
     Numbers(Regression),
     /// Of one that predicts labels, of which a sample may have several.
     Labels(MultiLabel),
+    /// Of one that puts rows in order.
+    Ranking(Ranking),
 }
 
 /// The numbers that say how good a model is.
@@ -27,6 +30,8 @@ pub enum Summary {
     Numbers(RegressionSummary),
     /// Of one that predicts labels, of which a sample may have several.
     Labels(LabelSummary),
+    /// Of one that puts rows in order.
+    Ranking(RankingSummary),
 }
 
 impl Evaluation {
@@ -36,6 +41,7 @@ impl Evaluation {
             Self::Classes(of) => Summary::Classes(of.summary),
             Self::Numbers(of) => Summary::Numbers(of.summary),
             Self::Labels(of) => Summary::Labels(of.summary),
+            Self::Ranking(of) => Summary::Ranking(of.summary),
         }
     }
 
@@ -45,6 +51,7 @@ impl Evaluation {
             Self::Classes(of) => of.summary.samples,
             Self::Numbers(of) => of.summary.samples,
             Self::Labels(of) => of.summary.samples,
+            Self::Ranking(of) => of.summary.samples,
         }
     }
 
@@ -54,6 +61,7 @@ impl Evaluation {
             Self::Classes(of) => &mut of.set,
             Self::Numbers(of) => &mut of.set,
             Self::Labels(of) => &mut of.set,
+            Self::Ranking(of) => &mut of.set,
         };
         *set = Some(name.to_owned());
     }
@@ -64,6 +72,7 @@ impl Evaluation {
             Self::Classes(of) => &mut of.summary.loss,
             Self::Numbers(of) => &mut of.summary.loss,
             Self::Labels(of) => &mut of.summary.loss,
+            Self::Ranking(of) => &mut of.summary.loss,
         };
         *to = Some(loss);
     }
@@ -74,6 +83,7 @@ impl Evaluation {
             Self::Classes(of) => of.table(),
             Self::Numbers(of) => of.table(),
             Self::Labels(of) => of.table(),
+            Self::Ranking(_) => Vec::new(),
         }
     }
 
@@ -81,7 +91,7 @@ impl Evaluation {
     pub fn svg(&self, title: &str) -> Option<String> {
         match self {
             Self::Classes(of) => Some(of.svg(title)),
-            Self::Numbers(_) | Self::Labels(_) => None,
+            Self::Numbers(_) | Self::Labels(_) | Self::Ranking(_) => None,
         }
     }
 }

@@ -5,7 +5,7 @@
 //! which is JSON for programs, [text](Classification::table) for a terminal and an
 //! [SVG picture](Classification::svg) for people. Everything is computed from counts, so the order of the
 //! samples and who counted them do not matter. A [`RegressionTally`] does the same with numbers, and a
-//! [`LabelTally`] with labels of which a sample may have several.
+//! [`LabelTally`] with labels of which a sample may have several. A [`Ranking`] is of rows that were put in order.
 //!
 //! The numbers are those of scikit-learn with `zero_division=0`. In particular the macro averages are over
 //! the classes that occur, as right ones or as predicted ones, and the micro averages of precision, recall
@@ -33,6 +33,7 @@ mod evaluation;
 mod mistakes;
 mod multi_label;
 mod picture;
+mod ranked;
 mod ranking;
 mod regression;
 mod scores;
@@ -44,6 +45,7 @@ pub use confusion::Confusion;
 pub use evaluation::{Evaluation, Summary};
 pub use mistakes::Mistake;
 pub use multi_label::{LabelSummary, LabelTally, MultiLabel};
+pub use ranked::{Ranking, RankingScores, RankingSummary};
 pub use ranking::Curves;
 pub use regression::{
     ColumnScores, Miss, Regression, RegressionScores, RegressionSummary, RegressionTally, Residuals,

@@ -44,6 +44,16 @@ pub enum ResolveError {
         learner: &'static str,
     },
 
+    /// Nothing but trees ranks.
+    #[error(
+        "data.{set}.group: rows are ranked within groups by trees alone; leave `group` out, or use \
+         `kind = \"xgboost\"` with a ranking objective such as \"rank:ndcg\""
+    )]
+    Group {
+        /// The set that has groups.
+        set: &'static str,
+    },
+
     /// The model of a script is the script's own.
     #[error(
         "{name} is a job whose script makes the model: only the script knows how to predict with it"

@@ -1,6 +1,6 @@
 //! What a job that is a script means.
 
-use crate::sources::{frame, of_reference};
+use crate::sources::{frame, no_groups, of_reference};
 use crate::{ResolveError, access, place};
 use lockstep_data::{FrameSource, Source};
 use lockstep_job::{JobNormalise, ScriptJob, Validation};
@@ -40,6 +40,7 @@ impl ResolvedScript {
         let mut sets = Vec::new();
         let (mut val_share, mut normalise) = (0.0, None);
         if let Some(data) = &job.data {
+            no_groups(data)?;
             for (name, reference) in data.sets() {
                 let source = match frame((data, &job.storage), reference)? {
                     Some(table) if data.normalise.is_some() => {

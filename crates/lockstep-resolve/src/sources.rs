@@ -28,6 +28,7 @@ pub struct SetSources {
 
 impl SetSources {
     pub(crate) fn of(job: &Job) -> Result<Self, ResolveError> {
+        no_groups(&job.data)?;
         let wanted = job.train.learner.loss.map(target_kind);
         let (mut val, mut test) = (None, None);
         for (name, reference) in job.sets() {
@@ -84,8 +85,9 @@ impl TestSource {
             LoadedJob::Trees(job) => job,
         };
         let reference = job.data.test.as_ref().ok_or(ResolveError::NoTest)?;
+        let source = of_reference((&job.data, &job.storage), reference, None)?;
         Ok(Self {
-            source: of_reference((&job.data, &job.storage), reference, None)?.with_gaps(),
+            source: source.with_gaps().grouped_by(group_of(&job.data.train)),
             embedding: None,
         })
     }
@@ -160,6 +162,25 @@ pub(crate) fn of_reference(
     })
 }
 
+/// The column of the groups that a reference names.
+pub(crate) fn group_of(reference: &DataRef) -> Option<&str> {
+    match reference {
+        DataRef::Parquet { columns, .. } | DataRef::Csv { columns, .. } => columns.group.as_deref(),
+        _ => None,
+    }
+}
+
+/// Checks that no set has groups, where nothing could be made of them.
+pub(crate) fn no_groups(data: &Data) -> Result<(), ResolveError> {
+    match data
+        .sets()
+        .find(|(_, reference)| group_of(reference).is_some())
+    {
+        None => Ok(()),
+        Some((set, _)) => Err(ResolveError::Group { set }),
+    }
+}
+
 /// The table that a reference means, if it says nothing of which columns are the input and which to be predicted.
 pub(crate) fn frame(
     (data, storage): (&Data, &Storage),
@@ -217,6 +238,7 @@ fn of_columns(columns: &JobColumns) -> lockstep_table::ColumnNames {
         },
         path: columns.path.clone(),
         weight: columns.weight.clone(),
+        group: columns.group.clone(),
         types: (columns.types.iter())
             .map(|(name, word)| (name.clone(), column_type(*word)))
             .collect(),

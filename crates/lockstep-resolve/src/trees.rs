@@ -1,7 +1,8 @@
 //! What a job that grows trees means.
 
-use crate::sources::of_reference;
+use crate::sources::{group_of, of_reference};
 use crate::{ResolveError, SetSources, access, place};
+use lockstep_data::TargetKind;
 use lockstep_job::{JobCheckpoint, TreesJob, TreesModel, Validation};
 use lockstep_place::{Access, Place};
 use serde::{Deserialize, Serialize};
@@ -46,11 +47,16 @@ impl ResolvedTrees {
     /// When a place of the job makes no sense.
     pub fn of(job: &TreesJob) -> Result<Self, ResolveError> {
         let data = (&job.data, &job.storage);
+        let group = group_of(&job.data.train);
+        let set = |reference, target| {
+            let source = of_reference(data, reference, target)?;
+            Ok::<_, ResolveError>(source.with_gaps().grouped_by(group))
+        };
         let (mut val, mut test) = (None, None);
         for (name, reference) in job.data.sets() {
             match name {
-                "val" => val = Some(of_reference(data, reference, None)?.with_gaps()),
-                "test" => test = Some(of_reference(data, reference, None)?.with_gaps()),
+                "val" => val = Some(set(reference, None)?),
+                "test" => test = Some(set(reference, None)?),
                 _ => {}
             }
         }
@@ -63,7 +69,7 @@ impl ResolvedTrees {
             access: access(&job.storage)?,
             store: place(&job.run.store, &job.storage)?,
             sets: SetSources {
-                train: of_reference(data, &job.data.train, None)?.with_gaps(),
+                train: set(&job.data.train, target(job))?,
                 val,
                 test,
             },
@@ -81,4 +87,13 @@ impl ResolvedTrees {
             },
         })
     }
+}
+
+/// What is predicted, if the job says so: an objective of numbers takes a few whole numbers as such, which would else be
+/// classes.
+fn target(job: &TreesJob) -> Option<TargetKind> {
+    let objective = job.model.objective.as_deref().unwrap_or_default();
+    let of_numbers = ["reg:", "count:", "rank:"];
+    let is_of_numbers = of_numbers.iter().any(|kind| objective.starts_with(kind));
+    (is_of_numbers || group_of(&job.data.train).is_some()).then_some(TargetKind::Numbers)
 }

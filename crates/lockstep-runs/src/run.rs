@@ -22,6 +22,8 @@ const TIME: usize = "YYYYMMDD-HHMMSS".len();
 pub const EVALUATION: &str = "evaluation.json";
 /// The file that the picture of an evaluation is written to.
 pub const CONFUSION: &str = "confusion.svg";
+/// The file that a picture of how much each column of a table is used is written to.
+const IMPORTANCE: &str = "importance.svg";
 /// The file that pictures of the hardest mistakes are written to, one below the other.
 pub const MISTAKES: &str = "mistakes.png";
 
@@ -275,6 +277,11 @@ impl RunDir {
     /// A picture of which classes they took for which.
     pub fn confusion(&self) -> Place {
         self.file(CONFUSION)
+    }
+
+    /// A picture of how much each column of a table is used, of trees.
+    pub fn importance(&self) -> Place {
+        self.file(IMPORTANCE)
     }
 
     /// Pictures of the hardest mistakes, one below the other.

@@ -36,6 +36,9 @@ pub struct ColumnNames {
     /// How much a sample counts: numbers, none below 0.
     #[serde(default)]
     pub weight: Option<String>,
+    /// Which group a sample belongs to: text, numbers or booleans. Read as text.
+    #[serde(default)]
+    pub group: Option<String>,
     /// What becomes of numbers of a sample that are not there.
     #[serde(default)]
     pub gaps: Gaps,
@@ -63,6 +66,7 @@ impl ColumnNames {
             self.label.as_ref() == Some(name)
                 || self.path.as_ref() == Some(name)
                 || self.weight.as_ref() == Some(name)
+                || self.group.as_ref() == Some(name)
                 || self.numbers.contains(name)
                 || self.drop.contains(name)
         };

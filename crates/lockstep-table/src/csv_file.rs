@@ -37,6 +37,7 @@ pub(crate) struct CsvFile {
     numbers: Vec<usize>,
     path: Option<usize>,
     weight: Option<usize>,
+    group: Option<usize>,
     /// Bytes of a batch.
     memory: u64,
     record: StringRecord,
@@ -73,6 +74,7 @@ impl CsvFile {
             numbers: columns.numbers.iter().map(find).collect::<Result<_, _>>()?,
             path: columns.path.as_ref().map(find).transpose()?,
             weight: columns.weight.as_ref().map(find).transpose()?,
+            group: columns.group.as_ref().map(find).transpose()?,
             readers: CellReader::of(&columns),
             columns,
             record: StringRecord::new(),
@@ -102,6 +104,7 @@ impl CsvFile {
             width,
             labels: self.label.map(|_| Vec::new()),
             paths: self.path.map(|_| Vec::new()),
+            groups: self.group.map(|_| Vec::new()),
             ..RowBatch::default()
         };
         let mut bytes = 0;
@@ -141,13 +144,18 @@ impl CsvFile {
             for (texts, at) in [
                 (&mut batch.labels, self.label),
                 (&mut batch.paths, self.path),
+                (&mut batch.groups, self.group),
             ] {
                 if let (Some(texts), Some(at)) = (texts, at) {
                     texts.push(self.record[at].to_owned());
                 }
             }
-            let label = self.columns.label.as_deref().zip(self.label);
-            if let Some((column, _)) = label.filter(|&(_, at)| self.record[at].is_empty()) {
+            let needed = [
+                self.columns.label.as_deref().zip(self.label),
+                self.columns.group.as_deref().zip(self.group),
+            ];
+            let mut needed = needed.into_iter().flatten();
+            if let Some((column, _)) = needed.find(|&(_, at)| self.record[at].is_empty()) {
                 let found = "is empty; every sample needs one".to_owned();
                 return Err(self.wrong(column, found));
             }

@@ -139,6 +139,7 @@ impl ParquetFile {
             texts.map(Some).map_err(|wrong| self.wrong(name, wrong))
         };
         let (labels, paths) = (texts(&self.columns.label)?, texts(&self.columns.path)?);
+        let groups = texts(&self.columns.group)?;
         let targets = self.columns.numbers.len();
         let mut numbers = vec![0.0; rows * targets];
         for (at, name) in self.columns.numbers.iter().enumerate() {
@@ -169,6 +170,7 @@ impl ParquetFile {
             labels,
             numbers,
             weights,
+            groups,
             paths,
         })
     }
@@ -332,8 +334,8 @@ fn check(file: &str, schema: &Schema, columns: &ColumnNames) -> Result<Vec<usize
             }
         })?);
     }
-    if let Some(name) = &columns.label {
-        let right = "labels must be text, numbers or booleans";
+    for name in columns.label.iter().chain(&columns.group) {
+        let right = "labels and groups must be text, numbers or booleans";
         let fits = |data_type: &DataType| (cells::labels(data_type), right);
         roots.push(find(file, schema, name, fits)?);
     }

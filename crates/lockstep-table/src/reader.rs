@@ -30,6 +30,8 @@ pub struct RowBatch {
     pub numbers: Vec<f32>,
     /// How much each row counts, if there is a column for it; else empty. None is below 0.
     pub weights: Vec<f32>,
+    /// The group of each row, if there is a column for it.
+    pub groups: Option<Vec<String>>,
     /// The path of each row, if there is a column for it.
     pub paths: Option<Vec<String>>,
 }

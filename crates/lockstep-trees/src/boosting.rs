@@ -3,9 +3,11 @@
 use crate::cuts::{RankRows, as_rows, cuts};
 use crate::exact_sum::exact_sums;
 use crate::gradients::{Gradients, Objective, RankTargets};
+use crate::quantiles::{DividedNumbers, quantiles};
+use crate::refitted::Refitted;
 use crate::sample::{self, RowSample};
 use crate::{BoostSettings, Together, TreesError};
-use lockstep_xgboost::{Booster, Matrix, MatrixForm, ModelFormat, Rows, Xgboost};
+use lockstep_xgboost::{Booster, Matrix, MatrixForm, ModelFormat, Predicted, Rows, Xgboost};
 use std::thread;
 
 /// The weight of a column that is chosen, beside which one without weight is never chosen.
@@ -14,12 +16,15 @@ const CHOSEN: f32 = 1e30;
 /// Trees that are being grown on one rank's rows. All ranks call the same functions in the same order.
 #[derive(Debug)]
 pub struct Boosting<'a, T> {
+    xgboost: Xgboost,
     settings: &'a BoostSettings,
     together: &'a T,
     targets: RankTargets<'a>,
     columns: usize,
     matrix: Matrix,
     booster: Booster,
+    /// The trees, where their leaves are set after they were grown.
+    refitted: Option<Refitted>,
     gradients: Gradients,
     rounds: usize,
 }
@@ -56,10 +61,19 @@ where
         };
         let mut blocks = Rows::new(rows.values, columns);
         let mut matrix = Matrix::binned(xgboost, &mut blocks, form, reference.as_ref())?;
+        let refits = settings.exact && settings.objective.quantile().is_some();
+        if refits {
+            // XGBoost's own objective looks whether there is a label, though nobody asks it for gradients.
+            matrix.set_labels(targets.targets, 1)?;
+        }
         if !settings.exact {
             matrix.set_labels(targets.targets, 1)?;
             if let Some(weights) = targets.weights {
                 matrix.set_weights(weights)?;
+            }
+            if let Objective::Rank { .. } = settings.objective {
+                let sizes = targets.groups.iter().map(|group| group.len() as f32);
+                matrix.set_groups(&sizes.collect::<Vec<_>>())?;
             }
         }
         let mut booster = Booster::new(xgboost, &[&matrix])?;
@@ -80,7 +94,13 @@ where
             }
             rounds = booster.rounds()?;
         }
+        let refitted = match refits {
+            true => Some(Refitted::of(&mut booster, &matrix)?),
+            false => None,
+        };
         Ok(Self {
+            xgboost: xgboost.clone(),
+            refitted,
             settings,
             together,
             targets,
@@ -116,13 +136,27 @@ where
             self.matrix.set_column_weights(&weights)?;
         }
         let sample = RowSample::new(settings.seed, self.rounds, settings.row_share);
-        let margins = self.booster.margins(&self.matrix)?;
         let objective = settings.objective;
+        let margins = match &self.refitted {
+            Some(refitted) => &refitted.margins,
+            None => self.booster.margins(&self.matrix)?,
+        };
         self.gradients
             .compute(objective, self.targets, margins, sample, self.together)?;
         let gradients = (&*self.gradients.first, &*self.gradients.second);
-        self.booster
-            .boost(&self.matrix, self.rounds, gradients, objective.outputs())?;
+        let (matrix, outputs) = (&self.matrix, objective.outputs());
+        match &mut self.refitted {
+            None => (self.booster).boost(matrix, self.rounds, gradients, outputs)?,
+            Some(refitted) => {
+                let mut grown = Booster::new(&self.xgboost, &[matrix])?;
+                for (name, value) in settings.for_one_tree(self.columns) {
+                    grown.set(&name, &value)?;
+                }
+                grown.boost(matrix, self.rounds, gradients, outputs)?;
+                let rows = (settings, self.targets, sample);
+                refitted.take(&self.xgboost, grown, matrix, rows, self.together)?;
+            }
+        }
         self.rounds += 1;
         Ok(())
     }
@@ -132,7 +166,7 @@ where
     /// # Errors
     /// When XGBoost cannot write it.
     pub fn model(&mut self) -> Result<Vec<u8>, TreesError> {
-        Ok(self.booster.save(ModelFormat::Ubj)?)
+        Ok(self.booster()?.save(ModelFormat::Ubj)?)
     }
 
     /// The margins of this rank's rows, as the trees have them now.
@@ -140,12 +174,34 @@ where
     /// # Errors
     /// When XGBoost refuses.
     pub fn margins(&mut self) -> Result<&[f32], TreesError> {
-        Ok(self.booster.margins(&self.matrix)?)
+        match &self.refitted {
+            Some(refitted) => Ok(&refitted.margins),
+            None => Ok(self.booster.margins(&self.matrix)?),
+        }
+    }
+
+    /// The margins of rows that are not trained on: the same rows each time.
+    ///
+    /// # Errors
+    /// When XGBoost refuses.
+    pub fn margins_of(&mut self, matrix: &Matrix) -> Result<Vec<f32>, TreesError> {
+        match &mut self.refitted {
+            Some(refitted) => Ok(refitted.margins_of(&self.xgboost, matrix)?.to_vec()),
+            None => Ok(self.booster.predict(matrix, Predicted::Margin)?.0),
+        }
     }
 
     /// The model itself.
-    pub fn booster(&mut self) -> &mut Booster {
-        &mut self.booster
+    ///
+    /// # Errors
+    /// When its trees cannot be put together.
+    pub fn booster(&mut self) -> Result<&mut Booster, TreesError> {
+        if let Some(refitted) = &self.refitted {
+            self.booster = refitted.booster(&self.xgboost)?;
+            let threads = self.settings.threads.to_string();
+            self.booster.set("nthread", &threads)?;
+        }
+        Ok(&mut self.booster)
     }
 }
 
@@ -171,8 +227,20 @@ fn base_score<T: Together>(
     if let Some(score) = settings.base_score {
         return Ok(score);
     }
-    if let Objective::Softmax { .. } = settings.objective {
-        return Ok(0.5);
+    match settings.objective {
+        Objective::Softmax { .. } => return Ok(0.5),
+        // Only differences count.
+        Objective::Rank { .. } => return Ok(0.0),
+        _ => {}
+    }
+    if let Some(share) = settings.objective.quantile() {
+        let all = DividedNumbers {
+            numbers: rows.targets,
+            parts: &vec![0; rows.targets.len()],
+            weights: rows.weights,
+        };
+        let found = quantiles(all, 1, share, together)?;
+        return Ok(found[0].map_or(0.0, f64::from));
     }
     let weight = |row: usize| rows.weights.map_or(1.0, |weights| f64::from(weights[row]));
     let [above, below, all] = exact_sums(together, &|add| {

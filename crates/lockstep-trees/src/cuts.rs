@@ -12,7 +12,7 @@ mod tests;
 
 use crate::Together;
 use distinct::Distinct;
-use key::{key, value};
+pub(crate) use key::{key, value};
 
 /// The rows of one rank: numbers, row after row.
 #[derive(Debug, Clone, Copy)]

@@ -75,6 +75,14 @@ pub enum TreesError {
         /// What is wrong.
         reason: String,
     },
+    /// This version of XGBoost writes models in another way than those that are known.
+    #[error(
+        "XGBoost's JSON of the model has no `{part}` where one is expected; use XGBoost 3.2 or 3.4"
+    )]
+    StrangeModel {
+        /// What is missing.
+        part: &'static str,
+    },
     /// The workers could not meet.
     #[error(transparent)]
     Share(#[from] lockstep_learner::ShareError),

@@ -18,17 +18,27 @@ pub(crate) fn exact_sums<const KINDS: usize, T: Together>(
     together: &T,
     each: &dyn Fn(&mut Add<'_>),
 ) -> Result<[f64; KINDS], T::Error> {
-    let mut largest = [0.0_f64; KINDS];
+    let sums = exact_sums_of(KINDS, together, each)?;
+    Ok(std::array::from_fn(|kind| sums[kind]))
+}
+
+/// The same for a number of kinds that is not known beforehand.
+///
+/// # Errors
+/// When a peer is lost.
+pub(crate) fn exact_sums_of<T: Together>(
+    kinds: usize,
+    together: &T,
+    each: &dyn Fn(&mut Add<'_>),
+) -> Result<Vec<f64>, T::Error> {
+    let mut largest = vec![0.0_f64; kinds];
     each(&mut |kind, number| largest[kind] = largest[kind].max(number));
     together.largest(&mut largest)?;
-    let steps =
-        largest.map(|largest| 2_f64.powi((exponent_above(largest) - BITS).clamp(-1000, 900)));
-    let mut sums = [0_u64; KINDS];
+    let step = |&largest: &f64| 2_f64.powi((exponent_above(largest) - BITS).clamp(-1000, 900));
+    let steps: Vec<f64> = largest.iter().map(step).collect();
+    let mut sums = vec![0_u64; kinds];
     each(&mut |kind, number| sums[kind] += (number / steps[kind]).round_ties_even() as u64);
     together.sum(&mut sums)?;
-    let mut all = [0.0; KINDS];
-    for ((all, sum), step) in all.iter_mut().zip(sums).zip(steps) {
-        *all = sum as f64 * step;
-    }
-    Ok(all)
+    let sums = sums.into_iter().zip(steps);
+    Ok(sums.map(|(sum, step)| sum as f64 * step).collect())
 }

@@ -6,13 +6,17 @@
 
 mod grid;
 mod objective;
+mod ranking;
 
 pub use grid::Grid;
 pub(crate) use grid::exponent_above;
 pub use objective::Objective;
+pub use ranking::RankBy;
+pub(crate) use ranking::{MOST_RELEVANT, discount, gain, ideal_gain, order};
 
 use crate::Together;
 use crate::sample::RowSample;
+use std::ops::Range;
 
 /// What the gradients of a rank's rows are computed from.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +27,8 @@ pub struct RankTargets<'a> {
     pub weights: Option<&'a [f32]>,
     /// How much a row with the target 1 counts beside others, times its weight.
     pub second_class_weight: f64,
+    /// Where each group begins and ends, of rows that are ranked; else none.
+    pub groups: &'a [Range<usize>],
     /// The number of the first row among the rows of all ranks; the others follow it.
     pub first_row: u64,
     /// Rows of all ranks together.
@@ -46,6 +52,8 @@ impl RankTargets<'_> {
 /// The gradients of a rank's rows, a number for each row and output.
 #[derive(Debug, Default)]
 pub struct Gradients {
+    /// Both derivatives of rows that are ranked, before they are rounded.
+    ranked: Vec<(f64, f64)>,
     /// First derivatives of the loss by the margin.
     pub first: Vec<f32>,
     /// Second derivatives; none is 0 but those of rows that take no part.
@@ -68,6 +76,13 @@ impl Gradients {
         let outputs = objective.outputs();
         self.first.resize(margins.len(), 0.0);
         self.second.resize(margins.len(), 0.0);
+        if let Objective::Rank { by, top } = objective {
+            self.ranked.resize(margins.len(), (0.0, 0.0));
+            for group in rows.groups {
+                let of_group = (&margins[group.clone()], &rows.targets[group.clone()]);
+                ranking::derive(by, top, of_group, &mut self.ranked[group.clone()]);
+            }
+        }
         let (first_grid, second_grid) = self.grids(objective, rows, margins, together)?;
         let mut both = vec![(0.0, 0.0); outputs];
         let pairs = self
@@ -80,11 +95,7 @@ impl Gradients {
                 second.fill(0.0);
                 continue;
             }
-            objective.derive(
-                &margins[row * outputs..][..outputs],
-                rows.targets[row],
-                &mut both,
-            );
+            derive(objective, (rows, margins), &self.ranked, row, &mut both);
             let weight = rows.weight(row);
             for (&(g, h), (first, second)) in both.iter().zip(first.iter_mut().zip(second)) {
                 *first = first_grid.round(g * weight);
@@ -109,8 +120,8 @@ impl Gradients {
         let outputs = objective.outputs();
         let mut both = vec![(0.0, 0.0); outputs];
         let mut largest = [0.0_f64; 2];
-        for (row, margins) in margins.chunks_exact(outputs).enumerate() {
-            objective.derive(margins, rows.targets[row], &mut both);
+        for row in 0..margins.len() / outputs {
+            derive(objective, (rows, margins), &self.ranked, row, &mut both);
             let weight = rows.weight(row);
             for &(g, h) in &both {
                 largest[0] = largest[0].max((g * weight).abs());
@@ -125,6 +136,25 @@ impl Gradients {
     }
 }
 
+/// Both derivatives of a row: its own, or what its group came to.
+fn derive(
+    objective: Objective,
+    (rows, margins): (RankTargets<'_>, &[f32]),
+    ranked: &[(f64, f64)],
+    row: usize,
+    both: &mut [(f64, f64)],
+) {
+    let outputs = objective.outputs();
+    match objective {
+        Objective::Rank { .. } => both[0] = ranked[row],
+        _ => objective.derive(
+            &margins[row * outputs..][..outputs],
+            rows.targets[row],
+            both,
+        ),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,6 +166,7 @@ mod tests {
             targets,
             weights: None,
             second_class_weight: 1.0,
+            groups: &[],
             first_row: 0,
             all_rows: targets.len() as u64,
         }

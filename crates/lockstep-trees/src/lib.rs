@@ -11,6 +11,7 @@
 //!    column's number ([`sample`]), not of a generator's state.
 
 mod boosting;
+mod contributions;
 pub mod cuts;
 mod error;
 mod exact_sum;
@@ -22,6 +23,10 @@ mod part;
 mod plan;
 mod prepare;
 mod publish;
+mod quantiles;
+mod ranks;
+mod recover;
+mod refitted;
 mod said;
 pub mod sample;
 mod session;
@@ -30,6 +35,7 @@ mod shard;
 mod state;
 mod together;
 mod trained;
+mod tree_json;
 mod watch;
 
 pub use boosting::Boosting;
@@ -39,6 +45,8 @@ pub use measure::metric_names;
 pub use part::{FoundTables, Tables, TreesPart};
 pub use plan::plan;
 pub use prepare::{PreparedTrees, prepare};
+pub use ranks::ranking;
+pub use recover::recover_model;
 pub use settings::BoostSettings;
 pub use state::{TreesResume, check_resume};
 pub use together::{Alone, Together};

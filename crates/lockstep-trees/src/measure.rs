@@ -3,8 +3,9 @@
 use crate::Together;
 use crate::exact_sum::exact_sums;
 use crate::gradients::Objective;
-use lockstep_data::TargetKind;
+use crate::ranks;
 use lockstep_events::Metrics;
+use std::ops::Range;
 
 /// What rows are measured against.
 #[derive(Debug, Clone, Copy)]
@@ -12,6 +13,8 @@ pub(crate) struct Measured<'a> {
     pub(crate) objective: Objective,
     /// This rank's targets.
     pub(crate) targets: &'a [f32],
+    /// Where each of this rank's groups begins and ends, of rows that are ranked.
+    pub(crate) groups: &'a [Range<usize>],
     /// The mean squared distance of all rows' targets from their mean; of numbers alone.
     pub(crate) variance: f64,
     /// Rows of all ranks.
@@ -19,10 +22,11 @@ pub(crate) struct Measured<'a> {
 }
 
 /// The names of what is measured, what is minimised first.
-pub fn metric_names(kind: TargetKind) -> &'static [&'static str] {
-    match kind {
-        TargetKind::Classes => &["loss", "accuracy"],
-        TargetKind::Numbers | TargetKind::Labels => &["loss", "mse", "mae", "r2"],
+pub fn metric_names(objective: Objective) -> &'static [&'static str] {
+    match objective {
+        Objective::Logistic | Objective::Softmax { .. } => &["loss", "accuracy"],
+        Objective::Rank { .. } => &["loss", "ndcg", "ndcg10", "map"],
+        _ => &["loss", "mse", "mae", "r2"],
     }
 }
 
@@ -50,6 +54,25 @@ impl Measured<'_> {
             return Ok(Metrics::from([
                 ("loss", loss / count),
                 ("accuracy", right / count),
+            ]));
+        }
+        if let Objective::Rank { .. } = self.objective {
+            let [ndcg, ndcg10, map, groups] = exact_sums(together, &|add| {
+                for group in self.groups {
+                    let targets = &self.targets[group.clone()];
+                    let scores = ranks::scores(&margins[group.clone()], targets);
+                    add(0, scores.ndcg);
+                    add(1, scores.ndcg10);
+                    add(2, scores.map);
+                    add(3, 1.0);
+                }
+            })?;
+            let [ndcg, ndcg10, map] = [ndcg, ndcg10, map].map(|sum| sum / groups.max(1.0));
+            return Ok(Metrics::from([
+                ("loss", 1.0 - ndcg),
+                ("ndcg", ndcg),
+                ("ndcg10", ndcg10),
+                ("map", map),
             ]));
         }
         let [loss, squares, sizes] = exact_sums(together, &|add| {

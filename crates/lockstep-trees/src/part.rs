@@ -1,6 +1,7 @@
 //! What the learner of trees is told, and the sets that it learns from.
 
 use crate::TreesError;
+use crate::ranks::by_group;
 use lockstep_data::{DataError, Dataset, DecodedSet, TargetKind};
 use lockstep_fs::CacheDir;
 use lockstep_place::Access;
@@ -107,9 +108,18 @@ impl Tables {
         val: Option<Dataset>,
         test: Option<Dataset>,
     ) -> Result<Self, TreesError> {
-        let (train_rows, aside) = train.split(settings.val_share, settings.stratify, settings.seed);
+        let (train_rows, aside) = match train.groups() {
+            Some(groups) => split_groups(groups, settings.val_share, settings.seed),
+            None => train.split(settings.val_share, settings.stratify, settings.seed),
+        };
         let val_rows = match &val {
-            Some(set) => (0..set.len() as u32).collect(),
+            Some(set) => {
+                let rows = (0..set.len() as u32).collect();
+                match set.groups() {
+                    Some(groups) => by_group(groups, rows),
+                    None => rows,
+                }
+            }
             None => aside,
         };
         if train_rows.is_empty() {
@@ -148,7 +158,7 @@ impl Tables {
     /// What was read of the tables, each a sentence.
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = self.train.table().notes();
-        for set in self.val.iter().chain(&self.test) {
+        for set in self.others() {
             let unseen = set.table().unseen_notes().into_iter();
             notes.extend(unseen.map(|note| format!("{}: {note}", set.name())));
         }
@@ -164,8 +174,42 @@ impl Tables {
         }
     }
 
+    /// The sets beside the one that is trained on.
+    pub(crate) fn others(&self) -> impl Iterator<Item = &Dataset> {
+        self.val.iter().chain(&self.test)
+    }
+
     /// The set that [`val_rows`](Self::val_rows) are of.
     pub(crate) fn val_set(&self) -> &Dataset {
         self.val.as_ref().unwrap_or(&self.train)
+    }
+}
+
+/// Rows to train on, and a share of the groups that is set aside: the rows of a group stay together, and follow each other.
+fn split_groups(groups: &[u32], share: f64, seed: u64) -> (Vec<u32>, Vec<u32>) {
+    let count = groups.iter().max().map_or(0, |&last| last as usize + 1);
+    let (_, aside) = lockstep_data::split(count, share, seed);
+    let rows = by_group(groups, (0..groups.len() as u32).collect());
+    let is_aside = |row: &u32| aside.binary_search(&groups[*row as usize]).is_ok();
+    let (aside, train) = rows.into_iter().partition(is_aside);
+    (train, aside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split_groups;
+
+    #[test]
+    fn a_group_is_set_aside_whole_or_not_at_all() {
+        let groups: Vec<u32> = (0..300).map(|row| row * 7 % 30).collect();
+        let (train, aside) = split_groups(&groups, 0.2, 5);
+        assert_eq!((train.len(), aside.len()), (240, 60));
+        for row in &aside {
+            let group = groups[*row as usize];
+            assert!(train.iter().all(|other| groups[*other as usize] != group));
+        }
+        let of_train: Vec<u32> = train.iter().map(|&row| groups[row as usize]).collect();
+        assert!(of_train.is_sorted());
+        assert!(split_groups(&groups, 0.0, 5).1.is_empty());
     }
 }

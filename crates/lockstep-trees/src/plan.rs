@@ -1,19 +1,20 @@
 //! From what a job says, and what its table holds, to how trees are grown.
 
-use crate::gradients::Objective;
+use crate::gradients::{MOST_RELEVANT, Objective, RankBy};
 use crate::part::Tables;
 use crate::{BoostSettings, TreesError};
 use lockstep_data::TargetKind;
 use lockstep_resolve::TreesSettings;
 
 /// Parameters that exact trees have a way of their own for, or none.
-const OWN: [&str; 6] = [
+const OWN: [&str; 7] = [
     "subsample",
     "colsample_bytree",
     "max_bin",
     "base_score",
     "scale_pos_weight",
     "objective",
+    "quantile_alpha",
 ];
 /// Parameters by which chance depends on how the rows are divided.
 const INEXACT: [&str; 5] = [
@@ -73,6 +74,7 @@ fn objective(settings: &TreesSettings, tables: &Tables) -> Result<Objective, Tre
     let classes = set.classes();
     let kind = set.target_kind();
     let found = match (kind, classes) {
+        _ if set.groups().is_some() => Objective::rank(RankBy::Ndcg),
         (TargetKind::Classes, 0 | 1) => {
             return Err(TreesError::OneClass {
                 set: set.name().to_owned(),
@@ -84,18 +86,20 @@ fn objective(settings: &TreesSettings, tables: &Tables) -> Result<Objective, Tre
         (TargetKind::Numbers | TargetKind::Labels, _) => Objective::SquaredError,
     };
     let Some(said) = &settings.model.objective else {
-        return Ok(found);
+        return ranked(settings, tables, found);
     };
     let misfit = |reason: String| TreesError::Misfit {
         key: "model.objective",
         reason,
     };
-    let objective = Objective::of_xgboost(said, classes).ok_or_else(|| {
-        misfit(format!(
-            "{said:?} is none that Lockstep knows; it knows {}",
-            Objective::NAMES.join(", ")
-        ))
-    })?;
+    let share = settings.model.xgboost.quantile_alpha;
+    let objective =
+        Objective::of_xgboost(said, classes, share.unwrap_or(0.5)).ok_or_else(|| {
+            misfit(format!(
+                "{said:?} is none that Lockstep knows; it knows {}",
+                Objective::NAMES.join(", ")
+            ))
+        })?;
     let wants_classes = matches!(objective, Objective::Logistic | Objective::Softmax { .. });
     if wants_classes != (kind == TargetKind::Classes) {
         return Err(misfit(format!(
@@ -104,11 +108,98 @@ fn objective(settings: &TreesSettings, tables: &Tables) -> Result<Objective, Tre
             found.xgboost_name()
         )));
     }
+    if matches!(objective, Objective::Quantile { .. }) && share.is_none() {
+        return Err(TreesError::Misfit {
+            key: "model.quantile_alpha",
+            reason: format!("{said:?} needs it: which quantile is to be predicted, such as 0.9"),
+        });
+    }
     match objective {
         Objective::Logistic if classes != 2 => Err(misfit(format!(
             "{said:?} is for two classes, and {} has {classes}; use \"multi:softprob\", or leave it out",
             set.name()
         ))),
-        objective => Ok(objective),
+        objective => ranked(settings, tables, objective),
     }
+}
+
+/// Checks that what is ranked belongs to groups, and nothing else does.
+fn ranked(
+    settings: &TreesSettings,
+    tables: &Tables,
+    objective: Objective,
+) -> Result<Objective, TreesError> {
+    let set = &tables.train;
+    let misfit = |key, reason| Err(TreesError::Misfit { key, reason });
+    let name = objective.xgboost_name();
+    let Objective::Rank { by, top } = objective else {
+        return match set.groups() {
+            None => Ok(objective),
+            Some(_) => misfit(
+                "data.train.group",
+                format!(
+                    "rows are ranked within groups, and {name:?} ranks nothing; leave `group` out, or use \"rank:ndcg\", \
+                     \"rank:map\" or \"rank:pairwise\""
+                ),
+            ),
+        };
+    };
+    if set.groups().is_none() {
+        return misfit(
+            "data.train.group",
+            format!(
+                "{name:?} ranks rows within groups; name the column that says which rows belong together"
+            ),
+        );
+    }
+    if set.weights().is_some() {
+        return misfit(
+            "data.train.weight",
+            format!("all groups count alike for {name:?}; leave `weight` out"),
+        );
+    }
+    for set in std::iter::once(set).chain(tables.others()) {
+        let most = if by == RankBy::Map {
+            1.0
+        } else {
+            MOST_RELEVANT
+        };
+        let is_wrong = |&number: &f32| !(0.0..=most).contains(&number) || number.fract() != 0.0;
+        if let Some(row) = set.numbers().iter().position(|number| is_wrong(number)) {
+            return misfit(
+                "model.objective",
+                format!(
+                    "{name:?} takes as label how relevant a row is, a whole number from 0 to {most}; row {row} of {} has {}",
+                    set.name(),
+                    set.numbers()[row]
+                ),
+            );
+        }
+    }
+    let own = settings.model.parameters.iter();
+    let mut top = top;
+    for (parameter, value) in own.filter(|_| settings.model.exact) {
+        match parameter.as_str() {
+            "lambdarank_pair_method" if value == "topk" => {}
+            "lambdarank_num_pair_per_sample" => match value.parse() {
+                Ok(pairs) if pairs > 0 => top = pairs,
+                _ => {
+                    return misfit(
+                        "model.parameters",
+                        format!("`{parameter}` must be a whole number from 1 on, found {value:?}"),
+                    );
+                }
+            },
+            other if other.starts_with("lambdarank_") || other == "ndcg_exp_gain" => {
+                return misfit(
+                    "model.parameters",
+                    format!(
+                        "exact trees do not know `{other} = {value}`; leave it out, or say `exact = false`"
+                    ),
+                );
+            }
+            _ => {}
+        }
+    }
+    Ok(Objective::Rank { by, top })
 }

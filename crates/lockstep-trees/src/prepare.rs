@@ -41,7 +41,7 @@ pub fn prepare(
                 .to_owned(),
         });
     }
-    let metrics = metric_names(tables.train.target_kind());
+    let metrics = metric_names(settings.objective);
     let best = job.settings.checkpoint.best.word();
     if !metrics.contains(&best) {
         return Err(TreesError::Misfit {

@@ -28,6 +28,9 @@ pub(crate) struct Card {
     pub(crate) inputs: Vec<InputColumn>,
     /// XGBoost's name for what was minimised.
     pub(crate) objective: String,
+    /// The share of all that a predicted quantile is above, of models that predict one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) quantile: Option<f64>,
     /// Class names by number. Empty if a number is predicted.
     pub(crate) classes: Vec<String>,
     /// The column whose number is predicted.
@@ -51,6 +54,10 @@ impl Card {
                 false => set.table().inputs(),
             },
             objective: objective.xgboost_name().to_owned(),
+            quantile: match objective {
+                Objective::Quantile { share } => Some(share),
+                _ => None,
+            },
             classes: match is_class {
                 true => set.class_names().to_vec(),
                 false => Vec::new(),
@@ -103,7 +110,8 @@ impl Card {
 
     /// What was minimised.
     pub(crate) fn objective(&self) -> Option<Objective> {
-        Objective::of_xgboost(&self.objective, self.classes.len())
+        let share = self.quantile.unwrap_or(0.5);
+        Objective::of_xgboost(&self.objective, self.classes.len(), share)
     }
 }
 

@@ -1,13 +1,16 @@
 //! One rank's training in one generation of its gang.
 
 use crate::cuts::RankRows;
-use crate::gradients::RankTargets;
+use crate::gradients::{Objective, RankTargets};
 use crate::measure::{Measured, variance};
 use crate::part::{Tables, TreesPart};
 use crate::publish::{self, Card};
 use crate::shard::Shard;
 use crate::state::{self, Best, Header, Saved};
-use crate::{BoostSettings, Boosting, Together, TreesError, importance, said};
+use crate::{
+    BoostSettings, Boosting, Together, TreesError, contributions, importance, ranking, said,
+};
+use lockstep_data::Dataset;
 use lockstep_events::Metrics;
 use lockstep_events::control::{Finished, FromWorker};
 use lockstep_events::event::{EpochResult, Progress};
@@ -81,7 +84,7 @@ impl<'a> Session<'a> {
             ),
             _ => None,
         };
-        let numbers = |set: &'a lockstep_data::Dataset, rows: &'a [u32]| {
+        let numbers = |set: &'a Dataset, rows: &'a [u32]| {
             variance(rows.iter().map(move |&row| crate::shard::target(set, row)))
         };
         let val = match tables.val_rows.is_empty() {
@@ -127,10 +130,12 @@ impl<'a> Session<'a> {
         let categorical = tables.categorical();
         let targets = self.train.targets.clone();
         let weights = self.train.weights.clone();
+        let groups = self.train.groups.clone();
         let rows = RankTargets {
             targets: &targets,
             weights: weights.as_deref(),
             second_class_weight: settings.second_class_weight,
+            groups: &groups,
             first_row: self.train.first as u64,
             all_rows: self.train.all as u64,
         };
@@ -170,11 +175,12 @@ impl<'a> Session<'a> {
             let train = Measured {
                 objective: settings.objective,
                 targets: &targets,
+                groups: &groups,
                 variance: self.train_variance,
                 all_rows: self.train.all as u64,
             };
             let train = train.metrics(boosting.margins()?, together)?;
-            let val = self.validate(boosting.booster())?;
+            let val = self.validate(&mut boosting)?;
             let is_best = self.note_best(&mut best, round, val.as_ref());
             let seconds = round_began.elapsed().as_secs_f64();
             let result = EpochResult {
@@ -227,7 +233,7 @@ impl<'a> Session<'a> {
         let trained = boosting.model()?;
         self.checkpoint(rounds, &best, &trained, &history)?;
         let kept = best.as_ref().map_or(rounds, |best| best.round);
-        let (sha256, evaluation) = self.publish(boosting.booster(), kept, rounds)?;
+        let (sha256, evaluation) = self.publish(boosting.booster()?, kept, rounds)?;
         let summary = evaluation.as_ref().map(Evaluation::summary);
         Ok(GenerationEnd::Finished(Box::new(Finished {
             interrupted: false,
@@ -259,17 +265,24 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn validate(&self, booster: &mut Booster) -> Result<Option<Metrics>, TreesError> {
+    fn validate<T: Together>(
+        &self,
+        boosting: &mut Boosting<'_, T>,
+    ) -> Result<Option<Metrics>, TreesError>
+    where
+        TreesError: From<T::Error>,
+    {
         let Some(val) = &self.val else {
             return Ok(None);
         };
         let measured = Measured {
             objective: self.settings.objective,
             targets: &val.shard.targets,
+            groups: &val.shard.groups,
             variance: val.variance,
             all_rows: val.shard.all as u64,
         };
-        let (margins, _) = booster.predict(&val.matrix, Predicted::Margin)?;
+        let margins = boosting.margins_of(&val.matrix)?;
         Ok(Some(measured.metrics(&margins, self.together)?))
     }
 
@@ -348,6 +361,12 @@ impl<'a> Session<'a> {
             best: best.clone(),
             settings: self.part.settings.clone(),
             data: self.part.found.sha256(),
+            card: Some(Card::new(
+                &self.tables.train,
+                self.settings.objective,
+                rounds,
+                "",
+            )),
         };
         state::write(writer, &header, model, history)
     }
@@ -370,10 +389,11 @@ impl<'a> Session<'a> {
         let model = booster.save(ModelFormat::Ubj)?;
         let sha256 = sha256(&model);
         let evaluation = self.evaluate(booster)?;
+        let shap = self.contributions(booster)?;
         if self.writer.is_some() {
             let card = Card::new(&self.tables.train, self.settings.objective, kept, &sha256);
             publish::write(&self.run, &card, &model)?;
-            importance::write(&self.run, booster, &card.column_names, card.columns)?;
+            importance::write(&self.run, booster, &card.column_names, &shap)?;
             if let (Some(evaluation), Some(set)) = (&evaluation, &self.tables.test) {
                 write_evaluation(
                     self.run.place(),
@@ -384,6 +404,23 @@ impl<'a> Session<'a> {
             }
         }
         Ok((sha256, evaluation))
+    }
+
+    /// How far each column moves what the model says of rows that were held out: those of the test set, else those that
+    /// rounds were compared on, else those that were trained on.
+    fn contributions(&self, booster: &mut Booster) -> Result<Vec<f64>, TreesError> {
+        let tables = self.tables;
+        let whole: Vec<u32>;
+        let rows: (&Dataset, &[u32]) = match &tables.test {
+            Some(set) => {
+                whole = (0..set.len() as u32).collect();
+                (set, &whole)
+            }
+            None if !tables.val_rows.is_empty() => (tables.val_set(), &tables.val_rows),
+            None => (&tables.train, &tables.train_rows),
+        };
+        let threads = self.settings.threads;
+        contributions::mean_sizes((self.xgboost, booster), rows, threads, self.together)
     }
 
     /// What the model says of every row of the test set, the rows shared by the ranks.
@@ -414,6 +451,11 @@ impl<'a> Session<'a> {
             .into_iter()
             .map(|bits| f32::from_bits(bits as u32))
             .collect();
+        if let (Objective::Rank { .. }, Some(groups)) = (objective, set.groups()) {
+            let mut ranking = ranking(groups, &margins, set.numbers());
+            ranking.set = Some(set.name().to_owned());
+            return Ok(Some(Evaluation::Ranking(ranking)));
+        }
         let mut assessor = Assessor::new(set, &card_outputs(self));
         let labels = match set.labels() {
             [] => vec![u32::MAX; rows.len()],
@@ -435,7 +477,9 @@ fn card_outputs(session: &Session<'_>) -> lockstep_train::Outputs {
 /// The numbers of an evaluation that the result of a run has.
 fn metrics_of(evaluation: &Evaluation) -> Metrics {
     let summary = serde_json::to_value(evaluation.summary()).unwrap_or_default();
-    let names = ["loss", "accuracy", "mse", "mae", "r2"];
+    let names = [
+        "loss", "accuracy", "mse", "mae", "r2", "ndcg", "ndcg10", "map",
+    ];
     let measured = names
         .into_iter()
         .filter_map(|name| Some((name, summary[name].as_f64()?)));

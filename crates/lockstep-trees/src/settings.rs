@@ -35,6 +35,24 @@ impl BoostSettings {
         (self.exact && self.column_share < 1.0).then_some(chosen.max(1))
     }
 
+    /// By how much each tree counts.
+    pub(crate) fn eta(&self) -> f64 {
+        let names = ["eta", "learning_rate"];
+        let said = (self.parameters.iter().rev()).find(|(name, _)| names.contains(&name.as_str()));
+        said.and_then(|(_, value)| value.parse().ok())
+            .unwrap_or(0.3)
+    }
+
+    /// What XGBoost is told where it grows one tree alone, whose leaves are set afterwards. The objective is one that
+    /// leaves them as they are.
+    pub(crate) fn for_one_tree(&self, columns: usize) -> Vec<(String, String)> {
+        let plain = Self {
+            objective: Objective::SquaredError,
+            ..self.clone()
+        };
+        plain.for_xgboost(columns, Some(0.0))
+    }
+
     /// What XGBoost is told, in order. A model that goes on from an earlier one must not be told its base score again:
     /// that would change its bytes.
     pub(crate) fn for_xgboost(
@@ -52,6 +70,13 @@ impl BoostSettings {
         ];
         if let Objective::Softmax { classes } = self.objective {
             all.push(("num_class", classes.to_string()));
+        }
+        if let Objective::Quantile { share } = self.objective {
+            all.push(("quantile_alpha", share.to_string()));
+        }
+        if let (Objective::Rank { top, .. }, true) = (self.objective, self.exact) {
+            all.push(("lambdarank_pair_method", "topk".to_owned()));
+            all.push(("lambdarank_num_pair_per_sample", top.to_string()));
         }
         if let Some(base_score) = base_score {
             all.push(("base_score", base_score.to_string()));

@@ -1,5 +1,6 @@
 //! The rows that one rank has.
 
+use crate::ranks::ranges;
 use lockstep_data::{Dataset, Normaliser, StoredElement, TargetKind, TargetScale};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,6 +14,8 @@ pub(crate) struct Shard<'a> {
     pub(crate) targets: Vec<f32>,
     /// How much each row counts, if not all count alike.
     pub(crate) weights: Option<Vec<f32>>,
+    /// Where each group begins and ends among the rank's rows; none if rows do not belong to groups.
+    pub(crate) groups: Vec<Range<usize>>,
     /// Where the rank's rows begin among all.
     pub(crate) first: usize,
     /// Rows of all ranks together.
@@ -20,10 +23,23 @@ pub(crate) struct Shard<'a> {
 }
 
 impl<'a> Shard<'a> {
-    /// The part of rank `rank` of `ranks`: as equal as whole rows allow.
+    /// The part of rank `rank` of `ranks`: as equal as whole rows allow, or whole groups of rows that follow each other.
     pub(crate) fn of(set: &'a Dataset, rows: &[u32], rank: usize, ranks: usize) -> Self {
-        let part = rows.len() * rank / ranks..rows.len() * (rank + 1) / ranks;
+        let mut part = own_part(rows.len(), rank, ranks);
+        let group = |row: u32| set.groups().map(|groups| groups[row as usize]);
+        for end in [&mut part.start, &mut part.end] {
+            let is_within = |at: usize| {
+                let around = rows.get(at.wrapping_sub(1)).zip(rows.get(at));
+                around.is_some_and(|(&before, &after)| {
+                    group(before).is_some() && group(before) == group(after)
+                })
+            };
+            while is_within(*end) {
+                *end += 1;
+            }
+        }
         let own = &rows[part.clone()];
+        let own_groups: Vec<u32> = own.iter().filter_map(|&row| group(row)).collect();
         Self {
             values: values(set, own),
             targets: own.iter().map(|&row| target(set, row)).collect(),
@@ -31,10 +47,16 @@ impl<'a> Shard<'a> {
                 let own = own.iter();
                 own.map(|&row| weights[row as usize]).collect()
             }),
+            groups: ranges(&own_groups),
             first: part.start,
             all: rows.len(),
         }
     }
+}
+
+/// The rows of rank `rank` of `ranks` among so many: as equal parts as whole rows allow.
+pub(crate) fn own_part(rows: usize, rank: usize, ranks: usize) -> Range<usize> {
+    rows * rank / ranks..rows * (rank + 1) / ranks
 }
 
 /// The numbers of some rows of a set.

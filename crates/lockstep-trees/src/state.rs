@@ -1,6 +1,7 @@
 //! The state of a run of trees, as its checkpoints have it.
 
 use crate::TreesError;
+use crate::publish::Card;
 use lockstep_events::Metrics;
 use lockstep_place::{Access, Place};
 use lockstep_resolve::TreesSettings;
@@ -23,6 +24,9 @@ pub(crate) struct Header {
     pub(crate) settings: TreesSettings,
     /// What it was trained on.
     pub(crate) data: Vec<String>,
+    /// What the trees are of; none in a checkpoint of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) card: Option<Card>,
 }
 
 /// The round that is the best so far on validation data.

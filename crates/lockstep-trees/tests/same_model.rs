@@ -1,7 +1,7 @@
 //! The model has the same bytes on any number of ranks and threads, and after a resume with others.
 
 use lockstep_trees::cuts::RankRows;
-use lockstep_trees::gradients::{Objective, RankTargets};
+use lockstep_trees::gradients::{Objective, RankBy, RankTargets};
 use lockstep_trees::{BoostSettings, Boosting};
 use lockstep_xgboost::{Communicator, Tracker, Xgboost};
 use std::sync::OnceLock;
@@ -79,7 +79,14 @@ impl Table {
             Objective::Softmax { classes } => {
                 (score + 5.0).clamp(0.0, classes as f64 - 1.0).floor() as f32
             }
-            Objective::SquaredError | Objective::PseudoHuber => (score * 1234.5) as f32,
+            Objective::SquaredError
+            | Objective::PseudoHuber
+            | Objective::AbsoluteError
+            | Objective::Quantile { .. } => (score * 1234.5) as f32,
+            Objective::Rank { by, .. } => {
+                let most = if by == RankBy::Map { 1.0 } else { 4.0 };
+                (score + 2.0).clamp(0.0, most).floor() as f32
+            }
             Objective::Poisson | Objective::Gamma => (score.abs() + 0.1) as f32,
         };
         scores.map(target).collect()
@@ -128,14 +135,18 @@ fn train(
                     &table.values[from * COLUMNS..ends[rank] * COLUMNS],
                     &table.categorical,
                 );
-                let targets = RankTargets {
-                    targets: &targets[from..ends[rank]],
-                    weights: weights.map(|weights| &weights[from..ends[rank]]),
-                    second_class_weight: 1.0,
-                    first_row: from as u64,
-                    all_rows: ROWS as u64,
-                };
+                let groups = groups(from, ends[rank]);
+                let targets = &targets[from..ends[rank]];
+                let weights = weights.map(|weights| &weights[from..ends[rank]]);
                 scope.spawn(move || {
+                    let targets = RankTargets {
+                        targets,
+                        weights,
+                        second_class_weight: 1.0,
+                        groups: &groups,
+                        first_row: from as u64,
+                        all_rows: ROWS as u64,
+                    };
                     let gang = meet
                         .map(|meet| Communicator::join(xgboost(), meet, rank, PATIENCE).unwrap());
                     let rows = RankRows {
@@ -157,6 +168,16 @@ fn train(
             .collect();
         gang.into_iter().map(|rank| rank.join().unwrap()).collect()
     })
+}
+
+/// The groups of some rows. No division of the rows cuts through one.
+fn groups(from: usize, to: usize) -> Vec<std::ops::Range<usize>> {
+    let mut ends: Vec<usize> = (50..=ROWS).step_by(50).chain([1001]).collect();
+    ends.sort_unstable();
+    let begin = |end: usize| ends.iter().rev().find(|other| **other < end).copied();
+    let own = ends.iter().filter(|end| (from + 1..=to).contains(end));
+    own.map(|&end| begin(end).unwrap_or(0) - from..end - from)
+        .collect()
 }
 
 /// Ways to divide the rows: alone, evenly, one rank with a single row and one with none.
@@ -216,7 +237,17 @@ fn models_of_numbers_are_the_same_on_any_ranks() {
         Objective::PseudoHuber,
         Objective::Poisson,
         Objective::Gamma,
+        Objective::AbsoluteError,
+        Objective::Quantile { share: 0.9 },
     ] {
+        check(objective.xgboost_name(), &settings(objective), None);
+    }
+}
+
+#[test]
+fn models_of_rankings_are_the_same_on_any_ranks() {
+    for by in [RankBy::Pairs, RankBy::Ndcg, RankBy::Map] {
+        let objective = Objective::rank(by);
         check(objective.xgboost_name(), &settings(objective), None);
     }
 }
@@ -229,6 +260,15 @@ fn models_with_sampled_rows_and_columns_are_the_same_on_any_ranks() {
         ..settings(Objective::Logistic)
     };
     check("sampled", &sampled, None);
+    let objective = Objective::Quantile { share: 0.2 };
+    check(
+        "sampled quantile",
+        &BoostSettings {
+            objective,
+            ..sampled
+        },
+        None,
+    );
 }
 
 #[test]
@@ -239,4 +279,6 @@ fn models_with_weights_of_all_sizes_are_the_same_on_any_ranks() {
     let mut deep = settings(Objective::SquaredError);
     deep.parameters[0].1 = "10".to_owned();
     check("weighted", &deep, Some(&weights));
+    deep.objective = Objective::AbsoluteError;
+    check("weighted median", &deep, Some(&weights));
 }

@@ -6,6 +6,7 @@ use crate::library::{Xgboost, text, texts};
 use crate::matrix::kind;
 use crate::{Matrix, XgboostError};
 use std::ffi::{CStr, c_char, c_int};
+use std::ops::Range;
 use std::ptr;
 use std::slice;
 
@@ -176,11 +177,19 @@ impl Booster {
     /// # Errors
     /// When there are not so many rounds.
     pub fn first_rounds(&self, rounds: usize) -> Result<Self, XgboostError> {
+        self.rounds_in(0..rounds)
+    }
+
+    /// The trees of these rounds alone.
+    ///
+    /// # Errors
+    /// When there are no such rounds.
+    pub fn rounds_in(&self, rounds: Range<usize>) -> Result<Self, XgboostError> {
         let mut handle: Handle = ptr::null_mut();
-        let end = c_int::try_from(rounds).unwrap_or(c_int::MAX);
+        let (begin, end) = (number(rounds.start), number(rounds.end));
         // SAFETY: the handle is this booster's; the new one is freed when it is dropped.
         let code = unsafe {
-            (self.xgboost.functions().booster_slice)(self.handle, 0, end, 1, &mut handle)
+            (self.xgboost.functions().booster_slice)(self.handle, begin, end, 1, &mut handle)
         };
         // The end of the range is told by a code of its own.
         if code != 0 {
@@ -220,6 +229,17 @@ impl Booster {
         let settings = text(&settings)?;
         let (values, width) = self.predict_with(matrix, &settings)?;
         Ok((values.to_vec(), width))
+    }
+
+    /// The leaf that each row comes to in a model of one tree: the number of its node.
+    ///
+    /// # Errors
+    /// When the rows have other columns than the model.
+    pub fn leaves(&mut self, matrix: &Matrix) -> Result<Vec<u32>, XgboostError> {
+        let settings =
+            c"{\"type\":6,\"training\":false,\"iteration_begin\":0,\"iteration_end\":0,\"strict_shape\":false}";
+        let (values, _) = self.predict_with(matrix, settings)?;
+        Ok(values.iter().map(|&node| node as u32).collect())
     }
 
     fn predict_with(

@@ -186,6 +186,14 @@ impl Matrix {
         self.set(c"weight", weights, &[weights.len()])
     }
 
+    /// Says how many rows each group has: groups follow each other, and a group's rows too.
+    ///
+    /// # Errors
+    /// When they are not all rows.
+    pub fn set_groups(&mut self, sizes: &[f32]) -> Result<(), XgboostError> {
+        self.set(c"group", sizes, &[sizes.len()])
+    }
+
     /// Says how likely each column is to be chosen where columns are sampled.
     ///
     /// # Errors

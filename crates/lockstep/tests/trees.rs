@@ -118,6 +118,12 @@ impl Trees {
     }
 }
 
+/// How much each column is used, as a run says it.
+fn importance(result: &Value) -> String {
+    let run = result["run_dir"].as_str().unwrap();
+    fs::read_to_string(format!("{run}/model/importance.csv")).unwrap()
+}
+
 #[test]
 fn any_number_of_workers_and_threads_grows_the_same_trees() {
     for label in [binary, several, number] {
@@ -132,6 +138,7 @@ fn any_number_of_workers_and_threads_grows_the_same_trees() {
             let other = place.train(&args);
             assert_eq!(other["weights_sha256"], expected, "{args:?}");
             assert_eq!(other["metrics"], one["metrics"], "{args:?}");
+            assert_eq!(importance(&other), importance(&one), "{args:?}");
         }
         let run = one["run_dir"].as_str().unwrap();
         let model = fs::read(format!("{run}/model/model.ubj")).unwrap();
@@ -252,28 +259,273 @@ fn trees_are_measured_and_predict_as_pythons_xgboost_does() {
         x = numpy.array([[float(v or 'nan') for v in row[:-1]] for row in rows], dtype='float32')\n\
         model = xgboost.Booster(model_file=sys.argv[1])\n\
         gain = model.get_score(importance_type='gain')\n\
-        print(json.dumps([model.predict(xgboost.DMatrix(x)).tolist(), [gain.get(f'f{i}', 0) for i in range(6)]]))\n";
+        rows = xgboost.DMatrix(x)\n\
+        shap = numpy.abs(model.predict(rows, pred_contribs=True)[:, :-1].astype('float64')).mean(axis=0)\n\
+        print(json.dumps([model.predict(rows).tolist(), [[gain.get(f'f{i}', 0), shap[i]] for i in range(6)]]))\n";
     let mut python = Command::new(lockstep_testkit::python_with_xgboost());
     python.args(["-c", script, &format!("{folder}/model/model.ubj")]);
     let answer = lockstep_testkit::succeed(python.arg(place.0.path("test.csv")));
-    let (answer, gains): (Vec<f64>, Vec<f64>) = serde_json::from_str(&answer).unwrap();
+    let (answer, uses): (Vec<f64>, Vec<[f64; 2]>) = serde_json::from_str(&answer).unwrap();
     let table = fs::read_to_string(format!("{folder}/model/importance.csv")).unwrap();
     assert_eq!(table.lines().count(), 7, "{table}");
-    for (column, expected) in ["a", "b", "c", "d", "e", "f"].iter().zip(gains) {
+    let picture = fs::read_to_string(format!("{folder}/importance.svg")).unwrap();
+    for (column, expected) in ["a", "b", "c", "d", "e", "f"].iter().zip(uses) {
         let row = table
             .lines()
             .find(|line| line.starts_with(&format!("{column},")));
-        let found: f64 = row.unwrap().split(',').nth(1).unwrap().parse().unwrap();
-        assert!(
-            (found - expected).abs() <= 1e-6 * expected,
-            "{column}: {found} {expected}"
-        );
+        let cells: Vec<&str> = row.unwrap().split(',').collect();
+        for (cell, expected) in [cells[1], cells[4]].iter().zip(expected) {
+            let found: f64 = cell.parse().unwrap();
+            assert!(
+                (found - expected).abs() <= 1e-6 * expected,
+                "{column}: {found} {expected}"
+            );
+        }
+        assert!(picture.contains(&format!(">{column}</text>")), "{picture}");
     }
     assert_eq!(answer.len(), said.len());
     for (said, expected) in said.iter().zip(answer) {
         let found = said["probabilities"]["yes"].as_f64().unwrap();
         assert!((found - expected).abs() < 1e-6, "{said} {expected}");
     }
+}
+
+/// A table of few distinct numbers, so that cuts are the same whoever makes them: answers to queries, how relevant they
+/// are, and a number whose spread grows with one of the columns.
+fn answers(queries: usize, seed: usize) -> String {
+    let mut text = "query,a,b,c,relevance,number\n".to_owned();
+    for row in 0..queries * 12 {
+        let random =
+            |salt: usize| (row * 7919 + (seed + salt) * 104_729 + 17) * 2_654_435_761 % 1_000_003;
+        let [a, b, c] = [1, 2, 3].map(|salt| random(salt) % 40);
+        let noise = random(4) % 20;
+        let relevance = (a + b / 2 + noise / 2) / 18;
+        let number = b as f64 * 10.0 + (c * noise) as f64 / 3.0;
+        // The rows of a query do not follow each other.
+        text += &format!(
+            "q{},{a},{b},{c},{},{number:.2}\n",
+            row % queries,
+            relevance.min(3)
+        );
+    }
+    text
+}
+
+fn place_of_answers(columns: &str, model: &str) -> Trees {
+    let place = Place::new();
+    fs::write(place.path("train.csv"), answers(60, 0)).unwrap();
+    fs::write(place.path("test.csv"), answers(30, 9)).unwrap();
+    let label = columns.split(',').next().unwrap();
+    place.write_job(&format!(
+        "name = 'answers'\n[data]\ntrain = {{ csv = 'train.csv', {columns} }}\ntest = {{ csv = 'test.csv', {label} }}\n\
+         val_split = 0.2\n[model]\nkind = 'xgboost'\nrounds = 6\ndepth = 3\n{model}\n[checkpoint]\nevery = '2 steps'\n"
+    ));
+    Trees(place)
+}
+
+impl Trees {
+    /// What the model of a run says of the rows to test on.
+    fn numbers(&self, result: &Value, column: &str) -> Vec<f64> {
+        let run = result["run_dir"].as_str().unwrap();
+        let out = ["predict", run, "--data", "test.csv", "--out", "said.jsonl"];
+        let (code, _, stderr) = self.output(&out);
+        assert_eq!(code, Some(0), "{stderr}");
+        let said = fs::read_to_string(self.0.path("said.jsonl")).unwrap();
+        let lines = said
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines
+            .map(|line| {
+                line["predicted"][column]
+                    .as_f64()
+                    .unwrap_or_else(|| panic!("{line}"))
+            })
+            .collect()
+    }
+
+    /// The model of a job on several numbers of workers, which is the same, and nearly what XGBoost makes of it alone.
+    fn agrees_with_xgboost(&self, column: &str) -> Value {
+        let one = self.train(&[]);
+        for workers in ["2", "3"] {
+            let other = self.train(&["--workers", workers]);
+            assert_eq!(other["weights_sha256"], one["weights_sha256"], "{workers}");
+            assert_eq!(other["metrics"], one["metrics"], "{workers}");
+        }
+        let own = self.train(&["--set", "model.exact=false"]);
+        let both = self
+            .numbers(&one, column)
+            .into_iter()
+            .zip(self.numbers(&own, column));
+        for (exact, own) in both {
+            assert!(
+                (exact - own).abs() < 1e-3 * (1.0 + own.abs()),
+                "{exact} {own}"
+            );
+        }
+        one
+    }
+}
+
+#[test]
+fn quantiles_are_the_same_on_any_number_of_workers_and_what_xgboost_predicts() {
+    let model = "objective = 'reg:quantileerror'\nquantile_alpha = 0.8";
+    let place = place_of_answers("label = 'number', drop = ['relevance', 'query']", model);
+    let result = place.agrees_with_xgboost("number");
+    let said = place.numbers(&result, "number");
+    let table = answers(30, 9);
+    let below =
+        table.lines().skip(1).zip(&said).filter(|(line, said)| {
+            line.rsplit(',').next().unwrap().parse::<f64>().unwrap() <= **said
+        });
+    let share = below.count() as f64 / said.len() as f64;
+    assert!((0.7..0.9).contains(&share), "{share} of all are below");
+    let run = result["run_dir"].as_str().unwrap();
+    let (code, stdout, stderr) = place.output(&["evaluate", run, "--json"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    let again: Value = serde_json::from_str(&stdout).unwrap();
+    let losses = [&again["loss"], &result["metrics"]["loss"]].map(|loss| loss.as_f64().unwrap());
+    assert!((losses[0] - losses[1]).abs() < 1e-9, "{losses:?}");
+
+    let mut run = place.start(&["--workers", "2"], "round.begin=sleep:60");
+    let folder = run.wait_for("started")["run_dir"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    for _ in 0..3 {
+        run.wait_for("epoch");
+    }
+    run.signal(Signal::KILL);
+    run.finish();
+    let resumed = place.train(&["--resume", &folder, "--workers", "3"]);
+    assert_eq!(resumed["weights_sha256"], result["weights_sha256"]);
+
+    let absolute = place.train(&["--set", "model.objective=reg:absoluteerror"]);
+    assert!(absolute["metrics"]["mae"].as_f64() < result["metrics"]["mae"].as_f64());
+}
+
+#[test]
+fn rankings_are_the_same_on_any_number_of_workers_and_what_xgboost_ranks() {
+    for objective in ["rank:ndcg", "rank:pairwise"] {
+        let model = format!("objective = '{objective}'\nbase_score = 0.0");
+        let columns = "label = 'relevance', group = 'query', drop = ['number']";
+        let place = place_of_answers(columns, &model);
+        let result = place.agrees_with_xgboost("relevance");
+        let ndcg = result["metrics"]["ndcg"].as_f64().unwrap();
+        assert!(ndcg > 0.9, "{result}");
+        let run = result["run_dir"].as_str().unwrap();
+        let (code, stdout, stderr) = place.output(&["evaluate", run, "--json"]);
+        assert_eq!(code, Some(0), "{stderr}");
+        let again: Value = serde_json::from_str(&stdout).unwrap();
+        assert_eq!(
+            (&again["ndcg"], &again["groups"]),
+            (&result["metrics"]["ndcg"], &30.into())
+        );
+        let (code, shown, stderr) = place.output(&["runs", "show", run]);
+        assert_eq!(code, Some(0), "{stderr}");
+        assert!(shown.contains("ndcg"), "{shown}");
+    }
+}
+
+#[test]
+fn what_cannot_be_ranked_is_said() {
+    let ranked = "label = 'relevance', group = 'query', drop = ['number']";
+    let place = place_of_answers(ranked, "");
+    let network = "model={ kind = 'mlp', hidden = [3] }";
+    let cases: [(&str, &[&str], &str); 7] = [
+        (
+            ranked,
+            &["model.objective=reg:squarederror"],
+            "data.train.group: rows are ranked within groups",
+        ),
+        (
+            ranked,
+            &["model.objective=rank:map"],
+            "a whole number from 0 to 1; row",
+        ),
+        (
+            ranked,
+            &["model.parameters={ lambdarank_unbiased = true }"],
+            "do not know `lambdarank_unbiased = true`",
+        ),
+        (
+            "label = 'relevance', group = 'qury'",
+            &[],
+            "no column `qury`; did you mean `query`?",
+        ),
+        (
+            "label = 'relevance', group = 'query', weight = 'a'",
+            &[],
+            "data.train.weight: all groups count alike",
+        ),
+        (
+            "label = 'relevance'",
+            &["model.objective=rank:ndcg"],
+            "data.train.group: \"rank:ndcg\" ranks rows within groups",
+        ),
+        (
+            "label = 'number'",
+            &["model.objective=reg:quantileerror"],
+            "model.quantile_alpha",
+        ),
+    ];
+    for (columns, sets, expected) in cases {
+        let train = format!("data.train={{ csv = 'train.csv', {columns} }}");
+        let mut args = vec!["run", "job.toml", "--set", &train];
+        for set in sets {
+            args.extend(["--set", set]);
+        }
+        let (code, _, stderr) = place.output(&args);
+        assert_ne!(code, Some(0), "{columns} {sets:?}");
+        assert!(stderr.contains(expected), "{expected}: {stderr}");
+    }
+    let learn = [
+        "train.epochs=1",
+        "train.batch=4",
+        "train.optimizer={ kind = 'sgd' }",
+    ];
+    let sets = [network]
+        .into_iter()
+        .chain(learn)
+        .flat_map(|set| ["--set", set]);
+    let args: Vec<&str> = ["run", "job.toml"].into_iter().chain(sets).collect();
+    let (code, _, stderr) = place.output(&args);
+    assert_ne!(code, Some(0));
+    assert!(
+        stderr.contains("data.train.group: rows are ranked within groups by trees alone"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn a_run_of_trees_that_was_killed_has_the_model_of_its_newest_checkpoint() {
+    let place = Trees::new(binary);
+    let mut run = place.start(&["--workers", "2"], "round.begin=sleep:60");
+    let folder = run.wait_for("started")["run_dir"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    for _ in 0..5 {
+        run.wait_for("epoch");
+    }
+    let (code, _, stderr) = place.output(&["evaluate", &folder]);
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("has not ended"), "{stderr}");
+    run.signal(Signal::KILL);
+    run.finish();
+    place.0.assert_no_process_is_left();
+    let (code, stdout, stderr) = place.output(&["evaluate", &folder]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(
+        stderr.contains("its newest checkpoint: the trees of round"),
+        "{stderr}"
+    );
+    assert!(stdout.contains("accuracy"), "{stdout}");
+    let (code, _, stderr) = place.output(&["predict", &folder, "--out", "said.csv"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    // What was taken from it does not keep the run from going on.
+    let expected = place.train(&[])["weights_sha256"].clone();
+    let resumed = place.train(&["--resume", &folder]);
+    assert_eq!(resumed["weights_sha256"], expected);
 }
 
 #[test]
@@ -286,7 +538,7 @@ fn bad_jobs_of_trees_are_refused_by_name_and_leave_nothing() {
         ),
         (
             &["--set", "model.objective=reg:squarederror"],
-            "model.objective",
+            "which is no number",
         ),
         (
             &["--set", "train.patience=3", "--set", "data.val_split=0.0"],
@@ -305,6 +557,19 @@ fn bad_jobs_of_trees_are_refused_by_name_and_leave_nothing() {
         assert!(stderr.contains(word), "{args:?}: {stderr}");
         assert_eq!(place.0.runs().len(), 0, "{args:?}");
     }
+    fs::create_dir(place.0.path("parts")).unwrap();
+    for (name, text) in [
+        ("0.csv", "a,label\n1,x\n2,y\n"),
+        ("1.csv", "a,b,label\n1,2,x\n"),
+    ] {
+        fs::write(place.0.path("parts").join(name), text).unwrap();
+    }
+    let parts = ["run", "job.toml", "--set", "data.train={ csv = 'parts' }"];
+    let (_, _, stderr) = place.output(&parts);
+    assert!(
+        stderr.contains("1.csv: it has the column `b`, which"),
+        "{stderr}"
+    );
     let mut missing = place.0.command(&["run", "job.toml"]);
     missing.env("LOCKSTEP_XGBOOST", "/nowhere/libxgboost.so");
     let said = String::from_utf8(missing.output().unwrap().stderr).unwrap();

@@ -28,6 +28,9 @@ pub struct JobColumns {
     /// The column that says how much a sample counts in training, 0 or more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<String>,
+    /// The column that says which group a row belongs to, such as a query whose answers are ranked; for trees.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// What columns hold, by their names, where looking at them would find something else.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub types: BTreeMap<String, JobColumnType>,
@@ -123,6 +126,7 @@ impl Default for JobColumns {
             label: label(),
             path: None,
             weight: None,
+            group: None,
             types: BTreeMap::new(),
             drop: Vec::new(),
             decimal: point(),
@@ -169,6 +173,7 @@ impl JobColumns {
             Some(Features::Numbers(names))
         });
         let weight = section.maybe("weight", |field| column(&field));
+        let group = section.maybe("group", |field| column(&field));
         let types = section.or("types", BTreeMap::new(), |field| {
             let each = field.section_or("a table of columns and what they hold")?;
             let types = each.into_fields().into_iter().map(|(name, field)| {
@@ -193,6 +198,7 @@ impl JobColumns {
             label: label?,
             path: path?,
             weight: weight?,
+            group: group?,
             types: types?,
             drop: drop?,
             decimal: point(),

@@ -17,6 +17,8 @@ function figures(found) {
     found.exact !== undefined && ["all labels right", named("exact", found.exact)],
     ["loss", metric(found.loss)], found.r2 !== undefined && ["R²", metric(found.r2)],
     found.mae !== undefined && ["mean error", metric(found.mae)],
+    found.groups !== undefined && ["groups", count(found.groups)], found.ndcg !== undefined && ["NDCG", metric(found.ndcg)],
+    found.ndcg10 !== undefined && ["NDCG of the first 10", metric(found.ndcg10)], found.map !== undefined && ["MAP", metric(found.map)],
     of("macro", found.macro), of("weighted", found.weighted), of("micro", found.micro),
   ].filter(Boolean));
 }

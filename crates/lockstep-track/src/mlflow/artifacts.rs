@@ -13,11 +13,12 @@ const TOGETHER: u64 = 64 << 20;
 pub(super) const EARLY: [&str; 2] = ["job.toml", "uncommitted.diff"];
 /// Files of a run that are sent as they are; of folders, all that is in them. What MLflow has as tags, parameters and
 /// metrics (`origin.json`, `events.jsonl`, `metrics.jsonl`) or with the model is not sent once more.
-const SENT: [&str; 6] = [
+const SENT: [&str; 7] = [
     "job.toml",
     "uncommitted.diff",
     "evaluation.json",
     "confusion.svg",
+    "importance.svg",
     "result.json",
     "logs/",
 ];

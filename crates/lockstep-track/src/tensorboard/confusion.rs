@@ -12,7 +12,7 @@ pub(super) fn picture(evaluation: &[u8]) -> Option<Image> {
     let evaluation: Evaluation = serde_json::from_slice(evaluation).ok()?;
     match evaluation {
         Evaluation::Classes(of) => draw(&of.confusion),
-        Evaluation::Numbers(_) | Evaluation::Labels(_) => None,
+        Evaluation::Numbers(_) | Evaluation::Labels(_) | Evaluation::Ranking(_) => None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! What trees are to get right: the derivatives of the losses.
 
+use super::RankBy;
 use lockstep_nn::math::{exp, ln};
 
 /// What is minimised. The names in brackets are XGBoost's.
@@ -20,6 +21,20 @@ pub enum Objective {
     Poisson,
     /// A positive number whose spread grows with it (`reg:gamma`).
     Gamma,
+    /// A number, by the size of the error (`reg:absoluteerror`).
+    AbsoluteError,
+    /// The number that a share of all is below (`reg:quantileerror`).
+    Quantile {
+        /// The share.
+        share: f64,
+    },
+    /// The order of the rows of a group (`rank:pairwise`, `rank:ndcg`, `rank:map`).
+    Rank {
+        /// What the order is to get right.
+        by: RankBy,
+        /// Pairs of rows count if one of them is among so many first ones.
+        top: usize,
+    },
 }
 
 /// The hessian of a count is that of a rate this much larger, as XGBoost's `max_delta_step` has it.
@@ -35,17 +50,22 @@ impl Objective {
     }
 
     /// The names of XGBoost's that are known.
-    pub const NAMES: [&str; 6] = [
+    pub const NAMES: [&str; 11] = [
         "binary:logistic",
         "multi:softprob",
         "reg:squarederror",
         "reg:pseudohubererror",
         "count:poisson",
         "reg:gamma",
+        "reg:absoluteerror",
+        "reg:quantileerror",
+        "rank:ndcg",
+        "rank:map",
+        "rank:pairwise",
     ];
 
-    /// The one that XGBoost calls so, where there are so many classes.
-    pub fn of_xgboost(name: &str, classes: usize) -> Option<Self> {
+    /// The one that XGBoost calls so, where there are so many classes and this share is meant by a quantile.
+    pub fn of_xgboost(name: &str, classes: usize, share: f64) -> Option<Self> {
         let all = [
             Objective::Logistic,
             Objective::Softmax { classes },
@@ -53,8 +73,27 @@ impl Objective {
             Objective::PseudoHuber,
             Objective::Poisson,
             Objective::Gamma,
+            Objective::AbsoluteError,
+            Objective::Quantile { share },
+            Objective::rank(RankBy::Ndcg),
+            Objective::rank(RankBy::Map),
+            Objective::rank(RankBy::Pairs),
         ];
         all.into_iter().find(|one| one.xgboost_name() == name)
+    }
+
+    /// A ranking by this, in which pairs count as XGBoost counts them by default.
+    pub fn rank(by: RankBy) -> Self {
+        Objective::Rank { by, top: 32 }
+    }
+
+    /// The quantile that leaves are set to after a tree was grown; none if they stay as they are.
+    pub(crate) fn quantile(self) -> Option<f64> {
+        match self {
+            Objective::AbsoluteError => Some(0.5),
+            Objective::Quantile { share } => Some(share),
+            _ => None,
+        }
     }
 
     /// The class that margins speak for: of equally likely ones the first.
@@ -105,6 +144,13 @@ impl Objective {
                 let error = margin - target_number;
                 (1.0 + error * error).sqrt() - 1.0
             }
+            // It is not rows that are right or wrong, but the order of them.
+            Objective::Rank { .. } => 0.0,
+            Objective::AbsoluteError => (margin - target_number).abs(),
+            Objective::Quantile { share } => match target_number - margin {
+                error if error >= 0.0 => share * error,
+                error => (share - 1.0) * error,
+            },
             // Twice these is the deviance, which is 0 where the prediction is the target.
             Objective::Poisson => {
                 let at_best = match target_number > 0.0 {
@@ -132,12 +178,25 @@ impl Objective {
             Objective::PseudoHuber => "reg:pseudohubererror",
             Objective::Poisson => "count:poisson",
             Objective::Gamma => "reg:gamma",
+            Objective::AbsoluteError => "reg:absoluteerror",
+            Objective::Quantile { .. } => "reg:quantileerror",
+            Objective::Rank { by, .. } => match by {
+                RankBy::Ndcg => "rank:ndcg",
+                RankBy::Map => "rank:map",
+                RankBy::Pairs => "rank:pairwise",
+            },
         }
     }
 
     /// Whether no derivative of a row with weight 1 is larger than 1.
     pub(super) fn is_bounded(self) -> bool {
-        matches!(self, Objective::Logistic | Objective::Softmax { .. })
+        matches!(
+            self,
+            Objective::Logistic
+                | Objective::Softmax { .. }
+                | Objective::AbsoluteError
+                | Objective::Quantile { .. }
+        )
     }
 
     /// The first and second derivative by each of a row's margins.
@@ -168,6 +227,18 @@ impl Objective {
                 let root = (1.0 + error * error).sqrt();
                 both[0] = (error / root, 1.0 / (root * root * root));
             }
+            // A row by itself has no rank.
+            Objective::Rank { .. } => both[0] = (0.0, 0.0),
+            // The second derivative is 0 nearly everywhere; XGBoost counts rows instead.
+            Objective::AbsoluteError => {
+                let error = f64::from(margins[0]) - target_number;
+                let sign = f64::from(u8::from(error > 0.0)) - f64::from(u8::from(error < 0.0));
+                both[0] = (sign, 1.0);
+            }
+            Objective::Quantile { share } => {
+                let is_below = f64::from(margins[0]) < target_number;
+                both[0] = (if is_below { -share } else { 1.0 - share }, 1.0);
+            }
             Objective::Poisson => {
                 let margin = f64::from(margins[0]);
                 both[0] = (exp(margin) - target_number, exp(margin + POISSON_STEP));
@@ -197,6 +268,12 @@ mod tests {
             Objective::PseudoHuber => (1.0 + (m - target) * (m - target)).sqrt(),
             Objective::Poisson => m.exp() - target * m,
             Objective::Gamma => m + target * (-m).exp(),
+            Objective::Rank { .. } => unreachable!("rows by themselves have no rank"),
+            Objective::AbsoluteError => (m - target).abs(),
+            Objective::Quantile { share } => {
+                let error = target - m;
+                (share * error).max((share - 1.0) * error)
+            }
         }
     }
 
@@ -209,6 +286,9 @@ mod tests {
             (Objective::PseudoHuber, -3.0),
             (Objective::Poisson, 4.0),
             (Objective::Gamma, 2.5),
+            (Objective::AbsoluteError, -3.0),
+            (Objective::Quantile { share: 0.9 }, 1.5),
+            (Objective::Quantile { share: 0.9 }, -1.5),
         ];
         let margins = [0.3_f32, -1.2, 0.7];
         for (objective, target) in all {

@@ -6,9 +6,10 @@ use crate::view::{evaluation, from_here};
 use anyhow::{Context, bail};
 use lockstep_data::TargetKind;
 use lockstep_job::Location;
+use lockstep_measure::Evaluation;
 use lockstep_resolve::place;
 use lockstep_runs::{CONFUSION, EVALUATION};
-use lockstep_train::{Assessor, title, write_evaluation};
+use lockstep_train::{Assessor, Predictions, title, write_evaluation};
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
@@ -33,7 +34,12 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
     }
     let set = &inference.samples[0].set;
     let mut assessor = Assessor::new(set, &inference.outputs);
+    let mut scores = Vec::new();
     let whole = inference.go(&inference.samples[0], false, &mut |block| {
+        if let (Some(_), Predictions::Numbers { values, .. }) = (set.groups(), &block.predictions) {
+            scores.extend_from_slice(values);
+            return Ok(());
+        }
         assessor.add(&block.predictions);
         for loss in block.losses {
             assessor.add_loss(loss);
@@ -43,7 +49,14 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
     if !whole {
         return Ok(interrupted());
     }
-    let measured = assessor.finish();
+    let measured = match set.groups() {
+        Some(groups) => {
+            let mut ranking = lockstep_trees::ranking(groups, &scores, set.numbers());
+            ranking.set = Some(set.name().to_owned());
+            Evaluation::Ranking(ranking)
+        }
+        None => assessor.finish(),
+    };
     if measured.samples() == 0 {
         bail!(
             "no sample of {} is of a class that the model knows: {}",

@@ -295,15 +295,17 @@ fn with_model(run: RunDir) -> anyhow::Result<RunDir> {
     }
     let name = &run.name;
     let file = run.job().local_copy()?;
-    if !matches!(
-        LoadedJob::load(file.path(), &[], None)?,
-        LoadedJob::Network(_)
-    ) {
+    let job = LoadedJob::load(file.path(), &[], None)?;
+    if let LoadedJob::Script(_) = job {
         return Ok(run);
     }
     let lock = run.lock(&mut |_| {});
     let _lock = lock.with_context(|| format!("{name} has not ended, so it has no model yet"))?;
-    if let Some(words) = lockstep_train::recover_model(&run)? {
+    let recovered = match job {
+        LoadedJob::Trees(_) => lockstep_trees::recover_model(&run)?,
+        _ => lockstep_train::recover_model(&run)?,
+    };
+    if let Some(words) = recovered {
         eprintln!("{name} did not end; its model is taken from its newest checkpoint: {words}");
     }
     Ok(run)

@@ -1,7 +1,7 @@
 //! An evaluation as lines of text.
 
 use super::words;
-use lockstep_measure::{Classification, Evaluation, MultiLabel, Regression};
+use lockstep_measure::{Classification, Evaluation, MultiLabel, Ranking, Regression};
 
 /// How many classes that the model does not know are named.
 const NAMED: usize = 10;
@@ -12,6 +12,7 @@ pub(crate) fn lines(evaluation: &Evaluation) -> Vec<String> {
         Evaluation::Classes(of) => classes(of),
         Evaluation::Numbers(of) => numbers(of),
         Evaluation::Labels(of) => labels(of),
+        Evaluation::Ranking(of) => vec![ranking(of)],
     }
 }
 
@@ -63,6 +64,19 @@ fn labels(evaluation: &MultiLabel) -> Vec<String> {
     ];
     lines.extend(evaluation.table());
     lines
+}
+
+fn ranking(evaluation: &Ranking) -> String {
+    let summary = &evaluation.summary;
+    let scores = &summary.scores;
+    let measured = format!(
+        "NDCG {:.4}   NDCG of the first 10 {:.4}   MAP {:.4}   {}",
+        scores.ndcg,
+        scores.ndcg10,
+        scores.map,
+        words::plural(summary.groups as usize, "group")
+    );
+    first(measured, summary.loss, summary.samples)
 }
 
 fn classes(evaluation: &Classification) -> Vec<String> {

@@ -117,6 +117,13 @@ fn test_set(evaluation: &Summary) -> String {
                 of.exact
             )
         }
+        Summary::Ranking(of) => {
+            let groups = words::plural(of.groups as usize, "group");
+            format!(
+                "NDCG of the first 10 {:.4}, MAP {:.4}, {groups}",
+                of.scores.ndcg10, of.scores.map
+            )
+        }
         Summary::Numbers(of) => {
             let rms = of.scores.mse.sqrt();
             format!("off by {} (root mean square)", words::loss(rms))

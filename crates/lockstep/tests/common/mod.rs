@@ -11,6 +11,7 @@ pub(crate) mod recorder;
 pub(crate) mod resnet18;
 pub(crate) mod serve;
 pub(crate) mod tensors;
+pub(crate) mod trees;
 
 use serde_json::Value;
 use std::collections::BTreeMap;

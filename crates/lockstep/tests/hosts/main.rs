@@ -16,6 +16,7 @@ use lockstep_job::pod;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread::sleep;
@@ -40,6 +41,8 @@ struct Gang {
     /// Process of number 0, while it may run.
     coordinator: Option<i32>,
     slow: bool,
+    /// XGBoost's library, for runs that need it.
+    xgboost: Option<PathBuf>,
 }
 
 impl Gang {
@@ -58,6 +61,7 @@ impl Gang {
             hosts: Vec::new(),
             coordinator: None,
             slow: false,
+            xgboost: None,
         }
     }
 
@@ -78,6 +82,9 @@ impl Gang {
             .env(pod::TOKEN, self.place.path("token"))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        if let Some(library) = &self.xgboost {
+            command.env("LOCKSTEP_XGBOOST", library);
+        }
         if self.slow {
             command.env("LOCKSTEP_FAILPOINTS", "step.begin=sleep:10");
         }

@@ -1,6 +1,7 @@
 //! Where workers run makes no difference to what they come to.
 
 use super::common::EIGHT_STEPS;
+use super::common::trees::{TREES, trees_here};
 use super::{Gang, job};
 use std::process::Command;
 
@@ -19,6 +20,18 @@ fn three_hosts_come_to_the_weights_of_one_machine() {
     assert_eq!(result["weights_sha256"], here["weights_sha256"]);
     assert_eq!(result["metrics"], here["metrics"]);
     assert!(gang.place.path("runs/small-run/result.json").is_file());
+}
+
+#[test]
+fn three_hosts_grow_the_trees_of_one_machine() {
+    let mut gang = Gang::new(TREES);
+    let xgboost = lockstep_testkit::xgboost_library();
+    let here = trees_here(&gang.place, &xgboost);
+    gang.xgboost = Some(xgboost);
+    let run = gang.start();
+    let result = gang.succeed(run);
+    assert_eq!(result["weights_sha256"], here["weights_sha256"]);
+    assert_eq!(result["metrics"], here["metrics"]);
 }
 
 #[test]

@@ -26,7 +26,11 @@ use std::time::{Duration, Instant};
 /// The cluster; whoever has it is alone with it.
 fn cluster() -> MutexGuard<'static, RayCluster> {
     static CLUSTER: OnceLock<Mutex<RayCluster>> = OnceLock::new();
-    let cluster = CLUSTER.get_or_init(|| Mutex::new(RayCluster::start(3)));
+    let cluster = CLUSTER.get_or_init(|| {
+        let xgboost = lockstep_testkit::xgboost_library();
+        let variables = [("LOCKSTEP_XGBOOST", xgboost.to_str().unwrap())];
+        Mutex::new(RayCluster::start_with(3, &variables))
+    });
     cluster.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,7 +1,8 @@
 //! What is computed on a cluster is what is computed here.
 
-use super::{assert_nothing_is_left, cluster, place, run};
-use crate::common::{Place, cifar, embedding, fashion_mnist, files};
+use super::{assert_nothing_is_left, cluster, on, place, run};
+use crate::common::trees::{TREES, trees_here};
+use crate::common::{Place, Ran, cifar, embedding, fashion_mnist, files};
 use std::path::Path;
 
 #[test]
@@ -28,6 +29,24 @@ fn workers_on_nodes_of_their_own_come_to_the_weights_of_this_machine() {
     let there = run(&cluster, &place, &["evaluate", name, "--json"]);
     assert_eq!(there.code, Some(0), "{}", there.stderr);
     assert_eq!(there.stdout, here.stdout);
+    assert_nothing_is_left(&mut cluster, &place);
+}
+
+#[test]
+fn trees_on_three_nodes_are_those_of_this_machine() {
+    let mut cluster = cluster();
+    let place = Place::new();
+    place.write_job(&format!(
+        "{TREES}\n[resources]\nplace = \"strict-spread\"\n"
+    ));
+    let xgboost = lockstep_testkit::xgboost_library();
+    let here = trees_here(&place, &xgboost);
+    let there = on(&cluster, &place, &["run", "job.toml", "--json"])
+        .env("LOCKSTEP_XGBOOST", &xgboost)
+        .output();
+    let there = Ran::from(there.unwrap());
+    assert_eq!(there.code, Some(0), "{}", there.stderr);
+    assert_eq!(there.result()["weights_sha256"], here["weights_sha256"]);
     assert_nothing_is_left(&mut cluster, &place);
 }
 
