@@ -1,7 +1,7 @@
 //! Sums of numbers over all ranks that do not depend on how the numbers are divided.
 
 use crate::Together;
-use crate::gradients::exponent_above;
+use crate::gradients::{exponent_above, whole};
 
 /// Bits of the largest number: a sum of 2^31 of them fits a `u64`.
 const BITS: i32 = 32;
@@ -37,7 +37,7 @@ pub(crate) fn exact_sums_of<T: Together>(
     let step = |&largest: &f64| 2_f64.powi((exponent_above(largest) - BITS).clamp(-1000, 900));
     let steps: Vec<f64> = largest.iter().map(step).collect();
     let mut sums = vec![0_u64; kinds];
-    each(&mut |kind, number| sums[kind] += (number / steps[kind]).round_ties_even() as u64);
+    each(&mut |kind, number| sums[kind] += whole(number / steps[kind]) as u64);
     together.sum(&mut sums)?;
     let sums = sums.into_iter().zip(steps);
     Ok(sums.map(|(sum, step)| sum as f64 * step).collect())

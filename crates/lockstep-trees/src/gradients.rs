@@ -4,18 +4,20 @@
 //! steps, which an `f32` holds exactly; and a sum over up to 2^29 rows has at most 53 bits, which an `f64` holds exactly.
 //! Additions that are exact give the same in any order. With more rows the grid is coarser.
 
+mod classes;
 mod grid;
 mod objective;
 mod ranking;
 
 pub use grid::Grid;
-pub(crate) use grid::exponent_above;
+pub(crate) use grid::{exponent_above, whole};
 pub use objective::Objective;
 pub use ranking::RankBy;
 pub(crate) use ranking::{MOST_RELEVANT, discount, gain, ideal_gain, order};
 
 use crate::Together;
 use crate::sample::RowSample;
+use classes::BLOCK;
 use std::ops::Range;
 
 /// What the gradients of a rank's rows are computed from.
@@ -84,22 +86,28 @@ impl Gradients {
             }
         }
         let (first_grid, second_grid) = self.grids(objective, rows, margins, together)?;
-        let mut both = vec![(0.0, 0.0); outputs];
-        let pairs = self
-            .first
-            .chunks_exact_mut(outputs)
-            .zip(self.second.chunks_exact_mut(outputs));
-        for (row, (first, second)) in pairs.enumerate() {
-            if sample.is_some_and(|sample| !sample.has(rows.first_row + row as u64)) {
-                first.fill(0.0);
-                second.fill(0.0);
-                continue;
-            }
-            derive(objective, (rows, margins), &self.ranked, row, &mut both);
-            let weight = rows.weight(row);
-            for (&(g, h), (first, second)) in both.iter().zip(first.iter_mut().zip(second)) {
-                *first = first_grid.round(g * weight);
-                *second = second_grid.round_up_from_zero(h * weight);
+        let mut both = Vec::new();
+        for block in blocks(rows.targets.len()) {
+            derive(
+                objective,
+                (rows, margins),
+                &self.ranked,
+                block.clone(),
+                &mut both,
+            );
+            for (row, both) in block.zip(both.chunks_exact(outputs)) {
+                let numbers = row * outputs..(row + 1) * outputs;
+                let (first, second) = (&mut self.first[numbers.clone()], &mut self.second[numbers]);
+                if sample.is_some_and(|sample| !sample.has(rows.first_row + row as u64)) {
+                    first.fill(0.0);
+                    second.fill(0.0);
+                    continue;
+                }
+                let weight = rows.weight(row);
+                for (&(g, h), (first, second)) in both.iter().zip(first.iter_mut().zip(second)) {
+                    *first = first_grid.round(g * weight);
+                    *second = second_grid.round_up_from_zero(h * weight);
+                }
             }
         }
         Ok(())
@@ -118,14 +126,22 @@ impl Gradients {
             return Ok((grid, grid));
         }
         let outputs = objective.outputs();
-        let mut both = vec![(0.0, 0.0); outputs];
+        let mut both = Vec::new();
         let mut largest = [0.0_f64; 2];
-        for row in 0..margins.len() / outputs {
-            derive(objective, (rows, margins), &self.ranked, row, &mut both);
-            let weight = rows.weight(row);
-            for &(g, h) in &both {
-                largest[0] = largest[0].max((g * weight).abs());
-                largest[1] = largest[1].max((h * weight).abs());
+        for block in blocks(rows.targets.len()) {
+            derive(
+                objective,
+                (rows, margins),
+                &self.ranked,
+                block.clone(),
+                &mut both,
+            );
+            for (row, both) in block.zip(both.chunks_exact(outputs)) {
+                let weight = rows.weight(row);
+                for &(g, h) in both {
+                    largest[0] = largest[0].max((g * weight).abs());
+                    largest[1] = largest[1].max((h * weight).abs());
+                }
             }
         }
         together.largest(&mut largest)?;
@@ -136,23 +152,29 @@ impl Gradients {
     }
 }
 
-/// Both derivatives of a row: its own, or what its group came to.
+/// So many rows, some at a time.
+fn blocks(rows: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..rows)
+        .step_by(BLOCK)
+        .map(move |from| from..(from + BLOCK).min(rows))
+}
+
+/// Both derivatives of some rows: their own, or what their groups came to.
 fn derive(
     objective: Objective,
     (rows, margins): (RankTargets<'_>, &[f32]),
     ranked: &[(f64, f64)],
-    row: usize,
-    both: &mut [(f64, f64)],
+    block: Range<usize>,
+    both: &mut Vec<(f64, f64)>,
 ) {
-    let outputs = objective.outputs();
-    match objective {
-        Objective::Rank { .. } => both[0] = ranked[row],
-        _ => objective.derive(
-            &margins[row * outputs..][..outputs],
-            rows.targets[row],
-            both,
-        ),
+    both.clear();
+    if let Objective::Rank { .. } = objective {
+        return both.extend_from_slice(&ranked[block]);
     }
+    let outputs = objective.outputs();
+    both.resize(block.len() * outputs, (0.0, 0.0));
+    let margins = &margins[block.start * outputs..block.end * outputs];
+    objective.derive_rows(margins, &rows.targets[block], both);
 }
 
 #[cfg(test)]

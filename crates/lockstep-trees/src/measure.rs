@@ -44,9 +44,10 @@ impl Measured<'_> {
             self.objective,
             Objective::Logistic | Objective::Softmax { .. }
         ) {
+            let losses = self.objective.losses(margins, self.targets);
             let [loss, right] = exact_sums(together, &|add| {
-                for (margins, &target) in rows() {
-                    add(0, self.objective.loss(margins, target));
+                for ((margins, &target), &loss) in rows().zip(&losses) {
+                    add(0, loss);
                     let is_right = self.objective.class(margins) == target as usize;
                     add(1, f64::from(u8::from(is_right)));
                 }
@@ -75,11 +76,12 @@ impl Measured<'_> {
                 ("map", map),
             ]));
         }
+        let losses = self.objective.losses(margins, self.targets);
         let [loss, squares, sizes] = exact_sums(together, &|add| {
-            for (margins, &target) in rows() {
+            for ((margins, &target), &loss) in rows().zip(&losses) {
                 let error = self.objective.value(margins[0]) - f64::from(target);
                 // What is left out of a loss that can be below 0 is the same for all margins.
-                add(0, self.objective.loss(margins, target));
+                add(0, loss);
                 add(1, error * error);
                 add(2, error.abs());
             }

@@ -5,7 +5,7 @@ use crate::gradients::{Objective, RankTargets};
 use crate::measure::{Measured, variance};
 use crate::part::{Tables, TreesPart};
 use crate::publish::{self, Card};
-use crate::shard::Shard;
+use crate::shard::{self, Shard};
 use crate::state::{self, Best, Header, Saved};
 use crate::{
     BoostSettings, Boosting, Together, TreesError, contributions, importance, ranking, said,
@@ -24,6 +24,9 @@ use lockstep_runs::{Generation, RunDir};
 use lockstep_train::{Assessor, title, write_evaluation};
 use lockstep_xgboost::{Booster, Communicator, Matrix, ModelFormat, Predicted, Xgboost};
 use std::time::Instant;
+
+/// Rows of a test set that are predicted at once.
+const EVALUATED_ROWS: usize = 1 << 15;
 
 /// Training, from the state that the assignment names to its end.
 pub(crate) struct Session<'a> {
@@ -85,7 +88,7 @@ impl<'a> Session<'a> {
             _ => None,
         };
         let numbers = |set: &'a Dataset, rows: &'a [u32]| {
-            variance(rows.iter().map(move |&row| crate::shard::target(set, row)))
+            variance(rows.iter().map(move |&row| shard::target(set, row)))
         };
         let val = match tables.val_rows.is_empty() {
             true => None,
@@ -431,13 +434,13 @@ impl<'a> Session<'a> {
         let rows: Vec<u32> = (0..set.len() as u32).collect();
         let (rank, ranks) = (self.together.rank(), self.together.ranks());
         let shard = Shard::of(set, &rows, rank, ranks);
-        let matrix = Matrix::plain(
-            self.xgboost,
-            &shard.values,
-            set.sample_len(),
-            self.settings.threads,
-        )?;
-        let (own, _) = booster.predict(&matrix, Predicted::Margin)?;
+        let mut own = Vec::new();
+        // XGBoost makes a copy of what it is to predict.
+        for values in shard.values.chunks(EVALUATED_ROWS * set.sample_len()) {
+            let threads = self.settings.threads;
+            let matrix = Matrix::plain(self.xgboost, values, set.sample_len(), threads)?;
+            own.extend(booster.predict(&matrix, Predicted::Margin)?.0);
+        }
         let objective = self.settings.objective;
         let outputs = objective.outputs();
         // Others leave this rank's places at 0, so that the sums are what each wrote.
@@ -462,8 +465,9 @@ impl<'a> Session<'a> {
             labels => labels.to_vec(),
         };
         assessor.add(&said::predictions(objective, &margins, &labels));
-        for (row, margins) in margins.chunks_exact(outputs).enumerate() {
-            assessor.add_loss(objective.loss(margins, crate::shard::target(set, row as u32)));
+        let targets: Vec<f32> = rows.iter().map(|&row| shard::target(set, row)).collect();
+        for loss in objective.losses(&margins, &targets) {
+            assessor.add_loss(loss);
         }
         Ok(Some(assessor.finish()))
     }

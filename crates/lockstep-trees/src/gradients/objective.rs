@@ -1,6 +1,7 @@
 //! What trees are to get right: the derivatives of the losses.
 
 use super::RankBy;
+use super::classes::{self, BLOCK};
 use lockstep_nn::math::{exp, ln};
 
 /// What is minimised. The names in brackets are XGBoost's.
@@ -125,20 +126,7 @@ impl Objective {
     pub(crate) fn loss(self, margins: &[f32], target: f32) -> f64 {
         let (margin, target_number) = (f64::from(margins[0]), f64::from(target));
         match self {
-            Objective::Logistic => {
-                // The logarithm of 1 + e^x, without overflow: x is how far the margin is on the wrong side.
-                let x = if target > 0.5 { -margin } else { margin };
-                x.max(0.0) + ln(1.0 + exp(-x.abs()))
-            }
-            Objective::Softmax { .. } => {
-                let largest = margins.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-                let parts = margins
-                    .iter()
-                    .map(|&m| exp(f64::from(m) - f64::from(largest)));
-                let sum: f64 = parts.sum();
-                let own = margins.get(target as usize).copied().unwrap_or(largest);
-                (ln(sum) + f64::from(largest) - f64::from(own)).max(0.0)
-            }
+            Objective::Logistic | Objective::Softmax { .. } => self.losses(margins, &[target])[0],
             Objective::SquaredError => (margin - target_number) * (margin - target_number),
             Objective::PseudoHuber => {
                 let error = margin - target_number;
@@ -164,6 +152,45 @@ impl Objective {
                 match ratio > f64::MIN_POSITIVE {
                     true => (ratio - 1.0 - ln(ratio)).max(0.0),
                     false => 0.0,
+                }
+            }
+        }
+    }
+
+    /// How wrong the margins of each row are, as [`Objective::loss`] has it of one.
+    pub(crate) fn losses(self, margins: &[f32], targets: &[f32]) -> Vec<f64> {
+        let outputs = self.outputs();
+        let mut losses = vec![0.0; targets.len()];
+        let blocks = losses.chunks_mut(BLOCK).zip(targets.chunks(BLOCK));
+        for ((losses, targets), margins) in blocks.zip(margins.chunks(BLOCK * outputs)) {
+            match self {
+                Objective::Logistic => classes::logistic_losses(margins, targets, losses),
+                Objective::Softmax { classes } => {
+                    classes::softmax_losses(classes, margins, targets, losses);
+                }
+                _ => {
+                    let rows = margins.chunks_exact(outputs).zip(targets);
+                    for (loss, (margins, &target)) in losses.iter_mut().zip(rows) {
+                        *loss = self.loss(margins, target);
+                    }
+                }
+            }
+        }
+        losses
+    }
+
+    /// Both derivatives by the margins of each row, as [`Objective::derive`] has them of one.
+    pub(super) fn derive_rows(self, margins: &[f32], targets: &[f32], both: &mut [(f64, f64)]) {
+        match self {
+            Objective::Logistic => classes::derive_logistic(margins, targets, both),
+            Objective::Softmax { classes } => {
+                classes::derive_softmax(classes, margins, targets, both);
+            }
+            _ => {
+                for ((margin, &target), both) in
+                    margins.chunks(1).zip(targets).zip(both.chunks_mut(1))
+                {
+                    self.derive(margin, target, both);
                 }
             }
         }
@@ -203,23 +230,9 @@ impl Objective {
     pub(super) fn derive(self, margins: &[f32], target: f32, both: &mut [(f64, f64)]) {
         let target_number = f64::from(target);
         match self {
-            Objective::Logistic => {
-                let p = 1.0 / (1.0 + exp(-f64::from(margins[0])));
-                both[0] = (p - target_number, p * (1.0 - p));
-            }
-            Objective::Softmax { .. } => {
-                let largest = margins.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-                let mut sum = 0.0;
-                for (&margin, both) in margins.iter().zip(both.iter_mut()) {
-                    both.0 = exp(f64::from(margin) - f64::from(largest));
-                    sum += both.0;
-                }
-                for (class, both) in both.iter_mut().enumerate() {
-                    let p = both.0 / sum;
-                    let is = f64::from(u8::from(class == target as usize));
-                    // XGBoost's factor: the softmax's margins are not independent of each other.
-                    *both = (p - is, 2.0 * p * (1.0 - p));
-                }
+            Objective::Logistic => classes::derive_logistic(margins, &[target], both),
+            Objective::Softmax { classes } => {
+                classes::derive_softmax(classes, margins, &[target], both);
             }
             Objective::SquaredError => both[0] = (f64::from(margins[0]) - target_number, 1.0),
             Objective::PseudoHuber => {
