@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// The stream of random numbers that the order is drawn from: the letters of `pictures`.
 const ORDER: u64 = u64::from_be_bytes(*b"pictures");
+/// Its seed. Training has an order of its own, from the seed of the job.
+const SEED: u64 = 0;
 
 /// One picture, as it was listed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,12 +38,13 @@ pub struct Inventory {
 }
 
 impl Inventory {
-    /// Lists `folder`. The order is a function of the names and of `seed`.
+    /// Lists `folder`. The order is a function of the names alone, so that a job with another seed finds the vectors of the
+    /// first.
     ///
     /// # Errors
     /// When the folder cannot be listed, or holds no pictures in folders named after their classes.
-    pub fn take(folder: &Place, seed: u64) -> Result<Inventory, EmbedError> {
-        let inventory = Inventory::take_samples(folder, None, seed)?;
+    pub fn take(folder: &Place) -> Result<Inventory, EmbedError> {
+        let inventory = Inventory::take_samples(folder, None)?;
         if let Some(path) = folder.local() {
             let paths = inventory
                 .pictures
@@ -72,11 +75,7 @@ impl Inventory {
     ///
     /// # Errors
     /// When the folder cannot be listed, or holds no pictures.
-    pub fn take_samples(
-        folder: &Place,
-        names: Option<&[String]>,
-        seed: u64,
-    ) -> Result<Inventory, EmbedError> {
+    pub fn take_samples(folder: &Place, names: Option<&[String]>) -> Result<Inventory, EmbedError> {
         let entries = match names {
             Some(names) => folder.pick(names)?,
             None => folder.list()?,
@@ -92,7 +91,7 @@ impl Inventory {
                 },
             });
         }
-        Stream::new(seed, ORDER).shuffle(&mut pictures);
+        Stream::new(SEED, ORDER).shuffle(&mut pictures);
         Ok(Inventory {
             pictures,
             folder: folder.to_string(),

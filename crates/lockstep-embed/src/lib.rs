@@ -1,7 +1,7 @@
 //! Pictures become vectors: the parts, the encoder, and what each finished part promises.
 //!
 //! An [`EmbedRecipe`] says how a picture becomes a vector. An [`Inventory`] is the pictures of a folder, in an
-//! order that the seed decides, cut into parts. A part is one piece of work ([`PartMaker::make`]) and one
+//! order that depends on their names alone, cut into parts. A part is one piece of work ([`PartMaker::make`]) and one
 //! Parquet file, which is there in full or not at all.
 //!
 //! The file carries all that is known of its part: the vectors, the pictures that could not be read with

@@ -27,8 +27,6 @@ pub struct EmbedPlan {
     pub memory: u64,
     /// The share of the pictures that may be unreadable.
     pub max_bad: f64,
-    /// Decides which picture goes into which part.
-    pub seed: u64,
     /// The sets; `train` comes first.
     pub sets: Vec<EmbeddedSet>,
 }
@@ -79,7 +77,6 @@ impl EmbedPlan {
             normalise: image_normalise(embed),
             memory: job.data.memory.0,
             max_bad: job.data.max_bad,
-            seed: job.train.seed,
             sets,
         }))
     }

@@ -205,12 +205,9 @@ fn take_stock(
         events(Event::Preparing {
             message: format!("listing the pictures in {}", set.folder),
         });
-        let seed = embedding.seed;
         let inventory = match samples {
-            SampleUse::Predict { pictures } => {
-                Inventory::take_samples(&set.folder, pictures, seed)?
-            }
-            SampleUse::Measure => Inventory::take(&set.folder, seed)?,
+            SampleUse::Predict { pictures } => Inventory::take_samples(&set.folder, pictures)?,
+            SampleUse::Measure => Inventory::take(&set.folder)?,
         };
         let parts = inventory.parts(embedding.part, recipe);
         let finished = find_all(&parts, &set.store, embedding.memory)?;
