@@ -53,6 +53,15 @@ pub(crate) fn check(learner: &NetworkTraining, layout: &Layout) -> Result<(), Tr
     }
 }
 
+/// What is said of a model with frozen layers.
+pub(crate) fn note(layout: &Layout) -> Option<String> {
+    let chunks = layout.chunks.iter().zip(&layout.rates);
+    let frozen = chunks.filter(|(chunk, rate)| chunk.start < layout.parameters && **rate == 0.0);
+    let frozen: usize = frozen.map(|(chunk, _)| chunk.len()).sum();
+    let all = layout.parameters;
+    (frozen > 0).then(|| format!("{frozen} of {all} parameters are frozen"))
+}
+
 /// What is said of a name that stands for no layer.
 fn strange(name: &str, tensors: Vec<&str>) -> String {
     let layer_of = |tensor: &str| tensor.rsplit_once('.').map(|(layer, _)| layer.to_owned());

@@ -199,7 +199,9 @@ pub fn plan(settings: &TrainingSettings, data: &DataFacts) -> Result<Prepared, T
         input_shape: data.shape,
         classes: data.names.clone(),
         metrics: metrics(model.loss()),
-        notes: odd(settings, data, model.outputs()),
+        notes: (odd(settings, data, model.outputs()).into_iter())
+            .chain(layer_rates::note(layout))
+            .collect(),
         data: data.clone(),
     })
 }

@@ -270,6 +270,10 @@ fn frozen_layers_do_not_change_by_one_bit_and_others_learn_at_rates_of_their_own
         assert_ne!(ran.code, Some(0), "{key}");
         ran.stderr
     };
+    let planned = ["run", "job.toml", "--dry-run"];
+    let ran = place.run(&[&planned[..], &sets(&[&model, "train.freeze=['layers.3']"])].concat());
+    let said = "7700 of 7856 parameters are frozen";
+    assert!(ran.stdout.contains(said), "{}", ran.stdout);
     assert!(refused("train.freeze=['layer.0']").contains("did you mean `layers.0`?"));
     assert!(refused("train.freeze=['layers']").contains("nothing is left to train"));
     assert!(refused("train.rates={ 'layers.0' = 0 }").contains("train.rates"));
