@@ -30,7 +30,7 @@ pub(crate) fn listed(candidates: &[&str]) -> String {
 }
 
 /// What other programs call a thing, and what it is called here.
-const ELSEWHERE: [(&str, &str); 20] = [
+const ELSEWHERE: [(&str, &str); 23] = [
     ("batch_size", "batch"),
     ("num_epochs", "epochs"),
     ("max_epochs", "epochs"),
@@ -51,6 +51,9 @@ const ELSEWHERE: [(&str, &str); 20] = [
     ("ema_decay", "average"),
     ("class_weight", "class_weights"),
     ("negative_slope", "slope"),
+    ("sample_weight", "weight"),
+    ("frozen", "freeze"),
+    ("freeze_layers", "freeze"),
 ];
 
 /// What to use instead of `word`: what it is called here, the nearest candidate, else all of them.
