@@ -165,7 +165,7 @@ fn ranked(
             MOST_RELEVANT
         };
         let is_wrong = |&number: &f32| !(0.0..=most).contains(&number) || number.fract() != 0.0;
-        if let Some(row) = set.numbers().iter().position(|number| is_wrong(number)) {
+        if let Some(row) = set.numbers().iter().position(is_wrong) {
             return misfit(
                 "model.objective",
                 format!(

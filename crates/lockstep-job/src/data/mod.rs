@@ -91,6 +91,7 @@ const LEAST_MEMORY: Bytes = Bytes(64 << 20);
 
 /// The samples that the best epoch is chosen on: never those of the test set.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
+#[allow(clippy::large_enum_variant, reason = "a job has one of these")]
 pub enum Validation {
     /// This share of the training set, set aside; 0 means that there is no validation.
     #[serde(rename = "val_split")]
