@@ -126,7 +126,7 @@ mod tests {
         let text = titled_bars("importance", &[bar(long, 2.0), bar("b", 1.0)]);
         assert!(text.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""));
         assert!(
-            text.contains(">a column &lt;with&gt; a name tha…</text>"),
+            text.contains(">a column &lt;with&gt; a name that…</text>"),
             "{text}"
         );
         assert!(text.contains("to its end: 2</title>"), "{text}");
