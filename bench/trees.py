@@ -123,7 +123,8 @@ class Bench:
     def peer(self, part, **settings):
         given = {"depth": 6, "eta": 0.1, "rounds": self.args.rounds, "seed": 0, "subsample": 1.0, **settings}
         out, wall = ran([self.python, PEERS, part, self.folder, json.dumps(given)], look=self.look)
-        said = json.loads(out.splitlines()[-1])
+        # Ray writes lines of its own, also at its end.
+        said = json.loads([line for line in out.splitlines() if line.startswith("{")][-1])
         return {"train": said["train_s"], "wall": wall, "auc": said["auc"]}
 
     def peak(self, run):

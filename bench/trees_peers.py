@@ -112,7 +112,8 @@ def ray_train(folder, settings):
         times = json.load(file)
     model = xgboost.Booster(model_file=f"{folder}/ray.ubj")
     x, y = read(folder, "test")
-    return {**times, "version": ray.__version__, "auc": auc(y, model.predict(xgboost.DMatrix(x)))}
+    scores = model.predict(xgboost.DMatrix(x, feature_names=COLUMNS))
+    return {**times, "version": ray.__version__, "auc": auc(y, scores)}
 
 
 def main():
