@@ -21,7 +21,6 @@ use crate::layers::linear::Linear;
 use crate::layers::max_pool::{MAX_AREA, MaxPool};
 use crate::layers::relu::Relu;
 use crate::layers::residual::Residual;
-use crate::layers::unflatten::Unflatten;
 use crate::layers::window::Window;
 use crate::layout::Layout;
 use crate::rates::LayerRates;
@@ -235,7 +234,7 @@ impl ModelBuilder {
                         input,
                     });
                 }
-                match Unflatten::new(shape) {
+                match Flatten::reversed(shape) {
                     Some(unflatten) => chain.push(Box::new(unflatten), shape),
                     None => chain.reshape(shape),
                 }

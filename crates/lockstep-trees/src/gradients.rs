@@ -86,30 +86,25 @@ impl Gradients {
             }
         }
         let (first_grid, second_grid) = self.grids(objective, rows, margins, together)?;
-        let mut both = Vec::new();
-        for block in blocks(rows.targets.len()) {
-            derive(
-                objective,
-                (rows, margins),
-                &self.ranked,
-                block.clone(),
-                &mut both,
-            );
-            for (row, both) in block.zip(both.chunks_exact(outputs)) {
-                let numbers = row * outputs..(row + 1) * outputs;
-                let (first, second) = (&mut self.first[numbers.clone()], &mut self.second[numbers]);
-                if sample.is_some_and(|sample| !sample.has(rows.first_row + row as u64)) {
-                    first.fill(0.0);
-                    second.fill(0.0);
-                    continue;
-                }
-                let weight = rows.weight(row);
-                for (&(g, h), (first, second)) in both.iter().zip(first.iter_mut().zip(second)) {
-                    *first = first_grid.round(g * weight);
-                    *second = second_grid.round_up_from_zero(h * weight);
-                }
+        let Self {
+            ranked,
+            first,
+            second,
+        } = self;
+        for_each_row(objective, (rows, margins), ranked, |row, both| {
+            let numbers = row * outputs..(row + 1) * outputs;
+            let (first, second) = (&mut first[numbers.clone()], &mut second[numbers]);
+            if sample.is_some_and(|sample| !sample.has(rows.first_row + row as u64)) {
+                first.fill(0.0);
+                second.fill(0.0);
+                return;
             }
-        }
+            let weight = rows.weight(row);
+            for (&(g, h), (first, second)) in both.iter().zip(first.iter_mut().zip(second)) {
+                *first = first_grid.round(g * weight);
+                *second = second_grid.round_up_from_zero(h * weight);
+            }
+        });
         Ok(())
     }
 
@@ -125,25 +120,14 @@ impl Gradients {
             let grid = Grid::new(1.0, rows.all_rows);
             return Ok((grid, grid));
         }
-        let outputs = objective.outputs();
-        let mut both = Vec::new();
         let mut largest = [0.0_f64; 2];
-        for block in blocks(rows.targets.len()) {
-            derive(
-                objective,
-                (rows, margins),
-                &self.ranked,
-                block.clone(),
-                &mut both,
-            );
-            for (row, both) in block.zip(both.chunks_exact(outputs)) {
-                let weight = rows.weight(row);
-                for &(g, h) in both {
-                    largest[0] = largest[0].max((g * weight).abs());
-                    largest[1] = largest[1].max((h * weight).abs());
-                }
+        for_each_row(objective, (rows, margins), &self.ranked, |row, both| {
+            let weight = rows.weight(row);
+            for &(g, h) in both {
+                largest[0] = largest[0].max((g * weight).abs());
+                largest[1] = largest[1].max((h * weight).abs());
             }
-        }
+        });
         together.largest(&mut largest)?;
         Ok((
             Grid::new(largest[0], rows.all_rows),
@@ -152,29 +136,29 @@ impl Gradients {
     }
 }
 
-/// So many rows, some at a time.
-fn blocks(rows: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..rows)
-        .step_by(BLOCK)
-        .map(move |from| from..(from + BLOCK).min(rows))
-}
-
-/// Both derivatives of some rows: their own, or what their groups came to.
-fn derive(
+/// Hands out both derivatives of each row by its margins: the row's own, or what its group came to.
+fn for_each_row(
     objective: Objective,
     (rows, margins): (RankTargets<'_>, &[f32]),
     ranked: &[(f64, f64)],
-    block: Range<usize>,
-    both: &mut Vec<(f64, f64)>,
+    mut each: impl FnMut(usize, &[(f64, f64)]),
 ) {
-    both.clear();
-    if let Objective::Rank { .. } = objective {
-        return both.extend_from_slice(&ranked[block]);
-    }
     let outputs = objective.outputs();
-    both.resize(block.len() * outputs, (0.0, 0.0));
-    let margins = &margins[block.start * outputs..block.end * outputs];
-    objective.derive_rows(margins, &rows.targets[block], both);
+    let mut both = Vec::new();
+    for (block, targets) in rows.targets.chunks(BLOCK).enumerate() {
+        let first = block * BLOCK;
+        let numbers = first * outputs..(first + targets.len()) * outputs;
+        both.clear();
+        if let Objective::Rank { .. } = objective {
+            both.extend_from_slice(&ranked[numbers]);
+        } else {
+            both.resize(numbers.len(), (0.0, 0.0));
+            objective.derive_rows(&margins[numbers], targets, &mut both);
+        }
+        for (row, both) in (first..).zip(both.chunks_exact(outputs)) {
+            each(row, both);
+        }
+    }
 }
 
 #[cfg(test)]

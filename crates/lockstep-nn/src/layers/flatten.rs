@@ -1,22 +1,39 @@
 //! An image as one vector, in PyTorch's order: channel after channel, each line by line.
 //!
 //! Ours has the channels innermost; turned here, the weights of a dense layer that follows mean the same
-//! as PyTorch's. With one channel or one pixel there is nothing to turn, and no layer is built.
+//! as PyTorch's. With one channel or one pixel there is nothing to turn, and no layer is built. The same
+//! layer the other way round makes images, or sequences, which are images of one line, of vectors.
 
 use super::linear::transpose;
 use super::{Layer, Pass};
 use crate::dims::Dims;
 use crate::replica::Replica;
 
-/// From pixels of channels to channels of pixels.
+/// Turns pixels of channels into channels of pixels, or the other way round.
 pub(crate) struct Flatten {
-    input: Dims,
+    /// Numbers of an image.
+    size: usize,
+    /// How many numbers follow each other in what comes in, and in what goes out.
+    inner: [usize; 2],
 }
 
 impl Flatten {
-    /// Of images of this shape, or nothing where both orders are the same.
-    pub(crate) fn new(input: Dims) -> Option<Self> {
-        (input.pixels() > 1 && input.channels > 1).then_some(Self { input })
+    /// From images of this shape to vectors, or nothing where both orders are the same.
+    pub(crate) fn new(image: Dims) -> Option<Self> {
+        (image.pixels() > 1 && image.channels > 1).then_some(Self {
+            size: image.len(),
+            inner: [image.channels, image.pixels()],
+        })
+    }
+
+    /// The other way round: from vectors to images of this shape.
+    pub(crate) fn reversed(image: Dims) -> Option<Self> {
+        let Self { size, inner } = Self::new(image)?;
+        let [channels, pixels] = inner;
+        Some(Self {
+            size,
+            inner: [pixels, channels],
+        })
     }
 }
 
@@ -26,9 +43,9 @@ impl Layer for Flatten {
     }
 
     fn forward(&mut self, _: Pass<'_>, _: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
-        let size = self.input.len();
-        for (x, y) in x.chunks_exact(size).zip(y.chunks_exact_mut(size)) {
-            transpose(x, self.input.channels, y);
+        let images = x.chunks_exact(self.size);
+        for (x, y) in images.zip(y.chunks_exact_mut(self.size)) {
+            transpose(x, self.inner[0], y);
         }
     }
 
@@ -41,9 +58,9 @@ impl Layer for Flatten {
         _: &mut [f32],
     ) {
         let Some(dx) = dx else { return };
-        let size = self.input.len();
-        for (dy, dx) in dy.chunks_exact(size).zip(dx.chunks_exact_mut(size)) {
-            transpose(dy, self.input.pixels(), dx);
+        let images = dy.chunks_exact(self.size);
+        for (dy, dx) in images.zip(dx.chunks_exact_mut(self.size)) {
+            transpose(dy, self.inner[1], dx);
         }
     }
 }
@@ -95,5 +112,24 @@ mod tests {
     fn one_channel_or_one_pixel_needs_no_turning() {
         assert!(Flatten::new(image(28, 28, 1)).is_none());
         assert!(Flatten::new(image(1, 1, 512)).is_none());
+    }
+
+    #[test]
+    fn reversed_it_agrees_with_finite_differences() {
+        for (rows, [channels, height, width]) in [(1, [2, 1, 2]), (3, [4, 1, 7]), (2, [3, 4, 5])] {
+            let output = image(height, width, channels);
+            let definition = |_: &[f64], x: &[f64]| {
+                let mut y = Vec::new();
+                for vector in x.chunks(output.len()) {
+                    for pixel in 0..output.pixels() {
+                        y.extend(vector.iter().skip(pixel).step_by(output.pixels()));
+                    }
+                }
+                y
+            };
+            let mut layer = Flatten::reversed(output).expect("there is something to turn");
+            let (layout, size) = (Layout::default(), output.len());
+            check_layer(&mut layer, &layout, rows, size, size, &definition);
+        }
     }
 }

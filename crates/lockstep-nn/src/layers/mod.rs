@@ -23,7 +23,6 @@ pub(crate) mod linear;
 pub(crate) mod max_pool;
 pub(crate) mod relu;
 pub(crate) mod residual;
-pub(crate) mod unflatten;
 pub(crate) mod window;
 
 use crate::buffer::LINE;
