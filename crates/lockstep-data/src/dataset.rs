@@ -10,6 +10,7 @@ use lockstep_fs::CacheDir;
 use lockstep_fs::hex;
 use serde::{Deserialize, Serialize};
 use sha2::Digest;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -434,6 +435,15 @@ impl Dataset {
     /// When they are stored as bytes.
     pub fn floats(&self) -> &[f32] {
         self.decoded.map.floats(self.decoded.layout.samples.clone())
+    }
+
+    /// Gives the memory of these samples back to the system. They come back when they are looked at again.
+    pub fn release(&self, samples: Range<usize>) {
+        let stored = &self.decoded.layout.samples;
+        let bytes = stored.len() / self.len().max(1);
+        self.decoded
+            .map
+            .release(stored.start + samples.start * bytes..stored.start + samples.end * bytes);
     }
 
     /// Checks that a model trained on `train` can be measured on this set: the samples have the same

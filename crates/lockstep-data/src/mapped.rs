@@ -1,6 +1,6 @@
 //! A file of the cache, mapped for reading and seen as numbers.
 
-use memmap2::Mmap;
+use memmap2::{Mmap, UncheckedAdvice};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -23,6 +23,18 @@ impl Mapped {
     /// All bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.map
+    }
+
+    /// Gives the memory that the bytes in `range` take back to the system. They come back from the file when they are
+    /// looked at again.
+    pub(crate) fn release(&self, range: Range<usize>) {
+        // SAFETY: what is mapped is shared with the file and never written, so nothing is lost.
+        let released = unsafe {
+            self.map
+                .unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, range.len())
+        };
+        // A system that does not take the advice keeps the memory, and nothing else changes.
+        drop(released);
     }
 
     /// The bytes in `range` as `u32`.
@@ -51,5 +63,24 @@ impl Mapped {
             "floats must be aligned"
         );
         floats
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    #[test]
+    fn what_was_given_back_is_read_again() {
+        let mut file = tempfile::tempfile().unwrap();
+        let bytes: Vec<u8> = (0..100_000_u32).flat_map(u32::to_ne_bytes).collect();
+        file.write_all(&bytes).unwrap();
+        let mapped = Mapped::of(&file).unwrap();
+        assert_eq!(mapped.bytes(), bytes);
+        for range in [0..0, 0..bytes.len(), 5..20_001, 399_999..400_000] {
+            mapped.release(range);
+            assert_eq!(mapped.bytes(), bytes);
+        }
     }
 }

@@ -7,7 +7,9 @@ use crate::quantiles::{DividedNumbers, quantiles};
 use crate::refitted::Refitted;
 use crate::sample::{self, RowSample};
 use crate::{BoostSettings, Together, TreesError};
-use lockstep_xgboost::{Booster, Matrix, MatrixForm, ModelFormat, Predicted, Rows, Xgboost};
+use lockstep_xgboost::{
+    Booster, Matrix, MatrixForm, ModelFormat, Predicted, RowBlocks, Rows, Xgboost,
+};
 use std::thread;
 
 /// The weight of a column that is chosen, beside which one without weight is never chosen.
@@ -33,7 +35,7 @@ impl<'a, T: Together> Boosting<'a, T>
 where
     TreesError: From<T::Error>,
 {
-    /// Finds the cuts, bins this rank's rows, and begins: without trees, or with those of `model`. The thread must have
+    /// Finds the cuts, bins this rank's rows as they come in blocks, and begins: without trees, or with those of `model`. The thread must have
     /// joined the gang before, and stays the one that trains.
     ///
     /// # Errors
@@ -41,7 +43,7 @@ where
     pub fn begin(
         xgboost: &Xgboost,
         settings: &'a BoostSettings,
-        rows: RankRows<'_>,
+        (rows, blocks): (RankRows<'_>, &mut dyn RowBlocks),
         targets: RankTargets<'a>,
         model: Option<&[u8]>,
         together: &'a T,
@@ -59,8 +61,7 @@ where
             }
             false => None,
         };
-        let mut blocks = Rows::new(rows.values, columns);
-        let mut matrix = Matrix::binned(xgboost, &mut blocks, form, reference.as_ref())?;
+        let mut matrix = Matrix::binned(xgboost, blocks, form, reference.as_ref())?;
         let refits = settings.exact && settings.objective.quantile().is_some();
         if refits {
             // XGBoost's own objective looks whether there is a label, though nobody asks it for gradients.
@@ -243,19 +244,13 @@ fn base_score<T: Together>(
         return Ok(found[0].map_or(0.0, f64::from));
     }
     let weight = |row: usize| rows.weights.map_or(1.0, |weights| f64::from(weights[row]));
-    let [above, below, all] = exact_sums(together, &|add| {
-        for (row, &target) in rows.targets.iter().enumerate() {
-            let target = f64::from(target) * weight(row);
-            add(usize::from(target < 0.0), target.abs());
-            if rows.weights.is_some() {
-                add(2, weight(row));
-            }
-        }
+    let [above, below, all] = exact_sums(together, || {
+        rows.targets.iter().enumerate().map(|(row, &target)| {
+            let weight = weight(row);
+            let target = f64::from(target) * weight;
+            [target.max(0.0), (-target).max(0.0), weight]
+        })
     })?;
-    let all = match rows.weights {
-        Some(_) => all,
-        None => rows.all_rows as f64,
-    };
     let mean = (above - below) / if all > 0.0 { all } else { 1.0 };
     Ok(match settings.objective {
         // Of one class alone there would be no margin.

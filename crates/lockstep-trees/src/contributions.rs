@@ -41,13 +41,14 @@ where
         }
     };
     // The last of each output is what is said without any column.
-    let sums = exact_sums_of(columns, together, &|add| {
-        for one_output in contributions.chunks_exact(columns + 1) {
-            for (column, &contribution) in one_output[..columns].iter().enumerate() {
-                add(column, f64::from(contribution.abs()));
-            }
-        }
-    })?;
+    let sizes: Vec<Vec<f64>> = contributions
+        .chunks_exact(columns + 1)
+        .map(|one_output| {
+            let of_columns = one_output[..columns].iter();
+            of_columns.map(|size| f64::from(size.abs())).collect()
+        })
+        .collect();
+    let sums = exact_sums_of(columns, together, || sizes.iter())?;
     let count = looked_at.len().max(1) as f64;
     Ok(sums.into_iter().map(|sum| sum / count).collect())
 }

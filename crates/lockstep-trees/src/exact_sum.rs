@@ -6,19 +6,20 @@ use crate::gradients::{exponent_above, whole};
 /// Bits of the largest number: a sum of 2^31 of them fits a `u64`.
 const BITS: i32 = 32;
 
-/// Takes in a number of this kind.
-type Add<'a> = dyn FnMut(usize, f64) + 'a;
-
-/// The sums of several kinds of numbers, none below 0, over all ranks. `each` is called twice and hands the numbers of
-/// this rank to what it is given, with the kind of each.
+/// The sums of several kinds of numbers, none below 0, over all ranks. `rows` hands out the numbers of this rank, those of
+/// a row by their kind. It is called twice, and hands out the same.
 ///
 /// # Errors
 /// When a peer is lost.
-pub(crate) fn exact_sums<const KINDS: usize, T: Together>(
+pub(crate) fn exact_sums<const KINDS: usize, I, T>(
     together: &T,
-    each: &dyn Fn(&mut Add<'_>),
-) -> Result<[f64; KINDS], T::Error> {
-    let sums = exact_sums_of(KINDS, together, each)?;
+    rows: impl Fn() -> I,
+) -> Result<[f64; KINDS], T::Error>
+where
+    I: Iterator<Item = [f64; KINDS]>,
+    T: Together,
+{
+    let sums = exact_sums_of(KINDS, together, rows)?;
     Ok(std::array::from_fn(|kind| sums[kind]))
 }
 
@@ -26,19 +27,35 @@ pub(crate) fn exact_sums<const KINDS: usize, T: Together>(
 ///
 /// # Errors
 /// When a peer is lost.
-pub(crate) fn exact_sums_of<T: Together>(
+pub(crate) fn exact_sums_of<I, T>(
     kinds: usize,
     together: &T,
-    each: &dyn Fn(&mut Add<'_>),
-) -> Result<Vec<f64>, T::Error> {
+    rows: impl Fn() -> I,
+) -> Result<Vec<f64>, T::Error>
+where
+    I: Iterator<Item: AsRef<[f64]>>,
+    T: Together,
+{
     let mut largest = vec![0.0_f64; kinds];
-    each(&mut |kind, number| largest[kind] = largest[kind].max(number));
+    for row in rows() {
+        for (largest, &number) in largest.iter_mut().zip(row.as_ref()) {
+            *largest = largest.max(number);
+        }
+    }
     together.largest(&mut largest)?;
-    let step = |&largest: &f64| 2_f64.powi((exponent_above(largest) - BITS).clamp(-1000, 900));
-    let steps: Vec<f64> = largest.iter().map(step).collect();
+    let power = |&largest: &f64| (exponent_above(largest) - BITS).clamp(-1000, 900);
+    let powers: Vec<i32> = largest.iter().map(power).collect();
+    let per_step: Vec<f64> = powers.iter().map(|&power| 2_f64.powi(-power)).collect();
     let mut sums = vec![0_u64; kinds];
-    each(&mut |kind, number| sums[kind] += whole(number / steps[kind]) as u64);
+    for row in rows() {
+        let numbers = row.as_ref().iter().zip(&per_step);
+        for (sum, (number, per_step)) in sums.iter_mut().zip(numbers) {
+            *sum += whole(number * per_step) as u64;
+        }
+    }
     together.sum(&mut sums)?;
-    let sums = sums.into_iter().zip(steps);
-    Ok(sums.map(|(sum, step)| sum as f64 * step).collect())
+    let sums = sums.into_iter().zip(powers);
+    Ok(sums
+        .map(|(sum, power)| sum as f64 * 2_f64.powi(power))
+        .collect())
 }

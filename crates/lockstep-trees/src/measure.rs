@@ -45,12 +45,11 @@ impl Measured<'_> {
             Objective::Logistic | Objective::Softmax { .. }
         ) {
             let losses = self.objective.losses(margins, self.targets);
-            let [loss, right] = exact_sums(together, &|add| {
-                for ((margins, &target), &loss) in rows().zip(&losses) {
-                    add(0, loss);
+            let [loss, right] = exact_sums(together, || {
+                rows().zip(&losses).map(|((margins, &target), &loss)| {
                     let is_right = self.objective.class(margins) == target as usize;
-                    add(1, f64::from(u8::from(is_right)));
-                }
+                    [loss, f64::from(u8::from(is_right))]
+                })
             })?;
             return Ok(Metrics::from([
                 ("loss", loss / count),
@@ -58,15 +57,12 @@ impl Measured<'_> {
             ]));
         }
         if let Objective::Rank { .. } = self.objective {
-            let [ndcg, ndcg10, map, groups] = exact_sums(together, &|add| {
-                for group in self.groups {
+            let [ndcg, ndcg10, map, groups] = exact_sums(together, || {
+                self.groups.iter().map(|group| {
                     let targets = &self.targets[group.clone()];
                     let scores = ranks::scores(&margins[group.clone()], targets);
-                    add(0, scores.ndcg);
-                    add(1, scores.ndcg10);
-                    add(2, scores.map);
-                    add(3, 1.0);
-                }
+                    [scores.ndcg, scores.ndcg10, scores.map, 1.0]
+                })
             })?;
             let [ndcg, ndcg10, map] = [ndcg, ndcg10, map].map(|sum| sum / groups.max(1.0));
             return Ok(Metrics::from([
@@ -77,14 +73,12 @@ impl Measured<'_> {
             ]));
         }
         let losses = self.objective.losses(margins, self.targets);
-        let [loss, squares, sizes] = exact_sums(together, &|add| {
-            for ((margins, &target), &loss) in rows().zip(&losses) {
+        let [loss, squares, sizes] = exact_sums(together, || {
+            rows().zip(&losses).map(|((margins, &target), &loss)| {
                 let error = self.objective.value(margins[0]) - f64::from(target);
                 // What is left out of a loss that can be below 0 is the same for all margins.
-                add(0, loss);
-                add(1, error * error);
-                add(2, error.abs());
-            }
+                [loss, error * error, error.abs()]
+            })
         })?;
         let mse = squares / count;
         let r2 = match self.variance > 0.0 {

@@ -22,7 +22,8 @@ use lockstep_place::Place;
 use lockstep_runs::checkpoint::CheckpointWriter;
 use lockstep_runs::{Generation, RunDir};
 use lockstep_train::{Assessor, title, write_evaluation};
-use lockstep_xgboost::{Booster, Communicator, Matrix, ModelFormat, Predicted, Xgboost};
+use lockstep_xgboost::{Booster, Communicator, Matrix, ModelFormat, Predicted, RowBlocks, Xgboost};
+use std::mem;
 use std::time::Instant;
 
 /// Rows of a test set that are predicted at once.
@@ -94,14 +95,12 @@ impl<'a> Session<'a> {
             true => None,
             false => {
                 let set = tables.val_set();
-                let shard = Shard::of(set, &tables.val_rows, rank, ranks);
+                let mut shard = Shard::of(set, &tables.val_rows, rank, ranks);
+                let (width, threads) = (set.sample_len(), settings.threads);
+                let matrix = Matrix::plain(xgboost, &shard.values, width, threads)?;
+                shard.drop_values();
                 Some(Validation {
-                    matrix: Matrix::plain(
-                        xgboost,
-                        &shard.values,
-                        set.sample_len(),
-                        settings.threads,
-                    )?,
+                    matrix,
                     variance: numbers(set, &tables.val_rows),
                     shard,
                 })
@@ -131,9 +130,9 @@ impl<'a> Session<'a> {
     ) -> Result<GenerationEnd, TreesError> {
         let (settings, tables, together) = (self.settings, self.tables, self.together);
         let categorical = tables.categorical();
-        let targets = self.train.targets.clone();
-        let weights = self.train.weights.clone();
-        let groups = self.train.groups.clone();
+        let targets = mem::take(&mut self.train.targets);
+        let weights = self.train.weights.take();
+        let groups = mem::take(&mut self.train.groups);
         let rows = RankTargets {
             targets: &targets,
             weights: weights.as_deref(),
@@ -153,7 +152,9 @@ impl<'a> Session<'a> {
             (best, history, model) = (saved.header.best, saved.history, Some(saved.model));
         }
         let model = model.as_deref();
+        let values = (values, &mut self.train.blocks() as &mut dyn RowBlocks);
         let mut boosting = Boosting::begin(self.xgboost, settings, values, rows, model, together)?;
+        self.train.drop_values();
         let began = Instant::now();
         let before = boosting.rounds() as u64;
         *rounds_done = before;
@@ -436,10 +437,12 @@ impl<'a> Session<'a> {
         let shard = Shard::of(set, &rows, rank, ranks);
         let mut own = Vec::new();
         // XGBoost makes a copy of what it is to predict.
-        for values in shard.values.chunks(EVALUATED_ROWS * set.sample_len()) {
-            let threads = self.settings.threads;
-            let matrix = Matrix::plain(self.xgboost, values, set.sample_len(), threads)?;
+        let (width, threads) = (set.sample_len(), self.settings.threads);
+        for (block, values) in shard.values.chunks(EVALUATED_ROWS * width).enumerate() {
+            let matrix = Matrix::plain(self.xgboost, values, width, threads)?;
             own.extend(booster.predict(&matrix, Predicted::Margin)?.0);
+            let first = block * EVALUATED_ROWS;
+            shard.release(first..first + values.len() / width);
         }
         let objective = self.settings.objective;
         let outputs = objective.outputs();

@@ -2,12 +2,17 @@
 
 use crate::ranks::ranges;
 use lockstep_data::{Dataset, Normaliser, StoredElement, TargetKind, TargetScale};
+use lockstep_xgboost::{RowBlocks, Rows};
 use std::borrow::Cow;
+use std::error::Error;
 use std::ops::Range;
 
 /// A rank's part of some rows of a set: numbers and targets, row after row.
 #[derive(Debug)]
 pub(crate) struct Shard<'a> {
+    set: &'a Dataset,
+    /// Where its rows begin in the set, if they stay where they are mapped.
+    mapped_from: Option<usize>,
     /// The numbers. Those of a whole set stay where they are mapped.
     pub(crate) values: Cow<'a, [f32]>,
     /// The class of each row, or the number that is to be predicted.
@@ -40,8 +45,12 @@ impl<'a> Shard<'a> {
         }
         let own = &rows[part.clone()];
         let own_groups: Vec<u32> = own.iter().filter_map(|&row| group(row)).collect();
+        let values = values(set, own);
+        let is_mapped = matches!(values, Cow::Borrowed(_));
         Self {
-            values: values(set, own),
+            set,
+            mapped_from: own.first().filter(|_| is_mapped).map(|&row| row as usize),
+            values,
             targets: own.iter().map(|&row| target(set, row)).collect(),
             weights: set.weights().map(|weights| {
                 let own = own.iter();
@@ -51,6 +60,59 @@ impl<'a> Shard<'a> {
             first: part.start,
             all: rows.len(),
         }
+    }
+
+    /// Gives the memory of some of its rows back to the system, if they are mapped. They come back when they are looked at.
+    pub(crate) fn release(&self, rows: Range<usize>) {
+        if let Some(from) = self.mapped_from {
+            self.set.release(from + rows.start..from + rows.end);
+        }
+    }
+
+    /// Lets go of the numbers, once XGBoost has what it needs of them.
+    pub(crate) fn drop_values(&mut self) {
+        self.release(0..self.values.len() / self.set.sample_len());
+        self.values = Cow::Borrowed(&[]);
+        self.mapped_from = None;
+    }
+
+    /// Its rows in blocks; each is given back once it was read.
+    pub(crate) fn blocks(&self) -> ShardBlocks<'_> {
+        let columns = self.set.sample_len();
+        ShardBlocks {
+            shard: self,
+            columns,
+            rows: Rows::new(&self.values, columns),
+            read: 0..0,
+        }
+    }
+}
+
+/// The rows of a shard in blocks. What was read of a mapped file is given back at once: the bins that are made of the rows
+/// take a quarter of their memory, and the rows are not looked at again.
+#[derive(Debug)]
+pub(crate) struct ShardBlocks<'a> {
+    shard: &'a Shard<'a>,
+    columns: usize,
+    rows: Rows<'a>,
+    /// The rows that were handed out last.
+    read: Range<usize>,
+}
+
+impl RowBlocks for ShardBlocks<'_> {
+    fn restart(&mut self) {
+        self.shard
+            .release(0..self.shard.values.len() / self.columns);
+        self.rows.restart();
+        self.read = 0..0;
+    }
+
+    fn next(&mut self) -> Result<Option<&[f32]>, Box<dyn Error + Send + Sync>> {
+        self.shard.release(self.read.clone());
+        let block = self.rows.next()?;
+        let rows = block.map_or(0, |block| block.len() / self.columns);
+        self.read = self.read.end..self.read.end + rows;
+        Ok(block)
     }
 }
 
