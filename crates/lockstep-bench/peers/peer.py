@@ -82,6 +82,13 @@ def stack(layers, outputs, nn):
         if kind == "conv2d":
             groups = layer.get("groups") or 1
             return nn.LazyConv2d(layer["out"], *window, groups=groups, bias=layer["bias"])
+        if kind == "conv1d":
+            # A sequence is an image of one line.
+            size = [(1, layer["kernel"]), (1, layer["stride"]), (0, layer["padding"])]
+            return nn.LazyConv2d(layer["out"], *size, groups=layer.get("groups") or 1, bias=layer["bias"])
+        if kind == "unflatten":
+            channels, *size = layer["shape"]
+            return nn.Unflatten(1, (channels, *([1] * (2 - len(size))), *size))
         if kind == "residual":
             shortcut = layer.get("shortcut") or []
             return Residual(stack(layer["body"], outputs, nn), stack(shortcut, outputs, nn))
@@ -110,7 +117,7 @@ def load(torch, numpy, spec, found):
     channels, height, width = spec["shape"]
     x = numpy.memmap(found["samples"], numpy.float32, "r", shape=(found["count"], height, width, channels))
     x = torch.from_numpy(numpy.array(x)).permute(0, 3, 1, 2)
-    if (height, width) == (1, 1) or spec["layers"][0]["kind"] in ("linear", "flatten"):
+    if (height, width) == (1, 1) or spec["layers"][0]["kind"] in ("linear", "flatten", "unflatten"):
         x = x.flatten(1).contiguous()
     y = numpy.fromfile(found["labels"], numpy.uint32).astype(numpy.int64)
     return x, torch.from_numpy(y)

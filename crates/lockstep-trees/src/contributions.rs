@@ -4,16 +4,19 @@
 //! XGBoost computes the contributions of a row from that row alone, so it does not matter which rank does it. Sizes are
 //! added up exactly, so it does not matter either how the rows are divided.
 
-use crate::exact_sum::exact_sums_of;
+use crate::exact_sum::exact_sums;
 use crate::shard::{self, own_part};
 use crate::{Together, TreesError};
 use lockstep_data::Dataset;
 use lockstep_xgboost::{Booster, Importance, Matrix, Predicted, Xgboost};
+use std::array;
 
 /// Rows that are looked at, at most.
 const MOST_ROWS: usize = 1000;
 /// Rows that are looked at however long it takes.
 const FEWEST_ROWS: usize = 50;
+/// Columns whose contributions are summed over the ranks at once.
+const SUMMED_COLUMNS: usize = 64;
 /// What all rows may cost, in splits times the square of the depth: a processor does some 10^8 of these in half a second.
 const COST: f64 = 1e8;
 
@@ -40,17 +43,19 @@ where
             booster.predict(&matrix, Predicted::Contributions)?.0
         }
     };
-    // The last of each output is what is said without any column.
-    let sizes: Vec<Vec<f64>> = contributions
-        .chunks_exact(columns + 1)
-        .map(|one_output| {
-            let of_columns = one_output[..columns].iter();
-            of_columns.map(|size| f64::from(size.abs())).collect()
-        })
-        .collect();
-    let sums = exact_sums_of(columns, together, || sizes.iter())?;
     let count = looked_at.len().max(1) as f64;
-    Ok(sums.into_iter().map(|sum| sum / count).collect())
+    let mut means = Vec::with_capacity(columns);
+    for first in (0..columns).step_by(SUMMED_COLUMNS) {
+        // The last of each output is what is said without any column.
+        let sums: [f64; SUMMED_COLUMNS] = exact_sums(together, || {
+            contributions.chunks_exact(columns + 1).map(|one_output| {
+                let of_columns = &one_output[first..columns];
+                array::from_fn(|place| of_columns.get(place).map_or(0.0, |x| f64::from(x.abs())))
+            })
+        })?;
+        means.extend(sums.iter().take(columns - first).map(|sum| sum / count));
+    }
+    Ok(means)
 }
 
 /// How many rows are looked at with a model of so many splits and rounds. Contributions take far longer than predictions,

@@ -1,7 +1,8 @@
 //! Sums of numbers over all ranks that do not depend on how the numbers are divided.
 
 use crate::Together;
-use crate::gradients::{exponent_above, whole};
+use crate::gradients::{counted, exponent_above};
+use std::array;
 
 /// Bits of the largest number: a sum of 2^31 of them fits a `u64`.
 const BITS: i32 = 32;
@@ -19,43 +20,20 @@ where
     I: Iterator<Item = [f64; KINDS]>,
     T: Together,
 {
-    let sums = exact_sums_of(KINDS, together, rows)?;
-    Ok(std::array::from_fn(|kind| sums[kind]))
-}
-
-/// The same for a number of kinds that is not known beforehand.
-///
-/// # Errors
-/// When a peer is lost.
-pub(crate) fn exact_sums_of<I, T>(
-    kinds: usize,
-    together: &T,
-    rows: impl Fn() -> I,
-) -> Result<Vec<f64>, T::Error>
-where
-    I: Iterator<Item: AsRef<[f64]>>,
-    T: Together,
-{
-    let mut largest = vec![0.0_f64; kinds];
+    // Of a fixed number of kinds, so that sums stay in registers.
+    let mut largest = [0.0_f64; KINDS];
     for row in rows() {
-        for (largest, &number) in largest.iter_mut().zip(row.as_ref()) {
-            *largest = largest.max(number);
-        }
+        largest = array::from_fn(|kind| largest[kind].max(row[kind]));
     }
     together.largest(&mut largest)?;
-    let power = |&largest: &f64| (exponent_above(largest) - BITS).clamp(-1000, 900);
-    let powers: Vec<i32> = largest.iter().map(power).collect();
-    let per_step: Vec<f64> = powers.iter().map(|&power| 2_f64.powi(-power)).collect();
-    let mut sums = vec![0_u64; kinds];
+    let powers = largest.map(|largest| (exponent_above(largest) - BITS).clamp(-1000, 900));
+    let per_step = powers.map(|power| 2_f64.powi(-power));
+    let mut sums = [0_u64; KINDS];
     for row in rows() {
-        let numbers = row.as_ref().iter().zip(&per_step);
-        for (sum, (number, per_step)) in sums.iter_mut().zip(numbers) {
-            *sum += whole(number * per_step) as u64;
-        }
+        sums = array::from_fn(|kind| sums[kind] + counted(row[kind] * per_step[kind]));
     }
     together.sum(&mut sums)?;
-    let sums = sums.into_iter().zip(powers);
-    Ok(sums
-        .map(|(sum, power)| sum as f64 * 2_f64.powi(power))
-        .collect())
+    Ok(array::from_fn(|kind| {
+        sums[kind] as f64 * 2_f64.powi(powers[kind])
+    }))
 }

@@ -10,7 +10,7 @@ mod objective;
 mod ranking;
 
 pub use grid::Grid;
-pub(crate) use grid::{exponent_above, whole};
+pub(crate) use grid::{counted, exponent_above};
 pub use objective::Objective;
 pub use ranking::RankBy;
 pub(crate) use ranking::{MOST_RELEVANT, discount, gain, ideal_gain, order};
@@ -91,18 +91,22 @@ impl Gradients {
             first,
             second,
         } = self;
-        for_each_row(objective, (rows, margins), ranked, |row, both| {
-            let numbers = row * outputs..(row + 1) * outputs;
+        for_each_block(objective, (rows, margins), ranked, |row, both| {
+            let numbers = row * outputs..row * outputs + both.len();
             let (first, second) = (&mut first[numbers.clone()], &mut second[numbers]);
-            if sample.is_some_and(|sample| !sample.has(rows.first_row + row as u64)) {
-                first.fill(0.0);
-                second.fill(0.0);
-                return;
+            for (&(g, h), (first, second)) in both.iter().zip(first.iter_mut().zip(&mut *second)) {
+                *first = first_grid.round(g);
+                *second = second_grid.round_up_from_zero(h);
             }
-            let weight = rows.weight(row);
-            for (&(g, h), (first, second)) in both.iter().zip(first.iter_mut().zip(second)) {
-                *first = first_grid.round(g * weight);
-                *second = second_grid.round_up_from_zero(h * weight);
+            let Some(sample) = sample else { return };
+            let of_rows = first
+                .chunks_exact_mut(outputs)
+                .zip(second.chunks_exact_mut(outputs));
+            for (row, (first, second)) in (rows.first_row + row as u64..).zip(of_rows) {
+                if !sample.has(row) {
+                    first.fill(0.0);
+                    second.fill(0.0);
+                }
             }
         });
         Ok(())
@@ -121,11 +125,10 @@ impl Gradients {
             return Ok((grid, grid));
         }
         let mut largest = [0.0_f64; 2];
-        for_each_row(objective, (rows, margins), &self.ranked, |row, both| {
-            let weight = rows.weight(row);
+        for_each_block(objective, (rows, margins), &self.ranked, |_, both| {
             for &(g, h) in both {
-                largest[0] = largest[0].max((g * weight).abs());
-                largest[1] = largest[1].max((h * weight).abs());
+                largest[0] = largest[0].max(g.abs());
+                largest[1] = largest[1].max(h.abs());
             }
         });
         together.largest(&mut largest)?;
@@ -136,8 +139,9 @@ impl Gradients {
     }
 }
 
-/// Hands out both derivatives of each row by its margins: the row's own, or what its group came to.
-fn for_each_row(
+/// Hands out both derivatives of the rows of a block, times their weights, with the block's first row: by the rows'
+/// margins, or what their groups came to.
+fn for_each_block(
     objective: Objective,
     (rows, margins): (RankTargets<'_>, &[f32]),
     ranked: &[(f64, f64)],
@@ -155,9 +159,15 @@ fn for_each_row(
             both.resize(numbers.len(), (0.0, 0.0));
             objective.derive_rows(&margins[numbers], targets, &mut both);
         }
-        for (row, both) in (first..).zip(both.chunks_exact(outputs)) {
-            each(row, both);
+        if rows.is_weighted() {
+            for (row, both) in (first..).zip(both.chunks_exact_mut(outputs)) {
+                let weight = rows.weight(row);
+                for (g, h) in both {
+                    (*g, *h) = (*g * weight, *h * weight);
+                }
+            }
         }
+        each(first, &both);
     }
 }
 

@@ -48,6 +48,24 @@ class PixelNorm(nn.LayerNorm):
         return super().forward(x.movedim(1, -1)).movedim(-1, 1)
 
 
+class Embedding(nn.Module):
+    """Tables whose rows take the place of a row's last numbers; what comes before these goes on as it is."""
+
+    def __init__(self, tables):
+        super().__init__()
+        for number, (rows, width) in enumerate(tables):
+            self.add_module(str(number), nn.Embedding(rows, width))
+
+    def forward(self, x):
+        tables = list(self.children())
+        plain, places = x[:, : -len(tables)], x[:, -len(tables) :]
+        looked_up = [
+            table(place.clamp(0, table.num_embeddings - 1).long())
+            for table, place in zip(tables, places.unbind(1))
+        ]
+        return torch.cat([plain, *looked_up], 1)
+
+
 def layer(shape, spec):
     """A layer for rows of this shape (channels first), and the shape of its output."""
     if isinstance(spec, dict):
@@ -77,19 +95,35 @@ def layer(shape, spec):
         case "group-norm":
             return nn.GroupNorm(int(options["groups"]), channels), shape
         case "batch-norm":
-            return (nn.BatchNorm1d if len(shape) == 1 else nn.BatchNorm2d)(channels), shape
+            return (nn.BatchNorm2d if len(shape) == 3 else nn.BatchNorm1d)(channels), shape
         case "conv2d":
             size = (window["kernel"], window["stride"], window["padding"])
             settings = {"groups": int(options.get("groups", 1)), "bias": options["bias"] == "true"}
             module = nn.Conv2d(channels, int(options["out"]), *size, **settings)
+        case "conv1d":
+            size = (int(options[key]) for key in ("kernel", "stride", "padding"))
+            settings = {"groups": int(options["groups"]), "bias": options["bias"] == "true"}
+            module = nn.Conv1d(channels, int(options["out"]), *size, **settings)
+        # A sequence is an image of one line, whose windows are one line high.
+        case "max-pool" if len(shape) == 2:
+            module = nn.MaxPool1d(*(size[1] for size in window.values()))
+        case "avg-pool" if len(shape) == 2:
+            module = nn.AvgPool1d(*(size[1] for size in window.values()))
         case "max-pool":
             module = nn.MaxPool2d(*window.values())
         case "avg-pool":
             module = nn.AvgPool2d(*window.values())
         case "global-pool":
-            module = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
+            pool = nn.AdaptiveAvgPool1d if len(shape) == 2 else nn.AdaptiveAvgPool2d
+            module = nn.Sequential(pool(1), nn.Flatten())
         case "flatten":
             module = nn.Flatten()
+        case "unflatten":
+            # Height and width, of which a sequence has the second alone.
+            size = [side for side in pair(options["size"]) if side > 1]
+            module = nn.Unflatten(1, (int(options["channels"]), *size))
+        case "embedding":
+            module = Embedding([pair(table) for table in options["tables"].split(",")])
     return module, tuple(module.eval()(torch.zeros(1, *shape)).shape[1:])
 
 
@@ -128,8 +162,8 @@ def keep_off_the_kink(_relu, inputs):
     assert inputs[0].abs().min() > 1e-5, "choose another seed"
 
 
-def model(name, inputs, specs, rows, seed, batch=None):
-    """One training step and one evaluation of a lane of `rows` rows out of a batch of `batch`."""
+def model(name, inputs, specs, rows, seed, batch=None, bound=2.0):
+    """One training step and one evaluation of a lane of `rows` rows, in -bound..bound, out of a batch of `batch`."""
     batch = batch or rows
     random = np.random.default_rng(seed)
     shape = (inputs,) if isinstance(inputs, int) else inputs
@@ -147,7 +181,7 @@ def model(name, inputs, specs, rows, seed, batch=None):
             # Variances are positive.
             if key.endswith("running_var"):
                 tensor.copy_(tensor.abs() + 0.5)
-    x = grid(random, (rows, *shape), 2.0)
+    x = grid(random, (rows, *shape), bound)
     labels = torch.tensor(random.integers(0, stack.classes, rows))
     before = {key: tensor.clone() for key, tensor in stack.state_dict().items()}
 
@@ -284,6 +318,11 @@ def conv2d(out, kernel, stride="1x1", padding="0x0", bias="true"):
     return f"{window('conv2d', kernel, stride, padding)} out={out} bias={bias}"
 
 
+def conv1d(out, kernel, stride=1, padding=0, groups=1, bias=True):
+    size = f"kernel={kernel} stride={stride} padding={padding}"
+    return f"conv1d out={out} {size} groups={groups} bias={str(bias).lower()}"
+
+
 def images():
     """Layers of images, alone and together, on shapes that nothing divides."""
     head = ["flatten", "linear out=3"]
@@ -395,6 +434,44 @@ def images():
             ],
             rows=2,
             seed=39,
+        ),
+        model(
+            "convolutions of sequences",
+            24,
+            [
+                "unflatten channels=2 size=1x12",
+                conv1d(4, 3, padding=1),
+                "batch-norm",
+                "relu",
+                window("max-pool", "1x2", "1x2"),
+                conv1d(6, 3, stride=2, padding=1, groups=2, bias=False),
+                "gelu",
+                *head,
+            ],
+            rows=3,
+            seed=40,
+        ),
+        model(
+            "means of sequences",
+            30,
+            ["unflatten channels=3 size=1x10", window("avg-pool", "1x3", "1x2"), conv1d(5, 2), "global-pool", "linear out=3"],
+            rows=2,
+            seed=41,
+        ),
+        model(
+            "vectors as images",
+            24,
+            ["unflatten channels=2 size=3x4", conv2d(3, **same), *head],
+            rows=2,
+            seed=42,
+        ),
+        model(
+            "vectors of categories",
+            5,
+            ["embedding tables=6x3,9x2", "linear out=7", "tanh", "linear out=3"],
+            rows=12,
+            seed=43,
+            bound=8.0,
         ),
     ]
 

@@ -1,6 +1,6 @@
 //! Networks as `make_reference.py` writes them.
 
-use lockstep_nn::{Dims, LayerSpec, NamedLayer, zoo};
+use lockstep_nn::{Dims, EmbeddingTable, LayerSpec, NamedLayer, zoo};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -76,6 +76,14 @@ fn plain(text: &str) -> LayerSpec {
             groups: options.get("groups").map_or(1, |groups| number(groups)),
             bias: options["bias"] == "true",
         },
+        "conv1d" => LayerSpec::Conv1d {
+            out: out(),
+            kernel: number(options["kernel"]),
+            stride: number(options["stride"]),
+            padding: number(options["padding"]),
+            groups: number(options["groups"]),
+            bias: options["bias"] == "true",
+        },
         "max-pool" => LayerSpec::MaxPool {
             kernel: pair("kernel"),
             stride: pair("stride"),
@@ -88,6 +96,28 @@ fn plain(text: &str) -> LayerSpec {
         },
         "global-pool" => LayerSpec::GlobalPool,
         "flatten" => LayerSpec::Flatten,
+        "unflatten" => {
+            let [height, width] = pair("size");
+            let channels = number(options["channels"]);
+            let shape = Dims {
+                height,
+                width,
+                channels,
+            };
+            LayerSpec::Unflatten { shape }
+        }
+        "embedding" => {
+            let tables = options["tables"].split(',').map(|table| {
+                let (rows, width) = table.split_once('x').expect("two numbers");
+                EmbeddingTable {
+                    rows: number(rows),
+                    width: number(width),
+                }
+            });
+            LayerSpec::Embedding {
+                tables: tables.collect(),
+            }
+        }
         _ => panic!("no layer is called {kind}"),
     }
 }

@@ -39,9 +39,17 @@ impl Grid {
 /// The nearest whole number; of two the even one. For numbers of at most 51 bits, which those of a grid are: beside so
 /// large a number there is no room for a fraction. That is faster than a call for every number.
 pub(crate) fn whole(number: f64) -> f64 {
-    const NO_FRACTION: f64 = 6_755_399_441_055_744.0;
     (number + NO_FRACTION) - NO_FRACTION
 }
+
+/// The same of a number that is not below 0.
+pub(crate) fn counted(number: f64) -> u64 {
+    (number + NO_FRACTION)
+        .to_bits()
+        .wrapping_sub(NO_FRACTION.to_bits())
+}
+
+const NO_FRACTION: f64 = 6_755_399_441_055_744.0;
 
 /// The exponent of the smallest power of two that is not below a number; 0 for 0.
 pub(crate) fn exponent_above(number: f64) -> i32 {
@@ -62,13 +70,15 @@ fn power_of_two(exponent: i32) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Grid, whole};
+    use super::{Grid, counted, whole};
 
     #[test]
     fn whole_numbers_are_the_nearest_and_of_two_the_even_one() {
         for i in -4000..4000 {
             let number = f64::from(i) * 0.125 * 2_f64.powi(i % 30);
             assert_eq!(whole(number), number.round_ties_even(), "{number}");
+            let size = number.abs();
+            assert_eq!(counted(size), size.round_ties_even() as u64, "{size}");
         }
         assert_eq!(whole(2_f64.powi(50) + 0.5), 2_f64.powi(50));
     }
