@@ -437,8 +437,12 @@ impl Dataset {
         self.decoded.map.floats(self.decoded.layout.samples.clone())
     }
 
-    /// Gives the memory of these samples back to the system. They come back when they are looked at again.
+    /// Gives the memory of these samples back to the system. They come back when they are looked at again. Of a range
+    /// that ends before it begins, nothing is.
     pub fn release(&self, samples: Range<usize>) {
+        if samples.is_empty() {
+            return;
+        }
         let stored = &self.decoded.layout.samples;
         let bytes = stored.len() / self.len().max(1);
         self.decoded

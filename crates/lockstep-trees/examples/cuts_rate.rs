@@ -4,6 +4,7 @@
 
 use lockstep_trees::Alone;
 use lockstep_trees::cuts::{RankRows, cuts};
+use lockstep_xgboost::Rows;
 use std::time::Instant;
 
 const ROWS: usize = 1_000_000;
@@ -23,14 +24,14 @@ fn main() {
     let values: Vec<f32> = (0..ROWS * COLUMNS)
         .map(|_| even() + even() + even() + even())
         .collect();
-    let rows = RankRows {
-        values: &values,
+    let mut rows = RankRows {
+        blocks: &mut Rows::new(&values, COLUMNS),
         categorical: &[false; COLUMNS],
     };
     let mut seconds: Vec<f64> = (0..TIMES)
         .map(|_| {
             let began = Instant::now();
-            let Ok(found) = cuts(rows, BINS, &Alone);
+            let Ok(found) = cuts(&mut rows, BINS, &Alone);
             assert!(found.iter().all(|cuts| cuts.len() == BINS));
             began.elapsed().as_secs_f64()
         })

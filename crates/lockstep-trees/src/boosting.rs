@@ -7,9 +7,7 @@ use crate::quantiles::{DividedNumbers, quantiles};
 use crate::refitted::Refitted;
 use crate::sample::{self, RowSample};
 use crate::{BoostSettings, Together, TreesError};
-use lockstep_xgboost::{
-    Booster, Matrix, MatrixForm, ModelFormat, Predicted, RowBlocks, Rows, Xgboost,
-};
+use lockstep_xgboost::{Booster, Matrix, MatrixForm, ModelFormat, Predicted, Rows, Xgboost};
 use std::thread;
 
 /// The weight of a column that is chosen, beside which one without weight is never chosen.
@@ -35,7 +33,7 @@ impl<'a, T: Together> Boosting<'a, T>
 where
     TreesError: From<T::Error>,
 {
-    /// Finds the cuts, bins this rank's rows as they come in blocks, and begins: without trees, or with those of `model`. The thread must have
+    /// Finds the cuts, bins this rank's rows, and begins: without trees, or with those of `model`. The thread must have
     /// joined the gang before, and stays the one that trains.
     ///
     /// # Errors
@@ -43,7 +41,7 @@ where
     pub fn begin(
         xgboost: &Xgboost,
         settings: &'a BoostSettings,
-        (rows, blocks): (RankRows<'_>, &mut dyn RowBlocks),
+        mut rows: RankRows<'_>,
         targets: RankTargets<'a>,
         model: Option<&[u8]>,
         together: &'a T,
@@ -56,12 +54,12 @@ where
         };
         let reference = match settings.exact {
             true => {
-                let cuts = as_rows(&cuts(rows, settings.bins, together)?);
+                let cuts = as_rows(&cuts(&mut rows, settings.bins, together)?);
                 Some(reference(xgboost, &cuts, form)?)
             }
             false => None,
         };
-        let mut matrix = Matrix::binned(xgboost, blocks, form, reference.as_ref())?;
+        let mut matrix = Matrix::binned(xgboost, rows.blocks, form, reference.as_ref())?;
         let refits = settings.exact && settings.objective.quantile().is_some();
         if refits {
             // XGBoost's own objective looks whether there is a label, though nobody asks it for gradients.

@@ -13,31 +13,46 @@ mod tests;
 use crate::Together;
 use distinct::Distinct;
 pub(crate) use key::{key, value};
+use lockstep_xgboost::RowBlocks;
+use std::ops::ControlFlow;
 
-/// The rows of one rank: numbers, row after row.
-#[derive(Debug, Clone, Copy)]
+/// The rows of one rank.
 pub struct RankRows<'a> {
     /// The numbers; NaN is a missing one.
-    pub values: &'a [f32],
+    pub blocks: &'a mut dyn RowBlocks,
     /// For each column, whether it holds categories, which are whole numbers from 0 on.
     pub categorical: &'a [bool],
 }
 
-/// Rows of a block: so few that they stay in the cache while one column after the other is looked at.
-const BLOCK: usize = 2048;
+/// Rows that are looked at before others: so few that they stay in the cache while one column after the other is.
+const LOOKED_AT: usize = 2048;
 
-impl<'a> RankRows<'a> {
-    /// The rows, some at a time.
-    fn blocks(self) -> impl Iterator<Item = RankRows<'a>> {
-        let numbers = BLOCK * self.categorical.len().max(1);
-        let blocks = self.values.chunks(numbers);
-        blocks.map(move |values| RankRows { values, ..self })
-    }
-
-    /// The keys of a column's values that are there.
-    fn keys(self, column: usize) -> impl Iterator<Item = u32> {
+impl RankRows<'_> {
+    /// Hands out all rows, some at a time, as long as `each` wants more.
+    fn walk(&mut self, mut each: impl FnMut(RowPart<'_>) -> ControlFlow<()>) {
         let columns = self.categorical.len();
-        let values = self.values.iter().skip(column).step_by(columns);
+        self.blocks.restart();
+        while let Some(block) = self.blocks.next() {
+            for values in block.chunks(LOOKED_AT * columns.max(1)) {
+                if each(RowPart { values, columns }).is_break() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Some rows.
+#[derive(Clone, Copy)]
+struct RowPart<'a> {
+    values: &'a [f32],
+    columns: usize,
+}
+
+impl<'a> RowPart<'a> {
+    /// The keys of a column's values that are there.
+    fn keys(self, column: usize) -> impl Iterator<Item = u32> + use<'a> {
+        let values = self.values.iter().skip(column).step_by(self.columns);
         values
             .filter(|value| !value.is_nan())
             .map(|&value| key(value))
@@ -50,7 +65,7 @@ impl<'a> RankRows<'a> {
 /// # Errors
 /// When a peer is lost.
 pub fn cuts<T: Together>(
-    rows: RankRows<'_>,
+    rows: &mut RankRows<'_>,
     bins: usize,
     together: &T,
 ) -> Result<Vec<Vec<f32>>, T::Error> {

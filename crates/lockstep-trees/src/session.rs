@@ -26,6 +26,8 @@ use lockstep_xgboost::{Booster, Communicator, Matrix, ModelFormat, Predicted, Ro
 use std::mem;
 use std::time::Instant;
 
+/// Rows that are binned at once.
+const BINNED_ROWS: usize = 1 << 16;
 /// Rows of a test set that are predicted at once.
 const EVALUATED_ROWS: usize = 1 << 15;
 
@@ -95,10 +97,9 @@ impl<'a> Session<'a> {
             true => None,
             false => {
                 let set = tables.val_set();
-                let mut shard = Shard::of(set, &tables.val_rows, rank, ranks);
+                let shard = Shard::of(set, &tables.val_rows, rank, ranks);
                 let (width, threads) = (set.sample_len(), settings.threads);
-                let matrix = Matrix::plain(xgboost, &shard.values, width, threads)?;
-                shard.drop_values();
+                let matrix = Matrix::plain(xgboost, &shard.values(), width, threads)?;
                 Some(Validation {
                     matrix,
                     variance: numbers(set, &tables.val_rows),
@@ -141,10 +142,6 @@ impl<'a> Session<'a> {
             first_row: self.train.first as u64,
             all_rows: self.train.all as u64,
         };
-        let values = RankRows {
-            values: &self.train.values,
-            categorical: &categorical,
-        };
         let beginning = self.beginning.take();
         let (mut best, mut history) = (None, String::new());
         let mut model = None;
@@ -152,9 +149,11 @@ impl<'a> Session<'a> {
             (best, history, model) = (saved.header.best, saved.history, Some(saved.model));
         }
         let model = model.as_deref();
-        let values = (values, &mut self.train.blocks() as &mut dyn RowBlocks);
+        let values = RankRows {
+            blocks: &mut self.train.blocks(BINNED_ROWS),
+            categorical: &categorical,
+        };
         let mut boosting = Boosting::begin(self.xgboost, settings, values, rows, model, together)?;
-        self.train.drop_values();
         let began = Instant::now();
         let before = boosting.rounds() as u64;
         *rounds_done = before;
@@ -438,11 +437,10 @@ impl<'a> Session<'a> {
         let mut own = Vec::new();
         // XGBoost makes a copy of what it is to predict.
         let (width, threads) = (set.sample_len(), self.settings.threads);
-        for (block, values) in shard.values.chunks(EVALUATED_ROWS * width).enumerate() {
+        let mut blocks = shard.blocks(EVALUATED_ROWS);
+        while let Some(values) = blocks.next() {
             let matrix = Matrix::plain(self.xgboost, values, width, threads)?;
             own.extend(booster.predict(&matrix, Predicted::Margin)?.0);
-            let first = block * EVALUATED_ROWS;
-            shard.release(first..first + values.len() / width);
         }
         let objective = self.settings.objective;
         let outputs = objective.outputs();

@@ -2,19 +2,15 @@
 
 use crate::ranks::ranges;
 use lockstep_data::{Dataset, Normaliser, StoredElement, TargetKind, TargetScale};
-use lockstep_xgboost::{RowBlocks, Rows};
+use lockstep_xgboost::RowBlocks;
 use std::borrow::Cow;
-use std::error::Error;
 use std::ops::Range;
 
-/// A rank's part of some rows of a set: numbers and targets, row after row.
+/// A rank's part of some rows of a set, with what is to be predicted of each.
 #[derive(Debug)]
 pub(crate) struct Shard<'a> {
     set: &'a Dataset,
-    /// Where its rows begin in the set, if they stay where they are mapped.
-    mapped_from: Option<usize>,
-    /// The numbers. Those of a whole set stay where they are mapped.
-    pub(crate) values: Cow<'a, [f32]>,
+    rows: &'a [u32],
     /// The class of each row, or the number that is to be predicted.
     pub(crate) targets: Vec<f32>,
     /// How much each row counts, if not all count alike.
@@ -29,7 +25,7 @@ pub(crate) struct Shard<'a> {
 
 impl<'a> Shard<'a> {
     /// The part of rank `rank` of `ranks`: as equal as whole rows allow, or whole groups of rows that follow each other.
-    pub(crate) fn of(set: &'a Dataset, rows: &[u32], rank: usize, ranks: usize) -> Self {
+    pub(crate) fn of(set: &'a Dataset, rows: &'a [u32], rank: usize, ranks: usize) -> Self {
         let mut part = own_part(rows.len(), rank, ranks);
         let group = |row: u32| set.groups().map(|groups| groups[row as usize]);
         for end in [&mut part.start, &mut part.end] {
@@ -45,12 +41,9 @@ impl<'a> Shard<'a> {
         }
         let own = &rows[part.clone()];
         let own_groups: Vec<u32> = own.iter().filter_map(|&row| group(row)).collect();
-        let values = values(set, own);
-        let is_mapped = matches!(values, Cow::Borrowed(_));
         Self {
             set,
-            mapped_from: own.first().filter(|_| is_mapped).map(|&row| row as usize),
-            values,
+            rows: own,
             targets: own.iter().map(|&row| target(set, row)).collect(),
             weights: set.weights().map(|weights| {
                 let own = own.iter();
@@ -62,57 +55,62 @@ impl<'a> Shard<'a> {
         }
     }
 
-    /// Gives the memory of some of its rows back to the system, if they are mapped. They come back when they are looked at.
-    pub(crate) fn release(&self, rows: Range<usize>) {
-        if let Some(from) = self.mapped_from {
-            self.set.release(from + rows.start..from + rows.end);
-        }
+    /// The numbers of all its rows.
+    pub(crate) fn values(&self) -> Cow<'a, [f32]> {
+        values(self.set, self.rows)
     }
 
-    /// Lets go of the numbers, once XGBoost has what it needs of them.
-    pub(crate) fn drop_values(&mut self) {
-        self.release(0..self.values.len() / self.set.sample_len());
-        self.values = Cow::Borrowed(&[]);
-        self.mapped_from = None;
-    }
-
-    /// Its rows in blocks; each is given back once it was read.
-    pub(crate) fn blocks(&self) -> ShardBlocks<'_> {
-        let columns = self.set.sample_len();
+    /// The numbers of its rows in blocks of so many.
+    pub(crate) fn blocks(&self, rows: usize) -> ShardBlocks<'a> {
         ShardBlocks {
-            shard: self,
-            columns,
-            rows: Rows::new(&self.values, columns),
-            read: 0..0,
+            set: self.set,
+            rows: self.rows,
+            block_rows: rows,
+            at: 0,
+            last: &[],
+            block: Cow::Borrowed(&[]),
         }
     }
 }
 
-/// The rows of a shard in blocks. What was read of a mapped file is given back at once: the bins that are made of the rows
-/// take a quarter of their memory, and the rows are not looked at again.
+/// The rows of a shard in blocks. What was read of a mapped file is given back at once: a table may be larger than memory,
+/// and of rows that were binned nothing is looked at again.
 #[derive(Debug)]
 pub(crate) struct ShardBlocks<'a> {
-    shard: &'a Shard<'a>,
-    columns: usize,
-    rows: Rows<'a>,
-    /// The rows that were handed out last.
-    read: Range<usize>,
+    set: &'a Dataset,
+    rows: &'a [u32],
+    block_rows: usize,
+    /// How many rows were handed out.
+    at: usize,
+    /// The last of them, and their numbers.
+    last: &'a [u32],
+    block: Cow<'a, [f32]>,
+}
+
+impl ShardBlocks<'_> {
+    /// Gives the memory of the last block back.
+    fn release(&mut self) {
+        if let (Some(&first), Some(&last)) = (self.last.first(), self.last.last()) {
+            // Rows that are in order by their groups lie anywhere, and stay.
+            self.set.release(first as usize..last as usize + 1);
+        }
+        self.last = &[];
+    }
 }
 
 impl RowBlocks for ShardBlocks<'_> {
     fn restart(&mut self) {
-        self.shard
-            .release(0..self.shard.values.len() / self.columns);
-        self.rows.restart();
-        self.read = 0..0;
+        self.release();
+        self.at = 0;
     }
 
-    fn next(&mut self) -> Result<Option<&[f32]>, Box<dyn Error + Send + Sync>> {
-        self.shard.release(self.read.clone());
-        let block = self.rows.next()?;
-        let rows = block.map_or(0, |block| block.len() / self.columns);
-        self.read = self.read.end..self.read.end + rows;
-        Ok(block)
+    fn next(&mut self) -> Option<&[f32]> {
+        self.release();
+        let left = &self.rows[self.at..];
+        self.last = &left[..left.len().min(self.block_rows)];
+        self.at += self.last.len();
+        self.block = values(self.set, self.last);
+        Some(&*self.block).filter(|block| !block.is_empty())
     }
 }
 

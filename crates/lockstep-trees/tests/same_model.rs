@@ -3,7 +3,7 @@
 use lockstep_trees::cuts::RankRows;
 use lockstep_trees::gradients::{Objective, RankBy, RankTargets};
 use lockstep_trees::{BoostSettings, Boosting};
-use lockstep_xgboost::{Communicator, RowBlocks, Rows, Tracker, Xgboost};
+use lockstep_xgboost::{Communicator, Rows, Tracker, Xgboost};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -150,11 +150,9 @@ fn train(
                     let gang = meet
                         .map(|meet| Communicator::join(xgboost(), meet, rank, PATIENCE).unwrap());
                     let rows = RankRows {
-                        values,
+                        blocks: &mut Rows::new(values, COLUMNS),
                         categorical,
                     };
-                    let mut blocks = Rows::new(values, COLUMNS);
-                    let rows = (rows, &mut blocks as &mut dyn RowBlocks);
                     let mut boosting =
                         Boosting::begin(xgboost(), settings, rows, targets, model, &gang).unwrap();
                     while boosting.rounds() < rounds {

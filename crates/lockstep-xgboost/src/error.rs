@@ -74,9 +74,6 @@ pub enum XgboostError {
         /// The text.
         text: String,
     },
-    /// The rows cannot be read.
-    #[error(transparent)]
-    Rows(Box<dyn std::error::Error + Send + Sync>),
     /// XGBoost returned something else than its documentation says.
     #[error("XGBoost's {function} returned {found}, which is not what its documentation says")]
     Unexpected {

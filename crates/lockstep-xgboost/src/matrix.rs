@@ -13,13 +13,10 @@ pub trait RowBlocks {
     fn restart(&mut self);
 
     /// The next block: whole rows, one after the other. `None` at the end.
-    ///
-    /// # Errors
-    /// When the rows cannot be read.
-    fn next(&mut self) -> Result<Option<&[f32]>, Box<dyn std::error::Error + Send + Sync>>;
+    fn next(&mut self) -> Option<&[f32]>;
 }
 
-/// Rows that are in memory, or mapped into it.
+/// Rows that are in memory.
 #[derive(Debug)]
 pub struct Rows<'a> {
     values: &'a [f32],
@@ -46,11 +43,11 @@ impl RowBlocks for Rows<'_> {
         self.at = 0;
     }
 
-    fn next(&mut self) -> Result<Option<&[f32]>, Box<dyn std::error::Error + Send + Sync>> {
+    fn next(&mut self) -> Option<&[f32]> {
         let left = &self.values[self.at..];
         let block = &left[..left.len().min(self.block)];
         self.at += block.len();
-        Ok(Some(block).filter(|block| !block.is_empty()))
+        Some(block).filter(|block| !block.is_empty())
     }
 }
 
@@ -79,7 +76,7 @@ impl Matrix {
     /// Cuts rows into bins as they stream by: at the cuts of `like`, or where XGBoost finds them.
     ///
     /// # Errors
-    /// When the rows cannot be read, or do not fit the form.
+    /// When the rows do not fit the form.
     pub fn binned(
         xgboost: &Xgboost,
         blocks: &mut dyn RowBlocks,
@@ -262,8 +259,7 @@ struct Feed<'a> {
 impl Feed<'_> {
     /// Shows the next block to XGBoost; `false` at the end.
     fn show_next(&mut self) -> Result<bool, XgboostError> {
-        let block = self.blocks.next().map_err(XgboostError::Rows)?;
-        let rows: &[f32] = match block {
+        let rows: &[f32] = match self.blocks.next() {
             Some(rows) => rows,
             None if self.has_begun => return Ok(false),
             None => &[],

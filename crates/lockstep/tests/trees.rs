@@ -500,7 +500,9 @@ fn what_cannot_be_ranked_is_said() {
 #[test]
 fn a_run_of_trees_that_was_killed_has_the_model_of_its_newest_checkpoint() {
     let place = Trees::new(binary);
-    let mut run = place.start(&["--workers", "2"], "round.begin=sleep:60");
+    // So many rounds that it has not ended however slow the machine is.
+    let args = ["--workers", "2", "--set", "model.rounds=500"];
+    let mut run = place.start(&args, "round.begin=sleep:60");
     let folder = run.wait_for("started")["run_dir"]
         .as_str()
         .unwrap()

@@ -2,6 +2,7 @@
 
 use super::RankRows;
 use crate::Together;
+use std::ops::ControlFlow;
 
 /// Digits of the first count: all columns' counts are summed over the ranks at once.
 const FIRST: u32 = 16;
@@ -18,7 +19,7 @@ struct Sought {
 
 /// For each of these columns, the keys of rank `k * n / bins` among its values, each once, in order.
 pub(super) fn order_statistics<T: Together>(
-    rows: RankRows<'_>,
+    rows: &mut RankRows<'_>,
     columns: &[usize],
     bins: usize,
     together: &T,
@@ -37,20 +38,21 @@ pub(super) fn order_statistics<T: Together>(
 
 /// The highest digits of all values that are looked for.
 fn first<T: Together>(
-    rows: RankRows<'_>,
+    rows: &mut RankRows<'_>,
     columns: &[usize],
     bins: usize,
     together: &T,
 ) -> Result<Vec<Vec<Sought>>, T::Error> {
     let digits = 1 << FIRST;
     let mut counts = vec![0_u64; columns.len() * digits];
-    for block in rows.blocks() {
+    rows.walk(|part| {
         for (&column, counts) in columns.iter().zip(counts.chunks_exact_mut(digits)) {
-            for key in block.keys(column) {
+            for key in part.keys(column) {
                 counts[(key >> (32 - FIRST)) as usize] += 1;
             }
         }
-    }
+        ControlFlow::Continue(())
+    });
     together.sum(&mut counts)?;
     let sought = counts.chunks_exact(digits).map(|counts| {
         let all: u64 = counts.iter().sum();
@@ -74,7 +76,7 @@ fn first<T: Together>(
 
 /// The next digits of all values that are looked for: those above `shift` that are not known yet.
 fn refine<T: Together>(
-    rows: RankRows<'_>,
+    rows: &mut RankRows<'_>,
     columns: &[usize],
     sought: &mut [Vec<Sought>],
     shift: u32,
@@ -97,19 +99,20 @@ fn refine<T: Together>(
         .iter()
         .map(|prefixes| Places::of(prefixes, shift + LATER))
         .collect();
-    for block in rows.blocks() {
+    rows.walk(|part| {
         let mut rest = counts.as_mut_slice();
         for (&column, places) in columns.iter().zip(&places) {
             let (own, others) = rest.split_at_mut(places.prefixes.len() * LATER_DIGITS);
             rest = others;
-            for key in block.keys(column) {
+            for key in part.keys(column) {
                 if let Some(place) = places.find(key) {
                     let digit = (key >> shift) as usize % LATER_DIGITS;
                     own[place * LATER_DIGITS + digit] += 1;
                 }
             }
         }
-    }
+        ControlFlow::Continue(())
+    });
     together.sum(&mut counts)?;
     let mut rest = counts.as_slice();
     for (sought, prefixes) in sought.iter_mut().zip(&prefixes) {

@@ -2,6 +2,7 @@
 
 use super::RankRows;
 use crate::Together;
+use std::ops::ControlFlow;
 
 /// What is known of a column's distinct values.
 pub(super) enum Distinct {
@@ -14,18 +15,12 @@ pub(super) enum Distinct {
 /// The distinct values of all columns over all ranks, of a column with at most `most` of them; all of a column of
 /// categories.
 pub(super) fn of_all<T: Together>(
-    rows: RankRows<'_>,
+    rows: &mut RankRows<'_>,
     most: usize,
     together: &T,
 ) -> Result<Vec<Distinct>, T::Error> {
     let columns = rows.categorical.len();
-    let own: Vec<Distinct> = (0..columns)
-        .map(|column| match rows.categorical[column] {
-            // Of categories, the largest says it all.
-            true => Distinct::Few(rows.keys(column).max().into_iter().collect()),
-            false => of_rank(rows.keys(column), most),
-        })
-        .collect();
+    let own = of_rank(rows, most);
     // A slot for each key that a rank may have, and one that says that it has too many. Others leave a rank's slots at
     // 0, so that the sum is what the rank wrote. No key is 0.
     let slots = most + 1;
@@ -68,9 +63,39 @@ pub(super) fn of_all<T: Together>(
     Ok(merged.collect())
 }
 
-/// The distinct keys of one rank. It stops looking at the first one too many.
-fn of_rank(keys: impl Iterator<Item = u32>, most: usize) -> Distinct {
-    let mut found: Vec<u32> = Vec::new();
+/// The distinct keys of one rank. It stops looking at a column at the first one too many.
+fn of_rank(rows: &mut RankRows<'_>, most: usize) -> Vec<Distinct> {
+    let categorical = rows.categorical;
+    let mut found: Vec<Distinct> = categorical
+        .iter()
+        .map(|_| Distinct::Few(Vec::new()))
+        .collect();
+    rows.walk(|part| {
+        for (column, distinct) in found.iter_mut().enumerate() {
+            match distinct {
+                Distinct::TooMany => {}
+                // Of categories, the largest says it all.
+                Distinct::Few(keys) if categorical[column] => {
+                    let largest = keys.iter().copied().chain(part.keys(column)).max();
+                    *keys = largest.into_iter().collect();
+                }
+                Distinct::Few(keys) => {
+                    if !add(keys, part.keys(column), most) {
+                        *distinct = Distinct::TooMany;
+                    }
+                }
+            }
+        }
+        match found.iter().all(|one| matches!(one, Distinct::TooMany)) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    found
+}
+
+/// Takes more keys into those that were found, which are in order; `false` if they become more than `most`.
+fn add(found: &mut Vec<u32>, keys: impl Iterator<Item = u32>, most: usize) -> bool {
     let mut last = None;
     for key in keys {
         if last == Some(key) {
@@ -79,10 +104,10 @@ fn of_rank(keys: impl Iterator<Item = u32>, most: usize) -> Distinct {
         last = Some(key);
         if let Err(place) = found.binary_search(&key) {
             if found.len() == most {
-                return Distinct::TooMany;
+                return false;
             }
             found.insert(place, key);
         }
     }
-    Distinct::Few(found)
+    true
 }

@@ -2,7 +2,9 @@
 
 use super::{RankRows, as_rows, cuts};
 use crate::{Alone, Together};
+use lockstep_xgboost::Rows;
 use proptest::prelude::*;
+use std::convert::Infallible;
 use std::sync::{Arc, Barrier, Mutex};
 
 /// Ranks that are threads of this process.
@@ -28,7 +30,7 @@ impl Threads {
 }
 
 impl Together for Threads {
-    type Error = std::convert::Infallible;
+    type Error = Infallible;
 
     fn ranks(&self) -> usize {
         self.ranks
@@ -58,6 +60,18 @@ impl Together for Threads {
     fn largest(&self, _: &mut [f64]) -> Result<(), Self::Error> {
         unimplemented!("cuts have no use for it")
     }
+}
+
+fn cuts_of<T>(values: &[f32], categorical: &[bool], bins: usize, together: &T) -> Vec<Vec<f32>>
+where
+    T: Together<Error = Infallible>,
+{
+    let mut rows = RankRows {
+        blocks: &mut Rows::new(values, categorical.len()),
+        categorical,
+    };
+    let Ok(found) = cuts(&mut rows, bins, together);
+    found
 }
 
 /// The same by sorting.
@@ -104,7 +118,7 @@ proptest! {
         let rows = values.len() / columns;
         let values = &values[..rows * columns];
         let categorical = vec![false; columns];
-        let alone = cuts(RankRows { values, categorical: &categorical }, bins, &Alone).unwrap();
+        let alone = cuts_of(values, &categorical, bins, &Alone);
         for (column, cuts) in alone.iter().enumerate() {
             let of_column: Vec<f32> = values.iter().skip(column).step_by(columns).copied().collect();
             prop_assert_eq!(cuts, &by_sorting(&of_column, bins));
@@ -117,7 +131,7 @@ proptest! {
             let gang = Threads::gang(ranks).into_iter().map(|rank| {
                 let shard = &values[ends[rank.rank] * columns..ends[rank.rank + 1] * columns];
                 let categorical = &categorical;
-                scope.spawn(move || cuts(RankRows { values: shard, categorical }, bins, &rank).unwrap())
+                scope.spawn(move || cuts_of(shard, categorical, bins, &rank))
             });
             let gang: Vec<_> = gang.collect();
             gang.into_iter().map(|rank| rank.join().unwrap()).collect()
@@ -131,11 +145,8 @@ proptest! {
 #[test]
 fn categories_are_all_up_to_the_largest() {
     let values = [3.0, 1.0, f32::NAN];
-    let rows = RankRows {
-        values: &values,
-        categorical: &[true],
-    };
-    assert_eq!(cuts(rows, 2, &Alone).unwrap(), [[0.0, 1.0, 2.0, 3.0]]);
+    let all = cuts_of(&values, &[true], 2, &Alone);
+    assert_eq!(all, [[0.0, 1.0, 2.0, 3.0]]);
 }
 
 #[test]
