@@ -500,9 +500,12 @@ fn what_cannot_be_ranked_is_said() {
 #[test]
 fn a_run_of_trees_that_was_killed_has_the_model_of_its_newest_checkpoint() {
     let place = Trees::new(binary);
-    // So many rounds that it has not ended however slow the machine is.
-    let args = ["--workers", "2", "--set", "model.rounds=500"];
-    let mut run = place.start(&args, "round.begin=sleep:60");
+    // So many rounds that it has not ended yet, also where the machine is slow.
+    let rounds = ["--set", "model.rounds=100"];
+    let mut run = place.start(
+        &[&["--workers", "2"], &rounds[..]].concat(),
+        "round.begin=sleep:60",
+    );
     let folder = run.wait_for("started")["run_dir"]
         .as_str()
         .unwrap()
@@ -526,8 +529,8 @@ fn a_run_of_trees_that_was_killed_has_the_model_of_its_newest_checkpoint() {
     let (code, _, stderr) = place.output(&["predict", &folder, "--out", "said.csv"]);
     assert_eq!(code, Some(0), "{stderr}");
     // What was taken from it does not keep the run from going on.
-    let expected = place.train(&[])["weights_sha256"].clone();
-    let resumed = place.train(&["--resume", &folder]);
+    let expected = place.train(&rounds)["weights_sha256"].clone();
+    let resumed = place.train(&[&["--resume", &folder], &rounds[..]].concat());
     assert_eq!(resumed["weights_sha256"], expected);
 }
 
