@@ -1,35 +1,32 @@
 //! One rank's training in one generation of its gang.
 
+mod result;
+
 use crate::cuts::RankRows;
-use crate::gradients::{Objective, RankTargets};
+use crate::gradients::RankTargets;
 use crate::measure::{Measured, variance};
 use crate::part::{Tables, TreesPart};
-use crate::publish::{self, Card};
+use crate::publish::Card;
 use crate::shard::{self, Shard};
 use crate::state::{self, Best, Header, Saved};
-use crate::{
-    BoostSettings, Boosting, Together, TreesError, contributions, importance, ranking, said,
-};
+use crate::{BoostSettings, Boosting, Together, TreesError};
 use lockstep_data::Dataset;
 use lockstep_events::Metrics;
 use lockstep_events::control::{Finished, FromWorker};
 use lockstep_events::event::{EpochResult, Progress};
-use lockstep_fs::sha256;
 use lockstep_job::Every;
 use lockstep_learner::{Gang, GenerationEnd, Reporter, Wish};
 use lockstep_measure::Evaluation;
 use lockstep_place::Place;
 use lockstep_runs::checkpoint::CheckpointWriter;
 use lockstep_runs::{Generation, RunDir};
-use lockstep_train::{Assessor, title, write_evaluation};
-use lockstep_xgboost::{Booster, Communicator, Matrix, ModelFormat, Predicted, RowBlocks, Xgboost};
+use lockstep_xgboost::{Communicator, Matrix, Xgboost};
+use result::metrics_of;
 use std::mem;
 use std::time::Instant;
 
 /// Rows that are binned at once.
 const BINNED_ROWS: usize = 1 << 16;
-/// Rows of a test set that are predicted at once.
-const EVALUATED_ROWS: usize = 1 << 15;
 
 /// Training, from the state that the assignment names to its end.
 pub(crate) struct Session<'a> {
@@ -373,120 +370,4 @@ impl<'a> Session<'a> {
         };
         state::write(writer, &header, model, history)
     }
-
-    /// Writes the model of the kept rounds, and what it is worth on the test set. All ranks come here together.
-    fn publish(
-        &self,
-        booster: &mut Booster,
-        kept: u32,
-        rounds: u32,
-    ) -> Result<(String, Option<Evaluation>), TreesError> {
-        let mut first;
-        let booster = match kept < rounds {
-            true => {
-                first = booster.first_rounds(kept as usize)?;
-                &mut first
-            }
-            false => booster,
-        };
-        let model = booster.save(ModelFormat::Ubj)?;
-        let sha256 = sha256(&model);
-        let evaluation = self.evaluate(booster)?;
-        let shap = self.contributions(booster)?;
-        if self.writer.is_some() {
-            let card = Card::new(&self.tables.train, self.settings.objective, kept, &sha256);
-            publish::write(&self.run, &card, &model)?;
-            importance::write(&self.run, booster, &card.column_names, &shap)?;
-            if let (Some(evaluation), Some(set)) = (&evaluation, &self.tables.test) {
-                write_evaluation(
-                    self.run.place(),
-                    set,
-                    evaluation,
-                    &title(&self.run.name, set),
-                )?;
-            }
-        }
-        Ok((sha256, evaluation))
-    }
-
-    /// How far each column moves what the model says of rows that were held out: those of the test set, else those that
-    /// rounds were compared on, else those that were trained on.
-    fn contributions(&self, booster: &mut Booster) -> Result<Vec<f64>, TreesError> {
-        let tables = self.tables;
-        let whole: Vec<u32>;
-        let rows: (&Dataset, &[u32]) = match &tables.test {
-            Some(set) => {
-                whole = (0..set.len() as u32).collect();
-                (set, &whole)
-            }
-            None if !tables.val_rows.is_empty() => (tables.val_set(), &tables.val_rows),
-            None => (&tables.train, &tables.train_rows),
-        };
-        let threads = self.settings.threads;
-        contributions::mean_sizes((self.xgboost, booster), rows, threads, self.together)
-    }
-
-    /// What the model says of every row of the test set, the rows shared by the ranks.
-    fn evaluate(&self, booster: &mut Booster) -> Result<Option<Evaluation>, TreesError> {
-        let Some(set) = &self.tables.test else {
-            return Ok(None);
-        };
-        let rows: Vec<u32> = (0..set.len() as u32).collect();
-        let (rank, ranks) = (self.together.rank(), self.together.ranks());
-        let shard = Shard::of(set, &rows, rank, ranks);
-        let mut own = Vec::new();
-        // XGBoost makes a copy of what it is to predict.
-        let (width, threads) = (set.sample_len(), self.settings.threads);
-        let mut blocks = shard.blocks(EVALUATED_ROWS);
-        while let Some(values) = blocks.next() {
-            let matrix = Matrix::plain(self.xgboost, values, width, threads)?;
-            own.extend(booster.predict(&matrix, Predicted::Margin)?.0);
-        }
-        let objective = self.settings.objective;
-        let outputs = objective.outputs();
-        // Others leave this rank's places at 0, so that the sums are what each wrote.
-        let mut all = vec![0_u64; rows.len() * outputs];
-        let places = &mut all[shard.first * outputs..][..own.len()];
-        for (place, margin) in places.iter_mut().zip(&own) {
-            *place = u64::from(margin.to_bits());
-        }
-        self.together.sum(&mut all)?;
-        let margins: Vec<f32> = all
-            .into_iter()
-            .map(|bits| f32::from_bits(bits as u32))
-            .collect();
-        if let (Objective::Rank { .. }, Some(groups)) = (objective, set.groups()) {
-            let mut ranking = ranking(groups, &margins, set.numbers());
-            ranking.set = Some(set.name().to_owned());
-            return Ok(Some(Evaluation::Ranking(ranking)));
-        }
-        let mut assessor = Assessor::new(set, &card_outputs(self));
-        let labels = match set.labels() {
-            [] => vec![u32::MAX; rows.len()],
-            labels => labels.to_vec(),
-        };
-        assessor.add(&said::predictions(objective, &margins, &labels));
-        let targets: Vec<f32> = rows.iter().map(|&row| shard::target(set, row)).collect();
-        for loss in objective.losses(&margins, &targets) {
-            assessor.add_loss(loss);
-        }
-        Ok(Some(assessor.finish()))
-    }
-}
-
-/// What the model predicts.
-fn card_outputs(session: &Session<'_>) -> lockstep_train::Outputs {
-    Card::new(&session.tables.train, session.settings.objective, 0, "").outputs()
-}
-
-/// The numbers of an evaluation that the result of a run has.
-fn metrics_of(evaluation: &Evaluation) -> Metrics {
-    let summary = serde_json::to_value(evaluation.summary()).unwrap_or_default();
-    let names = [
-        "loss", "accuracy", "mse", "mae", "r2", "ndcg", "ndcg10", "map",
-    ];
-    let measured = names
-        .into_iter()
-        .filter_map(|name| Some((name, summary[name].as_f64()?)));
-    measured.collect()
 }
