@@ -45,12 +45,10 @@ impl Measured<'_> {
             Objective::Logistic | Objective::Softmax { .. }
         ) {
             let losses = self.objective.losses(margins, self.targets);
-            let [loss, right] = exact_sums(together, || {
-                rows().zip(&losses).map(|((margins, &target), &loss)| {
-                    let is_right = self.objective.class(margins) == target as usize;
-                    [loss, f64::from(u8::from(is_right))]
-                })
-            })?;
+            let [loss] = exact_sums(together, || losses.iter().map(|&loss| [loss]))?;
+            let mut right = [self.objective.count_right(margins, self.targets)];
+            together.sum(&mut right)?;
+            let right = right[0] as f64;
             return Ok(Metrics::from([
                 ("loss", loss / count),
                 ("accuracy", right / count),
