@@ -162,7 +162,7 @@ impl Builder {
     ) -> Result<(), DataError> {
         let (element, shape) = self.form.expect("a set has begun");
         let sample = shape.iter().product::<usize>() * element.size();
-        let labels = self.labels.decide();
+        let labels = self.labels.decide()?;
         let count = match labels.outputs {
             0 => self.written / sample,
             outputs => labels.spill.length / 4 / outputs,

@@ -16,6 +16,11 @@ pub(crate) struct ClassTable {
 }
 
 impl ClassTable {
+    /// How many classes there are so far.
+    pub(crate) fn len(&self) -> usize {
+        self.names.len()
+    }
+
     /// The number of `class`, a new one if it is new. `path` says where a sample of it lies.
     pub(crate) fn label(
         &mut self,

@@ -340,6 +340,17 @@ impl Dataset {
         &self.class_names
     }
 
+    /// How many classes there are, if they are whole numbers of a table, and so many that they may be meant as numbers to
+    /// predict.
+    pub fn numbers_as_classes(&self) -> Option<usize> {
+        const MANY: usize = 30;
+        let is_whole = |name: &String| name.parse::<i64>().is_ok();
+        let is_table = !self.table().columns.is_empty();
+        let are_many = self.classes() > MANY && self.class_names.iter().all(is_whole);
+        let are_classes = is_table && self.target_kind() == TargetKind::Classes;
+        (are_classes && are_many).then(|| self.classes())
+    }
+
     /// The classes of samples that none of [`class_names`](Dataset::class_names) is: class `i` of these has
     /// the label `classes() + i`. Empty unless the set was opened with [`UnseenClasses::List`].
     pub fn unseen(&self) -> &[UnseenClass] {

@@ -281,6 +281,19 @@ pub enum DataError {
         /// What was looked for.
         reason: &'static str,
     },
+    /// A label is no number, where nearly all others are decimals.
+    #[error(
+        "{path}: the label of row {row} is `{found}`, which is no number, though nearly all labels are decimals; correct it, or say \
+         train.loss = \"cross-entropy\" (for trees, a model.objective of classes) if each label is a class"
+    )]
+    NoNumber {
+        /// Where the sample lies.
+        path: String,
+        /// Its row, counted from 1 without the first line.
+        row: u64,
+        /// The label.
+        found: String,
+    },
     /// More classes than any model would have.
     #[error(
         "{path}: `{class}` would be class number {most}, and there may be {most} at most; is this a column of labels? Numbers to predict need train.loss = \"mse\""

@@ -29,7 +29,22 @@ pub(crate) struct Labels {
     /// Whether all numbers so far are written as whole ones, or are 0 and 1.
     whole: bool,
     flags: bool,
+    /// How many texts came, how many of them are numbers, and which is the first that is none.
+    texts: u64,
+    written_numbers: u64,
+    no_number: Option<NoNumber>,
 }
+
+/// A label that is no number.
+#[derive(Debug)]
+struct NoNumber {
+    text: String,
+    path: String,
+    row: u64,
+}
+
+/// The most classes that may be numbers but for one of them, which would else be a mistake.
+const FEW_CLASSES: usize = 20;
 
 /// What the targets came to.
 pub(crate) struct Decided {
@@ -55,6 +70,9 @@ impl Labels {
             numbers: Some(Spill::new(folder)?),
             whole: true,
             flags: true,
+            texts: 0,
+            written_numbers: 0,
+            no_number: None,
         })
     }
 
@@ -88,21 +106,31 @@ impl Labels {
         if self.wanted.is_none() {
             let number = text.trim().parse::<f64>().ok();
             let number = number.filter(|&number| (number as f32).is_finite());
+            self.texts += 1;
             match number {
                 Some(number) => {
+                    self.written_numbers += 1;
                     self.whole &= !text.contains(['.', 'e', 'E']);
                     if let Err(error) = self.number(number as f32) {
                         return Ok(Err(error));
                     }
                 }
-                None => self.numbers = None,
+                None => {
+                    self.numbers = None;
+                    self.no_number.get_or_insert_with(|| NoNumber {
+                        text: text.to_owned(),
+                        path: path(),
+                        row: self.texts,
+                    });
+                }
             }
             if self.classes.is_none() && self.numbers.is_none() {
-                return Err(DataError::TooManyClasses {
+                let error = DataError::TooManyClasses {
                     path: path(),
                     class: text.to_owned(),
                     most: MOST_CLASSES,
-                });
+                };
+                return Err(self.mistake().unwrap_or(error));
             }
         }
         let class = match self.table.label(text, path) {
@@ -112,9 +140,21 @@ impl Labels {
                 self.classes = None;
                 return Ok(Ok(()));
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(self.mistake().unwrap_or(error)),
         };
         Ok(self.classes(&class.to_ne_bytes()))
+    }
+
+    /// The label that is none of the decimals which nearly all others are.
+    fn mistake(&mut self) -> Option<DataError> {
+        let nearly_all = self.written_numbers * 10 >= self.texts * 9;
+        let are_decimals = nearly_all && !self.whole && self.table.len() > FEW_CLASSES;
+        let odd = self.no_number.take().filter(|_| are_decimals)?;
+        Some(DataError::NoNumber {
+            path: odd.path,
+            row: odd.row,
+            found: odd.text,
+        })
     }
 
     /// Takes the next number.
@@ -127,7 +167,13 @@ impl Labels {
     }
 
     /// What they all came to.
-    pub(crate) fn decide(&mut self) -> Decided {
+    ///
+    /// # Errors
+    /// When nearly all are decimals, but not all: one that is none is more likely a mistake than a class.
+    pub(crate) fn decide(&mut self) -> Result<Decided, DataError> {
+        if let Some(mistake) = self.mistake() {
+            return Err(mistake);
+        }
         let several = self.columns.len() > 1;
         let target = self.wanted.unwrap_or(match self.numbers {
             Some(_) if several && self.flags => TargetKind::Labels,
@@ -144,7 +190,7 @@ impl Labels {
                 (std::mem::take(&mut self.columns), Vec::new())
             }
         };
-        Decided {
+        Ok(Decided {
             target,
             outputs: match target {
                 _ if self.unknown => 0,
@@ -154,6 +200,6 @@ impl Labels {
             spill: spill.expect("what was decided on was kept"),
             names,
             places,
-        }
+        })
     }
 }

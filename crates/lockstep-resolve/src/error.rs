@@ -21,6 +21,18 @@ pub enum ResolveError {
     )]
     NoTransform,
 
+    /// A folder of tables is given as one of pictures would be.
+    #[error(
+        "{folder} holds tables, and a folder that is named alone would hold pictures; write \
+         `{{ {kind} = \"{folder}\" }}`"
+    )]
+    FolderOfTables {
+        /// The folder.
+        folder: String,
+        /// What its tables are.
+        kind: &'static str,
+    },
+
     /// The columns of a table are handed out as they are.
     #[error(
         "data.normalise: the columns of {table} are handed out as they are; name the `features` that are to be \

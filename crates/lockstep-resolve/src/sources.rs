@@ -213,6 +213,20 @@ fn holds_pictures(path: &Path) -> bool {
     entries.any(|entry| is_one(&entry.file_name()) || entry.path().is_dir())
 }
 
+/// The kind of the tables in a folder, or in folders of it down to so many levels, if there are any.
+fn table_in(folder: &Path, levels: u32) -> Option<&'static str> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.take(1000).find_map(|entry| {
+        let name = entry.file_name().to_string_lossy().to_lowercase();
+        match () {
+            () if name.ends_with(".csv") || name.ends_with(".csv.gz") => Some("csv"),
+            () if name.ends_with(".parquet") => Some("parquet"),
+            () if levels > 1 && entry.path().is_dir() => table_in(&entry.path(), levels - 1),
+            () => None,
+        }
+    })
+}
+
 /// The columns that the embedding writes.
 fn embedded_columns() -> JobColumns {
     JobColumns {
@@ -278,7 +292,15 @@ fn pictures((data, storage): (&Data, &Storage), folder: &Location) -> Result<Sou
     if folder.local().is_some_and(|path| !path.exists()) {
         return Err(ResolveError::Missing(folder.to_string()));
     }
-    let transform = image_transform(data).ok_or(ResolveError::NoTransform)?;
+    let transform = image_transform(data).ok_or_else(|| {
+        match folder.local().and_then(|path| table_in(path, 3)) {
+            Some(kind) => ResolveError::FolderOfTables {
+                folder: folder.to_string(),
+                kind,
+            },
+            None => ResolveError::NoTransform,
+        }
+    })?;
     Ok(Source::Pictures(Pictures {
         folder,
         transform,

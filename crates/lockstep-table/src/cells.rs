@@ -80,7 +80,7 @@ pub(crate) fn temporal(data_type: &DataType) -> Option<TimeForm> {
 /// Whether a column of this type can be read as this kind, and what would be right.
 pub(crate) fn readable(data_type: &DataType, kind: &ColumnKind) -> (bool, &'static str) {
     let fits = match kind {
-        ColumnKind::Date { form } => textual(data_type) || temporal(data_type) == Some(*form),
+        ColumnKind::Date { form, .. } => textual(data_type) || temporal(data_type) == Some(*form),
         _ => labels(data_type),
     };
     let right = match kind {

@@ -101,6 +101,18 @@ fn is_index(name: &str) -> bool {
 pub(crate) fn advice<'a>(wanted: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
     const CLOSE: f64 = 0.7;
     const LISTED: usize = 20;
+    let mut only = names.clone();
+    if let (Some(name), None) = (only.next(), only.next())
+        && let Some(sign) = name
+            .chars()
+            .find(|sign| matches!(sign, ',' | ';' | '\t' | '|'))
+    {
+        return format!(
+            "its first line is one column, `{}`; if {sign:?} is between columns, say `delimiter = \"{}\"`",
+            shown(name),
+            sign.escape_default()
+        );
+    }
     let likeness = |name: &&str| strsim::jaro_winkler(&wanted.to_lowercase(), &name.to_lowercase());
     let near = names
         .clone()
@@ -152,6 +164,11 @@ mod tests {
         assert_eq!(advice("Label", &names), "did you mean `label`?");
         assert_eq!(advice("xyz", &names), "it has `path`, `label`, `embedding`");
         assert_eq!(advice("xyz", &[]), "it has no columns");
+        let one_column = advice("label", &["a;b;label"]);
+        assert!(
+            one_column.ends_with("say `delimiter = \";\"`"),
+            "{one_column}"
+        );
         assert!(advice("x", &["qq"; 30]).ends_with("… (30 in all)"));
     }
 

@@ -8,7 +8,7 @@ use crate::cells::no_weight;
 use crate::columns::{advice, shown};
 use crate::files::TableFile;
 use crate::input::{Input, InputReader};
-use crate::kind::{self, CellReader, Read as ReadCell, is_gap};
+use crate::kind::{self, CellReader, ColumnType, Read as ReadCell, is_gap};
 use crate::reader::{MOST_ROWS, RowBatch};
 use crate::{ColumnNames, Gaps, TableError};
 use csv::{ErrorKind, StringRecord};
@@ -142,7 +142,6 @@ impl CsvFile {
                 batch.weights.push(number);
             }
             for (texts, at) in [
-                (&mut batch.labels, self.label),
                 (&mut batch.paths, self.path),
                 (&mut batch.groups, self.group),
             ] {
@@ -150,12 +149,14 @@ impl CsvFile {
                     texts.push(self.record[at].to_owned());
                 }
             }
-            let needed = [
-                self.columns.label.as_deref().zip(self.label),
-                self.columns.group.as_deref().zip(self.group),
-            ];
-            let mut needed = needed.into_iter().flatten();
-            if let Some((column, _)) = needed.find(|&(_, at)| self.record[at].is_empty()) {
+            if let (Some(at), Some(column)) = (self.label, &self.columns.label) {
+                let label = label_text(self.record[at].trim(), column, &self.columns);
+                let label = label.map_err(|found| self.wrong(column, found))?;
+                batch.labels.get_or_insert_default().push(label);
+            }
+            if let (Some(at), Some(column)) = (self.group, &self.columns.group)
+                && self.record[at].is_empty()
+            {
                 let found = "is empty; every sample needs one".to_owned();
                 return Err(self.wrong(column, found));
             }
@@ -269,6 +270,26 @@ fn no_gap(cell: &str) -> String {
     match cell.is_empty() {
         true => "is empty; every sample needs its numbers".to_owned(),
         false => format!("holds `{}`; every sample needs its numbers", shown(cell)),
+    }
+}
+
+/// A cell of the column of labels as the name of a class, which may be a number to predict; or what is wrong with it.
+fn label_text(cell: &str, column: &str, columns: &ColumnNames) -> Result<String, String> {
+    let is_value = columns.types.get(column) == Some(&ColumnType::Category);
+    match cell {
+        "" => Err("is empty; every sample needs one".to_owned()),
+        _ if is_gap(cell) && !is_value => Err(format!(
+            "holds `{}`, which stands for a gap, and every sample needs a label; if it is a class of this name, say \
+             `types = {{ {} = \"category\" }}`",
+            shown(cell),
+            shown(column)
+        )),
+        _ => {
+            let number = Some(cell).filter(|_| columns.decimal_comma && !is_value);
+            let number = number.and_then(kind::with_point);
+            let number = number.filter(|text| text.parse::<f64>().is_ok());
+            Ok(number.unwrap_or_else(|| cell.to_owned()))
+        }
     }
 }
 

@@ -45,6 +45,9 @@ pub enum ColumnKind {
     Date {
         /// Which of both.
         form: TimeForm,
+        /// Whether the day comes before the month where both are written between slashes.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        day_first: bool,
     },
 }
 
@@ -52,7 +55,7 @@ impl ColumnKind {
     /// How many numbers a cell becomes.
     pub fn width(&self) -> usize {
         match self {
-            Self::Date { form } => form.parts().len(),
+            Self::Date { form, .. } => form.parts().len(),
             _ => 1,
         }
     }
@@ -95,7 +98,7 @@ impl InputColumn {
     /// What each of its numbers is called: as the column, or as a part of it such as `sold.month`.
     pub fn number_names(&self) -> Vec<String> {
         match &self.kind {
-            ColumnKind::Date { form } => {
+            ColumnKind::Date { form, .. } => {
                 let part = |part: &&str| format!("{}.{part}", self.name);
                 form.parts().iter().map(part).collect()
             }
@@ -183,15 +186,20 @@ impl CellReader {
                     return Ok(Read::Unseen);
                 }
             },
-            ColumnKind::Date { form } => {
+            ColumnKind::Date { form, day_first } => {
                 let wrong = || {
+                    let order = match (cell.contains('/'), day_first) {
+                        (false, _) => "",
+                        (true, true) => "; the day comes before the month in this column",
+                        (true, false) => "; the month comes before the day in this column",
+                    };
                     format!(
-                        "holds `{}`, which is no date or time such as {}",
+                        "holds `{}`, which is no date or time such as {}{order}",
                         shown(cell),
                         form.example()
                     )
                 };
-                let moment = Moment::parse(cell).ok_or_else(wrong)?;
+                let moment = Moment::parse(cell, *day_first).ok_or_else(wrong)?;
                 form.write(moment, out);
             }
         }
@@ -215,9 +223,33 @@ pub(crate) fn number(cell: &str, comma: bool) -> Result<f32, String> {
 /// A cell as a number, if it is one; with `comma`, `1.234,5` is 1234.5.
 pub(crate) fn parse(cell: &str, comma: bool) -> Option<f64> {
     match comma {
-        true => cell.replace('.', "").replace(',', ".").parse().ok(),
+        true => with_point(cell)?.parse().ok(),
         false => cell.parse().ok(),
     }
+}
+
+/// A number that has a comma in place of a decimal point, with a point. Points before the comma must be between groups of
+/// three digits: what has others is something else, such as a date.
+pub(crate) fn with_point(cell: &str) -> Option<String> {
+    let (whole, fraction) = match cell.split_once(',') {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (cell, None),
+    };
+    let mut groups = whole.split('.');
+    let first = groups.next()?.trim_start_matches(['-', '+']);
+    let mut is_grouped = false;
+    for group in groups {
+        is_grouped = true;
+        if group.len() != 3 || !group.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+    }
+    let fits = !is_grouped || (1..=3).contains(&first.len());
+    let whole = whole.replace('.', "");
+    fits.then(|| match fraction {
+        Some(fraction) => format!("{whole}.{fraction}"),
+        None => whole,
+    })
 }
 
 /// The pairs of words that programs and people write for true and false.
@@ -288,6 +320,12 @@ mod tests {
         assert_eq!(parse("1.234,5", true), Some(1234.5));
         assert_eq!(parse("-0,25", true), Some(-0.25));
         assert_eq!(parse("0,25", false), None);
+        assert_eq!(parse("1.234.567", true), Some(1_234_567.0));
+        assert_eq!(parse("-1.234e2", true), None);
+        assert_eq!(parse("1,5e2", true), Some(150.0));
+        for other in ["31.12.2024", "1.5", "1234.567", "1.2.3.4", ".123", "1,2,3"] {
+            assert_eq!(parse(other, true), None, "{other}");
+        }
     }
 
     #[test]

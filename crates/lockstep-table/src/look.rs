@@ -226,7 +226,10 @@ fn base(data_type: &DataType, wanted: Option<ColumnType>) -> Base {
     let is_bool = *data_type == DataType::Boolean;
     match (wanted, cells::temporal(data_type)) {
         (Some(ColumnType::Text), _) => Base::Cells,
-        (Some(ColumnType::Date) | None, Some(form)) => Base::Known(ColumnKind::Date { form }),
+        (Some(ColumnType::Date) | None, Some(form)) => Base::Known(ColumnKind::Date {
+            form,
+            day_first: false,
+        }),
         (_, Some(_)) => Base::Useless,
         (Some(ColumnType::Number), _) if cells::labels(data_type) => {
             Base::Known(ColumnKind::Number)

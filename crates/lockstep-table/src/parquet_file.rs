@@ -194,7 +194,7 @@ impl ParquetFile {
             ColumnKind::Boolean if *column.data_type() == DataType::Boolean => {
                 return cells::numbers(column, (at, width, stride), gaps, out);
             }
-            ColumnKind::Date { form } if !is_text => {
+            ColumnKind::Date { form, .. } if !is_text => {
                 cells::dates(column, (at, *form, stride), out);
                 return Ok(());
             }

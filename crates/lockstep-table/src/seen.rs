@@ -23,8 +23,8 @@ pub(crate) struct Seen {
     numbers: u64,
     /// Whether all are words for true and false, of which pair, and which of both there were.
     truths: Option<(Option<usize>, [bool; 2])>,
-    /// Whether all are days or times, and of which form.
-    dates: Option<Option<TimeForm>>,
+    /// Whether all are days or times, and of which form: with the month before the day, and with the day before the month.
+    dates: [Option<Option<TimeForm>>; 2],
     /// The different ones; nothing once there were too many.
     values: Option<HashSet<String>>,
     /// What the column's own type says.
@@ -50,7 +50,7 @@ impl Seen {
             cells: 0,
             numbers: 0,
             truths: Some((None, [false; 2])),
-            dates: Some(None),
+            dates: [Some(None); 2],
             values: Some(HashSet::new()),
             known: None,
             of_no_use: None,
@@ -85,8 +85,11 @@ impl Seen {
                 _ => self.truths = None,
             }
         }
-        if let Some(form) = self.dates {
-            self.dates = Moment::parse(cell).and_then(|moment| wider(form, moment.form()));
+        for (dates, day_first) in self.dates.iter_mut().zip([false, true]) {
+            if let Some(form) = *dates {
+                let moment = Moment::parse(cell, day_first);
+                *dates = moment.and_then(|moment| wider(form, moment.form()));
+            }
         }
         if let Some(values) = &mut self.values
             && !values.contains(cell)
@@ -105,8 +108,14 @@ impl Seen {
     /// What they all came to.
     pub(crate) fn decide(self) -> Found {
         use ColumnType::{Boolean, Category, Date, Number, Text};
-        let date = |form: Option<TimeForm>| ColumnKind::Date {
+        // Where all cells can be read in both orders, the month comes first.
+        let dates = match self.dates {
+            [Some(form), _] => Some((form, false)),
+            [None, day_first] => day_first.map(|form| (form, true)),
+        };
+        let date = |(form, day_first): (Option<TimeForm>, bool)| ColumnKind::Date {
             form: form.unwrap_or(TimeForm::Both),
+            day_first,
         };
         if let Some(reason) = self.of_no_use {
             return Found::OfNoUse(reason);
@@ -131,7 +140,7 @@ impl Seen {
             }
             (Some(Number), _) => Found::Kind(ColumnKind::Number),
             (Some(Boolean), _) => Found::Kind(ColumnKind::Boolean),
-            (Some(Date), _) => Found::Kind(date(self.dates.flatten())),
+            (Some(Date), _) => Found::Kind(date(dates.unwrap_or((None, false)))),
             (Some(Category), Some(values)) => Found::Kind(category(values)),
             (Some(Category), None) => {
                 Found::OfNoUse(format!("it has more than {MOST} different values"))
@@ -142,7 +151,7 @@ impl Seen {
             (None, _) if matches!(self.truths, Some((_, [true, true]))) => {
                 Found::Kind(ColumnKind::Boolean)
             }
-            (None, _) if self.dates.is_some() => Found::Kind(date(self.dates.flatten())),
+            (None, _) if dates.is_some() => Found::Kind(date(dates.unwrap_or_default())),
             (None, Some(values)) if few => Found::Kind(category(values)),
             (None, Some(values)) => Found::OfNoUse(format!(
                 "it is text with {} different values in {} rows",
@@ -190,7 +199,8 @@ mod tests {
     #[test]
     fn a_column_is_what_all_its_cells_are() {
         let is = |cells: &[&str]| found(cells.iter().copied(), None);
-        let date = |form| Found::Kind(ColumnKind::Date { form });
+        let date_in = |form, day_first| Found::Kind(ColumnKind::Date { form, day_first });
+        let date = |form| date_in(form, false);
         assert_eq!(
             is(&["1", "", "-2.5e3", "NA"]),
             Found::Kind(ColumnKind::Number)
@@ -207,6 +217,13 @@ mod tests {
         assert_eq!(
             is(&["12:00", "2024-01-03"]),
             categories(&["12:00", "2024-01-03"])
+        );
+        assert_eq!(is(&["1/2/2024", "12/31/2024"]), date(TimeForm::Day));
+        let day_first = date_in(TimeForm::Day, true);
+        assert_eq!(is(&["1/2/2024", "31/12/2024"]), day_first);
+        assert_eq!(
+            is(&["31/12/2024", "12/31/2024"]),
+            categories(&["12/31/2024", "31/12/2024"])
         );
         assert_eq!(is(&["red", "blue", "?"]), categories(&["blue", "red"]));
         assert_eq!(is(&["1", "2", "3+"]), categories(&["1", "2", "3+"]));

@@ -98,15 +98,15 @@ impl Moment {
         }
     }
 
-    /// Reads a day (`2024-05-31`, `2024/05/31`, `31.05.2024`, `05/31/2024` if the first number can be a month, else
-    /// `31/05/2024`), a time (`13:45`, `13:45:07.5`), or both with a space or a `T` between them and perhaps `Z` or an
-    /// offset such as `+02:00` behind.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    /// Reads a day (`2024-05-31`, `2024/05/31`, `31.05.2024`, and `05/31/2024` or, with `day_first`, `31/05/2024`), a time
+    /// (`13:45`, `13:45:07.5`), or both with a space or a `T` between them and perhaps `Z` or an offset such as `+02:00`
+    /// behind.
+    pub(crate) fn parse(text: &str, day_first: bool) -> Option<Self> {
         let (first, second) = match text.split_once(['T', 't', ' ']) {
             Some((first, second)) => (first, Some(second.trim())),
             None => (text, None),
         };
-        if let Some(day) = day(first) {
+        if let Some(day) = day(first, day_first) {
             let clock = match second {
                 Some(second) => Some(clock(second)?),
                 None => None,
@@ -125,7 +125,7 @@ impl Moment {
 }
 
 /// The days since 1970 of a day.
-fn day(text: &str) -> Option<i64> {
+fn day(text: &str, day_first: bool) -> Option<i64> {
     let separator = text.chars().find(|c| !c.is_ascii_digit())?;
     if !matches!(separator, '-' | '/' | '.') {
         return None;
@@ -144,9 +144,9 @@ fn day(text: &str) -> Option<i64> {
         (_, 4, '.' | '-') => (number(c, 4)?, number(b, 2)?, number(a, 2)?),
         (_, 4, _) => {
             let (first, second) = (number(a, 2)?, number(b, 2)?);
-            match first <= 12 {
-                true => (number(c, 4)?, first, second),
-                false => (number(c, 4)?, second, first),
+            match day_first {
+                false => (number(c, 4)?, first, second),
+                true => (number(c, 4)?, second, first),
             }
         }
         _ => return None,
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     fn parts(text: &str) -> Option<Vec<f32>> {
-        let moment = Moment::parse(text)?;
+        let moment = Moment::parse(text, text.starts_with("29/"))?;
         let mut out = vec![0.0; moment.form().parts().len()];
         moment.form().write(moment, &mut out);
         Some(out)

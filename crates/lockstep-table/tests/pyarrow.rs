@@ -281,7 +281,10 @@ fn columns_of_other_types_than_numbers_are_found_and_read() {
     let category = |values: [&str; 2]| ColumnKind::Category {
         values: values.map(String::from).into(),
     };
-    let date = |form| ColumnKind::Date { form };
+    let date = |form| ColumnKind::Date {
+        form,
+        day_first: false,
+    };
     let expected = [
         ("town", category(["Bonn", "Ulm"])),
         ("paid", ColumnKind::Boolean),

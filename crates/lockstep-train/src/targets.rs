@@ -82,7 +82,14 @@ pub(crate) fn check(settings: &TrainingSettings, train: &Dataset) -> Result<(), 
 /// What is said to a person who did not say what the labels are, and may not expect what was found.
 pub(crate) fn note(settings: &TrainingSettings, train: &Dataset) -> Option<String> {
     let (what, other) = match (settings.learner.loss, train.target_kind()) {
-        (Some(_), _) | (None, TargetKind::Classes) => return None,
+        (Some(_), _) => return None,
+        (None, TargetKind::Classes) => {
+            let classes = train.numbers_as_classes()?;
+            return Some(format!(
+                "the labels are {classes} different whole numbers, and each is a class (train.loss = \"cross-entropy\"; \
+                 \"mse\" would predict them as numbers)"
+            ));
+        }
         (None, TargetKind::Numbers) if train.outputs() == 1 => (
             "the labels are decimals, so they are numbers to predict",
             "; \"cross-entropy\" would make each of them a class",

@@ -80,7 +80,7 @@ pub(crate) enum Command {
     Embed(EmbedArgs),
     /// Measure the model of a run on a set: precision, recall, F1, confusion, the hardest mistakes
     Evaluate(EvaluateArgs),
-    /// Predict the class of every sample of a set with the model of a run
+    /// Predict every sample of a set with the model of a run: its class, or its number
     Predict(PredictArgs),
     /// Train a run again from its record, and say whether it comes to the same bits
     Replay(ReplayArgs),
@@ -250,7 +250,7 @@ pub(crate) struct PodArgs {
 /// How a run is shown, wherever it runs.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ShowArgs {
-    /// Print events as JSON, one object a line; the last is the result
+    /// Print events as JSON, one object on each line; the last is the result
     #[arg(long)]
     pub(crate) json: bool,
     /// Print only the result, and errors
@@ -267,7 +267,7 @@ Examples:
   lockstep launch --workers 4 -- python3 train.py --lr 0.1
   lockstep launch --workers 2 --resume -- python3 train.py     the script's newest run
 
-PyTorch, TensorFlow, JAX and XGBoost find what they expect in the environment, and `import lockstep` works.
+PyTorch, TensorFlow, JAX and XGBoost find what they expect in the environment, and `import lockstep` works. \
 A job file with `train.command` does the same, and can name data.")]
 pub(crate) struct LaunchArgs {
     /// Processes to start
@@ -300,14 +300,14 @@ Examples:
   lockstep embed job.toml
   lockstep embed job.toml --workers 4
 
-Parts that are there and were made from the same pictures, weights and transform stay as they are. So what
+Parts that are there and were made from the same pictures, weights and transform stay as they are. So what \
 was interrupted goes on where it was.")]
 pub(crate) struct EmbedArgs {
     #[command(flatten)]
     pub(crate) job: JobArgs,
     #[command(flatten)]
     pub(crate) engine: EngineArgs,
-    /// Print events as JSON, one object a line
+    /// Print events as JSON, one object on each line
     #[arg(long)]
     pub(crate) json: bool,
     /// Print only errors
@@ -325,7 +325,7 @@ Examples:
   lockstep evaluate runs/NAME --data '{ images = \"i.idx\", labels = \"l.idx\" }' --workers 4
   lockstep evaluate runs/NAME --json | jq .macro.f1
 
-The numbers are those of scikit-learn, and the same for any number of workers. Samples of classes that the
+The numbers are those of scikit-learn, and the same for any number of workers. Samples of classes that the \
 model does not know are named and counted, and are in no other number.")]
 pub(crate) struct EvaluateArgs {
     #[command(flatten)]
@@ -358,7 +358,7 @@ Examples:
   lockstep predict runs/NAME --data new.csv --out new-with-classes.csv
   lockstep predict --model digits@champion --store s3://bucket/runs --data new.csv --out -
 
-A row a sample, in the order of the data: `path`, `label` if it is known, `predicted`, `probability`, `row`.")]
+One row for each sample, in the order of the data: `path`, `label` if it is known, `predicted`, `probability`, `row`.")]
 pub(crate) struct PredictArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,

@@ -282,6 +282,120 @@ fn gzipped_tables_with_decimal_commas_and_folders_of_partitions_are_read() {
     );
 }
 
+/// A table as German programs write it: a day, a number, and a price, which is to be predicted.
+fn german(rows: std::ops::Range<usize>) -> String {
+    let mut text = "tag;fläche;preis\n".to_owned();
+    for row in rows {
+        let (month, area) = (row * 5 % 12 + 1, row * 37 % 100);
+        let price = 1000 + 10 * area + month;
+        text += &format!(
+            "{:02}.{month:02}.2024;{area},5;{}.{:03},25\n",
+            row % 28 + 1,
+            price / 1000,
+            price % 1000
+        );
+    }
+    text
+}
+
+#[test]
+fn decimal_commas_are_numbers_to_predict_and_german_dates_are_dates() {
+    let place = place(
+        "name = 'g'\n[data]\ntrain = { csv = 'g.csv', label = 'preis', delimiter = ';', decimal = ',' }\nval_split = 0.2\n\
+         [model]\nkind = 'mlp'\nhidden = [8]\n[train]\nepochs = 2\nbatch = 32\noptimizer = { kind = 'adamw' }\n",
+    );
+    fs::write(place.path("g.csv"), german(0..400)).unwrap();
+    let source = "{ csv = 'g.csv', label = 'preis', delimiter = ';', decimal = ',' }";
+    let ran = run(&place, &["data", "show", source, "--json"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(shown["columns"][0]["type"], "date", "{shown}");
+    assert_eq!(shown["columns"][1]["type"], "number", "{shown}");
+    let result = train(&place, &[]);
+    assert!(result["val"]["mse"].is_number(), "{result}");
+    // What is predicted is read as what was trained on.
+    fs::write(place.path("new.csv"), german(400..420)).unwrap();
+    let run_dir = place.path("runs").join(result["run"].as_str().unwrap());
+    let run_dir = run_dir.to_str().unwrap();
+    let ran = run(
+        &place,
+        &["predict", run_dir, "--data", "new.csv", "--out", "said.csv"],
+    );
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let said = fs::read_to_string(place.path("said.csv")).unwrap();
+    assert_eq!(said.lines().count(), 21, "{said}");
+}
+
+#[test]
+fn the_day_comes_first_in_all_rows_of_a_column_or_in_none() {
+    let place = place(NETWORK);
+    let mut text = "day,label\n".to_owned();
+    for row in 0..60 {
+        text += &format!("{}/{}/2024,{}\n", row % 28 + 1, row % 5 + 1, row % 2);
+    }
+    fs::write(place.path("d.csv"), text).unwrap();
+    let show = |place: &Place| {
+        let ran = run(place, &["data", "show", "d.csv", "--json"]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        serde_json::from_str::<Value>(&ran.stdout).unwrap()["columns"][0].clone()
+    };
+    let found = show(&place);
+    assert_eq!(
+        (&found["type"], &found["day_first"]),
+        (&"date".into(), &true.into()),
+        "{found}"
+    );
+    fs::write(
+        place.path("d.csv"),
+        "day,label\n13/1/2024,0\n1/13/2024,1\n1/1/2024,0\n",
+    )
+    .unwrap();
+    assert_eq!(show(&place)["type"], "category");
+}
+
+#[test]
+fn a_label_that_is_no_number_among_decimals_is_a_mistake_and_many_whole_numbers_are_said() {
+    let place = place(NETWORK);
+    let write = |label: &dyn Fn(usize) -> String| {
+        let rows = (0..200).map(|row| format!("{row},{}\n", label(row)));
+        fs::write(
+            place.path("n.csv"),
+            format!("a,label\n{}", rows.collect::<String>()),
+        )
+        .unwrap();
+        let set = ["--set", "data.train=n.csv", "--set", "data.test=n.csv"];
+        run(
+            &place,
+            &[&["run", "job.toml", "--dry-run"], &set[..]].concat(),
+        )
+    };
+    let ran = write(&|row| match row {
+        70 => "12.5x".to_owned(),
+        _ => format!("{row}.5"),
+    });
+    assert_ne!(ran.code, Some(0));
+    let expected = "the label of row 71 is `12.5x`, which is no number";
+    assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+    let ran = write(&|row| (row % 50).to_string());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let expected = "the labels are 50 different whole numbers, and each is a class";
+    assert!(ran.stdout.contains(expected), "{}", ran.stdout);
+}
+
+#[test]
+fn a_folder_of_tables_and_a_label_that_is_not_there_are_named() {
+    let place = place(NETWORK);
+    fs::create_dir_all(place.path("parts/year=2023")).unwrap();
+    fs::write(place.path("parts/year=2023/a.csv"), "a,label\n1,x\n").unwrap();
+    let ran = run(&place, &["data", "show", "parts"]);
+    assert_ne!(ran.code, Some(0));
+    assert!(ran.stderr.contains("write `{ csv = \""), "{}", ran.stderr);
+    let ran = run(&place, &["data", "show", "train.csv", "--label", "Sold"]);
+    assert_ne!(ran.code, Some(0));
+    let expected = "has no column `Sold`; it has `town`";
+    assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+}
+
 #[test]
 fn what_is_wrong_with_a_table_is_said_with_its_place() {
     let cases: &[(&str, &str, &str)] = &[
@@ -304,6 +418,17 @@ fn what_is_wrong_with_a_table_is_said_with_its_place() {
             "a,label\n1,x\n2,\n",
             "",
             "line 3: the column `label` is empty; every sample needs one",
+        ),
+        (
+            "a,label\n1,x\n2,NA\n3,y\n",
+            "",
+            "line 3: the column `label` holds `NA`, which stands for a gap, and every sample needs a label; if it is a \
+             class of this name, say `types = { label = \"category\" }`",
+        ),
+        (
+            "a;label\n1;x\n2;y\n",
+            "",
+            "if ';' is between columns, say `delimiter = \";\"`",
         ),
         (
             "a,label\n1,x\n2,x\n",

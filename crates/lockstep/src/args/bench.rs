@@ -15,7 +15,7 @@ Examples:
   lockstep bench job.toml --json | jq .comparison.speedup
 
 Settings take turns, so that what else the machine does hits all alike. Training time counts from the first step.
-Exit codes: 0 measured, 1 failed or slower than --fail-below, 2 wrong usage or job file, 130 interrupted; what
+Exit codes: 0 measured, 1 failed or slower than --fail-below, 2 wrong usage or job file, 130 interrupted; what \
 was measured by then is kept.")]
 pub(crate) struct BenchArgs {
     /// The job file

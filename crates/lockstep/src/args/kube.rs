@@ -67,7 +67,7 @@ Examples:
   lockstep kube render job.toml
   lockstep kube render job.toml --set kube.engine='\"kuberay\"'
 
-Nothing is asked and nothing is made. The same job gives the same text. In place of the run's token stands a
+Nothing is asked and nothing is made. The same job gives the same text. In place of the run's token stands a \
 sentence; `lockstep kube apply` and `submit --to kube` make one.")]
     Render(KubeJobArgs),
     /// Bring a job to the cluster, print its name and leave it to itself

@@ -48,7 +48,7 @@ Examples:
   lockstep models register digits ab27 --alias champion --note 'more data'
   lockstep predict --model digits@champion --data photos/ --out classes.csv
 
-The files are copied: the version stays as it is, whatever becomes of the run. `run.register = \"digits\"` in a job file
+The files are copied: the version stays as it is, whatever becomes of the run. `run.register = \"digits\"` in a job file \
 does the same when a run has succeeded.")]
 pub(crate) struct RegisterArgs {
     /// The model's name; one that is new is made

@@ -18,10 +18,10 @@ Examples:
   lockstep submit -- python3 train.py        any command; prints the job's id, or waits for its end with --wait
   lockstep submit --working-dir . --gpus 1 --wait -- python3 train.py
 
-What travels: the job file, what it names by a relative path, and this program. What it names by an absolute path
+What travels: the job file, what it names by a relative path, and this program. What it names by an absolute path \
 or a URL is read where the job runs. With a command, the folder of --working-dir travels, and nothing without it.
 
-Ctrl-C leaves the job alone; a second one within 3 seconds stops it, in good order. The exit code is that of the
+Ctrl-C leaves the job alone; a second one within 3 seconds stops it, in good order. The exit code is that of the \
 run: 0 success, 1 failure (also of the connection), 2 wrong job file, 130 interrupted.
 
 A token is taken from LOCKSTEP_TOKEN, from RAY_AUTH_TOKEN, from the file that RAY_AUTH_TOKEN_PATH names, or from ~/.ray/auth_token.")]

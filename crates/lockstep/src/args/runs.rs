@@ -33,7 +33,7 @@ Examples:
   lockstep runs push runs/digits-20261116-101500-ab27 --mlflow https://mlflow.example.com
   lockstep runs push ab27 x3k9 --mlflow http://127.0.0.1:5000 --set track.experiment=digits --set track.register=digits
 
-What MLflow has already is not sent again. Tokens and passwords come from MLflow's own variables. --set also overrides
+What MLflow has already is not sent again. Tokens and passwords come from MLflow's own variables. --set also overrides \
 keys of the runs' jobs, such as those of [track].")]
 pub(crate) struct PushArgs {
     /// The runs: names, parts of them that no others have, or folders
@@ -66,8 +66,8 @@ Examples:
   lockstep runs list 'job = digits and tag.good' --columns lr,val.loss
   lockstep runs list --store s3://bucket/runs --json | jq '.[0].metrics'
 
-A filter compares parameters (`train.optimizer.lr`, or its end, `lr`), metrics (`accuracy` is that of the test set, else
-of validation data; `val.loss`), tags (`tag.KEY`) and job, name, status, started, ended, duration, age, workers, epochs,
+A filter compares parameters (`train.optimizer.lr`, or its end, `lr`), metrics (`accuracy` is that of the test set, else \
+of validation data; `val.loss`), tags (`tag.KEY`) and job, name, status, started, ended, duration, age, workers, epochs, \
 steps, restarts, error, commit, host and user. Signs: = != < <= > >= ~ (contains). Join with and, or, not, ( ).")]
 pub(crate) struct ListArgs {
     /// Which runs, such as \"accuracy > 0.9\"; by default all
@@ -199,7 +199,7 @@ Examples:
   lockstep runs rm --keep 20                                   the 20 newest of each job stay
   lockstep runs rm --keep '{ days = 30, best = 5, by = \"accuracy\" }'
 
-Runs that go on are not removed, nor those that a version of a model was made from. What `--keep` says is said as
+Runs that go on are not removed, nor those that a version of a model was made from. What `--keep` says is said as \
 `run.keep` in a job file.")]
 pub(crate) struct RmArgs {
     /// The runs: names, parts of them that no others have, or folders
@@ -225,7 +225,7 @@ Examples:
   lockstep runs export --where 'job = digits' --metric val.loss --out digits.csv
   lockstep runs export ab27 --system --json
 
-A row a point: run, kind, name, step, time (in seconds since 1970), value. `runs list --csv` has a row a run.")]
+One row for each point: run, kind, name, step, time (in seconds since 1970), value. `runs list --csv` has one row for each run.")]
 pub(crate) struct ExportRunsArgs {
     /// The runs: names, parts of them that no others have, or folders; by default all
     pub(crate) runs: Vec<String>,

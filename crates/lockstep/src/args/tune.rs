@@ -12,8 +12,8 @@ Examples:
   lockstep tune job.toml --search 'train.batch=[32, 64, 128]' --method grid --metric accuracy
   lockstep tune job.toml --search ... --resume           goes on with the newest search of the job
 
-Trials are compared on the validation set, so the job needs data.val or data.val_split. Poor ones are stopped after a ninth
-and a third of the epochs, and those that go on do so from their checkpoints. The same seed tries the same, whatever
+Trials are compared on the validation set, so the job needs data.val or data.val_split. Poor ones are stopped after a ninth \
+and a third of the epochs, and those that go on do so from their checkpoints. The same seed tries the same, whatever \
 --parallel says and however often it was killed.")]
 pub(crate) struct TuneArgs {
     #[command(flatten)]

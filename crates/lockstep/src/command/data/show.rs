@@ -2,7 +2,7 @@
 
 use crate::args::DataShowArgs;
 use crate::view::{Column, Frame, Table, count, plural};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use lockstep_data::{ColumnKind, Dataset, Source, TableColumn, TargetKind};
 use lockstep_fs::CacheDir;
 use lockstep_job::{DataRef, Job, Label, Override};
@@ -24,6 +24,20 @@ pub(super) fn run(args: &DataShowArgs) -> anyhow::Result<()> {
     };
     let mut tell = |message: &str| eprintln!("{message}");
     let set = Dataset::open_telling(&source, &CacheDir::locate()?, &mut tell)?;
+    if let Some(label) = args.label.as_ref().filter(|_| !set.is_labelled()) {
+        let table = set.table();
+        let there = table.columns.iter().map(|column| &column.column.name);
+        let left_out = table.left_out.iter().map(|left| &left.name);
+        let names: Vec<String> = there
+            .chain(left_out)
+            .map(|name| format!("`{name}`"))
+            .collect();
+        bail!(
+            "--label: {} has no column `{label}`; it has {}",
+            set.name(),
+            names.join(", ")
+        );
+    }
     crate::command::print(match args.json {
         true => format!("{}\n", in_json(&set)),
         false => in_words(&set),
@@ -68,7 +82,11 @@ fn in_words(set: &Dataset) -> String {
         text += &columns(&rows);
     }
     for left in &table.left_out {
-        text += &format!("{} is left out: {}\n", left.name, left.reason);
+        let name = match &left.name[..] {
+            "" => "a column without a name",
+            name => name,
+        };
+        text += &format!("{name} is left out: {}\n", left.reason);
     }
     text + &labels(set)
 }
@@ -90,7 +108,14 @@ fn cells(column: &TableColumn) -> [String; 4] {
                 shown.join(", ")
             )
         }
-        ColumnKind::Date { form } => format!("{}: {}", range(), form.parts().join(", ")),
+        ColumnKind::Date { form, day_first } => {
+            let order = if *day_first {
+                ", the day before the month"
+            } else {
+                ""
+            };
+            format!("{}: {}{order}", range(), form.parts().join(", "))
+        }
     };
     let gaps = match column.gaps {
         0 => String::new(),

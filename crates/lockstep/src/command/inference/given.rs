@@ -98,14 +98,22 @@ impl Given {
         let Some(data) = job.data_mut().filter(|_| self.bare) else {
             return Ok(job);
         };
-        let trained = match &data.train {
-            DataRef::Parquet { columns, .. } | DataRef::Csv { columns, .. } => columns.clone(),
+        let (trained, between) = match &data.train {
+            DataRef::Parquet { columns, .. } => (columns.clone(), None),
+            DataRef::Csv {
+                columns, delimiter, ..
+            } => (columns.clone(), Some(*delimiter)),
             _ => return Ok(job),
         };
-        if let Some(DataRef::Parquet { columns, .. } | DataRef::Csv { columns, .. }) =
-            &mut data.test
-        {
-            *columns = trained;
+        match &mut data.test {
+            Some(DataRef::Parquet { columns, .. }) => *columns = trained,
+            Some(DataRef::Csv {
+                columns, delimiter, ..
+            }) => {
+                *columns = trained;
+                *delimiter = between.unwrap_or(*delimiter);
+            }
+            _ => {}
         }
         Ok(job)
     }
