@@ -132,7 +132,10 @@ fn more_decimals_than_there_can_be_classes_are_numbers() {
     let text = fs::read_to_string(&file).unwrap() + "1,last\n";
     let file = folder.file(text.as_bytes());
     let error = Dataset::open(&labelled(&file, &["y"], None), &folder.cache).unwrap_err();
-    assert!(matches!(error, DataError::NoNumber { row: 70_001, .. }), "{error}");
+    assert!(
+        matches!(error, DataError::NoNumber { row: 70_001, .. }),
+        "{error}"
+    );
 }
 
 #[test]

@@ -77,6 +77,12 @@ impl Rule {
         words: "at least 0 and at most 1",
         limits: &[("minimum", 0), ("maximum", 1)],
     };
+    /// A share of which there must be something.
+    pub(crate) const SOME_SHARE: Rule = Rule {
+        holds: |x| x > 0.0 && x <= 1.0,
+        words: "greater than 0 and at most 1",
+        limits: &[("exclusiveMinimum", 0), ("maximum", 1)],
+    };
     pub(crate) const ANGLE: Rule = Rule {
         holds: |x| (0.0..=180.0).contains(&x),
         words: "at least 0 and at most 180",
@@ -172,11 +178,11 @@ impl<'a> Field<'a> {
         let Value::Integer(value) = self.node.value else {
             return self.wrong_type("an integer");
         };
-        if let Some(value) = T::try_from(value).ok().filter(|v| range.contains(v)) {
+        let held = T::try_from(value).ok();
+        if let Some(value) = held.filter(|v| range.contains(v)) {
             return Some(value);
         }
-        // Every range begins at 0 or 1.
-        let limit = if value < 1 {
+        let limit = if value < 1 || held.is_some_and(|v| v < *range.start()) {
             format!("at least {}", range.start())
         } else {
             format!("at most {}", range.end())

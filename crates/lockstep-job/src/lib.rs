@@ -62,6 +62,7 @@ mod track;
 mod train;
 mod tree;
 mod trees;
+mod xgboost_names;
 
 pub use bytes::Bytes;
 pub use checkpoint::{Every, JobCheckpoint, Measure, NotEvery};
@@ -97,3 +98,4 @@ pub use train::{ClassWeights, JobLoss, NetworkTraining, Train, WeightRule, Worke
 pub use trees::{
     GrowPolicy, TreesCheckpoint, TreesJob, TreesKind, TreesModel, TreesTraining, XgboostParameters,
 };
+pub use xgboost_names::{INEXACT_PARAMETERS, OBJECTIVES};

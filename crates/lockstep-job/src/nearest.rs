@@ -1,5 +1,7 @@
 //! The right word for a wrong one.
 
+use crate::xgboost_names;
+
 /// The candidate that was probably meant by `word`, if any is near.
 pub fn nearest<'c>(word: &str, candidates: &[&'c str]) -> Option<&'c str> {
     let plain = |text: &str| text.to_lowercase().replace('-', "_");
@@ -30,7 +32,7 @@ pub(crate) fn listed(candidates: &[&str]) -> String {
 }
 
 /// What other programs call a thing, and what it is called here.
-const ELSEWHERE: [(&str, &str); 23] = [
+const ELSEWHERE: [(&str, &str); 21] = [
     ("batch_size", "batch"),
     ("num_epochs", "epochs"),
     ("max_epochs", "epochs"),
@@ -42,8 +44,6 @@ const ELSEWHERE: [(&str, &str); 23] = [
     ("out_channels", "out"),
     ("out_features", "out"),
     ("hidden_layer_sizes", "hidden"),
-    ("n_estimators", "rounds"),
-    ("max_depth", "depth"),
     ("random_state", "seed"),
     ("early_stopping", "patience"),
     ("min_delta", "min_change"),
@@ -58,6 +58,9 @@ const ELSEWHERE: [(&str, &str); 23] = [
 
 /// What to use instead of `word`: what it is called here, the nearest candidate, else all of them.
 pub(crate) fn suggestion(word: &str, candidates: &[&str]) -> String {
+    if let Some(instead) = xgboost_names::instead(word, candidates) {
+        return instead;
+    }
     let known = ELSEWHERE.iter().find(|(theirs, _)| *theirs == word);
     let ours = known.map_or(word, |(_, ours)| ours);
     if known.is_some() && candidates.contains(&ours) {

@@ -8,6 +8,7 @@ use crate::job::JobName;
 use crate::keys::{Any, By, FromField, Table, keys, words};
 use crate::section::Section;
 use crate::train::{MAX_SEED, MAX_THREADS};
+use crate::xgboost_names::{OBJECTIVES, key_of};
 use crate::{
     Data, Every, JobCheckpoint, JobGang, Kube, Measure, Notify, Recover, Resources, Run, Storage,
     Track, Workers,
@@ -76,7 +77,7 @@ keys! {
         eta: f64 = default(0.3) => Rule::POSITIVE;
         /// What is minimised, by XGBoost's name for it, such as `"binary:logistic"`. If left out, it follows from the
         /// labels: two classes, several classes, or numbers.
-        objective: Option<String> = optional => Any;
+        objective: Option<String> = optional => By(objective);
         /// Whether the model is the same to the byte on any number of workers. If not, everything is left to XGBoost's own
         /// objectives and sketches.
         exact: bool = default(true) => Any;
@@ -116,18 +117,19 @@ keys! {
         /// The most bins that a column is cut into.
         max_bin: Option<usize> = optional => 2..=MAX_BINS;
         /// The share of the rows that a tree is grown on.
-        subsample: Option<f64> = optional => Rule::SHARE;
+        subsample: Option<f64> = optional => Rule::SOME_SHARE;
         /// The share of the columns that a tree is grown on.
-        colsample_bytree: Option<f64> = optional => Rule::SHARE;
+        colsample_bytree: Option<f64> = optional => Rule::SOME_SHARE;
         /// How much a row of the second class counts, where there are two.
         scale_pos_weight: Option<f64> = optional => Rule::POSITIVE;
-        /// What is predicted without any tree: a probability, or a number. If left out, the mean of the training rows.
+        /// What is predicted without any tree: a probability, or a number. If left out, the mean of the training rows; 0.5
+        /// for several classes, and 0 for rankings.
         base_score: Option<f64> = optional => Rule::FINITE;
         /// Which quantile is predicted with the objective `"reg:quantileerror"`, such as 0.9.
         quantile_alpha: Option<f64> = optional => Rule::SHARE;
-        /// Whether the prediction may only rise (1) or fall (-1) with each column, such as `"(1,0,-1)"`.
+        /// Whether the prediction may only rise (1) or fall (-1) with each number of a row, such as `"(1,0,-1)"`.
         monotone_constraints: Option<String> = optional => Any;
-        /// Which columns may be used together, such as `"[[0,1],[2,3]]"`.
+        /// Which numbers of a row may be used together, by their positions from 0 on, such as `"[[0,1],[2,3]]"`.
         interaction_constraints: Option<String> = optional => Any;
         /// Up to how many categories a column is split one against the others.
         max_cat_to_onehot: Option<usize> = optional => 1..=MAX_BINS;
@@ -240,11 +242,30 @@ fn plain_data(field: &Field<'_>, data: Data) -> Option<Data> {
     }
 }
 
-/// A table of words, numbers and truths by any key, as the words that XGBoost takes.
+/// One of the objectives that there are.
+fn objective(field: &Field<'_>) -> Option<String> {
+    field.one_of(&OBJECTIVES).map(str::to_owned)
+}
+
+/// A table of words, numbers and truths, as the words that XGBoost takes. What has a key of its own is set there.
 fn scalars(field: &Field<'_>) -> Option<BTreeMap<String, String>> {
     let fields = field.section_or("a table such as { max_cat_threshold = 32 }")?;
     let mut scalars = BTreeMap::new();
     for (name, field) in fields.into_fields() {
+        if let Some((table, key)) = key_of(name) {
+            return field.reject(
+                "cannot be set here: it has a key of its own",
+                format!("use `{table}.{key}`"),
+            );
+        }
+        let fixed = match name {
+            "booster" => "the trees are those of `gbtree`",
+            "num_class" => "it follows from the labels",
+            _ => "",
+        };
+        if !fixed.is_empty() {
+            return field.reject("cannot be set", format!("leave it out: {fixed}"));
+        }
         let value = match field.json()? {
             serde_json::Value::String(text) => text,
             value @ (serde_json::Value::Number(_) | serde_json::Value::Bool(_)) => {
@@ -316,14 +337,60 @@ mod tests {
             ("hidden = [3]\n", "hidden"),
             ("gama = 3\n", "gamma"),
             ("subsample = 2\n", "subsample"),
+            ("subsample = 0\n", "greater than 0 and at most 1"),
+            ("colsample_bytree = 0.0\n", "greater than 0 and at most 1"),
+            ("max_bin = 1\n", "must be at least 2, found 1"),
+            (
+                "objective = 'reg:squarederro'\n",
+                "did you mean `reg:squarederror`?",
+            ),
             ("parameters = { a = [1] }\n", "parameters.a"),
-            ("[train]\nepochs = 3\n", "epochs"),
+            ("parameters = { eta = 1 }\n", "use `model.eta`"),
+            ("parameters = { reg_alpha = 1 }\n", "use `model.alpha`"),
+            ("parameters = { nthread = 2 }\n", "use `train.threads`"),
+            ("parameters = { booster = 'dart' }\n", "parameters.booster"),
+            (
+                "[train]\nepochs = 3\n",
+                "here it is called `rounds`, in [model]",
+            ),
+            ("[train]\neta = 0.1\n", "it belongs to [model]"),
+            (
+                "[train]\nearly_stopping_rounds = 3\n",
+                "here it is called `patience`",
+            ),
+            (
+                "early_stopping_rounds = 3\n",
+                "here it is called `patience`, in [train]",
+            ),
+            (
+                "eval_metric = 'auc'\n",
+                "here it is called `best`, in [checkpoint]",
+            ),
+            ("learning_rate = 0.1\n", "here it is called `eta`"),
+            ("n_estimators = 9\n", "here it is called `rounds`"),
+            ("min_split_loss = 1\n", "here it is called `gamma`"),
+            ("reg_lambda = 1\n", "here it is called `lambda`"),
+            (
+                "colsample_bylevel = 0.5\n",
+                "write `parameters = { colsample_bylevel = ... }`, and `exact = false`",
+            ),
         ] {
             let said = load(&format!("{JOB}{added}")).unwrap_err();
             assert!(said.contains(word), "{said}");
         }
         let said = load(&JOB.replace("[model]", "normalise = { mean = [0], std = [1] }\n[model]"));
         assert!(said.clone().unwrap_err().contains("normalise"), "{said:?}");
+    }
+
+    #[test]
+    fn a_misspelt_kind_finds_that_of_trees() {
+        let said = load(&JOB.replace("xgboost", "xgbost")).unwrap_err();
+        assert!(said.contains("did you mean `xgboost`?"), "{said}");
+        let said = load(&JOB.replace("xgboost", "forest")).unwrap_err();
+        assert!(
+            said.contains("`mlp`") && said.contains("`xgboost`"),
+            "{said}"
+        );
     }
 
     #[test]

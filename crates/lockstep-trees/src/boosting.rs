@@ -1,5 +1,6 @@
 //! A model in training on one rank's rows: a round at a time, together with the other ranks.
 
+use crate::apart::apart;
 use crate::cuts::{RankRows, as_rows, cuts};
 use crate::exact_sum::exact_sums;
 use crate::gradients::{Gradients, Objective, RankTargets};
@@ -8,7 +9,6 @@ use crate::refitted::Refitted;
 use crate::sample::{self, RowSample};
 use crate::{BoostSettings, Together, TreesError};
 use lockstep_xgboost::{Booster, Matrix, MatrixForm, ModelFormat, Predicted, Rows, Xgboost};
-use std::thread;
 
 /// The weight of a column that is chosen, beside which one without weight is never chosen.
 const CHOSEN: f32 = 1e30;
@@ -204,15 +204,11 @@ where
     }
 }
 
-/// The matrix that others are cut like. It is made in a thread of its own: there, XGBoost knows nothing of the gang, and
-/// takes the cuts from these rows alone.
+/// The matrix that others are cut like. XGBoost knows nothing of the gang here, and takes the cuts from these rows alone.
 fn reference(xgboost: &Xgboost, cuts: &[f32], form: MatrixForm<'_>) -> Result<Matrix, TreesError> {
-    let made = thread::scope(|scope| {
-        let made = scope.spawn(|| {
-            let mut rows = Rows::new(cuts, form.categorical.len());
-            Matrix::binned(xgboost, &mut rows, form, None)
-        });
-        made.join().expect("making a matrix does not panic")
+    let made = apart(|| {
+        let mut rows = Rows::new(cuts, form.categorical.len());
+        Matrix::binned(xgboost, &mut rows, form, None)
     });
     Ok(made?)
 }

@@ -4,11 +4,12 @@
 //! XGBoost computes the contributions of a row from that row alone, so it does not matter which rank does it. Sizes are
 //! added up exactly, so it does not matter either how the rows are divided.
 
+use crate::apart::own_matrix;
 use crate::exact_sum::exact_sums;
 use crate::shard::{self, own_part};
 use crate::{Together, TreesError};
 use lockstep_data::Dataset;
-use lockstep_xgboost::{Booster, Importance, Matrix, Predicted, Xgboost};
+use lockstep_xgboost::{Booster, Importance, Predicted, Xgboost};
 use std::array;
 
 /// Rows that are looked at, at most.
@@ -39,7 +40,7 @@ where
     let contributions = match own.is_empty() {
         true => Vec::new(),
         false => {
-            let matrix = Matrix::plain(xgboost, &shard::values(set, own), columns, threads)?;
+            let matrix = own_matrix(xgboost, &shard::values(set, own), columns, threads)?;
             booster.predict(&matrix, Predicted::Contributions)?.0
         }
     };

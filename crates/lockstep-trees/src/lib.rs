@@ -10,6 +10,7 @@
 //! 3. **Chance.** Which rows and columns take part in a round is a function of the seed, the round and the row's or
 //!    column's number ([`sample`]), not of a generator's state.
 
+mod apart;
 mod boosting;
 mod contributions;
 pub mod cuts;

@@ -127,6 +127,14 @@ impl Tables {
                 set: train.name().to_owned(),
             });
         }
+        let counts = |weights: &[f32]| train_rows.iter().any(|&row| weights[row as usize] > 0.0);
+        if train.weights().is_some_and(|weights| !counts(weights)) {
+            return Err(TreesError::Misfit {
+                key: "data.train.weight",
+                reason: "the column of weights is 0 in all rows that are trained on: none of them counts"
+                    .to_owned(),
+            });
+        }
         if train.target_kind() == TargetKind::Labels {
             return Err(TreesError::SeveralTargets {
                 set: train.name().to_owned(),
@@ -158,6 +166,12 @@ impl Tables {
     /// What was read of the tables, each a sentence.
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = self.train.table().notes();
+        if let Some(classes) = self.train.numbers_as_classes() {
+            notes.push(format!(
+                "the labels are {classes} different whole numbers, and each is a class; objective = \"reg:squarederror\" \
+                 would predict them as numbers"
+            ));
+        }
         for set in self.others() {
             let unseen = set.table().unseen_notes().into_iter();
             notes.extend(unseen.map(|note| format!("{}: {note}", set.name())));

@@ -4,6 +4,7 @@ use crate::gradients::{MOST_RELEVANT, Objective, RankBy};
 use crate::part::Tables;
 use crate::{BoostSettings, TreesError};
 use lockstep_data::TargetKind;
+use lockstep_job::{INEXACT_PARAMETERS, OBJECTIVES};
 use lockstep_resolve::TreesSettings;
 
 /// Parameters that exact trees have a way of their own for, or none.
@@ -15,14 +16,6 @@ const OWN: [&str; 7] = [
     "scale_pos_weight",
     "objective",
     "quantile_alpha",
-];
-/// Parameters by which chance depends on how the rows are divided.
-const INEXACT: [&str; 5] = [
-    "colsample_bylevel",
-    "colsample_bynode",
-    "num_parallel_tree",
-    "sampling_method",
-    "tree_method",
 ];
 
 /// How the trees of a job are grown.
@@ -37,7 +30,7 @@ pub fn plan(settings: &TreesSettings, tables: &Tables) -> Result<BoostSettings, 
         let inexact = settings.model.parameters.keys();
         if let Some(name) = inexact
             .into_iter()
-            .find(|name| INEXACT.contains(&name.as_str()))
+            .find(|name| INEXACT_PARAMETERS.contains(&name.as_str()))
         {
             return Err(TreesError::Misfit {
                 key: "model.parameters",
@@ -97,7 +90,7 @@ fn objective(settings: &TreesSettings, tables: &Tables) -> Result<Objective, Tre
         Objective::of_xgboost(said, classes, share.unwrap_or(0.5)).ok_or_else(|| {
             misfit(format!(
                 "{said:?} is none that Lockstep knows; it knows {}",
-                Objective::NAMES.join(", ")
+                OBJECTIVES.join(", ")
             ))
         })?;
     let wants_classes = matches!(objective, Objective::Logistic | Objective::Softmax { .. });
@@ -119,8 +112,34 @@ fn objective(settings: &TreesSettings, tables: &Tables) -> Result<Objective, Tre
             "{said:?} is for two classes, and {} has {classes}; use \"multi:softprob\", or leave it out",
             set.name()
         ))),
-        objective => ranked(settings, tables, objective),
+        objective => {
+            numbers_fit(tables, objective)?;
+            ranked(settings, tables, objective)
+        }
     }
+}
+
+/// Checks that the numbers of all sets are such as the objective can have.
+fn numbers_fit(tables: &Tables, objective: Objective) -> Result<(), TreesError> {
+    let (fits, words): (fn(f32) -> bool, &str) = match objective {
+        Objective::Poisson => (|number| number >= 0.0, "counts, which are 0 or greater"),
+        Objective::Gamma => (|number| number > 0.0, "numbers greater than 0"),
+        _ => return Ok(()),
+    };
+    for set in std::iter::once(&tables.train).chain(tables.others()) {
+        if let Some(row) = set.numbers().iter().position(|&number| !fits(number)) {
+            return Err(TreesError::Misfit {
+                key: "model.objective",
+                reason: format!(
+                    "{:?} takes as labels {words}; row {row} of {} has {}",
+                    objective.xgboost_name(),
+                    set.name(),
+                    set.numbers()[row]
+                ),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Checks that what is ranked belongs to groups, and nothing else does.

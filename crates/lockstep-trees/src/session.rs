@@ -2,6 +2,7 @@
 
 mod result;
 
+use crate::apart::own_matrix;
 use crate::cuts::RankRows;
 use crate::gradients::RankTargets;
 use crate::measure::{Measured, variance};
@@ -47,7 +48,8 @@ pub(crate) struct Session<'a> {
 /// The rows that rounds are compared on.
 struct Validation<'a> {
     shard: Shard<'a>,
-    matrix: Matrix,
+    /// None on a rank without such rows.
+    matrix: Option<Matrix>,
     variance: f64,
 }
 
@@ -96,7 +98,11 @@ impl<'a> Session<'a> {
                 let set = tables.val_set();
                 let shard = Shard::of(set, &tables.val_rows, rank, ranks);
                 let (width, threads) = (set.sample_len(), settings.threads);
-                let matrix = Matrix::plain(xgboost, &shard.values(), width, threads)?;
+                let values = shard.values();
+                let matrix = match values.is_empty() {
+                    true => None,
+                    false => Some(own_matrix(xgboost, &values, width, threads)?),
+                };
                 Some(Validation {
                     matrix,
                     variance: numbers(set, &tables.val_rows),
@@ -282,7 +288,10 @@ impl<'a> Session<'a> {
             variance: val.variance,
             all_rows: val.shard.all as u64,
         };
-        let margins = boosting.margins_of(&val.matrix)?;
+        let margins = match &val.matrix {
+            Some(matrix) => boosting.margins_of(matrix)?,
+            None => Vec::new(),
+        };
         Ok(Some(measured.metrics(&margins, self.together)?))
     }
 

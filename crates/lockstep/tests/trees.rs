@@ -537,7 +537,7 @@ fn a_run_of_trees_that_was_killed_has_the_model_of_its_newest_checkpoint() {
 #[test]
 fn bad_jobs_of_trees_are_refused_by_name_and_leave_nothing() {
     let place = Trees::new(binary);
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 8] = [
         (
             &["--set", "model.objective=multi:softprop"],
             "model.objective",
@@ -546,6 +546,11 @@ fn bad_jobs_of_trees_are_refused_by_name_and_leave_nothing() {
             &["--set", "model.objective=reg:squarederror"],
             "which is no number",
         ),
+        (
+            &["--set", "model.objective=reg:squarederro"],
+            "did you mean `reg:squarederror`?",
+        ),
+        (&["--epochs", "3"], "here it is called `rounds`, in [model]"),
         (
             &["--set", "train.patience=3", "--set", "data.val_split=0.0"],
             "train.patience",
@@ -583,6 +588,122 @@ fn bad_jobs_of_trees_are_refused_by_name_and_leave_nothing() {
         said.contains("LOCKSTEP_XGBOOST") && said.contains("/nowhere"),
         "{said}"
     );
+}
+
+/// The first lines of a table, its names too.
+fn first_rows(table: &str, rows: usize) -> String {
+    table
+        .lines()
+        .take(rows + 1)
+        .map(|line| format!("{line}\n"))
+        .collect()
+}
+
+impl Trees {
+    /// The same job on one worker and on several.
+    fn agrees_on(&self, workers: &str, args: &[&str]) {
+        let [one, other] = ["1", workers].map(|workers| {
+            let workers = ["--workers", workers];
+            self.train(&[&workers[..], args].concat())
+        });
+        assert_eq!(other["weights_sha256"], one["weights_sha256"], "{args:?}");
+        assert_eq!(other["metrics"], one["metrics"], "{args:?}");
+        assert_eq!(other["val"], one["val"], "{args:?}");
+        assert_eq!(importance(&other), importance(&one), "{args:?}");
+    }
+}
+
+#[test]
+fn workers_without_rows_change_nothing() {
+    for label in [several, number] {
+        let place = Trees::new(label);
+        let two = first_rows(&table(500, 2, label), 2);
+        fs::write(place.0.path("two.csv"), two).unwrap();
+        let few = "data.test={ csv = 'two.csv' }";
+        place.agrees_on("3", &["--set", few]);
+        place
+            .0
+            .write_job(&JOB.replace("val_split = 0.1", "val = { csv = 'two.csv' }"));
+        place.agrees_on("3", &[]);
+        place.agrees_on("3", &["--set", few, "--set", "train.patience=2"]);
+    }
+    let place = Trees::new(number);
+    // One row in ten of so many is set aside.
+    let rows = table(2000, 1, number);
+    fs::write(place.0.path("train.csv"), first_rows(&rows, 20)).unwrap();
+    let median = ["--set", "model.objective=reg:absoluteerror"];
+    place.agrees_on("3", &[]);
+    place.agrees_on("3", &median);
+    fs::write(place.0.path("train.csv"), first_rows(&rows, 2)).unwrap();
+    place.0.write_job(
+        &JOB.replace("val_split = 0.1", "")
+            .replace("test = { csv = \"test.csv\" }", ""),
+    );
+    place.agrees_on("3", &[]);
+    place.agrees_on("3", &median);
+}
+
+#[test]
+fn a_test_set_of_one_group_or_of_unequal_blocks_is_measured_on_any_number_of_workers() {
+    let columns = "label = 'relevance', group = 'query', drop = ['number']";
+    let place = place_of_answers(columns, "");
+    let table = answers(30, 9);
+    let one_group = table
+        .lines()
+        .filter(|line| line.starts_with("q0,") || line.starts_with("query"));
+    let one_group: String = one_group.map(|line| format!("{line}\n")).collect();
+    fs::write(place.0.path("test.csv"), one_group).unwrap();
+    place.agrees_on("2", &[]);
+    let place = Trees::new(number);
+    // A row more than two workers predict in one block each.
+    fs::write(
+        place.0.path("test.csv"),
+        self::table(2 * 32_768 + 1, 2, number),
+    )
+    .unwrap();
+    place.agrees_on("2", &["--set", "model.rounds=2"]);
+}
+
+#[test]
+fn labels_and_weights_that_trees_cannot_learn_from_are_refused_by_the_set() {
+    let place = Trees::new(number);
+    let rows = |label: &str| format!("a,w,label\n1,0,{label}\n2,0,2.5\n3,0,1.5\n4,0,7.25\n");
+    for (name, label) in [("good.csv", "1"), ("zero.csv", "0"), ("below.csv", "-3")] {
+        fs::write(place.0.path(name), rows(label)).unwrap();
+    }
+    let cases = [
+        ("count:poisson", "below.csv", "good.csv", "below.csv has -3"),
+        ("count:poisson", "good.csv", "below.csv", "below.csv has -3"),
+        ("reg:gamma", "zero.csv", "good.csv", "zero.csv has 0"),
+    ];
+    for (objective, train, test, expected) in cases {
+        let sets = [
+            format!("model.objective={objective}"),
+            format!("data.train={{ csv = '{train}' }}"),
+            format!("data.test={{ csv = '{test}' }}"),
+        ];
+        let sets = sets.iter().flat_map(|set| ["--set", set]);
+        let args: Vec<&str> = ["run", "job.toml"].into_iter().chain(sets).collect();
+        let (code, _, stderr) = place.output(&args);
+        assert_ne!(code, Some(0), "{objective}");
+        assert!(
+            stderr.contains("model.objective") && stderr.contains(expected),
+            "{stderr}"
+        );
+    }
+    let weighted = [
+        "data.train={ csv = 'good.csv', weight = 'w' }",
+        "data.test={ csv = 'good.csv' }",
+    ];
+    let sets = weighted.iter().flat_map(|set| ["--set", set]);
+    let args: Vec<&str> = ["run", "job.toml"].into_iter().chain(sets).collect();
+    let (code, _, stderr) = place.output(&args);
+    assert_ne!(code, Some(0));
+    assert!(
+        stderr.contains("data.train.weight: the column of weights is 0"),
+        "{stderr}"
+    );
+    assert_eq!(place.0.runs().len(), 0);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::JobLayer;
 use super::layer::{MAX_CHANNELS, MAX_WIDTH};
+use crate::TreesKind;
 use crate::field::{Field, Rule};
 use crate::keys::{Any, Check, Each, NotEmpty, SchemaLimits, kinds};
 use crate::section::Section;
@@ -103,7 +104,15 @@ impl JobNetwork {
             section.get("kind");
             return Some("stack");
         }
-        let fix = "add `kind = \"mlp\"` with `hidden`, \"head\", \"cnn\" or \"resnet18\", or a stack of `layers`";
-        section.need("kind", fix)?.one_of(JobNetwork::KINDS)
+        let fix = "add `kind = \"mlp\"` with `hidden`, \"head\", \"cnn\" or \"resnet18\", a stack of `layers`, or \
+                   \"xgboost\" for trees";
+        let field = section.need("kind", fix)?;
+        // A job of trees is not read here, but its kind may be the one that was meant.
+        let trees = TreesKind::Xgboost.word();
+        let all: Vec<&'static str> = [JobNetwork::KINDS, &[trees]].concat();
+        match field.one_of(&all)? {
+            kind if kind == trees => field.reject("is for trees", "expected a network"),
+            kind => Some(kind),
+        }
     }
 }

@@ -50,21 +50,6 @@ impl Objective {
         }
     }
 
-    /// The names of XGBoost's that are known.
-    pub const NAMES: [&str; 11] = [
-        "binary:logistic",
-        "multi:softprob",
-        "reg:squarederror",
-        "reg:pseudohubererror",
-        "count:poisson",
-        "reg:gamma",
-        "reg:absoluteerror",
-        "reg:quantileerror",
-        "rank:ndcg",
-        "rank:map",
-        "rank:pairwise",
-    ];
-
     /// The one that XGBoost calls so, where there are so many classes and this share is meant by a quantile.
     pub fn of_xgboost(name: &str, classes: usize, share: f64) -> Option<Self> {
         let all = [
@@ -306,6 +291,14 @@ mod tests {
                 let error = target - m;
                 (share * error).max((share - 1.0) * error)
             }
+        }
+    }
+
+    #[test]
+    fn every_objective_that_a_job_may_name_is_known() {
+        for name in lockstep_job::OBJECTIVES {
+            let found = Objective::of_xgboost(name, 3, 0.5).map(Objective::xgboost_name);
+            assert_eq!(found, Some(name));
         }
     }
 

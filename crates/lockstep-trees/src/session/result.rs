@@ -1,6 +1,7 @@
 //! What a training comes to: the model of the rounds that are kept, and what it is worth.
 
 use super::Session;
+use crate::apart::own_matrix;
 use crate::gradients::Objective;
 use crate::publish::{self, Card};
 use crate::shard::{self, Shard};
@@ -10,7 +11,7 @@ use lockstep_events::Metrics;
 use lockstep_fs::sha256;
 use lockstep_measure::Evaluation;
 use lockstep_train::{Assessor, title, write_evaluation};
-use lockstep_xgboost::{Booster, Matrix, ModelFormat, Predicted, RowBlocks};
+use lockstep_xgboost::{Booster, ModelFormat, Predicted, RowBlocks};
 
 /// Rows of a test set that are predicted at once.
 const EVALUATED_ROWS: usize = 1 << 15;
@@ -81,7 +82,7 @@ impl Session<'_> {
         let (width, threads) = (set.sample_len(), self.settings.threads);
         let mut blocks = shard.blocks(EVALUATED_ROWS);
         while let Some(values) = blocks.next() {
-            let matrix = Matrix::plain(self.xgboost, values, width, threads)?;
+            let matrix = own_matrix(self.xgboost, values, width, threads)?;
             own.extend(booster.predict(&matrix, Predicted::Margin)?.0);
         }
         let objective = self.settings.objective;
