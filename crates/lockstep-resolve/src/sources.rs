@@ -213,10 +213,11 @@ fn holds_pictures(path: &Path) -> bool {
     entries.any(|entry| is_one(&entry.file_name()) || entry.path().is_dir())
 }
 
-/// The kind of the tables in a folder, or in folders of it down to so many levels, if there are any.
+/// The kind of the tables in a folder, or in folders of it down to so many levels, if some of the first entries are any: this
+/// is for a message, and a folder of pictures may be large.
 fn table_in(folder: &Path, levels: u32) -> Option<&'static str> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.take(1000).find_map(|entry| {
+    entries.take(50).find_map(|entry| {
         let name = entry.file_name().to_string_lossy().to_lowercase();
         match () {
             () if name.ends_with(".csv") || name.ends_with(".csv.gz") => Some("csv"),

@@ -67,6 +67,15 @@ pub enum TreesError {
         /// The set.
         set: String,
     },
+    /// A measure is no number any more.
+    #[error(
+        "the loss or another measure became infinite in round {round}: training diverged; a smaller model.eta or \
+         model.max_delta_step may help"
+    )]
+    Diverged {
+        /// The round, counted from 1.
+        round: u32,
+    },
     /// A state or a model cannot be used.
     #[error("{place}: {reason}")]
     Saved {

@@ -131,8 +131,9 @@ fn numbers_fit(tables: &Tables, objective: Objective) -> Result<(), TreesError> 
             return Err(TreesError::Misfit {
                 key: "model.objective",
                 reason: format!(
-                    "{:?} takes as labels {words}; row {row} of {} has {}",
+                    "{:?} takes as labels {words}; row {} of {} has {}",
                     objective.xgboost_name(),
+                    row + 1,
                     set.name(),
                     set.numbers()[row]
                 ),
@@ -188,7 +189,8 @@ fn ranked(
             return misfit(
                 "model.objective",
                 format!(
-                    "{name:?} takes as label how relevant a row is, a whole number from 0 to {most}; row {row} of {} has {}",
+                    "{name:?} takes as label how relevant a row is, a whole number from 0 to {most}; row {} of {} has {}",
+                    row + 1,
                     set.name(),
                     set.numbers()[row]
                 ),

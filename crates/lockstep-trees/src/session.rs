@@ -186,6 +186,10 @@ impl<'a> Session<'a> {
                 all_rows: self.train.all as u64,
             };
             let train = train.metrics(boosting.margins()?, together)?;
+            // The sums are those of all ranks, so all of them end here.
+            if train.iter().any(|(_, value)| !value.is_finite()) {
+                return Err(TreesError::Diverged { round });
+            }
             let val = self.validate(&mut boosting)?;
             let is_best = self.note_best(&mut best, round, val.as_ref());
             let seconds = round_began.elapsed().as_secs_f64();

@@ -535,6 +535,18 @@ fn a_run_of_trees_that_was_killed_has_the_model_of_its_newest_checkpoint() {
 }
 
 #[test]
+fn training_that_diverges_ends_with_a_word() {
+    let place = Trees::new(number);
+    for workers in ["1", "2"] {
+        let far = ["--set", "model.eta=1e30", "--set", "model.rounds=30"];
+        let args = [&["run", "job.toml", "--workers", workers], &far[..]].concat();
+        let (code, _, stderr) = place.output(&args);
+        assert_ne!(code, Some(0));
+        assert!(stderr.contains("training diverged"), "{stderr}");
+    }
+}
+
+#[test]
 fn bad_jobs_of_trees_are_refused_by_name_and_leave_nothing() {
     let place = Trees::new(binary);
     let cases: [(&[&str], &str); 8] = [
