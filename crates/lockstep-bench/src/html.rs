@@ -4,8 +4,8 @@ use crate::comparison::SettingRow;
 use crate::markdown::{COLUMNS, FORECAST};
 use crate::measured::EpochPoint;
 use crate::{Comparison, How};
-use lockstep_chart::{Bar, Curve, Picture, bars, escaped, mark, page, single, table};
 use lockstep_events::event::StepTimes;
+use lockstep_measure::chart::{Bar, Curve, Picture, bars, escaped, mark, page, single, table};
 use std::fmt::Write;
 
 impl Comparison {

@@ -2,10 +2,10 @@
 //! `cargo run --release -p lockstep-data --example measure -- [IMAGES_FILE | CIFAR_FOLDER]`
 //! (Fashion-MNIST without an argument).
 
+use lockstep_base::fs::CacheDir;
 use lockstep_data::{
     Augment, Augmenter, CifarSplit, DataError, Dataset, EpochOrder, Normaliser, Source,
 };
-use lockstep_fs::CacheDir;
 use std::hint::black_box;
 use std::path::PathBuf;
 use std::time::Instant;

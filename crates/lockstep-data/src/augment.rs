@@ -9,7 +9,7 @@
 use crate::DataError;
 use crate::picture_changes::{PictureChanges, PictureView};
 use crate::scale::Scale;
-use lockstep_random::Philox;
+use lockstep_base::random::Philox;
 
 /// Keeps these numbers apart from those drawn elsewhere under the same seed.
 const DOMAIN: u64 = u64::from_le_bytes(*b"augment.");

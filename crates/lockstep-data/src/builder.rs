@@ -11,7 +11,7 @@ use crate::dataset::StoredElement;
 use crate::labels::{Decided, Labels};
 use crate::layout::{ALIGN, DecodedLayout, Extent, Facts, Form, Identity};
 use crate::target::TargetKind;
-use lockstep_fs::AtomicFile;
+use lockstep_base::fs::AtomicFile;
 use sha2::Sha256;
 use std::collections::HashMap;
 use std::fs::File;
@@ -80,7 +80,7 @@ impl Builder {
 
     /// Takes the next piece of the samples, as they are stored.
     pub(crate) fn samples(&mut self, bytes: &[u8]) -> Result<(), DataError> {
-        lockstep_progress::advance();
+        lockstep_base::progress::advance();
         self.written += bytes.len();
         let written = self.file.write_all(bytes);
         written.map_err(DataError::io("write", &self.target))

@@ -72,7 +72,7 @@ fn of_block(file: &File, bytes: usize, block: usize, buffer: &mut [u8]) -> io::R
     let begin = block * BLOCK;
     let part = &mut buffer[..BLOCK.min(bytes - begin)];
     file.read_exact_at(part, begin as u64)?;
-    lockstep_progress::advance();
+    lockstep_base::progress::advance();
     Ok(checksum(part))
 }
 

@@ -74,7 +74,7 @@ pub(crate) fn of_file(
             let part = &mut buffer[..AT_ONCE.min(range.end - begin)];
             file.read_exact_at(part, begin as u64)?;
             hash.update(part);
-            lockstep_progress::advance();
+            lockstep_base::progress::advance();
         }
         io::Result::Ok(())
     };

@@ -6,8 +6,8 @@ use crate::content::About;
 use crate::decoded::{self, Decoded};
 use crate::target::TargetKind;
 use crate::{DataError, Source};
-use lockstep_fs::CacheDir;
-use lockstep_fs::hex;
+use lockstep_base::fs::CacheDir;
+use lockstep_base::fs::hex;
 use serde::{Deserialize, Serialize};
 use sha2::Digest;
 use std::ops::Range;
@@ -419,7 +419,7 @@ impl Dataset {
         }
         for piece in bytes[layout.samples.clone()].chunks(1 << 20) {
             hash.update(piece);
-            lockstep_progress::advance();
+            lockstep_base::progress::advance();
         }
         hex::encode(hash.finalize())
     }

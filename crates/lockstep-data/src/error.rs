@@ -1,7 +1,7 @@
 //! What can be wrong with data, with the file and the sample where it is.
 
 use crate::file::{printable, shown};
-use lockstep_fs::FsError;
+use lockstep_base::fs::FsError;
 use lockstep_place::PlaceError;
 use lockstep_table::TableError;
 use std::io;

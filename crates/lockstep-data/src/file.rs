@@ -1,7 +1,7 @@
 //! Files that people name: what they are, and how they are called in messages.
 
 use crate::DataError;
-use lockstep_fs::file_kind;
+use lockstep_base::fs::file_kind;
 use std::fmt::{self, Write};
 use std::fs::{self, Metadata};
 use std::path::Path;

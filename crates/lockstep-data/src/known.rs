@@ -7,16 +7,16 @@ mod fetch;
 mod subprocess;
 mod unpack;
 
-pub use lockstep_known::{KNOWN, KnownSet, KnownSplit};
+pub use lockstep_base::known::{KNOWN, KnownSet, KnownSplit};
 
 use crate::DataError;
 use crate::file::shown;
 use crate::sweep::{FETCH_PREFIX, sweep};
 use crate::unpacked::Unpacked;
 use fetch::{WAYS, Way};
-use lockstep_fs::hex;
-use lockstep_fs::{AtomicFile, CacheDir, write_atomic};
-use lockstep_known::KnownFile;
+use lockstep_base::fs::hex;
+use lockstep_base::fs::{AtomicFile, CacheDir, write_atomic};
+use lockstep_base::known::KnownFile;
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
 use std::io;
@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// When there is none; the error lists all there are.
 pub fn find(name: &str) -> Result<&'static KnownSet, DataError> {
-    lockstep_known::find(name).ok_or_else(|| unknown(name.to_owned()))
+    lockstep_base::known::find(name).ok_or_else(|| unknown(name.to_owned()))
 }
 
 /// The set called `name`, and its part called `split`.
@@ -200,7 +200,7 @@ fn verify(file: &KnownFile, path: &Path) -> Result<(), DataError> {
 mod tests {
     use super::*;
     use crate::testing::{Folder, gzipped};
-    use lockstep_known::Address;
+    use lockstep_base::known::Address;
 
     const TINY: KnownSet = KnownSet {
         name: "tiny",

@@ -4,7 +4,7 @@
 //! resumed, repeated or carried by other workers sees the same samples in the same steps.
 
 use crate::Dataset;
-use lockstep_random::Stream;
+use lockstep_base::random::Stream;
 use std::collections::BTreeMap;
 use std::ops::Range;
 

@@ -8,7 +8,7 @@
 use crate::DataError;
 use crate::augment::ImageVariation;
 use crate::scale::Scale;
-use lockstep_random::Philox;
+use lockstep_base::random::Philox;
 
 /// Numbers that are normalised at a time: whole pixels of any number of channels.
 const TILE: usize = 48;

@@ -3,7 +3,7 @@
 //! Temporary files go away by themselves unless their process is killed outright. A file whose writer is gone
 //! is told by its lock ([`remove_leftover`]); of a folder, nothing that is still being made is a day old.
 
-use lockstep_fs::{ABANDONED, is_older, remove_leftover};
+use lockstep_base::fs::{ABANDONED, is_older, remove_leftover};
 use std::fs;
 use std::path::Path;
 
@@ -33,7 +33,7 @@ pub(crate) fn sweep(folder: &Path) {
 mod tests {
     use super::*;
     use crate::testing::Folder;
-    use lockstep_fs::AtomicFile;
+    use lockstep_base::fs::AtomicFile;
     use std::fs::File;
     use std::io::Write;
     use std::time::{Duration, SystemTime};

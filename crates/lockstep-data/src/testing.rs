@@ -2,7 +2,7 @@
 
 use crate::{ColumnNames, DataError, Dataset, Source};
 use flate2::{Compression, write::GzEncoder};
-use lockstep_fs::CacheDir;
+use lockstep_base::fs::CacheDir;
 use lockstep_place::{Access, Place};
 use std::cell::Cell;
 use std::fs;

@@ -3,8 +3,8 @@
 mod counting;
 
 use counting::peak;
+use lockstep_base::fs::CacheDir;
 use lockstep_data::{Augment, Augmenter, Dataset, Normaliser, Source};
-use lockstep_fs::CacheDir;
 use std::fs;
 
 #[test]

@@ -1,8 +1,8 @@
 //! How the rows of a table become the input of a network: by the training rows alone, and with an answer to what these did
 //! not have.
 
+use lockstep_base::fs::CacheDir;
 use lockstep_data::{ColumnNames, Dataset, Encoding, Normaliser, Source};
-use lockstep_fs::CacheDir;
 use lockstep_place::{Access, Place};
 use std::fs;
 use std::path::Path;

@@ -5,9 +5,9 @@ mod counting;
 
 use counting::peak;
 use flate2::{Compression, write::GzEncoder};
+use lockstep_base::fs::CacheDir;
 use lockstep_data::idx::{IdxHeader, IdxReader};
 use lockstep_data::{DataError, Dataset, Source};
-use lockstep_fs::CacheDir;
 use proptest::prelude::*;
 use std::fs;
 use std::io::Write;

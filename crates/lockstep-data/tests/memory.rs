@@ -2,8 +2,8 @@
 //!
 //! Each set is opened by a process of its own, whose peak the kernel counts.
 
+use lockstep_base::fs::CacheDir;
 use lockstep_data::{ColumnNames, Dataset, Pictures, Source};
-use lockstep_fs::CacheDir;
 use lockstep_image::{Limits, Transform};
 use lockstep_place::{Access, Place};
 use lockstep_table::{EmbeddingPart, write_part};

@@ -1,7 +1,7 @@
 //! What the labels of a table are: found out or said, scaled and back.
 
+use lockstep_base::fs::CacheDir;
 use lockstep_data::{ColumnNames, DataError, Dataset, Source, TargetKind, TargetScale};
-use lockstep_fs::CacheDir;
 use lockstep_place::{Access, Place};
 use std::fs;
 use std::path::{Path, PathBuf};

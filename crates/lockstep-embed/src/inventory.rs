@@ -1,9 +1,9 @@
 //! The pictures of a folder, in the order in which they are cut into parts.
 
 use crate::{EmbedError, EmbedRecipe, PartTask};
+use lockstep_base::random::Stream;
 use lockstep_image::{empty_class, names_a_picture};
 use lockstep_place::{FileEntry, Place};
-use lockstep_random::Stream;
 use serde::{Deserialize, Serialize};
 
 /// The stream of random numbers that the order is drawn from: the letters of `pictures`.

@@ -103,7 +103,7 @@ impl EncoderModel {
         Ok(EncoderModel {
             path: path.to_owned(),
             kind,
-            sha256: lockstep_fs::hex::encode(hash.finalize()),
+            sha256: lockstep_base::fs::hex::encode(hash.finalize()),
             image_size: [pixels(side); 2],
             transform: Transform {
                 resize: Some(pixels(resize)),

@@ -50,7 +50,7 @@ impl PartTask {
         }
         PartTask {
             number,
-            fingerprint: lockstep_fs::hex::encode(hash.finalize()),
+            fingerprint: lockstep_base::fs::hex::encode(hash.finalize()),
             pictures,
         }
     }

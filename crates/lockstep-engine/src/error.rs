@@ -1,9 +1,9 @@
 //! Why a run could not begin, or not be recorded.
 
-use crate::launcher::{LaunchError, NotReady};
+use lockstep_base::fs::FsError;
 use lockstep_embed::EmbedError;
-use lockstep_fs::FsError;
 use lockstep_gang::GangError;
+use lockstep_launch::{LaunchError, NotReady};
 use lockstep_onnx::OnnxError;
 use lockstep_runs::RunsError;
 use lockstep_train::TrainError;

@@ -4,13 +4,13 @@
 //! does not depend on who computes it or together with which others, and pieces are handed on in the order
 //! of the set: so everything that is made of them is the same for any number of workers.
 
-use crate::launcher::Launcher;
 use crate::ready::ready;
 use crate::tasks::{self, CrewSettings, TaskEvent, TaskFailure, Work};
 use crate::{EngineError, StopFlag, TrainedModel};
+use lockstep_base::fs::CacheDir;
 use lockstep_data::{DataError, Dataset, DecodedSet, Source};
 use lockstep_events::event::Event;
-use lockstep_fs::CacheDir;
+use lockstep_launch::Launcher;
 use lockstep_place::{Access, Place};
 use lockstep_runs::RunDir;
 use lockstep_train::{BLOCK_ROWS, Block, Outputs, Prediction, Predictions, open_test};

@@ -21,8 +21,6 @@ pub mod embed;
 mod error;
 pub mod infer;
 mod invitation;
-pub mod launcher;
-mod local;
 mod model;
 pub mod node_check;
 mod parent;
@@ -36,7 +34,6 @@ pub mod tasks;
 pub mod worker;
 
 pub use error::{EngineError, describe};
-pub use local::LocalLauncher;
 pub use lockstep_script::become_script;
 pub use model::TrainedModel;
 pub use run::{RunRequest, run};

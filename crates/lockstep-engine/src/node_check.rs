@@ -4,10 +4,10 @@
 //! and one process on each node reads it, lists it, writes one of its own, and looks whether the files of the job are
 //! there. What the nodes wrote the coordinator reads again. What only some of them see is named with its key.
 
-use crate::launcher::{Happened, LaunchNotice, Launcher, Notify, WorkerEnd, WorkerId, WorkerSpec};
 use crate::worker::WorkerError;
 use crate::{EngineError, describe};
 use lockstep_job::{LocalInput, Storage};
+use lockstep_launch::{Happened, LaunchNotice, Launcher, Notify, WorkerEnd, WorkerId, WorkerSpec};
 use lockstep_place::{Access, Place, PlaceError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -17,8 +17,6 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// The hidden command of the program that looks at a node.
-pub(crate) const COMMAND: &str = "node-check";
 /// The folder of what is written meanwhile.
 const FOLDER: &str = "node-check";
 /// What the coordinator writes.
@@ -120,7 +118,7 @@ fn ask_all(
                 seat,
                 incarnation: 0,
             },
-            command: COMMAND,
+            command: lockstep_launch::NODE_CHECK,
             invitation,
             speaks: true,
             memory: None,

@@ -1,6 +1,6 @@
 //! A worker that another program starts in the coordinator's stead dies with that program.
 //!
-//! A [`LocalLauncher`](crate::LocalLauncher) arranges this for its children before they begin. Where a worker is
+//! A [`LocalLauncher`](lockstep_launch::LocalLauncher) arranges this for its children before they begin. Where a worker is
 //! started by something that cannot, such as an actor of Ray, a variable names the parent and the worker sees to it.
 
 use std::io;

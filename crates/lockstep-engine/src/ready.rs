@@ -1,8 +1,8 @@
 //! Before workers are started: a cluster must have room for them.
 
-use crate::launcher::Launcher;
 use crate::{EngineError, Stop, StopFlag};
 use lockstep_events::event::Event;
+use lockstep_launch::Launcher;
 use std::time::Duration;
 
 /// Waits until the launcher can start the workers of a job, at most for `deadline`. Returns false when a stop was asked for meanwhile.

@@ -1,8 +1,8 @@
 //! Earlier runs: to go on with, or to begin a new one from.
 
 use crate::EngineError;
+use lockstep_base::fs::CacheDir;
 use lockstep_events::event::{RunResult, Status};
-use lockstep_fs::CacheDir;
 use lockstep_place::Place;
 use lockstep_resolve::TrainingSettings;
 use lockstep_runs::checkpoint::Checkpoint;
@@ -177,7 +177,7 @@ impl Earlier {
                 let name = format!("{}.safetensors", run.name);
                 let path = cache.folder("starts")?.join(name);
                 let bytes = weights.read().map_err(RunsError::from)?;
-                lockstep_fs::write_atomic(&path, &bytes)?;
+                lockstep_base::fs::write_atomic(&path, &bytes)?;
                 Ok(path)
             }
         }

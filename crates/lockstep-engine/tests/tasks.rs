@@ -1,8 +1,9 @@
 //! Task workers that are this test program, run anew: tasks are done exactly once, whoever dies.
 
-use lockstep_engine::launcher::Launcher;
 use lockstep_engine::tasks::{self, Request, TaskEvent, TasksDone, Work};
-use lockstep_engine::{EngineError, LocalLauncher, Stop, StopFlag};
+use lockstep_engine::{EngineError, Stop, StopFlag};
+use lockstep_launch::Launcher;
+use lockstep_launch::LocalLauncher;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -56,7 +57,7 @@ fn worker(setup: &Value) -> Work {
             "work for long" => {
                 for _ in 0..30 {
                     std::thread::sleep(Duration::from_millis(100));
-                    lockstep_progress::advance();
+                    lockstep_base::progress::advance();
                 }
                 Ok(json!("done"))
             }

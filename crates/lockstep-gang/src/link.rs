@@ -49,8 +49,8 @@ impl Link {
         hello: &Hello,
         timeout: Duration,
     ) -> Result<Self, GangError> {
-        lockstep_failpoint::set_worker(token.seat, 0);
-        lockstep_failpoint::reach("link.connect");
+        lockstep_base::failpoint::set_worker(token.seat, 0);
+        lockstep_base::failpoint::reach("link.connect");
         let introduction = Introduction {
             purpose: Purpose::Control,
             from: token.seat as u32,

@@ -1,6 +1,6 @@
 //! What can go wrong with an index, with the file that it went wrong at.
 
-use lockstep_fs::FsError;
+use lockstep_base::fs::FsError;
 use lockstep_place::PlaceError;
 use lockstep_runs::RunsError;
 use rusqlite::ErrorCode;

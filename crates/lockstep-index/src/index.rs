@@ -2,7 +2,7 @@
 
 use crate::IndexError;
 use crate::location::Location;
-use lockstep_fs::CacheDir;
+use lockstep_base::fs::CacheDir;
 use lockstep_place::Place;
 use rusqlite::Connection;
 

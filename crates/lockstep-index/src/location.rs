@@ -8,7 +8,7 @@
 use crate::IndexError;
 use crate::file_system::is_shared;
 use crate::schema::{self, Found};
-use lockstep_fs::{CacheDir, sha256};
+use lockstep_base::fs::{CacheDir, sha256};
 use lockstep_place::Place;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::fs;

@@ -239,7 +239,7 @@ impl Index {
             path: path.clone(),
             source,
         };
-        lockstep_failpoint::check("index.before_write").map_err(io)?;
+        lockstep_base::failpoint::check("index.before_write").map_err(io)?;
         let transaction = self.begin()?;
         let sql = "SELECT id, revision FROM run WHERE name = ?1";
         let now: Option<(i64, i64)> = transaction
@@ -291,14 +291,14 @@ impl Index {
                 .ok_or(odd)?;
         }
         for ((kind, name), points) in &change.points {
-            lockstep_failpoint::reach("index.in_write");
+            lockstep_base::failpoint::reach("index.in_write");
             let written = write_points(&transaction, id, *kind, name, points).map_err(&failed)?;
             written.ok_or_else(|| IndexError::Odd {
                 path: path.clone(),
                 what: "points that are cut off".into(),
             })?;
         }
-        lockstep_failpoint::reach("index.before_commit");
+        lockstep_base::failpoint::reach("index.before_commit");
         transaction.commit().map_err(&failed)?;
         Ok(true)
     }
@@ -470,7 +470,7 @@ fn stamp(folder: &Path) -> String {
 
 /// The same of objects: their names and versions, but the lock's, which its owner renews.
 fn stamp_of(files: &[FileEntry]) -> String {
-    let mut hasher = lockstep_fs::Hasher::new();
+    let mut hasher = lockstep_base::fs::Hasher::new();
     for file in files.iter().filter(|file| file.path != ".lock") {
         hasher.update(format!("{}\0{}\0{}\n", file.path, file.size, file.version).as_bytes());
     }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Written, place, whole};
-use lockstep_fs::CacheDir;
+use lockstep_base::fs::CacheDir;
 use lockstep_index::{Index, Keys, State};
 use std::fs;
 use std::path::Path;

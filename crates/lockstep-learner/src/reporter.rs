@@ -141,7 +141,7 @@ impl Reporter {
 
 fn alive() -> FromWorker {
     FromWorker::Alive {
-        progress: lockstep_progress::count(),
+        progress: lockstep_base::progress::count(),
     }
 }
 

@@ -27,14 +27,14 @@ impl UsageMeter {
         Some(Self {
             at: Instant::now(),
             cpu,
-            waited: lockstep_progress::time_waited(),
+            waited: lockstep_base::progress::time_waited(),
         })
     }
 
     /// What was taken since the last time that this was asked.
     pub(crate) fn read(&mut self) -> Option<WorkerUsage> {
         let (cpu, memory_bytes) = taken()?;
-        let waited = lockstep_progress::time_waited();
+        let waited = lockstep_base::progress::time_waited();
         let seconds = self.at.elapsed().as_secs_f64().max(1e-3);
         let usage = WorkerUsage {
             // What children took that have ended since is missing: never less than nothing.
@@ -110,7 +110,7 @@ mod tests {
             .args(["-c", "while :; do :; done"])
             .spawn()
             .unwrap();
-        lockstep_progress::waited(Duration::from_millis(10));
+        lockstep_base::progress::waited(Duration::from_millis(10));
         std::thread::sleep(Duration::from_millis(400));
         let usage = meter.read().unwrap();
         child.kill().unwrap();

@@ -46,7 +46,7 @@ pub fn run(
     let share = reporter.shares();
     // Ends when the link does: the work is done, or the coordinator is gone.
     while let Ok(assignment) = assignments.recv() {
-        lockstep_failpoint::set_worker(assignment.rank, assignment.generation);
+        lockstep_base::failpoint::set_worker(assignment.rank, assignment.generation);
         reporter.begin(assignment.rank);
         let gang = Gang {
             assignment: &assignment,

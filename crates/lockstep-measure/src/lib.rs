@@ -15,7 +15,7 @@
 //! They are counted by class in [`Classification::unseen`] and in nothing else.
 //!
 //! ```
-//! use lockstep_measure::{Outcome, Tally};
+//! use crate::{Outcome, Tally};
 //!
 //! let classes = ["cat".to_owned(), "dog".to_owned()];
 //! let mut tally = Tally::new(&classes);
@@ -27,6 +27,7 @@
 //! assert_eq!(evaluation.mistakes[0].path.as_deref(), Some("photos/1.jpg"));
 //! ```
 
+pub mod chart;
 mod classification;
 mod confusion;
 mod evaluation;

@@ -155,7 +155,7 @@ impl Chain {
         // Number of activations that are made.
         let mut made = done;
         for node in &mut self.nodes[done..] {
-            lockstep_progress::advance();
+            lockstep_base::progress::advance();
             let width = rows * self.dims[made].len();
             match node {
                 Node::Pointwise(layer) => {
@@ -219,7 +219,7 @@ impl Chain {
         // The activation that `newest` is the gradient by.
         let mut at = self.dims.len() - 1;
         for (i, node) in self.nodes.iter_mut().enumerate().skip(first).rev() {
-            lockstep_progress::advance();
+            lockstep_base::progress::advance();
             let dy = &mut newest[..rows * self.dims[at].len()];
             match node {
                 Node::Pointwise(layer) => {

@@ -2,7 +2,7 @@
 
 use crate::layout::Layout;
 use crate::math::ln;
-use lockstep_random::Stream;
+use lockstep_base::random::Stream;
 
 /// Keeps initial weights apart from what is drawn elsewhere under the same seed.
 const DOMAIN: u64 = u64::from_le_bytes(*b"initial.");

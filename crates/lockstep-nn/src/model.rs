@@ -188,7 +188,7 @@ impl Model {
         delta.copy_from_slice(&self.logits[..scores]);
         let scale = 1.0 / step.batch as f64;
         let sum = self.loss.gradient(delta, outputs, batch.targets, scale);
-        lockstep_progress::enter(lockstep_progress::Phase::Backward);
+        lockstep_base::progress::enter(lockstep_base::progress::Phase::Backward);
         self.chain.statistics(step, replica);
         self.chain
             .backward(replica, batch.inputs, delta, None, &mut self.scratch);

@@ -138,6 +138,6 @@ impl Place {
     /// # Errors
     /// When the disk refuses.
     pub fn sync(&self) -> Result<(), PlaceError> {
-        on!(self, path => Ok(lockstep_fs::sync_folder(path)?), _remote => Ok(()))
+        on!(self, path => Ok(lockstep_base::fs::sync_folder(path)?), _remote => Ok(()))
     }
 }

@@ -1,7 +1,7 @@
 //! A file of this machine with the content of a place, for what can only read such.
 
 use crate::{Place, PlaceError};
-use lockstep_fs::{FsError, random_letters};
+use lockstep_base::fs::{FsError, random_letters};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;

@@ -3,7 +3,7 @@
 //! No message holds a secret: places show themselves without queries and passwords, and of a server's
 //! answer only its code and its sentence are kept.
 
-use lockstep_fs::FsError;
+use lockstep_base::fs::FsError;
 use std::error::Error;
 use std::io;
 use std::ops::Range;

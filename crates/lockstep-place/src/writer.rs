@@ -4,7 +4,7 @@ use crate::place::PlaceKind;
 #[cfg(feature = "cloud")]
 use crate::remote::Upload;
 use crate::{Place, PlaceError, local};
-use lockstep_fs::{AtomicFile, FsError};
+use lockstep_base::fs::{AtomicFile, FsError};
 use std::io::Write;
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
 //! What can go wrong with a queue.
 
 use crate::JobStatus;
-use lockstep_fs::FsError;
+use lockstep_base::fs::FsError;
 use std::path::{Path, PathBuf};
 
 /// What can go wrong with a queue.

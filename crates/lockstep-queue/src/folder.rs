@@ -5,7 +5,7 @@
 //! the attempt ended. An empty file `stop` says that it was asked to stop.
 
 use crate::{Asked, JobStatus, Log, QueueError};
-use lockstep_fs::{AtomicFile, FileLock, write_atomic};
+use lockstep_base::fs::{AtomicFile, FileLock, write_atomic};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, TryLockError};

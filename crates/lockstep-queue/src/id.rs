@@ -1,6 +1,6 @@
 //! Names of jobs and packages. A name is never a path.
 
-use lockstep_fs::{FsError, random_letters};
+use lockstep_base::fs::{FsError, random_letters};
 
 /// The longest name of a job: with it, no file of a job has a name that a file system refuses.
 const LONGEST: usize = 128;

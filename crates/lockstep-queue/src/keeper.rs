@@ -11,7 +11,7 @@ use crate::leftovers::kill_marked;
 use crate::log::LogWriter;
 use crate::setup::{Surroundings, set_up};
 use crate::{Asked, JobStatus, Notice, QueueError};
-use lockstep_fs::FileLock;
+use lockstep_base::fs::FileLock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;

@@ -5,7 +5,7 @@
 
 use crate::QueueError;
 use crate::id::is_package_name;
-use lockstep_fs::{AtomicFile, is_older, remove_leftover};
+use lockstep_base::fs::{AtomicFile, is_older, remove_leftover};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Write;

@@ -8,7 +8,7 @@ use crate::scheduler::Scheduler;
 use crate::{
     Asked, JobView, Log, Machine, Packages, QueueError, Retention, Submission, is_valid_id,
 };
-use lockstep_fs::{FileLock, random_letters, sync_folder};
+use lockstep_base::fs::{FileLock, random_letters, sync_folder};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, RenameFlags, renameat_with};

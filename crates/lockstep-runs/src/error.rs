@@ -1,7 +1,7 @@
 //! What can go wrong with a run, with the place that it went wrong at.
 
 use crate::checkpoint::Damaged;
-use lockstep_fs::FsError;
+use lockstep_base::fs::FsError;
 use lockstep_place::PlaceError;
 use thiserror::Error;
 

@@ -8,7 +8,7 @@
 
 use crate::name::timestamp;
 use crate::{RunDir, RunsError};
-use lockstep_fs::FsError;
+use lockstep_base::fs::FsError;
 use lockstep_place::{Place, PlaceError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

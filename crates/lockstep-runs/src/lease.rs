@@ -64,7 +64,7 @@ impl Lease {
         let renewing = thread::Builder::new()
             .name("lease".into())
             .spawn(renew)
-            .map_err(lockstep_fs::FsError::io("renew", name.as_ref()))?;
+            .map_err(lockstep_base::fs::FsError::io("renew", name.as_ref()))?;
         Ok(Lease {
             held,
             end: Some(end),

@@ -13,6 +13,7 @@ mod lock;
 mod name;
 mod owner;
 mod process;
+pub mod registry;
 mod run;
 
 pub use error::RunsError;

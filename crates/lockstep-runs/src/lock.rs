@@ -9,7 +9,7 @@ use crate::lease::Lease;
 use crate::owner::{Ownership, Writing};
 use crate::process::Process;
 use crate::{Generation, RunDir, RunsError};
-use lockstep_fs::{FileLock, random_letters};
+use lockstep_base::fs::{FileLock, random_letters};
 use std::path::PathBuf;
 
 /// Proof that nobody else trains this run; dropping it lets others do so.

@@ -1,7 +1,7 @@
 //! Names that never collide: a UTC time that sorts, and random letters.
 
 use crate::RunsError;
-use lockstep_fs::is_random_letter;
+use lockstep_base::fs::is_random_letter;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// `YYYYMMDD-HHMMSS` in UTC. A clock before 1970 reads as 1970.
@@ -36,7 +36,7 @@ pub fn civil_date(days: u64) -> (u64, u64, u64) {
     (year, month, day)
 }
 
-/// Whether `text` looks like what [`timestamp`] and four [`random_letters`](lockstep_fs::random_letters) make: the ending of a
+/// Whether `text` looks like what [`timestamp`] and four [`random_letters`](lockstep_base::fs::random_letters) make: the ending of a
 /// run's name after the job's name and a `-`.
 pub(crate) fn is_run_suffix(text: &str) -> bool {
     let mut pattern = "dddddddd-dddddd-xxxx".bytes();

@@ -6,7 +6,7 @@
 
 use crate::name::{check_job_name, is_run_suffix, timestamp};
 use crate::{RunLock, RunsError};
-use lockstep_fs::{AtomicFile, FsError, random_letters};
+use lockstep_base::fs::{AtomicFile, FsError, random_letters};
 use lockstep_place::{Place, PlaceError};
 use std::path::Path;
 use std::time::SystemTime;
@@ -223,7 +223,7 @@ impl RunDir {
             // The run's own folder may be given as `.` or through a link.
             let whole = path.canonicalize().map_err(FsError::io("sync", path))?;
             if let Some(store) = whole.parent() {
-                lockstep_fs::sync_folder(store)?;
+                lockstep_base::fs::sync_folder(store)?;
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Checkpoints under crashes, full and read-only disks, and damage. The crashing writer is this very
 //! binary, started again.
 
-use lockstep_fs::{FsError, sha256};
+use lockstep_base::fs::{FsError, sha256};
 use lockstep_place::{Access, Place, PlaceError};
 use lockstep_runs::checkpoint::{Checkpoint, CheckpointWriter, Checkpoints, Damage};
 use lockstep_runs::{Generation, RunDir, RunsError};

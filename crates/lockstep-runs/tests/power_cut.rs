@@ -4,7 +4,7 @@
 //! is found, or a newer one, and every byte of it is right.
 #![cfg(debug_assertions)]
 
-use lockstep_fs::log::{Operation, noted, record};
+use lockstep_base::fs::log::{Operation, noted, record};
 use lockstep_place::{Access, Place};
 use lockstep_runs::RunDir;
 use serde_json::json;

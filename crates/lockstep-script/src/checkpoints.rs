@@ -2,8 +2,8 @@
 
 use crate::ScriptError;
 use crate::order::Position;
+use lockstep_base::fs::sha256;
 use lockstep_events::event::Reported;
-use lockstep_fs::sha256;
 use lockstep_job::{BestMode, ScriptCheckpoint};
 use lockstep_place::{Access, Place};
 use lockstep_runs::checkpoint::{Checkpoint, CheckpointWriter};

@@ -286,7 +286,7 @@ fn watch(
             looked = Instant::now();
             let now = leftovers::processor_time(process.id());
             if std::mem::replace(&mut used, now) != now {
-                lockstep_progress::advance();
+                lockstep_base::progress::advance();
             }
         }
         thread::sleep(LOOK);

@@ -1,7 +1,7 @@
 //! The Python package `lockstep`, which the binary carries and puts on a script's path.
 
 use crate::ScriptError;
-use lockstep_fs::{CacheDir, sha256};
+use lockstep_base::fs::{CacheDir, sha256};
 use lockstep_runs::RunsError;
 use std::ffi::OsString;
 use std::fs;

@@ -1,8 +1,8 @@
 //! The data sets that a script may ask for.
 
 use crate::ScriptError;
+use lockstep_base::fs::CacheDir;
 use lockstep_data::{Dataset, DecodedFrame, DecodedSet, Frame, Normaliser, TargetKind, split};
-use lockstep_fs::CacheDir;
 use lockstep_job::JobNormalise;
 use lockstep_resolve::{ResolvedScript, ScriptSource};
 use serde::{Deserialize, Serialize};

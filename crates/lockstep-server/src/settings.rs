@@ -1,8 +1,8 @@
 //! What a server is told when it starts.
 
 use crate::GuardSettings;
-use lockstep_fs::CacheDir;
-use lockstep_kube::Wanted;
+use lockstep_base::fs::CacheDir;
+use lockstep_cluster::kube::Wanted;
 use lockstep_place::Place;
 use lockstep_queue::QueueSettings;
 use std::net::SocketAddr;

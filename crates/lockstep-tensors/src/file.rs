@@ -196,7 +196,7 @@ impl TensorFile {
         for (_, bytes) in &self.parts {
             hash.update(&bytes[..]);
         }
-        lockstep_fs::hex::encode(hash.finalize())
+        lockstep_base::fs::hex::encode(hash.finalize())
     }
 
     /// The name that begins or ends most like this one.

@@ -1,7 +1,7 @@
 //! Everything that can stop a worker, or a job before it has any.
 
+use lockstep_base::fs::FsError;
 use lockstep_data::DataError;
-use lockstep_fs::FsError;
 use lockstep_gang::GangError;
 use lockstep_learner::JoinError;
 use lockstep_nn::NnError;

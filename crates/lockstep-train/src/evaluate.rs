@@ -274,8 +274,8 @@ fn gather(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lockstep_base::fs::CacheDir;
     use lockstep_data::{Source, TargetScale};
-    use lockstep_fs::CacheDir;
     use lockstep_gang::{AbortSwitch, Plan, Solo};
     use lockstep_nn::{Dims, Model, NamedLayer, zoo};
 

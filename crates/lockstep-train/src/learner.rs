@@ -3,8 +3,8 @@
 use crate::TrainError;
 use crate::sets::FoundSets;
 use crate::trainer::{Opened, Trainer};
+use lockstep_base::fs::CacheDir;
 use lockstep_events::control::Assignment;
-use lockstep_fs::CacheDir;
 use lockstep_learner::{Gang, GenerationEnd, Learner, LearnerFailure, Reporter};
 use lockstep_place::Access;
 use lockstep_resolve::{SetSources, TrainingSettings};

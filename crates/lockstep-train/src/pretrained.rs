@@ -85,7 +85,7 @@ pub(crate) fn read(
 /// SHA-256 of the file at `path`, as `sha256:` and digits, if it is there.
 pub(crate) fn sha256_of(path: &Path) -> Option<String> {
     check_regular(path).ok()?;
-    let (_, hash) = lockstep_fs::sha256_of_file(path).ok()?;
+    let (_, hash) = lockstep_base::fs::sha256_of_file(path).ok()?;
     Some(format!("{PREFIX}{hash}"))
 }
 

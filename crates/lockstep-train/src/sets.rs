@@ -3,11 +3,11 @@
 use crate::TrainError;
 use crate::network;
 use crate::targets::{self, Outputs};
+use lockstep_base::fs::CacheDir;
 use lockstep_data::{
     Augment, Augmenter, Dataset, DecodedSet, Encoding, InputColumn, Normaliser, PictureChanges,
     Source, TargetKind, TargetScale, UnseenClasses, split,
 };
-use lockstep_fs::CacheDir;
 use lockstep_nn::EmbeddingTable;
 use lockstep_resolve::{SetSources, TestSource, TrainingSettings};
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,7 @@
 
 use crate::TrainError;
 use crate::card::Card;
-use lockstep_fs::hex;
+use lockstep_base::fs::hex;
 use lockstep_nn::{Layout, Tensor};
 use lockstep_place::Place;
 use lockstep_runs::RunDir;
@@ -30,7 +30,7 @@ pub(crate) fn sha256_of(vectors: impl IntoIterator<Item: AsRef<[f32]>>) -> Strin
             }
             hash.update(&bytes[..4 * piece.len()]);
         }
-        lockstep_progress::advance();
+        lockstep_base::progress::advance();
     }
     hex::encode(hash.finalize())
 }

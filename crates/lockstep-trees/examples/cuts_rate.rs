@@ -4,7 +4,7 @@
 
 use lockstep_trees::Alone;
 use lockstep_trees::cuts::{RankRows, cuts};
-use lockstep_xgboost::Rows;
+use lockstep_trees::xgboost::Rows;
 use std::time::Instant;
 
 const ROWS: usize = 1_000_000;

@@ -4,7 +4,7 @@
 //! with more rows makes more of them. So a matrix that not all ranks make together is made where XGBoost knows no ranks.
 
 use crate::TreesError;
-use lockstep_xgboost::{Matrix, Xgboost};
+use crate::xgboost::{Matrix, Xgboost};
 use std::thread;
 
 /// Does something in a thread of its own: there, XGBoost knows nothing of the gang.

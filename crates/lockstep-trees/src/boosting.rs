@@ -7,8 +7,8 @@ use crate::gradients::{Gradients, Objective, RankTargets};
 use crate::quantiles::{DividedNumbers, quantiles};
 use crate::refitted::Refitted;
 use crate::sample::{self, RowSample};
+use crate::xgboost::{Booster, Matrix, MatrixForm, ModelFormat, Predicted, Rows, Xgboost};
 use crate::{BoostSettings, Together, TreesError};
-use lockstep_xgboost::{Booster, Matrix, MatrixForm, ModelFormat, Predicted, Rows, Xgboost};
 
 /// The weight of a column that is chosen, beside which one without weight is never chosen.
 const CHOSEN: f32 = 1e30;

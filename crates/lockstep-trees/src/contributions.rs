@@ -7,9 +7,9 @@
 use crate::apart::own_matrix;
 use crate::exact_sum::exact_sums;
 use crate::shard::{self, own_part};
+use crate::xgboost::{Booster, Importance, Predicted, Xgboost};
 use crate::{Together, TreesError};
 use lockstep_data::Dataset;
-use lockstep_xgboost::{Booster, Importance, Predicted, Xgboost};
 use std::array;
 
 /// Rows that are looked at, at most.

@@ -11,9 +11,9 @@ mod key;
 mod tests;
 
 use crate::Together;
+use crate::xgboost::RowBlocks;
 use distinct::Distinct;
 pub(crate) use key::{key, value};
-use lockstep_xgboost::RowBlocks;
 use std::ops::ControlFlow;
 
 /// The rows of one rank.

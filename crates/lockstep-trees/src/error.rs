@@ -1,6 +1,6 @@
 //! What can go wrong with trees.
 
-use lockstep_xgboost::XgboostError;
+use crate::xgboost::XgboostError;
 use std::convert::Infallible;
 
 /// Why trees cannot be grown or used.
@@ -21,7 +21,7 @@ pub enum TreesError {
     Place(#[from] lockstep_place::PlaceError),
     /// A file of this machine cannot be used.
     #[error(transparent)]
-    Fs(#[from] lockstep_fs::FsError),
+    Fs(#[from] lockstep_base::fs::FsError),
     /// A place of the job makes no sense.
     #[error(transparent)]
     Resolve(#[from] lockstep_resolve::ResolveError),

@@ -1,9 +1,9 @@
 //! How much each column is used, the most useful first: `model/importance.csv` is a table, and `importance.svg` a picture.
 
 use crate::TreesError;
-use lockstep_chart::{Bar, titled_bars};
+use crate::xgboost::{Booster, Importance};
+use lockstep_measure::chart::{Bar, titled_bars};
 use lockstep_runs::RunDir;
-use lockstep_xgboost::{Booster, Importance};
 use std::collections::BTreeMap;
 
 /// Columns that the picture shows, at most.

@@ -3,11 +3,11 @@
 use crate::part::{Tables, TreesPart};
 use crate::session::Session;
 use crate::watch::watch;
+use crate::xgboost::{Communicator, Tracker, Xgboost};
 use crate::{TreesError, load_xgboost, plan};
+use lockstep_base::fs::CacheDir;
 use lockstep_events::control::Assignment;
-use lockstep_fs::CacheDir;
 use lockstep_learner::{Gang, GenerationEnd, Learner, LearnerFailure, Reporter, ShareError, Wish};
-use lockstep_xgboost::{Communicator, Tracker, Xgboost};
 use serde_json::{Value, json};
 use std::sync::mpsc::channel;
 use std::thread;

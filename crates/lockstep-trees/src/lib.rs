@@ -38,6 +38,7 @@ mod together;
 mod trained;
 mod tree_json;
 mod watch;
+pub mod xgboost;
 
 pub use boosting::Boosting;
 pub use error::TreesError;

@@ -2,8 +2,8 @@
 
 use crate::TreesError;
 use crate::ranks::by_group;
+use lockstep_base::fs::CacheDir;
 use lockstep_data::{DataError, Dataset, DecodedSet, TargetKind};
-use lockstep_fs::CacheDir;
 use lockstep_place::Access;
 use lockstep_resolve::{SetSources, TreesSettings};
 use serde::{Deserialize, Serialize};

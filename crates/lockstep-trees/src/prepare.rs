@@ -2,7 +2,7 @@
 
 use crate::part::{FoundTables, Tables};
 use crate::{TreesError, load_xgboost, metric_names, plan};
-use lockstep_fs::CacheDir;
+use lockstep_base::fs::CacheDir;
 use lockstep_resolve::ResolvedTrees;
 
 /// A job of trees, checked against its data.

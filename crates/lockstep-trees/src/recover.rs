@@ -2,10 +2,10 @@
 
 use crate::publish::{self, Card};
 use crate::state::Saved;
+use crate::xgboost::{Booster, ModelFormat};
 use crate::{TreesError, load_xgboost};
-use lockstep_fs::sha256;
+use lockstep_base::fs::sha256;
 use lockstep_runs::RunDir;
-use lockstep_xgboost::{Booster, ModelFormat};
 
 /// Writes the `model` folder of a run from its newest whole checkpoint: the trees up to the best round so far, or all of
 /// them where nothing is validated. Says in words which those are; nothing if the run has left no checkpoint.

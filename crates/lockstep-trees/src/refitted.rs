@@ -9,8 +9,8 @@ use crate::gradients::RankTargets;
 use crate::quantiles::{DividedNumbers, NO_PART, quantiles};
 use crate::sample::RowSample;
 use crate::tree_json::ModelJson;
+use crate::xgboost::{Booster, Matrix, Xgboost};
 use crate::{BoostSettings, Together, TreesError};
-use lockstep_xgboost::{Booster, Matrix, Xgboost};
 
 /// Trees, and the margins that they come to.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Which rows and columns take part in a round: functions of the seed, the round and the row's or column's number.
 
-use lockstep_random::Philox;
+use lockstep_base::random::Philox;
 
 /// Keeps the draws for rows and for columns apart.
 const ROWS: u64 = 0x726f_7773;

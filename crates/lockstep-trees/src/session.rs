@@ -10,6 +10,7 @@ use crate::part::{Tables, TreesPart};
 use crate::publish::Card;
 use crate::shard::{self, Shard};
 use crate::state::{self, Best, Header, Saved};
+use crate::xgboost::{Communicator, Matrix, Xgboost};
 use crate::{BoostSettings, Boosting, Together, TreesError};
 use lockstep_data::Dataset;
 use lockstep_events::Metrics;
@@ -21,7 +22,6 @@ use lockstep_measure::Evaluation;
 use lockstep_place::Place;
 use lockstep_runs::checkpoint::CheckpointWriter;
 use lockstep_runs::{Generation, RunDir};
-use lockstep_xgboost::{Communicator, Matrix, Xgboost};
 use result::metrics_of;
 use std::mem;
 use std::time::Instant;
@@ -165,9 +165,9 @@ impl<'a> Session<'a> {
         let catch_up = self.gang.assignment().catch_up;
         while boosting.rounds() < wanted && !self.is_enough(&best, boosting.rounds()) {
             let round_began = Instant::now();
-            lockstep_failpoint::reach("round.begin");
+            lockstep_base::failpoint::reach("round.begin");
             boosting.round()?;
-            lockstep_progress::advance();
+            lockstep_base::progress::advance();
             let round = boosting.rounds() as u32;
             *rounds_done = u64::from(round);
             step_s += round_began.elapsed().as_secs_f64();

@@ -1,8 +1,8 @@
 //! The rows that one rank has.
 
 use crate::ranks::ranges;
+use crate::xgboost::RowBlocks;
 use lockstep_data::{Dataset, Normaliser, StoredElement, TargetKind, TargetScale};
-use lockstep_xgboost::RowBlocks;
 use std::borrow::Cow;
 use std::ops::Range;
 

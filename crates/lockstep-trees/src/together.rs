@@ -1,6 +1,6 @@
 //! What ranks compute together.
 
-use lockstep_xgboost::{Communicator, Operation, XgboostError};
+use crate::xgboost::{Communicator, Operation, XgboostError};
 
 /// Exact combinations of numbers over all ranks. Every rank calls the same functions in the same order with as many
 /// numbers, and all have the same result.

@@ -2,12 +2,12 @@
 
 use crate::gradients::Objective;
 use crate::publish::Card;
+use crate::xgboost::{Booster, Matrix, Predicted, Xgboost, find};
 use crate::{TreesError, said, shard};
+use lockstep_base::fs::{CacheDir, sha256};
 use lockstep_data::{Dataset, InputColumn, TargetKind};
-use lockstep_fs::{CacheDir, sha256};
 use lockstep_runs::RunDir;
 use lockstep_train::{BLOCK_ROWS, Block, Outputs, inputs};
-use lockstep_xgboost::{Booster, Matrix, Predicted, Xgboost, find};
 use std::ops::Range;
 
 /// Trees that a run ended with.

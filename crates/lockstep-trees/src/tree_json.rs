@@ -1,7 +1,7 @@
 //! The part of XGBoost's JSON that says which trees a model has, and what their leaves are worth.
 
 use crate::TreesError;
-use lockstep_xgboost::{Booster, ModelFormat, Xgboost};
+use crate::xgboost::{Booster, ModelFormat, Xgboost};
 use serde_json::{Value, json};
 
 /// A model as XGBoost's JSON has it, taken apart.

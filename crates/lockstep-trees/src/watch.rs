@@ -3,8 +3,8 @@
 //! A call of XGBoost's may take long, or wait for a peer that is gone. Meanwhile this thread says that work gets on for
 //! as long as the process uses the processor, and ends the waiting when the generation is called off.
 
+use crate::xgboost::HangUp;
 use lockstep_learner::Gang;
-use lockstep_xgboost::HangUp;
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ pub(crate) fn watch(gang: &Gang<'_>, hang_up: &HangUp, over: &Receiver<()>) {
             let now = processor_time();
             // What this thread itself uses is far less.
             if now.saturating_sub(used) > LOOK_AT_PROCESSOR / 10 {
-                lockstep_progress::advance();
+                lockstep_base::progress::advance();
             }
             used = now;
         }

@@ -2,8 +2,8 @@
 
 use lockstep_trees::cuts::RankRows;
 use lockstep_trees::gradients::{Objective, RankBy, RankTargets};
+use lockstep_trees::xgboost::{Communicator, Rows, Tracker, Xgboost};
 use lockstep_trees::{BoostSettings, Boosting};
-use lockstep_xgboost::{Communicator, Rows, Tracker, Xgboost};
 use std::sync::OnceLock;
 use std::time::Duration;
 

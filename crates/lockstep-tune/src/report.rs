@@ -1,7 +1,7 @@
 //! A search as one page.
 
 use crate::Tuning;
-use lockstep_chart::{Bar, Curve, Picture, bars, escaped, page, single, table};
+use lockstep_measure::chart::{Bar, Curve, Picture, bars, escaped, page, single, table};
 
 /// Curves of so many trials are drawn: the best.
 const DRAWN: usize = 8;

@@ -7,7 +7,7 @@
 //! whenever it is asked for.
 
 use crate::space::{Dimension, Range, Space};
-use lockstep_random::Stream;
+use lockstep_base::random::Stream;
 use serde::{Deserialize, Serialize};
 
 /// How trials are chosen.

@@ -2,14 +2,14 @@
 //! registers a version of a model, and removes runs that are not to stay.
 
 use crate::command::{lineage, retain};
+use lockstep_base::fs::CacheDir;
 use lockstep_events::Recorded;
 use lockstep_events::event::{Event, Status};
-use lockstep_fs::CacheDir;
 use lockstep_index::Index;
 use lockstep_job::Run as RunKeys;
 use lockstep_place::Place;
-use lockstep_registry::Registry;
 use lockstep_runs::RunDir;
+use lockstep_runs::registry::Registry;
 use lockstep_track::{Begun, Sink, SinkError};
 use std::time::{Duration, Instant};
 

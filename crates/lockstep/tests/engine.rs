@@ -3,13 +3,14 @@
 mod common;
 
 use common::Place;
-use lockstep_engine::launcher::{
+use lockstep_base::fs::CacheDir;
+use lockstep_engine::{RunRequest, StopFlag, run};
+use lockstep_events::event::{Event, LogLine, Status};
+use lockstep_job::LoadedJob;
+use lockstep_launch::LocalLauncher;
+use lockstep_launch::{
     Ending, LaunchError, Launched, Launcher, Notify, Site, WorkerId, WorkerSpec,
 };
-use lockstep_engine::{LocalLauncher, RunRequest, StopFlag, run};
-use lockstep_events::event::{Event, LogLine, Status};
-use lockstep_fs::CacheDir;
-use lockstep_job::LoadedJob;
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;

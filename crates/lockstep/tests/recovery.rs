@@ -3,10 +3,11 @@
 mod common;
 
 use common::{JOB, Place, Running, send};
-use lockstep_engine::{LocalLauncher, RunRequest, StopFlag, run};
+use lockstep_base::fs::CacheDir;
+use lockstep_engine::{RunRequest, StopFlag, run};
 use lockstep_events::event::Event;
-use lockstep_fs::CacheDir;
 use lockstep_job::LoadedJob;
+use lockstep_launch::LocalLauncher;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeMap;

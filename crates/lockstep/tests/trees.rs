@@ -142,7 +142,7 @@ fn any_number_of_workers_and_threads_grows_the_same_trees() {
         }
         let run = one["run_dir"].as_str().unwrap();
         let model = fs::read(format!("{run}/model/model.ubj")).unwrap();
-        assert_eq!(lockstep_fs::sha256(&model), expected);
+        assert_eq!(lockstep_base::fs::sha256(&model), expected);
     }
 }
 

@@ -7,7 +7,7 @@ use crate::checksums::{self, checksum};
 use crate::layout::ALIGN;
 use crate::mapped::Mapped;
 use crate::sweep::sweep;
-use lockstep_fs::AtomicFile;
+use lockstep_base::fs::AtomicFile;
 use lockstep_table::{FrameCell, FrameCells, FrameColumn, FrameReader};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -123,7 +123,7 @@ pub(super) fn write(
     let failed = DataError::io("write", target);
     let mut rows = 0;
     while let Some(block) = reader.next_block()? {
-        lockstep_progress::advance();
+        lockstep_base::progress::advance();
         rows += block.rows;
         for (column, cells) in columns.iter_mut().zip(&block.columns) {
             column.push(block.rows, cells).map_err(&failed)?;

@@ -4,8 +4,8 @@
 use super::subprocess::run;
 use super::unpack;
 use crate::file::shown;
-use lockstep_fs::sha256_of_file;
-use lockstep_known::{Address, Archive, Debian, KnownFile, KnownSet};
+use lockstep_base::fs::sha256_of_file;
+use lockstep_base::known::{Address, Archive, Debian, KnownFile, KnownSet};
 use lockstep_place::{Access, Place};
 use std::ffi::OsString;
 use std::fmt::Display;

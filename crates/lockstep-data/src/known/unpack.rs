@@ -4,7 +4,7 @@
 //! archive holds is passed over. So nothing in it can be written anywhere else.
 
 use flate2::read::MultiGzDecoder;
-use lockstep_known::KnownFile;
+use lockstep_base::known::KnownFile;
 use lzma_rust2::XzReader;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};

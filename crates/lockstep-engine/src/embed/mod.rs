@@ -6,16 +6,16 @@
 
 mod progress;
 
-use crate::launcher::Launcher;
 use crate::ready::ready;
 use crate::tasks::{self, CrewSettings, TaskEvent, TaskFailure, Work};
 use crate::{EngineError, StopFlag};
+use lockstep_base::fs::remove_leftover;
 use lockstep_embed::{
     EmbedError, EmbedRecipe, EncoderModel, FinishedPart, Inventory, ListedPicture, PartMaker,
     PartTask, SkippedPicture, check_share, find, part_number, write_list,
 };
 use lockstep_events::event::{Embedded, Event};
-use lockstep_fs::remove_leftover;
+use lockstep_launch::Launcher;
 use lockstep_place::{Access, Place};
 use lockstep_resolve::EmbedPlan;
 use lockstep_train::SampleUse;

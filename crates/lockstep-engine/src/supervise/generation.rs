@@ -4,15 +4,12 @@ use super::member::Member;
 use super::notice::{Notice, from_launcher};
 use crate::EngineError;
 use crate::invitation::Invitation;
-use crate::launcher::{Launcher, Site, WorkerId, WorkerSpec};
 use lockstep_events::control::{Assignment, LearnerKind, Transport};
 use lockstep_gang::{Admissions, MeshPeer, Plan, Segment, ShmCollective, ShmControl};
+use lockstep_launch::{Launcher, Site, WorkerId, WorkerSpec};
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::sync::mpsc::SyncSender;
-
-/// The hidden command of the program that is a worker of a gang.
-pub(crate) const COMMAND: &str = "worker";
 
 /// What carries the exchange of a gang.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,7 +165,7 @@ impl<'a> GangWorkers<'a> {
         };
         let spec = WorkerSpec {
             id,
-            command: COMMAND,
+            command: lockstep_launch::GANG_WORKER,
             invitation: invitation.line(),
             speaks: false,
             memory: self.segment.as_ref(),

@@ -1,8 +1,8 @@
 //! What the coordinator knows of one worker.
 
-use crate::launcher::{Launched, WorkerEnd, WorkerId};
 use lockstep_events::control::Finished;
 use lockstep_gang::LinkWriter;
+use lockstep_launch::{Launched, WorkerEnd, WorkerId};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};

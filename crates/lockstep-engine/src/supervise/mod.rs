@@ -21,5 +21,3 @@ pub(crate) mod state;
 #[cfg(test)]
 mod state_model;
 pub(crate) mod supervisor;
-
-pub(crate) use generation::COMMAND;

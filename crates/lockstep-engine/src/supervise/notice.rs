@@ -1,8 +1,8 @@
 //! What the coordinator hears, through one channel from many threads.
 
-use crate::launcher::{LaunchNotice, Notify, WorkerId};
 use lockstep_events::control::FromWorker;
 use lockstep_gang::{Arrival, Hello, Link, LinkReader, Refusal, Rendezvous};
+use lockstep_launch::{LaunchNotice, Notify, WorkerId};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -6,7 +6,7 @@
 //! *symptom*; causes win over symptoms, and among equals the earlier one wins. The coordinator waits
 //! for a short moment after the first sign, so that a cause that is on its way is still heard.
 
-use crate::launcher::WorkerEnd;
+use lockstep_launch::WorkerEnd;
 
 /// A sign that a worker is in trouble.
 #[derive(Debug, Clone, PartialEq)]

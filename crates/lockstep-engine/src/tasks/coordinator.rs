@@ -6,14 +6,12 @@
 use super::message::{FromTaskWorker, ToTaskWorker, line};
 use super::queue::{AfterLoss, TASK_KILLS, TaskQueue};
 use super::run::{Request, TaskEvent};
-use crate::launcher::{Happened, LaunchNotice, Notify, WorkerEnd, WorkerId, WorkerSpec};
 use crate::{EngineError, Stop};
+use lockstep_launch::{Happened, LaunchNotice, Notify, WorkerEnd, WorkerId, WorkerSpec};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
-/// The hidden command of the program that is a task worker.
-pub(crate) const COMMAND: &str = "task-worker";
 /// How many notices may wait. A worker that says more than is heard is held back by its pipe.
 const WAITING: usize = 256;
 /// How often wishes to stop and deadlines are looked at.
@@ -158,7 +156,7 @@ impl<'r, 'e> TaskCoordinator<'r, 'e> {
         };
         let spec = WorkerSpec {
             id,
-            command: COMMAND,
+            command: lockstep_launch::TASK_WORKER,
             invitation: line(&setup),
             speaks: true,
             memory: None,

@@ -27,6 +27,5 @@ mod queue;
 mod run;
 mod serve;
 
-pub(crate) use coordinator::COMMAND;
 pub use run::{CrewSettings, Request, TaskEvent, TasksDone, run};
 pub use serve::{TaskFailure, TellProgress, Work, serve};

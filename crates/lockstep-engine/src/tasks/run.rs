@@ -1,10 +1,10 @@
 //! What is to be done by task workers, what is heard of it, and how it ended.
 
 use super::coordinator::TaskCoordinator;
-use crate::launcher::Launcher;
 use crate::{EngineError, StopFlag};
 use lockstep_events::event::{Event, LogLine};
 use lockstep_job::{Job, JobGang, LoadedJob, Recover, Workers};
+use lockstep_launch::Launcher;
 use serde_json::Value;
 use std::time::Duration;
 

@@ -136,7 +136,7 @@ fn show_life() -> io::Result<()> {
     let beat = || {
         loop {
             thread::sleep(HEARTBEAT);
-            let progress = lockstep_progress::count();
+            let progress = lockstep_base::progress::count();
             say(&FromTaskWorker::Alive { progress });
         }
     };

@@ -1,7 +1,7 @@
 //! A key that two ends of a connection hold and nobody else.
 
 use crate::GangError;
-use lockstep_fs::hex;
+use lockstep_base::fs::hex;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;

@@ -217,7 +217,7 @@ impl ShmCollective {
             },
         );
         self.beats = beats;
-        lockstep_progress::waited(begin.elapsed());
+        lockstep_base::progress::waited(begin.elapsed());
         waited
     }
 

@@ -126,7 +126,7 @@ fn require_sealed(file: &File) -> std::io::Result<()> {
 fn anonymous_file() -> std::io::Result<File> {
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(std::io::Error::other)?;
-    let name = lockstep_fs::hex::encode(random);
+    let name = lockstep_base::fs::hex::encode(random);
     let path = std::env::temp_dir().join(format!("lockstep-{name}"));
     let file = File::options()
         .read(true)

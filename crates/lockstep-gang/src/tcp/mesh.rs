@@ -82,7 +82,7 @@ pub(super) fn connect(
         .listener
         .try_clone()
         .map_err(GangError::io("listen for peers"))?;
-    lockstep_failpoint::reach("mesh.begin");
+    lockstep_base::failpoint::reach("mesh.begin");
     let mut acceptor = Acceptor::new(
         listener,
         &fingerprint.to_le_bytes(),
@@ -116,7 +116,7 @@ pub(super) fn connect(
             }
         }
     }
-    lockstep_failpoint::reach("mesh.formed");
+    lockstep_base::failpoint::reach("mesh.formed");
     Ok(channels)
 }
 
@@ -196,7 +196,7 @@ fn reach(
             _ => lost(format!("it cannot be reached at {address}: {error}")),
         }
     })?;
-    lockstep_failpoint::reach("mesh.dialed");
+    lockstep_base::failpoint::reach("mesh.dialed");
     let introduction = Introduction {
         purpose: Purpose::Mesh,
         from: member.rank as u32,

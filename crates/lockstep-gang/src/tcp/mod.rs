@@ -237,7 +237,7 @@ impl TcpCollective {
             }
             let asleep = Instant::now();
             let heard = self.events.recv_timeout(left.min(LOOK));
-            lockstep_progress::waited(asleep.elapsed());
+            lockstep_base::progress::waited(asleep.elapsed());
             if let Ok((peer, event)) = heard {
                 self.note(peer, event);
             }

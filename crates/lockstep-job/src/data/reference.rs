@@ -8,7 +8,7 @@ use crate::field::Field;
 use crate::keys::FromField;
 use crate::nearest::suggestion;
 use crate::section::Section;
-use lockstep_known::KNOWN;
+use lockstep_base::known::KNOWN;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "DataRefKeys", into = "DataRefKeys")]
 pub enum DataRef {
-    /// One of the sets in [`lockstep_known::KNOWN`], such as `fashion-mnist:train`.
+    /// One of the sets in [`lockstep_base::known::KNOWN`], such as `fashion-mnist:train`.
     Known {
         /// Its name.
         name: String,
@@ -169,7 +169,7 @@ impl DataRef {
 
     fn read_text(field: &Field<'_>) -> Option<DataRef> {
         let text = field.text()?;
-        if let Some(set) = lockstep_known::find(text) {
+        if let Some(set) = lockstep_base::known::find(text) {
             return field.reject(
                 "needs a split of the data set",
                 format!("write \"{}:{}\"", set.name, set.splits[0].name),
@@ -177,7 +177,7 @@ impl DataRef {
         }
         match DataRef::parse(text) {
             DataRef::Known { name, split } => {
-                let Some(set) = lockstep_known::find(&name) else {
+                let Some(set) = lockstep_base::known::find(&name) else {
                     let names: Vec<&str> = KNOWN.iter().map(|set| set.name).collect();
                     return field.reject(
                         format!("names an unknown data set `{name}`"),

@@ -144,7 +144,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
         fn any_size_attends_as_defined(tokens in 1usize..60, heads in 1usize..4, width in 1usize..40) {
-            let mut stream = lockstep_random::Stream::new(7, 0);
+            let mut stream = lockstep_base::random::Stream::new(7, 0);
             let x: Vec<f32> = (0..tokens * 3 * heads * width).map(|_| 4.0 * stream.unit_f32() - 2.0).collect();
             let mut y = vec![0.0; tokens * heads * width];
             Attention::new(tokens, heads, width).run(&x, &mut y);

@@ -100,7 +100,7 @@ impl Clip {
         let tokens = &mut self.tokens[..all * hidden];
         let normalised = &mut self.normalised[..all * hidden];
         for block in &self.blocks {
-            lockstep_progress::advance();
+            lockstep_base::progress::advance();
             block.before_attention.run(tokens, normalised);
             let wide = &mut self.wide[..all * 3 * hidden];
             block.attend.run(normalised, wide);

@@ -242,7 +242,7 @@ mod tests {
             five: bool, two: bool,
         ) {
             let (kernel, stride) = (if five { 5 } else { 3 }, if two { 2 } else { 1 });
-            let mut stream = lockstep_random::Stream::new(3, 0);
+            let mut stream = lockstep_base::random::Stream::new(3, 0);
             let mut numbers = |len| -> Vec<f32> { (0..len).map(|_| 2.0 * stream.unit_f32() - 0.7).collect() };
             let input = Dims { height, width, channels };
             let weight = numbers(channels * kernel * kernel);

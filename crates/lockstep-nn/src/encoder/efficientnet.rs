@@ -231,7 +231,7 @@ impl EfficientNet {
         for (image, gathered) in pictures.zip(gathered.chunks_exact_mut(share)) {
             self.stem.run(image, from);
             for block in early {
-                lockstep_progress::advance();
+                lockstep_base::progress::advance();
                 block.run(1, from, to, &mut self.inner);
                 std::mem::swap(from, to);
             }
@@ -239,7 +239,7 @@ impl EfficientNet {
         }
         from[..gathered.len()].copy_from_slice(gathered);
         for block in late {
-            lockstep_progress::advance();
+            lockstep_base::progress::advance();
             block.run(rows, from, to, &mut self.inner);
             std::mem::swap(from, to);
         }

@@ -332,7 +332,7 @@ mod tests {
     }
 
     fn numbers(seed: u64, len: usize) -> Vec<f32> {
-        let mut stream = lockstep_random::Stream::new(seed, 0);
+        let mut stream = lockstep_base::random::Stream::new(seed, 0);
         (0..len).map(|_| stream.unit_f32() - 0.5).collect()
     }
 

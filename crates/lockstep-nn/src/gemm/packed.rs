@@ -295,7 +295,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn numbers(seed: u64, len: usize) -> Vec<f32> {
-        let mut stream = lockstep_random::Stream::new(seed, 0);
+        let mut stream = lockstep_base::random::Stream::new(seed, 0);
         (0..len).map(|_| stream.unit_f32() - 0.5).collect()
     }
 

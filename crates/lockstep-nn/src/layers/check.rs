@@ -17,7 +17,7 @@ pub(crate) type Definition<'a> = dyn Fn(&[f64], &[f64]) -> Vec<f64> + 'a;
 
 /// Numbers in -1..1 away from 0, where a kink would spoil a difference.
 fn numbers(seed: u64, len: usize) -> Vec<f32> {
-    let mut stream = lockstep_random::Stream::new(seed, 1);
+    let mut stream = lockstep_base::random::Stream::new(seed, 1);
     (0..len)
         .map(|_| {
             let x = stream.unit_f32() * 2.0 - 1.0;

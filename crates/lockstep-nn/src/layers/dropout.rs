@@ -2,7 +2,7 @@
 
 use super::{Pass, Pointwise};
 use crate::simd::for_each_isa;
-use lockstep_random::Philox;
+use lockstep_base::random::Philox;
 
 /// Random numbers that are drawn for one row at a time.
 const PIECE: usize = 256;

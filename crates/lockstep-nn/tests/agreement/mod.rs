@@ -78,7 +78,7 @@ pub(crate) fn clip_agreement(folder: &Path) -> Agreement {
 
 /// Numbers between -1 and 1 that hang on a seed alone.
 pub(crate) fn numbers(seed: u64, len: usize) -> Vec<f32> {
-    let mut stream = lockstep_random::Stream::new(seed, 1);
+    let mut stream = lockstep_base::random::Stream::new(seed, 1);
     (0..len).map(|_| 2.0 * stream.unit_f32() - 1.0).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use super::{failed, is_missing, version};
 use crate::PlaceError;
-use lockstep_fs::{AtomicFile, FsError, sync_folder};
+use lockstep_base::fs::{AtomicFile, FsError, sync_folder};
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::Path;
@@ -55,7 +55,7 @@ pub(crate) fn replace_if(
     if expected != Some(found.as_str()) {
         return Ok(None);
     }
-    lockstep_fs::write_atomic(path, bytes)?;
+    lockstep_base::fs::write_atomic(path, bytes)?;
     written(path).map(Some)
 }
 
@@ -66,7 +66,7 @@ fn written(path: &Path) -> Result<String, PlaceError> {
 
 /// Removes the file, if it is there.
 pub(crate) fn delete(path: &Path) -> Result<(), PlaceError> {
-    match lockstep_fs::remove_file(path) {
+    match lockstep_base::fs::remove_file(path) {
         Err(error) if !is_missing(error.kind()) => Err(failed("delete", path)(error)),
         _ => Ok(()),
     }
@@ -74,7 +74,7 @@ pub(crate) fn delete(path: &Path) -> Result<(), PlaceError> {
 
 /// Removes the folder and what is in it, if it is there.
 pub(crate) fn delete_all(path: &Path) -> Result<(), PlaceError> {
-    match lockstep_fs::remove_folder(path) {
+    match lockstep_base::fs::remove_folder(path) {
         Err(error) if !is_missing(error.kind()) => Err(failed("remove", path)(error)),
         _ => Ok(()),
     }
@@ -110,7 +110,7 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), PlaceError> {
 
 /// Makes the folder; whether it was not there before.
 pub(crate) fn make_new_folder(path: &Path) -> Result<bool, PlaceError> {
-    match lockstep_fs::create_folder(path) {
+    match lockstep_base::fs::create_folder(path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => Ok(false),
         Err(error) => Err(failed("create", path)(error)),

@@ -257,7 +257,7 @@ async fn counted<T>(work: impl Future<Output = T>) -> T {
     loop {
         match tokio::time::timeout(COUNTED, &mut work).await {
             Ok(done) => return done,
-            Err(_) => lockstep_progress::advance(),
+            Err(_) => lockstep_base::progress::advance(),
         }
     }
 }

@@ -50,7 +50,7 @@ struct HttpTransport {
 impl HttpService for HttpTransport {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         // Also one that is tried again: how often that is done has an end.
-        lockstep_progress::advance();
+        lockstep_base::progress::advance();
         let host = request.uri().host().unwrap_or_default();
         let metadata = METADATA_HOSTS.contains(&host);
         let ranged = request.headers().contains_key(header::RANGE);

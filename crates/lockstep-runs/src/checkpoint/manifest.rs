@@ -6,7 +6,7 @@
 use super::damage::{Damage, Damaged};
 
 use crate::Generation;
-use lockstep_fs::sha256;
+use lockstep_base::fs::sha256;
 use lockstep_place::Place;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -4,7 +4,7 @@ use super::damage::{Damage, Damaged};
 use super::manifest::{self, Manifest, Part};
 use super::{CheckpointFolder, Checkpoints, number, step_of};
 use crate::{Generation, RunsError};
-use lockstep_fs::{Hasher, sha256};
+use lockstep_base::fs::{Hasher, sha256};
 use lockstep_place::{Place, PlaceError};
 use serde_json::Value;
 
@@ -157,7 +157,7 @@ impl Checkpoint {
 /// Length and hash of a file, read in pieces of one version.
 fn hash(file: &Place) -> Result<(u64, String), PlaceError> {
     if let Some(path) = file.local() {
-        return lockstep_fs::sha256_of_file(path)
+        return lockstep_base::fs::sha256_of_file(path)
             .map_err(|source| PlaceError::io("read", path, source));
     }
     let entry = file.entry()?.ok_or_else(|| PlaceError::NotFound {

@@ -3,8 +3,8 @@
 use super::manifest::{self, FORMAT, Manifest, Part, is_plain};
 use super::{CheckpointFolder, Checkpoints};
 use crate::{Generation, RunsError};
-use lockstep_failpoint as failpoint;
-use lockstep_fs::{FsError, sha256};
+use lockstep_base::failpoint;
+use lockstep_base::fs::{FsError, sha256};
 use lockstep_place::{Place, PlaceError};
 use serde_json::Value;
 

@@ -177,7 +177,7 @@ impl<'g> Service<'g> {
             if !matches!(read, Ok(1..)) {
                 return;
             }
-            lockstep_progress::advance();
+            lockstep_base::progress::advance();
             self.is_used.store(true, Ordering::Relaxed);
             let answer = match serde_json::from_slice(&line) {
                 Ok(request) => self.answer(request),

@@ -6,7 +6,7 @@
 //! that was removed is refused from the next request on.
 
 use crate::{Role, ServerError};
-use lockstep_fs::{AtomicFile, FileLock, hex, sha256};
+use lockstep_base::fs::{AtomicFile, FileLock, hex, sha256};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, Permissions};
 use std::io::{self, Write};

@@ -98,7 +98,7 @@ fn amounts(needs: &Needs) -> Map<String, Value> {
 fn node() -> (String, String) {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim().to_owned();
-    (lockstep_fs::sha256(name.as_bytes()), name)
+    (lockstep_base::fs::sha256(name.as_bytes()), name)
 }
 
 fn told(data: Value) -> Json<Value> {

@@ -5,7 +5,7 @@
 //! folder. An id is made from the name, so it is the same for everybody who looks at the store.
 
 use super::MlflowError;
-use lockstep_fs::sha256;
+use lockstep_base::fs::sha256;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -187,7 +187,7 @@ impl Experiments {
         let mut all = self.read()?;
         let done = change(&mut all)?;
         let text = serde_json::to_string_pretty(&all).unwrap_or_default() + "\n";
-        let written = lockstep_fs::write_atomic(&self.path, text.as_bytes());
+        let written = lockstep_base::fs::write_atomic(&self.path, text.as_bytes());
         written.map_err(|error| MlflowError::from(io::Error::other(error)))?;
         Ok(done)
     }

@@ -7,7 +7,7 @@
 
 use super::record::{Point, Record, Status, number, shown};
 use super::{MlflowError, now};
-use lockstep_fs::FsError;
+use lockstep_base::fs::FsError;
 use lockstep_place::Place;
 use lockstep_runs::{Journal, RunDir, RunLock};
 use serde_json::{Map, Value, json};

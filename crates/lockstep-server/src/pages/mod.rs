@@ -18,7 +18,7 @@ use files::FILES;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use lockstep_fs::sha256;
+use lockstep_base::fs::sha256;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::LazyLock;

@@ -4,7 +4,7 @@ use super::blocking;
 use crate::{Refusal, Server};
 use axum::Json;
 use axum::extract::{Path, State};
-use lockstep_registry::{Model, Registry, RegistryError};
+use lockstep_runs::registry::{Model, Registry, RegistryError};
 
 pub(super) async fn list(State(server): State<Server>) -> Result<Json<Vec<Model>>, Refusal> {
     blocking(move || {

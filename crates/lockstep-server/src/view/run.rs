@@ -8,7 +8,7 @@ use crate::{Caller, Refusal, Role, Server};
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use lockstep_index::{Artifact, Kind, tags};
-use lockstep_registry::Registry;
+use lockstep_runs::registry::Registry;
 use lockstep_runs::{EVALUATION, MISTAKES, RunDir};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -6,7 +6,7 @@
 
 use super::heard::Heard;
 use crate::Refusal;
-use lockstep_fs::CacheDir;
+use lockstep_base::fs::CacheDir;
 use lockstep_index::{Index, IndexError, Keys, Run, State};
 use lockstep_place::Place;
 use lockstep_runs::RunDir;

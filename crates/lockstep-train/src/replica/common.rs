@@ -71,7 +71,7 @@ impl<S: DeviceState> GangReplica<S> {
             return Ok(());
         }
         self.reduce_and_update(step, chunk);
-        lockstep_failpoint::reach("update.publish");
+        lockstep_base::failpoint::reach("update.publish");
         self.publish(chunk)
     }
 }

@@ -106,7 +106,7 @@ impl DenseExchange {
         let Some((spare, formed)) = formed.split_last_mut() else {
             return;
         };
-        lockstep_failpoint::reach("update.reduce");
+        lockstep_base::failpoint::reach("update.reduce");
         for work in &step.program.forming {
             let of_lane = self.of_lane(work.lane, collective, step);
             let mut sums = &work.sums[..];

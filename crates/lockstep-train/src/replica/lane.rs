@@ -60,7 +60,7 @@ impl<S: DeviceState> Replica<S::Values> for LaneReplica<'_, S> {
         let plan = replica.collective.plan();
         let range = plan.chunk(chunk);
         if replica.immediate {
-            lockstep_failpoint::reach("update.before");
+            lockstep_base::failpoint::reach("update.before");
             let update = self.step.update.at_part(replica.rates[chunk]);
             return replica.state.update_at_once(range, fill, &update);
         }

@@ -24,11 +24,11 @@ use crate::exchange::ExchangePlan;
 use crate::lanes::LaneProgram;
 use factors::{DenseExchange, other_lanes};
 use lane::LaneReplica;
+use lockstep_base::progress::{Phase, enter};
 use lockstep_gang::{CollectiveExt, GangError, SharingCollective, TreeSum};
 use lockstep_nn::{
     Batch, Buffer, Compute, DeviceState, Layout, LossSum, Network, StatePart, Step, Update,
 };
-use lockstep_progress::{Phase, enter};
 use std::collections::VecDeque;
 use std::ops::Range;
 

@@ -1,16 +1,16 @@
 //! From the parts of a chunk's gradient to its new values.
 
 use super::{BLOCK, GangReplica, StepPlan};
+use lockstep_base::progress::{Phase, enter};
 use lockstep_gang::{GangError, Partial};
 use lockstep_nn::optimizer::square_sum;
 use lockstep_nn::{DeviceState, StatePart};
-use lockstep_progress::{Phase, enter};
 use std::ops::Range;
 
 impl<S: DeviceState> GangReplica<S> {
     /// Adds all lanes' parts of a chunk that this rank holds, and updates it.
     pub(super) fn reduce_and_update(&mut self, step: &StepPlan<'_>, chunk: usize) {
-        lockstep_failpoint::reach("update.before");
+        lockstep_base::failpoint::reach("update.before");
         let was = enter(Phase::Update);
         match self.dense_of[chunk] {
             Some(number) => self.form_and_update(step, number, chunk),
@@ -60,7 +60,7 @@ impl<S: DeviceState> GangReplica<S> {
 
     /// Adds the parts of one block of an own chunk in the lanes' tree, into `self.block`.
     fn sum_block(&mut self, step: &StepPlan<'_>, chunk: usize, block: &Range<usize>) {
-        lockstep_failpoint::reach("update.reduce");
+        lockstep_base::failpoint::reach("update.reduce");
         let out = &mut self.block[..block.len()];
         let (plan, rank) = (self.collective.plan(), self.collective.rank());
         let start = plan.chunk(chunk).start;

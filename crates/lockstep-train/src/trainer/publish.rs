@@ -90,7 +90,7 @@ impl<'a> Publisher<'a> {
             return Ok(());
         }
         self.run.check(&self.generation)?;
-        lockstep_failpoint::reach("publish.weights");
+        lockstep_base::failpoint::reach("publish.weights");
         let card = Card::new(&self.settings, self.sets);
         write_model(&self.run, &card, layout, state, sha256)
     }

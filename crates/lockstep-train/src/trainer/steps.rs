@@ -11,6 +11,7 @@ use crate::replica::{GangReplica, ReplicaSetup, StepPlan};
 use crate::sets::Sets;
 use crate::snapshot::Position;
 use crate::{TrainError, numerics, spec};
+use lockstep_base::progress::{Phase, enter};
 use lockstep_events::Metrics;
 use lockstep_events::control::{Assignment, FromWorker};
 use lockstep_events::event::StepTimes;
@@ -18,7 +19,6 @@ use lockstep_gang::{Plan, SharingCollective};
 use lockstep_job::{JobSchedule, Measure};
 use lockstep_learner::{Reporter, Wish};
 use lockstep_nn::{Compute, DeviceState, LossSum, Network, Optimizer, Schedule, StatePart, Step};
-use lockstep_progress::{Phase, enter};
 use lockstep_resolve::TrainingSettings;
 use std::time::{Duration, Instant};
 
@@ -99,7 +99,7 @@ impl<'a, N: Network> StepLoop<'a, N> {
         });
         let mut collective = join(exchange.plan.clone())?;
         if assignment.step_times {
-            lockstep_progress::begin_phases();
+            lockstep_base::progress::begin_phases();
         }
         numerics::agree(&mut *collective)?;
         let mut state = network.load_state(&beginning.state, optimizer.planes());
@@ -228,7 +228,7 @@ impl<'a, N: Network> StepLoop<'a, N> {
         checkpoints: &mut Checkpointer,
         reporter: &mut Reporter,
     ) -> Result<Vote, TrainError> {
-        lockstep_failpoint::reach("step.begin");
+        lockstep_base::failpoint::reach("step.begin");
         let first = self.clock.began.is_none();
         self.clock.began.get_or_insert_with(Instant::now);
         let in_epoch = self.position.step_in_epoch;
@@ -352,7 +352,7 @@ impl<'a, N: Network> StepLoop<'a, N> {
     pub(super) fn times(&self) -> Option<StepTimes> {
         use Phase::{Backward, Data, Exchange, Forward, Update, Waiting};
         let parts = [Data, Forward, Backward, Waiting, Exchange, Update];
-        let seconds = parts.map(|phase| lockstep_progress::time_in(phase).as_secs_f64());
+        let seconds = parts.map(|phase| lockstep_base::progress::time_in(phase).as_secs_f64());
         self.timed.then(|| StepTimes::of_parts(seconds))
     }
 

@@ -1,8 +1,8 @@
 //! Cuts are those of the sorted values, however the rows are divided.
 
 use super::{RankRows, as_rows, cuts};
+use crate::xgboost::Rows;
 use crate::{Alone, Together};
-use lockstep_xgboost::Rows;
 use proptest::prelude::*;
 use std::convert::Infallible;
 use std::sync::{Arc, Barrier, Mutex};

@@ -5,13 +5,13 @@ use crate::apart::own_matrix;
 use crate::gradients::Objective;
 use crate::publish::{self, Card};
 use crate::shard::{self, Shard};
+use crate::xgboost::{Booster, ModelFormat, Predicted, RowBlocks};
 use crate::{Together, TreesError, contributions, importance, ranking, said};
+use lockstep_base::fs::sha256;
 use lockstep_data::Dataset;
 use lockstep_events::Metrics;
-use lockstep_fs::sha256;
 use lockstep_measure::Evaluation;
 use lockstep_train::{Assessor, title, write_evaluation};
-use lockstep_xgboost::{Booster, ModelFormat, Predicted, RowBlocks};
 
 /// Rows of a test set that are predicted at once.
 const EVALUATED_ROWS: usize = 1 << 15;

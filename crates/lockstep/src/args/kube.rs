@@ -3,7 +3,7 @@
 use super::remote::seconds;
 use super::{FollowArgs, JobArgs};
 use clap::{Args, Subcommand, ValueHint};
-use lockstep_kube::Wanted;
+use lockstep_cluster::kube::Wanted;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! From arguments and the environment to a head that answers.
 
 use crate::args::HeadArgs;
-use lockstep_jobs::{Address, Client, Credentials, JobsError};
+use lockstep_cluster::jobs::{Address, Client, Credentials, JobsError};
 
 /// Finds the head that the arguments or the environment mean, and whether it lets us in.
 pub(super) fn connect(head: &HeadArgs) -> Result<Client, JobsError> {

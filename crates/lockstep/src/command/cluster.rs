@@ -3,7 +3,7 @@
 use super::client::connect;
 use crate::args::ClusterCommand;
 use crate::view::{Column, bytes, harmless, lines_of, plural};
-use lockstep_jobs::{Amount, Cluster, Node, NodeState};
+use lockstep_cluster::jobs::{Amount, Cluster, Node, NodeState};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 

@@ -4,8 +4,8 @@ mod show;
 mod xgboost;
 
 use crate::args::DataCommand;
+use lockstep_base::fs::CacheDir;
 use lockstep_data::known;
-use lockstep_fs::CacheDir;
 use std::process::ExitCode;
 
 pub(crate) fn run(command: &DataCommand) -> anyhow::Result<ExitCode> {

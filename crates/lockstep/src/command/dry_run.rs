@@ -5,9 +5,9 @@ mod trees;
 
 use crate::view::{Column, Frame, Table, bytes, count, plural};
 use anyhow::{Context, bail};
+use lockstep_base::fs::CacheDir;
 use lockstep_engine::embed::{Forecast, SetForecast, forecast};
 use lockstep_events::event::Event;
-use lockstep_fs::CacheDir;
 use lockstep_gang::tree;
 use lockstep_job::{Job, LoadedJob};
 use lockstep_resolve::{ResolvedJob, TrainingSettings};

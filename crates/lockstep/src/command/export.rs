@@ -17,7 +17,7 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<ExitCode> {
         (None, None) => bail!("name a run, or an encoder with --encoder"),
     };
     let content = model.to_bytes();
-    lockstep_fs::write_atomic(&args.onnx, &content)?;
+    lockstep_base::fs::write_atomic(&args.onnx, &content)?;
     super::print(said(&model, &args.onnx, content.len() as u64))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -75,7 +75,7 @@ fn ask(input: &mut impl BufRead, output: &mut impl Write) -> anyhow::Result<JobK
 /// Writes a file that is not there, or any with `force`.
 fn write(path: &Path, text: &str, force: bool) -> anyhow::Result<()> {
     if force {
-        return Ok(lockstep_fs::write_atomic(path, text.as_bytes())?);
+        return Ok(lockstep_base::fs::write_atomic(path, text.as_bytes())?);
     }
     match OpenOptions::new().write(true).create_new(true).open(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {

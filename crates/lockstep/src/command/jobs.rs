@@ -4,8 +4,8 @@ use super::client::connect;
 use super::follow::{self, Follow, OnRay, print_log};
 use crate::args::JobsCommand;
 use crate::view::{Column, harmless, lines_of, seconds, shell};
+use lockstep_cluster::jobs::{Client, JobInfo, JobStatus};
 use lockstep_events::Recorded;
-use lockstep_jobs::{Client, JobInfo, JobStatus};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 

@@ -10,8 +10,10 @@ use crate::args::{
     KubeArgs, KubeClusterCommand, KubeCommand, KubeForwardArgs, KubeJobArgs, SubmitArgs,
 };
 use crate::view::{harmless, shell};
+use lockstep_cluster::kube::{
+    Client, Config, Forward, KubeError, Manifest, ManifestKind, documents,
+};
 use lockstep_events::event::Event;
-use lockstep_kube::{Client, Config, Forward, KubeError, Manifest, ManifestKind, documents};
 use remote::OnKube;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

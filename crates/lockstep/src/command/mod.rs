@@ -44,12 +44,12 @@ pub(crate) use runs::rm::apply as retain;
 
 use crate::args::Engine;
 use anyhow::Context;
-use lockstep_engine::LocalLauncher;
-use lockstep_engine::launcher::Launcher;
+use lockstep_base::fs::CacheDir;
 use lockstep_events::event::{RunResult, Status};
-use lockstep_fs::CacheDir;
 use lockstep_job::{Job, LoadedJob, Resources};
-use lockstep_ray::{RayLauncher, RayRequest};
+use lockstep_launch::Launcher;
+use lockstep_launch::LocalLauncher;
+use lockstep_launch::ray::{RayLauncher, RayRequest};
 use lockstep_runs::RunDir;
 use std::io::{self, Write};
 

@@ -9,8 +9,8 @@ use anyhow::{Context, bail};
 use console::style;
 use lockstep_events::Recorded;
 use lockstep_index::{Details, State, dates};
-use lockstep_registry::{Lineage, Model, Pick, Reference, Registry, Version};
 use lockstep_runs::RunDir;
+use lockstep_runs::registry::{Lineage, Model, Pick, Reference, Registry, Version};
 use std::io::{self, BufRead, IsTerminal};
 use std::process::ExitCode;
 
@@ -209,7 +209,7 @@ pub(crate) fn lineage(run: &RunDir, details: &Details) -> anyhow::Result<Lineage
     Ok(Lineage {
         run: run.name.clone(),
         job: details.run.job.clone(),
-        job_sha256: lockstep_fs::sha256(&run.job().read()?),
+        job_sha256: lockstep_base::fs::sha256(&run.job().read()?),
         weights_sha256: details.run.weights_sha256.clone().unwrap_or_default(),
         commit: details.run.commit.clone(),
         data: serde_json::to_value(&details.run.data)?,

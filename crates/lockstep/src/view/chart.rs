@@ -6,7 +6,7 @@
 
 use super::words;
 use console::Style;
-use lockstep_chart::Curve;
+use lockstep_measure::chart::Curve;
 
 /// The colours of curves, which come again after the last. Numbers of the 256 that terminals have: they are seen on
 /// dark ground and on light.

@@ -342,14 +342,17 @@ fn the_operator_refuses_what_is_refused_here_and_takes_what_is_not() {
             std::thread::sleep(Duration::from_millis(200));
         }
     };
-    lockstep_kube::check_ray_job(&make("good", &json!({}))).unwrap();
+    lockstep_cluster::kube::check_ray_job(&make("good", &json!({}))).unwrap();
     assert_eq!(becomes("good"), "Initializing");
     let mut cases = refused();
     let long = "n".repeat(48);
     cases.push((&*long.leak(), json!({})));
     for (name, patch) in cases {
         let object = make(name, &patch);
-        assert!(lockstep_kube::check_ray_job(&object).is_err(), "{name}");
+        assert!(
+            lockstep_cluster::kube::check_ray_job(&object).is_err(),
+            "{name}"
+        );
         assert_eq!(becomes(name), "ValidationFailed", "{name}");
     }
 }

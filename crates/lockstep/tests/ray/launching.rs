@@ -2,9 +2,9 @@
 
 use super::{assert_nothing_is_left, cluster};
 use crate::common::Place;
-use lockstep_engine::launcher::{Launcher, WorkerEnd, conformance};
 use lockstep_job::Resources;
-use lockstep_ray::{RayLauncher, RayRequest};
+use lockstep_launch::ray::{RayLauncher, RayRequest};
+use lockstep_launch::{Launcher, WorkerEnd, conformance};
 use lockstep_testkit::RayCluster;
 use std::fs;
 use std::os::fd::AsRawFd;

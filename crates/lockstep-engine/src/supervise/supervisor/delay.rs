@@ -5,10 +5,10 @@
 
 use super::{CAUSE_DEADLINE, EXIT_DEADLINE, HEARTBEAT, Supervisor, TICK};
 use crate::EngineError;
-use crate::launcher::WorkerEnd;
 use crate::supervise::root_cause::Sign;
 use crate::supervise::state::{News, SeatState};
 use lockstep_events::control::ToWorker;
+use lockstep_launch::WorkerEnd;
 use std::time::{Duration, Instant};
 
 /// The most time that counts against workers between two looks: if it was more, this process was stopped.

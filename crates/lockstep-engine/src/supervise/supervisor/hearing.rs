@@ -1,7 +1,6 @@
 //! What is heard of workers, and what it means for the gang.
 
 use super::{Decision, Supervisor};
-use crate::launcher::{Happened, LaunchNotice, WorkerEnd, WorkerId};
 use crate::supervise::notice::{Notice, listen};
 use crate::supervise::root_cause::Sign;
 use crate::supervise::state::{News, SeatState};
@@ -9,6 +8,7 @@ use crate::{EngineError, Stop};
 use lockstep_events::control::{FromWorker, ToWorker, WorkerUsage};
 use lockstep_events::event::{Event, Usage};
 use lockstep_gang::{Hello, Link};
+use lockstep_launch::{Happened, LaunchNotice, WorkerEnd, WorkerId};
 use std::time::Instant;
 
 impl Supervisor<'_> {

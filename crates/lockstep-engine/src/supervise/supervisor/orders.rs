@@ -2,7 +2,6 @@
 //! called off.
 
 use super::{CAUSE_DEADLINE, Decision, LATE, Supervisor};
-use crate::launcher::Ending;
 use crate::resume::GenerationStart;
 use crate::supervise::generation::StartingPoint;
 use crate::supervise::member::Member;
@@ -11,6 +10,7 @@ use crate::supervise::state::{News, Order, SeatState};
 use crate::{EngineError, Stop, describe};
 use lockstep_events::control::ToWorker;
 use lockstep_events::event::{Event, Restart};
+use lockstep_launch::Ending;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 

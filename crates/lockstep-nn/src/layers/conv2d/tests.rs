@@ -157,7 +157,7 @@ fn winograds_method_loses_little_against_the_direct_one() {
     };
     let images = 4;
     let numbers = |seed, len| {
-        let mut stream = lockstep_random::Stream::new(seed, 0);
+        let mut stream = lockstep_base::random::Stream::new(seed, 0);
         (0..len)
             .map(|_| stream.unit_f32() - 0.5)
             .collect::<Vec<f32>>()

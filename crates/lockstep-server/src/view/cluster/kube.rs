@@ -1,7 +1,7 @@
 //! The nodes of a Kubernetes cluster, and what a namespace's pods have asked for on each.
 
 use super::{Cluster, Machine, Share};
-use lockstep_kube::{Client, Config, KubeError, KubeNode, KubeNodes, Wanted};
+use lockstep_cluster::kube::{Client, Config, KubeError, KubeNode, KubeNodes, Wanted};
 
 /// The nodes that the namespace's pods may run on.
 pub(super) fn look(wanted: &Wanted) -> Cluster {

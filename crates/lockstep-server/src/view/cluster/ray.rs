@@ -1,7 +1,7 @@
 //! The nodes of a Ray cluster, as its head tells.
 
 use super::{Cluster, Machine, Share};
-use lockstep_jobs::{
+use lockstep_cluster::jobs::{
     Address, Amount, Client, Cluster as RayCluster, Credentials, JobsError, Node, NodeState,
 };
 

@@ -1,10 +1,10 @@
 //! The same job in other systems: what they need is installed once, and the samples are handed over as plain files.
 
 use anyhow::{Context, bail};
+use lockstep_base::fs::CacheDir;
 use lockstep_bench::{Measured, Peer, PeerAnswer, Setting};
 use lockstep_data::{Dataset, Normaliser, TargetKind};
 use lockstep_engine::{Stop, StopFlag};
-use lockstep_fs::CacheDir;
 use lockstep_job::{DataRef, Job, JobColumnType, JobOptimizer, JobSchedule};
 use lockstep_resolve::ResolvedJob;
 use lockstep_train::layers_in_words;

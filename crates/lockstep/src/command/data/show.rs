@@ -3,8 +3,8 @@
 use crate::args::DataShowArgs;
 use crate::view::{Column, Frame, Table, count, plural};
 use anyhow::{Context, bail};
+use lockstep_base::fs::CacheDir;
 use lockstep_data::{ColumnKind, Dataset, Source, TableColumn, TargetKind};
-use lockstep_fs::CacheDir;
 use lockstep_job::{DataRef, Job, Label, Override};
 use lockstep_resolve::ResolvedJob;
 use serde_json::{Value, json};

@@ -4,10 +4,10 @@
 //! folder of the cache that takes its name in one step.
 
 use anyhow::{Context, bail};
-use lockstep_fs::{CacheDir, sha256};
+use lockstep_base::fs::{CacheDir, sha256};
 use lockstep_place::{Access, Place};
 use lockstep_queue::{Limits, unpack};
-use lockstep_xgboost::{CACHED, Xgboost};
+use lockstep_trees::xgboost::{CACHED, Xgboost};
 use std::fs;
 use std::path::PathBuf;
 

@@ -2,8 +2,8 @@
 
 use super::check::{Check, State};
 use crate::view::{count, plural};
+use lockstep_base::fs::CacheDir;
 use lockstep_engine::describe;
-use lockstep_fs::CacheDir;
 use lockstep_job::LoadedJob;
 use lockstep_resolve::ResolvedJob;
 

@@ -2,8 +2,8 @@
 
 use super::check::{Check, State};
 use crate::view::{bytes, plural};
+use lockstep_base::fs::CacheDir;
 use lockstep_bench::MachineFacts;
-use lockstep_fs::CacheDir;
 use lockstep_job::LoadedJob;
 use rustix::process::{Resource, getrlimit};
 use std::path::Path;

@@ -1,10 +1,10 @@
 //! Programs and libraries of others: Python with its packages, XGBoost.
 
 use super::check::{Check, State};
-use lockstep_fs::CacheDir;
+use lockstep_base::fs::CacheDir;
 use lockstep_job::LoadedJob;
 use lockstep_track::ask_program;
-use lockstep_xgboost::{Xgboost, find};
+use lockstep_trees::xgboost::{Xgboost, find};
 use std::process::Command;
 use std::time::{Duration, Instant};
 

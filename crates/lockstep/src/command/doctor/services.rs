@@ -4,10 +4,10 @@ use super::check::{Check, State};
 use crate::args::{DoctorArgs, HeadArgs};
 use crate::command::{client, kube};
 use crate::view::plural;
+use lockstep_cluster::jobs::NodeState;
+use lockstep_cluster::kube::{Client, Config, KubeError, ManifestKind};
 use lockstep_engine::describe;
 use lockstep_job::{LoadedJob, Track};
-use lockstep_jobs::NodeState;
-use lockstep_kube::{Client, Config, KubeError, ManifestKind};
 use lockstep_track::mlflow::{self, MlflowSettings};
 
 pub(super) fn checks(args: &DoctorArgs, job: Option<&LoadedJob>) -> Vec<Check> {

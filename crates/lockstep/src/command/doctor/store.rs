@@ -2,8 +2,8 @@
 
 use super::check::{Check, State};
 use crate::view::bytes;
+use lockstep_base::fs::random_letters;
 use lockstep_engine::describe;
-use lockstep_fs::random_letters;
 use lockstep_job::{Location, Storage};
 use lockstep_place::{Place, PlaceError};
 use lockstep_resolve::place;

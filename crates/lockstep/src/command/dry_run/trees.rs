@@ -2,7 +2,7 @@
 
 use super::facts_and_notes;
 use crate::view::{count, plural};
-use lockstep_fs::CacheDir;
+use lockstep_base::fs::CacheDir;
 use lockstep_job::TreesJob;
 use lockstep_resolve::ResolvedTrees;
 use lockstep_runs::RunDir;

@@ -4,8 +4,8 @@
 //! told of success has failed if its command did after that.
 
 use crate::signals::INTERRUPTED;
+use lockstep_cluster::jobs::{JobInfo, JobStatus, Needs, unfit};
 use lockstep_events::event::{RunResult, Status};
-use lockstep_jobs::{JobInfo, JobStatus, Needs, unfit};
 use std::process::ExitCode;
 
 /// The exit codes of a run that are passed on; any other end is a plain failure.

@@ -2,7 +2,7 @@
 
 use crate::args::HeadArgs;
 use crate::view::shell;
-use lockstep_jobs::{Client, Heard, JobInfo, JobsError, Tail};
+use lockstep_cluster::jobs::{Client, Heard, JobInfo, JobsError, Tail};
 use std::io::{self, Write};
 use std::time::Duration;
 

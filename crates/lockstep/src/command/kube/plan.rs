@@ -3,12 +3,12 @@
 use crate::args::KubeJobArgs;
 use crate::command::submit::{inputs, layout};
 use anyhow::Context;
-use lockstep_fs::random_letters;
-use lockstep_job::{KubeEngine, LoadedJob};
-use lockstep_kube::{
+use lockstep_base::fs::random_letters;
+use lockstep_cluster::kube::{
     Client, KubeError, Manifest, PLACEHOLDER, Plan, Travelling, check_manifests, kube_manifests,
     name_of, ray_manifests,
 };
+use lockstep_job::{KubeEngine, LoadedJob};
 
 /// Letters that make a name one that no other job has.
 const LETTERS: usize = 5;
@@ -41,7 +41,7 @@ pub(super) fn manifests(args: &KubeJobArgs, asking: &Asking<'_>) -> anyhow::Resu
 /// The manifests of a cluster that stands, checked.
 pub(super) fn cluster(args: &KubeJobArgs, client: &Client) -> anyhow::Result<Vec<Manifest>> {
     let plan = plan(args, &Asking::Cluster(client))?;
-    let manifests = lockstep_kube::cluster(&plan, &token()?)?;
+    let manifests = lockstep_cluster::kube::cluster(&plan, &token()?)?;
     check_manifests(&manifests)?;
     Ok(manifests)
 }
@@ -102,5 +102,5 @@ fn travelling(args: &KubeJobArgs, job: &LoadedJob) -> anyhow::Result<Travelling>
 fn token() -> anyhow::Result<String> {
     // 64 letters of five bits each, hashed to 256 bits.
     let letters = random_letters::<{ TOKEN_BYTES * 2 }>()?;
-    Ok(lockstep_fs::sha256(letters.as_bytes()))
+    Ok(lockstep_base::fs::sha256(letters.as_bytes()))
 }

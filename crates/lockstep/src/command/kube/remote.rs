@@ -3,8 +3,8 @@
 use super::super::follow::{NotTold, OURS, Remote};
 use crate::args::KubeArgs;
 use crate::view::shell;
-use lockstep_jobs::{Heard, JobInfo, JobStatus};
-use lockstep_kube::{Client, Ended, Heard as Log, JobState, ManifestKind, Tail};
+use lockstep_cluster::jobs::{Heard, JobInfo, JobStatus};
+use lockstep_cluster::kube::{Client, Ended, Heard as Log, JobState, ManifestKind, Tail};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Jobs on Kubernetes, shown to people and programs.
 
 use crate::view::{Column, harmless, lines_of};
-use lockstep_kube::{Client, Found, JobState, KubeError, ManifestKind, explain};
+use lockstep_cluster::kube::{Client, Found, JobState, KubeError, ManifestKind, explain};
 use serde_json::{Value, json};
 
 /// How a job is, and why its pods do not run.

@@ -2,8 +2,8 @@
 
 use super::row::{Answer, Row};
 use anyhow::bail;
+use lockstep_base::fs::{AtomicFile, write_atomic};
 use lockstep_data::TargetKind;
-use lockstep_fs::{AtomicFile, write_atomic};
 use lockstep_table::{
     ClassProbabilities, PredictedColumn, PredictionRow, write_predicted_numbers, write_predictions,
 };

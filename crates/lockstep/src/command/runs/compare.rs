@@ -14,8 +14,8 @@ use crate::view::chart;
 use crate::view::{Column, count, from_here, lines_of, loss, metric, seconds};
 use anyhow::{Context, bail};
 use console::style;
-use lockstep_chart::{Curve, Picture};
 use lockstep_index::{Details, Keys, Kind, Run, Series};
+use lockstep_measure::chart::{Curve, Picture};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -74,7 +74,10 @@ pub(super) fn run(args: &CompareArgs) -> anyhow::Result<()> {
             .iter()
             .map(|run| run.name.as_str())
             .collect();
-        write(path, &lockstep_chart::stacked(&names, &comparison.pictures))?;
+        write(
+            path,
+            &lockstep_measure::chart::stacked(&names, &comparison.pictures),
+        )?;
     }
     if let Some(path) = &args.html {
         write(path, &html::page(&comparison, &store.name(), store.now))?;
@@ -111,7 +114,7 @@ fn names(args: &CompareArgs, store: &mut Store) -> anyhow::Result<Vec<String>> {
 }
 
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    lockstep_fs::write_atomic(path, text.as_bytes())
+    lockstep_base::fs::write_atomic(path, text.as_bytes())
         .with_context(|| format!("cannot write {}", path.display()))
 }
 

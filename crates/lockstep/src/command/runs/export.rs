@@ -56,7 +56,7 @@ pub(super) fn run(args: &ExportRunsArgs) -> anyhow::Result<()> {
     };
     match &args.out {
         None => Ok(print(text)?),
-        Some(path) => lockstep_fs::write_atomic(path, text.as_bytes())
+        Some(path) => lockstep_base::fs::write_atomic(path, text.as_bytes())
             .with_context(|| format!("cannot write {}", path.display())),
     }
 }

@@ -4,7 +4,7 @@ use super::store::{Store, store_place};
 use crate::args::StoreArgs;
 use crate::command::print;
 use crate::view::plural;
-use lockstep_fs::CacheDir;
+use lockstep_base::fs::CacheDir;
 use lockstep_index::{Index, Keys};
 
 pub(super) fn run(args: &StoreArgs) -> anyhow::Result<()> {

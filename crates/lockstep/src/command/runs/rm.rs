@@ -9,8 +9,8 @@ use anyhow::{Context, bail};
 use lockstep_index::keep::{self, Rules};
 use lockstep_index::{Index, Keys, Run, State};
 use lockstep_job::Keep;
-use lockstep_registry::Registry;
 use lockstep_runs::RunDir;
+use lockstep_runs::registry::Registry;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 

@@ -7,8 +7,8 @@ use crate::command::print;
 use crate::view::chart;
 use crate::view::{Frame, Table, bytes, count, harmless, metric, plural, seconds};
 use console::{Term, style};
-use lockstep_chart::Curve;
 use lockstep_index::{Details, Kind, Run, Series, dates};
+use lockstep_measure::chart::Curve;
 use serde_json::{Map, Value};
 use std::io::IsTerminal;
 

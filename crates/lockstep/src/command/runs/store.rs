@@ -3,8 +3,8 @@
 use crate::args::StoreArgs;
 use crate::view::from_here;
 use anyhow::{Context, bail};
+use lockstep_base::fs::CacheDir;
 use lockstep_events::Recorded;
-use lockstep_fs::CacheDir;
 use lockstep_index::filter::{Filter, Names, Resolved, near};
 use lockstep_index::{Index, IndexError, Keys, Run};
 use lockstep_job::{Location, Override, Storage};

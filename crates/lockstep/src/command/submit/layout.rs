@@ -3,8 +3,8 @@
 //! So every relative path of the job file means there what it means here, and the job file travels unchanged.
 
 use anyhow::Context;
+use lockstep_cluster::jobs::Package;
 use lockstep_job::LocalInput;
-use lockstep_jobs::Package;
 use std::path::{Component, Path, PathBuf};
 
 /// Folders within folders that are followed; a link to a folder above would never end.

@@ -1,8 +1,8 @@
 //! Everything on one page.
 
 use super::{Comparison, Line};
-use lockstep_chart::{escaped, mark, single, table};
 use lockstep_index::dates;
+use lockstep_measure::chart::{escaped, mark, single, table};
 use std::fmt::Write;
 
 /// The page.
@@ -46,7 +46,7 @@ pub(super) fn page(comparison: &Comparison, store: &str, now: f64) -> String {
         text += &lines(comparison, "Parameters that differ", &comparison.differing);
         let _ = writeln!(text, "<p>{} more are the same.</p>", comparison.same);
     }
-    lockstep_chart::page(&format!("{number} runs of {store}"), &text)
+    lockstep_measure::chart::page(&format!("{number} runs of {store}"), &text)
 }
 
 fn lines(comparison: &Comparison, title: &str, lines: &[Line]) -> String {

@@ -1,0 +1,276 @@
+//! Files that are there in full or not at all.
+//!
+//! Bytes go to a hidden temporary file beside the target, which then takes the target's name in one
+//! step. A reader sees the old content or the new, never a part; a writer that dies leaves the
+//! target as it was.
+
+use crate::fs::FsError;
+use crate::fs::kind::file_kind;
+use crate::fs::letters::random_letters;
+use crate::fs::log::{Operation, note};
+use crate::fs::operations::{remove_file, sync_folder};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Replaces the content of `path` by `bytes`, durably and in one step.
+///
+/// # Errors
+/// When the folder of `path` cannot be written; `path` is then as it was.
+pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FsError> {
+    let mut file = AtomicFile::create(path)?;
+    file.write_all(bytes).map_err(FsError::io("write", path))?;
+    file.commit()
+}
+
+/// A file that is being written and gets its name when it is complete.
+///
+/// Dropped without [`commit`](AtomicFile::commit), it leaves no trace. It is not buffered: write in
+/// large pieces or wrap it in a [`std::io::BufWriter`].
+#[derive(Debug)]
+pub struct AtomicFile {
+    file: File,
+    temporary: PathBuf,
+    target: PathBuf,
+    committed: bool,
+}
+
+impl AtomicFile {
+    /// Opens a temporary file beside `target`, whose folder must exist. Of a symbolic link, what it
+    /// points at is the target.
+    ///
+    /// # Errors
+    /// When the folder of `target` is missing or cannot be written, or `target` is something else
+    /// than a file, such as a device.
+    pub fn create(target: &Path) -> Result<AtomicFile, FsError> {
+        let target = &replaceable(target)?;
+        let stem = target.file_name().unwrap_or_default().to_string_lossy();
+        let (file, temporary) = loop {
+            let unique = format!(
+                ".{stem}.{}-{}.tmp",
+                std::process::id(),
+                random_letters::<8>()?
+            );
+            let temporary = target.with_file_name(unique);
+            let file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .open(&temporary)
+                .map_err(FsError::io("write", target))?;
+            // Tells others that it has a writer (`remove_leftover`). Where there are no locks, its age does.
+            let _ = file.lock();
+            // Before it was locked, one who cleans up may have taken it for a leftover.
+            let is_named = file.metadata().map_or(true, |found| found.nlink() > 0);
+            if is_named {
+                break (file, temporary);
+            }
+        };
+        note(|| Operation::CreateFile(temporary.clone()));
+        Ok(AtomicFile {
+            file,
+            temporary,
+            target: target.to_owned(),
+            committed: false,
+        })
+    }
+
+    /// The name that it has until then: for whoever wants to look at what was written before it counts.
+    pub fn temporary(&self) -> &Path {
+        &self.temporary
+    }
+
+    /// Gives the file its name, once its bytes are safe on the disk; then makes the name safe too.
+    ///
+    /// # Errors
+    /// When the disk refuses; the target is then as it was.
+    pub fn commit(self) -> Result<(), FsError> {
+        self.sync()?;
+        let folder = folder_of(&self.target).to_owned();
+        self.commit_unsynced()?;
+        sync_folder(&folder)
+    }
+
+    /// Waits until the bytes are safe on the disk.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn sync(&self) -> Result<(), FsError> {
+        crate::failpoint::reach("fs.sync");
+        let synced = self.file.sync_all();
+        crate::progress::advance();
+        synced.map_err(FsError::io("write", &self.target))?;
+        note(|| Operation::Sync(self.temporary.clone()));
+        Ok(())
+    }
+
+    /// Gives the file its name without waiting for the disk.
+    ///
+    /// For what can be rebuilt. Readers on this machine still see all or nothing, but after a power
+    /// failure the file may be short: its reader must be able to tell.
+    ///
+    /// # Errors
+    /// When the file cannot be renamed; the target is then as it was.
+    pub fn commit_unsynced(mut self) -> Result<(), FsError> {
+        fs::rename(&self.temporary, &self.target).map_err(FsError::io("write", &self.target))?;
+        note(|| Operation::Rename(self.temporary.clone(), self.target.clone()));
+        self.committed = true;
+        Ok(())
+    }
+
+    /// Gives the file its name if nothing has that name yet, durably and in one step; whether it did.
+    ///
+    /// # Errors
+    /// When the disk refuses; there is then no such file.
+    pub fn commit_new(self) -> Result<bool, FsError> {
+        self.sync()?;
+        match fs::hard_link(&self.temporary, &self.target) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            linked => linked.map_err(FsError::io("write", &self.target))?,
+        }
+        note(|| Operation::Link(self.temporary.clone(), self.target.clone()));
+        let folder = folder_of(&self.target).to_owned();
+        // Its first name goes with it.
+        drop(self);
+        sync_folder(&folder)?;
+        Ok(true)
+    }
+}
+
+impl Write for AtomicFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        crate::progress::advance();
+        let written = self.file.write(bytes)?;
+        note(|| Operation::Write(self.temporary.clone(), bytes[..written].to_vec()));
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for AtomicFile {
+    fn drop(&mut self) {
+        if !self.committed {
+            // Nothing can be done about a failure here, and the name says that it is a leftover.
+            let _ = remove_file(&self.temporary);
+        }
+    }
+}
+
+/// The path that a new file may take in place of `path`: the end of its links, and nothing or a file.
+fn replaceable(path: &Path) -> Result<PathBuf, FsError> {
+    let end = match fs::canonicalize(path) {
+        Ok(end) if path.is_symlink() => end,
+        Err(_) if path.is_symlink() => {
+            return Err(FsError::NotAFile {
+                path: path.to_owned(),
+                found: "a symbolic link to nothing",
+            });
+        }
+        _ => path.to_owned(),
+    };
+    let Ok(metadata) = fs::metadata(&end) else {
+        return Ok(end);
+    };
+    if metadata.is_file() {
+        return Ok(end);
+    }
+    Err(FsError::NotAFile {
+        path: path.to_owned(),
+        found: file_kind(metadata.file_type()),
+    })
+}
+
+/// The folder that holds `path`; a bare name lies in the current one.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn a_write_replaces_the_whole_content() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        write_atomic(&path, b"a long first content").unwrap();
+        write_atomic(&path, b"second").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"second");
+        assert_eq!(names(folder.path()), ["file"]);
+    }
+
+    #[test]
+    fn the_target_is_untouched_until_the_commit_and_the_temporary_name_is_hidden() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        write_atomic(&path, b"old").unwrap();
+        let mut file = AtomicFile::create(&path).unwrap();
+        file.write_all(b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        let pid = std::process::id().to_string();
+        let hidden = |name: &String| name.starts_with('.') && name.contains(&pid);
+        assert_eq!(
+            names(folder.path())
+                .iter()
+                .filter(|name| hidden(name))
+                .count(),
+            1
+        );
+        file.commit_unsynced().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_file_dropped_before_its_commit_leaves_no_trace() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut file = AtomicFile::create(&folder.path().join("file")).unwrap();
+        file.write_all(b"half").unwrap();
+        drop(file);
+        assert!(names(folder.path()).is_empty());
+    }
+
+    #[test]
+    fn what_is_not_a_file_is_refused_and_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = |path: &Path| write_atomic(path, b"x").unwrap_err().to_string();
+        let device = error(Path::new("/dev/null"));
+        assert!(device.contains("/dev/null is not a file but a device"));
+        assert!(error(folder.path()).contains("a folder"));
+        let dangling = folder.path().join("link");
+        std::os::unix::fs::symlink("nothing", &dangling).unwrap();
+        assert!(error(&dangling).contains("a symbolic link to nothing"));
+        assert_eq!(names(folder.path()), ["link"]);
+    }
+
+    #[test]
+    fn a_symbolic_link_stays_and_what_it_points_at_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        write_atomic(&file, b"old").unwrap();
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        write_atomic(&link, b"new").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_missing_folder_is_refused_with_the_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("missing/file");
+        let error = write_atomic(&path, b"x").unwrap_err().to_string();
+        assert!(error.contains(path.to_str().unwrap()), "{error}");
+    }
+}

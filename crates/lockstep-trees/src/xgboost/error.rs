@@ -1,0 +1,85 @@
+//! What can go wrong with XGBoost.
+
+use crate::xgboost::Version;
+use std::path::PathBuf;
+
+/// Why something with XGBoost failed.
+#[derive(Debug, thiserror::Error)]
+pub enum XgboostError {
+    /// There is no library.
+    #[error(
+        "XGBoost's library is not here. Looked for it in: {looked}. `lockstep data get xgboost` brings it, \
+         `pip install xgboost-cpu` does too, and LOCKSTEP_XGBOOST names a file"
+    )]
+    NotFound {
+        /// Where it was looked for, as a list.
+        looked: String,
+    },
+    /// `LOCKSTEP_XGBOOST` names no file.
+    #[error(
+        "LOCKSTEP_XGBOOST is {path:?}, and there is no such file; it must be the path of libxgboost.so"
+    )]
+    Named {
+        /// What the variable says.
+        path: PathBuf,
+    },
+    /// The program has no loader of libraries.
+    #[error(
+        "this is the static program, which cannot load libraries, and so not XGBoost's; the one in the Python wheel and \
+         the one in the archive whose name has glibc in it can"
+    )]
+    Static,
+    /// The file is not a library that can be loaded.
+    #[error("{path}: cannot be loaded: {source}", path = path.display())]
+    Load {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: libloading::Error,
+    },
+    /// The library is none of XGBoost's, or too old for what is needed.
+    #[error(
+        "{path}: has no function {function}, so it is not XGBoost's library, or an old one; at least {oldest} is needed",
+        path = path.display()
+    )]
+    NoFunction {
+        /// The file.
+        path: PathBuf,
+        /// The function that is missing.
+        function: &'static str,
+        /// What would be new enough.
+        oldest: Version,
+    },
+    /// The library is too old.
+    #[error("{path}: is XGBoost {found}; at least {oldest} is needed", path = path.display())]
+    TooOld {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: Version,
+        /// What would be new enough.
+        oldest: Version,
+    },
+    /// XGBoost says that a call failed.
+    #[error("XGBoost: {message} ({function})")]
+    Call {
+        /// The function of its C interface.
+        function: &'static str,
+        /// What it says, without its stack trace.
+        message: String,
+    },
+    /// A text with a zero byte cannot be told to XGBoost.
+    #[error("{text:?} has a zero byte in it")]
+    ZeroByte {
+        /// The text.
+        text: String,
+    },
+    /// XGBoost returned something else than its documentation says.
+    #[error("XGBoost's {function} returned {found}, which is not what its documentation says")]
+    Unexpected {
+        /// The function of its C interface.
+        function: &'static str,
+        /// What it returned.
+        found: String,
+    },
+}
