@@ -1,115 +1,60 @@
-//! The seam between following a job and where it runs: a Ray cluster, or Kubernetes.
+//! A job of a Ray head or of `lockstep serve`, as whoever follows it needs it.
 
-use crate::args::HeadArgs;
-use crate::view::shell;
-use lockstep_cluster::jobs::{Client, Heard, JobInfo, JobsError, Tail};
-use std::io::{self, Write};
-use std::time::Duration;
+use crate::ClusterError;
+use crate::follow::Remote;
+use crate::jobs::{Client, Heard, JobInfo, Tail};
+use crate::shell;
+use std::time::{Duration, Instant};
 
-/// How long more of a log is waited for at a time.
-const TICK: Duration = Duration::from_secs(1);
+/// How long a job may take to stop; the head kills it after 3 seconds.
+const STOPPING: Duration = Duration::from_secs(60);
+/// How often a job is asked whether it has stopped.
+const STOPPED: Duration = Duration::from_millis(250);
 
-/// Writes a job's log to standard output as it comes, to its end.
+/// Waits for the end of a job that was asked to stop.
 ///
 /// # Errors
-/// When it cannot be followed any more, or nobody reads what is written.
-pub(crate) fn print_log(remote: &mut dyn Remote) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
+/// When nobody can say how it is, and when it has not stopped after a minute.
+pub fn wait_stopped(client: &Client, id: &str) -> Result<JobInfo, ClusterError> {
+    let began = Instant::now();
     loop {
-        match remote.next(TICK)? {
-            Heard::Text(text) => {
-                out.write_all(text.as_bytes())?;
-                out.flush()?;
-            }
-            Heard::Nothing => (),
-            Heard::Lost(why) => eprintln!("the connection is lost and tried again: {why}"),
-            Heard::Ended(_) => return Ok(()),
+        let job = client.job(id)?;
+        if job.status.is_final() {
+            return Ok(job);
         }
+        if began.elapsed() > STOPPING {
+            return Err(ClusterError::NotStopped {
+                id: id.to_owned(),
+                status: job.status,
+                seconds: STOPPING.as_secs(),
+            });
+        }
+        std::thread::sleep(STOPPED);
     }
-}
-
-/// A job on a cluster, as whoever follows it needs it.
-pub(crate) trait Remote {
-    /// The job's id.
-    fn id(&self) -> &str;
-
-    /// Who is asked about it, in words: `the head`.
-    fn who(&self) -> &'static str;
-
-    /// Waits for more of its log.
-    ///
-    /// # Errors
-    /// When it cannot be followed any more.
-    fn next(&mut self, wait: Duration) -> anyhow::Result<Heard>;
-
-    /// Asks for what is in the log beyond what was heard.
-    fn look(&mut self) -> Option<String> {
-        None
-    }
-
-    /// How the job is.
-    ///
-    /// # Errors
-    /// When nobody can say, for now or for good.
-    fn job(&self) -> Result<JobInfo, NotTold>;
-
-    /// Its whole log, where that can be had once more.
-    ///
-    /// # Errors
-    /// When it cannot be asked for.
-    fn log(&self) -> anyhow::Result<Option<String>>;
-
-    /// Asks it to stop, in good order.
-    ///
-    /// # Errors
-    /// When it cannot be asked.
-    fn stop(&self) -> anyhow::Result<()>;
-
-    /// Why its run has not begun.
-    fn why_not_yet(&self) -> Option<String>;
-
-    /// How it is found again, and how it is stopped: two commands.
-    fn again(&self) -> [String; 2];
-
-    /// Whether a run that told its result may go on: a process that was taken away is started anew.
-    fn may_go_on(&self) -> bool {
-        false
-    }
-}
-
-/// Why nobody can say how a job is.
-pub(crate) enum NotTold {
-    /// It may be said in a moment.
-    Passing(anyhow::Error),
-    /// It will not be.
-    Lasting(anyhow::Error),
 }
 
 /// A job on a Ray cluster.
-pub(crate) struct OnRay<'c> {
+pub struct RayJob<'c> {
     client: &'c Client,
     id: String,
-    head: HeadArgs,
+    /// The address as it was given, if it was.
+    to: Option<String>,
     tail: Tail<'c>,
 }
 
-impl<'c> OnRay<'c> {
-    pub(crate) fn new(
-        client: &'c Client,
-        id: String,
-        head: &HeadArgs,
-        patience: Duration,
-    ) -> OnRay<'c> {
-        OnRay {
-            tail: client.tail(&id, patience),
+impl<'c> RayJob<'c> {
+    /// The job `id` of a head that was named by `to`. A lost connection is tried again for as long as `patience`.
+    pub fn new(client: &'c Client, id: &str, to: Option<&str>, patience: Duration) -> RayJob<'c> {
+        RayJob {
             client,
-            id,
-            head: head.clone(),
+            id: id.to_owned(),
+            to: to.map(str::to_owned),
+            tail: client.tail(id, patience),
         }
     }
 }
 
-impl Remote for OnRay<'_> {
+impl Remote for RayJob<'_> {
     fn id(&self) -> &str {
         &self.id
     }
@@ -118,7 +63,7 @@ impl Remote for OnRay<'_> {
         "the head"
     }
 
-    fn next(&mut self, wait: Duration) -> anyhow::Result<Heard> {
+    fn next(&mut self, wait: Duration) -> Result<Heard, ClusterError> {
         Ok(self.tail.next(wait)?)
     }
 
@@ -126,20 +71,15 @@ impl Remote for OnRay<'_> {
         self.tail.look()
     }
 
-    fn job(&self) -> Result<JobInfo, NotTold> {
-        self.client
-            .job(&self.id)
-            .map_err(|error: JobsError| match error.is_passing() {
-                true => NotTold::Passing(error.into()),
-                false => NotTold::Lasting(error.into()),
-            })
+    fn job(&self) -> Result<JobInfo, ClusterError> {
+        Ok(self.client.job(&self.id)?)
     }
 
-    fn log(&self) -> anyhow::Result<Option<String>> {
+    fn log(&self) -> Result<Option<String>, ClusterError> {
         Ok(Some(self.client.logs(&self.id)?))
     }
 
-    fn stop(&self) -> anyhow::Result<()> {
+    fn stop(&self) -> Result<(), ClusterError> {
         self.client.stop(&self.id)?;
         Ok(())
     }
@@ -153,7 +93,7 @@ impl Remote for OnRay<'_> {
     }
 
     fn again(&self) -> [String; 2] {
-        let to = self.head.to.as_ref();
+        let to = self.to.as_ref();
         let to = to
             .map(|to| format!(" --to {}", shell(to)))
             .unwrap_or_default();

@@ -1,12 +1,15 @@
 //! From arguments and the environment to a head that answers.
 
-use crate::args::HeadArgs;
-use lockstep_cluster::jobs::{Address, Client, Credentials, JobsError};
+use crate::jobs::{Address, Client, Credentials, JobsError};
 
-/// Finds the head that the arguments or the environment mean, and whether it lets us in.
-pub(super) fn connect(head: &HeadArgs) -> Result<Client, JobsError> {
+/// Finds the head that `to` or the environment means, with headers as a JSON object or those of the environment, and
+/// whether it lets us in.
+///
+/// # Errors
+/// When there is no such head, and when it does not let us in.
+pub fn connect(to: Option<&str>, headers: Option<&str>) -> Result<Client, JobsError> {
     let variable = |name: &str| std::env::var(name).ok();
-    let address = Address::find(head.to.as_deref(), variable)?;
-    let credentials = Credentials::find(head.headers.as_deref(), variable)?;
+    let address = Address::find(to, variable)?;
+    let credentials = Credentials::find(headers, variable)?;
     Client::connect(address, credentials)
 }

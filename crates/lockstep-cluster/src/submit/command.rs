@@ -1,94 +1,77 @@
-//! `lockstep submit -- COMMAND`: any command, on a server of ours or on a Ray head.
+//! Any command on its way to a head.
 
-use super::{place_in_queue, variables};
-use crate::args::SubmitArgs;
-use crate::command::client::connect;
-use crate::command::follow::{OnRay, command_outcome, print_log};
-use crate::view::shell;
-use anyhow::{Context, bail};
+use super::{Packed, Prepared};
+use crate::jobs::{Client, Package, RuntimeEnv, Submission, files_to_send};
+use crate::{ClusterError, shell_line};
 use lockstep_base::fs::random_letters;
-use lockstep_cluster::jobs::{Client, Package, RuntimeEnv, Submission, files_to_send};
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
 
 /// The most letters of a command's name in its job's id.
 const NAME: usize = 40;
 
-pub(super) fn run(args: &SubmitArgs) -> anyhow::Result<ExitCode> {
-    let package = match &args.run.working_dir {
-        Some(folder) => Some(package(folder)?),
-        None => None,
-    };
-    let client = connect(&args.head)?;
-    let submission = submission(args, &client, package)?;
-    let id = client.submit(&submission)?;
-    let json = args.follow.show.json;
-    if !args.wait {
-        let line = match json {
-            true => super::told(&client, &id),
-            false => id,
+/// A command that is to run on a cluster, and what it needs there.
+#[derive(Debug, Default)]
+pub struct CommandRequest {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// A folder that travels and that the command runs in.
+    pub working_dir: Option<PathBuf>,
+    /// Something to be found again with the job.
+    pub metadata: BTreeMap<String, String>,
+    /// Processors that the command takes.
+    pub cpus: Option<f64>,
+    /// GPUs that it takes.
+    pub gpus: Option<f64>,
+    /// Bytes of memory that it takes.
+    pub memory: Option<u64>,
+    /// Anything else that is counted there.
+    pub resources: BTreeMap<String, f64>,
+}
+
+impl CommandRequest {
+    /// The files of the folder that travels, if one does.
+    pub(super) fn package(&self) -> Result<Package, ClusterError> {
+        match &self.working_dir {
+            None => Ok(Package::new()),
+            Some(folder) if !folder.is_dir() => Err(ClusterError::WorkingDir {
+                path: folder.clone(),
+            }),
+            Some(folder) => Ok(Package::of(files_to_send(folder)?)),
+        }
+    }
+
+    pub(super) fn prepare(
+        &self,
+        packed: Packed<'_>,
+        client: &Client,
+    ) -> Result<Prepared, ClusterError> {
+        let request = packed.request;
+        let mut metadata = self.metadata.clone();
+        metadata.extend(request.place_in_queue(client)?.iter().cloned());
+        let submission = Submission {
+            entrypoint: shell_line(&self.command),
+            submission_id: match &request.id {
+                Some(id) => id.clone(),
+                None => format!("{}-{}", name(&self.command), random_letters::<8>()?),
+            },
+            runtime_env: RuntimeEnv {
+                working_dir: None,
+                env_vars: request.variables.clone(),
+            },
+            metadata,
+            entrypoint_num_cpus: self.cpus,
+            entrypoint_num_gpus: self.gpus,
+            entrypoint_memory: self.memory,
+            entrypoint_resources: self.resources.clone(),
         };
-        crate::command::print(line + "\n")?;
-        return Ok(ExitCode::SUCCESS);
+        Ok(Prepared {
+            warning: None,
+            sent: None,
+            package: self.working_dir.is_some().then_some(packed.package),
+            submission,
+        })
     }
-    if !args.follow.show.quiet {
-        eprintln!("submitted as `{id}` to {}", client.address());
-    }
-    let mut remote = OnRay::new(&client, id.clone(), &args.head, args.follow.patience);
-    print_log(&mut remote)?;
-    let job = client.job(&id)?;
-    let (error, code) = command_outcome(&job);
-    if let Some(error) = error {
-        crate::print_error(&error);
-    }
-    Ok(code)
-}
-
-fn submission(
-    args: &SubmitArgs,
-    client: &Client,
-    package: Option<Package>,
-) -> anyhow::Result<Submission> {
-    let wanted = &args.run;
-    let mut metadata = BTreeMap::new();
-    for pair in &wanted.metadata {
-        let (name, value) = pair.split_once('=').context("--metadata has no `=`")?;
-        metadata.insert(name.to_owned(), value.to_owned());
-    }
-    metadata.extend(place_in_queue(args, client)?);
-    let working_dir = match package {
-        Some(package) => Some(client.upload(&package)?),
-        None => None,
-    };
-    let words: Vec<String> = wanted.command.iter().map(|word| shell(word)).collect();
-    Ok(Submission {
-        entrypoint: words.join(" "),
-        submission_id: match &args.id {
-            Some(id) => id.clone(),
-            None => format!("{}-{}", name(&wanted.command), random_letters::<8>()?),
-        },
-        runtime_env: RuntimeEnv {
-            working_dir,
-            env_vars: variables(args)?,
-        },
-        metadata,
-        entrypoint_num_cpus: wanted.cpus,
-        entrypoint_num_gpus: wanted.gpus,
-        entrypoint_memory: wanted.memory,
-        entrypoint_resources: wanted.resources.iter().cloned().collect(),
-    })
-}
-
-fn package(folder: &Path) -> anyhow::Result<Package> {
-    if !folder.is_dir() {
-        bail!("--working-dir: {} is no folder", folder.display());
-    }
-    let mut package = Package::new();
-    for (name, path) in files_to_send(folder)? {
-        package.add_file(name, path);
-    }
-    Ok(package)
 }
 
 /// What a job is called whose command this is.
