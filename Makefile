@@ -36,7 +36,7 @@ test-long: cargo ## Run the tests that take long or bring gigabytes: soak, 5 GiB
 	@cargo test -p lockstep-nn --test it -- --ignored --nocapture clip_real::
 	@LOCKSTEP_TEST_RAY=2.53.0 cargo test -p lockstep --test peers -- ray:: submit::
 	@cargo test -p lockstep --test peers -- --ignored scripts:: bench::
-	@cargo test -p lockstep --test it -- --ignored serve_guard:: serve_api::
+	@cargo test -p lockstep --test it -- --ignored scripts:: serve_guard:: serve_api::
 
 test-kube: cargo ## Build a control plane of Kubernetes once (Go; minutes), and run jobs through it (root, for KubeRay)
 	@cargo test -p lockstep --test peers -- --ignored --nocapture kube::
