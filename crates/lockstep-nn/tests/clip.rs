@@ -3,8 +3,8 @@
 mod agreement;
 
 use agreement::{clip, clip_agreement, invented, numbers};
+use lockstep_base::simd::{ISA_VARIABLE, Isa};
 use lockstep_nn::encoder::Encoder;
-use lockstep_nn::simd::{ISA_VARIABLE, Isa};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

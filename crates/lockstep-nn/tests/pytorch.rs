@@ -10,7 +10,7 @@
 
 mod reference;
 
-use lockstep_nn::simd::{ISA_VARIABLE, Isa};
+use lockstep_base::simd::{ISA_VARIABLE, Isa};
 use lockstep_nn::{
     Batch, Collect, Dims, LayerSpec, LossSum, Model, NamedLayer, Optimizer, Role, STATISTICS_SHARE,
     Step, Targets, optimizer,

@@ -8,9 +8,10 @@ use crate::{EngineError, Stop};
 use lockstep_events::control::LearnerKind;
 use lockstep_events::event::{Event, Started};
 use lockstep_job::Job;
+use lockstep_model::SampleUse;
 use lockstep_resolve::{EncoderInput, PictureInput, ResolvedJob, TrainingSettings};
 use lockstep_runs::RunDir;
-use lockstep_train::{LearnerPart, Prepared, SampleUse, TrainError};
+use lockstep_train::{LearnerPart, Prepared, TrainError};
 
 /// Finds, opens and checks all that training needs, and makes the run's folder. Nothing after a stop.
 pub(super) fn prepare(
