@@ -37,7 +37,6 @@ mod weights;
 pub use error::TrainError;
 pub use fork::{ForkFrom, export_weights};
 pub use learner::{LearnerPart, open};
-pub use network::layers_in_words;
 pub use prepare::{
     LayerLine, MemoryEstimate, Prepared, ResumePoint, Start, check_resume, check_start, plan,
     prepare,
