@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn mean_and_gradient_of_a_batch_are_pytorchs_in_one_lane_and_in_two() {
-        let text = include_str!("../../tests/reference/reference.json");
+        let text = include_str!("../../tests/it/reference/reference.json");
         let reference: Reference = serde_json::from_str(text).unwrap();
         for case in reference.losses {
             let weight = |&label: &u32| ShapedClasses::weight(&case.weights, label);
