@@ -341,7 +341,8 @@ mod tests {
         fs::write(path("test.csv"), rows("cc")).unwrap();
         let job = Job::parse(Path::new(&path("job.toml")), JOB, &[], None).unwrap();
         let cache = CacheDir::at(&path("cache")).unwrap();
-        let job = ResolvedJob::of(&job).unwrap();
+        let network = job.network(Path::new("job.toml")).unwrap();
+        let job = ResolvedJob::of(&job, network).unwrap();
         let open = || Sets::open(&job.training, &job.sets, &cache, &mut |_| {});
         let sets = open().unwrap();
         let facts = sets.facts();

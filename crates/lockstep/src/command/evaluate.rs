@@ -24,7 +24,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
         None => Some(inference.run.place().clone()),
         Some(out) => {
             let out = out.to_str().context("--out: the path is no text")?;
-            Some(place(&Location::new(out), inference.job.storage())?)
+            Some(place(&Location::new(out), &inference.job.storage)?)
         }
     };
     if let Some(folder) = &folder {
