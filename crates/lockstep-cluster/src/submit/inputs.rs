@@ -7,7 +7,7 @@
 use crate::ClusterError;
 use crate::submit::JobSource;
 use lockstep_base::known::labels_name;
-use lockstep_job::{LoadedJob, LocalInput};
+use lockstep_job::{Job, LocalInput};
 use std::path::Path;
 
 /// A job file lies here in thought, to see which paths move with it.
@@ -28,7 +28,7 @@ pub(super) fn moving(source: &JobSource) -> Result<Moving, ClusterError> {
         path: path.clone(),
         source: error,
     })?;
-    let elsewhere = LoadedJob::parse(
+    let elsewhere = Job::parse(
         Path::new(ELSEWHERE),
         &text,
         &source.overrides,
@@ -51,17 +51,16 @@ pub(super) fn moving(source: &JobSource) -> Result<Moving, ClusterError> {
     }
     Ok(Moving {
         inputs,
-        store: job.store() != elsewhere.store(),
+        store: job.run.store != elsewhere.run.store,
     })
 }
 
 /// The files that a script's command names.
 fn of_command(source: &JobSource) -> Result<Vec<LocalInput>, ClusterError> {
-    let LoadedJob::Script(job) = &source.job else {
-        return Ok(Vec::new());
-    };
     let file = std::path::absolute(&source.path).map_err(ClusterError::Folder)?;
-    Ok(job.command_inputs(file.parent().unwrap_or(Path::new("/"))))
+    Ok(source
+        .job
+        .command_inputs(file.parent().unwrap_or(Path::new("/"))))
 }
 
 /// What belongs to it without being named.

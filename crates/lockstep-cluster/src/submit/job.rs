@@ -5,7 +5,7 @@ use crate::follow::OURS;
 use crate::jobs::{Binary, Client, Package, RuntimeEnv, Submission, introduced};
 use crate::{ClusterError, shell_line};
 use lockstep_base::fs::random_letters;
-use lockstep_job::{LoadedJob, Location, Override};
+use lockstep_job::{Job, Location, Override};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 #[derive(Debug)]
 pub struct JobSource {
     /// The job that both come to.
-    pub job: LoadedJob,
+    pub job: Job,
     /// The file.
     pub path: PathBuf,
     /// The changes.
@@ -97,7 +97,7 @@ impl JobRequest {
                 warning = Some(format!(
                     "the run goes to {}, a folder beside the job on the cluster, which Ray removes some time after the \
                      job's end; set run.store to a URL or to an absolute path that the nodes share to keep it",
-                    store_name(job.store())
+                    store_name(&job.run.store)
                 ));
                 None
             }
@@ -122,7 +122,7 @@ impl JobRequest {
         let command = self.command(program, &file, engine, store);
         let mut metadata = BTreeMap::from([
             (OURS.to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
-            ("lockstep_job".to_owned(), job.name().to_owned()),
+            ("lockstep_job".to_owned(), job.name.clone()),
         ]);
         metadata.extend(request.place_in_queue(client)?.iter().cloned());
         let submission = Submission {
@@ -134,7 +134,7 @@ impl JobRequest {
             // An id that no other job has: so the head can be asked for it if its answer is lost.
             submission_id: match &request.id {
                 Some(id) => id.clone(),
-                None => format!("{}-{}", job.name(), random_letters::<8>()?),
+                None => format!("{}-{}", job.name, random_letters::<8>()?),
             },
             runtime_env: RuntimeEnv {
                 working_dir: None,

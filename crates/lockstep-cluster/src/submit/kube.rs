@@ -123,10 +123,10 @@ impl KubeRequest<'_> {
         let name = match (&self.id, client) {
             (Some(id), _) => id.clone(),
             // The same job gives the same text.
-            (None, None) => name_of(job.name(), None),
-            (None, Some(_)) => name_of(job.name(), Some(&random_letters::<LETTERS>()?)),
+            (None, None) => name_of(&job.name, None),
+            (None, Some(_)) => name_of(&job.name, Some(&random_letters::<LETTERS>()?)),
         };
-        let asked = self.namespace.clone().or(job.kube().namespace.clone());
+        let asked = self.namespace.clone().or(job.kube.namespace.clone());
         let namespace = match (asked, client) {
             (Some(namespace), _) => namespace,
             (None, Some(client)) => client.namespace(),

@@ -12,7 +12,7 @@ pub use error::PodError;
 use crate::{EngineError, RunRequest, StopFlag};
 use lockstep_base::fs::CacheDir;
 use lockstep_events::event::{RunResult, Status};
-use lockstep_job::LoadedJob;
+use lockstep_job::Job;
 use lockstep_job::pod::{AGAIN, FAILED};
 use lockstep_launch::hosts::{Host, HostEnd, Hosts, HostsError, HostsRequest, Surroundings};
 use lockstep_resolve::place;
@@ -69,7 +69,7 @@ pub struct Pod {
     environment: PodEnvironment,
     /// The run, which may not be there yet.
     run: RunDir,
-    job: LoadedJob,
+    job: Job,
     /// The job file's folder.
     folder: PathBuf,
 }
@@ -86,13 +86,9 @@ impl Pod {
     ///
     /// # Errors
     /// When the job has no such pod, or no such store.
-    pub fn new(
-        environment: PodEnvironment,
-        mut job: LoadedJob,
-        file: &Path,
-    ) -> Result<Self, PodError> {
+    pub fn new(environment: PodEnvironment, mut job: Job, file: &Path) -> Result<Self, PodError> {
         if let Some(seconds) = environment.patience_s {
-            job.gang_mut().start_deadline_s = seconds;
+            job.gang.start_deadline_s = seconds;
         }
         let (index, workers) = (environment.index, job.workers().max);
         if index >= workers {
@@ -102,7 +98,7 @@ impl Pod {
         let file = file.map_err(PodError::system("cannot find the job file's folder"))?;
         let name = &environment.run;
         Ok(Self {
-            run: RunDir::named(name, place(job.store(), job.storage())?.join(name)?),
+            run: RunDir::named(name, place(&job.run.store, &job.storage)?.join(name)?),
             folder: file.parent().map(Path::to_owned).unwrap_or_default(),
             job,
             environment,
@@ -153,7 +149,7 @@ impl Pod {
             coordinator,
             token: self.environment.token.clone(),
             program: program.map_err(PodError::system("cannot find this program's own file"))?,
-            patience: Duration::from_secs_f64(self.job.gang().start_deadline_s),
+            patience: Duration::from_secs_f64(self.job.gang.start_deadline_s),
         })
     }
 
@@ -173,7 +169,7 @@ impl Pod {
             token: self.environment.token.clone(),
             seats: workers.max,
             enough: workers.min,
-            lease: Duration::from_secs_f64(self.job.gang().lease_s),
+            lease: Duration::from_secs_f64(self.job.gang.lease_s),
             warn: Box::new(warn),
         })?;
         let own = self.seat(hosts.address().to_string())?;

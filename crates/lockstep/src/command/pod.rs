@@ -43,7 +43,7 @@ pub(crate) fn run(args: &PodArgs, started_at: Instant) -> anyhow::Result<ExitCod
 
 fn open(args: &PodArgs) -> anyhow::Result<Pod> {
     let environment = PodEnvironment::read()?;
-    Ok(Pod::new(environment, args.job.load_any()?, &args.job.path)?)
+    Ok(Pod::new(environment, args.job.load()?, &args.job.path)?)
 }
 
 /// Events as JSON, for whoever follows the log.
