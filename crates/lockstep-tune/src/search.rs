@@ -1,105 +1,192 @@
-//! Trials that are trained: runs that stop at a rung, and go on from there later.
+//! A search as it goes on: trials are trained round after round, and what is known is written after each.
+//!
+//! A trial is a run of the job's store, under a name that is known before: so one that was killed is gone on with.
+//! How a run is trained is for a [`Trainer`] to know.
 
-use super::load;
-use super::record::reached;
-use crate::args::TuneArgs;
-use crate::command::launcher;
-use anyhow::{Context, bail};
-use lockstep_base::fs::CacheDir;
-use lockstep_engine::{RunRequest, Stop, StopFlag};
-use lockstep_events::event::{Event, Status};
+use crate::trial::reached;
+use crate::{BEST, REPORT, Reached, Round, Rules, SearchError, TUNING, Trial, Tuning};
+use lockstep_events::event::{RunResult, Status};
 use lockstep_place::Place;
 use lockstep_runs::RunDir;
-use lockstep_tune::{Reached, Round, Trial, Tuning};
-use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::mpsc;
 use std::thread;
-use std::time::Instant;
-
-/// Trains trials.
-pub(super) struct Trainer<'a> {
-    pub(super) args: &'a TuneArgs,
-    store: &'a Place,
-    folder: PathBuf,
-    cache: CacheDir,
-    stop: StopFlag,
-}
 
 /// How far a trial is trained.
-pub(super) struct Target<'a> {
-    pub(super) epochs: u32,
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    /// So many epochs.
+    pub epochs: u32,
     /// Whether these are all epochs of the job.
-    pub(super) is_last: bool,
+    pub is_last: bool,
     /// What it is measured by then.
-    pub(super) metric: &'a str,
+    pub metric: &'a str,
     /// Whether more of it is better.
-    pub(super) maximise: bool,
+    pub maximise: bool,
+}
+
+/// Trains the trials of a search.
+pub trait Trainer: Sync {
+    /// What can go wrong.
+    type Error: From<SearchError> + Send;
+
+    /// Trains a trial up to the target, from wherever its run is; how that ended.
+    ///
+    /// # Errors
+    /// When it cannot begin.
+    fn train(
+        &self,
+        run: &RunDir,
+        trial: &Trial,
+        target: &Target<'_>,
+    ) -> Result<RunResult, Self::Error>;
+
+    /// Whether a run came to its end, by its own word.
+    ///
+    /// # Errors
+    /// When that cannot be read.
+    fn has_succeeded(&self, run: &RunDir) -> Result<bool, Self::Error>;
+
+    /// The job file of a trial.
+    ///
+    /// # Errors
+    /// When the trial's values make no job.
+    fn job_file(&self, trial: &Trial) -> Result<String, Self::Error>;
+
+    /// Told of each trial that has come to its target.
+    fn done(&self, trial: &Trial);
+
+    /// Whether somebody asked to stop.
+    fn is_stopped(&self) -> bool;
+
+    /// Asks everything to end in good order.
+    fn stop(&self);
 }
 
 /// What training a trial to a rung came to.
-enum Ended {
+enum TrialEnd {
     Reached(Reached),
     Failed(String),
     Stopped,
 }
 
-impl<'a> Trainer<'a> {
-    pub(super) fn new(
-        args: &'a TuneArgs,
-        store: &'a Place,
-        stop: StopFlag,
-    ) -> anyhow::Result<Self> {
-        let file =
-            std::path::absolute(&args.job.path).context("cannot find the job file's folder")?;
-        Ok(Trainer {
-            args,
-            store,
-            folder: file.parent().map(Path::to_owned).unwrap_or_default(),
-            cache: CacheDir::locate()?,
-            stop,
+/// A search in its folder.
+#[derive(Debug)]
+pub struct Search {
+    /// What is known.
+    pub tuning: Tuning,
+    /// Where it is kept.
+    pub folder: Place,
+    store: Place,
+}
+
+impl Search {
+    /// A new search in a folder of its own, or the one that is to be gone on with: by its name, or the job's newest.
+    ///
+    /// # Errors
+    /// When there is no such search, or it is one with other rules.
+    pub fn open(
+        store: &Place,
+        job: &str,
+        rules: Rules,
+        resume: Option<Option<String>>,
+    ) -> Result<Self, SearchError> {
+        let prefix = format!("tune-{job}");
+        let name = match resume {
+            None => {
+                let name = RunDir::new_name(&prefix)?;
+                return Ok(Self {
+                    folder: store.join(&name)?,
+                    tuning: Tuning::new(name, rules)?,
+                    store: store.clone(),
+                });
+            }
+            Some(Some(name)) => name,
+            Some(None) => newest(store, &prefix)?,
+        };
+        let folder = store.join(&name)?;
+        let text = folder.join(TUNING)?.read();
+        let text = text.map_err(|source| SearchError::NoSearch {
+            name,
+            store: store.to_string(),
+            source,
+        })?;
+        let tuning: Tuning =
+            serde_json::from_slice(&text).map_err(|source| SearchError::Damaged {
+                path: format!("{folder}/{TUNING}"),
+                source,
+            })?;
+        Ok(Self {
+            tuning: tuning.checked(&rules, &folder.to_string())?,
+            folder,
+            store: store.clone(),
         })
     }
 
-    /// Whether somebody asked to stop.
-    pub(super) fn is_stopped(&self) -> bool {
-        self.stop.get() != Stop::No
+    /// Trains round after round, so many trials at a time.
+    ///
+    /// # Errors
+    /// When a trial cannot begin, or what is known cannot be written. What was tried before is kept.
+    pub fn run<T: Trainer>(&mut self, trainer: &T, parallel: usize) -> Result<(), T::Error> {
+        self.save()?;
+        while let Some(round) = self.tuning.next_round() {
+            self.save()?;
+            self.round(trainer, &round, parallel)?;
+            if trainer.is_stopped() {
+                break;
+            }
+        }
+        if let Some(best) = self.tuning.best() {
+            let text = trainer.job_file(best)?;
+            self.write(BEST, text.as_bytes())?;
+        }
+        Ok(self.write(REPORT, self.tuning.html().as_bytes())?)
     }
 
-    /// Trains all trials of a round, so many at a time, and calls `done` after each.
-    pub(super) fn round(
-        &self,
-        tuning: &mut Tuning,
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), SearchError> {
+        Ok(self.folder.join(name)?.write(bytes)?)
+    }
+
+    fn save(&self) -> Result<(), SearchError> {
+        self.folder.make_folder()?;
+        let text = serde_json::to_string_pretty(&self.tuning).map_err(SearchError::Json)?;
+        self.write(TUNING, text.as_bytes())
+    }
+
+    /// Trains all trials of a round, so many at a time.
+    fn round<T: Trainer>(
+        &mut self,
+        trainer: &T,
         round: &Round,
         parallel: usize,
-        done: &mut dyn FnMut(&Tuning, usize) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
+    ) -> Result<(), T::Error> {
         let trials: Vec<Trial> = round
             .trials
             .iter()
-            .map(|number| tuning.trials[*number].clone())
+            .map(|number| self.tuning.trials[*number].clone())
             .collect();
-        let (name, metric) = (tuning.name.clone(), tuning.rules.metric.clone());
+        let (name, metric) = (self.tuning.name.clone(), self.tuning.rules.metric.clone());
+        let store = self.store.clone();
         let target = Target {
             epochs: round.epochs,
-            is_last: round.rung + 1 == tuning.rules.rungs.len(),
+            is_last: round.rung + 1 == self.tuning.rules.rungs.len(),
             metric: &metric,
-            maximise: tuning.rules.maximise,
+            maximise: self.tuning.rules.maximise,
         };
         let waiting = Mutex::new(trials.iter());
         let (sender, ended) = mpsc::channel();
         thread::scope(|scope| {
             for _ in 0..parallel.min(trials.len()) {
-                let (sender, waiting, name, target) = (sender.clone(), &waiting, &name, &target);
+                let (sender, waiting, name, store) = (sender.clone(), &waiting, &name, &store);
                 scope.spawn(move || {
                     loop {
                         // The lock is never poisoned: no holder panics.
                         let next = waiting.lock().ok().and_then(|mut waiting| waiting.next());
-                        let Some(trial) = next.filter(|_| !self.is_stopped()) else {
+                        let Some(trial) = next.filter(|_| !trainer.is_stopped()) else {
                             return;
                         };
                         let run = format!("{name}-{:03}", trial.number);
-                        let ended = self.train(&run, trial, target);
+                        let ended = train(trainer, store, &run, trial, &target);
                         if sender.send((trial.number, ended)).is_err() {
                             return;
                         }
@@ -109,75 +196,68 @@ impl<'a> Trainer<'a> {
             drop(sender);
             let mut first_error = None;
             for (number, ended) in ended {
+                let trial = &mut self.tuning.trials[number];
                 match ended {
-                    Ok(Ended::Reached(reached)) => tuning.trials[number].reached.push(reached),
-                    Ok(Ended::Failed(why)) => tuning.trials[number].failed = Some(why),
-                    Ok(Ended::Stopped) => continue,
+                    Ok(TrialEnd::Reached(reached)) => trial.reached.push(reached),
+                    Ok(TrialEnd::Failed(why)) => trial.failed = Some(why),
+                    Ok(TrialEnd::Stopped) => continue,
                     Err(error) => {
                         // What cannot begin here cannot begin elsewhere: the others end in good order.
-                        self.stop.raise(Stop::Graceful);
+                        trainer.stop();
                         first_error.get_or_insert(error);
                         continue;
                     }
                 }
-                done(tuning, number)?;
+                trainer.done(trial);
+                self.save()?;
             }
             first_error.map_or(Ok(()), Err)
         })
     }
+}
 
-    /// Trains a trial up to so many epochs, from wherever its run is.
-    fn train(&self, name: &str, trial: &Trial, target: &Target<'_>) -> anyhow::Result<Ended> {
-        let run = RunDir::named(name, self.store.join(name)?);
-        if let Some(reached) = reached(&run, target)? {
-            return Ok(Ended::Reached(reached));
+/// Trains a trial up to so many epochs, from wherever its run is.
+fn train<T: Trainer>(
+    trainer: &T,
+    store: &Place,
+    name: &str,
+    trial: &Trial,
+    target: &Target<'_>,
+) -> Result<TrialEnd, T::Error> {
+    let place = store.join(name).map_err(SearchError::from)?;
+    let run = RunDir::named(name, place);
+    let reached = |run: &RunDir| reached(run, target, |run| trainer.has_succeeded(run));
+    if let Some(reached) = reached(&run)? {
+        return Ok(TrialEnd::Reached(reached));
+    }
+    let result = trainer.train(&run, trial, target)?;
+    if let Some(reached) = reached(&run)? {
+        return Ok(TrialEnd::Reached(reached));
+    }
+    match (result.status, trainer.is_stopped()) {
+        (Status::Failed, _) => Ok(TrialEnd::Failed(
+            result.error.unwrap_or_else(|| "the run failed".to_owned()),
+        )),
+        (_, true) => Ok(TrialEnd::Stopped),
+        (_, false) => Err(SearchError::EndedEarly {
+            number: trial.number,
+            epochs: target.epochs,
         }
-        let job = load(self.args, &trial.values)?;
-        let stop = StopFlag::new();
-        let request = RunRequest {
-            folder: self.folder.clone(),
-            started_at: Instant::now(),
-            resume: None,
-            fork: None,
-            name: Some(name.to_owned()),
-            max_steps: None,
-            step_times: false,
-            stop: stop.clone(),
-            launcher: launcher(
-                self.args.engine.engine,
-                &job,
-                job.workers().max,
-                &self.cache,
-            )?,
-            cache: self.cache.clone(),
-            job,
-        };
-        let result = lockstep_engine::run(request, &mut |event| {
-            stop.raise(self.stop.get());
-            match event {
-                // The last epoch of all ends by itself, with an evaluation.
-                Event::Epoch(epoch) if !target.is_last && epoch.epoch >= target.epochs => {
-                    stop.raise(Stop::Graceful);
-                }
-                Event::Warning { message } => {
-                    eprintln!("trial {}: warning: {message}", trial.number)
-                }
-                _ => {}
-            }
-        })?;
-        if let Some(reached) = reached(&run, target)? {
-            return Ok(Ended::Reached(reached));
-        }
-        match (result.status, self.is_stopped()) {
-            (Status::Failed, _) => Ok(Ended::Failed(
-                result.error.unwrap_or_else(|| "the run failed".to_owned()),
-            )),
-            (_, true) => Ok(Ended::Stopped),
-            (_, false) => bail!(
-                "trial {} ended before epoch {}",
-                trial.number,
-                target.epochs
-            ),
+        .into()),
+    }
+}
+
+/// The newest search of the job: names end with their time.
+fn newest(store: &Place, prefix: &str) -> Result<String, SearchError> {
+    let mut newest = None;
+    for name in store.folders()? {
+        let is_ours =
+            name.starts_with(prefix) && store.join(&name)?.join(TUNING)?.entry()?.is_some();
+        if is_ours && newest.as_ref().is_none_or(|known| name > *known) {
+            newest = Some(name);
         }
     }
+    newest.ok_or_else(|| SearchError::NoneOfJob {
+        store: store.to_string(),
+    })
 }
