@@ -3,8 +3,8 @@
 use crate::Peer;
 use lockstep_base::fs::FsError;
 use lockstep_data::DataError;
-use lockstep_engine::EngineError;
 use lockstep_resolve::ResolveError;
+use std::error::Error;
 use std::io;
 use std::process::ExitStatus;
 
@@ -60,7 +60,7 @@ pub enum BenchError {
 pub enum MeasureError {
     /// A run could not begin.
     #[error(transparent)]
-    Engine(#[from] EngineError),
+    Train(Box<dyn Error + Send + Sync>),
     /// A run failed.
     #[error("{0}")]
     Run(String),
@@ -76,9 +76,6 @@ pub enum MeasureError {
     /// The cache cannot be used.
     #[error(transparent)]
     Cache(#[from] FsError),
-    /// This program does not find itself.
-    #[error("cannot find this program's own file")]
-    OwnProgram(#[source] io::Error),
     /// A setting that is in no plan.
     #[error("no such setting was planned")]
     Unplanned,

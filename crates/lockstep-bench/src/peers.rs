@@ -1,10 +1,8 @@
 //! The same job in other systems: what they need is installed once, and the samples are handed over as plain files.
 
-use crate::runner::Say;
-use crate::{MeasureError, Measured, Peer, PeerAnswer, Setting};
+use crate::{MeasureError, Measured, Peer, PeerAnswer, RunTrainer, Setting};
 use lockstep_base::fs::CacheDir;
 use lockstep_data::{Dataset, Normaliser, TargetKind};
-use lockstep_engine::{Stop, StopFlag};
 use lockstep_job::{Data, DataRef, Job, JobColumnType, JobOptimizer, JobSchedule, NetworkJob};
 use lockstep_resolve::{NetworkPlan, ResolvedJob};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -34,7 +32,6 @@ pub(crate) struct Peers {
     test: Value,
     shape: [usize; 3],
     outputs: usize,
-    stop: StopFlag,
 }
 
 /// What of a job peers would leave out, so that they would train something else.
@@ -84,8 +81,7 @@ impl Peers {
         peers: &[Peer],
         (job, network): (&Job, &NetworkJob),
         cache: &CacheDir,
-        stop: StopFlag,
-        say: &Say,
+        trainer: &dyn RunTrainer,
     ) -> Result<Peers, MeasureError> {
         let resolved = ResolvedJob::of(job, network)?;
         let data = job.data.as_ref();
@@ -96,7 +92,7 @@ impl Peers {
         if let Some(key) = unknown_to_peers(data, network) {
             return Err(MeasureError::UnknownToPeers(key));
         }
-        let mut tell = |message: &str| say(message);
+        let mut tell = |message: &str| trainer.say(message);
         let train = Dataset::open_telling(&resolved.sets.train, cache, &mut tell)?;
         if train.target_kind() != TargetKind::Classes {
             return Err(MeasureError::NoClasses {
@@ -127,13 +123,12 @@ impl Peers {
             None => Value::Null,
         };
         Ok(Peers {
-            python: python(peers, cache, &stop, say)?,
+            python: python(peers, cache, trainer)?,
             train: written,
             test,
             shape: train.shape(),
             outputs: train.classes(),
             folder,
-            stop,
         })
     }
 
@@ -144,6 +139,7 @@ impl Peers {
         network: &NetworkJob,
         setting: &Setting,
         max_steps: Option<u64>,
+        trainer: &dyn RunTrainer,
     ) -> Result<Option<Measured>, MeasureError> {
         let learner = &network.train.learner;
         let answer = self.folder.path().join("answer.json");
@@ -177,7 +173,7 @@ impl Peers {
             .stdout(File::create(&log)?)
             .stderr(File::options().append(true).open(&log)?);
         let began = Instant::now();
-        let Some(ended) = wait(&mut command, &self.stop)? else {
+        let Some(ended) = wait(&mut command, trainer)? else {
             return Ok(None);
         };
         let total = began.elapsed().as_secs_f64();
@@ -221,8 +217,7 @@ fn write(set: &Dataset, rows: &[u32], normaliser: &Normaliser, at: &Path) -> io:
 fn python(
     peers: &[Peer],
     cache: &CacheDir,
-    stop: &StopFlag,
-    say: &Say,
+    trainer: &dyn RunTrainer,
 ) -> Result<PathBuf, MeasureError> {
     if let Some(python) = env::var_os(PYTHON) {
         return Ok(python.into());
@@ -245,7 +240,7 @@ fn python(
     {
         return Ok(python);
     }
-    say(&format!(
+    trainer.say(&format!(
         "installing {} into {} (once; about {gigabytes} GB); {PYTHON} would name a Python that has them",
         needed.join(" "),
         folder.display()
@@ -270,7 +265,7 @@ fn python(
         if step[1] == "venv" {
             command.arg(&folder);
         }
-        let ended = wait(&mut command, stop).map_err(MeasureError::NoPython)?;
+        let ended = wait(&mut command, trainer).map_err(MeasureError::NoPython)?;
         let ended = ended.ok_or(MeasureError::Interrupted)?;
         if !ended.success() {
             let command = format!("{} {}", program.display(), step.join(" "));
@@ -283,13 +278,13 @@ fn python(
 }
 
 /// Runs a command to its end. Nothing, and no process left, if somebody asked to stop.
-fn wait(command: &mut Command, stop: &StopFlag) -> io::Result<Option<ExitStatus>> {
+fn wait(command: &mut Command, trainer: &dyn RunTrainer) -> io::Result<Option<ExitStatus>> {
     let mut child: Child = command.stdin(Stdio::null()).process_group(0).spawn()?;
     loop {
         if let Some(ended) = child.try_wait()? {
             return Ok(Some(ended));
         }
-        if stop.get() != Stop::No {
+        if trainer.is_stopped() {
             if let Some(group) = Pid::from_raw(child.id() as i32) {
                 let _ = kill_process_group(group, Signal::KILL);
             }

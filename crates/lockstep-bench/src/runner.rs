@@ -3,44 +3,59 @@
 use crate::peers::Peers;
 use crate::{EpochPoint, How, MeasureError, Measured, Part, Peer, Setting};
 use lockstep_base::fs::CacheDir;
-use lockstep_engine::{RunRequest, Stop, StopFlag};
 use lockstep_events::event::{EpochResult, Event, RunResult, Status, StepTimes};
 use lockstep_job::{Job, NetworkJob};
-use lockstep_launch::LocalLauncher;
+use std::error::Error;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
-use std::time::Instant;
 
 /// Steps of a run that is not counted: enough that data is decoded and every buffer touched.
 const WARM_UP_STEPS: u64 = 20;
 /// Steps of the run that says where the time of a step goes. It is not counted either: looking at the clock takes time.
 const PROFILED_STEPS: u64 = 200;
 
-/// Tells, in words, what people may want to know.
-pub type Say = dyn Fn(&str) + Send + Sync;
+/// Trains the runs that are measured.
+pub trait RunTrainer: Send + Sync {
+    /// Trains a job once, on this machine, and tells what happens.
+    ///
+    /// # Errors
+    /// When it cannot begin. A run that fails says so in its result.
+    fn train(
+        &self,
+        job: &Job,
+        purpose: Purpose,
+        on_event: &mut dyn FnMut(Event),
+    ) -> Result<RunResult, Box<dyn Error + Send + Sync>>;
+
+    /// Whether somebody asked to stop.
+    fn is_stopped(&self) -> bool;
+
+    /// Told, in words, what people may want to know.
+    fn say(&self, message: &str);
+}
+
+/// What a run is trained for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Purpose {
+    /// It stops after so many steps.
+    pub max_steps: Option<u64>,
+    /// It says where the time of its steps goes.
+    pub step_times: bool,
+}
 
 /// Measures settings, one after the other.
 pub struct Runner {
     /// The settings and the job that each is.
     jobs: Vec<(Setting, Job)>,
-    folder: PathBuf,
     cache: CacheDir,
-    stop: StopFlag,
-    say: Box<Say>,
+    trainer: Box<dyn RunTrainer>,
     /// Samples of an epoch, once a run has said so.
     samples: Option<u64>,
     /// Where the time of steps goes, by setting.
     profiles: Vec<(Setting, StepTimes)>,
     /// Other systems, where some are asked for.
     peers: Option<Peers>,
-}
-
-/// What a run is trained for.
-#[derive(Default)]
-struct Purpose {
-    max_steps: Option<u64>,
-    step_times: bool,
 }
 
 /// What a run said, as far as it counts.
@@ -52,20 +67,12 @@ struct Observed {
 }
 
 impl Runner {
-    /// Measures these settings, each with its job. Scripts start in `folder`, that of the job file.
-    pub fn new(
-        jobs: Vec<(Setting, Job)>,
-        folder: PathBuf,
-        cache: CacheDir,
-        stop: StopFlag,
-        say: Box<Say>,
-    ) -> Runner {
+    /// Measures these settings, each with its job.
+    pub fn new(jobs: Vec<(Setting, Job)>, cache: CacheDir, trainer: Box<dyn RunTrainer>) -> Runner {
         Runner {
             jobs,
-            folder,
             cache,
-            stop,
-            say,
+            trainer,
             samples: None,
             profiles: Vec::new(),
             peers: None,
@@ -80,13 +87,7 @@ impl Runner {
         let job = self.jobs.first().map(|(_, job)| job);
         let network = job.and_then(|job| Some((job, network(job)?)));
         if let (false, Some(job)) = (peers.is_empty(), network) {
-            self.peers = Some(Peers::prepare(
-                peers,
-                job,
-                &self.cache,
-                self.stop.clone(),
-                &*self.say,
-            )?);
+            self.peers = Some(Peers::prepare(peers, job, &self.cache, &*self.trainer)?);
         }
         Ok(())
     }
@@ -111,7 +112,7 @@ impl Runner {
                     return Err(MeasureError::NotReady(*peer));
                 };
                 let steps = (part == Part::WarmUp).then_some(WARM_UP_STEPS);
-                peers.train(*peer, network, setting, steps)
+                peers.train(*peer, network, setting, steps, &*self.trainer)
             }
             (_, Part::WarmUp) => {
                 let purpose = Purpose {
@@ -125,7 +126,7 @@ impl Runner {
                 self.samples = Some(observed.samples);
                 self.profiles
                     .extend(profile.map(|times| (setting.clone(), times)));
-                Ok((self.stop.get() == Stop::No).then(Measured::default))
+                Ok((!self.trainer.is_stopped()).then(Measured::default))
             }
             (_, Part::Turn) => {
                 let Some((result, observed)) = self.train(job, Purpose::default())? else {
@@ -170,7 +171,7 @@ impl Runner {
                         max_steps: Some(steps),
                         step_times: false,
                     };
-                    scope.spawn(|| self.train(job, purpose))
+                    scope.spawn(move || self.train(job, purpose))
                 })
                 .collect();
             runs.into_iter().map(|run| run.join()).collect()
@@ -199,30 +200,15 @@ impl Runner {
         job: &Job,
         purpose: Purpose,
     ) -> Result<Option<(RunResult, Observed)>, MeasureError> {
-        let program = std::env::current_exe().map_err(MeasureError::OwnProgram)?;
-        let request = RunRequest {
-            job: job.clone(),
-            folder: self.folder.clone(),
-            started_at: Instant::now(),
-            resume: None,
-            fork: None,
-            name: None,
-            max_steps: purpose.max_steps,
-            step_times: purpose.step_times,
-            stop: self.stop.clone(),
-            launcher: Box::new(
-                LocalLauncher::new(program).with("LOCKSTEP_CACHE", self.cache.path()),
-            ),
-            cache: self.cache.clone(),
-        };
         let mut observed = Observed::default();
-        let result =
-            lockstep_engine::run(request, &mut |event| observed.observe(event, &*self.say))?;
+        let mut on_event = |event| observed.observe(event, &*self.trainer);
+        let result = self.trainer.train(job, purpose, &mut on_event);
+        let result = result.map_err(MeasureError::Train)?;
         if let Some(folder) = &result.run_dir {
             // What cannot be removed now goes with the store.
             let _ = fs::remove_dir_all(folder);
         }
-        if self.stop.get() != Stop::No {
+        if self.trainer.is_stopped() {
             return Ok(None);
         }
         match result.status {
@@ -243,16 +229,16 @@ fn network(job: &Job) -> Option<&NetworkJob> {
 }
 
 impl Observed {
-    fn observe(&mut self, event: Event, say: &Say) {
+    fn observe(&mut self, event: Event, trainer: &dyn RunTrainer) {
         match event {
             Event::Started(started) => {
                 self.samples = started.train_samples as u64;
                 self.parameters = started.parameters as u64;
             }
             Event::Epoch(epoch) => self.epochs.push(point(&epoch)),
-            Event::Preparing { message } => say(&message),
-            Event::Warning { message } => say(&format!("warning: {message}")),
-            Event::Restart(restart) => say(&format!("warning: {}", restart.reason)),
+            Event::Preparing { message } => trainer.say(&message),
+            Event::Warning { message } => trainer.say(&format!("warning: {message}")),
+            Event::Restart(restart) => trainer.say(&format!("warning: {}", restart.reason)),
             _ => {}
         }
     }

@@ -1,7 +1,9 @@
 //! `lockstep bench`: what more workers gain, and whether they learn the same.
 //!
 //! What is measured, in which order, what it says and how it looks is [`lockstep_bench`]'s; here each setting becomes a
-//! job, and files are written.
+//! job, which the engine trains, and files are written.
+
+mod trainer;
 
 use super::print;
 use super::scratch::ScratchStore;
@@ -23,6 +25,7 @@ use lockstep_runs::RunDir;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
+use trainer::EngineTrainer;
 
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let job = args.job(None).load()?;
@@ -30,13 +33,14 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let scratch = ScratchStore::new();
     let stop = StopFlag::new();
     let file = std::path::absolute(&args.path).context("cannot find the job file's folder")?;
-    let mut runner = Runner::new(
-        jobs(args, &plan, &scratch.location())?,
-        file.parent().map(Path::to_owned).unwrap_or_default(),
-        CacheDir::locate()?,
-        stop.clone(),
-        Box::new(|message| eprintln!("{message}")),
-    );
+    let cache = CacheDir::locate()?;
+    let trainer = Box::new(EngineTrainer {
+        folder: file.parent().map(Path::to_owned).unwrap_or_default(),
+        cache: cache.clone(),
+        stop: stop.clone(),
+    });
+    let jobs = jobs(args, &plan, &scratch.location())?;
+    let mut runner = Runner::new(jobs, cache, trainer);
     let folders = folders(args, &job)?;
     signals::obey(stop)?;
     runner.prepare_peers(&peers(args)?)?;
