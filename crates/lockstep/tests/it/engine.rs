@@ -195,8 +195,8 @@ fn a_worker_out_of_reach_ends_itself_with_its_lease_and_only_then_is_it_replaced
     let LoadedJob::Network(job) = &mut request.job else {
         panic!("a network");
     };
-    job.gang.deadline_s = 1.0;
-    job.gang.lease_s = 2.0;
+    job.gang.deadline_s = 4.0;
+    job.gang.lease_s = 8.0;
     // Its training hangs in the second epoch; its replacement makes too few steps for that.
     let hang = "step.begin@rank1=sleep:1000000@50";
     request.launcher = Box::new(OutOfReach {
