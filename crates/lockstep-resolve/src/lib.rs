@@ -7,6 +7,7 @@
 
 mod embedding;
 mod error;
+mod network;
 mod picture_input;
 mod places;
 mod script;
@@ -16,6 +17,7 @@ mod trees;
 
 pub use embedding::{EmbedPlan, EmbeddedSet, image_normalise};
 pub use error::ResolveError;
+pub use network::{LayerWords, NetworkPlan};
 pub use picture_input::{EncoderInput, PictureInput};
 pub use places::{access, place};
 pub use script::{ResolvedScript, ScriptSource};

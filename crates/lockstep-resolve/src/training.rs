@@ -1,11 +1,11 @@
 //! The settings of the learner of networks.
 
-use crate::PictureInput;
 use crate::sources::image_transform;
+use crate::{NetworkPlan, PictureInput};
 use lockstep_data::TargetKind;
 use lockstep_job::{
-    DataRef, Job, JobAugment, JobCheckpoint, JobColumnType, JobLoss, JobNetwork, JobNormalise,
-    NetworkTraining, Validation, hide_secrets,
+    DataRef, Job, JobAugment, JobCheckpoint, JobColumnType, JobLoss, JobNormalise, NetworkTraining,
+    Validation, hide_secrets,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TrainingSettings {
     /// The network.
-    pub network: JobNetwork,
+    pub network: NetworkPlan,
     /// The file of weights to begin with, in place of random ones.
     pub weights: Option<PathBuf>,
     /// Its own keys of `[train]`.
@@ -57,7 +57,7 @@ pub struct TrainingSettings {
 impl TrainingSettings {
     pub(crate) fn of(job: &Job) -> Self {
         Self {
-            network: job.model.network.clone(),
+            network: NetworkPlan::of(&job.model.network),
             weights: job.model.weights.clone(),
             learner: job.train.learner.clone(),
             workers: job.train.workers.max,

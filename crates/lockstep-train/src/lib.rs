@@ -41,7 +41,6 @@ pub use assess::{Assessor, MISTAKES, class_name, title, write_evaluation};
 pub use error::TrainError;
 pub use fork::{ForkFrom, export_weights};
 pub use learner::{LearnerPart, open};
-pub use network::layers_in_words;
 pub use prediction::{Prediction, Predictions};
 pub use prepare::{
     LayerLine, MemoryEstimate, Prepared, ResumePoint, Start, check_resume, check_start, plan,

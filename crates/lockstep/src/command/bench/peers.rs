@@ -6,8 +6,7 @@ use lockstep_bench::{Measured, Peer, PeerAnswer, Setting};
 use lockstep_data::{Dataset, Normaliser, TargetKind};
 use lockstep_engine::{Stop, StopFlag};
 use lockstep_job::{DataRef, Job, JobColumnType, JobOptimizer, JobSchedule};
-use lockstep_resolve::ResolvedJob;
-use lockstep_train::layers_in_words;
+use lockstep_resolve::{NetworkPlan, ResolvedJob};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 use std::env;
@@ -158,7 +157,7 @@ impl Peers {
             "epochs": learner.epochs,
             "max_steps": max_steps,
             "seed": job.train.seed,
-            "layers": layers_in_words(&job.model.network, self.outputs),
+            "layers": NetworkPlan::of(&job.model.network).in_words(self.outputs),
             "outputs": self.outputs,
             "shape": self.shape,
             "optimizer": learner.optimizer,
