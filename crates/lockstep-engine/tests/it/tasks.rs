@@ -190,6 +190,7 @@ fn a_worker_killed_from_outside_is_replaced_and_its_task_done_by_another() {
         TaskEvent::Worker { worker, pid } => drop(pids.insert(worker, pid)),
         TaskEvent::Started { task: 0, worker } if killed.is_none() => {
             killed = Some(pids[&worker]);
+            wait_for(&stage.folder.path().join("killed"));
             let pid = Pid::from_raw(i32::try_from(pids[&worker]).unwrap()).unwrap();
             kill_process(pid, Signal::KILL).unwrap();
         }
