@@ -35,8 +35,13 @@ impl<'a> Reader<'a> {
             Event::Reported(reported) => self.reported(&reported, time),
             Event::Usage(usage) => self.usage(&usage, time),
             Event::Restart(restart) => {
-                self.change.run.restarts = u64::from(restart.restart);
-                self.workers(restart.workers, restart.step);
+                let run = &mut self.change.run;
+                run.restarts = u64::from(restart.restart);
+                run.workers = restart.workers as u64;
+                // A state of no steps is none: this is a record of before the step was said.
+                if restart.step > 0 || restart.from.is_none() {
+                    self.go_back(restart.step);
+                }
                 self.mark(MarkKind::Restart, restart.step, time, restart.reason);
             }
             Event::Resized {
@@ -44,7 +49,10 @@ impl<'a> Reader<'a> {
                 reason,
                 step,
             } => {
-                self.workers(workers, step);
+                self.change.run.workers = workers as u64;
+                if step > 0 {
+                    self.go_back(step);
+                }
                 self.mark(MarkKind::Resized, step, time, reason);
             }
             Event::Result(result) => self.result(result, time),
@@ -73,7 +81,10 @@ impl<'a> Reader<'a> {
         run.measured = started.metrics;
         run.data = started.data;
         run.progress.script = !started.command.is_empty();
-        self.go_back(started.resumed_step);
+        // A record of before the step was said does not have the data either.
+        if started.resumed_step > 0 || !run.data.is_empty() {
+            self.go_back(started.resumed_step);
+        }
         // One that begins at the beginning is not gone on with.
         if started.resumed_step > 0 {
             let step = started.resumed_step;
@@ -109,11 +120,6 @@ impl<'a> Reader<'a> {
                 points.retain(|point| point.step <= step);
             }
         }
-    }
-
-    fn workers(&mut self, workers: usize, step: u64) {
-        self.change.run.workers = workers as u64;
-        self.go_back(step);
     }
 
     fn progress(&mut self, progress: &Progress, time: f64) {
