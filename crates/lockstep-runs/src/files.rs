@@ -37,6 +37,8 @@ pub const TENSORBOARD: &str = "tensorboard";
 
 /// The folder of states to go on from.
 pub const CHECKPOINTS: &str = "checkpoints";
+/// The file that says what a checkpoint is made of, in its folder. It is written last: what has one is whole.
+pub const MANIFEST: &str = "manifest.json";
 
 /// The folder of the workers' logs.
 pub const LOGS: &str = "logs";

@@ -194,7 +194,7 @@ impl Board {
                 continue;
             };
             let whole = checkpoint
-                .join("manifest.json")
+                .join(files::MANIFEST)
                 .and_then(|manifest| manifest.entry());
             let (Some(step), Ok(Some(_))) = (step, whole) else {
                 continue;
