@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// The version of `tags.json`.
 const VERSION: u32 = 1;
 /// The file's name.
-pub(crate) const FILE: &str = "tags.json";
+const FILE: &str = lockstep_runs::files::TAGS;
 /// How often a change is tried when others change the file at the same time.
 const TRIES: usize = 100;
 

@@ -154,7 +154,7 @@ fn record_of(server: &Server, run: &RunDir) -> Result<Option<Record>, MlflowErro
     };
     if !record.closed {
         let size = run
-            .file(writer::EVENTS)
+            .file(lockstep_runs::files::EVENTS)
             .entry()?
             .map_or(0, |entry| entry.size);
         let mut unclosed = mlflow

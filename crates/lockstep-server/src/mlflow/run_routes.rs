@@ -393,7 +393,11 @@ fn own_history(
 ) -> Result<Vec<Value>, MlflowError> {
     let series = super::ask(server, |index| {
         index.refresh(run)?;
-        index.series(&run.name, |_, name| name == key)
+        let found = index.series(&run.name, |_, name| name == key)?;
+        match lockstep_events::current_name(key).filter(|_| found.is_empty()) {
+            Some(now) => index.series(&run.name, |_, name| name == now),
+            None => Ok(found),
+        }
     })?;
     let points = series.into_iter().flat_map(|series| series.points);
     let shown = points.map(|point| {
