@@ -23,7 +23,7 @@ mod request;
 mod target;
 mod yaml;
 
-pub use check::{check_cluster, check_manifests, check_ray_job};
+pub use check::{check_manifests, check_ray_job};
 pub use client::Client;
 pub use config::{Config, Wanted};
 pub use error::KubeError;
