@@ -36,4 +36,4 @@ pub use name::{LONGEST, check_name, name_of};
 pub use node::{KubeNode, KubeNodes, Resources};
 pub use plan::{Plan, Travelling};
 pub use target::Target;
-pub use yaml::{documents, yaml};
+pub use yaml::documents;
