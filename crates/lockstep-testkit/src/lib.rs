@@ -7,6 +7,7 @@
 mod browser;
 mod head;
 mod kube;
+mod lite;
 mod mlflow;
 mod onnx;
 mod ray;
@@ -16,6 +17,7 @@ pub use browser::browse;
 pub use kube::{
     KubeCluster, KubeParts, assert_schemas_are_the_operators, kube_tools, wrong_manifests,
 };
+pub use lite::efficientnet_lite0;
 pub use mlflow::{python_with_mlflow, python_with_tensorboard};
 pub use onnx::{onnx_answers, onnx_distance};
 pub use ray::{RayCluster, python_with_ray, python_with_ray_of, ray_version};
