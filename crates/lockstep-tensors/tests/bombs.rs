@@ -28,7 +28,11 @@ fn archive(program: &[u8]) -> Vec<u8> {
     let local = [b"PK\x03\x04", &facts[..], name, &pickle].concat();
     let entry = [b"PK\x01\x02\x14\0", &facts[..], &[0; 14], name].concat();
     let mut end = b"PK\x05\x06\0\0\0\0\x01\0\x01\0".to_vec();
-    end.extend([entry.len() as u32, local.len() as u32].map(u32::to_le_bytes).concat());
+    end.extend(
+        [entry.len() as u32, local.len() as u32]
+            .map(u32::to_le_bytes)
+            .concat(),
+    );
     end.extend([0, 0]);
     [local, entry, end].concat()
 }
