@@ -1,10 +1,10 @@
 //! `/metrics`: what a monitor such as Prometheus reads, as OpenMetrics text.
 
+use crate::endpoint::{Endpoint, TEXT};
 use crate::{Refusal, Server, mlflow};
+use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use axum::{Json, Router};
 use http::{StatusCode, header};
 use lockstep_index::{Keys, State as RunState};
 use lockstep_queue::JobStatus;
@@ -47,14 +47,18 @@ impl Counters {
     }
 }
 
-pub(crate) fn routes() -> Router<Server> {
-    Router::new()
-        .route("/healthz", get(async || "ok\n"))
-        .route("/metrics", get(show))
-        .route(
+pub(crate) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::get("/healthz", async || "ok\n", "Whether the server answers")
+            .answer(TEXT)
+            .open(),
+        Endpoint::get("/metrics", show, "What a monitor reads, as OpenMetrics").answer(TEXT),
+        Endpoint::get(
             "/api/openapi.json",
-            get(async || Json(crate::openapi::document())),
-        )
+            async || Json(crate::openapi::document()),
+            "This description",
+        ),
+    ]
 }
 
 async fn show(State(server): State<Server>) -> Result<Response, Refusal> {
