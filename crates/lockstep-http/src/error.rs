@@ -55,7 +55,7 @@ impl From<reqwest::Error> for HttpError {
 
 /// An error with its causes. Those of input and output carry theirs inside, and leave it out of its own chain.
 fn chain<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |error| {
+    std::iter::successors(Some(error), |&error| {
         match error.downcast_ref::<std::io::Error>() {
             Some(carrier) => carrier
                 .get_ref()

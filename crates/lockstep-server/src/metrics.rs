@@ -103,7 +103,7 @@ fn text(server: &Server) -> String {
         )
     });
     page.add(
-        "lockstep_cluster::jobs",
+        "lockstep_jobs",
         "gauge",
         "Jobs that are remembered, by status.",
         by_status,
