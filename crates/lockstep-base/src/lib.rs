@@ -6,6 +6,7 @@
 //! | [`progress`] | a count of the work that a process has done, and of the time that it waited |
 //! | [`random`] | counter-based random numbers |
 //! | [`failpoint`] | named points at which a test can make a process fail; nothing in a release build |
+//! | [`zip`] | the list of contents of a ZIP archive that is not trusted |
 //! | [`known`] | the data sets that are known by name |
 
 pub mod failpoint;
@@ -13,3 +14,4 @@ pub mod fs;
 pub mod known;
 pub mod progress;
 pub mod random;
+pub mod zip;
