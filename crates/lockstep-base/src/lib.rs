@@ -6,9 +6,11 @@
 //! | [`progress`] | a count of the work that a process has done, and of the time that it waited |
 //! | [`random`] | counter-based random numbers |
 //! | [`failpoint`] | named points at which a test can make a process fail; nothing in a release build |
+//! | [`calendar`] | dates of the Gregorian calendar, in UTC |
 //! | [`zip`] | the list of contents of a ZIP archive that is not trusted |
 //! | [`known`] | the data sets that are known by name |
 
+pub mod calendar;
 pub mod failpoint;
 pub mod fs;
 pub mod known;

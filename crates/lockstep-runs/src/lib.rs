@@ -20,6 +20,5 @@ pub use error::RunsError;
 pub use held::Held;
 pub use journal::Journal;
 pub use lock::RunLock;
-pub use name::civil_date;
 pub use owner::Generation;
 pub use run::{CONFUSION, EVALUATION, MISTAKES, RunDir};
