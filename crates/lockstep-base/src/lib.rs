@@ -7,6 +7,7 @@
 //! | [`random`] | counter-based random numbers |
 //! | [`failpoint`] | named points at which a test can make a process fail; nothing in a release build |
 //! | [`calendar`] | dates of the Gregorian calendar, in UTC |
+//! | [`markup`] | text in HTML and XML |
 //! | [`zip`] | the list of contents of a ZIP archive that is not trusted |
 //! | [`known`] | the data sets that are known by name |
 
@@ -14,6 +15,7 @@ pub mod calendar;
 pub mod failpoint;
 pub mod fs;
 pub mod known;
+pub mod markup;
 pub mod progress;
 pub mod random;
 pub mod zip;
