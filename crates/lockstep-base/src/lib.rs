@@ -9,13 +9,17 @@
 //! | [`calendar`] | dates of the Gregorian calendar, in UTC |
 //! | [`markup`] | text in HTML and XML |
 //! | [`zip`] | the list of contents of a ZIP archive that is not trusted |
+//! | [`JobStatus`] | how a job is, in Ray's words |
 //! | [`known`] | the data sets that are known by name |
 
 pub mod calendar;
 pub mod failpoint;
 pub mod fs;
+mod job_status;
 pub mod known;
 pub mod markup;
 pub mod progress;
 pub mod random;
 pub mod zip;
+
+pub use job_status::JobStatus;
