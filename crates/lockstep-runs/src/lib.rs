@@ -5,6 +5,7 @@
 //! state is found whatever happened to it ([`checkpoint`]).
 
 pub mod checkpoint;
+pub mod document;
 mod error;
 mod held;
 mod journal;
