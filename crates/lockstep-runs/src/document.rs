@@ -114,6 +114,7 @@ fn understand<T: DeserializeOwned>(
             found,
             known,
         }),
-        _ => serde_json::from_value(value).map_err(odd),
+        // From the text, so that a mistake is told with its line.
+        _ => serde_json::from_slice(bytes).map_err(odd),
     }
 }
