@@ -31,19 +31,18 @@ test-fast: cargo ## Run the unit tests only
 	@cargo test --workspace --lib --bins
 
 test-long: cargo ## Run the tests that take long or bring gigabytes: soak, 5 GiB of Parquet, an older Ray, CLIP beside transformers, PyTorch and TensorFlow as gangs
-	@cargo test --workspace --test soak -- --include-ignored
-	@cargo test -p lockstep-data --test memory -- --include-ignored
-	@LOCKSTEP_TEST_RAY=2.53.0 cargo test --workspace --test ray
-	@cargo test -p lockstep-nn --test clip_real -- --ignored --nocapture
-	@LOCKSTEP_TEST_RAY=2.53.0 cargo test --workspace --test submit
-	@cargo test --workspace --test scripts --test bench -- --ignored
-	@cargo test --workspace --test serve_guard --test serve_api -- --ignored
+	@cargo test -p lockstep --test soak -- --include-ignored
+	@cargo test -p lockstep-data --test it -- --include-ignored memory::
+	@cargo test -p lockstep-nn --test it -- --ignored --nocapture clip_real::
+	@LOCKSTEP_TEST_RAY=2.53.0 cargo test -p lockstep --test peers -- ray:: submit::
+	@cargo test -p lockstep --test peers -- --ignored scripts:: bench::
+	@cargo test -p lockstep --test it -- --ignored scripts:: serve_guard:: serve_api::
 
 test-kube: cargo ## Build a control plane of Kubernetes once (Go; minutes), and run jobs through it (root, for KubeRay)
-	@cargo test --workspace --test kube -- --ignored --nocapture
+	@cargo test -p lockstep --test peers -- --ignored --nocapture kube::
 
 soak: cargo ## Kill workers and coordinators for minutes: the weights must not change
-	@cargo test --workspace --test soak -- --include-ignored --nocapture
+	@cargo test -p lockstep --test soak -- --include-ignored --nocapture
 
 bench-train: release ## Compare with PyTorch, side by side (BENCH_ARGS="--rounds 5 --write-docs")
 	@command -v python3 > /dev/null || { echo "python3 is missing: the benchmark is written in it" >&2; exit 1; }
@@ -83,7 +82,7 @@ bench-dashboard: release ## Say what the server and its dashboard cost: memory, 
 	@python3 bench/dashboard.py --lockstep $(LOCKSTEP) $(BENCH_ARGS)
 
 screenshots: cargo ## Take the pictures of the dashboard that the documents show (Chromium, Node)
-	@cargo test --workspace --test dashboard -- --ignored --nocapture screenshots
+	@cargo test -p lockstep --test peers -- --ignored --nocapture dashboard::screenshots
 
 wheel: release ## Build the Python wheel, which carries the program, into target/wheel
 	@command -v python3 > /dev/null || { echo "python3 is missing: the wheel is built with it" >&2; exit 1; }

@@ -11,6 +11,8 @@
 //! | [`zip`] | the list of contents of a ZIP archive that is not trusted |
 //! | [`JobStatus`] | how a job is, in Ray's words |
 //! | [`known`] | the data sets that are known by name |
+//! | [`math`] | elementary functions with the same bits on every machine |
+//! | [`simd`] | the instruction set that this process computes with |
 
 pub mod calendar;
 pub mod failpoint;
@@ -18,8 +20,10 @@ pub mod fs;
 mod job_status;
 pub mod known;
 pub mod markup;
+pub mod math;
 pub mod progress;
 pub mod random;
+pub mod simd;
 pub mod zip;
 
 pub use job_status::JobStatus;

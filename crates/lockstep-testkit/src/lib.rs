@@ -4,7 +4,10 @@
 //! a folder that git ignores, under a lock, since many tests run at a time. A machine without Python fails such a
 //! test; it is not passed over in silence.
 
+mod allocations;
 mod browser;
+mod child;
+pub mod faults;
 mod head;
 mod kube;
 mod mlflow;
@@ -12,7 +15,9 @@ mod onnx;
 mod ray;
 mod server;
 
+pub use allocations::{CountingAllocator, allocations, allocations_of_all_threads, held, peak};
 pub use browser::browse;
+pub use child::{child, write_child, write_program};
 pub use kube::{
     KubeCluster, KubeParts, assert_schemas_are_the_operators, kube_tools, wrong_manifests,
 };

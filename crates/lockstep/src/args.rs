@@ -32,7 +32,7 @@ pub(crate) use tune::{SearchMethod, TuneArgs};
 use crate::command::JobKind;
 use clap::builder::ArgPredicate;
 use clap::{Arg, Args, Parser, Subcommand, ValueEnum, ValueHint};
-use lockstep_job::{LoadedJob, Override};
+use lockstep_job::{Job, Override};
 use lockstep_train::ForkFrom;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -523,18 +523,13 @@ impl JobArgs {
     }
 
     /// The job that the file and the changes come to.
-    pub(crate) fn load(&self) -> Result<lockstep_job::Job, lockstep_job::JobError> {
-        lockstep_job::Job::load(&self.path, &self.overrides()?, self.workers)
-    }
-
-    /// The same, also of a job that is a script.
-    pub(crate) fn load_any(&self) -> Result<LoadedJob, lockstep_job::JobError> {
-        LoadedJob::load(&self.path, &self.overrides()?, self.workers)
+    pub(crate) fn load(&self) -> Result<Job, lockstep_job::JobError> {
+        self.load_from(&self.path)
     }
 
     /// The job that the changes make of another file than the one that was named: that of a run.
-    pub(crate) fn load_from(&self, path: &Path) -> Result<LoadedJob, lockstep_job::JobError> {
-        LoadedJob::load(path, &self.overrides()?, self.workers)
+    pub(crate) fn load_from(&self, path: &Path) -> Result<Job, lockstep_job::JobError> {
+        Job::load(path, &self.overrides()?, self.workers)
     }
 
     /// Whether no job file was named: the run to go on with has one.

@@ -18,7 +18,7 @@ use layout::Layout;
 use lockstep_base::fs::random_letters;
 use lockstep_cluster::jobs::{Binary, Client, Needs, RuntimeEnv, Submission, introduced};
 use lockstep_events::event::Event;
-use lockstep_job::{LoadedJob, Location};
+use lockstep_job::{Job, Location};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -115,7 +115,7 @@ impl Shown {
 
 /// Brings the job to the head. Returns its id, and what the program needs that travelled with it.
 fn submit(args: &SubmitArgs, shown: &mut Shown) -> anyhow::Result<(Client, String, Option<Needs>)> {
-    let job = args.job.load_any()?;
+    let job = args.job.load()?;
     let moving = inputs::moving(&args.job, &job)?;
     let Layout {
         mut package,
@@ -133,7 +133,7 @@ fn submit(args: &SubmitArgs, shown: &mut Shown) -> anyhow::Result<(Client, Strin
             let message = format!(
                 "the run goes to {}, a folder beside the job on the cluster, which Ray removes some time after the \
                  job's end; set run.store to a URL or to an absolute path that the nodes share to keep it",
-                store_name(job.store())
+                store_name(&job.run.store)
             );
             shown.show(Event::Warning { message })?;
             None
@@ -159,7 +159,7 @@ fn submit(args: &SubmitArgs, shown: &mut Shown) -> anyhow::Result<(Client, Strin
     let command = entrypoint(args, &program, &file, engine, store);
     let mut metadata = BTreeMap::from([
         (OURS.to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
-        ("lockstep_job".to_owned(), job.name().to_owned()),
+        ("lockstep_job".to_owned(), job.name.clone()),
     ]);
     metadata.extend(place_in_queue(args, &client)?);
     let submission = Submission {
@@ -271,10 +271,10 @@ fn resume_command(args: &SubmitArgs) -> String {
 }
 
 /// An id that no other job has: so the head can be asked for it if its answer is lost.
-fn submission_id(args: &SubmitArgs, job: &LoadedJob) -> anyhow::Result<String> {
+fn submission_id(args: &SubmitArgs, job: &Job) -> anyhow::Result<String> {
     match &args.id {
         Some(id) => Ok(id.clone()),
-        None => Ok(format!("{}-{}", job.name(), random_letters::<8>()?)),
+        None => Ok(format!("{}-{}", &job.name, random_letters::<8>()?)),
     }
 }
 

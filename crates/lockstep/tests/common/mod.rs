@@ -1,15 +1,17 @@
 //! A place to run the real binary in: small data that can be learned, a job file, a cache and a store
 //! of its own.
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, reason = "each test program uses its part")]
 
 pub(crate) mod bitmap;
 pub(crate) mod cifar;
 pub(crate) mod embedding;
 pub(crate) mod idx;
+pub(crate) mod kube;
 pub(crate) mod proxy;
 pub(crate) mod recorder;
 pub(crate) mod resnet18;
 pub(crate) mod serve;
+pub(crate) mod serve_jobs;
 pub(crate) mod tensors;
 pub(crate) mod trees;
 
@@ -329,6 +331,14 @@ impl Ran {
         assert_eq!(last["event"], "result", "{last}");
         last
     }
+}
+
+/// The lines that a worker's script wrote.
+pub(crate) fn logged(ran: &Ran) -> Vec<String> {
+    let events = ran.events().into_iter();
+    let logs = events.filter(|event| event["event"] == "log");
+    logs.map(|event| event["line"].as_str().unwrap_or_default().to_owned())
+        .collect()
 }
 
 pub(crate) fn send(pid: i32, signal: rustix::process::Signal) {

@@ -7,10 +7,10 @@ use crate::view::plural;
 use lockstep_cluster::jobs::NodeState;
 use lockstep_cluster::kube::{Client, Config, KubeError, ManifestKind};
 use lockstep_engine::describe;
-use lockstep_job::{LoadedJob, Track};
+use lockstep_job::{Job, Track};
 use lockstep_track::mlflow::{self, MlflowSettings};
 
-pub(super) fn checks(args: &DoctorArgs, job: Option<&LoadedJob>) -> Vec<Check> {
+pub(super) fn checks(args: &DoctorArgs, job: Option<&Job>) -> Vec<Check> {
     let is_kube = args.to.as_deref() == Some(kube::TO);
     let head = args.to.as_deref().filter(|_| !is_kube);
     let mut checks = vec![ray(head, job), kubernetes(args, is_kube)];
@@ -19,7 +19,7 @@ pub(super) fn checks(args: &DoctorArgs, job: Option<&LoadedJob>) -> Vec<Check> {
 }
 
 /// A head that answers, and has room for the job.
-fn ray(to: Option<&str>, job: Option<&LoadedJob>) -> Check {
+fn ray(to: Option<&str>, job: Option<&Job>) -> Check {
     let variables = ["RAY_API_SERVER_ADDRESS", "RAY_ADDRESS"];
     let named = variables
         .iter()
@@ -115,10 +115,10 @@ fn kubernetes(args: &DoctorArgs, asked: bool) -> Check {
     }
 }
 
-fn tracking(job: Option<&LoadedJob>) -> Check {
+fn tracking(job: Option<&Job>) -> Check {
     let name = "mlflow";
     let (track, job) = match job {
-        Some(job) => (job.track().clone(), job.name().to_owned()),
+        Some(job) => (job.track.clone(), job.name.clone()),
         None => (Track::default(), "doctor".to_owned()),
     };
     let variable = |name: &str| std::env::var(name).ok();

@@ -8,7 +8,7 @@ use lockstep_cluster::kube::{
     Client, KubeError, Manifest, PLACEHOLDER, Plan, Travelling, check_manifests, kube_manifests,
     name_of, ray_manifests,
 };
-use lockstep_job::{KubeEngine, LoadedJob};
+use lockstep_job::{Job, KubeEngine};
 
 /// Letters that make a name one that no other job has.
 const LETTERS: usize = 5;
@@ -64,14 +64,14 @@ fn through_ray(plan: &Plan, asking: &Asking<'_>) -> Result<bool, KubeError> {
 }
 
 fn plan(args: &KubeJobArgs, asking: &Asking<'_>) -> anyhow::Result<Plan> {
-    let job = args.job.load_any()?;
+    let job = args.job.load()?;
     let name = match (&args.id, asking) {
         (Some(id), _) => id.clone(),
         // The same job gives the same text.
-        (None, Asking::Nobody) => name_of(job.name(), None),
-        (None, Asking::Cluster(_)) => name_of(job.name(), Some(&random_letters::<LETTERS>()?)),
+        (None, Asking::Nobody) => name_of(&job.name, None),
+        (None, Asking::Cluster(_)) => name_of(&job.name, Some(&random_letters::<LETTERS>()?)),
     };
-    let asked = args.at.namespace.clone().or(job.kube().namespace.clone());
+    let asked = args.at.namespace.clone().or(job.kube.namespace.clone());
     let namespace = match (asked, asking) {
         (Some(namespace), _) => namespace,
         (None, Asking::Cluster(client)) => client.namespace(),
@@ -83,7 +83,7 @@ fn plan(args: &KubeJobArgs, asking: &Asking<'_>) -> anyhow::Result<Plan> {
 }
 
 /// The job file and what it names by relative paths, as they are now.
-fn travelling(args: &KubeJobArgs, job: &LoadedJob) -> anyhow::Result<Travelling> {
+fn travelling(args: &KubeJobArgs, job: &Job) -> anyhow::Result<Travelling> {
     let moving = inputs::moving(&args.job, job)?.inputs;
     let (files, job) = layout::files(&args.job.path, &moving)?;
     let mut travelling = Travelling {

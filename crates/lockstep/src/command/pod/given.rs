@@ -5,7 +5,7 @@ use anyhow::{Context, bail};
 use lockstep_events::event::{RunResult, Status};
 use lockstep_gang::Secret;
 use lockstep_job::pod::{ADDRESS, COORDINATOR, INDEX, PATIENCE, RUN, TOKEN};
-use lockstep_job::{Job, LoadedJob, Workers};
+use lockstep_job::{Job, Workers};
 use lockstep_launch::hosts::read_token;
 use lockstep_resolve::place;
 use lockstep_runs::RunDir;
@@ -22,7 +22,7 @@ pub(super) struct Given {
     /// Name and port of number 0.
     pub(super) coordinator: String,
     pub(super) token: Secret,
-    pub(super) job: LoadedJob,
+    pub(super) job: Job,
     /// The job file's folder.
     pub(super) folder: PathBuf,
     /// How many hosts there are.
@@ -45,7 +45,7 @@ impl Given {
             bail!("{COORDINATOR}: {coordinator:?} has no port; NAME:PORT is needed");
         }
         let token = read_token(Path::new(&variable(TOKEN)?))?;
-        let mut job = args.load_any()?;
+        let mut job = args.load()?;
         let workers = job.workers();
         if let Ok(seconds) = std::env::var(PATIENCE) {
             let number = seconds
@@ -53,7 +53,7 @@ impl Given {
                 .ok()
                 .filter(|seconds| (0.0..1e9).contains(seconds));
             let wrong = || format!("{PATIENCE}: {seconds:?} is no number of seconds");
-            job.gang_mut().start_deadline_s = number.with_context(wrong)?;
+            job.gang.start_deadline_s = number.with_context(wrong)?;
         }
         if index >= workers.max {
             bail!(
@@ -64,13 +64,13 @@ impl Given {
         let file = std::path::absolute(&args.path).context("cannot find the job file's folder")?;
         Ok(Self {
             index,
-            run: RunDir::named(&name, place(job.store(), job.storage())?.join(&name)?),
+            run: RunDir::named(&name, place(&job.run.store, &job.storage)?.join(&name)?),
             coordinator,
             token,
             folder: file.parent().map(Path::to_owned).unwrap_or_default(),
             workers,
-            patience: Duration::from_secs_f64(job.gang().start_deadline_s),
-            lease_s: job.gang().lease_s,
+            patience: Duration::from_secs_f64(job.gang.start_deadline_s),
+            lease_s: job.gang.lease_s,
             job,
         })
     }

@@ -6,7 +6,7 @@
 
 use crate::args::JobArgs;
 use anyhow::Context;
-use lockstep_job::{JobError, LoadedJob, LocalInput};
+use lockstep_job::{Job, JobError, LocalInput};
 use std::path::Path;
 
 /// A job file lies here in thought, to see which paths move with it.
@@ -21,7 +21,7 @@ pub(in crate::command) struct Moving {
 }
 
 /// What of `job` moves with its file: all that it names by relative paths.
-pub(in crate::command) fn moving(args: &JobArgs, job: &LoadedJob) -> anyhow::Result<Moving> {
+pub(in crate::command) fn moving(args: &JobArgs, job: &Job) -> anyhow::Result<Moving> {
     let text = std::fs::read_to_string(&args.path)
         .with_context(|| format!("cannot read {}", args.path.display()))?;
     let elsewhere = parse_elsewhere(args, &text)?;
@@ -37,21 +37,18 @@ pub(in crate::command) fn moving(args: &JobArgs, job: &LoadedJob) -> anyhow::Res
     }
     Ok(Moving {
         inputs: found,
-        store: job.store() != elsewhere.store(),
+        store: job.run.store != elsewhere.run.store,
     })
 }
 
 /// The files that a script's command names.
-fn of_command(args: &JobArgs, job: &LoadedJob) -> anyhow::Result<Vec<LocalInput>> {
-    let LoadedJob::Script(job) = job else {
-        return Ok(Vec::new());
-    };
+fn of_command(args: &JobArgs, job: &Job) -> anyhow::Result<Vec<LocalInput>> {
     let file = std::path::absolute(&args.path)?;
     Ok(job.command_inputs(file.parent().unwrap_or(Path::new("/"))))
 }
 
-fn parse_elsewhere(args: &JobArgs, text: &str) -> Result<LoadedJob, JobError> {
-    LoadedJob::parse(Path::new(ELSEWHERE), text, &args.overrides()?, args.workers)
+fn parse_elsewhere(args: &JobArgs, text: &str) -> Result<Job, JobError> {
+    Job::parse(Path::new(ELSEWHERE), text, &args.overrides()?, args.workers)
 }
 
 fn check(input: &LocalInput) -> anyhow::Result<()> {
