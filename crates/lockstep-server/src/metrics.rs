@@ -101,13 +101,10 @@ fn text(server: &Server) -> String {
     ];
     let by_status = statuses.map(|status| {
         let count = jobs.iter().filter(|job| job.status == status).count();
-        (
-            format!("{{status=\"{}\"}}", status.to_string().to_lowercase()),
-            count as f64,
-        )
+        (format!("{{status=\"{status}\"}}"), count as f64)
     });
     page.add(
-        "lockstep_cluster::jobs",
+        "lockstep_jobs",
         "gauge",
         "Jobs that are remembered, by status.",
         by_status,

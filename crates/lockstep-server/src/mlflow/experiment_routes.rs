@@ -2,13 +2,14 @@
 
 use super::asked::Asked;
 use super::experiments::Experiment;
-use super::filter::{Name, Value as Found};
+use super::filter::Name;
 use super::search::Search;
 use super::{Answer, MlflowError, blocking, everything, now};
 use crate::Server;
 use crate::endpoint::Endpoint;
 use axum::Json;
 use axum::extract::State;
+use lockstep_index::filter::Worth as Found;
 use serde_json::json;
 use std::cmp::Reverse;
 

@@ -10,6 +10,7 @@ mod pickle;
 
 use crate::error::TensorError;
 use crate::file::TensorLocation;
+use lockstep_base::zip::is_archive;
 use std::path::Path;
 
 /// What went wrong below the level at which the path is known.
@@ -47,7 +48,7 @@ const BEFORE_1_6: &[u8] = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.";
 
 /// Whether the file begins as one of PyTorch's does.
 pub(crate) fn is_torch(bytes: &[u8]) -> bool {
-    archive::is_archive(bytes) || bytes.starts_with(BEFORE_1_6)
+    is_archive(bytes) || bytes.starts_with(BEFORE_1_6)
 }
 
 /// The tensors of a file.
