@@ -13,6 +13,7 @@ pub use verdict::{ChangedSet, Verdict};
 
 use crate::{Stop, StopFlag};
 use lockstep_events::event::{Event, RunResult, Status};
+use lockstep_place::PlaceError;
 use lockstep_runs::{RunDir, RunsError};
 use thiserror::Error;
 
@@ -23,6 +24,9 @@ pub enum ReplayError {
     /// A run cannot be read.
     #[error(transparent)]
     Runs(#[from] RunsError),
+    /// The events of a run cannot be read.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
     /// The marks of a run cannot be read.
     #[error("cannot read the run's trace")]
     Trace(#[source] RunsError),
