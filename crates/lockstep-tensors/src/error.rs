@@ -54,16 +54,6 @@ pub enum TensorError {
         /// The object's module and name.
         global: String,
     },
-    /// A file in the format that PyTorch wrote before 1.6.
-    #[error(
-        "{} was written in the format of PyTorch before 1.6, which is not read; save it again with a PyTorch since \
-         1.6: torch.save(torch.load(path), path)",
-        path.display()
-    )]
-    Old {
-        /// Which file.
-        path: PathBuf,
-    },
     /// A part of a format that is not supported.
     #[error("{} has {what}, which is not supported", path.display())]
     Unsupported {

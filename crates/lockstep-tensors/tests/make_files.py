@@ -27,5 +27,6 @@ checkpoint = {"epoch": 3, "state_dict": tensors, "optimizer": {"state": {0: {"mo
 torch.save(tensors, folder / "plain.pt")
 torch.save(tensors, folder / "legacy.pth", _use_new_zipfile_serialization=False)
 torch.save(checkpoint, folder / "checkpoint.pt")
+torch.save(checkpoint, folder / "checkpoint.pth", _use_new_zipfile_serialization=False)
 torch.save(torch.nn.Linear(2, 2), folder / "module.pt")
 save_file({name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}, folder / "plain.safetensors")

@@ -13,7 +13,6 @@ pub mod faults;
 mod head;
 mod kept;
 mod kube;
-mod lite;
 mod mlflow;
 mod onnx;
 mod peer;
@@ -28,7 +27,6 @@ pub use kept::cache;
 pub use kube::{
     KubeCluster, KubeParts, assert_schemas_are_the_operators, kube_tools, wrong_manifests,
 };
-pub use lite::efficientnet_lite0;
 pub use mlflow::{python_with_mlflow, python_with_tensorboard};
 pub use onnx::{onnx_answers, onnx_distance};
 pub use peer::Peer;

@@ -313,7 +313,7 @@ mod tests {
         assert!(shown(folder.path()).contains("not a regular file"));
     }
 
-    /// What `torch.save` writes of a `state_dict`.
+    /// What `torch.save` writes of a `state_dict`, in both of its formats.
     const SAVE: &str = include_str!("../tests/save_like_torch.py");
 
     #[test]
@@ -321,14 +321,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let model = model(4);
         let plain = write(&folder, &tensors(&model, 1));
-        let path = folder.path().join("weights.pt");
-        let made = Command::new("python3")
-            .args(["-c", SAVE])
-            .args([&plain, &path])
-            .status();
-        assert!(made.unwrap().success());
-        let begin = read(&path, &model, 0, None).unwrap();
-        assert_eq!(begin.state, model.initial_state(1));
-        assert_eq!(Some(begin.sha256), sha256_of(&path));
+        for name in ["weights.pt", "weights.pth"] {
+            let path = folder.path().join(name);
+            let made = Command::new("python3")
+                .args(["-c", SAVE])
+                .args([&plain, &path])
+                .status();
+            assert!(made.unwrap().success());
+            let begin = read(&path, &model, 0, None).unwrap();
+            assert_eq!(begin.state, model.initial_state(1), "{name}");
+            assert_eq!(Some(begin.sha256), sha256_of(&path));
+        }
     }
 }

@@ -1,6 +1,6 @@
 """Writes the tensors of a safetensors file as `torch.save` writes a state_dict, without needing torch.
 
-Usage: save_like_torch.py FROM.safetensors TO.pt
+Usage: save_like_torch.py FROM.safetensors TO.pt, or TO.pth for the format before PyTorch 1.6.
 """
 
 import collections
@@ -66,11 +66,14 @@ for i, (name, tensor) in enumerate(header.items()):
     stored.append(storage)
     state[name] = Tensor(storage, tensor["shape"])
 
+legacy = target.endswith(".pth")
+
 
 class Pickler(pickle.Pickler):
     def persistent_id(self, value):
         if isinstance(value, Storage):
-            return ("storage", value.kind, value.key, "cpu", value.count)
+            whole = ("storage", value.kind, value.key, "cpu", value.count)
+            return whole + (None,) if legacy else whole
         return None
 
 
@@ -80,9 +83,18 @@ def pickled(value):
     return out.getvalue()
 
 
-with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as file:
-    file.writestr("weights/data.pkl", pickled(state))
-    file.writestr("weights/byteorder", "little")
-    for storage in stored:
-        file.writestr(f"weights/data/{storage.key}", storage.content)
-    file.writestr("weights/version", "3\n")
+if legacy:
+    info = {"protocol_version": 1001, "little_endian": True, "type_sizes": {"short": 2, "int": 4, "long": 4}}
+    parts = [0x1950A86A20F9469CFC6C, 1001, info, state, [storage.key for storage in stored]]
+    with open(target, "wb") as file:
+        for part in parts:
+            file.write(pickled(part))
+        for storage in stored:
+            file.write(struct.pack("<q", storage.count) + storage.content)
+else:
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as file:
+        file.writestr("weights/data.pkl", pickled(state))
+        file.writestr("weights/byteorder", "little")
+        for storage in stored:
+            file.writestr(f"weights/data/{storage.key}", storage.content)
+        file.writestr("weights/version", "3\n")

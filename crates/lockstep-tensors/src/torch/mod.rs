@@ -1,10 +1,11 @@
-//! PyTorch's own files: a pickle in a zip archive, with the numbers beside it.
+//! PyTorch's own files: pickles, alone (until 1.5) or in a zip archive with the numbers beside them.
 //!
 //! A pickle is a program for a small stack machine, which in Python may call anything. The machine here
 //! ([`pickle`]) has only the instructions that build plain values; of the objects that a program may
 //! name, those that make up a tensor are known, and everything else is refused by its name.
 
 mod archive;
+mod legacy;
 mod objects;
 mod pickle;
 
@@ -43,12 +44,9 @@ impl Fault {
     }
 }
 
-/// How files of PyTorch until 1.5 begin: a pickle of a number.
-const BEFORE_1_6: &[u8] = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.";
-
 /// Whether the file begins as one of PyTorch's does.
 pub(crate) fn is_torch(bytes: &[u8]) -> bool {
-    is_archive(bytes) || bytes.starts_with(BEFORE_1_6)
+    is_archive(bytes) || legacy::is_legacy(bytes)
 }
 
 /// The tensors of a file.
@@ -56,9 +54,10 @@ pub(crate) fn tensors(
     path: &Path,
     bytes: &[u8],
 ) -> Result<Vec<(String, TensorLocation)>, TensorError> {
-    if bytes.starts_with(BEFORE_1_6) {
-        let path = path.to_path_buf();
-        return Err(TensorError::Old { path });
-    }
-    archive::tensors(bytes).map_err(|fault| fault.in_file(path))
+    let found = if archive::is_archive(bytes) {
+        archive::tensors(bytes)
+    } else {
+        legacy::tensors(bytes)
+    };
+    found.map_err(|fault| fault.in_file(path))
 }

