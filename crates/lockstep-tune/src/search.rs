@@ -41,12 +41,6 @@ pub trait Trainer: Sync {
         target: &Target<'_>,
     ) -> Result<RunResult, Self::Error>;
 
-    /// Whether a run came to its end, by its own word.
-    ///
-    /// # Errors
-    /// When that cannot be read.
-    fn has_succeeded(&self, run: &RunDir) -> Result<bool, Self::Error>;
-
     /// The job file of a trial.
     ///
     /// # Errors
@@ -226,12 +220,11 @@ fn train<T: Trainer>(
 ) -> Result<TrialEnd, T::Error> {
     let place = store.join(name).map_err(SearchError::from)?;
     let run = RunDir::named(name, place);
-    let reached = |run: &RunDir| reached(run, target, |run| trainer.has_succeeded(run));
-    if let Some(reached) = reached(&run)? {
+    if let Some(reached) = reached(&run, target)? {
         return Ok(TrialEnd::Reached(reached));
     }
     let result = trainer.train(&run, trial, target)?;
-    if let Some(reached) = reached(&run)? {
+    if let Some(reached) = reached(&run, target)? {
         return Ok(TrialEnd::Reached(reached));
     }
     match (result.status, trainer.is_stopped()) {

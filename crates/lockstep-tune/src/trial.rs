@@ -7,18 +7,12 @@ use serde_json::{Map, Value};
 
 /// What a run was worth when it came to the target, if it did. One that ended by itself before, as a script or with early
 /// stopping, is worth what its best epoch was: that is the model it left.
-///
-/// `has_succeeded` says whether the run came to its end.
-pub(crate) fn reached<E: From<SearchError>>(
-    run: &RunDir,
-    target: &Target<'_>,
-    has_succeeded: impl FnOnce(&RunDir) -> Result<bool, E>,
-) -> Result<Option<Reached>, E> {
+pub(crate) fn reached(run: &RunDir, target: &Target<'_>) -> Result<Option<Reached>, SearchError> {
     let metrics = run.metrics();
-    if metrics.entry().map_err(SearchError::from)?.is_none() {
+    if metrics.entry()?.is_none() {
         return Ok(None);
     }
-    let text = metrics.read().map_err(SearchError::from)?;
+    let text = metrics.read()?;
     let mut curve = curve(&String::from_utf8_lossy(&text), target.metric)?;
     if let Some(value) = curve.get(target.epochs as usize - 1).copied() {
         curve.truncate(target.epochs as usize);
@@ -28,7 +22,7 @@ pub(crate) fn reached<E: From<SearchError>>(
             curve,
         }));
     }
-    if !has_succeeded(run)? {
+    if !run.has_succeeded()? {
         return Ok(None);
     }
     let better = |a: f64, b: f64| match target.maximise {
@@ -43,8 +37,7 @@ pub(crate) fn reached<E: From<SearchError>>(
         })),
         None => Err(SearchError::NothingReported {
             metric: target.metric.to_owned(),
-        }
-        .into()),
+        }),
     }
 }
 

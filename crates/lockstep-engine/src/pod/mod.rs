@@ -124,8 +124,7 @@ impl Pod {
 
     /// The result of the run, if it is over for good.
     pub fn settled(&self) -> Option<RunResult> {
-        let text = self.run.result().read().ok()?;
-        let result: RunResult = serde_json::from_slice(&text).ok()?;
+        let result = self.run.read_result().ok()??;
         (result.status != Status::Interrupted).then_some(result)
     }
 

@@ -39,12 +39,11 @@ impl RunRecord {
             let reported: Reported = serde_json::from_str(line).ok()?;
             Some((reported.report, reported.metrics))
         });
-        let result = run.result().read().ok();
         Ok(Self {
             data,
             trace: Self::trace_of(run)?,
             reports: reports.collect(),
-            result: result.and_then(|text| serde_json::from_slice(&text).ok()),
+            result: run.read_result().ok().flatten(),
         })
     }
 

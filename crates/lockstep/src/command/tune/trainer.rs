@@ -2,7 +2,7 @@
 
 use super::load;
 use crate::args::TuneArgs;
-use crate::command::{has_succeeded, launcher};
+use crate::command::launcher;
 use crate::view::plural;
 use anyhow::Context;
 use lockstep_base::fs::CacheDir;
@@ -68,10 +68,6 @@ impl Trainer for EngineTrainer<'_> {
             }
         })?;
         Ok(result)
-    }
-
-    fn has_succeeded(&self, run: &RunDir) -> anyhow::Result<bool> {
-        has_succeeded(run)
     }
 
     fn job_file(&self, trial: &Trial) -> anyhow::Result<String> {
