@@ -71,7 +71,7 @@ pub enum SearchError {
         /// The store.
         store: String,
         /// What the store says.
-        source: PlaceError,
+        source: Box<PlaceError>,
     },
     /// There is no search of the job.
     #[error("there is no search of this job in {store}")]

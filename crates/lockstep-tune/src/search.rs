@@ -103,7 +103,7 @@ impl Search {
         let text = text.map_err(|source| SearchError::NoSearch {
             name,
             store: store.to_string(),
-            source,
+            source: Box::new(source),
         })?;
         let tuning: Tuning =
             serde_json::from_slice(&text).map_err(|source| SearchError::Damaged {
