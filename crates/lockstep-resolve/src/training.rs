@@ -1,11 +1,11 @@
 //! The settings of the learner of networks.
 
 use crate::sources::image_transform;
-use crate::{NetworkPlan, PictureInput};
-use lockstep_data::TargetKind;
+use crate::{CheckpointRules, LearningSettings, NetworkPlan, PictureInput};
+use lockstep_data::{Augment, Normalisation, PictureChanges, TargetKind};
 use lockstep_job::{
-    Data, DataRef, JobAugment, JobCheckpoint, JobColumnType, JobLoss, JobNormalise, NetworkJob,
-    NetworkTraining, Validation, hide_secrets,
+    Data, DataRef, JobAugment, JobColumnType, JobLoss, JobNormalise, NetworkJob, Validation,
+    hide_secrets,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -18,8 +18,8 @@ pub struct TrainingSettings {
     pub network: NetworkPlan,
     /// The file of weights to begin with, in place of random ones.
     pub weights: Option<PathBuf>,
-    /// Its own keys of `[train]`.
-    pub learner: NetworkTraining,
+    /// How it learns.
+    pub learner: LearningSettings,
     /// Worker processes.
     pub workers: usize,
     /// The parts that a batch is cut into.
@@ -36,7 +36,7 @@ pub struct TrainingSettings {
     #[serde(default)]
     pub balance: bool,
     /// Normalisation of the input.
-    pub normalise: Option<JobNormalise>,
+    pub normalise: Option<Normalisation>,
     /// How pictures become samples, if they do. The encoder is known once the pictures are embedded.
     pub pictures: Option<PictureInput>,
     /// Whether the numbers of a table are brought to one scale; if absent, where it has more than plain numbers.
@@ -46,12 +46,60 @@ pub struct TrainingSettings {
     #[serde(default)]
     pub embedded: Vec<String>,
     /// How training images are varied.
-    pub augment: Option<JobAugment>,
+    pub augment: Option<ImageChanges>,
     /// When the state is written, and what the best epoch is.
-    pub checkpoint: JobCheckpoint,
+    pub checkpoint: CheckpointRules,
     /// What of the job decides the result, in the words of the job file: what each part of a run may choose for
     /// itself is not in it, nor are secrets.
     pub decides: Value,
+}
+
+/// How training images are varied.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ImageChanges {
+    /// Where they are cut out and mirrored.
+    pub augment: Augment,
+    /// What changes beside that.
+    pub changes: PictureChanges,
+    /// How the shares of two images that are added are spread, if such are.
+    pub mixup: Option<f64>,
+    /// The same where a part of one image lies over another.
+    pub cutmix: Option<f64>,
+}
+
+impl ImageChanges {
+    fn of(job: &JobAugment) -> Self {
+        let number = |number: Option<f64>| number.unwrap_or(0.0) as f32;
+        Self {
+            augment: Augment {
+                crop_padding: job.crop_padding,
+                flip: job.flip,
+            },
+            changes: PictureChanges {
+                resized_crop: (job.resized_crop).map(|shares| shares.map(|share| share as f32)),
+                rotation: number(job.rotation),
+                brightness: number(job.brightness),
+                contrast: number(job.contrast),
+                saturation: number(job.saturation),
+                erase: number(job.erase),
+            },
+            mixup: job.mixup,
+            cutmix: job.cutmix,
+        }
+    }
+
+    /// Whether images are mixed with others, and what they are to be taken for too.
+    pub fn mixes(&self) -> bool {
+        self.mixup.is_some() || self.cutmix.is_some()
+    }
+}
+
+/// The scale of the samples.
+pub(crate) fn normalisation(job: &JobNormalise) -> Normalisation {
+    Normalisation {
+        mean: job.mean.clone(),
+        std: job.std.clone(),
+    }
 }
 
 impl TrainingSettings {
@@ -59,7 +107,7 @@ impl TrainingSettings {
         Self {
             network: NetworkPlan::of(&job.model.network),
             weights: job.model.weights.clone(),
-            learner: job.train.learner.clone(),
+            learner: LearningSettings::of(&job.train.learner),
             workers: job.train.workers.max,
             lanes: job.train.lanes,
             threads: job.train.threads,
@@ -70,7 +118,7 @@ impl TrainingSettings {
             },
             stratify: data.stratify,
             balance: data.balance,
-            normalise: data.normalise.clone(),
+            normalise: data.normalise.as_ref().map(normalisation),
             pictures: image_transform(data)
                 .filter(|_| job.embed.is_none())
                 .map(|transform| PictureInput {
@@ -79,8 +127,8 @@ impl TrainingSettings {
                 }),
             standardise: data.standardise,
             embedded: embedded(&data.train),
-            augment: data.augment.clone(),
-            checkpoint: job.checkpoint.clone(),
+            augment: data.augment.as_ref().map(ImageChanges::of),
+            checkpoint: CheckpointRules::of(&job.checkpoint),
             decides: decides(data, job),
         }
     }
@@ -97,7 +145,7 @@ fn embedded(train: &DataRef) -> Vec<String> {
 }
 
 /// What labels must be for a loss of the job file.
-pub fn target_kind(loss: JobLoss) -> TargetKind {
+pub(crate) fn target_kind(loss: JobLoss) -> TargetKind {
     match loss {
         JobLoss::CrossEntropy => TargetKind::Classes,
         JobLoss::Mse => TargetKind::Numbers,
@@ -105,6 +153,7 @@ pub fn target_kind(loss: JobLoss) -> TargetKind {
     }
 }
 
+/// What of the job decides the result.
 fn decides(data: &Data, job: &NetworkJob) -> Value {
     let mut value = json!({
         "data": data,

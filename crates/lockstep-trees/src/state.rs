@@ -7,6 +7,7 @@ use lockstep_place::{Access, Place};
 use lockstep_resolve::TreesSettings;
 use lockstep_runs::checkpoint::{Checkpoint, CheckpointWriter};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The part of a checkpoint that holds the trees.
 const MODEL: &str = "model.ubj";
@@ -20,8 +21,8 @@ pub(crate) struct Header {
     pub(crate) rounds: u32,
     /// The best of them.
     pub(crate) best: Option<Best>,
-    /// What the run was trained with: one that goes on must be the same.
-    pub(crate) settings: TreesSettings,
+    /// What the run was trained with, as [`TreesSettings::decides`]: one that goes on must be the same.
+    pub(crate) settings: Value,
     /// What it was trained on.
     pub(crate) data: Vec<String>,
     /// What the trees are of; none in a checkpoint of an earlier version.
@@ -122,15 +123,19 @@ pub fn check_resume(
         ));
     }
     // How long, with how many threads and how safely may change; what the trees are may not.
-    let fixed = |settings: &TreesSettings| {
+    let fixed = |settings: &Value| {
         let mut fixed = settings.clone();
-        fixed.model.rounds = 0;
-        fixed.threads = 0;
-        fixed.patience = None;
-        fixed.checkpoint = lockstep_job::JobCheckpoint::default();
-        serde_json::to_value(fixed).expect("settings are plain data")
+        fixed["model"]["rounds"] = Value::Null;
+        for free in ["threads", "patience", "checkpoint"] {
+            fixed[free] = Value::Null;
+        }
+        if fixed["stratify"].is_null() {
+            // Earlier versions did not have it.
+            fixed["stratify"] = Value::Bool(false);
+        }
+        fixed
     };
-    let (then, now) = (fixed(&saved.header.settings), fixed(settings));
+    let (then, now) = (fixed(&saved.header.settings), fixed(&settings.decides));
     if let Some((key, then, now)) = difference("", &then, &now) {
         return Err(refused(format!(
             "the run was trained with {key} = {then}, and the job says {now}; only rounds, threads, patience and \
@@ -144,18 +149,14 @@ pub fn check_resume(
 }
 
 /// The first key whose values differ.
-fn difference(
-    path: &str,
-    then: &serde_json::Value,
-    now: &serde_json::Value,
-) -> Option<(String, String, String)> {
+fn difference(path: &str, then: &Value, now: &Value) -> Option<(String, String, String)> {
     match (then.as_object(), now.as_object()) {
         (Some(then), Some(now)) => then.keys().chain(now.keys()).find_map(|key| {
             let path = match path {
                 "" => key.clone(),
                 path => format!("{path}.{key}"),
             };
-            let null = serde_json::Value::Null;
+            let null = Value::Null;
             let values = (
                 then.get(key).unwrap_or(&null),
                 now.get(key).unwrap_or(&null),

@@ -114,10 +114,7 @@ impl Peers {
         let test = test.map(|source| Dataset::open_beside(source, &train, cache, &mut tell));
         let settings = &resolved.training;
         let channels = train.shape()[0];
-        let normaliser = match &settings.normalise {
-            Some(scale) => Normaliser::new(&scale.mean, &scale.std, channels)?,
-            None => Normaliser::identity(channels),
-        };
+        let normaliser = Normaliser::of(settings.normalise.as_ref(), channels)?;
         let folder = tempfile::tempdir_in(cache.folder("peers")?)?;
         fs::write(folder.path().join("peer.py"), Peer::SCRIPT)?;
         let (rows, _) = train.split(settings.val_share, settings.stratify, settings.seed);
