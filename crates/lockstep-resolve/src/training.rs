@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// All that the learner of networks is told of a job, beside its data.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrainingSettings {
     /// The network.
     pub network: NetworkPlan,
@@ -174,4 +174,87 @@ fn decides(data: &Data, job: &NetworkJob) -> Value {
     }
     hide_secrets(&mut value["data"]);
     value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockstep_job::Job;
+    use std::path::Path;
+
+    /// Numbers that no short fraction is, in every place that has one.
+    const JOB: &str = "name = 'x'
+[data]
+train = 'mnist'
+val_split = 0.1234567890123456789
+normalise = { mean = [0.1307000001], std = [0.30810000012] }
+augment = { rotation = 7.7, brightness = 0.123456789, mixup = 0.2000000003, resized_crop = [0.08, 0.99] }
+[model]
+kind = 'mlp'
+hidden = [3]
+dropout = 0.3000000004
+[train]
+epochs = 3
+batch = 2
+label_smoothing = 0.1000000005
+optimizer = { kind = 'adam', lr = 0.0012345678912345, eps = 1.1e-9, betas = [0.91234567, 0.998877665544] }
+schedule = { kind = 'plateau', factor = 0.123456789, min_change = 1.2345678e-7, min_lr = 1e-7 }
+rates = { layers = 0.3333333333333333 }
+clip_norm = 1.0000000001
+average = 0.99912345678
+patience = 2
+min_change = 1e-9
+[checkpoint]
+every = '0.1 s'
+best = 'f1'
+";
+
+    fn settings(text: &str) -> TrainingSettings {
+        let path = Path::new("/jobs/job.toml");
+        let job = Job::parse(path, text, &[], None).unwrap();
+        TrainingSettings::of(job.data.as_ref().unwrap(), job.network(path).unwrap())
+    }
+
+    #[test]
+    fn what_travels_to_workers_arrives_to_the_bit() {
+        let settings = settings(JOB);
+        let text = serde_json::to_string(&settings).unwrap();
+        let told: TrainingSettings = serde_json::from_str(&text).unwrap();
+        assert_eq!(told, settings);
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(
+            serde_json::from_value::<TrainingSettings>(value).unwrap(),
+            settings
+        );
+        let value = serde_json::to_value(&settings).unwrap().to_string();
+        assert_eq!(
+            serde_json::from_str::<TrainingSettings>(&value).unwrap(),
+            settings
+        );
+    }
+
+    #[test]
+    fn a_rate_over_the_whole_run_knows_its_steps_once_the_data_is_known() {
+        let schedule = |keys: &str| {
+            let plateau = JOB.find("schedule = ").unwrap();
+            let end = plateau + JOB[plateau..].find('\n').unwrap();
+            let text = format!("{}schedule = {{ {keys} }}{}", &JOB[..plateau], &JOB[end..]);
+            settings(&text).learner.schedule
+        };
+        let cosine = schedule("kind = 'cosine'");
+        assert!(cosine.is_over_whole_run());
+        assert_eq!(
+            cosine.over(3, 7),
+            schedule("kind = 'cosine', steps = 21").over(9, 9)
+        );
+        assert!(!schedule("kind = 'cosine', steps = 21").is_over_whole_run());
+        let step = schedule("kind = 'step', every_epochs = 2, gamma = 0.5, warmup_steps = 4");
+        let rate = |step_number| step.over(3, 7).rate(step_number);
+        assert_eq!(rate(14), rate(13) * 0.5);
+        assert_eq!((step.warmup, step.plateau()), (4, None));
+        assert_eq!(
+            settings(JOB).learner.schedule.plateau(),
+            Some((10, 1.234_567_8e-7))
+        );
+    }
 }
