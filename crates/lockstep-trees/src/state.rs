@@ -12,7 +12,7 @@ use serde_json::Value;
 /// The part of a checkpoint that holds the trees.
 const MODEL: &str = "model.ubj";
 /// The part that holds the record of all rounds.
-const HISTORY: &str = "metrics.jsonl";
+const HISTORY: &str = lockstep_runs::files::METRICS;
 
 /// What the header of a checkpoint says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
