@@ -4,6 +4,7 @@ use lockstep_base::fs::FsError;
 use lockstep_place::PlaceError;
 use lockstep_runs::RunsError;
 use lockstep_runs::document::DocumentError;
+use lockstep_runs::registry::RegistryError;
 use rusqlite::ErrorCode;
 use thiserror::Error;
 

@@ -54,7 +54,7 @@ pub(crate) fn tensors(
     path: &Path,
     bytes: &[u8],
 ) -> Result<Vec<(String, TensorLocation)>, TensorError> {
-    let found = if archive::is_archive(bytes) {
+    let found = if is_archive(bytes) {
         archive::tensors(bytes)
     } else {
         legacy::tensors(bytes)
