@@ -5,7 +5,7 @@ use crate::{Begun, Origin, Sink, SinkError};
 use lockstep_events::Recorded;
 use lockstep_events::event::{Event, Started};
 use lockstep_place::{Access, Place};
-use lockstep_runs::RunDir;
+use lockstep_runs::{RunDir, files};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,10 +14,6 @@ use std::time::{Duration, Instant};
 
 /// How often the end looks whether sinks are done.
 const TICK: Duration = Duration::from_millis(5);
-/// The file of a run that says where it comes from.
-const ORIGIN: &str = "origin.json";
-/// The file of a run with the changes that were not committed.
-const UNCOMMITTED: &str = "uncommitted.diff";
 
 /// Tells sinks of one run.
 ///
@@ -165,9 +161,9 @@ fn open_run(started: Started, access: &Access, folder: &Path) -> Result<Begun, S
     let run = RunDir::named(&started.run, Place::parse(&started.run_dir, access)?);
     let (origin, diff) = Origin::find(folder);
     let text = serde_json::to_string_pretty(&origin).unwrap_or_default() + "\n";
-    run.file(ORIGIN).write(text.as_bytes())?;
+    run.origin().write(text.as_bytes())?;
     if !diff.is_empty() {
-        run.file(UNCOMMITTED).write(&diff)?;
+        run.file(files::UNCOMMITTED).write(&diff)?;
     }
     Ok(Begun {
         run,

@@ -3,9 +3,9 @@
 use crate::gradients::Objective;
 use crate::{TreesError, shard};
 use lockstep_data::{Dataset, InputColumn, TargetKind};
+use lockstep_model::Outputs;
 use lockstep_place::PlaceError;
 use lockstep_runs::RunDir;
-use lockstep_train::Outputs;
 use serde::{Deserialize, Serialize};
 
 /// The format of `model.json`. It grows when a key changes its meaning or goes.
@@ -119,7 +119,7 @@ impl Card {
 pub(crate) fn write(run: &RunDir, card: &Card, model: &[u8]) -> Result<(), TreesError> {
     // The card comes last: without it, there is no model.
     let _ = run.model().delete();
-    run.file("model").make_folder()?;
+    run.file(lockstep_runs::files::MODEL).make_folder()?;
     run.trees().write(model)?;
     let text = serde_json::to_string_pretty(card).expect("a card is plain data");
     run.model().write(format!("{text}\n").as_bytes())?;

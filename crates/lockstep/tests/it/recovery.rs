@@ -4,7 +4,7 @@ use crate::common::{JOB, LIMIT, Place, Running, send};
 use lockstep_base::fs::CacheDir;
 use lockstep_engine::{RunRequest, StopFlag, run};
 use lockstep_events::event::Event;
-use lockstep_job::LoadedJob;
+use lockstep_job::Job;
 use lockstep_launch::LocalLauncher;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -109,7 +109,7 @@ fn a_gang_whose_workers_cannot_be_replaced_goes_on_with_fewer() {
     let exe = place.path("program");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_lockstep"), &exe).unwrap();
     let request = RunRequest {
-        job: LoadedJob::load(&place.path("job.toml"), &[], None).unwrap(),
+        job: Job::load(&place.path("job.toml"), &[], None).unwrap(),
         folder: place.path(""),
         started_at: Instant::now(),
         resume: None,
