@@ -3,14 +3,14 @@
 //! It is written with them at the end of a run, and checkpoints carry it too: so there is a model to be had of a run that
 //! was killed.
 
-use crate::network;
+use crate::InputElement;
 use crate::saved;
 use crate::sets::Sets;
-use crate::{InputElement, Outputs};
 use lockstep_data::{Encoding, InputColumn, TargetKind, TargetScale};
-use lockstep_job::{JobLayer, JobLoss, JobNetwork, JobNormalise};
+use lockstep_job::{JobLoss, JobNormalise};
+use lockstep_model::Outputs;
 use lockstep_nn::Dims;
-use lockstep_resolve::{PictureInput, TrainingSettings, target_kind};
+use lockstep_resolve::{LayerWords, NetworkPlan, PictureInput, TrainingSettings, target_kind};
 use serde::{Deserialize, Serialize};
 
 /// The format of `model.json`. It grows when a key changes its meaning or goes.
@@ -45,10 +45,10 @@ pub(crate) struct Card {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     targets: Option<TargetCard>,
     /// The network, as in the job file.
-    pub(crate) network: JobNetwork,
+    pub(crate) network: NetworkPlan,
     /// Its layers in order, as in the job file; absent for a network known by its name alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    layers: Option<Vec<JobLayer>>,
+    layers: Option<LayerWords>,
     /// SHA-256 of all tensors' numbers: see [`sha256`](crate::weights::sha256). Empty in a checkpoint.
     pub(crate) weights_sha256: String,
 }
@@ -99,7 +99,7 @@ impl Card {
             classes: sets.train.class_names().to_vec(),
             targets: TargetCard::of(sets),
             network: settings.network.clone(),
-            layers: network::as_stack(&settings.network),
+            layers: settings.network.as_stack(),
             weights_sha256: String::new(),
         }
     }

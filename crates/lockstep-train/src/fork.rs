@@ -4,9 +4,9 @@ use crate::TrainError;
 use crate::network;
 use crate::snapshot::{Subject, Weights, read_weights};
 use crate::weights::{tensors, write_safetensors};
-use lockstep_job::JobNetwork;
 use lockstep_nn::{Dims, Model};
 use lockstep_place::Place;
+use lockstep_resolve::NetworkPlan;
 
 /// Which weights of a run another one begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub(crate) fn model_of(subject: &Subject) -> Result<Model, String> {
     if let Some(keys) = network.as_object_mut() {
         keys.remove("weights");
     }
-    let network: JobNetwork =
+    let network: NetworkPlan =
         serde_json::from_value(network).map_err(|error| format!("its network: {error}"))?;
     let [channels, height, width] = subject.input_shape;
     let input = Dims {

@@ -5,7 +5,8 @@
 //! `cross_entropy` with `weight` and `label_smoothing`: its mean is over the weights of the rows' classes, so a row
 //! counts [`ShapedClasses::factor`] times, a number that all lanes of a batch have in common.
 
-use super::{LossSum, Softmax};
+use super::LossSum;
+use crate::math::Softmax;
 
 /// The classes of some rows, and how they count.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -84,10 +85,10 @@ impl Target<'_> {
 
     fn loss(&self, softmax: &Softmax, scores: &[f32]) -> LossSum {
         let mut loss = 0.0;
-        for class in 0..scores.len() {
+        for (class, &score) in scores.iter().enumerate() {
             let share = self.share(class, scores.len());
             if share != 0.0 {
-                loss += share * softmax.loss(scores, class as u32).loss;
+                loss += share * softmax.loss(score);
             }
         }
         let likeliest = match self.other {
@@ -234,7 +235,7 @@ mod tests {
 
     #[test]
     fn mean_and_gradient_of_a_batch_are_pytorchs_in_one_lane_and_in_two() {
-        let text = include_str!("../../tests/reference/reference.json");
+        let text = include_str!("../../tests/it/reference/reference.json");
         let reference: Reference = serde_json::from_str(text).unwrap();
         for case in reference.losses {
             let weight = |&label: &u32| ShapedClasses::weight(&case.weights, label);

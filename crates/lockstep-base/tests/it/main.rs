@@ -1,0 +1,3 @@
+//! The integration tests of `lockstep-base`: one program, a module for each subject.
+
+mod process;

@@ -1,0 +1,75 @@
+//! Gangs whose ranks are threads of a test.
+
+use lockstep_gang::*;
+use std::net::{SocketAddr, TcpListener};
+use std::thread;
+
+/// All ranks of a gang in shared memory.
+pub(crate) fn shm(plan: &Plan, memberships: &[Membership]) -> Vec<Box<dyn SharingCollective>> {
+    let segment = Segment::create(ShmCollective::bytes_needed(plan)).unwrap();
+    ShmControl::new(&segment, plan, memberships[0].generation).unwrap();
+    let join = |membership| {
+        let joined = ShmCollective::join(&segment, plan.clone(), membership).unwrap();
+        Box::new(joined) as Box<dyn SharingCollective>
+    };
+    memberships.iter().map(join).collect()
+}
+
+/// All ranks of a gang over TCP.
+pub(crate) fn tcp(plan: &Plan, memberships: &[Membership]) -> Vec<Box<dyn SharingCollective>> {
+    let gang = tcp_gang(plan, memberships).into_iter();
+    gang.map(|rank| Box::new(rank) as Box<dyn SharingCollective>)
+        .collect()
+}
+
+pub(crate) fn tcp_gang(plan: &Plan, memberships: &[Membership]) -> Vec<TcpCollective> {
+    let (listeners, addresses) = listeners(plan.workers());
+    let peers = MeshPeer::for_all(&addresses).unwrap();
+    meet(plan, memberships, &listeners, &peers)
+        .into_iter()
+        .map(Result::unwrap)
+        .collect()
+}
+
+/// What becomes of each rank when all join at the same time, told of these peers.
+pub(crate) fn meet(
+    plan: &Plan,
+    memberships: &[Membership],
+    listeners: &[TcpListener],
+    peers: &[Vec<MeshPeer>],
+) -> Vec<Result<TcpCollective, GangError>> {
+    thread::scope(|scope| {
+        let join = |(rank, membership): (usize, &'_ Membership)| {
+            let (listener, peers, membership) =
+                (&listeners[rank], &peers[rank], membership.clone());
+            scope.spawn(move || join_mesh(plan, &membership, listener, peers))
+        };
+        let joining: Vec<_> = memberships.iter().enumerate().map(join).collect();
+        let ranks = joining.into_iter();
+        ranks.map(|rank| rank.join().unwrap()).collect()
+    })
+}
+
+/// One rank joins.
+pub(crate) fn join_mesh(
+    plan: &Plan,
+    membership: &Membership,
+    listener: &TcpListener,
+    peers: &[MeshPeer],
+) -> Result<TcpCollective, GangError> {
+    let mesh = Mesh {
+        listener,
+        peers,
+        encrypt: true,
+        refused: &|refusal| eprintln!("{refusal}"),
+    };
+    TcpCollective::join(&mesh, plan.clone(), membership)
+}
+
+pub(crate) fn listeners(count: usize) -> (Vec<TcpListener>, Vec<SocketAddr>) {
+    let listeners: Vec<_> = (0..count)
+        .map(|_| TcpListener::bind("127.0.0.1:0").unwrap())
+        .collect();
+    let addresses = listeners.iter().map(|l| l.local_addr().unwrap()).collect();
+    (listeners, addresses)
+}

@@ -1,0 +1,3 @@
+//! The integration tests of `lockstep-measure`: one program, a module for each subject.
+
+mod reference;

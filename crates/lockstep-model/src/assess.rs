@@ -1,0 +1,175 @@
+//! From what a model said of every sample to what it is worth.
+
+use crate::mistakes;
+use crate::{BLOCK_ROWS, Outputs, Prediction, Predictions};
+use lockstep_data::{Dataset, TargetKind};
+use lockstep_measure::{Evaluation, LabelTally, Outcome, RegressionTally, Tally};
+use lockstep_place::{Place, PlaceError};
+use lockstep_runs::{CONFUSION, EVALUATION, RunDir};
+
+/// How many of the hardest mistakes are listed.
+pub const MISTAKES: usize = 20;
+
+/// Takes in predictions of a set, in its order, and says what they come to.
+pub struct Assessor<'a> {
+    set: &'a Dataset,
+    /// The samples that are predicted, if they are not all of the set.
+    samples: Option<&'a [u32]>,
+    outputs: usize,
+    kind: AnyTally,
+    loss: f64,
+    /// Samples that were taken in, and those of them that count.
+    rows: usize,
+    counted: u64,
+}
+
+enum AnyTally {
+    Classes(Tally),
+    Numbers(RegressionTally),
+    Labels(LabelTally),
+}
+
+impl<'a> Assessor<'a> {
+    /// For predictions of `set`, which was opened for a model with these outputs.
+    pub fn new(set: &'a Dataset, outputs: &Outputs) -> Self {
+        let (names, scale) = (&outputs.names, &outputs.scale);
+        Self {
+            set,
+            samples: None,
+            outputs: names.len(),
+            kind: match outputs.kind {
+                TargetKind::Classes => AnyTally::Classes(Tally::new(names)),
+                TargetKind::Numbers => AnyTally::Numbers(RegressionTally::new(
+                    names,
+                    scale.mean(),
+                    scale.std(),
+                    BLOCK_ROWS,
+                )),
+                TargetKind::Labels => AnyTally::Labels(LabelTally::new(names)),
+            },
+            loss: 0.0,
+            rows: 0,
+            counted: 0,
+        }
+    }
+
+    /// For predictions of some samples of a set, in their order.
+    pub fn of_samples((set, samples): (&'a Dataset, &'a [u32]), outputs: &Outputs) -> Self {
+        Self {
+            samples: Some(samples),
+            ..Self::new(set, outputs)
+        }
+    }
+
+    /// Where in the set the next sample is.
+    fn sample(&self) -> usize {
+        let row = self.rows;
+        self.samples.map_or(row, |samples| samples[row] as usize)
+    }
+
+    /// Takes in what was said of the next samples.
+    pub fn add(&mut self, predictions: &Predictions) {
+        match predictions {
+            Predictions::Classes(classes) => {
+                for &prediction in classes {
+                    self.add_class(prediction);
+                }
+            }
+            Predictions::Numbers { width, values } => {
+                for said in values.chunks_exact(*width) {
+                    let actual = &self.set.numbers()[self.sample() * width..][..*width];
+                    match &mut self.kind {
+                        AnyTally::Numbers(tally) => tally.add(said, actual),
+                        AnyTally::Labels(tally) => tally.add(said, actual),
+                        AnyTally::Classes(_) => unreachable!("classes are predicted as classes"),
+                    }
+                    self.rows += 1;
+                    self.counted += 1;
+                }
+            }
+        }
+    }
+
+    fn add_class(&mut self, prediction: Prediction) {
+        let row = self.sample();
+        self.rows += 1;
+        let AnyTally::Classes(tally) = &mut self.kind else {
+            unreachable!("numbers are predicted as numbers")
+        };
+        let actual = self.set.labels()[row] as usize;
+        if actual >= self.outputs {
+            return tally.add_unseen(class_name(self.set, actual));
+        }
+        self.counted += 1;
+        tally.add(&Outcome {
+            row: row as u64,
+            actual,
+            predicted: prediction.class as usize,
+            probability: prediction.probability,
+            in_top5: prediction.in_top5,
+        });
+    }
+
+    /// Adds the losses of a block. For the same sum to the bit, blocks come in the order of the set.
+    pub fn add_loss(&mut self, loss: f64) {
+        self.loss += loss;
+    }
+
+    /// What it all comes to.
+    pub fn finish(self) -> Evaluation {
+        let path = |row: u64| self.set.sample_name(row as usize).map(str::to_owned);
+        let mut evaluation = match self.kind {
+            AnyTally::Classes(tally) => Evaluation::Classes(tally.finish(MISTAKES, path)),
+            AnyTally::Numbers(tally) => Evaluation::Numbers(tally.finish(path)),
+            AnyTally::Labels(tally) => Evaluation::Labels(tally.finish()),
+        };
+        evaluation.set_name(self.set.name());
+        if self.counted > 0 {
+            evaluation.set_loss(self.loss / self.counted as f64);
+        }
+        evaluation
+    }
+}
+
+/// The name of a label of `set`, also of one that its model does not know.
+pub fn class_name(set: &Dataset, label: usize) -> &str {
+    let known = set.class_names().get(label);
+    let unseen = || set.unseen().get(label - set.classes());
+    let name = known.or_else(|| unseen().map(|class| &class.name));
+    name.map_or("", String::as_str)
+}
+
+/// What the picture of a run on a set is called.
+pub fn title(run: &str, set: &Dataset) -> String {
+    format!("{run} on {}", set.name())
+}
+
+/// Removes the evaluation of weights that are no longer there.
+pub fn remove_evaluation(run: &RunDir) {
+    for file in [run.evaluation(), run.confusion(), run.mistakes()] {
+        // Mostly there is none.
+        let _ = file.delete();
+    }
+}
+
+/// Writes an evaluation of `set`, and its pictures if it has some, into `folder`, each whole or not at all.
+///
+/// # Errors
+/// When the folder cannot be written.
+pub fn write_evaluation(
+    folder: &Place,
+    set: &Dataset,
+    evaluation: &Evaluation,
+    title: &str,
+) -> Result<(), PlaceError> {
+    let file = folder.join(EVALUATION)?;
+    let text = serde_json::to_string(evaluation).expect("an evaluation is plain data");
+    file.write(format!("{text}\n").as_bytes())?;
+    if let Some(picture) = evaluation.svg(title) {
+        folder.join(CONFUSION)?.write(picture.as_bytes())?;
+    }
+    if let Some(pictures) = mistakes::pictures(set, evaluation) {
+        folder.join(lockstep_runs::MISTAKES)?.write(&pictures)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,14 @@
+//! The integration tests of `lockstep-nn`: one program, a module for each subject.
+
+mod agreement;
+mod allocations;
+mod clip;
+mod clip_real;
+mod efficientnet;
+mod pytorch;
+mod reference;
+
+use lockstep_testkit::CountingAllocator;
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;

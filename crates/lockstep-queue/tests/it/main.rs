@@ -1,0 +1,4 @@
+//! The integration tests of `lockstep-queue`: one program, a module for each subject.
+
+mod queue;
+mod unpack;

@@ -1,0 +1,3 @@
+//! The integration tests of `lockstep-trees`: one program, a module for each subject.
+
+mod same_model;

@@ -1,0 +1,115 @@
+//! The small commands.
+
+use crate::common::Place;
+use std::fs;
+
+#[test]
+fn init_writes_a_job_that_is_right_and_never_overwrites_one() {
+    let place = Place::new();
+    let ran = place.run(&["init", "digits.toml"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let written = fs::read_to_string(place.path("digits.toml")).unwrap();
+    assert!(written.contains("name = \"digits\""), "{written}");
+    assert_eq!(place.run(&["job", "check", "digits.toml"]).code, Some(0));
+
+    fs::write(place.path("digits.toml"), "mine").unwrap();
+    let ran = place.run(&["init", "digits.toml"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("digits.toml") && ran.stderr.contains("--force"));
+    assert_eq!(
+        fs::read_to_string(place.path("digits.toml")).unwrap(),
+        "mine"
+    );
+    assert_eq!(place.run(&["init", "digits.toml", "--force"]).code, Some(0));
+    let ran = place.run(&["init", "/dev/null", "--force"]);
+    assert!(ran.stderr.contains("/dev/null is not a file"));
+    assert_eq!(
+        fs::read_to_string(place.path("digits.toml")).unwrap(),
+        written
+    );
+}
+
+#[test]
+fn job_show_prints_a_job_file_with_every_default_and_override() {
+    let place = Place::new();
+    let ran = place.run(&["job", "show", "job.toml", "--set", "train.seed=7"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stdout.contains("seed = 7") && ran.stdout.contains("threads = 1"));
+    fs::write(place.path("shown.toml"), &ran.stdout).unwrap();
+    let again = place.run(&["job", "show", "shown.toml"]);
+    assert_eq!(again.stdout, ran.stdout);
+}
+
+#[test]
+fn job_check_tells_right_from_wrong() {
+    let place = Place::new();
+    assert_eq!(place.run(&["job", "check", "job.toml"]).code, Some(0));
+    place.edit_job("batch = 32", "batch = 0");
+    let ran = place.run(&["job", "check", "job.toml"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("batch"), "{}", ran.stderr);
+}
+
+#[test]
+fn job_schema_prints_a_schema_and_nothing_else() {
+    let ran = Place::new().run(&["job", "schema"]);
+    assert_eq!(ran.code, Some(0));
+    let schema: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    for kind in ["Job", "ScriptJob"] {
+        let train = format!("/$defs/{kind}/properties/train");
+        assert!(schema.pointer(&train).is_some(), "{kind}: {schema}");
+    }
+}
+
+#[test]
+fn data_list_names_what_data_get_can_bring() {
+    let place = Place::new();
+    let ran = place.run(&["data", "list"]);
+    assert!(ran.stdout.contains("fashion-mnist:train"), "{}", ran.stdout);
+    let ran = place.run(&["data", "get", "nothing"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("nothing") && ran.stderr.contains("fashion-mnist"));
+}
+
+#[test]
+fn completions_are_for_this_program() {
+    for shell in ["bash", "zsh", "fish"] {
+        let ran = Place::new().run(&["completions", shell]);
+        assert_eq!(ran.code, Some(0));
+        assert!(ran.stdout.contains("lockstep"), "{shell}");
+        assert!(!ran.stdout.contains("worker)"), "{shell}");
+    }
+}
+
+#[test]
+fn wrong_usage_exits_with_2_and_a_worker_is_not_started_by_hand() {
+    let place = Place::new();
+    assert_eq!(place.run(&["run"]).code, Some(2));
+    assert_eq!(
+        place.run(&["run", "job.toml", "--workers", "x"]).code,
+        Some(2)
+    );
+    assert_eq!(
+        place
+            .run(&["run", "job.toml", "--set", "train.epochs"])
+            .code,
+        Some(2)
+    );
+    let ran = place.run(&["run", "job.toml", "--set", "data.train"]);
+    assert!(ran.stderr.contains("data.train=VALUE"), "{}", ran.stderr);
+    let ran = place.run(&["worker"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("lockstep run"), "{}", ran.stderr);
+}
+
+#[test]
+fn determinism_is_verified_on_two_numbers_of_workers_and_nothing_is_kept() {
+    let place = Place::new();
+    let ran = place.run(&["run", "job.toml", "--epochs", "20", "--verify-determinism"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let hashes: Vec<_> = ran.stdout.lines().map(|line| &line[..64]).collect();
+    assert_eq!(hashes.len(), 2, "{}", ran.stdout);
+    assert_eq!(hashes[0], hashes[1]);
+    assert!(ran.stdout.contains("on 2 workers") && ran.stdout.contains("on 1 worker\n"));
+    assert!(place.runs().is_empty());
+}

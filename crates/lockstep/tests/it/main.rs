@@ -1,0 +1,49 @@
+//! The program from outside, by itself: what a machine without any other program can check, or with a few small
+//! Python packages.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod bad_input;
+mod bits;
+mod checkpoint;
+mod cifar;
+mod commands;
+mod dashboard;
+mod data_checks;
+mod doctor;
+mod documents;
+mod elastic;
+mod embed;
+mod ending;
+mod engine;
+mod evaluate;
+mod hosts;
+mod image;
+mod images;
+mod init;
+mod kube;
+mod links;
+mod models;
+mod moved_runs;
+mod onnx;
+mod other_data;
+mod pipeline;
+mod predict;
+mod recovery;
+mod regression;
+mod replay;
+mod result;
+mod resume;
+mod runs;
+mod scripts;
+mod secrets;
+mod serve_api;
+mod serve_guard;
+mod serve_jobs;
+mod tables;
+mod told_sets;
+mod training_means;
+mod trees;
+mod tune;
+mod weights;

@@ -1,0 +1,182 @@
+//! `lockstep replay`: a run is trained again from its record, and every step of it compared.
+
+use crate::common::{BY_COLUMNS, EIGHT_STEPS, Place, Ran, idx, read_json};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The last line of `replay --json`.
+fn verdict(ran: &Ran) -> Value {
+    let last = ran.stdout.lines().last();
+    let last = last.unwrap_or_else(|| panic!("{}", ran.stderr));
+    serde_json::from_str(last).unwrap()
+}
+
+fn replay(place: &Place, run: &Path, args: &[&str]) -> Ran {
+    place.run(&[&["replay", run.to_str().unwrap(), "--json"], args].concat())
+}
+
+fn folder(result: &Value) -> PathBuf {
+    PathBuf::from(result["run_dir"].as_str().unwrap())
+}
+
+#[test]
+fn a_run_that_was_killed_and_resumed_replays_to_the_same_bits_on_any_number_of_workers() {
+    let place = Place::new();
+    let args = [
+        "--epochs",
+        "6",
+        "--set",
+        "checkpoint.every=20 steps",
+        "--set",
+        BY_COLUMNS,
+    ];
+    let mut run = place.start(&args);
+    run.wait_for("epoch");
+    run.signal(Signal::KILL);
+    run.finish();
+    place.assert_no_process_is_left();
+    let resumed = place.train(&[&args[..], &["--workers", "1", "--resume"]].concat());
+    for workers in ["2", "1"] {
+        let ran = replay(&place, &folder(&resumed), &["--workers", workers]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let verdict = verdict(&ran);
+        assert_eq!(verdict["same"], true, "{verdict}");
+        assert_eq!(verdict["weights_sha256"], resumed["weights_sha256"]);
+        // Steps between the last that was told and the kill may be missing where a checkpoint was newer.
+        assert!(verdict["steps"].as_u64().unwrap() > 150, "{verdict}");
+    }
+    let runs = place.runs();
+    assert_eq!(runs.len(), 1, "what was trained again is gone: {runs:?}");
+}
+
+#[test]
+fn an_interrupted_run_is_replayed_as_far_as_it_came() {
+    let place = Place::new();
+    let mut run = place.start_long_run(&[]);
+    run.wait_for("epoch");
+    run.signal(Signal::INT);
+    let (code, result, stderr) = run.finish();
+    assert_eq!(code, Some(130), "{stderr}");
+    let ran = replay(&place, &folder(&result), &[]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(verdict(&ran)["weights_sha256"], result["weights_sha256"]);
+}
+
+#[test]
+fn data_that_were_changed_are_named_before_anything_is_trained() {
+    let place = Place::new();
+    let run = folder(&place.train(&[]));
+    idx::write_set(
+        &place.path("train-images"),
+        &place.path("train-labels"),
+        1003,
+        7,
+    );
+    let ran = replay(&place, &run, &[]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("data.train"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("other samples"), "{}", ran.stderr);
+    let verdict = verdict(&ran);
+    assert_eq!(verdict["difference"]["kind"], "data", "{verdict}");
+    assert!(!ran.stdout.contains("\"event\":\"epoch\""));
+}
+
+/// Rewrites the marks of the first line of `trace.jsonl` that has some.
+fn tamper(run: &Path, change: impl Fn(&mut String)) {
+    let path = run.join("trace.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let mut lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let line = lines.iter_mut().find(|line| line["marks"].is_string());
+    let line = line.unwrap();
+    let mut marks = line["marks"].as_str().unwrap().to_owned();
+    change(&mut marks);
+    line["marks"] = marks.into();
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    fs::write(path, lines.join("\n") + "\n").unwrap();
+}
+
+#[test]
+fn the_first_step_and_the_layer_that_differ_are_named() {
+    let place = Place::new();
+    let run = folder(&place.train(&[]));
+    let text = fs::read_to_string(run.join("trace.jsonl")).unwrap();
+    let names: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    let names = names["tensors"].as_array().unwrap();
+    // The mark of the fourth tensor after the fifth step; before the tensors' marks comes the loss's.
+    let at = 8 * (4 * (names.len() + 1) + 1 + 3);
+    tamper(&run, |marks| {
+        let other = match &marks[at..=at] {
+            "0" => "1",
+            _ => "0",
+        };
+        marks.replace_range(at..=at, other);
+    });
+    let ran = replay(&place, &run, &["--workers", "1"]);
+    assert_eq!(ran.code, Some(1));
+    let verdict = verdict(&ran);
+    assert_eq!(verdict["difference"]["step"], 5, "{verdict}");
+    let tensors = verdict["difference"]["tensors"].as_array().unwrap();
+    assert_eq!(tensors[..], [names[3].clone()], "{verdict}");
+    let words = format!("after step 5 these differ: {}", names[3].as_str().unwrap());
+    assert!(ran.stderr.contains(&words), "{}", ran.stderr);
+}
+
+#[test]
+fn a_kept_replay_is_a_run_like_any_other() {
+    let place = Place::new();
+    let run = folder(&place.train(&[]));
+    let ran = place.run(&["replay", run.to_str().unwrap(), "--keep", "again"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stdout.contains("to the bit"), "{}", ran.stdout);
+    let kept = fs::read_dir(place.path("again")).unwrap().next();
+    let kept = kept.unwrap().unwrap().path();
+    let hash = |run: &Path| read_json(&run.join("result.json"))["weights_sha256"].clone();
+    assert_eq!(hash(&kept), hash(&run));
+}
+
+#[test]
+fn a_script_is_replayed_and_its_reports_compared() {
+    let place = Place::new();
+    fs::write(place.path("train.py"), EIGHT_STEPS).unwrap();
+    place.write_job(
+        "name = 'script'\n[train]\ncommand = ['python3', 'train.py']\nworkers = 1\n[run]\nstore = 'runs'\n",
+    );
+    let run = folder(&place.train(&[]));
+    let ran = replay(&place, &run, &[]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(verdict(&ran)["same"], true);
+    let path = run.join("metrics.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let mut rows: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    rows[2]["metrics"]["step"] = 99.into();
+    let rows: Vec<String> = rows.iter().map(Value::to_string).collect();
+    fs::write(path, rows.join("\n") + "\n").unwrap();
+    let ran = replay(&place, &run, &[]);
+    assert_eq!(ran.code, Some(1));
+    assert_eq!(verdict(&ran)["difference"]["report"], 3);
+}
+
+#[test]
+fn what_cannot_be_replayed_is_refused_with_the_reason() {
+    let place = Place::new();
+    let run = folder(&place.train(&["--epochs", "1"]));
+    let ran = place.run(&["replay", "nowhere"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("nowhere"), "{}", ran.stderr);
+    let ran = replay(&place, &run, &["--workers", "3"]);
+    assert_eq!(ran.code, Some(2), "more workers than lanes");
+    for gone in ["trace.jsonl", "result.json"] {
+        fs::remove_file(run.join(gone)).unwrap();
+    }
+    let ran = place.run(&["replay", run.to_str().unwrap()]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("nothing to compare"), "{}", ran.stderr);
+}

@@ -1,0 +1,7 @@
+//! Jobs on Kubernetes. What needs a real control plane is ignored, and run by `make test-kube`.
+
+mod chart;
+mod forwarded;
+mod policy;
+mod ray;
+mod real;

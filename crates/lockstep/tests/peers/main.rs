@@ -1,0 +1,21 @@
+//! The program beside others: conversations with real Ray, MLflow, TensorBoard, browsers, object stores, and tools of
+//! Kubernetes.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod bench;
+mod bucket_runs;
+mod buckets;
+mod dashboard;
+mod kube;
+mod models;
+mod onnx;
+mod ray;
+mod scripts;
+mod serve_jobs;
+mod serve_mlflow;
+mod smoke;
+mod submit;
+mod track;
+mod trees_bucket;
