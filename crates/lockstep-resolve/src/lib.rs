@@ -7,6 +7,7 @@
 
 mod embedding;
 mod error;
+mod layer_setting;
 mod network;
 mod picture_input;
 mod places;
