@@ -2,9 +2,10 @@
 
 use crate::EngineError;
 use lockstep_data::{Dataset, InputColumn};
+use lockstep_model::{Block, Outputs};
 use lockstep_resolve::PictureInput;
 use lockstep_runs::RunDir;
-use lockstep_train::{Block, Outputs, Trained};
+use lockstep_train::Trained;
 use lockstep_trees::TrainedTrees;
 use std::ops::Range;
 

@@ -3,6 +3,7 @@
 use lockstep_base::fs::FsError;
 use lockstep_place::PlaceError;
 use lockstep_runs::RunsError;
+use lockstep_runs::registry::RegistryError;
 use rusqlite::ErrorCode;
 use thiserror::Error;
 
@@ -74,6 +75,9 @@ pub enum IndexError {
     /// A run could not be read.
     #[error(transparent)]
     Runs(#[from] RunsError),
+    /// The models of a store could not be read.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
     /// A place could not be read.
     #[error(transparent)]
     Place(#[from] PlaceError),

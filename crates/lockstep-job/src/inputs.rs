@@ -1,6 +1,6 @@
 //! What a job reads: its sets by name, and the files and folders of this machine among its inputs.
 
-use crate::{Data, DataRef, Job, Location, ScriptJob, TreesJob, Validation};
+use crate::{Data, DataRef, Job, LearnerJob, Location, Validation};
 use std::path::{Component, Path, PathBuf};
 
 /// A file or folder of this machine that a job reads.
@@ -44,22 +44,39 @@ impl Data {
     }
 }
 
-impl ScriptJob {
-    /// All files and folders of this machine that the job names. What the script reads by itself is not known, and
-    /// which words of its command are files is known only where these lie ([`Self::command_inputs`]).
+impl Job {
+    /// All files and folders of this machine that the job names by keys of their own. Those that lie beside them without
+    /// being named are not among them, nor what a script reads by itself; which words of a command are files is known
+    /// only where these lie ([`Self::command_inputs`]).
     pub fn local_inputs(&self) -> Vec<LocalInput> {
-        let data = self.data.iter().flat_map(Data::local_inputs);
-        let files = self.train.files.iter().map(|path| LocalInput {
-            key: "train.files",
-            path: path.clone(),
-        });
-        data.chain(files).collect()
+        let mut found = self.data.as_ref().map_or_else(Vec::new, Data::local_inputs);
+        let mut add = |key, path: &Path| {
+            let path = path.to_owned();
+            found.push(LocalInput { key, path });
+        };
+        match &self.learner {
+            LearnerJob::Network(network) => {
+                let weights = network.model.weights.iter();
+                weights.for_each(|path| add("model.weights", path));
+                let encoder = network.embed.iter();
+                encoder.for_each(|embed| add("embed.model", &embed.model));
+            }
+            LearnerJob::Script(script) => {
+                let files = script.train.files.iter();
+                files.for_each(|path| add("train.files", path));
+            }
+            LearnerJob::Trees(_) => {}
+        }
+        found
     }
 
-    /// The files and folders below `folder`, where the script starts, that its command names by relative paths: as a
+    /// The files and folders below `folder`, where a script starts, that its command names by relative paths: as a
     /// word, or behind the `=` of one. A Python script that is named counts also if it is not there.
     pub fn command_inputs(&self, folder: &Path) -> Vec<LocalInput> {
-        let words = self.train.command.iter().enumerate();
+        let LearnerJob::Script(script) = &self.learner else {
+            return Vec::new();
+        };
+        let words = script.train.command.iter().enumerate();
         let named = words.filter_map(|(at, word)| {
             let path = match word.split_once('=') {
                 Some((option, path)) if option.starts_with('-') => path,
@@ -81,13 +98,6 @@ impl ScriptJob {
     }
 }
 
-impl TreesJob {
-    /// All files and folders of this machine that the job names.
-    pub fn local_inputs(&self) -> Vec<LocalInput> {
-        self.data.local_inputs()
-    }
-}
-
 /// The path without `.` and `..`.
 fn lexical(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
@@ -99,25 +109,6 @@ fn lexical(path: &Path) -> PathBuf {
         }
     }
     plain
-}
-
-impl Job {
-    /// The sets that the job names, `train`, `val` and `test`, and what it says of each.
-    pub fn sets(&self) -> impl Iterator<Item = (&'static str, &DataRef)> {
-        self.data.sets()
-    }
-
-    /// All files and folders of this machine that the job reads. Those that lie beside them without being named
-    /// are not among them.
-    pub fn local_inputs(&self) -> Vec<LocalInput> {
-        let mut found = self.data.local_inputs();
-        let weights = self.model.weights.clone();
-        let encoder = self.embed.as_ref().map(|embed| embed.model.clone());
-        for (key, path) in [("model.weights", weights), ("embed.model", encoder)] {
-            found.extend(path.map(|path| LocalInput { key, path }));
-        }
-        found
-    }
 }
 
 fn local_paths(set: &DataRef) -> Vec<PathBuf> {
@@ -154,7 +145,7 @@ mod tests {
         fs::create_dir(folder.path().join("lib")).unwrap();
         let found = |words: &[&str]| -> Vec<String> {
             let command = words.iter().map(|&word| word.to_owned()).collect();
-            let job = ScriptJob::of_command("x", folder.path(), command, 1);
+            let job = Job::of_command("x", folder.path(), command, 1);
             let inputs = job.command_inputs(folder.path()).into_iter();
             let name = |input: LocalInput| {
                 let path = input.path.strip_prefix(folder.path()).unwrap();

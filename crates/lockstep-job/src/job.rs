@@ -2,62 +2,61 @@
 //!
 //! A [`Job`] that came out of [`Job::load`] has passed every check that needs no data: all defaults
 //! are filled in, `lanes` is fixed and paths are absolute. Its serde form is the job file's own
-//! vocabulary, so what travels to workers as JSON, what `lockstep job show` prints and what a run's
-//! folder keeps are the same words that the user wrote.
+//! vocabulary, so what `lockstep job show` prints and what a run's folder keeps are the same words that the user wrote.
 
 use crate::field::Field;
-use crate::keys::{Any, Check, SchemaLimits, Table, keys};
-use crate::section::Section;
+use crate::file::JobFile;
+use crate::keys::{Check, SchemaLimits};
 use crate::{
-    Data, Embed, JobCheckpoint, JobGang, JobModel, Kube, Notify, Recover, Resources, Run, Storage,
-    Track, Train,
+    Data, Embed, Every, JobError, JobGang, Kube, Location, NetworkJob, Notify, Recover, Resources,
+    Run, ScriptJob, Storage, Track, TreesJob, Workers,
 };
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-keys! {
-    /// What to train, on which data, how, and where the result goes.
-    pub struct Job given (workers: Option<Field<'_>>, embeds: bool, folder: &Path) {
-        /// Name of the job; each of its runs is named after it. Letters, digits, `-`, `_` and `.`.
-        name: String = need("add `name = \"...\"`") => JobName;
-        /// What to learn from.
-        data: Data = need("add a [data] section with `train = \"...\"`")
-            => Any, |field, ()| Table(|section: &mut Section<'_>| Data::read_keys(section, embeds)).read(field);
-        /// Pictures become vectors before anything is trained on them.
-        embed: Option<Embed> = optional => Table(Embed::read_keys);
-        /// The network and the weights it begins with.
-        model: JobModel = need("add a [model] section with a `kind` or `layers`")
-            => Any, |field, ()| JobModel::read(field.section()?);
-        /// How to train it.
-        train: Train = need("add a [train] section with `epochs`, `batch` and `optimizer`")
-            => Any, |field, ()| {
-                let batch_norm = model.as_ref().is_some_and(|model| model.network.uses_batch_norm());
-                Train::read(field.section()?, workers, batch_norm)
-            };
-        /// Where the run goes.
-        run: Run = shown(Run::default(), Run::default_in(folder))
-            => Any, |field, ()| Run::read(field.section()?);
-        /// When the run's state is written.
-        checkpoint: JobCheckpoint = default(JobCheckpoint::default()) => Table(JobCheckpoint::read_keys);
-        /// How the workers talk to each other.
-        gang: JobGang = default(JobGang::default()) => Table(JobGang::read_keys);
-        /// What happens when a worker is lost.
-        recover: Recover = default(Recover::default()) => Table(Recover::read_keys);
-        /// What a worker needs of a cluster, and how workers are spread over it.
-        #[serde(default)]
-        resources: Resources = hidden(Resources::default()) => Table(Resources::read_keys);
-        /// How the job's pods look on Kubernetes.
-        #[serde(default)]
-        kube: Kube = hidden(Kube::default()) => Table(Kube::read_keys);
-        /// Who else keeps a record of the run: MLflow, TensorBoard.
-        #[serde(default)]
-        track: Track = hidden(Track::default()) => Table(Track::read_keys);
-        /// Who is told when something happens that people wait for.
-        #[serde(default)]
-        notify: Notify = hidden(Notify::default()) => Table(Notify::read_keys);
-        /// How places outside this machine are reached.
-        #[serde(default)]
-        storage: Storage = hidden(Storage::default()) => Table(Storage::read_keys);
+/// What is to be done: what every job has, and what its learner is to do.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(from = "JobFile")]
+pub struct Job {
+    /// The name of the job; each of its runs is named after it.
+    pub name: String,
+    /// What is learned from. Only a script may have nothing.
+    pub data: Option<Data>,
+    /// Where its runs go, and which of them stay.
+    pub run: Run,
+    /// How its workers keep together.
+    pub gang: JobGang,
+    /// What happens when one of its workers is lost.
+    pub recover: Recover,
+    /// What each of its workers needs.
+    pub resources: Resources,
+    /// How its pods look on Kubernetes.
+    pub kube: Kube,
+    /// Who else keeps a record of its runs.
+    pub track: Track,
+    /// Who is told of what happens in them.
+    pub notify: Notify,
+    /// How its places are reached.
+    pub storage: Storage,
+    /// What is its learner's own.
+    pub learner: LearnerJob,
+}
+
+/// What of a job is its learner's own.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LearnerJob {
+    /// A network to train.
+    Network(Box<NetworkJob>),
+    /// Trees to grow.
+    Trees(Box<TreesJob>),
+    /// A script to start as a gang.
+    Script(Box<ScriptJob>),
+}
+
+impl Serialize for Job {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        JobFile::of(self).serialize(serializer)
     }
 }
 
@@ -74,12 +73,82 @@ impl Job {
                 .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
     }
 
-    /// Reads the whole job; `workers` is what the command line says about them.
-    pub(crate) fn read(mut root: Section<'_>, workers: Option<Field<'_>>) -> Option<Job> {
-        let (embeds, folder) = (root.has("embed"), root.folder());
-        let job = Job::read_keys(&mut root, workers, embeds, folder);
-        root.finish();
-        job
+    /// What is the network's own, for what is done with networks alone; `path` is the job file.
+    ///
+    /// # Errors
+    ///
+    /// If the job has another learner.
+    pub fn network(&self, path: &Path) -> Result<&NetworkJob, JobError> {
+        match &self.learner {
+            LearnerJob::Network(network) => Ok(network),
+            LearnerJob::Script(_) => Err(JobError::Script { path: path.into() }),
+            LearnerJob::Trees(_) => Err(JobError::Trees { path: path.into() }),
+        }
+    }
+
+    /// How many workers it has.
+    pub fn workers(&self) -> Workers {
+        match &self.learner {
+            LearnerJob::Network(network) => network.train.workers,
+            LearnerJob::Script(script) => script.train.workers,
+            LearnerJob::Trees(trees) => trees.train.workers,
+        }
+    }
+
+    /// Lets it have so many workers. The lanes stay.
+    pub fn set_workers(&mut self, workers: Workers) {
+        match &mut self.learner {
+            LearnerJob::Network(network) => network.train.workers = workers,
+            LearnerJob::Script(script) => script.train.workers = workers,
+            LearnerJob::Trees(trees) => trees.train.workers = workers,
+        }
+    }
+
+    /// The parts that a batch is cut into; one for each worker where the learner has no batches.
+    pub fn lanes(&self) -> usize {
+        match &self.learner {
+            LearnerJob::Network(network) => network.train.lanes,
+            _ => self.workers().max,
+        }
+    }
+
+    /// Threads of a worker.
+    pub fn threads(&self) -> usize {
+        match &self.learner {
+            LearnerJob::Network(network) => network.train.threads,
+            LearnerJob::Script(_) => 1,
+            LearnerJob::Trees(trees) => trees.train.threads,
+        }
+    }
+
+    /// How its pictures become vectors, if they do.
+    pub fn embed(&self) -> Option<&Embed> {
+        match &self.learner {
+            LearnerJob::Network(network) => network.embed.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn embed_mut(&mut self) -> Option<&mut Embed> {
+        match &mut self.learner {
+            LearnerJob::Network(network) => network.embed.as_mut(),
+            _ => None,
+        }
+    }
+
+    /// Lets a network write no checkpoints while it trains: for a run whose state nobody goes on from. Of trees and
+    /// scripts they are a part of what is done.
+    pub fn spare_checkpoints(&mut self) {
+        if let LearnerJob::Network(network) = &mut self.learner {
+            network.checkpoint.every = Every::None;
+        }
+    }
+
+    /// The places that the job writes to, and the keys that name them.
+    pub fn stores(&self) -> impl Iterator<Item = (&'static str, &Location)> {
+        let vectors = self.embed().map(|embed| ("embed.store", &embed.store));
+        [("run.store", &self.run.store)].into_iter().chain(vectors)
     }
 }
 

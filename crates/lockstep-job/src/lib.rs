@@ -16,8 +16,8 @@
 //!     &["train.epochs=3".parse()?],
 //!     None,
 //! )?;
-//! assert_eq!(job.train.learner.epochs, 3);
-//! assert_eq!(job.train.lanes, job.train.workers.max);
+//! assert_eq!(job.lanes(), job.workers().max);
+//! assert_eq!(job.network(Path::new("job.toml"))?.train.learner.epochs, 3);
 //! # Ok(())
 //! # }
 //! ```
@@ -27,12 +27,12 @@
 
 mod bytes;
 mod checkpoint;
-mod common;
 mod data;
 mod diagnostic;
 mod embed;
 mod error;
 mod field;
+mod file;
 mod gang;
 mod inputs;
 mod job;
@@ -42,6 +42,7 @@ mod kube;
 mod load;
 mod model;
 mod nearest;
+mod network;
 mod notify;
 mod optimizer;
 mod overrides;
@@ -75,12 +76,12 @@ pub use embed::Embed;
 pub use error::JobError;
 pub use gang::{JobGang, JobTransport};
 pub use inputs::LocalInput;
-pub use job::Job;
+pub use job::{Job, LearnerJob};
 pub use keep::{Keep, KeepRules};
 pub use kube::{Kube, KubeEngine, PATCHED, PullPolicy, Toleration, Volume, VolumeSource};
-pub use load::LoadedJob;
 pub use model::{JobLayer, JobModel, JobNetwork, Pair};
 pub use nearest::nearest;
+pub use network::NetworkJob;
 pub use notify::{Comparison, Condition, Notify, Occasion, Webhook};
 pub use optimizer::JobOptimizer;
 pub use overrides::Override;

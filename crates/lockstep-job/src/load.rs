@@ -1,11 +1,12 @@
 //! From a file and the command line to a checked job.
 
 use crate::field::{Field, Report};
+use crate::file::JobFile;
 use crate::keys::{Check, FromField, Table};
 use crate::section::Section;
 use crate::source::{JobText, Spot};
 use crate::tree::Node;
-use crate::{Diagnostic, Job, JobError, Keep, Override, ScriptJob, Storage, TreesJob, TreesKind};
+use crate::{Diagnostic, Job, JobError, Keep, Override, Storage};
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -15,18 +16,7 @@ use std::sync::Arc;
 /// The key that says how many carry the lanes, and never how many lanes there are.
 const WORKERS: [&str; 2] = ["train", "workers"];
 
-/// What a job file describes.
-#[derive(Debug, Clone, PartialEq)]
-pub enum LoadedJob {
-    /// A network to train.
-    Network(Box<Job>),
-    /// A script to start as a gang.
-    Script(Box<ScriptJob>),
-    /// Trees to grow.
-    Trees(Box<TreesJob>),
-}
-
-impl LoadedJob {
+impl Job {
     /// Reads the job file at `path`, puts `overrides` over it in their order, and checks the whole.
     ///
     /// Relative paths are taken from the job file's folder, those of overrides too unless they name another
@@ -46,11 +36,11 @@ impl LoadedJob {
         Self::parse(path, &text, overrides, workers)
     }
 
-    /// [`LoadedJob::load`] for a text that is at hand; `path` is where it lies or would lie.
+    /// [`Job::load`] for a text that is at hand; `path` is where it lies or would lie.
     ///
     /// # Errors
     ///
-    /// As those of [`LoadedJob::load`].
+    /// As those of [`Job::load`].
     pub fn parse(
         path: &Path,
         text: &str,
@@ -82,74 +72,10 @@ impl LoadedJob {
             .map(|change| Field::new(&change.node, WORKERS.join("."), &report));
         let job = Field::new(&root, "", &report)
             .section()
-            .and_then(|mut section| {
-                if is_script(&mut section) {
-                    return ScriptJob::read(section, carriers)
-                        .map(|job| Self::Script(Box::new(job)));
-                }
-                match grows_trees(&mut section) {
-                    true => TreesJob::read(section, carriers).map(|job| Self::Trees(Box::new(job))),
-                    false => Job::read(section, carriers).map(|job| Self::Network(Box::new(job))),
-                }
-            });
+            .and_then(|section| JobFile::read(section, carriers));
         match (job, report.into_found()) {
-            (Some(job), found) if found.is_empty() => Ok(job),
+            (Some(job), found) if found.is_empty() => Ok(job.into()),
             (_, found) => Err(JobError::Invalid(found)),
-        }
-    }
-}
-
-/// Whether a job file describes a script: its `[train]` has a `command`, or says so.
-fn is_script(root: &mut Section<'_>) -> bool {
-    let train = root.get("train").filter(Field::is_table);
-    let Some(mut train) = train.and_then(|train| train.section()) else {
-        return false;
-    };
-    train.has("command") || train.get("kind").is_some_and(|kind| kind.says("script"))
-}
-
-/// Whether a job file describes trees: its `[model]` says so.
-fn grows_trees(root: &mut Section<'_>) -> bool {
-    let model = root.get("model").filter(Field::is_table);
-    let kind = model.and_then(|model| model.section()?.get("kind"));
-    kind.is_some_and(|kind| kind.says(TreesKind::Xgboost.word()))
-}
-
-impl Job {
-    /// Reads the job file of a network, as [`LoadedJob::load`] does.
-    ///
-    /// # Errors
-    ///
-    /// As those of [`LoadedJob::load`], and for a job that is a script.
-    pub fn load(
-        path: &Path,
-        overrides: &[Override],
-        workers: Option<usize>,
-    ) -> Result<Job, JobError> {
-        LoadedJob::load(path, overrides, workers)?.network(path)
-    }
-
-    /// [`Job::load`] for a text that is at hand; `path` is where it lies or would lie.
-    ///
-    /// # Errors
-    ///
-    /// As those of [`Job::load`].
-    pub fn parse(
-        path: &Path,
-        text: &str,
-        overrides: &[Override],
-        workers: Option<usize>,
-    ) -> Result<Job, JobError> {
-        LoadedJob::parse(path, text, overrides, workers)?.network(path)
-    }
-}
-
-impl LoadedJob {
-    fn network(self, path: &Path) -> Result<Job, JobError> {
-        match self {
-            Self::Network(job) => Ok(*job),
-            Self::Script(_) => Err(JobError::Script { path: path.into() }),
-            Self::Trees(_) => Err(JobError::Trees { path: path.into() }),
         }
     }
 }

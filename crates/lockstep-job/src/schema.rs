@@ -1,24 +1,13 @@
 //! The job file's vocabulary as a JSON Schema, for editors.
 
-use crate::{Job, ScriptJob, TreesJob};
-use schemars::JsonSchema;
+use crate::file::JobFile;
 use serde_json::{Value, json};
-
-/// What a job file describes: a network to train, a script to start as a gang, or trees to grow.
-#[derive(JsonSchema)]
-#[serde(untagged)]
-#[allow(dead_code, reason = "only its schema is used")]
-enum AnyJob {
-    Network(Box<Job>),
-    Script(Box<ScriptJob>),
-    Trees(Box<TreesJob>),
-}
 
 /// The JSON Schema (draft 2020-12) of a job file: every key, its type, its default and what it means.
 ///
-/// It knows less than [`Job::load`]: what depends on two keys is only checked there.
+/// It knows less than [`Job::load`](crate::Job::load): what depends on two keys is only checked there.
 pub fn schema() -> Value {
-    let mut schema = schemars::schema_for!(AnyJob).to_value();
+    let mut schema = schemars::schema_for!(JobFile).to_value();
     schema["title"] = json!("Lockstep job");
     without_null(&mut schema);
     let kinds = schema.pointer_mut("/$defs/JobModel/oneOf");
@@ -59,6 +48,7 @@ fn without_null(schema: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Job;
     use std::path::Path;
 
     /// The schema that a `$ref` stands for.
@@ -178,10 +168,7 @@ mod tests {
         let script = "name = 'x'\n[data]\ntrain = 'a.parquet'\n[train]\ncommand = ['python3', 'a.py']\n\
              files = ['lib']\nworkers = { min = 1, max = 2 }\nenv = { A = 'b' }\n[checkpoint]\nkeep = 2\n";
         assert_eq!(check(script), Vec::<String>::new());
-        let job = crate::LoadedJob::parse(Path::new("/x/job.toml"), script, &[], None);
-        let Ok(crate::LoadedJob::Script(job)) = job else {
-            panic!("{job:?}");
-        };
+        let job = Job::parse(Path::new("/x/job.toml"), script, &[], None).unwrap();
         assert_eq!(check(&job.to_toml()), Vec::<String>::new());
         for (right, wrong) in [
             ("keep = 2", "every = 2"),

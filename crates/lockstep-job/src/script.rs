@@ -4,53 +4,33 @@
 //! every job.
 
 use crate::field::{Field, Rule};
-use crate::job::JobName;
+use crate::file::job_file;
 use crate::keys::{Any, By, Each, FromField, NotEmpty, Table, keys, words};
 use crate::resources::texts;
 use crate::section::Section;
 use crate::train::{MAX_SEED, MAX_WORKERS};
-use crate::{Data, JobGang, Kube, Notify, Recover, Resources, Run, Storage, Track, Workers};
+use crate::{
+    Data, Job, JobGang, Kube, LearnerJob, Notify, Recover, Resources, Run, Storage, Track, Workers,
+};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// More than any disk holds of anything worth keeping.
 const MAX_KEEP: usize = 1_000_000;
 
-keys! {
+job_file! {
     /// Which script to start, on how many workers, and where the result goes.
-    pub struct ScriptJob given (workers: Option<Field<'_>>, folder: &Path) {
-        /// Name of the job; each of its runs is named after it. Letters, digits, `-`, `_` and `.`.
-        name: String = need("add `name = \"...\"`") => JobName;
+    ScriptFile "ScriptJob" of ScriptJob in Script given (workers: Option<Field<'_>>) {
         /// What the script may ask to be handed: `get_dataset_shard("train")`.
-        data: Option<Data> = optional
-            => Table(|section: &mut Section<'_>| Data::read_keys(section, false));
-        /// The script, and how many of it there are.
-        train: ScriptTraining = need("add a [train] section with a `command`")
-            => Any, |field, ()| ScriptTraining::read(field.section()?, workers);
-        /// Where the run goes.
-        run: Run = shown(Run::default(), Run::default_in(folder))
-            => Any, |field, ()| Run::read(field.section()?);
+        data = optional => Table(|section: &mut Section<'_>| Data::read_keys(section, false));
+        own {
+            /// The script, and how many of it there are.
+            train: ScriptTraining = need("add a [train] section with a `command`")
+                => Any, |field, ()| ScriptTraining::read(field.section()?, workers);
+        }
         /// How many of the checkpoints that the script reports stay.
-        checkpoint: ScriptCheckpoint = default(ScriptCheckpoint::default()) => Table(ScriptCheckpoint::read_keys);
-        /// How the workers talk to the coordinator.
-        gang: JobGang = default(JobGang::default()) => Table(JobGang::read_keys);
-        /// What happens when a worker is lost.
-        recover: Recover = default(Recover::default()) => Table(Recover::read_keys);
-        /// What a worker needs of a cluster, and how workers are spread over it.
-        #[serde(default)]
-        resources: Resources = hidden(Resources::default()) => Table(Resources::read_keys);
-        /// How the job's pods look on Kubernetes.
-        #[serde(default)]
-        kube: Kube = hidden(Kube::default()) => Table(Kube::read_keys);
-        /// Who else keeps a record of the run: MLflow, TensorBoard.
-        #[serde(default)]
-        track: Track = hidden(Track::default()) => Table(Track::read_keys);
-        /// Who is told when something happens that people wait for.
-        #[serde(default)]
-        notify: Notify = hidden(Notify::default()) => Table(Notify::read_keys);
-        /// How places outside this machine are reached.
-        #[serde(default)]
-        storage: Storage = hidden(Storage::default()) => Table(Storage::read_keys);
+        checkpoint: ScriptCheckpoint;
+        gang = " How the workers talk to the coordinator.";
     }
 }
 
@@ -152,23 +132,23 @@ impl ScriptTraining {
     }
 }
 
-impl ScriptJob {
-    /// Reads the whole job; `workers` is what the command line says about them.
+impl ScriptFile {
+    /// Reads the whole file; `workers` is what the command line says about them.
     pub(crate) fn read(mut root: Section<'_>, workers: Option<Field<'_>>) -> Option<Self> {
         let folder = root.folder();
-        let job = ScriptJob::read_keys(&mut root, workers, folder);
+        let file = ScriptFile::read_keys(&mut root, folder, workers);
         root.finish();
-        job
+        file
     }
+}
 
+impl Job {
     /// A job without a job file: a command on so many workers, whose runs go to `runs` in `folder`.
     pub fn of_command(name: &str, folder: &Path, command: Vec<String>, workers: usize) -> Self {
         Self {
             name: name.to_owned(),
             data: None,
-            train: ScriptTraining::of(command, workers),
             run: Run::default_in(folder),
-            checkpoint: ScriptCheckpoint::default(),
             gang: JobGang::default(),
             recover: Recover::default(),
             resources: Resources::default(),
@@ -176,9 +156,15 @@ impl ScriptJob {
             track: Track::default(),
             notify: Notify::default(),
             storage: Storage::default(),
+            learner: LearnerJob::Script(Box::new(ScriptJob {
+                train: ScriptTraining::of(command, workers),
+                checkpoint: ScriptCheckpoint::default(),
+            })),
         }
     }
+}
 
+impl ScriptJob {
     /// A name for the runs of a command: that of its script, as far as a name may have its letters.
     pub fn name_of(command: &[String]) -> String {
         let script = command.iter().find(|word| word.ends_with(".py"));
@@ -197,27 +183,23 @@ impl ScriptJob {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::LoadedJob;
 
-    fn load(text: &str) -> Result<LoadedJob, String> {
+    fn load(text: &str) -> Result<Job, String> {
         let path = Path::new("/jobs/job.toml");
-        LoadedJob::parse(path, text, &[], Some(3)).map_err(|error| error.to_string())
+        Job::parse(path, text, &[], Some(3)).map_err(|error| error.to_string())
     }
 
     #[test]
     fn a_command_makes_a_job_a_script() {
         let text = "name = 'x'\n[train]\ncommand = ['python3', 'train.py']\nworkers = 2\n";
-        let Ok(LoadedJob::Script(job)) = load(text) else {
-            panic!("not a script");
+        let job = load(text).unwrap();
+        let LearnerJob::Script(script) = &job.learner else {
+            panic!("not a script: {job:?}");
         };
-        assert_eq!(job.train.command, ["python3", "train.py"]);
-        assert_eq!(job.train.workers, Workers::exactly(3), "the flag wins");
+        assert_eq!(script.train.command, ["python3", "train.py"]);
+        assert_eq!(script.train.workers, Workers::exactly(3), "the flag wins");
         assert_eq!(job.run.store.as_str(), "/jobs/runs");
-        let again = load(&job.to_toml());
-        let Ok(LoadedJob::Script(again)) = again else {
-            panic!("{again:?}");
-        };
-        assert_eq!(again, job);
+        assert_eq!(load(&job.to_toml()).unwrap(), job);
     }
 
     #[test]

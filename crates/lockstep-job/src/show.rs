@@ -1,45 +1,36 @@
 //! A job as text again: the effective configuration, with every default visible.
 
-use crate::{Job, ScriptJob, TreesJob, without_secrets};
-use serde::Serialize;
+use crate::{Job, without_secrets};
 use std::fmt::Write;
 use toml::{Table, Value};
 
-macro_rules! shown {
-    ($job:ty) => {
-        impl $job {
-            /// The job as a job file in which every default is written out. Reads back as the same job.
-            ///
-            /// # Panics
-            ///
-            /// If the job was not read from a file and holds what TOML cannot: a seed beyond 63 bits or a path
-            /// that is not UTF-8.
-            pub fn to_toml(&self) -> String {
-                text(table(self))
-            }
+impl Job {
+    /// The job as a job file in which every default is written out. Reads back as the same job.
+    ///
+    /// # Panics
+    ///
+    /// If the job was not read from a file and holds what TOML cannot: a seed beyond 63 bits or a path
+    /// that is not UTF-8.
+    pub fn to_toml(&self) -> String {
+        text(table(self))
+    }
 
-            /// Every key with its value, in the file's order, for display. Keys are paths as `--set` takes
-            /// them, except that the layers of a stack are numbered.
-            ///
-            /// # Panics
-            ///
-            /// As `to_toml`.
-            pub fn rows(&self) -> Vec<(String, String)> {
-                let mut rows = Vec::new();
-                for (key, value) in table(self) {
-                    flatten(key, value, &mut rows);
-                }
-                rows
-            }
+    /// Every key with its value, in the file's order, for display. Keys are paths as `--set` takes
+    /// them, except that the layers of a stack are numbered.
+    ///
+    /// # Panics
+    ///
+    /// As `to_toml`.
+    pub fn rows(&self) -> Vec<(String, String)> {
+        let mut rows = Vec::new();
+        for (key, value) in table(self) {
+            flatten(key, value, &mut rows);
         }
-    };
+        rows
+    }
 }
 
-shown!(Job);
-shown!(ScriptJob);
-shown!(TreesJob);
-
-fn table(job: &impl Serialize) -> Table {
+fn table(job: &Job) -> Table {
     let mut table = Table::try_from(job).expect("a loaded job holds only what TOML can");
     table.iter_mut().for_each(|(_, value)| hide_secrets(value));
     table

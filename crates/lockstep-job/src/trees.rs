@@ -4,17 +4,13 @@
 //! every job.
 
 use crate::field::{Field, Rule};
-use crate::job::JobName;
+use crate::file::job_file;
 use crate::keys::{Any, By, FromField, Table, keys, words};
 use crate::section::Section;
 use crate::train::{MAX_SEED, MAX_THREADS};
 use crate::xgboost_names::{OBJECTIVES, key_of};
-use crate::{
-    Data, Every, JobCheckpoint, JobGang, Kube, Measure, Notify, Recover, Resources, Run, Storage,
-    Track, Workers,
-};
+use crate::{Data, Every, JobCheckpoint, Measure, Workers};
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// More rounds than anybody waits for.
 const MAX_ROUNDS: u32 = 10_000_000;
@@ -23,44 +19,23 @@ const MAX_DEPTH: u32 = 64;
 /// More bins than distinct values can be told apart by.
 const MAX_BINS: usize = 65_536;
 
-keys! {
+job_file! {
     /// Which trees to grow, from which table, on how many workers, and where the result goes.
-    pub struct TreesJob given (folder: &Path) {
-        /// Name of the job; each of its runs is named after it. Letters, digits, `-`, `_` and `.`.
-        name: String = need("add `name = \"...\"`") => JobName;
+    TreesFile "TreesJob" of TreesJob in Trees given () {
         /// What to learn from.
-        data: Data = need("add a [data] section with `train = \"...\"`")
+        data = need("add a [data] section with `train = \"...\"`")
             => Table(|section: &mut Section<'_>| Data::read_keys(section, false)), plain_data;
-        /// The trees.
-        model: TreesModel = need("add a [model] section with `kind = \"xgboost\"`")
-            => Any, |field, ()| TreesModel::read(field.section()?);
-        /// On how many workers they are grown.
-        train: TreesTraining = default(TreesTraining::default())
-            => Table(TreesTraining::read_keys);
-        /// Where the run goes.
-        run: Run = shown(Run::default(), Run::default_in(folder))
-            => Any, |field, ()| Run::read(field.section()?);
+        own {
+            /// The trees.
+            model: TreesModel = need("add a [model] section with `kind = \"xgboost\"`")
+                => Any, |field, ()| TreesModel::read(field.section()?);
+            /// On how many workers they are grown.
+            train: TreesTraining = default(TreesTraining::default())
+                => Table(TreesTraining::read_keys);
+        }
         /// When the run's state is written. An epoch is a round.
-        checkpoint: TreesCheckpoint = default(TreesCheckpoint::default()) => Table(TreesCheckpoint::read_keys);
-        /// How the workers talk to each other.
-        gang: JobGang = default(JobGang::default()) => Table(JobGang::read_keys);
-        /// What happens when a worker is lost.
-        recover: Recover = default(Recover::default()) => Table(Recover::read_keys);
-        /// What a worker needs of a cluster, and how workers are spread over it.
-        #[serde(default)]
-        resources: Resources = hidden(Resources::default()) => Table(Resources::read_keys);
-        /// How the job's pods look on Kubernetes.
-        #[serde(default)]
-        kube: Kube = hidden(Kube::default()) => Table(Kube::read_keys);
-        /// Who else keeps a record of the run: MLflow, TensorBoard.
-        #[serde(default)]
-        track: Track = hidden(Track::default()) => Table(Track::read_keys);
-        /// Who is told when something happens that people wait for.
-        #[serde(default)]
-        notify: Notify = hidden(Notify::default()) => Table(Notify::read_keys);
-        /// How places outside this machine are reached.
-        #[serde(default)]
-        storage: Storage = hidden(Storage::default()) => Table(Storage::read_keys);
+        checkpoint: TreesCheckpoint;
+        gang = " How the workers talk to each other.";
     }
 }
 
@@ -211,22 +186,22 @@ impl TreesModel {
     }
 }
 
-impl TreesJob {
-    /// Reads the whole job; `workers` is what the command line says about them.
+impl TreesFile {
+    /// Reads the whole file; `workers` is what the command line says about them.
     pub(crate) fn read(mut root: Section<'_>, workers: Option<Field<'_>>) -> Option<Self> {
         let folder = root.folder();
-        let job = TreesJob::read_keys(&mut root, folder);
+        let file = TreesFile::read_keys(&mut root, folder);
         root.finish();
-        let mut job = job?;
+        let mut file = file?;
         if let Some(field) = workers {
-            job.train.workers = Workers::from_field(&field)?;
+            file.train.workers = Workers::from_field(&field)?;
         }
-        Some(job)
+        Some(file)
     }
 }
 
 /// Trees look at the order of a column's values alone, and pictures are nothing that they could learn from.
-fn plain_data(field: &Field<'_>, data: Data) -> Option<Data> {
+fn plain_data(field: &Field<'_>, data: Data) -> Option<Option<Data>> {
     let given = [
         ("normalise", data.normalise.is_some()),
         ("standardise", data.standardise.is_some()),
@@ -234,7 +209,7 @@ fn plain_data(field: &Field<'_>, data: Data) -> Option<Data> {
         ("transform", data.transform.is_some()),
     ];
     match given.into_iter().find(|(_, is_given)| *is_given) {
-        None => Some(data),
+        None => Some(Some(data)),
         Some((key, _)) => field.reject(
             format!("has `{key}`, which is for networks"),
             format!("leave `{key}` out: trees take numbers as they are"),
@@ -286,24 +261,33 @@ fn scalars(field: &Field<'_>) -> Option<BTreeMap<String, String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::LoadedJob;
+    use crate::{Job, LearnerJob};
+    use std::path::Path;
 
     const JOB: &str = "name = 'x'\n[data]\ntrain = { csv = 'a.csv' }\n[model]\nkind = 'xgboost'\n";
 
-    fn load(text: &str) -> Result<Box<TreesJob>, String> {
+    fn load(text: &str) -> Result<Job, String> {
         let path = Path::new("/jobs/job.toml");
-        match LoadedJob::parse(path, text, &[], None) {
-            Ok(LoadedJob::Trees(job)) => Ok(job),
-            Ok(other) => Err(format!("{other:?}")),
-            Err(error) => Err(error.to_string()),
+        let job = Job::parse(path, text, &[], None).map_err(|error| error.to_string())?;
+        match job.learner {
+            LearnerJob::Trees(_) => Ok(job),
+            other => Err(format!("{other:?}")),
+        }
+    }
+
+    fn trees(job: &Job) -> &TreesJob {
+        match &job.learner {
+            LearnerJob::Trees(trees) => trees,
+            other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn a_job_of_trees_has_defaults_for_all_but_its_data() {
         let job = load(JOB).unwrap();
-        assert_eq!((job.model.rounds, job.model.depth), (100, 6));
-        assert_eq!(job.train, TreesTraining::default());
+        let own = trees(&job);
+        assert_eq!((own.model.rounds, own.model.depth), (100, 6));
+        assert_eq!(own.train, TreesTraining::default());
         let again = load(&job.to_toml()).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(again, job);
     }
@@ -314,7 +298,7 @@ mod tests {
             "{JOB}depth = 3\nlambda = 2.5\ngrow_policy = 'lossguide'\nparameters = {{ max_cat_threshold = 9, x = true }}\n"
         ));
         let job = job.unwrap_or_else(|error| panic!("{error}"));
-        let parameters = job.model.xgboost_parameters();
+        let parameters = trees(&job).model.xgboost_parameters();
         for (name, value) in [
             ("max_depth", "3"),
             ("eta", "0.3"),
@@ -396,9 +380,7 @@ mod tests {
     #[test]
     fn the_command_line_says_how_many_workers() {
         let path = Path::new("/jobs/job.toml");
-        let Ok(LoadedJob::Trees(job)) = LoadedJob::parse(path, JOB, &[], Some(3)) else {
-            panic!("no trees");
-        };
-        assert_eq!(job.train.workers, Workers::exactly(3));
+        let job = Job::parse(path, JOB, &[], Some(3)).unwrap();
+        assert_eq!(trees(&job).train.workers, Workers::exactly(3));
     }
 }

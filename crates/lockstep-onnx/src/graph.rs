@@ -303,14 +303,14 @@ mod tests {
     use super::*;
     use lockstep_nn::graph::{Flow, GraphWeights, write_layers};
     use lockstep_nn::layers::Linear;
-    use lockstep_nn::{Dims, LayerSpec, Model, NamedLayer};
+    use lockstep_nn::{Dims, LayerSpec, NamedLayer};
 
     #[test]
     fn every_kind_of_layer_is_written_with_all_of_its_tensors() {
         for (input, layer) in LayerSpec::samples() {
             let kind = layer.kind();
             let layers = NamedLayer::stack([layer, LayerSpec::Linear(Linear { out: 2 })]);
-            let model = Model::new(&layers, input, 1).unwrap();
+            let model = lockstep_nn::Model::new(&layers, input, 1).unwrap();
             let state = model.initial_state(1);
             let weights = GraphWeights::new(model.layout(), &state, model.summary());
             let mut graph = Graph::default();

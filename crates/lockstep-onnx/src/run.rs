@@ -6,7 +6,7 @@ use crate::scale::normalise;
 use crate::{OnnxError, encoder, encoding};
 use lockstep_data::TargetKind;
 use lockstep_embed::{EmbedRecipe, EncoderModel};
-use lockstep_job::{DataRef, Job, LoadedJob, Override};
+use lockstep_job::{DataRef, Job, JobError, Override};
 use lockstep_nn::Dims;
 use lockstep_nn::graph::{Flow, GraphWeights, write_layers};
 use lockstep_resolve::{image_normalise, image_transform};
@@ -42,11 +42,14 @@ pub fn of_run(run: &RunDir) -> Result<OnnxModel, OnnxError> {
     if saved.encoding.is_some() {
         graph.note("lockstep.inputs", json!(saved.inputs).to_string());
     }
-    let transform = image_transform(&job.data).filter(|_| job.embed.is_none());
+    let data = job.data.as_ref();
+    let transform = data.and_then(image_transform);
+    let transform = transform.filter(|_| job.embed().is_none());
     if let Some(transform) = transform {
         graph.note("lockstep.transform", json!(transform).to_string());
     }
-    if let DataRef::Csv { columns, .. } | DataRef::Parquet { columns, .. } = &job.data.train
+    if let Some(DataRef::Csv { columns, .. } | DataRef::Parquet { columns, .. }) =
+        data.map(|data| &data.train)
         && let Some(features) = &columns.features
     {
         graph.note("lockstep.features", json!(features).to_string());
@@ -63,14 +66,18 @@ pub fn of_run(run: &RunDir) -> Result<OnnxModel, OnnxError> {
 /// When the run's model takes no vectors of an encoder, or a part of it cannot be read or written.
 pub fn of_run_with_encoder(run: &RunDir, overrides: &[Override]) -> Result<OnnxModel, OnnxError> {
     let job = network_job(run, overrides)?;
-    let Some(plan) = &job.embed else {
+    let Some(plan) = job.embed() else {
         return Err(OnnxError::NoEncoder {
             run: run.name.clone(),
         });
     };
     let encoder = EncoderModel::open(&plan.model)?;
     let normalise = image_normalise(plan);
-    let recipe = EmbedRecipe::new(&encoder, image_transform(&job.data), normalise)?;
+    let recipe = EmbedRecipe::new(
+        &encoder,
+        job.data.as_ref().and_then(image_transform),
+        normalise,
+    )?;
     let saved = SavedModel::open(run)?;
     let mut graph = Graph::default();
     let (vector, width) = encoder::of_pictures(&mut graph, INPUT, &encoder, &recipe)?;
@@ -87,14 +94,15 @@ pub fn of_run_with_encoder(run: &RunDir, overrides: &[Override]) -> Result<OnnxM
 }
 
 /// The job of a run, which must be one of a network.
-fn network_job(run: &RunDir, overrides: &[Override]) -> Result<Box<Job>, OnnxError> {
+fn network_job(run: &RunDir, overrides: &[Override]) -> Result<Job, OnnxError> {
     let file = run.job().local_copy()?;
-    match LoadedJob::load(file.path(), overrides, None)? {
-        LoadedJob::Network(job) => Ok(job),
-        LoadedJob::Script(_) => Err(OnnxError::Script {
+    let job = Job::load(file.path(), overrides, None)?;
+    match job.network(file.path()) {
+        Ok(_) => Ok(job),
+        Err(JobError::Script { .. }) => Err(OnnxError::Script {
             run: run.name.clone(),
         }),
-        LoadedJob::Trees(_) => Err(OnnxError::Trees {
+        Err(_) => Err(OnnxError::Trees {
             run: run.name.clone(),
         }),
     }

@@ -1,10 +1,10 @@
 //! Pictures that become vectors before anything is trained on them.
 
-use crate::ResolveError;
 use crate::places::place;
 use crate::sources::image_transform;
+use crate::{ResolveError, data_of};
 use lockstep_image::{Normalise, Transform};
-use lockstep_job::{DataRef, Embed, Job};
+use lockstep_job::{DataRef, Embed, Job, NetworkJob};
 use lockstep_place::Place;
 use std::path::PathBuf;
 
@@ -44,20 +44,22 @@ pub struct EmbeddedSet {
 
 impl EmbedPlan {
     /// Of all sets of a job with an `[embed]` section; none of one without.
-    pub(crate) fn of(job: &Job) -> Result<Option<Self>, ResolveError> {
-        Self::of_sets(job, |_| true)
+    pub(crate) fn of(job: &Job, network: &NetworkJob) -> Result<Option<Self>, ResolveError> {
+        Self::of_sets(job, network, |_| true)
     }
 
     /// Of those sets of the job that are `wanted`.
     pub(crate) fn of_sets(
         job: &Job,
+        network: &NetworkJob,
         wanted: impl Fn(&str) -> bool,
     ) -> Result<Option<Self>, ResolveError> {
-        let Some(embed) = &job.embed else {
+        let Some(embed) = &network.embed else {
             return Ok(None);
         };
+        let data = data_of(job)?;
         let mut sets = Vec::new();
-        for (name, reference) in job.sets() {
+        for (name, reference) in data.sets() {
             if let DataRef::Pictures { folder } = reference
                 && wanted(name)
             {
@@ -73,10 +75,10 @@ impl EmbedPlan {
             model_sha256: None,
             batch: embed.batch,
             part: embed.part,
-            transform: image_transform(&job.data),
+            transform: image_transform(data),
             normalise: image_normalise(embed),
-            memory: job.data.memory.0,
-            max_bad: job.data.max_bad,
+            memory: data.memory.0,
+            max_bad: data.max_bad,
             sets,
         }))
     }

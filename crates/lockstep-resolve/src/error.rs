@@ -75,6 +75,10 @@ pub enum ResolveError {
         name: String,
     },
 
+    /// The job has no data.
+    #[error("data.train: the job has none")]
+    NoData,
+
     /// The job has no test set.
     #[error("data.test: the job has none")]
     NoTest,

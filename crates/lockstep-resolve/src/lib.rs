@@ -26,7 +26,7 @@ pub use sources::{SetSources, TestSource, image_transform};
 pub use training::{TrainingSettings, target_kind};
 pub use trees::{ResolvedTrees, TreesSettings};
 
-use lockstep_job::Job;
+use lockstep_job::{Data, Job, NetworkJob};
 use lockstep_place::{Access, Place};
 
 /// A job as the crates that do its work understand it.
@@ -47,20 +47,26 @@ pub struct ResolvedJob {
 }
 
 impl ResolvedJob {
-    /// Finds out what `job` means. Nothing is listed or read, but it is looked whether a path is a folder.
+    /// Finds out what `job` means, and what of it is the network's own. Nothing is listed or read, but it is looked whether
+    /// a path is a folder.
     ///
     /// # Errors
     /// When a place of the job makes no sense, or pictures would come out in several sizes.
-    pub fn of(job: &Job) -> Result<Self, ResolveError> {
+    pub fn of(job: &Job, network: &NetworkJob) -> Result<Self, ResolveError> {
         Ok(Self {
             access: access(&job.storage)?,
             store: place(&job.run.store, &job.storage)?,
-            sets: SetSources::of(job)?,
-            embedding: EmbedPlan::of(job)?,
-            training: TrainingSettings::of(job),
-            enough_workers: Some(job.train.workers)
+            sets: SetSources::of(job, network)?,
+            embedding: EmbedPlan::of(job, network)?,
+            training: TrainingSettings::of(data_of(job)?, network),
+            enough_workers: Some(network.train.workers)
                 .filter(|workers| workers.is_elastic())
                 .map(|workers| workers.min),
         })
     }
+}
+
+/// What a job learns from, where its learner cannot do without.
+pub(crate) fn data_of(job: &Job) -> Result<&Data, ResolveError> {
+    job.data.as_ref().ok_or(ResolveError::NoData)
 }

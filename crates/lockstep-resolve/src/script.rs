@@ -3,7 +3,7 @@
 use crate::sources::{frame, no_groups, of_reference};
 use crate::{ResolveError, access, place};
 use lockstep_data::{FrameSource, Source};
-use lockstep_job::{JobNormalise, ScriptJob, Validation};
+use lockstep_job::{Job, JobNormalise, Validation};
 use lockstep_place::{Access, Place};
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,7 @@ impl ResolvedScript {
     ///
     /// # Errors
     /// When a place of the job makes no sense, or pictures would come out in several sizes.
-    pub fn of(job: &ScriptJob) -> Result<Self, ResolveError> {
+    pub fn of(job: &Job) -> Result<Self, ResolveError> {
         let mut sets = Vec::new();
         let (mut val_share, mut normalise) = (0.0, None);
         if let Some(data) = &job.data {

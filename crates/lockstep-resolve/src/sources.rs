@@ -2,14 +2,14 @@
 
 use crate::places::place;
 use crate::training::target_kind;
-use crate::{EmbedPlan, ResolveError};
+use crate::{EmbedPlan, ResolveError, data_of};
 use lockstep_data::{
     CifarSplit, ColumnType, FrameSource, Pictures, Source, TableFormat, TargetKind,
 };
 use lockstep_image::{Filter, Limits, Transform, names_a_picture};
 use lockstep_job::{
-    Data, DataRef, Features, Job, JobColumnType, JobColumns, JobFilter, Label, LoadedJob, Location,
-    Split, Storage,
+    Data, DataRef, Features, Job, JobColumnType, JobColumns, JobFilter, Label, Location,
+    NetworkJob, Split, Storage,
 };
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
@@ -27,19 +27,23 @@ pub struct SetSources {
 }
 
 impl SetSources {
-    pub(crate) fn of(job: &Job) -> Result<Self, ResolveError> {
-        no_groups(&job.data)?;
-        let wanted = job.train.learner.loss.map(target_kind);
+    pub(crate) fn of(job: &Job, network: &NetworkJob) -> Result<Self, ResolveError> {
+        let data = data_of(job)?;
+        no_groups(data)?;
+        let wanted = network.train.learner.loss.map(target_kind);
+        let of = |name, reference, target| {
+            source((data, &job.storage), network, name, reference, target)
+        };
         let (mut val, mut test) = (None, None);
-        for (name, reference) in job.sets() {
+        for (name, reference) in data.sets() {
             match name {
-                "val" => val = Some(source(job, name, reference, None)?),
-                "test" => test = Some(source(job, name, reference, None)?),
+                "val" => val = Some(of(name, reference, None)?),
+                "test" => test = Some(of(name, reference, None)?),
                 _ => {}
             }
         }
         Ok(Self {
-            train: source(job, "train", &job.data.train, wanted)?,
+            train: of("train", &data.train, wanted)?,
             val,
             test,
         })
@@ -56,58 +60,53 @@ pub struct TestSource {
 }
 
 impl TestSource {
-    /// Resolves the test set of `job` and nothing else: what the job was trained on may be gone.
+    /// Resolves the test set of `job`, which trains a network, and nothing else: what the job was trained on may be gone.
     ///
     /// # Errors
     /// As [`ResolvedJob::of`](crate::ResolvedJob::of), and when the job has no test set.
-    pub fn of(job: &Job) -> Result<Self, ResolveError> {
-        let reference = job.data.test.as_ref().ok_or(ResolveError::NoTest)?;
+    pub fn of_network(job: &Job, network: &NetworkJob) -> Result<Self, ResolveError> {
+        let (data, reference) = test_of(job)?;
         Ok(Self {
-            source: source(job, "test", reference, None)?,
-            embedding: EmbedPlan::of_sets(job, |name| name == "test")?,
+            source: source((data, &job.storage), network, "test", reference, None)?,
+            embedding: EmbedPlan::of_sets(job, network, |name| name == "test")?,
         })
     }
-}
 
-impl TestSource {
-    /// The same of a job of any kind whose model predicts.
+    /// The same of a job that grows trees.
     ///
     /// # Errors
-    /// As [`TestSource::of`], and for a script, whose model only the script knows.
-    pub fn of_any(job: &LoadedJob) -> Result<Self, ResolveError> {
-        let job = match job {
-            LoadedJob::Network(job) => return Self::of(job),
-            LoadedJob::Script(job) => {
-                return Err(ResolveError::Script {
-                    name: job.name.clone(),
-                });
-            }
-            LoadedJob::Trees(job) => job,
-        };
-        let reference = job.data.test.as_ref().ok_or(ResolveError::NoTest)?;
-        let source = of_reference((&job.data, &job.storage), reference, None)?;
+    /// As [`ResolvedTrees::of`](crate::ResolvedTrees::of), and when the job has no test set.
+    pub fn of_trees(job: &Job) -> Result<Self, ResolveError> {
+        let (data, reference) = test_of(job)?;
+        let source = of_reference((data, &job.storage), reference, None)?;
         Ok(Self {
-            source: source.with_gaps().grouped_by(group_of(&job.data.train)),
+            source: source.with_gaps().grouped_by(group_of(&data.train)),
             embedding: None,
         })
     }
 }
 
-/// The source of one of the job's sets. Its labels are `target`, or what they are found to be.
+fn test_of(job: &Job) -> Result<(&Data, &DataRef), ResolveError> {
+    let data = data_of(job)?;
+    let test = data.test.as_ref().ok_or(ResolveError::NoTest)?;
+    Ok((data, test))
+}
+
+/// The source of one of a network's sets. Its labels are `target`, or what they are found to be.
 fn source(
-    job: &Job,
+    data: (&Data, &Storage),
+    network: &NetworkJob,
     name: &str,
     reference: &DataRef,
     target: Option<TargetKind>,
 ) -> Result<Source, ResolveError> {
-    match &job.embed {
+    match &network.embed {
         // Their labels are folders.
         Some(embed) => {
             let classes = Some(TargetKind::Classes);
-            let data = (&job.data, &job.storage);
             parquet(data, &embed.store.join(name), &embedded_columns(), classes)
         }
-        None => of_reference((&job.data, &job.storage), reference, target),
+        None => of_reference(data, reference, target),
     }
 }
 

@@ -4,8 +4,8 @@ use crate::sources::image_transform;
 use crate::{NetworkPlan, PictureInput};
 use lockstep_data::TargetKind;
 use lockstep_job::{
-    DataRef, Job, JobAugment, JobCheckpoint, JobColumnType, JobLoss, JobNormalise, NetworkTraining,
-    Validation, hide_secrets,
+    Data, DataRef, JobAugment, JobCheckpoint, JobColumnType, JobLoss, JobNormalise, NetworkJob,
+    NetworkTraining, Validation, hide_secrets,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ pub struct TrainingSettings {
 }
 
 impl TrainingSettings {
-    pub(crate) fn of(job: &Job) -> Self {
+    pub(crate) fn of(data: &Data, job: &NetworkJob) -> Self {
         Self {
             network: NetworkPlan::of(&job.model.network),
             weights: job.model.weights.clone(),
@@ -64,24 +64,24 @@ impl TrainingSettings {
             lanes: job.train.lanes,
             threads: job.train.threads,
             seed: job.train.seed,
-            val_share: match &job.data.validation {
+            val_share: match &data.validation {
                 Validation::Split(share) => *share,
                 Validation::Set(_) => 0.0,
             },
-            stratify: job.data.stratify,
-            balance: job.data.balance,
-            normalise: job.data.normalise.clone(),
-            pictures: image_transform(&job.data)
+            stratify: data.stratify,
+            balance: data.balance,
+            normalise: data.normalise.clone(),
+            pictures: image_transform(data)
                 .filter(|_| job.embed.is_none())
                 .map(|transform| PictureInput {
                     transform,
                     encoder: None,
                 }),
-            standardise: job.data.standardise,
-            embedded: embedded(&job.data.train),
-            augment: job.data.augment.clone(),
+            standardise: data.standardise,
+            embedded: embedded(&data.train),
+            augment: data.augment.clone(),
             checkpoint: job.checkpoint.clone(),
-            decides: decides(job),
+            decides: decides(data, job),
         }
     }
 }
@@ -105,9 +105,9 @@ pub fn target_kind(loss: JobLoss) -> TargetKind {
     }
 }
 
-fn decides(job: &Job) -> Value {
+fn decides(data: &Data, job: &NetworkJob) -> Value {
     let mut value = json!({
-        "data": job.data,
+        "data": data,
         "model": job.model,
         "train": job.train,
     });

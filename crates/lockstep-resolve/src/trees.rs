@@ -1,9 +1,9 @@
 //! What a job that grows trees means.
 
 use crate::sources::{group_of, of_reference};
-use crate::{ResolveError, SetSources, access, place};
+use crate::{ResolveError, SetSources, access, data_of, place};
 use lockstep_data::TargetKind;
-use lockstep_job::{JobCheckpoint, TreesJob, TreesModel, Validation};
+use lockstep_job::{Data, Job, JobCheckpoint, TreesJob, TreesModel, Validation};
 use lockstep_place::{Access, Place};
 use serde::{Deserialize, Serialize};
 
@@ -41,26 +41,26 @@ pub struct TreesSettings {
 }
 
 impl ResolvedTrees {
-    /// Finds out what `job` means. Nothing is listed or read, but it is looked whether a path is a folder.
+    /// Finds out what `job` means, and what of it is the trees' own. Nothing is listed or read, but it is looked whether a path is a folder.
     ///
     /// # Errors
     /// When a place of the job makes no sense.
-    pub fn of(job: &TreesJob) -> Result<Self, ResolveError> {
-        let data = (&job.data, &job.storage);
-        let group = group_of(&job.data.train);
+    pub fn of(job: &Job, trees: &TreesJob) -> Result<Self, ResolveError> {
+        let data = data_of(job)?;
+        let group = group_of(&data.train);
         let set = |reference, target| {
-            let source = of_reference(data, reference, target)?;
+            let source = of_reference((data, &job.storage), reference, target)?;
             Ok::<_, ResolveError>(source.with_gaps().grouped_by(group))
         };
         let (mut val, mut test) = (None, None);
-        for (name, reference) in job.data.sets() {
+        for (name, reference) in data.sets() {
             match name {
                 "val" => val = Some(set(reference, None)?),
                 "test" => test = Some(set(reference, None)?),
                 _ => {}
             }
         }
-        if job.data.balance {
+        if data.balance {
             return Err(ResolveError::Balanced {
                 learner: "trees see all rows in every round",
             });
@@ -69,21 +69,21 @@ impl ResolvedTrees {
             access: access(&job.storage)?,
             store: place(&job.run.store, &job.storage)?,
             sets: SetSources {
-                train: set(&job.data.train, target(job))?,
+                train: set(&data.train, target(data, trees))?,
                 val,
                 test,
             },
             settings: TreesSettings {
-                model: job.model.clone(),
-                threads: job.train.threads,
-                seed: job.train.seed,
-                patience: job.train.patience,
-                val_share: match job.data.validation {
+                model: trees.model.clone(),
+                threads: trees.train.threads,
+                seed: trees.train.seed,
+                patience: trees.train.patience,
+                val_share: match data.validation {
                     Validation::Split(share) => share,
                     Validation::Set(_) => 0.0,
                 },
-                stratify: job.data.stratify,
-                checkpoint: (&job.checkpoint).into(),
+                stratify: data.stratify,
+                checkpoint: (&trees.checkpoint).into(),
             },
         })
     }
@@ -91,9 +91,9 @@ impl ResolvedTrees {
 
 /// What is predicted, if the job says so: an objective of numbers takes a few whole numbers as such, which would else be
 /// classes.
-fn target(job: &TreesJob) -> Option<TargetKind> {
-    let objective = job.model.objective.as_deref().unwrap_or_default();
+fn target(data: &Data, trees: &TreesJob) -> Option<TargetKind> {
+    let objective = trees.model.objective.as_deref().unwrap_or_default();
     let of_numbers = ["reg:", "count:", "rank:"];
     let is_of_numbers = of_numbers.iter().any(|kind| objective.starts_with(kind));
-    (is_of_numbers || group_of(&job.data.train).is_some()).then_some(TargetKind::Numbers)
+    (is_of_numbers || group_of(&data.train).is_some()).then_some(TargetKind::Numbers)
 }

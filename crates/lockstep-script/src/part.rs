@@ -1,7 +1,7 @@
 //! What the worker of a script is told.
 
 use crate::sets::ScriptSets;
-use lockstep_job::{ScriptCheckpoint, ScriptJob, ScriptTraining};
+use lockstep_job::{Job, ScriptCheckpoint, ScriptJob, ScriptTraining};
 use lockstep_place::Access;
 use lockstep_resolve::ResolvedScript;
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,8 @@ pub struct ScriptPart {
 impl ScriptPart {
     /// Of a job whose run has this name, started in `folder`.
     pub fn new(
-        job: &ScriptJob,
+        job: &Job,
+        script: &ScriptJob,
         resolved: &ResolvedScript,
         sets: ScriptSets,
         run: &str,
@@ -40,8 +41,8 @@ impl ScriptPart {
         Self {
             job: job.name.clone(),
             run: run.to_owned(),
-            train: job.train.clone(),
-            checkpoint: job.checkpoint.clone(),
+            train: script.train.clone(),
+            checkpoint: script.checkpoint.clone(),
             max_restarts: job.recover.max_restarts,
             folder,
             access: resolved.access.clone(),

@@ -325,7 +325,7 @@ mod tests {
         (tracker, hears)
     }
 
-    const LONG: Duration = Duration::from_secs(20);
+    const LONG: Duration = Duration::from_secs(120);
 
     #[test]
     fn a_sink_hears_all_from_the_first_event_on_and_the_folder_says_where_the_run_comes_from() {
@@ -378,7 +378,7 @@ mod tests {
             tracker.hear(&Event::FirstStep { seconds: 1.0 });
         }
         tracker.finish(Duration::from_millis(100), &|| false);
-        assert!(begun.elapsed() < Duration::from_secs(10));
+        assert!(begun.elapsed() < LONG);
         let warnings = tracker.warnings();
         assert!(warnings[0].contains("not waited for"), "{warnings:?}");
     }
@@ -391,6 +391,6 @@ mod tests {
         tracker.hear(&started(folder.path()));
         tracker.hear(&Event::FirstStep { seconds: 1.0 });
         tracker.finish(LONG, &|| true);
-        assert!(begun.elapsed() < Duration::from_secs(10));
+        assert!(begun.elapsed() < LONG);
     }
 }

@@ -1,9 +1,10 @@
 //! A trained model, ready to predict: all that is needed is the `model` folder of its run.
 
-use crate::evaluate::{BLOCK, Evaluator, rows_at_once};
-use crate::prediction::{Predictions, Said};
-use crate::{Outputs, SavedModel, TrainError};
+use crate::evaluate::{Evaluator, rows_at_once};
+use crate::targets::loss;
+use crate::{SavedModel, TrainError};
 use lockstep_data::{Dataset, InputColumn, Normaliser, TargetKind};
+use lockstep_model::{BLOCK_ROWS, Block, Outputs, Predictions, RowOutput};
 use lockstep_nn::{Compute, Model};
 use lockstep_resolve::PictureInput;
 use lockstep_runs::RunDir;
@@ -23,22 +24,6 @@ pub struct Trained {
     evaluator: Evaluator,
 }
 
-/// What a model says of some samples in a row.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Block {
-    /// The first of them.
-    pub first: usize,
-    /// What it says of each.
-    pub predictions: Predictions,
-    /// The sums of losses over each [`BLOCK_ROWS`] of them.
-    pub losses: Vec<f64>,
-    /// The probabilities of all classes, sample by sample, if they were asked for.
-    pub probabilities: Vec<f32>,
-}
-
-/// Samples whose losses are added up before others are. Blocks begin at multiples of this.
-pub const BLOCK_ROWS: usize = BLOCK;
-
 impl Trained {
     /// Opens the model that a run ended with, to predict with so many threads.
     ///
@@ -53,7 +38,7 @@ impl Trained {
         let (input, outputs) = (saved.dims(), &saved.outputs);
         let compute = Compute::with_threads(threads).map_err(|error| refused(error.to_string()))?;
         let build = |rows| match Model::on(&compute, &saved.layers, input, rows) {
-            Ok(model) => Ok(model.minimising(outputs.loss())),
+            Ok(model) => Ok(model.minimising(loss(outputs.kind))),
             Err(error) => Err(refused(error.to_string())),
         };
         let smallest = build(1)?;
@@ -144,15 +129,15 @@ impl Trained {
     /// # Panics
     /// When the set's samples are of another shape, or the range is none of its.
     pub fn predict(&mut self, set: &Dataset, rows: Range<usize>, all: bool) -> Block {
-        assert!(rows.start.is_multiple_of(BLOCK), "whole blocks");
+        assert!(rows.start.is_multiple_of(BLOCK_ROWS), "whole blocks");
         let indices: Vec<u32> = rows.clone().map(|row| row as u32).collect();
         let mut block = Block {
             first: rows.start,
-            predictions: Predictions::new(self.model.loss(), self.model.outputs()),
-            losses: Vec::with_capacity(rows.len().div_ceil(BLOCK)),
+            predictions: Predictions::new(self.outputs.kind, self.model.outputs()),
+            losses: Vec::with_capacity(rows.len().div_ceil(BLOCK_ROWS)),
             probabilities: Vec::new(),
         };
-        for samples in indices.chunks(BLOCK) {
+        for samples in indices.chunks(BLOCK_ROWS) {
             let Block {
                 predictions,
                 probabilities,
@@ -165,7 +150,7 @@ impl Trained {
                 &self.normaliser,
                 &mut |said| {
                     predictions.push(said);
-                    if let Said::Class(scores, softmax, _) = said
+                    if let RowOutput::Class(scores, softmax, _) = said
                         && all
                     {
                         let of = |&score: &f32| softmax.probability(score) as f32;

@@ -6,8 +6,8 @@ use crate::xgboost::{Booster, Matrix, Predicted, Xgboost, find};
 use crate::{TreesError, said, shard};
 use lockstep_base::fs::{CacheDir, sha256};
 use lockstep_data::{Dataset, InputColumn, TargetKind};
+use lockstep_model::{BLOCK_ROWS, Block, Outputs, inputs};
 use lockstep_runs::RunDir;
-use lockstep_train::{BLOCK_ROWS, Block, Outputs, inputs};
 use std::ops::Range;
 
 /// Trees that a run ended with.

@@ -17,7 +17,7 @@ pub(crate) use doctor::DoctorArgs;
 pub(crate) use export::ExportArgs;
 pub(crate) use kube::{KubeArgs, KubeClusterCommand, KubeCommand, KubeForwardArgs, KubeJobArgs};
 pub(crate) use models::{AliasArgs, ModelsCommand, PromoteArgs, RegisterArgs};
-pub(crate) use remote::{ClusterCommand, FollowArgs, HeadArgs, JobsCommand, SubmitArgs};
+pub(crate) use remote::{ClusterCommand, FollowArgs, HeadArgs, JobsCommand, KUBE, SubmitArgs};
 pub(crate) use replay::ReplayArgs;
 pub(crate) use runs::{
     BestArgs, CompareArgs, ExportRunsArgs, ListArgs, PushArgs, RmArgs, RunsCommand, ShowRunArgs,
@@ -32,7 +32,8 @@ pub(crate) use tune::{SearchMethod, TuneArgs};
 use crate::command::JobKind;
 use clap::builder::ArgPredicate;
 use clap::{Arg, Args, Parser, Subcommand, ValueEnum, ValueHint};
-use lockstep_job::{LoadedJob, Override};
+use lockstep_cluster::submit::JobSource;
+use lockstep_job::{Job, Override};
 use lockstep_train::ForkFrom;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -523,18 +524,24 @@ impl JobArgs {
     }
 
     /// The job that the file and the changes come to.
-    pub(crate) fn load(&self) -> Result<lockstep_job::Job, lockstep_job::JobError> {
-        lockstep_job::Job::load(&self.path, &self.overrides()?, self.workers)
+    pub(crate) fn load(&self) -> Result<Job, lockstep_job::JobError> {
+        self.load_from(&self.path)
     }
 
-    /// The same, also of a job that is a script.
-    pub(crate) fn load_any(&self) -> Result<LoadedJob, lockstep_job::JobError> {
-        LoadedJob::load(&self.path, &self.overrides()?, self.workers)
+    /// The job with where it comes from, for whoever sends it elsewhere.
+    pub(crate) fn source(&self) -> Result<JobSource, lockstep_job::JobError> {
+        Ok(JobSource {
+            job: self.load()?,
+            path: self.path.clone(),
+            overrides: self.overrides()?,
+            workers: self.workers,
+            words: self.words().into_iter().skip(1).collect(),
+        })
     }
 
     /// The job that the changes make of another file than the one that was named: that of a run.
-    pub(crate) fn load_from(&self, path: &Path) -> Result<LoadedJob, lockstep_job::JobError> {
-        LoadedJob::load(path, &self.overrides()?, self.workers)
+    pub(crate) fn load_from(&self, path: &Path) -> Result<Job, lockstep_job::JobError> {
+        Job::load(path, &self.overrides()?, self.workers)
     }
 
     /// Whether no job file was named: the run to go on with has one.

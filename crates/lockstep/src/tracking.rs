@@ -4,7 +4,7 @@ use crate::command::Watched;
 use crate::index_sink::IndexSink;
 use lockstep_engine::{RunRequest, Stop, StopFlag, describe};
 use lockstep_events::event::Event;
-use lockstep_job::{LoadedJob, Occasion as JobOccasion, TensorBoard as JobTensorBoard};
+use lockstep_job::{Job, Occasion as JobOccasion, TensorBoard as JobTensorBoard};
 use lockstep_place::{Access, Place};
 use lockstep_track::mlflow::{Exporter, Mlflow, MlflowSettings};
 use lockstep_track::notify::{Notices, NotifySettings, Occasion};
@@ -27,17 +27,17 @@ impl Tracked {
     /// Tracks what a request asks for.
     pub(crate) fn of(request: &RunRequest) -> Self {
         // What is wrong with it the engine says, before there is anything to track.
-        let access = lockstep_resolve::access(request.job.storage()).unwrap_or_default();
+        let access = lockstep_resolve::access(&request.job.storage).unwrap_or_default();
         let mut warnings = Vec::new();
         let mut sinks = sinks(&request.job, &request.folder, &access, &mut warnings);
-        if let Ok(store) = Place::parse(request.job.store().as_str(), &access) {
-            let (cache, keys) = (request.cache.clone(), request.job.run().clone());
+        if let Ok(store) = Place::parse(request.job.run.store.as_str(), &access) {
+            let (cache, keys) = (request.cache.clone(), request.job.run.clone());
             sinks.push(Box::new(IndexSink::new(store, cache, keys)));
         }
         Self {
             tracker: Tracker::start(access, request.folder.clone(), sinks),
             stop: request.stop.clone(),
-            wait: Duration::from_secs_f64(request.job.track().wait_s),
+            wait: Duration::from_secs_f64(request.job.track.wait_s),
             warnings,
         }
     }
@@ -60,14 +60,14 @@ impl Tracked {
 
 /// Whoever shall hear of the run.
 fn sinks(
-    job: &LoadedJob,
+    job: &Job,
     folder: &Path,
     access: &Access,
     warnings: &mut Vec<String>,
 ) -> Vec<Box<dyn Sink>> {
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
-    let track = job.track();
-    match MlflowSettings::of(track, job.name(), &|name| std::env::var(name).ok()) {
+    let track = &job.track;
+    match MlflowSettings::of(track, &job.name, &|name| std::env::var(name).ok()) {
         Ok(None) => {}
         Ok(Some(settings)) => {
             sinks.push(Box::new(Mlflow::new(settings, access.clone(), exporter())));
@@ -95,8 +95,8 @@ fn sinks(
 }
 
 /// Who is told of what happens, if anybody is.
-fn notices(job: &LoadedJob, folder: &Path) -> Result<Option<NotifySettings>, String> {
-    let notify = job.notify();
+fn notices(job: &Job, folder: &Path) -> Result<Option<NotifySettings>, String> {
+    let notify = &job.notify;
     let webhook = match &notify.webhook {
         None => None,
         Some(hook) => Some(match hook.variable() {
@@ -115,7 +115,7 @@ fn notices(job: &LoadedJob, folder: &Path) -> Result<Option<NotifySettings>, Str
         JobOccasion::Recovery => Occasion::Recovery,
     });
     Ok(Some(NotifySettings {
-        job: job.name().to_owned(),
+        job: job.name.clone(),
         folder: folder.to_owned(),
         shown: notify
             .webhook

@@ -38,6 +38,15 @@ impl Package {
         Self::default()
     }
 
+    /// One with these files, each under its name.
+    pub fn of(files: impl IntoIterator<Item = (String, PathBuf)>) -> Self {
+        let mut package = Self::new();
+        for (name, path) in files {
+            package.add_file(name, path);
+        }
+        package
+    }
+
     /// Puts the file at `path` under `name`, whose parts are separated by `/`.
     pub fn add_file(&mut self, name: impl Into<String>, path: impl Into<PathBuf>) {
         self.files.insert(name.into(), Content::File(path.into()));

@@ -375,7 +375,7 @@ mod tests {
         });
         let mut refused = TcpStream::connect(address).unwrap();
         assert_eq!(refused.read_to_end(&mut Vec::new()).unwrap(), 0);
-        let said = heard.recv_timeout(Duration::from_secs(10)).unwrap();
+        let said = heard.recv_timeout(Duration::from_secs(60)).unwrap();
         assert_eq!(said, "port 1 of the pod `server-0`: connection refused");
     }
 

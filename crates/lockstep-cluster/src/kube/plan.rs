@@ -1,7 +1,7 @@
 //! What a job comes to on Kubernetes, before it is written as manifests.
 
 use crate::kube::KubeError;
-use lockstep_job::{Bytes, Kube, LoadedJob, Location, Resources, VolumeSource, pod};
+use lockstep_job::{Bytes, Job, Kube, Location, Resources, VolumeSource, pod};
 use std::collections::BTreeMap;
 
 /// The memory of a worker where the job does not say: a pod without a limit can take its node down.
@@ -50,7 +50,7 @@ impl Plan {
     /// When the job cannot run on Kubernetes as it is: no image, a store that goes away with its pod, files that
     /// are too large to travel.
     pub fn new(
-        job: &LoadedJob,
+        job: &Job,
         name: String,
         namespace: String,
         words: Vec<String>,
@@ -60,21 +60,18 @@ impl Plan {
         let workers = job.workers();
         let plan = Self {
             name,
-            job_name: job.name().to_owned(),
+            job_name: job.name.clone(),
             namespace,
             workers: (workers.max, workers.min),
-            kube: job.kube().clone(),
-            resources: job.resources().clone(),
-            patience_s: job.gang().start_deadline_s.max(PATIENCE_S),
+            kube: job.kube.clone(),
+            resources: job.resources.clone(),
+            patience_s: job.gang.start_deadline_s.max(PATIENCE_S),
             words,
             travelling,
         };
         plan.has_image()?;
-        plan.keeps("run.store", job.store())?;
-        if let LoadedJob::Network(job) = job
-            && let Some(embed) = &job.embed
-        {
-            plan.keeps("embed.store", &embed.store)?;
+        for (key, store) in job.stores() {
+            plan.keeps(key, store)?;
         }
         plan.fits()?;
         Ok(plan)

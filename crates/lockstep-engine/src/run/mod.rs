@@ -20,7 +20,7 @@ use lockstep_events::control::{Finished, LearnerKind};
 use lockstep_events::event::{Event, RunResult, Started, Status, UsedSet};
 use lockstep_events::{Recorded, Thin};
 use lockstep_gang::{Plan, Rendezvous};
-use lockstep_job::{JobGang, LoadedJob, LocalInput, Recover, Storage, Workers};
+use lockstep_job::{Job, JobGang, LearnerJob, LocalInput, Recover, Storage, Workers};
 use lockstep_launch::Launcher;
 use lockstep_onnx::OnnxError;
 use lockstep_place::Place;
@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct RunRequest {
     /// The job, checked and complete.
-    pub job: LoadedJob,
+    pub job: Job,
     /// The job file's folder, where scripts start.
     pub folder: PathBuf,
     /// When the command started: what the time to the first step counts from.
@@ -112,10 +112,11 @@ fn try_run(
         kept: Vec::new(),
         thin: Thin::for_curves(Recorded::clock()),
     };
-    let ready_run = match request.job.clone() {
-        LoadedJob::Network(job) => network::prepare(*job, request, &mut early)?,
-        LoadedJob::Script(job) => script::prepare(*job, request, &mut early)?,
-        LoadedJob::Trees(job) => trees::prepare(*job, request, &mut early)?,
+    let job = request.job.clone();
+    let ready_run = match job.learner.clone() {
+        LearnerJob::Network(own) => network::prepare(job, *own, request, &mut early)?,
+        LearnerJob::Script(own) => script::prepare(job, &own, request, &mut early)?,
+        LearnerJob::Trees(own) => trees::prepare(job, &own, request, &mut early)?,
     };
     let Some((ready_run, folder)) = ready_run else {
         return Ok(unstarted(request));
@@ -356,13 +357,9 @@ fn record_result(record: &mut Record, result: &mut RunResult) {
 
 /// The result of a run that was stopped before it began, so that it has no folder.
 fn unstarted(request: &RunRequest) -> RunResult {
-    let (workers, lanes) = match &request.job {
-        LoadedJob::Network(job) => (job.train.workers.max, job.train.lanes),
-        job => (job.workers().max, job.workers().max),
-    };
     RunResult {
-        workers,
-        lanes,
+        workers: request.job.workers().max,
+        lanes: request.job.lanes(),
         ..RunResult::without_run(Status::Interrupted, request.started_at.elapsed())
     }
 }

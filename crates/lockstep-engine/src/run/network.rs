@@ -7,18 +7,20 @@ use crate::tasks::CrewSettings;
 use crate::{EngineError, Stop};
 use lockstep_events::control::LearnerKind;
 use lockstep_events::event::{Event, Started};
-use lockstep_job::Job;
+use lockstep_job::{Job, LearnerJob, NetworkJob};
+use lockstep_model::SampleUse;
 use lockstep_resolve::{EncoderInput, PictureInput, ResolvedJob, TrainingSettings};
 use lockstep_runs::RunDir;
-use lockstep_train::{LearnerPart, Prepared, SampleUse, TrainError};
+use lockstep_train::{LearnerPart, Prepared, TrainError};
 
 /// Finds, opens and checks all that training needs, and makes the run's folder. Nothing after a stop.
 pub(super) fn prepare(
     mut job: Job,
+    mut own: NetworkJob,
     request: &mut RunRequest,
     early: &mut Early<'_>,
 ) -> Result<Option<(ReadyRun, Unstarted)>, EngineError> {
-    let mut resolved = ResolvedJob::of(&job).map_err(TrainError::from)?;
+    let mut resolved = ResolvedJob::of(&job, &own).map_err(TrainError::from)?;
     let earlier = folder::earlier(request, &resolved.store, early)?;
     let events: &mut dyn FnMut(Event) = &mut |event| early.tell(event);
     let (forked, resumed) = match request.fork {
@@ -51,7 +53,7 @@ pub(super) fn prepare(
         events(Event::Preparing { message });
     };
     let (prepared, found) = lockstep_train::prepare(&resolved, &request.cache, &mut progress)?;
-    if job.train.learner.onnx {
+    if own.train.learner.onnx {
         lockstep_onnx::check_size(prepared.parameters).map_err(EngineError::Onnx)?;
     }
     for message in prepared.notes.iter().cloned() {
@@ -86,10 +88,11 @@ pub(super) fn prepare(
         let (weights, message) = earlier.fork(which, &run, &request.cache)?;
         events(Event::Note { message });
         resolved.training.weights = Some(weights.clone());
-        job.model.weights = Some(weights);
+        own.model.weights = Some(weights);
+        job.learner = LearnerJob::Network(Box::new(own.clone()));
         begin_anew(&resolved.training, events)?;
     }
-    let mut started = started(&job, &prepared, &run);
+    let mut started = started(&job, &own, &prepared, &run);
     started.data = found
         .by_use()
         .map(|(name, set)| used_set(&started, name, &set.name, &set.sha256))
@@ -111,7 +114,7 @@ pub(super) fn prepare(
         kind: LearnerKind::Network,
         learner: Box::new(learner),
         plan: Some(prepared.plan),
-        workers: job.train.workers,
+        workers: own.train.workers,
         gang: job.gang.clone(),
         recover: job.recover,
         stall_s: None,
@@ -125,24 +128,24 @@ pub(super) fn prepare(
             history: point.history,
             epochs: point.epochs,
         }),
-        onnx: job.train.learner.onnx,
+        onnx: own.train.learner.onnx,
     };
     Ok(Some((ready, folder)))
 }
 
-fn started(job: &Job, prepared: &Prepared, run: &RunDir) -> Started {
+fn started(job: &Job, own: &NetworkJob, prepared: &Prepared, run: &RunDir) -> Started {
     Started {
         run: run.name.clone(),
         run_dir: run.place().to_string(),
-        workers: job.train.workers.max,
-        lanes: job.train.lanes,
+        workers: own.train.workers.max,
+        lanes: own.train.lanes,
         transport: String::new(),
         train_samples: prepared.train_samples,
         val_samples: prepared.val_samples,
         test_samples: prepared.test_samples,
         parameters: prepared.parameters,
         steps_per_epoch: prepared.steps_per_epoch,
-        epochs: job.train.learner.epochs,
+        epochs: own.train.learner.epochs,
         command: Vec::new(),
         metrics: prepared
             .metrics

@@ -5,13 +5,14 @@ use super::{Early, ReadyRun, Resumed, RunRequest, used_set};
 use crate::{EngineError, Stop};
 use lockstep_events::control::LearnerKind;
 use lockstep_events::event::{Event, Started};
-use lockstep_job::ScriptJob;
+use lockstep_job::{Job, ScriptJob};
 use lockstep_resolve::ResolvedScript;
 use lockstep_script::{ScriptPart, ScriptSets};
 
 /// Finds and opens the data that the script may ask for, and makes the run's folder. Nothing after a stop.
 pub(super) fn prepare(
-    job: ScriptJob,
+    job: Job,
+    own: &ScriptJob,
     request: &mut RunRequest,
     early: &mut Early<'_>,
 ) -> Result<Option<(ReadyRun, Unstarted)>, EngineError> {
@@ -38,8 +39,8 @@ pub(super) fn prepare(
     let mut started = Started {
         run: run.name.clone(),
         run_dir: run.place().to_string(),
-        workers: job.train.workers.max,
-        lanes: job.train.workers.max,
+        workers: own.train.workers.max,
+        lanes: own.train.workers.max,
         transport: String::new(),
         train_samples: sets.samples("train"),
         val_samples: sets.samples("val"),
@@ -47,7 +48,7 @@ pub(super) fn prepare(
         parameters: 0,
         steps_per_epoch: 0,
         epochs: 0,
-        command: job.train.command.clone(),
+        command: own.train.command.clone(),
         metrics: Vec::new(),
         config: job.rows(),
         data: Vec::new(),
@@ -57,16 +58,23 @@ pub(super) fn prepare(
         .by_use()
         .map(|(name, called, sha256)| used_set(&started, name, called, sha256))
         .collect();
-    let part = ScriptPart::new(&job, &resolved, sets, &run.name, request.folder.clone());
+    let part = ScriptPart::new(
+        &job,
+        own,
+        &resolved,
+        sets,
+        &run.name,
+        request.folder.clone(),
+    );
     let told = serde_json::to_value(part).expect("settings are plain data");
     let ready = ReadyRun {
         kind: LearnerKind::Script,
         learner: Box::new(move |_| told.clone()),
         plan: None,
-        workers: job.train.workers,
+        workers: own.train.workers,
         gang: job.gang.clone(),
         recover: job.recover,
-        stall_s: Some(job.train.stall_s),
+        stall_s: Some(own.train.stall_s),
         started,
         text: job.to_toml(),
         inputs: job.local_inputs(),

@@ -5,7 +5,7 @@ use super::{Early, ReadyRun, Resumed, RunRequest, used_set};
 use crate::{EngineError, Stop};
 use lockstep_events::control::LearnerKind;
 use lockstep_events::event::{Event, Started};
-use lockstep_job::TreesJob;
+use lockstep_job::{Job, TreesJob};
 use lockstep_resolve::ResolvedTrees;
 use lockstep_trees::{TreesError, TreesPart};
 
@@ -15,11 +15,12 @@ const STALL_S: f64 = 600.0;
 
 /// Finds the library, opens the data, checks that all fits, and makes the run's folder. Nothing after a stop.
 pub(super) fn prepare(
-    job: TreesJob,
+    job: Job,
+    own: &TreesJob,
     request: &mut RunRequest,
     early: &mut Early<'_>,
 ) -> Result<Option<(ReadyRun, Unstarted)>, EngineError> {
-    let resolved = ResolvedTrees::of(&job).map_err(TreesError::from)?;
+    let resolved = ResolvedTrees::of(&job, own).map_err(TreesError::from)?;
     if request.fork.is_some() {
         return Err(EngineError::Trees(TreesError::Misfit {
             key: "--fork",
@@ -44,12 +45,12 @@ pub(super) fn prepare(
         Some(earlier) => {
             let point =
                 lockstep_trees::check_resume(&resolved.settings, &data, &earlier.checkpoint)?;
-            if point.rounds >= job.model.rounds && earlier.has_succeeded_with(point.rounds) {
+            if point.rounds >= own.model.rounds && earlier.has_succeeded_with(point.rounds) {
                 return Err(EngineError::Trees(TreesError::Saved {
                     place: earlier.checkpoint.to_string(),
                     reason: format!(
                         "the run has trained {} rounds already, and the job asks for {}; ask for more",
-                        point.rounds, job.model.rounds
+                        point.rounds, own.model.rounds
                     ),
                 }));
             }
@@ -71,15 +72,15 @@ pub(super) fn prepare(
     let mut started = Started {
         run: run.name.clone(),
         run_dir: run.place().to_string(),
-        workers: job.train.workers.max,
-        lanes: job.train.workers.max,
+        workers: own.train.workers.max,
+        lanes: own.train.workers.max,
         transport: String::new(),
         train_samples: prepared.train_rows,
         val_samples: prepared.val_rows,
         test_samples: prepared.test_rows,
         parameters: 0,
         steps_per_epoch: 1,
-        epochs: job.model.rounds,
+        epochs: own.model.rounds,
         command: Vec::new(),
         metrics: prepared.metrics,
         config: job.rows(),
@@ -102,7 +103,7 @@ pub(super) fn prepare(
         kind: LearnerKind::Trees,
         learner: Box::new(move |_| told.clone()),
         plan: None,
-        workers: job.train.workers,
+        workers: own.train.workers,
         gang: job.gang.clone(),
         recover: job.recover,
         stall_s: Some(STALL_S),

@@ -3,7 +3,7 @@
 use super::coordinator::TaskCoordinator;
 use crate::{EngineError, StopFlag};
 use lockstep_events::event::{Event, LogLine};
-use lockstep_job::{Job, JobGang, LoadedJob, Recover, Workers};
+use lockstep_job::Job;
 use lockstep_launch::Launcher;
 use serde_json::Value;
 use std::time::Duration;
@@ -45,20 +45,11 @@ pub struct CrewSettings {
 impl CrewSettings {
     /// What `job` says of its workers.
     pub fn of(job: &Job) -> Self {
-        Self::new(job.train.workers, job.recover, &job.gang)
-    }
-
-    /// What a job of any kind says of them.
-    pub fn of_any(job: &LoadedJob) -> Self {
-        Self::new(job.workers(), job.recover(), job.gang())
-    }
-
-    fn new(workers: Workers, recover: Recover, gang: &JobGang) -> Self {
         Self {
-            workers: workers.max,
-            max_restarts: recover.max_restarts as usize,
-            deadline: Duration::from_secs_f64(gang.deadline_s),
-            start_deadline: Duration::from_secs_f64(gang.start_deadline_s),
+            workers: job.workers().max,
+            max_restarts: job.recover.max_restarts as usize,
+            deadline: Duration::from_secs_f64(job.gang.deadline_s),
+            start_deadline: Duration::from_secs_f64(job.gang.start_deadline_s),
         }
     }
 }

@@ -70,6 +70,12 @@ macro_rules! key {
     (shown $type:ty as $shown:ty) => {
         $shown
     };
+    (name $name:ident) => {
+        stringify!($name)
+    };
+    (name $name:ident $named:literal) => {
+        $named
+    };
     (default default($value:expr)) => {
         $value
     };
@@ -79,7 +85,8 @@ macro_rules! key {
 }
 
 /// Declares a table of the job file. After the name of the struct stand what it derives beside the usual,
-/// `: all default` if every key may be left out, and after `given` what its reader must be told.
+/// `: all default` if every key may be left out, after `named` what the schema calls it if not by the struct's name, and
+/// after `given` what its reader must be told.
 macro_rules! keys {
     (
         $(#[doc = $doc:literal])*
@@ -105,7 +112,8 @@ macro_rules! keys {
     };
     (
         $(#[doc = $doc:literal])*
-        pub struct $name:ident $(($($derive:ident),*))? $(given ($($given:ident : $given_type:ty),*))? { $(
+        $vis:vis struct $name:ident $(($($derive:ident),*))? $(named $named:literal)?
+        $(given ($($given:ident : $given_type:ty),*))? { $(
             $(#[doc = $key_doc:literal])*
             $(#[serde($serde:ident)])?
             $key:ident : $type:ty $(as $shown:ty)? = $mode:ident $(($($left:expr),+))? => $check:expr $(, $and:expr)?;
@@ -113,10 +121,10 @@ macro_rules! keys {
     ) => {
         $(#[doc = $doc])*
         #[derive(Debug, Clone, PartialEq, $($($derive,)*)? serde::Deserialize)]
-        pub struct $name { $(
+        $vis struct $name { $(
             $(#[doc = $key_doc])*
             $(#[serde($serde)])?
-            pub $key: $type,
+            $vis $key: $type,
         )* }
 
         impl $name {
@@ -148,7 +156,7 @@ macro_rules! keys {
 
         impl schemars::JsonSchema for $name {
             fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($name).into()
+                $crate::keys::key!(name $name $($named)?).into()
             }
 
             fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {

@@ -1,9 +1,9 @@
 //! From a file on disk, and what the command line says, to a job.
 
 use lockstep_job::{
-    DataRef, Every, Job, JobAugment, JobCheckpoint, JobColumns, JobError, JobNetwork, JobOptimizer,
-    JobSchedule, JobTransport, LoadedJob, Location, Measure, NetworkTraining, Override, Recover,
-    Split, Storage, Train, Validation, Workers, template,
+    Data, DataRef, Every, Job, JobAugment, JobCheckpoint, JobColumns, JobError, JobNetwork,
+    JobOptimizer, JobSchedule, JobTransport, Location, Measure, NetworkJob, NetworkTraining,
+    Override, Recover, Split, Storage, Train, Validation, Workers, template,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,6 +32,15 @@ fn parse(text: &str, sets: &[&str], workers: Option<usize>) -> Job {
     try_parse(text, sets, workers).unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// What of a job is the network's own.
+fn own(job: &Job) -> &NetworkJob {
+    job.network(Path::new("job.toml")).expect("a network")
+}
+
+fn data(job: &Job) -> &Data {
+    job.data.as_ref().expect("a network has data")
+}
+
 fn refusal(text: &str, sets: &[&str]) -> String {
     try_parse(text, sets, None)
         .expect_err("a mistake")
@@ -42,7 +51,7 @@ fn refusal(text: &str, sets: &[&str]) -> String {
 fn a_job_file_that_says_little_gets_the_documented_defaults() {
     let job = parse(MINIMAL, &[], None);
     assert_eq!(
-        job.train,
+        own(&job).train,
         Train {
             learner: NetworkTraining {
                 epochs: 1,
@@ -71,10 +80,10 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
             seed: 0,
         }
     );
-    assert_eq!(job.data.validation, Validation::Split(0.0));
-    assert_eq!((job.data.test, job.data.normalise), (None, None));
-    assert_eq!(job.data.augment, None);
-    let augment = |text: &str| parse(MINIMAL, &[text], None).data.augment;
+    assert_eq!(data(&job).validation, Validation::Split(0.0));
+    assert_eq!((&data(&job).test, &data(&job).normalise), (&None, &None));
+    assert_eq!(data(&job).augment, None);
+    let augment = |text: &str| data(&parse(MINIMAL, &[text], None)).augment.clone();
     let flip = JobAugment {
         flip: true,
         ..JobAugment::default()
@@ -83,7 +92,7 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
     assert_eq!(augment("data.augment={}"), Some(JobAugment::default()));
     assert_eq!(job.run.store, Location::new("/jobs/runs"));
     assert_eq!(
-        job.checkpoint,
+        own(&job).checkpoint,
         JobCheckpoint {
             every: Every::Epochs(1),
             keep: 3,
@@ -104,7 +113,7 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
     let adam = |kind| parse(MINIMAL, &[&format!("train.optimizer.kind={kind}")], None);
     let (lr, betas, eps) = (1e-3, [0.9, 0.999], 1e-8);
     assert_eq!(
-        adam("adam").train.learner.optimizer,
+        own(&adam("adam")).train.learner.optimizer,
         JobOptimizer::Adam {
             lr,
             betas,
@@ -113,7 +122,7 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
         }
     );
     assert_eq!(
-        adam("adamw").train.learner.optimizer,
+        own(&adam("adamw")).train.learner.optimizer,
         JobOptimizer::AdamW {
             lr,
             betas,
@@ -152,7 +161,7 @@ fn the_example_loads_and_is_the_tutorials_network() {
     let job = Job::load(path, &[], None).unwrap_or_else(|error| panic!("{error}"));
     let hidden = vec![512, 512];
     assert_eq!(
-        job.model.network,
+        own(&job).model.network,
         JobNetwork::Mlp {
             hidden,
             dropout: 0.25,
@@ -160,10 +169,13 @@ fn the_example_loads_and_is_the_tutorials_network() {
         }
     );
     assert_eq!(
-        (job.train.learner.epochs, job.train.learner.batch),
+        (
+            own(&job).train.learner.epochs,
+            own(&job).train.learner.batch
+        ),
         (10, 32)
     );
-    assert_eq!((job.train.workers.max, job.train.lanes), (2, 2));
+    assert_eq!((own(&job).train.workers.max, own(&job).train.lanes), (2, 2));
     let store = job.run.store.as_str();
     assert!(store.starts_with("/") && store.ends_with("examples/runs"));
 }
@@ -178,9 +190,9 @@ fn every_example_loads() {
         .collect();
     assert!(jobs.len() >= 5, "{jobs:?}");
     for path in jobs {
-        let job = LoadedJob::load(&path, &[], None).unwrap_or_else(|error| panic!("{error}"));
+        let job = Job::load(&path, &[], None).unwrap_or_else(|error| panic!("{error}"));
         let name = path.file_stem().expect("a name").to_string_lossy();
-        assert_eq!(job.name(), name, "a job is named after its file");
+        assert_eq!(job.name, name, "a job is named after its file");
     }
 }
 
@@ -188,8 +200,8 @@ fn every_example_loads() {
 fn the_number_of_workers_never_changes_the_lanes() {
     let file = format!("{MINIMAL}workers = 4\n");
     let counts = |sets: &[&str], flag| {
-        let train = parse(&file, sets, flag).train;
-        (train.workers.max, train.lanes)
+        let job = parse(&file, sets, flag);
+        (job.workers().max, job.lanes())
     };
     assert_eq!(counts(&[], None), (4, 4));
     assert_eq!(counts(&[], Some(2)), (2, 4));
@@ -216,13 +228,19 @@ fn later_overrides_win_and_flags_are_shown_as_flags() {
         &["train.epochs=2", "train.epochs=3", "name=abc"],
         None,
     );
-    assert_eq!((job.train.learner.epochs, job.name.as_str()), (3, "abc"));
+    assert_eq!(
+        (own(&job).train.learner.epochs, job.name.as_str()),
+        (3, "abc")
+    );
     let flags = [
         Override::integer("--epochs", "train.epochs", 7),
         Override::text("--name", "name", "2024"),
     ];
     let job = Job::parse(Path::new("job.toml"), MINIMAL, &flags, None).expect("good flags");
-    assert_eq!((job.train.learner.epochs, job.name.as_str()), (7, "2024"));
+    assert_eq!(
+        (own(&job).train.learner.epochs, job.name.as_str()),
+        (7, "2024")
+    );
     let flags = [Override::integer("--epochs", "train.epochs", 0)];
     let error = Job::parse(Path::new("job.toml"), MINIMAL, &flags, None).expect_err("no epochs");
     assert!(
@@ -247,14 +265,14 @@ fn relative_paths_are_taken_from_the_jobs_folder_and_known_names_are_not_paths()
         labels: labels.map(PathBuf::from),
     };
     assert_eq!(
-        job.data.train,
+        data(&job).train,
         idx("/jobs/mnist/train-images-idx3-ubyte.gz", None)
     );
     assert_eq!(
-        job.data.validation,
+        data(&job).validation,
         Validation::Set(idx("/jobs/a:b", Some("/l")))
     );
-    assert_eq!(job.data.test, Some(idx("/jobs/a:b", None)));
+    assert_eq!(data(&job).test, Some(idx("/jobs/a:b", None)));
     assert_eq!(job.run.store, Location::new("/jobs/../out"));
     let sets = [
         "data.train={ cifar = \"batches\", split = \"train\" }",
@@ -262,9 +280,9 @@ fn relative_paths_are_taken_from_the_jobs_folder_and_known_names_are_not_paths()
     ];
     let job = parse(MINIMAL, &sets, None);
     let (folder, split) = ("/jobs/batches".into(), Split::Train);
-    assert_eq!(job.data.train, DataRef::CifarFolder { folder, split });
+    assert_eq!(data(&job).train, DataRef::CifarFolder { folder, split });
     let files = vec!["/jobs/a.bin".into(), "/b.bin".into()];
-    assert_eq!(job.data.test, Some(DataRef::CifarFiles { files }));
+    assert_eq!(data(&job).test, Some(DataRef::CifarFiles { files }));
     let sets = [
         "data.train=photos/",
         "data.val=s3://bucket/val",
@@ -274,15 +292,15 @@ fn relative_paths_are_taken_from_the_jobs_folder_and_known_names_are_not_paths()
     let pictures = |folder: &str| DataRef::Pictures {
         folder: Location::new(folder),
     };
-    assert_eq!(job.data.train, pictures("/jobs/photos"));
+    assert_eq!(data(&job).train, pictures("/jobs/photos"));
     assert_eq!(
-        job.data.validation,
+        data(&job).validation,
         Validation::Set(pictures("s3://bucket/val"))
     );
     let files = Location::new("/jobs/a/rows.parquet");
     let columns = JobColumns::default();
-    assert_eq!(job.data.test, Some(DataRef::Parquet { files, columns }));
-    let known = parse(MINIMAL, &[], None).data.train;
+    assert_eq!(data(&job).test, Some(DataRef::Parquet { files, columns }));
+    let known = data(&parse(MINIMAL, &[], None)).train.clone();
     let (name, split) = ("fashion-mnist".into(), "train".into());
     assert_eq!(known, DataRef::Known { name, split });
 }
@@ -292,8 +310,8 @@ fn what_is_embedded_is_pictures_and_nothing_else() {
     let embed = "embed={ model = \"clip\", store = \"s3://b/vectors\" }";
     let job = parse(MINIMAL, &["data.train=photos", embed], None);
     let folder = Location::new("/jobs/photos");
-    assert_eq!(job.data.train, DataRef::Pictures { folder });
-    let embed_section = job.embed.unwrap();
+    assert_eq!(data(&job).train, DataRef::Pictures { folder });
+    let embed_section = job.embed().unwrap();
     assert_eq!((embed_section.batch, embed_section.part), (16, 512));
     assert_eq!(embed_section.model, Path::new("/jobs/clip"));
     let refused = |sets: &[&str]| refusal(MINIMAL, sets);
@@ -318,7 +336,10 @@ fn what_is_embedded_is_pictures_and_nothing_else() {
 #[test]
 fn a_scale_has_a_name_or_numbers() {
     let job = parse(MINIMAL, &["data.normalise=imagenet"], None);
-    assert_eq!(job.data.normalise.unwrap().mean, [0.485, 0.456, 0.406]);
+    assert_eq!(
+        data(&job).normalise.as_ref().unwrap().mean,
+        [0.485, 0.456, 0.406]
+    );
 }
 
 #[test]
@@ -364,7 +385,10 @@ fn layers_of_a_stack_get_pytorchs_defaults() {
     let shown = parse(MINIMAL, &[&same], None).rows().remove(6).1;
     assert!(shown.contains("padding = [1, 2], groups = 4,"), "{shown}");
     let job = parse(MINIMAL, &[stack], None);
-    assert!(job.model.network.uses_batch_norm(), "inside the residual");
+    assert!(
+        own(&job).model.network.uses_batch_norm(),
+        "inside the residual"
+    );
     let shown: Vec<String> = job.rows().into_iter().map(|(_, value)| value).collect();
     assert_eq!(
         shown[6..11],

@@ -4,9 +4,9 @@ use lockstep_job::{
     Bytes, ClassWeights, Comparison, Condition, Data, DataRef, Embed, Every, Features, Job,
     JobAugment, JobCheckpoint, JobColumnType, JobColumns, JobFilter, JobGang, JobLayer, JobLoss,
     JobModel, JobNetwork, JobNormalise, JobOptimizer, JobSchedule, JobTransform, JobTransport,
-    Keep, Kube, Label, Location, Measure, NetworkTraining, Notify, Occasion, Pair, Placement,
-    Recover, Resources, Run, Split, Storage, TensorBoard, Toleration, Track, Train, Validation,
-    Volume, VolumeSource, WeightRule, Workers,
+    Keep, Kube, Label, LearnerJob, Location, Measure, NetworkJob, NetworkTraining, Notify,
+    Occasion, Pair, Placement, Recover, Resources, Run, Split, Storage, TensorBoard, Toleration,
+    Track, Train, Validation, Volume, VolumeSource, WeightRule, Workers,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -100,13 +100,15 @@ fn columns() -> impl Strategy<Value = JobColumns> {
 fn embedding(mut job: Job, embed: Embed) -> Job {
     let folder = Location::new("gs://bucket/pictures");
     let pictures = DataRef::Pictures { folder };
-    job.data.train = pictures.clone();
-    job.data.validation = Validation::Set(pictures.clone());
-    job.data.stratify = false;
-    job.data.test = Some(pictures);
-    (job.data.normalise, job.data.augment) = (None, None);
-    job.data.standardise = None;
-    job.embed = Some(embed);
+    if let (Some(data), LearnerJob::Network(network)) = (&mut job.data, &mut job.learner) {
+        data.train = pictures.clone();
+        data.validation = Validation::Set(pictures.clone());
+        data.stratify = false;
+        data.test = Some(pictures);
+        (data.normalise, data.augment) = (None, None);
+        data.standardise = None;
+        network.embed = Some(embed);
+    }
     job
 }
 
@@ -376,11 +378,9 @@ prop_compose! {
         };
         let job = Job {
             name: "x".into(),
-            data,
-            embed: None,
+            data: Some(data),
             storage,
-            model,
-            train: Train {
+            learner: LearnerJob::Network(Box::new(NetworkJob { embed: None, model, checkpoint, train: Train {
                 learner: NetworkTraining {
                     epochs: 3, batch: 64, loss, optimizer, schedule, clip_norm, onnx: lanes % 2 == 0,
                     label_smoothing: deadline_s / 1000.0,
@@ -396,7 +396,7 @@ prop_compose! {
                     min_change: clip_norm.map(|norm| norm / 100.0),
                 },
                 workers: Workers { min, max }, lanes, threads: 2, seed,
-            },
+            } })),
             run: Run {
                 store: Location::new(store),
                 keep: match lanes {
@@ -406,7 +406,6 @@ prop_compose! {
                 },
                 register: (lanes > 2).then(|| "digits.v1".to_owned()),
             },
-            checkpoint,
             kube: match embed {
                 Some(_) => Kube {
                     image: Some("registry:5000/a/b:c".to_owned()),

@@ -89,7 +89,7 @@ class Runs(case.AloneCase):
         self.addCleanup(signal.signal, signal.SIGINT, before)
 
         def interrupt():
-            deadline = time.monotonic() + 10
+            deadline = time.monotonic() + 120
             while not Path("waiting").exists() and time.monotonic() < deadline:
                 time.sleep(0.02)
             os.kill(os.getpid(), signal.SIGINT)

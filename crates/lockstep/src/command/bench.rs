@@ -18,7 +18,7 @@ use lockstep_bench::{
 };
 use lockstep_engine::StopFlag;
 use lockstep_index::dates;
-use lockstep_job::{LoadedJob, Location, Override};
+use lockstep_job::{Job, Location, Override};
 use lockstep_place::Place;
 use lockstep_resolve::place;
 use lockstep_runs::RunDir;
@@ -27,7 +27,7 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
-    let job = args.job(None).load_any()?;
+    let job = args.job(None).load()?;
     let plan = plan(args, &job)?;
     let scratch = ScratchStore::new();
     let stop = StopFlag::new();
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let bench = Bench {
         plan,
         machine: MachineFacts::find(),
-        job: job.name().to_owned(),
+        job: job.name.clone(),
         command: command(),
         created: dates::show(now.map_or(0.0, |now| now.as_secs_f64())),
         threads: job.threads(),
@@ -79,11 +79,9 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn plan(args: &BenchArgs, job: &LoadedJob) -> anyhow::Result<Plan> {
-    let own = match job {
-        LoadedJob::Network(job) => Some(job.train.learner.batch as u64),
-        LoadedJob::Script(_) | LoadedJob::Trees(_) => None,
-    };
+fn plan(args: &BenchArgs, job: &Job) -> anyhow::Result<Plan> {
+    let own = job.network(&args.path).ok();
+    let own = own.map(|network| network.train.learner.batch as u64);
     let workers = match args.workers.is_empty() {
         true => vec![1, job.workers().max],
         false => args.workers.clone(),
@@ -120,13 +118,13 @@ fn command() -> String {
 }
 
 /// Where what is measured is kept: a folder of its own in the job's store, which the dashboard shows, and `--out`.
-fn folders(args: &BenchArgs, job: &LoadedJob) -> anyhow::Result<Vec<Place>> {
-    let store = place(job.store(), job.storage())?;
+fn folders(args: &BenchArgs, job: &Job) -> anyhow::Result<Vec<Place>> {
+    let store = place(&job.run.store, &job.storage)?;
     RunDir::check_store(&store)?;
-    let mut folders = vec![store.join(&RunDir::new_name(&format!("bench-{}", job.name()))?)?];
+    let mut folders = vec![store.join(&RunDir::new_name(&format!("bench-{}", &job.name))?)?];
     if let Some(out) = &args.out {
         let out = std::path::absolute(out).context("--out: cannot find the folder")?;
-        folders.push(place(&Location::new(out.to_string_lossy()), job.storage())?);
+        folders.push(place(&Location::new(out.to_string_lossy()), &job.storage)?);
     }
     Ok(folders)
 }

@@ -15,7 +15,7 @@ use super::print;
 use crate::args::DoctorArgs;
 use check::{Check, State};
 use console::style;
-use lockstep_job::{LoadedJob, Location, Override, Storage};
+use lockstep_job::{Job, Location, Override, Storage};
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
@@ -25,14 +25,14 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
         .map(|set| set.parse())
         .collect::<Result<_, _>>()?;
     let job = match &args.job {
-        Some(path) => Some(LoadedJob::load(path, &overrides, None)?),
+        Some(path) => Some(Job::load(path, &overrides, None)?),
         None => None,
     };
     let mut checks = machine::checks(job.as_ref());
     let store = match (&args.store, &job) {
-        (Some(store), Some(job)) => Some((Location::new(store), job.storage().clone())),
+        (Some(store), Some(job)) => Some((Location::new(store), job.storage.clone())),
         (Some(store), None) => Some((Location::new(store), Storage::of_overrides(&overrides)?)),
-        (None, Some(job)) => Some((job.store().clone(), job.storage().clone())),
+        (None, Some(job)) => Some((job.run.store.clone(), job.storage.clone())),
         (None, None) => None,
     };
     if let Some((location, storage)) = &store {

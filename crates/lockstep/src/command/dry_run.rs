@@ -9,28 +9,28 @@ use lockstep_base::fs::CacheDir;
 use lockstep_engine::embed::{Forecast, SetForecast, forecast};
 use lockstep_events::event::Event;
 use lockstep_gang::tree;
-use lockstep_job::{Job, LoadedJob};
+use lockstep_job::{Job, LearnerJob, NetworkJob};
 use lockstep_resolve::{ResolvedJob, TrainingSettings};
 use lockstep_runs::RunDir;
 use lockstep_train::{DataFacts, LayerLine, Prepared};
 use serde_json::json;
 use std::process::ExitCode;
 
-pub(crate) fn run(job: &LoadedJob, as_json: bool) -> anyhow::Result<ExitCode> {
-    let text = match job {
-        LoadedJob::Network(job) => network(job, as_json)?,
-        LoadedJob::Trees(job) => trees::plan(job, as_json)?,
-        LoadedJob::Script(job) => script::plan(job, as_json)?,
+pub(crate) fn run(job: &Job, as_json: bool) -> anyhow::Result<ExitCode> {
+    let text = match &job.learner {
+        LearnerJob::Network(own) => network(job, own, as_json)?,
+        LearnerJob::Trees(own) => trees::plan(job, own, as_json)?,
+        LearnerJob::Script(own) => script::plan(job, own, as_json)?,
     };
     super::print(text)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// The plan of a job that trains a network.
-fn network(job: &Job, as_json: bool) -> anyhow::Result<String> {
+fn network(job: &Job, own: &NetworkJob, as_json: bool) -> anyhow::Result<String> {
     let cache = CacheDir::locate()?;
     let mut tell = |message: &str| eprintln!("{message}");
-    let resolved = ResolvedJob::of(job)?;
+    let resolved = ResolvedJob::of(job, own)?;
     let mut events = |event| {
         if let Event::Preparing { message } = event {
             tell(&message);
@@ -53,8 +53,8 @@ fn network(job: &Job, as_json: bool) -> anyhow::Result<String> {
     notes.extend(lockstep_train::check_start(settings, &prepared.data)?.notes);
     RunDir::check_store(&resolved.store)?;
     Ok(match as_json {
-        true => format!("{}\n", json_plan(job, &prepared, &embedding, &notes)),
-        false => words_plan(job, &prepared, &embedding, &notes),
+        true => format!("{}\n", json_plan(own, &prepared, &embedding, &notes)),
+        false => words_plan(job, own, &prepared, &embedding, &notes),
     })
 }
 
@@ -93,13 +93,14 @@ fn facts_of(settings: &TrainingSettings, forecast: &Forecast) -> anyhow::Result<
 
 fn words_plan(
     job: &Job,
+    own: &NetworkJob,
     prepared: &Prepared,
     embedding: &[SetForecast],
     notes: &[String],
 ) -> String {
     let frame = Frame::Rounded;
     let layers = layers(prepared, frame);
-    let mut pairs = facts(job, prepared);
+    let mut pairs = facts(job, own, prepared);
     pairs.extend(embedding.iter().map(embeds));
     layers.join("\n") + "\n\n" + &facts_and_notes(&pairs, notes)
 }
@@ -143,8 +144,8 @@ fn layers(prepared: &Prepared, frame: Frame) -> Vec<String> {
     lines
 }
 
-fn facts(job: &Job, prepared: &Prepared) -> Vec<(String, String)> {
-    let train = &job.train;
+fn facts(job: &Job, own: &NetworkJob, prepared: &Prepared) -> Vec<(String, String)> {
+    let train = &own.train;
     let samples = format!(
         "{} to train on, {} to validate, {} to test",
         count(prepared.train_samples as u64),
@@ -192,12 +193,12 @@ fn facts(job: &Job, prepared: &Prepared) -> Vec<(String, String)> {
 }
 
 fn json_plan(
-    job: &Job,
+    own: &NetworkJob,
     prepared: &Prepared,
     embedding: &[SetForecast],
     notes: &[String],
 ) -> serde_json::Value {
-    let train = &job.train;
+    let train = &own.train;
     let lanes: Vec<usize> = (0..train.workers.max)
         .map(|rank| tree::lanes_of(rank, train.workers.max, train.lanes).len())
         .collect();

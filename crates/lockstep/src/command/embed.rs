@@ -9,13 +9,13 @@ use lockstep_base::fs::CacheDir;
 use lockstep_engine::StopFlag;
 use lockstep_engine::embed::{EmbedRequest, embed};
 use lockstep_engine::tasks::CrewSettings;
+use lockstep_model::SampleUse;
 use lockstep_resolve::ResolvedJob;
-use lockstep_train::SampleUse;
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &EmbedArgs) -> anyhow::Result<ExitCode> {
     let job = args.job.load()?;
-    let resolved = ResolvedJob::of(&job)?;
+    let resolved = ResolvedJob::of(&job, job.network(&args.job.path)?)?;
     let Some(embedding) = &resolved.embedding else {
         anyhow::bail!(
             "{} has no [embed] section, which says what encodes the pictures and where their vectors go",
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &EmbedArgs) -> anyhow::Result<ExitCode> {
     );
     let mut watched = Watched::new(view, stop.clone());
     let cache = CacheDir::locate()?;
-    let mut launcher = super::launcher(args.engine.engine, &job, job.train.workers.max, &cache)?;
+    let mut launcher = super::launcher(args.engine.engine, &job, job.workers().max, &cache)?;
     let request = EmbedRequest {
         embedding,
         access: &resolved.access,

@@ -7,9 +7,9 @@ use anyhow::{Context, bail};
 use lockstep_data::TargetKind;
 use lockstep_job::Location;
 use lockstep_measure::Evaluation;
+use lockstep_model::{Assessor, Predictions, title, write_evaluation};
 use lockstep_resolve::place;
 use lockstep_runs::{CONFUSION, EVALUATION};
-use lockstep_train::{Assessor, Predictions, title, write_evaluation};
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
         None => Some(inference.run.place().clone()),
         Some(out) => {
             let out = out.to_str().context("--out: the path is no text")?;
-            Some(place(&Location::new(out), inference.job.storage())?)
+            Some(place(&Location::new(out), &inference.job.storage)?)
         }
     };
     if let Some(folder) = &folder {

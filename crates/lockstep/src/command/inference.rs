@@ -15,12 +15,12 @@ use lockstep_engine::infer::{InferRequest, infer};
 use lockstep_engine::tasks::CrewSettings;
 use lockstep_engine::{StopFlag, TrainedModel};
 use lockstep_events::event::Event;
-use lockstep_job::{DataRef, Job, LoadedJob, Location, Override, Storage};
+use lockstep_job::{DataRef, Job, LearnerJob, Location, Override, Storage};
+use lockstep_model::{Block, Outputs, open_test, test_source};
 use lockstep_place::Place;
-use lockstep_resolve::{PictureInput, TestSource, access, place};
+use lockstep_resolve::{PictureInput, ResolveError, TestSource, access, place};
 use lockstep_runs::RunDir;
 use lockstep_runs::registry::Registry;
-use lockstep_train::{Block, Outputs, open_test, test_source};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ const TELL_EVERY: Duration = Duration::from_secs(5);
 /// A trained model and what it is to look at.
 pub(super) struct Inference {
     pub(super) run: RunDir,
-    pub(super) job: LoadedJob,
+    pub(super) job: Job,
     /// One set, or several that were named. At least one.
     pub(super) samples: Vec<Samples>,
     /// What the model predicts.
@@ -82,10 +82,10 @@ impl Inference {
         let run = open_model(args)?;
         let file = run.job().local_copy()?;
         let load = |given: &Given| given.load(file.path(), &overrides);
-        let mut jobs: Vec<LoadedJob> = given.iter().map(load).collect::<Result<_, _>>()?;
+        let mut jobs: Vec<Job> = given.iter().map(load).collect::<Result<_, _>>()?;
         if jobs
             .iter()
-            .any(|job| job.data().is_none_or(|data| data.test.is_none()))
+            .any(|job| job.data.as_ref().is_none_or(|data| data.test.is_none()))
         {
             bail!(
                 "the job of {} has no data.test; name a set with --data",
@@ -103,20 +103,23 @@ impl Inference {
             let own = given.is_own() && args.set.is_empty();
             let crew = CrewSettings {
                 workers,
-                ..CrewSettings::of_any(job)
+                ..CrewSettings::of(job)
             };
-            if let LoadedJob::Network(job) = job
-                && !own
-            {
+            if !own {
                 own_vectors(job, given, &cache)?;
             }
-            let mut test = TestSource::of_any(job)?;
+            let mut test = match &job.learner {
+                LearnerJob::Network(own) => TestSource::of_network(job, own)?,
+                LearnerJob::Trees(_) => TestSource::of_trees(job)?,
+                LearnerJob::Script(_) => {
+                    let name = job.name.clone();
+                    return Err(ResolveError::Script { name }.into());
+                }
+            };
             if let Some(pictures) = trained.pictures() {
                 as_trained(&mut test, pictures, &run.name)?;
             }
-            if let LoadedJob::Network(job) = job
-                && !embed_first(&test, job, given, (engine, crew), &cache, &stop)?
-            {
+            if !embed_first(&test, job, given, (engine, crew), &cache, &stop)? {
                 return Ok(None);
             }
             let mut tell = |message: &str| eprintln!("{message}");
@@ -160,17 +163,17 @@ impl Inference {
         probabilities: bool,
         each: &mut dyn FnMut(Block) -> anyhow::Result<()>,
     ) -> anyhow::Result<bool> {
-        let mut launcher = super::launcher_with(self.engine, &self.job, self.workers, &self.cache)?;
+        let mut launcher = super::launcher(self.engine, &self.job, self.workers, &self.cache)?;
         let set = &samples.set;
         let request = InferRequest {
             run: &self.run,
-            access: &access(self.job.storage())?,
+            access: &access(&self.job.storage)?,
             source: &samples.source,
             threads: self.job.threads(),
             probabilities,
             crew: CrewSettings {
                 workers: self.workers,
-                ..CrewSettings::of_any(&self.job)
+                ..CrewSettings::of(&self.job)
             },
             stop: self.stop.clone(),
             launcher: &mut *launcher,
@@ -219,11 +222,15 @@ fn as_trained(test: &mut TestSource, trained: &PictureInput, run: &str) -> anyho
 
 /// Lets the vectors of pictures that are not the job's own test set go to the cache.
 fn own_vectors(job: &mut Job, given: &Given, cache: &CacheDir) -> anyhow::Result<()> {
-    if let (Some(settings), Some(DataRef::Pictures { folder })) = (&mut job.embed, &job.data.test) {
+    let test = job.data.as_ref().and_then(|data| data.test.as_ref());
+    if let Some(DataRef::Pictures { folder }) = test {
         // Some pictures of a folder have vectors of their own.
         let named = match &given.pictures {
             Some(names) => folder.join(&names.join(":")),
             None => folder.clone(),
+        };
+        let Some(settings) = job.embed_mut() else {
+            return Ok(());
         };
         let store = cache.folder("embedded")?.join(settings.name_for(&named));
         settings.store = Location::new(store.to_string_lossy());
@@ -295,14 +302,14 @@ fn with_model(run: RunDir) -> anyhow::Result<RunDir> {
     }
     let name = &run.name;
     let file = run.job().local_copy()?;
-    let job = LoadedJob::load(file.path(), &[], None)?;
-    if let LoadedJob::Script(_) = job {
+    let job = Job::load(file.path(), &[], None)?;
+    if let LearnerJob::Script(_) = job.learner {
         return Ok(run);
     }
     let lock = run.lock(&mut |_| {});
     let _lock = lock.with_context(|| format!("{name} has not ended, so it has no model yet"))?;
-    let recovered = match job {
-        LoadedJob::Trees(_) => lockstep_trees::recover_model(&run)?,
+    let recovered = match job.learner {
+        LearnerJob::Trees(_) => lockstep_trees::recover_model(&run)?,
         _ => lockstep_train::recover_model(&run)?,
     };
     if let Some(words) = recovered {

@@ -105,7 +105,7 @@ fn name_for(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lockstep_job::LoadedJob;
+    use lockstep_job::Job;
 
     #[test]
     fn a_job_is_named_after_its_file_as_far_as_that_goes() {
@@ -120,9 +120,9 @@ mod tests {
     fn every_kind_is_a_job_that_is_right() {
         for kind in JobKind::ALL {
             let text = kind.text("mine");
-            let job = LoadedJob::parse(Path::new("/jobs/mine.toml"), &text, &[], None);
+            let job = Job::parse(Path::new("/jobs/mine.toml"), &text, &[], None);
             let job = job.unwrap_or_else(|error| panic!("{}: {error}", kind.word()));
-            assert_eq!(job.name(), "mine");
+            assert_eq!(&job.name, "mine");
             assert!(!text.contains("NAME\""), "{text}");
         }
     }

@@ -1,18 +1,13 @@
 //! `lockstep job`: looks at a job file without touching its data.
 
 use crate::args::JobCommand;
-use lockstep_job::LoadedJob;
 use std::process::ExitCode;
 
 pub(crate) fn run(command: &JobCommand) -> anyhow::Result<ExitCode> {
     let text = match command {
-        JobCommand::Show(args) => match args.load_any()? {
-            LoadedJob::Network(job) => job.to_toml(),
-            LoadedJob::Script(job) => job.to_toml(),
-            LoadedJob::Trees(job) => job.to_toml(),
-        },
+        JobCommand::Show(args) => args.load()?.to_toml(),
         JobCommand::Check(args) => {
-            args.load_any()?;
+            args.load()?;
             format!("{} is right\n", args.path.display())
         }
         JobCommand::Schema => serde_json::to_string_pretty(&lockstep_job::schema())? + "\n",

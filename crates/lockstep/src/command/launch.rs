@@ -6,7 +6,7 @@ use crate::view::{View, shell};
 use anyhow::{Context, bail};
 use lockstep_engine::RunRequest;
 use lockstep_events::event::Event;
-use lockstep_job::{Job, LoadedJob, Location, ScriptJob};
+use lockstep_job::{Job, Location, ScriptJob};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -30,7 +30,7 @@ fn request(args: &LaunchArgs, started_at: Instant) -> anyhow::Result<RunRequest>
     if args.workers == 0 {
         bail!("--workers: there must be at least one");
     }
-    let mut job = ScriptJob::of_command(&name, &folder, args.command.clone(), args.workers);
+    let mut job = Job::of_command(&name, &folder, args.command.clone(), args.workers);
     let store = Location::new(&args.store);
     job.run.store = match store.is_url() {
         true => store,
@@ -40,7 +40,6 @@ fn request(args: &LaunchArgs, started_at: Instant) -> anyhow::Result<RunRequest>
         job.recover.max_restarts = max_restarts;
     }
     let resume = args.resume.as_ref().map(Option::as_deref);
-    let job = LoadedJob::Script(Box::new(job));
     request_for(job, folder, resume, args.engine.engine, started_at)
 }
 

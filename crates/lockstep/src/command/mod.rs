@@ -1,7 +1,6 @@
 //! One file a command.
 
 pub(crate) mod bench;
-mod client;
 pub(crate) mod cluster;
 pub(crate) mod completions;
 pub(crate) mod data;
@@ -40,13 +39,13 @@ pub(crate) use init::JobKind;
 pub(crate) use watched::Watched;
 
 pub(crate) use models::lineage;
-pub(crate) use runs::rm::apply as retain;
+pub(crate) use runs::rm::rules as keep_rules;
 
 use crate::args::Engine;
 use anyhow::Context;
 use lockstep_base::fs::CacheDir;
 use lockstep_events::event::{RunResult, Status};
-use lockstep_job::{Job, LoadedJob, Resources};
+use lockstep_job::Job;
 use lockstep_launch::Launcher;
 use lockstep_launch::LocalLauncher;
 use lockstep_launch::ray::{RayLauncher, RayRequest};
@@ -56,7 +55,7 @@ use std::io::{self, Write};
 /// The exit code when the reader of standard output went away, as if SIGPIPE had ended us.
 pub(crate) const BROKEN_PIPE: u8 = 141;
 
-/// What starts the workers of a job. They run this same program: on this machine with the same cache, on others with
+/// What starts so many workers of a job. They run this same program: on this machine with the same cache, on others with
 /// their own.
 fn launcher(
     engine: Engine,
@@ -64,66 +63,16 @@ fn launcher(
     workers: usize,
     cache: &CacheDir,
 ) -> anyhow::Result<Box<dyn Launcher>> {
-    let asked = Asked {
-        name: &job.name,
-        workers,
-        enough: job.train.workers.min.min(workers),
-        resources: &job.resources,
-        lease_s: job.gang.lease_s,
-    };
-    launcher_for(engine, &asked, cache)
-}
-
-/// What starts the workers of a job of any kind.
-fn launcher_of(
-    engine: Engine,
-    job: &LoadedJob,
-    cache: &CacheDir,
-) -> anyhow::Result<Box<dyn Launcher>> {
-    launcher_with(engine, job, job.workers().max, cache)
-}
-
-/// What starts so many workers of a job of any kind.
-fn launcher_with(
-    engine: Engine,
-    job: &LoadedJob,
-    workers: usize,
-    cache: &CacheDir,
-) -> anyhow::Result<Box<dyn Launcher>> {
-    let asked = Asked {
-        name: job.name(),
-        workers,
-        enough: job.workers().min.min(workers),
-        resources: job.resources(),
-        lease_s: job.gang().lease_s,
-    };
-    launcher_for(engine, &asked, cache)
-}
-
-/// What a job asks of whatever starts its workers.
-struct Asked<'a> {
-    name: &'a str,
-    workers: usize,
-    enough: usize,
-    resources: &'a Resources,
-    lease_s: f64,
-}
-
-fn launcher_for(
-    engine: Engine,
-    asked: &Asked<'_>,
-    cache: &CacheDir,
-) -> anyhow::Result<Box<dyn Launcher>> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     Ok(match engine {
         Engine::Local => Box::new(LocalLauncher::new(program).with("LOCKSTEP_CACHE", cache.path())),
         Engine::Ray => Box::new(RayLauncher::open(RayRequest {
-            name: asked.name.to_owned(),
-            workers: asked.workers,
-            enough: asked.enough,
-            resources: asked.resources.clone(),
+            name: job.name.clone(),
+            workers,
+            enough: job.workers().min.min(workers),
+            resources: job.resources.clone(),
             program,
-            lease_s: asked.lease_s,
+            lease_s: job.gang.lease_s,
             python: None,
             address: None,
         })?),

@@ -18,7 +18,7 @@ use crate::signals::INTERRUPTED;
 use anyhow::{Context, bail};
 use lockstep_engine::{EngineError, RunRequest, Stop, StopFlag};
 use lockstep_events::event::{Event, RunResult, Status};
-use lockstep_job::{Every, LoadedJob, Location, Override};
+use lockstep_job::{Job, Location, Override};
 use lockstep_runs::RunDir;
 use lockstep_track::Origin;
 use record::RunRecord;
@@ -88,10 +88,8 @@ fn request(
     };
     overrides.push(Override::text("--keep", "run.store", &store.to_string()));
     let file = run.job().local_copy()?;
-    let mut job = LoadedJob::load(file.path(), &overrides, args.workers)?;
-    if let LoadedJob::Network(job) = &mut job {
-        job.checkpoint.every = Every::None;
-    }
+    let mut job = Job::load(file.path(), &overrides, args.workers)?;
+    job.spare_checkpoints();
     let request = request_for(job, folder(run)?, None, args.engine.engine, started_at)?;
     Ok(RunRequest {
         max_steps: earlier.stopped_after(),

@@ -13,7 +13,7 @@ use lockstep_engine::RunRequest;
 use lockstep_engine::StopFlag;
 use lockstep_events::Recorded;
 use lockstep_events::event::{Event, RunResult, Status};
-use lockstep_job::{LoadedJob, Location, Storage};
+use lockstep_job::{Job, Location, Storage};
 use lockstep_place::Place;
 use lockstep_resolve::place;
 use lockstep_runs::RunDir;
@@ -24,7 +24,7 @@ use std::time::Instant;
 
 pub(crate) fn run(args: &RunArgs, started_at: Instant) -> anyhow::Result<ExitCode> {
     if args.dry_run {
-        let plan = || dry_run::run(&args.job.load_any()?, args.show.json);
+        let plan = || dry_run::run(&args.job.load()?, args.show.json);
         return ending_with_a_result(args, started_at, plan());
     }
     if args.verify_determinism {
@@ -66,7 +66,7 @@ fn request(args: &RunArgs, started_at: Instant) -> anyhow::Result<RunRequest> {
             let file = std::path::absolute(&args.job.path);
             let file = file.context("cannot find the job file's folder")?;
             let folder = file.parent().map(Path::to_owned).unwrap_or_default();
-            (args.job.load_any()?, folder)
+            (args.job.load()?, folder)
         }
     };
     let resume = match &found {
@@ -80,7 +80,7 @@ fn request(args: &RunArgs, started_at: Instant) -> anyhow::Result<RunRequest> {
 }
 
 /// The run to go on with, the job that it has kept, and the folder that its file lay in.
-fn job_of_run(args: &RunArgs, run: Option<&Path>) -> anyhow::Result<(PathBuf, LoadedJob, PathBuf)> {
+fn job_of_run(args: &RunArgs, run: Option<&Path>) -> anyhow::Result<(PathBuf, Job, PathBuf)> {
     let run = run.context("--resume needs the run's folder or name where no job file is named")?;
     let run =
         open_run(run, &args.job.set).with_context(|| format!("--resume {}", run.display()))?;
@@ -92,7 +92,7 @@ fn job_of_run(args: &RunArgs, run: Option<&Path>) -> anyhow::Result<(PathBuf, Lo
 
 /// What the engine is asked to do with a job whose file lies, or would lie, in `folder`.
 pub(super) fn request_for(
-    job: LoadedJob,
+    job: Job,
     folder: PathBuf,
     resume: Option<Option<&Path>>,
     engine: Engine,
@@ -100,14 +100,14 @@ pub(super) fn request_for(
 ) -> anyhow::Result<RunRequest> {
     let stop = StopFlag::new();
     signals::obey(stop.clone())?;
-    let (store, storage) = (job.store(), job.storage());
+    let (store, storage) = (&job.run.store, &job.storage);
     let resume = match resume {
         None => None,
         Some(Some(run)) => Some(find_run(run, store, storage)?),
-        Some(None) => Some(newest_run(job.name(), store, storage)?),
+        Some(None) => Some(newest_run(&job.name, store, storage)?),
     };
     let cache = CacheDir::locate()?;
-    let launcher = super::launcher_of(engine, &job, &cache)?;
+    let launcher = super::launcher(engine, &job, job.workers().max, &cache)?;
     Ok(RunRequest {
         resume,
         name: None,

@@ -12,7 +12,7 @@ use crate::signals::{self, INTERRUPTED};
 use crate::view::{Column, lines_of, plural, shell};
 use anyhow::{Context, bail};
 use lockstep_engine::{Stop, StopFlag};
-use lockstep_job::{LoadedJob, Override, Validation};
+use lockstep_job::{Job, LearnerJob, Override, Validation};
 use lockstep_place::Place;
 use lockstep_resolve::place;
 use lockstep_runs::RunDir;
@@ -33,13 +33,13 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<ExitCode> {
     if args.parallel == 0 {
         return Err(TuneError::Zero { flag: "--parallel" }.into());
     }
-    let job = args.job.load_any()?;
+    let job = args.job.load()?;
     let rules = rules(args, &job, space)?;
     // What is wrong with a key or with the edges of its range is said before anything is trained.
     for point in rules.space.edges() {
         load(args, &rules.space.values(&point))?;
     }
-    let store = place(job.store(), job.storage())?;
+    let store = place(&job.run.store, &job.storage)?;
     RunDir::check_store(&store)?;
     let (mut tuning, folder) = open(args, &job, rules, &store)?;
     let stop = StopFlag::new();
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// The job with the values of a trial.
-fn load(args: &TuneArgs, values: &[(String, String)]) -> anyhow::Result<LoadedJob> {
+fn load(args: &TuneArgs, values: &[(String, String)]) -> anyhow::Result<Job> {
     let mut overrides = args.job.overrides()?;
     for (key, value) in values {
         // Variables are texts, also those that say a number.
@@ -71,19 +71,15 @@ fn load(args: &TuneArgs, values: &[(String, String)]) -> anyhow::Result<LoadedJo
         };
         overrides.push(format!("{key}={value}").parse::<Override>()?);
     }
-    Ok(LoadedJob::load(
-        &args.job.path,
-        &overrides,
-        args.job.workers,
-    )?)
+    Ok(Job::load(&args.job.path, &overrides, args.job.workers)?)
 }
 
-fn rules(args: &TuneArgs, job: &LoadedJob, space: Space) -> anyhow::Result<Rules> {
-    let rungs = match job {
-        LoadedJob::Network(job) => rungs(job.train.learner.epochs, !args.no_halving),
-        LoadedJob::Trees(job) => rungs(job.model.rounds, !args.no_halving),
+fn rules(args: &TuneArgs, job: &Job, space: Space) -> anyhow::Result<Rules> {
+    let rungs = match &job.learner {
+        LearnerJob::Network(own) => rungs(own.train.learner.epochs, !args.no_halving),
+        LearnerJob::Trees(own) => rungs(own.model.rounds, !args.no_halving),
         // It has no epochs that it could be stopped after.
-        LoadedJob::Script(_) => vec![TO_ITS_END],
+        LearnerJob::Script(_) => vec![TO_ITS_END],
     };
     let fixed = ["train.epochs", "model.rounds", "run.store", "name"];
     let searched = space
@@ -95,12 +91,15 @@ fn rules(args: &TuneArgs, job: &LoadedJob, space: Space) -> anyhow::Result<Rules
             "--search {key}: it must be the same for all trials, which are compared with each other"
         );
     }
-    let is_script = matches!(job, LoadedJob::Script(_));
+    let is_script = matches!(job.learner, LearnerJob::Script(_));
     let has_validation = is_script
-        || job.data().is_some_and(|data| match &data.validation {
-            Validation::Split(share) => *share > 0.0,
-            Validation::Set(_) => true,
-        });
+        || job
+            .data
+            .as_ref()
+            .is_some_and(|data| match &data.validation {
+                Validation::Split(share) => *share > 0.0,
+                Validation::Set(_) => true,
+            });
     if !has_validation {
         bail!(
             "there is no validation set to compare trials on: add --set data.val_split=0.1, or data.val to the job file"
@@ -124,11 +123,11 @@ fn rules(args: &TuneArgs, job: &LoadedJob, space: Space) -> anyhow::Result<Rules
 /// A new search in a folder of its own, or the one that is to be gone on with.
 fn open(
     args: &TuneArgs,
-    job: &LoadedJob,
+    job: &Job,
     rules: Rules,
     store: &Place,
 ) -> anyhow::Result<(Tuning, Place)> {
-    let prefix = format!("tune-{}", job.name());
+    let prefix = format!("tune-{}", &job.name);
     let name = match &args.resume {
         None => {
             let name = RunDir::new_name(&prefix)?;
@@ -197,11 +196,7 @@ fn search(
         }
     }
     if let Some(best) = tuning.best() {
-        let text = match load(trainer.args, &best.values)? {
-            LoadedJob::Network(job) => job.to_toml(),
-            LoadedJob::Script(job) => job.to_toml(),
-            LoadedJob::Trees(job) => job.to_toml(),
-        };
+        let text = load(trainer.args, &best.values)?.to_toml();
         folder.join(BEST)?.write(text.as_bytes())?;
     }
     Ok(folder.join(REPORT)?.write(tuning.html().as_bytes())?)

@@ -10,7 +10,7 @@ use lockstep_base::fs::CacheDir;
 use lockstep_engine::RunRequest;
 use lockstep_engine::{Stop, StopFlag};
 use lockstep_events::event::{Event, Status};
-use lockstep_job::{Every, Job, LoadedJob, Workers};
+use lockstep_job::{Job, Workers};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -23,21 +23,18 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         bail!("--verify-determinism trains on this machine alone; leave --engine out");
     }
     let mut job = args.job.load()?;
+    job.network(&args.job.path)?;
     let scratch = ScratchStore::new();
     job.run.store = scratch.location();
-    job.checkpoint.every = Every::None;
+    job.spare_checkpoints();
     let stop = StopFlag::new();
     signals::obey(stop.clone())?;
-    let workers = job.train.workers.max;
+    let workers = job.workers().max;
     // Another number of workers where the lanes allow it: that must not matter either.
-    let other = if workers > 1 {
-        1
-    } else {
-        job.train.lanes.min(2)
-    };
+    let other = if workers > 1 { 1 } else { job.lanes().min(2) };
     let mut hashes = Vec::new();
     for workers in [workers, other] {
-        job.train.workers = Workers::exactly(workers);
+        job.set_workers(Workers::exactly(workers));
         let Some(hash) = train(&job, &stop)? else {
             return Ok(ExitCode::from(INTERRUPTED));
         };
@@ -71,7 +68,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
 fn train(job: &Job, stop: &StopFlag) -> anyhow::Result<Option<String>> {
     let cache = CacheDir::locate()?;
     let request = RunRequest {
-        job: LoadedJob::Network(Box::new(job.clone())),
+        job: job.clone(),
         folder: PathBuf::new(),
         started_at: Instant::now(),
         resume: None,
@@ -80,7 +77,7 @@ fn train(job: &Job, stop: &StopFlag) -> anyhow::Result<Option<String>> {
         max_steps: Some(STEPS),
         step_times: false,
         stop: stop.clone(),
-        launcher: super::launcher(Engine::Local, job, job.train.workers.max, &cache)?,
+        launcher: super::launcher(Engine::Local, job, job.workers().max, &cache)?,
         cache,
     };
     let result = lockstep_engine::run(request, &mut |event| match event {

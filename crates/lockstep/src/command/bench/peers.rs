@@ -5,7 +5,7 @@ use lockstep_base::fs::CacheDir;
 use lockstep_bench::{Measured, Peer, PeerAnswer, Setting};
 use lockstep_data::{Dataset, Normaliser, TargetKind};
 use lockstep_engine::{Stop, StopFlag};
-use lockstep_job::{DataRef, Job, JobColumnType, JobOptimizer, JobSchedule};
+use lockstep_job::{Data, DataRef, Job, JobColumnType, JobOptimizer, JobSchedule, NetworkJob};
 use lockstep_resolve::{NetworkPlan, ResolvedJob};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
@@ -38,10 +38,10 @@ pub(super) struct Peers {
 }
 
 /// What of a job peers would leave out, so that they would train something else.
-fn unknown_to_peers(job: &Job) -> Option<&'static str> {
-    let learner = &job.train.learner;
+fn unknown_to_peers(data: &Data, network: &NetworkJob) -> Option<&'static str> {
+    let learner = &network.train.learner;
     let schedule = &learner.schedule;
-    let columns = match &job.data.train {
+    let columns = match &data.train {
         DataRef::Csv { columns, .. } | DataRef::Parquet { columns, .. } => Some(columns),
         _ => None,
     };
@@ -50,7 +50,7 @@ fn unknown_to_peers(job: &Job) -> Option<&'static str> {
         (learner.class_weights.is_some(), "train.class_weights"),
         (!learner.freeze.is_empty(), "train.freeze"),
         (!learner.rates.is_empty(), "train.rates"),
-        (job.data.balance, "data.balance"),
+        (data.balance, "data.balance"),
         (
             columns.is_some_and(|columns| columns.weight.is_some()),
             "a column of weights",
@@ -82,17 +82,18 @@ impl Peers {
     /// Installs what `peers` need, and writes the samples of `job`.
     pub(super) fn prepare(
         peers: &[Peer],
-        job: &Job,
+        (job, network): (&Job, &NetworkJob),
         cache: &CacheDir,
         stop: StopFlag,
     ) -> anyhow::Result<Peers> {
-        let resolved = ResolvedJob::of(job)?;
-        if resolved.embedding.is_some() || job.data.augment.is_some() {
+        let resolved = ResolvedJob::of(job, network)?;
+        let data = job.data.as_ref().context("the job has no data")?;
+        if resolved.embedding.is_some() || data.augment.is_some() {
             bail!(
                 "--against: peers neither embed pictures nor change samples from step to step; leave [embed] and data.augment out"
             );
         }
-        if let Some(key) = unknown_to_peers(job) {
+        if let Some(key) = unknown_to_peers(data, network) {
             bail!("--against: peers do not know {key}; leave it out");
         }
         let mut tell = |message: &str| eprintln!("{message}");
@@ -104,7 +105,7 @@ impl Peers {
                 train.target_kind()
             );
         }
-        if !train.table().is_plain() || job.data.standardise == Some(true) {
+        if !train.table().is_plain() || data.standardise == Some(true) {
             bail!(
                 "--against: peers take plain numbers alone; leave other columns, and data.standardise, out"
             );
@@ -143,14 +144,14 @@ impl Peers {
     pub(super) fn train(
         &self,
         peer: Peer,
-        job: &Job,
+        network: &NetworkJob,
         setting: &Setting,
         max_steps: Option<u64>,
     ) -> anyhow::Result<Option<Measured>> {
-        let learner = &job.train.learner;
+        let learner = &network.train.learner;
         let answer = self.folder.path().join("answer.json");
         let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
-        let layers = NetworkPlan::of(&job.model.network).layers(self.outputs);
+        let layers = NetworkPlan::of(&network.model.network).layers(self.outputs);
         let modules: Vec<String> = layers
             .iter()
             .map(|layer| layer.spec.torch_module())
@@ -161,7 +162,7 @@ impl Peers {
             "batch": learner.batch,
             "epochs": learner.epochs,
             "max_steps": max_steps,
-            "seed": job.train.seed,
+            "seed": network.train.seed,
             "layers": modules,
             "shape": self.shape,
             "optimizer": learner.optimizer,

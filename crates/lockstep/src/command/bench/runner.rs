@@ -3,14 +3,14 @@
 use super::changes;
 use super::peers::Peers;
 use crate::args::{BenchArgs, Engine};
-use crate::command::launcher_of;
+use crate::command::launcher;
 use crate::command::scratch::ScratchStore;
 use anyhow::{Context, bail};
 use lockstep_base::fs::CacheDir;
 use lockstep_bench::{EpochPoint, How, Measured, Part, Peer, Plan, Setting};
 use lockstep_engine::{RunRequest, Stop, StopFlag};
 use lockstep_events::event::{EpochResult, Event, RunResult, Status, StepTimes};
-use lockstep_job::LoadedJob;
+use lockstep_job::{Job, NetworkJob};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -24,7 +24,7 @@ const PROFILED_STEPS: u64 = 200;
 /// Measures settings, one after the other.
 pub(super) struct Runner {
     /// The settings and the job that each is.
-    jobs: Vec<(Setting, LoadedJob)>,
+    jobs: Vec<(Setting, Job)>,
     folder: PathBuf,
     cache: CacheDir,
     stop: StopFlag,
@@ -69,18 +69,16 @@ impl Runner {
                 How::Apart => setting.workers,
                 _ => 1,
             };
-            let lanes = match (&setting.how, args.job(Some(setting.workers)).load_any()?) {
-                // A worker of the gang computes so many lanes; alone it computes the same.
-                (How::Apart, LoadedJob::Network(job)) => Some((job.train.lanes / parts).max(1)),
-                _ => None,
-            };
+            let job = args.job(Some(setting.workers)).load()?;
+            // A worker of the gang computes so many lanes; alone it computes the same.
+            let lanes = matches!(setting.how, How::Apart).then(|| (job.lanes() / parts).max(1));
             let batch = match args.batch.is_empty() && !args.weak && parts == 1 {
                 true => None,
                 false => setting.batch.map(|batch| batch / parts as u64),
             };
             let mut overrides = given.overrides()?;
             overrides.extend(changes(batch, lanes, &scratch.location()));
-            let job = LoadedJob::load(&given.path, &overrides, given.workers)?;
+            let job = Job::load(&given.path, &overrides, given.workers)?;
             jobs.push((setting.clone(), job));
         }
         let file = std::path::absolute(&args.path).context("cannot find the job file's folder")?;
@@ -97,11 +95,9 @@ impl Runner {
 
     /// Makes other systems ready to train the job.
     pub(super) fn prepare_peers(&mut self, peers: &[Peer]) -> anyhow::Result<()> {
-        let job = self.jobs.iter().find_map(|(_, job)| match job {
-            LoadedJob::Network(job) => Some(job),
-            _ => None,
-        });
-        if let (false, Some(job)) = (peers.is_empty(), job) {
+        let job = self.jobs.first().map(|(_, job)| job);
+        let network = job.and_then(|job| Some((job, network(job)?)));
+        if let (false, Some(job)) = (peers.is_empty(), network) {
             self.peers = Some(Peers::prepare(peers, job, &self.cache, self.stop.clone())?);
         }
         Ok(())
@@ -120,11 +116,11 @@ impl Runner {
             (How::Apart, Part::WarmUp) => Ok(Some(Measured::default())),
             (How::Apart, Part::Turn) => self.apart(job, setting),
             (How::Peer(peer), part) => {
-                let (Some(peers), LoadedJob::Network(job)) = (&self.peers, job) else {
+                let (Some(peers), Some(network)) = (&self.peers, network(job)) else {
                     bail!("{peer} was not made ready");
                 };
                 let steps = (part == Part::WarmUp).then_some(WARM_UP_STEPS);
-                peers.train(*peer, job, setting, steps)
+                peers.train(*peer, network, setting, steps)
             }
             (_, Part::WarmUp) => {
                 let purpose = Purpose {
@@ -154,23 +150,23 @@ impl Runner {
     }
 
     /// Where the time of steps goes; only networks say so.
-    fn profile(&self, job: &LoadedJob) -> anyhow::Result<Option<StepTimes>> {
+    fn profile(&self, job: &Job) -> anyhow::Result<Option<StepTimes>> {
         let purpose = Purpose {
             max_steps: Some(PROFILED_STEPS),
             step_times: true,
         };
-        Ok(match job {
-            LoadedJob::Network(_) => {
+        Ok(match network(job) {
+            Some(_) => {
                 let run = self.train(job, purpose)?;
                 run.and_then(|(result, _)| result.timing.step)
             }
-            _ => None,
+            None => None,
         })
     }
 
     /// As many runs at once as there are workers, each with its share of the batch, for as many steps as a gang takes.
-    fn apart(&self, job: &LoadedJob, setting: &Setting) -> anyhow::Result<Option<Measured>> {
-        let LoadedJob::Network(network) = job else {
+    fn apart(&self, job: &Job, setting: &Setting) -> anyhow::Result<Option<Measured>> {
+        let Some(network) = network(job) else {
             bail!("only a network's workers can be measured apart");
         };
         let batch = setting.batch.unwrap_or(1).max(1);
@@ -207,11 +203,7 @@ impl Runner {
     }
 
     /// Trains once, and removes what was written.
-    fn train(
-        &self,
-        job: &LoadedJob,
-        purpose: Purpose,
-    ) -> anyhow::Result<Option<(RunResult, Heard)>> {
+    fn train(&self, job: &Job, purpose: Purpose) -> anyhow::Result<Option<(RunResult, Heard)>> {
         let request = RunRequest {
             job: job.clone(),
             folder: self.folder.clone(),
@@ -222,7 +214,7 @@ impl Runner {
             max_steps: purpose.max_steps,
             step_times: purpose.step_times,
             stop: self.stop.clone(),
-            launcher: launcher_of(Engine::Local, job, &self.cache)?,
+            launcher: launcher(Engine::Local, job, job.workers().max, &self.cache)?,
             cache: self.cache.clone(),
         };
         let mut heard = Heard::default();
@@ -243,6 +235,11 @@ impl Runner {
             }
         }
     }
+}
+
+/// What of a job is the network's own, if it trains one.
+fn network(job: &Job) -> Option<&NetworkJob> {
+    job.network(Path::new("")).ok()
 }
 
 impl Heard {

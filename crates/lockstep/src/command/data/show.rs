@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 /// A job whose data alone are looked at.
+const JOB_FILE: &str = "show.toml";
 const JOB: &str = "name = 'show'\n[data]\ntrain = 'x.csv'\n[model]\nkind = 'mlp'\nhidden = [1]\n\
                    [train]\nepochs = 1\nbatch = 1\noptimizer = { kind = 'sgd' }\n";
 /// The most values and classes that people are shown.
@@ -19,7 +20,11 @@ const SHOWN: usize = 12;
 pub(super) fn run(args: &DataShowArgs) -> anyhow::Result<()> {
     let job = job(args)?;
     let source = Source::Samples {
-        source: Box::new(ResolvedJob::of(&job)?.sets.train),
+        source: Box::new(
+            ResolvedJob::of(&job, job.network(Path::new(JOB_FILE))?)?
+                .sets
+                .train,
+        ),
         pictures: None,
     };
     let mut tell = |message: &str| eprintln!("{message}");
@@ -56,9 +61,10 @@ fn job(args: &DataShowArgs) -> anyhow::Result<Job> {
         overrides.push(set.parse()?);
     }
     let here = std::env::current_dir().context("there is no current folder")?;
-    let mut job = Job::parse(&here.join("show.toml"), JOB, &overrides, None)?;
-    if let (Some(label), DataRef::Csv { columns, .. } | DataRef::Parquet { columns, .. }) =
-        (&args.label, &mut job.data.train)
+    let mut job = Job::parse(&here.join(JOB_FILE), JOB, &overrides, None)?;
+    if let Some(data) = &mut job.data
+        && let (Some(label), DataRef::Csv { columns, .. } | DataRef::Parquet { columns, .. }) =
+            (&args.label, &mut data.train)
     {
         columns.label = Label::One(label.clone());
     }

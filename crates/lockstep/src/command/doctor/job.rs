@@ -4,10 +4,10 @@ use super::check::{Check, State};
 use crate::view::{count, plural};
 use lockstep_base::fs::CacheDir;
 use lockstep_engine::describe;
-use lockstep_job::LoadedJob;
+use lockstep_job::{Job, LearnerJob, NetworkJob};
 use lockstep_resolve::ResolvedJob;
 
-pub(super) fn checks(job: &LoadedJob) -> Vec<Check> {
+pub(super) fn checks(job: &Job) -> Vec<Check> {
     let missing: Vec<Check> = job
         .local_inputs()
         .iter()
@@ -21,10 +21,10 @@ pub(super) fn checks(job: &LoadedJob) -> Vec<Check> {
             )
         })
         .collect();
-    match (missing.is_empty(), job) {
+    match (missing.is_empty(), &job.learner) {
         (false, _) => missing,
-        (true, LoadedJob::Network(job)) => vec![network(job)],
-        (true, job) => {
+        (true, LearnerJob::Network(own)) => vec![network(job, own)],
+        (true, _) => {
             let inputs = plural(job.local_inputs().len(), "file or folder");
             vec![Check::ok("data", format!("{inputs} of the job are there"))]
         }
@@ -32,9 +32,9 @@ pub(super) fn checks(job: &LoadedJob) -> Vec<Check> {
 }
 
 /// Opens the sets as a run would: what is not decoded yet is decoded.
-fn network(job: &lockstep_job::Job) -> Check {
+fn network(job: &Job, own: &NetworkJob) -> Check {
     let opened = || -> anyhow::Result<Check> {
-        let resolved = ResolvedJob::of(job)?;
+        let resolved = ResolvedJob::of(job, own)?;
         if resolved.embedding.is_some() {
             return Ok(Check::ok(
                 "data",

@@ -4,7 +4,7 @@ use super::check::{Check, State};
 use crate::view::{bytes, plural};
 use lockstep_base::fs::CacheDir;
 use lockstep_bench::MachineFacts;
-use lockstep_job::LoadedJob;
+use lockstep_job::Job;
 use rustix::process::{Resource, getrlimit};
 use std::path::Path;
 
@@ -17,7 +17,7 @@ const LEAST_FILES: u64 = 1024;
 /// Less free space than this is soon used up by checkpoints.
 const LEAST_DISK: u64 = 1 << 30;
 
-pub(super) fn checks(job: Option<&LoadedJob>) -> Vec<Check> {
+pub(super) fn checks(job: Option<&Job>) -> Vec<Check> {
     let facts = MachineFacts::find();
     vec![
         program(),
@@ -42,7 +42,7 @@ fn program() -> Check {
     }
 }
 
-fn cores(facts: &MachineFacts, job: Option<&LoadedJob>) -> Check {
+fn cores(facts: &MachineFacts, job: Option<&Job>) -> Check {
     let found = facts.words();
     let (cores, usable) = (facts.machine.cores as f64, facts.usable_cores());
     let wanted = job.map_or(1, |job| job.workers().max * job.threads());

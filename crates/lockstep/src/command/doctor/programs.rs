@@ -2,7 +2,7 @@
 
 use super::check::{Check, State};
 use lockstep_base::fs::CacheDir;
-use lockstep_job::LoadedJob;
+use lockstep_job::{Job, LearnerJob};
 use lockstep_track::ask_program;
 use lockstep_trees::xgboost::{Xgboost, find};
 use std::process::Command;
@@ -22,11 +22,11 @@ for name in ('lockstep', 'numpy', 'torch', 'ray', 'xgboost', 'mlflow'):
 print(', '.join(found))
 ";
 
-pub(super) fn checks(job: Option<&LoadedJob>) -> Vec<Check> {
+pub(super) fn checks(job: Option<&Job>) -> Vec<Check> {
     vec![python(job), xgboost(job)]
 }
 
-fn python(job: Option<&LoadedJob>) -> Check {
+fn python(job: Option<&Job>) -> Check {
     let named = std::env::var("LOCKSTEP_PYTHON").ok();
     let program = named.as_deref().unwrap_or("python3");
     let mut command = Command::new(program);
@@ -37,15 +37,15 @@ fn python(job: Option<&LoadedJob>) -> Check {
         Ok(None) => format!("{program} does not answer as Python does"),
         Err(error) => format!("{program}: {error}"),
     };
-    let state = match job {
-        Some(LoadedJob::Script(_)) => State::Problem,
+    let state = match job.map(|job| &job.learner) {
+        Some(LearnerJob::Script(_)) => State::Problem,
         _ => State::Absent,
     };
     let help = "install Python 3.9 or newer, or set LOCKSTEP_PYTHON to one; scripts and Ray need it, networks and trees do not";
     Check::wrong(state, "python", why, help)
 }
 
-fn xgboost(job: Option<&LoadedJob>) -> Check {
+fn xgboost(job: Option<&Job>) -> Check {
     let tried = CacheDir::locate()
         .and_then(|cache| cache.folder("xgboost"))
         .map_err(|error| error.to_string())
@@ -58,8 +58,8 @@ fn xgboost(job: Option<&LoadedJob>) -> Check {
     match tried {
         Ok(found) => Check::ok("xgboost", found),
         Err(error) => {
-            let state = match job {
-                Some(LoadedJob::Trees(_)) => State::Problem,
+            let state = match job.map(|job| &job.learner) {
+                Some(LearnerJob::Trees(_)) => State::Problem,
                 _ => State::Absent,
             };
             let help = "jobs with model.kind = \"xgboost\" need it: lockstep data get xgboost";

@@ -1,17 +1,16 @@
 //! What is reached over the network: a Ray head or `lockstep serve`, Kubernetes, MLflow.
 
 use super::check::{Check, State};
-use crate::args::{DoctorArgs, HeadArgs};
-use crate::command::{client, kube};
+use crate::args::{DoctorArgs, HeadArgs, KUBE};
 use crate::view::plural;
 use lockstep_cluster::jobs::NodeState;
 use lockstep_cluster::kube::{Client, Config, KubeError, ManifestKind};
 use lockstep_engine::describe;
-use lockstep_job::{LoadedJob, Track};
+use lockstep_job::{Job, Track};
 use lockstep_track::mlflow::{self, MlflowSettings};
 
-pub(super) fn checks(args: &DoctorArgs, job: Option<&LoadedJob>) -> Vec<Check> {
-    let is_kube = args.to.as_deref() == Some(kube::TO);
+pub(super) fn checks(args: &DoctorArgs, job: Option<&Job>) -> Vec<Check> {
+    let is_kube = args.to.as_deref() == Some(KUBE);
     let head = args.to.as_deref().filter(|_| !is_kube);
     let mut checks = vec![ray(head, job), kubernetes(args, is_kube)];
     checks.push(tracking(job));
@@ -19,7 +18,7 @@ pub(super) fn checks(args: &DoctorArgs, job: Option<&LoadedJob>) -> Vec<Check> {
 }
 
 /// A head that answers, and has room for the job.
-fn ray(to: Option<&str>, job: Option<&LoadedJob>) -> Check {
+fn ray(to: Option<&str>, job: Option<&Job>) -> Check {
     let variables = ["RAY_API_SERVER_ADDRESS", "RAY_ADDRESS"];
     let named = variables
         .iter()
@@ -36,7 +35,7 @@ fn ray(to: Option<&str>, job: Option<&LoadedJob>) -> Check {
         to: to.map(str::to_owned),
         headers: None,
     };
-    let connected = client::connect(&head).and_then(|client| {
+    let connected = head.connect().and_then(|client| {
         let cluster = match client.lockstep_version() {
             Some(_) => None,
             None => Some(client.cluster()?),
@@ -115,10 +114,10 @@ fn kubernetes(args: &DoctorArgs, asked: bool) -> Check {
     }
 }
 
-fn tracking(job: Option<&LoadedJob>) -> Check {
+fn tracking(job: Option<&Job>) -> Check {
     let name = "mlflow";
     let (track, job) = match job {
-        Some(job) => (job.track().clone(), job.name().to_owned()),
+        Some(job) => (job.track.clone(), job.name.clone()),
         None => (Track::default(), "doctor".to_owned()),
     };
     let variable = |name: &str| std::env::var(name).ok();

@@ -2,16 +2,16 @@
 
 use super::facts_and_notes;
 use crate::view::{plural, shell};
-use lockstep_job::ScriptJob;
+use lockstep_job::{Job, ScriptJob};
 use lockstep_resolve::ResolvedScript;
 use lockstep_runs::RunDir;
 use serde_json::json;
 
 /// Checks what can be checked before a script starts, and says what would be started.
-pub(super) fn plan(job: &ScriptJob, as_json: bool) -> anyhow::Result<String> {
+pub(super) fn plan(job: &Job, own: &ScriptJob, as_json: bool) -> anyhow::Result<String> {
     let resolved = ResolvedScript::of(job)?;
     RunDir::check_store(&resolved.store)?;
-    let (command, workers) = (&job.train.command, job.train.workers.max);
+    let (command, workers) = (&own.train.command, own.train.workers.max);
     if as_json {
         let plan = json!({ "name": job.name, "command": command, "workers": workers });
         return Ok(format!("{plan}\n"));

@@ -2,8 +2,8 @@
 
 use anyhow::Context;
 use lockstep_image::names_a_picture;
-use lockstep_job::{DataRef, LoadedJob, Override};
-use lockstep_train::SampleUse;
+use lockstep_job::{DataRef, Job, Override};
+use lockstep_model::SampleUse;
 use std::path::Path;
 
 /// Samples that are looked at together, as they were named.
@@ -91,11 +91,11 @@ impl Given {
 
     /// The job at `path` with `overrides`, whose test set these samples are. A table of which nothing but its path
     /// was said has the columns of the one that was trained on.
-    pub(super) fn load(&self, path: &Path, overrides: &[Override]) -> anyhow::Result<LoadedJob> {
+    pub(super) fn load(&self, path: &Path, overrides: &[Override]) -> anyhow::Result<Job> {
         let mut overrides = overrides.to_vec();
         overrides.extend(self.change.clone());
-        let mut job = LoadedJob::load(path, &overrides, None)?;
-        let Some(data) = job.data_mut().filter(|_| self.bare) else {
+        let mut job = Job::load(path, &overrides, None)?;
+        let Some(data) = job.data.as_mut().filter(|_| self.bare) else {
             return Ok(job);
         };
         let (trained, between) = match &data.train {
@@ -119,11 +119,11 @@ impl Given {
     }
 
     /// What comes before the names of samples of `job`, whose test set they are.
-    pub(super) fn prefix(&self, job: &LoadedJob) -> String {
-        let test = job.data().and_then(|data| data.test.as_ref());
+    pub(super) fn prefix(&self, job: &Job) -> String {
+        let test = job.data.as_ref().and_then(|data| data.test.as_ref());
         let pictures = matches!(test, Some(DataRef::Pictures { .. } | DataRef::Idx { .. }));
         // The vectors of pictures have their whole paths.
-        let embeds = matches!(job, LoadedJob::Network(job) if job.embed.is_some());
+        let embeds = job.embed().is_some();
         match pictures && !embeds {
             true => self.prefix.clone(),
             false => String::new(),

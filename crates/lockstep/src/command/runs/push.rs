@@ -5,7 +5,7 @@ use crate::args::PushArgs;
 use crate::command::print;
 use crate::tracking;
 use anyhow::Context;
-use lockstep_job::{LoadedJob, Override};
+use lockstep_job::{Job, Override};
 use lockstep_resolve::access;
 use lockstep_track::mlflow::{MlflowSettings, push};
 
@@ -19,10 +19,10 @@ pub(super) fn run(args: &PushArgs) -> anyhow::Result<()> {
         // Whoever trains it tracks it, and two would get in each other's way.
         let _lock = run.lock(&mut |_| {})?;
         let file = run.job().local_copy()?;
-        let job = LoadedJob::load(file.path(), &overrides, None)?;
+        let job = Job::load(file.path(), &overrides, None)?;
         let settings = settings(args, &job)?;
         let server = settings.server.clone();
-        let id = push(&run, settings, access(job.storage())?, tracking::exporter())
+        let id = push(&run, settings, access(&job.storage)?, tracking::exporter())
             .with_context(|| format!("cannot push {name}"))?;
         print(format!("{name}  {server}  run {id}\n"))?;
     }
@@ -30,14 +30,14 @@ pub(super) fn run(args: &PushArgs) -> anyhow::Result<()> {
 }
 
 /// What the command line says, then the run's job, then the environment.
-fn settings(args: &PushArgs, job: &LoadedJob) -> anyhow::Result<MlflowSettings> {
+fn settings(args: &PushArgs, job: &Job) -> anyhow::Result<MlflowSettings> {
     let variable = |name: &str| {
         let value = std::env::var(name).ok();
         value.filter(|value| !value.is_empty())
     };
     let found = match &args.mlflow {
-        Some(server) => MlflowSettings::at(server, job.track(), job.name(), &variable).map(Some),
-        None => MlflowSettings::of(job.track(), job.name(), &variable),
+        Some(server) => MlflowSettings::at(server, &job.track, &job.name, &variable).map(Some),
+        None => MlflowSettings::of(&job.track, &job.name, &variable),
     };
     let found = found.map_err(anyhow::Error::msg)?;
     found.context("no server is named: add --mlflow URL, or set MLFLOW_TRACKING_URI")

@@ -3,7 +3,7 @@
 use super::load;
 use super::record::reached;
 use crate::args::TuneArgs;
-use crate::command::launcher_of;
+use crate::command::launcher;
 use anyhow::{Context, bail};
 use lockstep_base::fs::CacheDir;
 use lockstep_engine::{RunRequest, Stop, StopFlag};
@@ -143,7 +143,12 @@ impl<'a> Trainer<'a> {
             max_steps: None,
             step_times: false,
             stop: stop.clone(),
-            launcher: launcher_of(self.args.engine.engine, &job, &self.cache)?,
+            launcher: launcher(
+                self.args.engine.engine,
+                &job,
+                job.workers().max,
+                &self.cache,
+            )?,
             cache: self.cache.clone(),
             job,
         };

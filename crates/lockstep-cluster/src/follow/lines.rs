@@ -7,13 +7,13 @@ const LONGEST: usize = 16 << 20;
 
 /// Puts pieces of a log together to lines.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(crate) struct Lines {
     begun: String,
 }
 
 /// What a line of the log is.
 #[derive(Debug, PartialEq)]
-pub(super) enum Line {
+pub(crate) enum Line {
     /// An event of the run.
     Event(Box<Event>),
     /// Ray's own word on the job's beginning, without its date and file.
@@ -24,7 +24,7 @@ pub(super) enum Line {
 
 impl Lines {
     /// The lines that a further piece completes.
-    pub(super) fn push(&mut self, piece: &str) -> Vec<Line> {
+    pub(crate) fn push(&mut self, piece: &str) -> Vec<Line> {
         self.begun += piece;
         let Some(end) = self.begun.rfind('\n') else {
             if self.begun.len() > LONGEST {
@@ -38,7 +38,7 @@ impl Lines {
     }
 
     /// What the log ends with, if it does not end with a line.
-    pub(super) fn rest(&mut self) -> Option<Line> {
+    pub(crate) fn rest(&mut self) -> Option<Line> {
         let rest = std::mem::take(&mut self.begun);
         (!rest.is_empty()).then(|| Line::read(&rest))
     }

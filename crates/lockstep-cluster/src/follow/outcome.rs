@@ -3,35 +3,29 @@
 //! Neither counts alone. A run that never told its result has not succeeded, whatever the head says; and one that
 //! told of success has failed if its command did after that.
 
-use crate::signals::INTERRUPTED;
-use lockstep_cluster::jobs::{JobInfo, JobStatus, Needs, unfit};
+use crate::jobs::{JobInfo, JobStatus, Needs, unfit};
 use lockstep_events::event::{RunResult, Status};
-use std::process::ExitCode;
+
+/// What a command ends with that Ctrl-C has ended.
+const INTERRUPTED: u8 = 130;
 
 /// The exit codes of a run that are passed on; any other end is a plain failure.
 const PASSED_ON: [i64; 3] = [1, 2, INTERRUPTED as i64];
 
 /// How a job ended.
 #[derive(Debug)]
-pub(super) struct Outcome {
+pub struct Outcome {
     /// What the run said, if it is to be believed.
-    pub(super) result: Option<RunResult>,
+    pub result: Option<RunResult>,
     /// What went wrong beyond that.
-    pub(super) error: Option<String>,
-    /// What this command ends with.
-    pub(super) code: u8,
-}
-
-impl Outcome {
-    /// The exit code as the system takes it.
-    pub(super) fn exit_code(&self) -> ExitCode {
-        ExitCode::from(self.code)
-    }
+    pub error: Option<String>,
+    /// What a command that waited for the job ends with.
+    pub code: u8,
 }
 
 /// Judges a job that has ended. `result` is the last that its run told; `said` are the last other lines of its
 /// log; `sent` is what the program needs that travelled with it.
-pub(super) fn outcome(
+pub(crate) fn outcome(
     job: &JobInfo,
     result: Option<RunResult>,
     said: &str,
@@ -78,15 +72,8 @@ pub(super) fn outcome(
     }
 }
 
-/// What went wrong with a job that is a plain command, in words, and what a command that waited for it ends with.
-pub(in crate::command) fn command_outcome(job: &JobInfo) -> (Option<String>, ExitCode) {
-    let outcome = of_command(job);
-    let code = outcome.exit_code();
-    (outcome.error, code)
-}
-
 /// A job that is not one of ours: its command's end is all there is to know.
-pub(super) fn of_command(job: &JobInfo) -> Outcome {
+pub fn command_outcome(job: &JobInfo) -> Outcome {
     let (error, code) = match job.status {
         JobStatus::Succeeded => (None, 0),
         JobStatus::Stopped => (Some(stopped(job)), INTERRUPTED),
@@ -150,7 +137,11 @@ fn first_line(message: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::tests::result;
+    use std::time::Duration;
+
+    fn result(status: Status) -> RunResult {
+        RunResult::without_run(status, Duration::from_secs(13))
+    }
 
     fn job(status: JobStatus, code: Option<i64>) -> JobInfo {
         let status = serde_json::to_value(status).unwrap();
@@ -210,9 +201,9 @@ mod tests {
 
     #[test]
     fn a_foreign_job_ends_as_its_command() {
-        assert_eq!(of_command(&job(JobStatus::Succeeded, Some(0))).code, 0);
-        assert_eq!(of_command(&job(JobStatus::Failed, Some(7))).code, 7);
-        assert_eq!(of_command(&job(JobStatus::Failed, None)).code, 1);
-        assert_eq!(of_command(&job(JobStatus::Stopped, None)).code, 130);
+        assert_eq!(command_outcome(&job(JobStatus::Succeeded, Some(0))).code, 0);
+        assert_eq!(command_outcome(&job(JobStatus::Failed, Some(7))).code, 7);
+        assert_eq!(command_outcome(&job(JobStatus::Failed, None)).code, 1);
+        assert_eq!(command_outcome(&job(JobStatus::Stopped, None)).code, 130);
     }
 }

@@ -2,35 +2,19 @@
 //!
 //! So every relative path of the job file means there what it means here, and the job file travels unchanged.
 
-use anyhow::Context;
-use lockstep_cluster::jobs::Package;
+use crate::ClusterError;
 use lockstep_job::LocalInput;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 /// Folders within folders that are followed; a link to a folder above would never end.
 const DEEPEST: usize = 32;
 
-/// A package and the name that the job file has in it.
-pub(super) struct Layout {
-    pub(super) package: Package,
-    pub(super) job: String,
-}
-
-/// Packs a job file and what moves with it.
-pub(super) fn layout(job: &Path, inputs: &[LocalInput]) -> anyhow::Result<Layout> {
-    let (files, job) = files(job, inputs)?;
-    let mut package = Package::new();
-    for (name, path) in files {
-        package.add_file(name, path);
-    }
-    Ok(Layout { package, job })
-}
-
 /// A job file and what moves with it, each by its name from the lowest folder that holds them all; and the job file's.
-pub(in crate::command) fn files(
+pub(super) fn files(
     job: &Path,
     inputs: &[LocalInput],
-) -> anyhow::Result<(Vec<(String, PathBuf)>, String)> {
+) -> Result<(Vec<(String, PathBuf)>, String), ClusterError> {
     let job = lexical(job)?;
     let mut root = job.parent().unwrap_or(Path::new("/")).to_owned();
     let mut files = Vec::new();
@@ -39,8 +23,11 @@ pub(in crate::command) fn files(
         while !name.starts_with(&root) {
             root.pop();
         }
-        collect(&input.path, &name, 0, &mut files)
-            .with_context(|| format!("{}: {} cannot be packed", input.key, input.path.display()))?;
+        collect(&input.path, &name, 0, &mut files).map_err(|source| ClusterError::Pack {
+            key: input.key,
+            path: input.path.clone(),
+            source,
+        })?;
     }
     let name = below(&root, &job)?;
     let mut named = vec![(name.clone(), job)];
@@ -56,9 +43,10 @@ fn collect(
     name: &Path,
     depth: usize,
     files: &mut Vec<(PathBuf, PathBuf)>,
-) -> anyhow::Result<()> {
+) -> io::Result<()> {
     if depth > DEEPEST {
-        anyhow::bail!("it is more than {DEEPEST} folders deep");
+        let deep = format!("it is more than {DEEPEST} folders deep");
+        return Err(io::Error::other(deep));
     }
     if path.is_file() {
         files.push((name.to_owned(), path.to_owned()));
@@ -76,17 +64,19 @@ fn collect(
 }
 
 /// A path in the words of a package.
-fn below(root: &Path, path: &Path) -> anyhow::Result<String> {
-    let path = path.strip_prefix(root)?;
-    let name = path.to_str();
-    let name = name.with_context(|| format!("the name of {} is no text", path.display()))?;
+fn below(root: &Path, path: &Path) -> Result<String, ClusterError> {
+    let path = path.strip_prefix(root).unwrap_or(path);
+    let name = path.to_str().ok_or_else(|| ClusterError::NoText {
+        path: path.to_owned(),
+    })?;
     Ok(name.to_owned())
 }
 
 /// The path without `.` and `..`, as the job file's reader joins it.
-fn lexical(path: &Path) -> anyhow::Result<PathBuf> {
+fn lexical(path: &Path) -> Result<PathBuf, ClusterError> {
     let mut plain = PathBuf::new();
-    for part in std::path::absolute(path)?.components() {
+    let path = std::path::absolute(path).map_err(ClusterError::Folder)?;
+    for part in path.components() {
         match part {
             Component::ParentDir => {
                 plain.pop();
@@ -122,18 +112,16 @@ mod tests {
             key: "data.train",
             path,
         };
-        let alone = layout(&at("jobs/a/job.toml"), &[input(at("jobs/a/w.bin"))]).unwrap();
-        assert_eq!(alone.job, "job.toml");
-        assert_eq!(
-            alone.package.names().collect::<Vec<_>>(),
-            ["job.toml", "w.bin"]
-        );
-        let above = input(at("jobs/a/../../data/train"));
-        let above = layout(&at("jobs/a/job.toml"), &[above]).unwrap();
-        assert_eq!(above.job, "jobs/a/job.toml");
-        assert_eq!(
-            above.package.names().collect::<Vec<_>>(),
-            ["data/train/cats/1.jpg", "jobs/a/job.toml"]
-        );
+        let names = |input: LocalInput| {
+            let (files, job) = files(&at("jobs/a/job.toml"), &[input]).unwrap();
+            let names: Vec<String> = files.into_iter().map(|(name, _)| name).collect();
+            (names, job)
+        };
+        let (alone, job) = names(input(at("jobs/a/w.bin")));
+        assert_eq!(job, "job.toml");
+        assert_eq!(alone, ["job.toml", "w.bin"]);
+        let (above, job) = names(input(at("jobs/a/../../data/train")));
+        assert_eq!(job, "jobs/a/job.toml");
+        assert_eq!(above, ["jobs/a/job.toml", "data/train/cats/1.jpg"]);
     }
 }

@@ -1,33 +1,34 @@
 //! A job on Kubernetes, as whoever follows it needs it.
 
-use super::super::follow::{NotTold, OURS, Remote};
-use crate::args::KubeArgs;
-use crate::view::shell;
-use lockstep_cluster::jobs::{Heard, JobInfo, JobStatus};
-use lockstep_cluster::kube::{Client, Ended, Heard as Log, JobState, ManifestKind, Tail};
+use crate::ClusterError;
+use crate::follow::{OURS, Remote};
+use crate::jobs::{Heard, JobInfo, JobStatus};
+use crate::kube::{Client, Ended, Heard as Log, JobState, ManifestKind, Tail, Wanted};
+use crate::shell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A job on Kubernetes.
-pub(super) struct OnKube<'c> {
+pub struct KubeJob<'c> {
     client: &'c Client,
     kind: ManifestKind,
     namespace: String,
     name: String,
-    at: KubeArgs,
+    at: Wanted,
     tail: Tail<'c>,
 }
 
-impl<'c> OnKube<'c> {
-    pub(super) fn new(
+impl<'c> KubeJob<'c> {
+    /// The job `name` of a cluster that was chosen by `at`. A lost connection is tried again for as long as `patience`.
+    pub fn new(
         client: &'c Client,
         kind: ManifestKind,
         namespace: &str,
         name: &str,
-        at: &KubeArgs,
+        at: &Wanted,
         patience: Duration,
-    ) -> OnKube<'c> {
-        OnKube {
+    ) -> KubeJob<'c> {
+        KubeJob {
             tail: client.tail(kind, namespace, name, patience),
             client,
             kind,
@@ -68,7 +69,7 @@ impl<'c> OnKube<'c> {
     }
 }
 
-impl Remote for OnKube<'_> {
+impl Remote for KubeJob<'_> {
     fn id(&self) -> &str {
         &self.name
     }
@@ -77,7 +78,7 @@ impl Remote for OnKube<'_> {
         "the API server"
     }
 
-    fn next(&mut self, wait: Duration) -> anyhow::Result<Heard> {
+    fn next(&mut self, wait: Duration) -> Result<Heard, ClusterError> {
         Ok(match self.tail.next(wait)? {
             Log::Text(text) => Heard::Text(text),
             Log::Nothing => Heard::Nothing,
@@ -86,20 +87,17 @@ impl Remote for OnKube<'_> {
         })
     }
 
-    fn job(&self) -> Result<JobInfo, NotTold> {
-        match self.client.state(self.kind, &self.namespace, &self.name) {
-            Ok(state) => Ok(self.info(&state)),
-            Err(error) if error.is_passing() => Err(NotTold::Passing(error.into())),
-            Err(error) => Err(NotTold::Lasting(error.into())),
-        }
+    fn job(&self) -> Result<JobInfo, ClusterError> {
+        let state = self.client.state(self.kind, &self.namespace, &self.name)?;
+        Ok(self.info(&state))
     }
 
     /// The pods whose log it was may be gone.
-    fn log(&self) -> anyhow::Result<Option<String>> {
+    fn log(&self) -> Result<Option<String>, ClusterError> {
         Ok(None)
     }
 
-    fn stop(&self) -> anyhow::Result<()> {
+    fn stop(&self) -> Result<(), ClusterError> {
         Ok(self
             .client
             .suspend(self.kind, &self.namespace, &self.name, true)?)
