@@ -141,6 +141,11 @@ impl Peers {
         let learner = &network.train.learner;
         let answer = self.folder.path().join("answer.json");
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let layers = NetworkPlan::of(&network.model.network).layers(self.outputs);
+        let modules: Vec<String> = layers
+            .iter()
+            .map(|layer| layer.spec.torch_module())
+            .collect();
         let spec = json!({
             "peer": peer.name(),
             "workers": setting.workers,
@@ -148,8 +153,7 @@ impl Peers {
             "epochs": learner.epochs,
             "max_steps": max_steps,
             "seed": network.train.seed,
-            "layers": NetworkPlan::of(&network.model.network).in_words(self.outputs),
-            "outputs": self.outputs,
+            "layers": modules,
             "shape": self.shape,
             "optimizer": learner.optimizer,
             "schedule": learner.schedule,

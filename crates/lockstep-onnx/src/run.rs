@@ -1,13 +1,13 @@
 //! The model of a run as ONNX.
 
 use crate::graph::{Graph, OnnxModel, Value};
-use crate::layers::{Flow, Weights, chain, flat};
 use crate::outputs::outputs;
 use crate::scale::normalise;
 use crate::{OnnxError, encoder, encoding};
 use lockstep_data::TargetKind;
 use lockstep_embed::{EmbedRecipe, EncoderModel};
 use lockstep_nn::Dims;
+use lockstep_nn::graph::{Flow, GraphWeights, write_layers};
 use lockstep_resolve::{ModelInput, ResolveError};
 use lockstep_runs::RunDir;
 use lockstep_train::{InputElement, SavedModel};
@@ -140,15 +140,15 @@ fn rest(
     input: Value,
 ) -> Result<OnnxModel, OnnxError> {
     let model = &saved.model;
-    let weights = Weights::new(model.layout(), &saved.state, model.summary());
+    let weights = GraphWeights::new(model.layout(), &saved.state, model.summary());
     let dims = saved.dims();
     let flow = Flow {
         value: input,
         dims,
         flat: is_vector(dims),
     };
-    let scores = chain(&mut graph, &weights, &saved.layers, flow);
-    let scores = flat(&mut graph, "scores", scores);
+    let scores = write_layers(&saved.layers, &weights, &mut graph, flow);
+    let scores = scores.flattened("scores", &mut graph);
     outputs(&mut graph, &scores.value, &saved.outputs);
     let names = json!(saved.outputs.names).to_string();
     let (key, task) = match saved.outputs.kind {

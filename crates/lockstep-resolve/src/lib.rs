@@ -8,6 +8,7 @@
 mod checkpoint;
 mod embedding;
 mod error;
+mod layer_setting;
 mod learning;
 mod model_input;
 mod network;
