@@ -107,10 +107,7 @@ impl Peers {
         let test = test.map(|source| Dataset::open_beside(source, &train, cache, &mut tell));
         let settings = &resolved.training;
         let channels = train.shape()[0];
-        let normaliser = match &settings.normalise {
-            Some(scale) => Normaliser::new(&scale.mean, &scale.std, channels)?,
-            None => Normaliser::identity(channels),
-        };
+        let normaliser = Normaliser::of(settings.normalise.as_ref(), channels)?;
         let folder = tempfile::tempdir_in(cache.folder("peers")?)?;
         fs::write(folder.path().join("peer.py"), Peer::SCRIPT)?;
         let (rows, _) = train.split(settings.val_share, settings.stratify, settings.seed);
@@ -144,6 +141,11 @@ impl Peers {
         let learner = &network.train.learner;
         let answer = self.folder.path().join("answer.json");
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let layers = NetworkPlan::of(&network.model.network).layers(self.outputs);
+        let modules: Vec<String> = layers
+            .iter()
+            .map(|layer| layer.spec.torch_module())
+            .collect();
         let spec = json!({
             "peer": peer.name(),
             "workers": setting.workers,
@@ -151,8 +153,7 @@ impl Peers {
             "epochs": learner.epochs,
             "max_steps": max_steps,
             "seed": network.train.seed,
-            "layers": NetworkPlan::of(&network.model.network).in_words(self.outputs),
-            "outputs": self.outputs,
+            "layers": modules,
             "shape": self.shape,
             "optimizer": learner.optimizer,
             "schedule": learner.schedule,
