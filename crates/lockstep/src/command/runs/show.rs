@@ -175,11 +175,7 @@ fn summary(run: &Run, place: &str, now: f64) -> Vec<(String, String)> {
 fn data(run: &Run) -> Vec<(String, String)> {
     let one = |set: &lockstep_index::UsedSet| {
         let hash = set.sha256.get(..12).unwrap_or(&set.sha256);
-        let words = format!(
-            "{}  {}  {hash}",
-            set.name,
-            plural(set.samples as usize, "sample")
-        );
+        let words = format!("{}  {}  {hash}", set.name, plural(set.samples, "sample"));
         (set.set.clone(), harmless(&words))
     };
     run.data.iter().map(one).collect()
