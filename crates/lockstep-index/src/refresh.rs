@@ -9,6 +9,7 @@ use crate::reading::{self, Change};
 use crate::run::{Run, State};
 use crate::{Artifact, Index, IndexError};
 use lockstep_place::FileEntry;
+use lockstep_runs::document::DocumentError;
 use lockstep_runs::{Held, RunDir, files as names};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,9 +85,8 @@ impl Index {
                 return Ok(());
             }
         }
-        Err(IndexError::Contended {
-            path: self.location.name(),
-        })
+        let path = self.location.name();
+        Err(DocumentError::Contended { path }.into())
     }
 
     /// Brings the index up to date with the store: runs that are new, that changed, that go on, and that are gone.

@@ -15,7 +15,7 @@
 //! They are counted by class in [`Classification::unseen`] and in nothing else.
 //!
 //! ```
-//! use crate::{Outcome, Tally};
+//! use lockstep_measure::{Outcome, Tally};
 //!
 //! let classes = ["cat".to_owned(), "dog".to_owned()];
 //! let mut tally = Tally::new(&classes);
@@ -31,6 +31,7 @@ pub mod chart;
 mod classification;
 mod confusion;
 mod evaluation;
+mod measure;
 mod mistakes;
 mod multi_label;
 mod picture;
@@ -38,12 +39,14 @@ mod ranked;
 mod ranking;
 mod regression;
 mod scores;
+mod svg;
 mod table;
 mod tally;
 
 pub use classification::{ClassSummary, Classification, Unseen};
 pub use confusion::Confusion;
 pub use evaluation::{Evaluation, Summary};
+pub use measure::Measure;
 pub use mistakes::Mistake;
 pub use multi_label::{LabelSummary, LabelTally, MultiLabel};
 pub use ranked::{Ranking, RankingScores, RankingSummary};

@@ -8,6 +8,7 @@
 //! [`RunDir::read_events`]. [`files`] has the names of all files of a run.
 
 pub mod checkpoint;
+pub mod document;
 mod error;
 pub mod files;
 mod held;
@@ -26,7 +27,6 @@ pub use files::{CONFUSION, EVALUATION, MISTAKES};
 pub use held::Held;
 pub use journal::{Journal, as_json};
 pub use lock::RunLock;
-pub use name::civil_date;
 pub use owner::Generation;
 pub use record::{Piece, Position};
 pub use run::RunDir;

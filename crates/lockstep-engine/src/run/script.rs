@@ -16,7 +16,7 @@ pub(super) fn prepare(
     request: &mut RunRequest,
     early: &mut Early<'_>,
 ) -> Result<Option<(ReadyRun, Unstarted)>, EngineError> {
-    let resolved = ResolvedScript::of(&job).map_err(lockstep_script::ScriptError::from)?;
+    let resolved = ResolvedScript::of(&job, own).map_err(lockstep_script::ScriptError::from)?;
     let earlier = folder::earlier(request, &resolved.store, early)?;
     let mut progress = |message: &str| {
         let message = message.to_owned();
@@ -58,14 +58,7 @@ pub(super) fn prepare(
         .by_use()
         .map(|(name, called, sha256)| used_set(&started, name, called, sha256))
         .collect();
-    let part = ScriptPart::new(
-        &job,
-        own,
-        &resolved,
-        sets,
-        &run.name,
-        request.folder.clone(),
-    );
+    let part = ScriptPart::new(&resolved, sets, &run.name, request.folder.clone());
     let told = serde_json::to_value(part).expect("settings are plain data");
     let ready = ReadyRun {
         kind: LearnerKind::Script,

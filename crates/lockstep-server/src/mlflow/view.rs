@@ -1,9 +1,10 @@
 //! Runs as MLflow's clients see them: those that they made, and Lockstep's own.
 
 use super::experiments::Experiment;
-use super::filter::{Name, Value as Found};
+use super::filter::Name;
 use super::record::{Point, Record, Status, shown};
 use lockstep_events::current_name;
+use lockstep_index::filter::Worth as Found;
 use lockstep_index::{Run, State};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

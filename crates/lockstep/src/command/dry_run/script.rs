@@ -9,7 +9,7 @@ use serde_json::json;
 
 /// Checks what can be checked before a script starts, and says what would be started.
 pub(super) fn plan(job: &Job, own: &ScriptJob, as_json: bool) -> anyhow::Result<String> {
-    let resolved = ResolvedScript::of(job)?;
+    let resolved = ResolvedScript::of(job, own)?;
     RunDir::check_store(&resolved.store)?;
     let (command, workers) = (&own.train.command, own.train.workers.max);
     if as_json {

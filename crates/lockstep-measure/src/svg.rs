@@ -1,10 +1,11 @@
-//! Writes the few shapes of SVG that a picture needs. All text is escaped.
+//! Writes the few shapes of SVG that pictures and charts need. All text is escaped.
 
+use lockstep_base::markup::escaped;
 use std::fmt::Write;
 
 /// Which part of a text lies at its point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Anchor {
+pub(crate) enum Anchor {
     Start,
     Middle,
     End,
@@ -21,7 +22,7 @@ impl Anchor {
 }
 
 /// An SVG file in the making.
-pub(super) struct Canvas {
+pub(crate) struct Canvas {
     text: String,
 }
 
@@ -37,22 +38,25 @@ fn short(x: f64) -> String {
 }
 
 impl Canvas {
-    /// A white page.
-    pub(super) fn new(width: f64, height: f64) -> Self {
-        let mut canvas = Self {
-            text: String::new(),
-        };
-        let (width, height) = (width.ceil(), height.ceil());
-        canvas.push(format_args!(
+    /// A file with these attributes beside its size.
+    pub(crate) fn file(width: f64, height: f64, attributes: &str) -> Self {
+        let text = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-             viewBox=\"0 0 {width} {height}\" role=\"img\" \
-             font-family=\"Inter, system-ui, 'Segoe UI', Helvetica, Arial, sans-serif\">\n"
-        ));
-        canvas
+             viewBox=\"0 0 {width} {height}\"{attributes}>\n"
+        );
+        Self { text }
+    }
+
+    /// A part of a page that says how its text and lines look.
+    pub(crate) fn part(width: f64, height: f64, label: &str) -> Self {
+        let label = escaped(label);
+        let text =
+            format!("<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{label}\">\n");
+        Self { text }
     }
 
     /// What the picture shows, for those who cannot see it.
-    pub(super) fn describe(&mut self, title: &str, description: &str) {
+    pub(crate) fn describe(&mut self, title: &str, description: &str) {
         let (title, description) = (escaped(title), escaped(description));
         self.push(format_args!(
             "<title>{title}</title>\n<desc>{description}</desc>\n\
@@ -62,7 +66,7 @@ impl Canvas {
     }
 
     /// A filled rectangle that says something when pointed at.
-    pub(super) fn rect(
+    pub(crate) fn rect(
         &mut self,
         (x, y): (f64, f64),
         (width, height): (f64, f64),
@@ -81,7 +85,7 @@ impl Canvas {
     }
 
     /// A line of text.
-    pub(super) fn text(
+    pub(crate) fn text(
         &mut self,
         at: (f64, f64),
         size: f64,
@@ -93,7 +97,7 @@ impl Canvas {
     }
 
     /// A line of text, turned around its point.
-    pub(super) fn turned(
+    pub(crate) fn turned(
         &mut self,
         (x, y): (f64, f64),
         degrees: f64,
@@ -102,21 +106,32 @@ impl Canvas {
         anchor: Anchor,
         text: &str,
     ) {
-        let [x, y, size, degrees] = [x, y, size, degrees].map(short);
         let anchor = anchor.word();
-        let text = escaped(text);
+        let [size, degrees] = [size, degrees].map(short);
         let turn = match degrees.as_str() {
             "0" => String::new(),
-            degrees => format!(" transform=\"rotate({degrees} {x} {y})\""),
+            degrees => format!(" transform=\"rotate({degrees} {} {})\"", short(x), short(y)),
         };
+        let looks = format!("font-size=\"{size}\" fill=\"{fill}\" text-anchor=\"{anchor}\"{turn}");
+        self.words((x, y), &looks, text);
+    }
+
+    /// A line of text that looks as the file or its page says.
+    pub(crate) fn label(&mut self, at: (f64, f64), anchor: Anchor, text: &str) {
+        self.words(at, &format!("text-anchor=\"{}\"", anchor.word()), text);
+    }
+
+    /// A line of text with these attributes beside its place.
+    pub(crate) fn words(&mut self, (x, y): (f64, f64), attributes: &str, text: &str) {
+        let [x, y] = [x, y].map(short);
+        let text = escaped(text);
         self.push(format_args!(
-            "<text x=\"{x}\" y=\"{y}\" font-size=\"{size}\" fill=\"{fill}\" \
-             text-anchor=\"{anchor}\"{turn}>{text}</text>\n"
+            "<text x=\"{x}\" y=\"{y}\" {attributes}>{text}</text>\n"
         ));
     }
 
     /// Thin lines between `cells` x `cells` squares.
-    pub(super) fn grid(&mut self, (x, y): (f64, f64), cell: f64, cells: usize) {
+    pub(crate) fn grid(&mut self, (x, y): (f64, f64), cell: f64, cells: usize) {
         let side = cell * cells as f64;
         let mut path = String::new();
         for i in 0..=cells {
@@ -131,7 +146,7 @@ impl Canvas {
     }
 
     /// A thin line around a square.
-    pub(super) fn frame(&mut self, (x, y): (f64, f64), side: f64) {
+    pub(crate) fn frame(&mut self, (x, y): (f64, f64), side: f64) {
         let [x, y, side] = [x, y, side].map(short);
         self.push(format_args!(
             "<rect x=\"{x}\" y=\"{y}\" width=\"{side}\" height=\"{side}\" fill=\"none\" \
@@ -140,43 +155,20 @@ impl Canvas {
     }
 
     /// The whole file.
-    pub(super) fn finish(mut self) -> String {
+    pub(crate) fn finish(mut self) -> String {
         self.text += "</svg>\n";
         self.text
     }
 
-    fn push(&mut self, piece: std::fmt::Arguments<'_>) {
+    /// Any other shape.
+    pub(crate) fn push(&mut self, piece: std::fmt::Arguments<'_>) {
         self.text.write_fmt(piece).expect("a string takes any text");
     }
-}
-
-/// Text as XML has it. What XML cannot hold at all is shown as such.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped += "&amp;",
-            '<' => escaped += "&lt;",
-            '>' => escaped += "&gt;",
-            '"' => escaped += "&quot;",
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => escaped.push('\u{fffd}'),
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn whatever_a_text_holds_it_stays_text() {
-        assert_eq!(
-            escaped("<a & \"b\">\u{0}\u{ffff}"),
-            "&lt;a &amp; &quot;b&quot;&gt;\u{fffd}\u{fffd}"
-        );
-    }
 
     #[test]
     fn numbers_are_short() {

@@ -1,20 +1,23 @@
 //! The registry of a store.
 
 use crate::RunDir;
+use crate::document::{self, DocumentError, Format, TRIES, text};
 use crate::registry::reference::{check_alias, check_name};
 use crate::registry::version::{Aliases, FORMAT, Pointed, Removed};
 use crate::registry::{Lineage, Pick, Reference, RegistryError, Version};
 use lockstep_base::fs::random_letters;
 use lockstep_place::{FileEntry, Place};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The folder of the registry in a store.
 const FOLDER: &str = "models";
-/// How often a change is tried when others change the same at once.
-const TRIES: usize = 100;
+/// How its files say of which version they are.
+const FILES: Format = Format {
+    key: "format",
+    known: FORMAT,
+};
 /// How many bytes of a file are copied at a time.
 const PIECE: u64 = 16 << 20;
 /// How many changes of aliases are remembered.
@@ -157,9 +160,8 @@ impl Registry {
                 return Ok(());
             }
         }
-        Err(RegistryError::Contended {
-            path: model.to_string(),
-        })
+        let path = model.to_string();
+        Err(DocumentError::Contended { path }.into())
     }
 
     /// The numbers that were ever given, in order.
@@ -206,24 +208,17 @@ impl Registry {
         let mut versions = Vec::new();
         for number in self.numbers(&place)? {
             let file = description(&place, number)?;
-            let Some((bytes, _)) = file.read_versioned()? else {
-                continue;
-            };
-            if let Described::Version(version) = understand(&file, &bytes)? {
+            if let Some(Described::Version(version)) = document::read(&file, FILES)? {
                 versions.push(*version);
             }
         }
         if versions.is_empty() {
             return Ok(None);
         }
-        let file = place.join("aliases.json")?;
-        let aliases: Aliases = match file.read_versioned()? {
-            Some((bytes, _)) => understand(&file, &bytes)?,
-            None => Aliases::default(),
-        };
+        let aliases: Option<Aliases> = document::read(&place.join("aliases.json")?, FILES)?;
         Ok(Some(Model {
             name: name.to_owned(),
-            aliases: aliases.aliases,
+            aliases: aliases.unwrap_or_default().aliases,
             versions,
         }))
     }
@@ -266,17 +261,8 @@ impl Registry {
             None => drop(model.pick(&Pick::Alias(alias.to_owned()))?),
         }
         let file = self.place.join(name)?.join("aliases.json")?;
-        for _ in 0..TRIES {
-            let found = file.read_versioned()?;
-            let mut aliases: Aliases = match &found {
-                Some((bytes, _)) => understand(&file, bytes)?,
-                None => Aliases::default(),
-            };
+        let before = document::change(&file, FILES, |aliases: &mut Aliases| {
             aliases.format = FORMAT;
-            let before = match number {
-                Some(number) => aliases.aliases.insert(alias.to_owned(), number),
-                None => aliases.aliases.remove(alias),
-            };
             aliases.history.push(Pointed {
                 time: now(),
                 alias: alias.to_owned(),
@@ -284,18 +270,12 @@ impl Registry {
             });
             let surplus = aliases.history.len().saturating_sub(HISTORY);
             aliases.history.drain(..surplus);
-            let text = text(&aliases);
-            let written = match &found {
-                Some((_, version)) => file.replace_if(version, &text)?,
-                None => file.create_new(&text)?,
-            };
-            if written.is_some() {
-                return Ok(before);
+            match number {
+                Some(number) => aliases.aliases.insert(alias.to_owned(), number),
+                None => aliases.aliases.remove(alias),
             }
-        }
-        Err(RegistryError::Contended {
-            path: file.to_string(),
-        })
+        });
+        Ok(before?)
     }
 
     /// Removes a version and its files. Its number is not given again.
@@ -356,33 +336,6 @@ fn copy_all(from: &Place, files: &[FileEntry], to: &Place) -> Result<(), Registr
         writer.commit()?;
     }
     Ok(())
-}
-
-/// Reads a file of the registry, of this version of the format or an earlier one.
-fn understand<T: DeserializeOwned>(file: &Place, bytes: &[u8]) -> Result<T, RegistryError> {
-    #[derive(Deserialize)]
-    struct Format {
-        format: u32,
-    }
-    let odd = |error: serde_json::Error| RegistryError::File {
-        path: file.to_string(),
-        what: error.to_string(),
-    };
-    let Format { format } = serde_json::from_slice(bytes).map_err(odd)?;
-    if format > FORMAT {
-        return Err(RegistryError::Newer {
-            path: file.to_string(),
-            found: format,
-            known: FORMAT,
-        });
-    }
-    serde_json::from_slice(bytes).map_err(odd)
-}
-
-fn text(value: &impl Serialize) -> Vec<u8> {
-    let mut text = serde_json::to_vec_pretty(value).unwrap_or_default();
-    text.push(b'\n');
-    text
 }
 
 fn now() -> f64 {
