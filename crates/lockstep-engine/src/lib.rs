@@ -34,7 +34,6 @@ pub mod tasks;
 pub mod worker;
 
 pub use error::{EngineError, describe};
-pub use lockstep_script::become_script;
 pub use model::TrainedModel;
-pub use run::{RunRequest, run};
+pub use run::{FindCoordinator, RunRequest, run};
 pub use stop::{Stop, StopFlag};

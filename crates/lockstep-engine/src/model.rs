@@ -2,6 +2,7 @@
 
 use crate::EngineError;
 use lockstep_data::{Dataset, InputColumn};
+use lockstep_learner::LearnerError;
 use lockstep_resolve::PictureInput;
 use lockstep_runs::RunDir;
 use lockstep_train::{Block, Outputs, Trained};
@@ -22,9 +23,16 @@ impl TrainedModel {
     /// # Errors
     /// When the run has no model yet, or its files are damaged or do not belong together.
     pub fn open(run: &RunDir, threads: usize) -> Result<Self, EngineError> {
-        Ok(match lockstep_trees::is_of_trees(run)? {
-            true => Self::Trees(Box::new(TrainedTrees::open(run, threads)?)),
-            false => Self::Network(Box::new(Trained::open(run, threads)?)),
+        let of_trees = lockstep_trees::is_of_trees(run).map_err(LearnerError::from)?;
+        Ok(match of_trees {
+            true => {
+                let trees = TrainedTrees::open(run, threads).map_err(LearnerError::from)?;
+                Self::Trees(Box::new(trees))
+            }
+            false => {
+                let network = Trained::open(run, threads).map_err(LearnerError::from)?;
+                Self::Network(Box::new(network))
+            }
         })
     }
 
@@ -59,8 +67,8 @@ impl TrainedModel {
     /// When they have another shape, or other things are known of them than the model predicts.
     pub fn check(&self, set: &Dataset) -> Result<(), EngineError> {
         match self {
-            Self::Network(model) => Ok(model.check(set)?),
-            Self::Trees(model) => Ok(model.check(set)?),
+            Self::Network(model) => Ok(model.check(set).map_err(LearnerError::from)?),
+            Self::Trees(model) => Ok(model.check(set).map_err(LearnerError::from)?),
         }
     }
 
@@ -77,7 +85,7 @@ impl TrainedModel {
     ) -> Result<Block, EngineError> {
         match self {
             Self::Network(model) => Ok(model.predict(set, rows, all)),
-            Self::Trees(model) => Ok(model.predict(set, rows, all)?),
+            Self::Trees(model) => Ok(model.predict(set, rows, all).map_err(LearnerError::from)?),
         }
     }
 }

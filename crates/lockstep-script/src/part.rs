@@ -1,15 +1,14 @@
 //! What the worker of a script is told.
 
 use crate::sets::ScriptSets;
-use lockstep_job::{Job, ScriptCheckpoint, ScriptJob, ScriptTraining};
+use lockstep_job::{ScriptCheckpoint, ScriptTraining};
 use lockstep_place::Access;
-use lockstep_resolve::ResolvedScript;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// All that the worker of a script is told, beside its place in the gang.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ScriptPart {
+pub(crate) struct ScriptPart {
     /// The job's name.
     pub(crate) job: String,
     /// The run's name.
@@ -26,27 +25,4 @@ pub struct ScriptPart {
     pub(crate) access: Access,
     /// The sets that the script may ask for.
     pub(crate) sets: ScriptSets,
-}
-
-impl ScriptPart {
-    /// Of a job whose run has this name, started in `folder`.
-    pub fn new(
-        job: &Job,
-        script: &ScriptJob,
-        resolved: &ResolvedScript,
-        sets: ScriptSets,
-        run: &str,
-        folder: PathBuf,
-    ) -> Self {
-        Self {
-            job: job.name.clone(),
-            run: run.to_owned(),
-            train: script.train.clone(),
-            checkpoint: script.checkpoint.clone(),
-            max_restarts: job.recover.max_restarts,
-            folder,
-            access: resolved.access.clone(),
-            sets,
-        }
-    }
 }

@@ -1,6 +1,6 @@
 //! The training loop: data, model and gang brought together.
 //!
-//! [`prepare`](prepare()) checks a job before any worker exists; [`open`] is the learner that each worker drives. Everything
+//! A [`NetworkCoordinator`] checks a job before any worker exists; a [`NetworkLearner`] is what each worker drives. Everything
 //! that decides the result is computed alike on every rank or exchanged through the gang's collectives;
 //! the control link only carries news.
 
@@ -9,6 +9,7 @@ mod average;
 mod batches;
 mod card;
 mod checkpoint;
+mod coordinator;
 mod error;
 mod evaluate;
 mod exchange;
@@ -38,14 +39,12 @@ mod trainer;
 mod weights;
 
 pub use assess::{Assessor, MISTAKES, class_name, title, write_evaluation};
+pub use coordinator::{ModelExporter, NetworkCoordinator, NetworkLearner};
 pub use error::TrainError;
-pub use fork::{ForkFrom, export_weights};
-pub use learner::{LearnerPart, open};
+pub use fork::export_weights;
+pub use learner::LearnerPart;
 pub use prediction::{Prediction, Predictions};
-pub use prepare::{
-    LayerLine, MemoryEstimate, Prepared, ResumePoint, Start, check_resume, check_start, plan,
-    prepare,
-};
+pub use prepare::{MemoryEstimate, Prepared, Start, check_start, plan, prepare};
 pub use recover::recover_model;
 pub use saved::{InputElement, SavedModel, inputs};
 pub use sets::{DataFacts, FoundSets, SampleUse, open_test, test_source};

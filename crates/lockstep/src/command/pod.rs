@@ -8,6 +8,7 @@ mod given;
 use super::run::failure;
 use super::watched::Watched;
 use crate::args::PodArgs;
+use crate::learners;
 use crate::print_error;
 use crate::signals;
 use crate::tracking::Tracked;
@@ -156,6 +157,7 @@ fn coordinate(given: Given, started_at: Instant) -> anyhow::Result<End> {
     let own = thread::Builder::new().name("host".to_owned()).spawn(serve);
     let own = own.context("cannot start a thread")?;
     let request = RunRequest {
+        coordinator: learners::coordinator,
         job: given.job,
         folder: given.folder,
         started_at,
@@ -223,10 +225,8 @@ fn would_come_again(error: &EngineError) -> bool {
     }
     matches!(
         error,
-        EngineError::Prepare(_)
-            | EngineError::Script(_)
+        EngineError::Learner(_)
             | EngineError::Embed(_)
-            | EngineError::Onnx(_)
             | EngineError::Resume(_)
             | EngineError::NoSharedMemory
             | EngineError::Start(_)

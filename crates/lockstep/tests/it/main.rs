@@ -3,6 +3,9 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[allow(dead_code, reason = "these tests use only what the engine asks for")]
+#[path = "../../src/learners.rs"]
+mod learners;
 
 mod bad_input;
 mod bits;

@@ -5,6 +5,7 @@ use super::peers::Peers;
 use crate::args::{BenchArgs, Engine};
 use crate::command::launcher;
 use crate::command::scratch::ScratchStore;
+use crate::learners;
 use anyhow::{Context, bail};
 use lockstep_base::fs::CacheDir;
 use lockstep_bench::{EpochPoint, How, Measured, Part, Peer, Plan, Setting};
@@ -205,6 +206,7 @@ impl Runner {
     /// Trains once, and removes what was written.
     fn train(&self, job: &Job, purpose: Purpose) -> anyhow::Result<Option<(RunResult, Heard)>> {
         let request = RunRequest {
+            coordinator: learners::coordinator,
             job: job.clone(),
             folder: self.folder.clone(),
             started_at: Instant::now(),

@@ -4,6 +4,7 @@ use super::load;
 use super::record::reached;
 use crate::args::TuneArgs;
 use crate::command::launcher;
+use crate::learners;
 use anyhow::{Context, bail};
 use lockstep_base::fs::CacheDir;
 use lockstep_engine::{RunRequest, Stop, StopFlag};
@@ -135,6 +136,7 @@ impl<'a> Trainer<'a> {
         let job = load(self.args, &trial.values)?;
         let stop = StopFlag::new();
         let request = RunRequest {
+            coordinator: learners::coordinator,
             folder: self.folder.clone(),
             started_at: Instant::now(),
             resume: None,
