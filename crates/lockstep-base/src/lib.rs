@@ -7,9 +7,13 @@
 //! | [`random`] | counter-based random numbers |
 //! | [`failpoint`] | named points at which a test can make a process fail; nothing in a release build |
 //! | [`known`] | the data sets that are known by name |
+//! | [`math`] | elementary functions with the same bits on every machine |
+//! | [`simd`] | the instruction set that this process computes with |
 
 pub mod failpoint;
 pub mod fs;
 pub mod known;
+pub mod math;
 pub mod progress;
 pub mod random;
+pub mod simd;

@@ -21,7 +21,6 @@ pub mod embed;
 mod error;
 pub mod infer;
 mod invitation;
-mod model;
 pub mod node_check;
 mod parent;
 mod ready;
@@ -34,6 +33,5 @@ pub mod tasks;
 pub mod worker;
 
 pub use error::{EngineError, describe};
-pub use model::TrainedModel;
 pub use run::{FindCoordinator, RunRequest, run};
 pub use stop::{Stop, StopFlag};

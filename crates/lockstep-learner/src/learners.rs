@@ -1,6 +1,6 @@
 //! The learners that a program has.
 
-use crate::{Learner, LearnerError, LearnerFailure};
+use crate::{Learner, LearnerError, LearnerFailure, TrainedModel};
 use lockstep_events::control::Assignment;
 use lockstep_runs::RunDir;
 
@@ -25,6 +25,18 @@ pub trait LearnerType: Sync {
         true
     }
 
+    /// Opens the model that a run ended with, to predict with so many threads; nothing if it is another learner's.
+    ///
+    /// # Errors
+    /// When the run has no model yet, or its files are damaged or do not belong together.
+    fn open_model(
+        &self,
+        _run: &RunDir,
+        _threads: usize,
+    ) -> Result<Option<Box<dyn TrainedModel>>, LearnerError> {
+        Ok(None)
+    }
+
     /// Writes the model of a run that did not end from its newest whole checkpoint. Says in words what that is; nothing
     /// if there is none.
     ///
@@ -44,7 +56,7 @@ pub struct LearnerNeeds {
     pub opens_data: bool,
 }
 
-/// All learners that a program has, each under a name of its own.
+/// All learners that a program has, each under a name of its own. Those that recognise their models come first.
 #[derive(Clone, Copy)]
 pub struct Learners(pub &'static [&'static dyn LearnerType]);
 
@@ -72,5 +84,24 @@ impl Learners {
                 step: 0,
             }),
         }
+    }
+
+    /// Opens the model that a run ended with, to predict with so many threads.
+    ///
+    /// # Errors
+    /// When the run has no model that any learner knows, or its files are damaged or do not belong together.
+    pub fn open_model(
+        &self,
+        run: &RunDir,
+        threads: usize,
+    ) -> Result<Box<dyn TrainedModel>, LearnerError> {
+        for learner in self.0 {
+            if let Some(model) = learner.open_model(run, threads)? {
+                return Ok(model);
+            }
+        }
+        Err(LearnerError::Job(
+            format!("no learner of this program knows the model of {}", run.name).into(),
+        ))
     }
 }

@@ -14,6 +14,7 @@ mod forecast;
 mod gang;
 mod instructions;
 mod learners;
+mod model;
 mod reporter;
 mod shared;
 mod usage;
@@ -25,6 +26,7 @@ pub use error::LearnerError;
 pub use forecast::{Fact, Forecast, LayerLine, VectorFacts};
 pub use gang::{Gang, JoinError};
 pub use learners::{LearnerNeeds, LearnerType, Learners};
+pub use model::TrainedModel;
 pub use reporter::Reporter;
 pub use shared::ShareError;
 

@@ -25,15 +25,15 @@ mod init;
 mod layers;
 mod layout;
 mod loss;
-pub mod math;
 mod model;
 pub mod optimizer;
 mod rates;
 mod replica;
 mod schedule;
-pub mod simd;
 mod spec;
 pub mod zoo;
+
+use lockstep_base::{math, simd};
 
 pub use buffer::Buffer;
 pub use compute::Compute;
@@ -45,7 +45,7 @@ pub use host::HostState;
 pub use layers::Step;
 pub use layers::batch_norm::MOMENTUM as STATISTICS_SHARE;
 pub use layout::{CHUNK, LAYOUT_VERSION, Layout, NumberOrder, Role, Tensor};
-pub use loss::{Loss, LossSum, ShapedClasses, Softmax, Targets, WeightedNumbers, sigmoid};
+pub use loss::{Loss, LossSum, ShapedClasses, Targets, WeightedNumbers, sigmoid};
 pub use model::{Batch, Model};
 pub use optimizer::{Optimizer, Update};
 pub use rates::{LayerRates, stands_for};

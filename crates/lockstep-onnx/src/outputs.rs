@@ -3,7 +3,7 @@
 
 use crate::graph::{Graph, Value, int};
 use lockstep_data::TargetKind;
-use lockstep_train::Outputs;
+use lockstep_model::Outputs;
 
 /// The outputs of the graph.
 pub(crate) fn outputs(graph: &mut Graph, scores: &Value, outputs: &Outputs) {

@@ -3,11 +3,12 @@
 //! It is written with them at the end of a run, and checkpoints carry it too: so there is a model to be had of a run that
 //! was killed.
 
+use crate::InputElement;
 use crate::saved;
 use crate::sets::Sets;
-use crate::{InputElement, Outputs};
 use lockstep_data::{Encoding, InputColumn, TargetKind, TargetScale};
 use lockstep_job::{JobLoss, JobNormalise};
+use lockstep_model::Outputs;
 use lockstep_nn::Dims;
 use lockstep_resolve::{LayerWords, NetworkPlan, PictureInput, TrainingSettings, target_kind};
 use serde::{Deserialize, Serialize};

@@ -2,14 +2,17 @@
 
 use crate::learner::{self, LearnerPart};
 use crate::prepare::{Prepared, check_start, plan, prepare, read_snapshot};
+use crate::recover::recover_model;
 use crate::sets::{DataFacts, FoundSets};
-use crate::{TrainError, export_weights, recover_model};
+use crate::trained::Trained;
+use crate::{TrainError, export_weights};
 use lockstep_base::fs::{CacheDir, write_atomic};
 use lockstep_events::control::Assignment;
 use lockstep_gang::tree;
 use lockstep_learner::{
     Coordinator, EarlierRun, Fact, Forecast, Fork, ForkFrom, FoundData, Learner, LearnerError,
-    LearnerFailure, LearnerNeeds, LearnerType, ResumePoint, RunFacts, RunPlan, VectorFacts,
+    LearnerFailure, LearnerNeeds, LearnerType, ResumePoint, RunFacts, RunPlan, TrainedModel,
+    VectorFacts,
 };
 use lockstep_place::Place;
 use lockstep_resolve::{EmbedPlan, PictureInput, ResolvedJob, TrainingSettings};
@@ -38,6 +41,14 @@ impl LearnerType for NetworkLearner {
             program: None,
             opens_data: true,
         }
+    }
+
+    fn open_model(
+        &self,
+        run: &RunDir,
+        threads: usize,
+    ) -> Result<Option<Box<dyn TrainedModel>>, LearnerError> {
+        Ok(Some(Box::new(Trained::open(run, threads)?)))
     }
 
     fn recover_model(&self, run: &RunDir) -> Result<Option<String>, LearnerError> {

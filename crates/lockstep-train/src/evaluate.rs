@@ -5,18 +5,16 @@
 //! and added in the order of the set. How many rows of a block are computed at a time is a matter of
 //! memory alone: within a block rows are added one by one.
 
-use crate::prediction::{Predictions, Said};
-use crate::targets::TargetRows;
-use crate::{Outputs, TrainError};
+use crate::TrainError;
+use crate::targets::{TargetRows, loss};
+use lockstep_base::math::Softmax;
 use lockstep_data::{Dataset, Normaliser};
 use lockstep_events::Metrics;
 use lockstep_gang::Collective;
 use lockstep_job::Measure;
 use lockstep_measure::{RegressionScores, Residuals};
-use lockstep_nn::{Buffer, Loss, LossSum, Network, Softmax, Targets, sigmoid};
-
-/// Samples in a block.
-pub(crate) const BLOCK: usize = 256;
+use lockstep_model::{BLOCK_ROWS, Outputs, Predictions, RowOutput};
+use lockstep_nn::{Buffer, Loss, LossSum, Network, Targets, sigmoid};
 
 /// Memory that evaluation may take beyond what a lane's rows take anyway. Dense layers are fastest on
 /// whole blocks, which fit; images are many rows to a matrix product already.
@@ -25,8 +23,8 @@ const ROOM: usize = 32 << 20;
 /// Rows to compute at a time, where training computes `lane` at a time and a row takes so many bytes.
 pub(crate) fn rows_at_once(lane: usize, row_bytes: usize) -> usize {
     (ROOM / row_bytes.max(1))
-        .clamp(1, BLOCK)
-        .max(lane.min(BLOCK))
+        .clamp(1, BLOCK_ROWS)
+        .max(lane.min(BLOCK_ROWS))
 }
 
 /// Buffers for the rows that are computed at a time.
@@ -46,7 +44,7 @@ impl Evaluator {
         Self {
             rows,
             inputs: Buffer::zeros(rows * sample_len),
-            targets: TargetRows::new(outputs.loss(), width, rows),
+            targets: TargetRows::new(loss(outputs.kind), width, rows),
             said: vec![0.0; width],
             outputs,
         }
@@ -66,13 +64,13 @@ impl Evaluator {
         predictions: Option<&mut Predictions>,
     ) -> Result<Metrics, TrainError> {
         let (rank, workers) = (collective.rank(), collective.plan().workers());
-        let blocks = indices.len().div_ceil(BLOCK);
+        let blocks = indices.len().div_ceil(BLOCK_ROWS);
         let numbers = BlockSum::new(network).pack().len();
         let mut mine = vec![0.0; numbers * blocks];
-        let mut own = Predictions::new(network.loss(), network.outputs());
-        for (number, block) in indices.chunks(BLOCK).enumerate() {
+        let mut own = Predictions::new(self.outputs.kind, network.outputs());
+        for (number, block) in indices.chunks(BLOCK_ROWS).enumerate() {
             if number % workers == rank {
-                let mut note = |said: Said<'_>| {
+                let mut note = |said: RowOutput<'_>| {
                     if predictions.is_some() {
                         own.push(said);
                     }
@@ -94,7 +92,7 @@ impl Evaluator {
         Ok(total.metrics(network))
     }
 
-    /// The sums over at most [`BLOCK`] samples, added one by one, of which it is known what is right. Calls `each`
+    /// The sums over at most [`BLOCK_ROWS`] samples, added one by one, of which it is known what is right. Calls `each`
     /// for every sample with what the model says of it.
     pub(crate) fn block<N: Network>(
         &mut self,
@@ -102,7 +100,7 @@ impl Evaluator {
         state: &N::Values,
         (set, indices): (&Dataset, &[u32]),
         normaliser: &Normaliser,
-        each: &mut dyn FnMut(Said<'_>),
+        each: &mut dyn FnMut(RowOutput<'_>),
     ) -> BlockSum {
         let (loss, outputs) = (network.loss(), network.outputs());
         let mut sum = BlockSum::new(network);
@@ -119,9 +117,9 @@ impl Evaluator {
                 if let Targets::Classes(&[label]) = target {
                     let softmax = Softmax::of(scores);
                     if (label as usize) < outputs {
-                        sum.loss += softmax.loss(scores, label);
+                        sum.loss += LossSum::of_class(&softmax, scores, label);
                     }
-                    each(Said::Class(scores, &softmax, label));
+                    each(RowOutput::Class(scores, &softmax, label));
                     continue;
                 }
                 for (column, (said, &score)) in self.said.iter_mut().zip(scores).enumerate() {
@@ -140,7 +138,7 @@ impl Evaluator {
                         residuals.add(said, actual, mean);
                     }
                 }
-                each(Said::Numbers(&self.said));
+                each(RowOutput::Numbers(&self.said));
             }
         }
         sum
@@ -257,15 +255,15 @@ fn gather(
     let workers = collective.plan().workers();
     let width = own.width();
     // Every rank hands in as much as the one that has most.
-    let share = samples.div_ceil(BLOCK).div_ceil(workers) * BLOCK * width;
+    let share = samples.div_ceil(BLOCK_ROWS).div_ceil(workers) * BLOCK_ROWS * width;
     let mut said = own.pack();
     said.resize(share, 0.0);
     let mut all = vec![0.0; share * workers];
     collective.all_gather(&said, &mut all)?;
     *predictions = own.empty();
     for sample in 0..samples {
-        let (block, row) = (sample / BLOCK, sample % BLOCK);
-        let at = block % workers * share + width * (block / workers * BLOCK + row);
+        let (block, row) = (sample / BLOCK_ROWS, sample % BLOCK_ROWS);
+        let at = block % workers * share + width * (block / workers * BLOCK_ROWS + row);
         predictions.unpack(&all[at..at + width]);
     }
     Ok(())
@@ -275,13 +273,13 @@ fn gather(
 mod tests {
     use super::*;
     use lockstep_base::fs::CacheDir;
-    use lockstep_data::{Source, TargetScale};
+    use lockstep_data::{Source, TargetKind, TargetScale};
     use lockstep_gang::{AbortSwitch, Plan, Solo};
     use lockstep_nn::{Dims, Model, NamedLayer, zoo};
 
     #[test]
     fn rows_fill_the_room_but_never_less_than_a_lane_or_more_than_a_block() {
-        assert_eq!(rows_at_once(16, 10_000), BLOCK, "a dense network");
+        assert_eq!(rows_at_once(16, 10_000), BLOCK_ROWS, "a dense network");
         assert_eq!(
             rows_at_once(64, 1 << 20),
             64,
@@ -290,7 +288,7 @@ mod tests {
         assert_eq!(rows_at_once(16, 1 << 20), 32, "what fits");
         assert_eq!(rows_at_once(2, 1 << 30), 2);
         assert_eq!(rows_at_once(1, usize::MAX), 1);
-        assert_eq!(rows_at_once(1000, 1), BLOCK);
+        assert_eq!(rows_at_once(1000, 1), BLOCK_ROWS);
     }
 
     /// 300 images of 8 x 8 noise.
@@ -334,7 +332,7 @@ mod tests {
             let state = model.initial_state(1);
             let plan = Plan::new(model.layout().chunks.clone(), 1, 1).unwrap();
             let mut solo = Solo::new(plan, AbortSwitch::default()).unwrap();
-            let mut predictions = Predictions::new(model.loss(), model.outputs());
+            let mut predictions = Predictions::new(TargetKind::Classes, model.outputs());
             let outputs = Outputs::of(&set, &TargetScale::identity(7), 7);
             let metrics = Evaluator::new(set.sample_len(), rows, outputs)
                 .run(
@@ -351,7 +349,7 @@ mod tests {
             };
             (metrics, predictions)
         };
-        let whole = metrics(BLOCK);
+        let whole = metrics(BLOCK_ROWS);
         assert!(
             whole
                 .0

@@ -4,7 +4,6 @@
 //! that decides the result is computed alike on every rank or exchanged through the gang's collectives;
 //! the control link only carries news.
 
-mod assess;
 mod average;
 mod batches;
 mod card;
@@ -19,11 +18,9 @@ mod lanes;
 mod layer_rates;
 mod learner;
 mod loss_shape;
-mod mistakes;
 mod mixing;
 mod network;
 mod numerics;
-mod prediction;
 mod prepare;
 mod pretrained;
 mod recover;
@@ -38,15 +35,11 @@ mod trained;
 mod trainer;
 mod weights;
 
-pub use assess::{Assessor, MISTAKES, class_name, title, write_evaluation};
 pub use coordinator::{ModelExporter, NetworkCoordinator, NetworkLearner};
 pub use error::TrainError;
 pub use fork::export_weights;
 pub use learner::LearnerPart;
-pub use prediction::{Prediction, Predictions};
 pub use prepare::{MemoryEstimate, Prepared, Start, check_start, plan, prepare};
 pub use recover::recover_model;
-pub use saved::{InputElement, SavedModel, inputs};
-pub use sets::{DataFacts, FoundSets, SampleUse, open_test, test_source};
-pub use targets::Outputs;
-pub use trained::{BLOCK_ROWS, Block, Trained};
+pub use saved::{InputElement, SavedModel};
+pub use sets::{DataFacts, FoundSets};

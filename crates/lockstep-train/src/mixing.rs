@@ -5,8 +5,8 @@
 //! sample): not of the batch around the sample. The other image is any of the training set, as it is seen in that step.
 
 use crate::sets::Sets;
+use lockstep_base::math::{exp, ln};
 use lockstep_data::RandomBlocks;
-use lockstep_nn::math::{exp, ln};
 use lockstep_resolve::TrainingSettings;
 use std::ops::Range;
 

@@ -1,12 +1,13 @@
 //! The model that a run left, read back: its layers, its weights, and what goes in and comes out.
 //!
-//! All of it is in the `model` folder of the run. [`Trained`](crate::Trained) predicts with it; others write it in a
+//! All of it is in the `model` folder of the run. The learner predicts with it; others write it in a
 //! form of their own.
 
 use crate::card::{self, Card};
-use crate::{Outputs, TrainError, network, pretrained, weights};
+use crate::{TrainError, network, pretrained, weights};
 use lockstep_data::{Encoding, InputColumn, StoredElement};
 use lockstep_job::JobNormalise;
+use lockstep_model::{Outputs, inputs};
 use lockstep_nn::{Dims, Model, NamedLayer};
 use lockstep_place::{Place, PlaceError};
 use lockstep_resolve::PictureInput;
@@ -152,14 +153,6 @@ pub(crate) fn dims([channels, height, width]: [usize; 3], encoding: Option<&Enco
             width,
             channels,
         },
-    }
-}
-
-/// What the columns of a model's input hold: numbers, where it does not say.
-pub fn inputs(known: Vec<InputColumn>, names: &[String]) -> Vec<InputColumn> {
-    match known.is_empty() {
-        true => names.iter().map(|name| InputColumn::number(name)).collect(),
-        false => known,
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a model predicts: classes, numbers or labels, what they are called, and rows of them.
+//! What a network is to say of samples: what is minimised for it, and rows of it.
 
 use crate::TrainError;
 use lockstep_data::{Dataset, TargetKind, TargetScale};
@@ -6,41 +6,6 @@ use lockstep_job::JobLoss;
 use lockstep_nn::{Loss, Targets};
 use lockstep_resolve::{TrainingSettings, target_kind};
 use std::ops::Range;
-
-/// What a model predicts.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Outputs {
-    /// What its outputs are.
-    pub kind: TargetKind,
-    /// What each of them is called: a class, or the column of a table.
-    pub names: Vec<String>,
-    /// How its numbers become those of the set.
-    pub scale: TargetScale,
-}
-
-impl Outputs {
-    /// Of a model with so many outputs that is trained on `set`.
-    pub(crate) fn of(set: &Dataset, scale: &TargetScale, outputs: usize) -> Self {
-        let mut own = Self {
-            kind: set.target_kind(),
-            names: set.output_names().to_vec(),
-            scale: scale.clone(),
-        };
-        own.widen(outputs);
-        own
-    }
-
-    /// Names all that the model may say: the last layer may be wider than there are classes.
-    pub(crate) fn widen(&mut self, outputs: usize) {
-        let beyond = self.names.len()..outputs;
-        self.names.extend(beyond.map(|number| number.to_string()));
-    }
-
-    /// What is minimised to predict them.
-    pub(crate) fn loss(&self) -> Loss {
-        loss(self.kind)
-    }
-}
 
 /// What is minimised where this is to be predicted.
 pub(crate) fn loss(kind: TargetKind) -> Loss {

@@ -1,9 +1,11 @@
 //! A trained model, ready to predict: all that is needed is the `model` folder of its run.
 
-use crate::evaluate::{BLOCK, Evaluator, rows_at_once};
-use crate::prediction::{Predictions, Said};
-use crate::{Outputs, SavedModel, TrainError};
+use crate::evaluate::{Evaluator, rows_at_once};
+use crate::targets::loss;
+use crate::{SavedModel, TrainError};
 use lockstep_data::{Dataset, InputColumn, Normaliser, TargetKind};
+use lockstep_learner::{LearnerError, TrainedModel};
+use lockstep_model::{BLOCK_ROWS, Block, Outputs, Predictions, RowOutput};
 use lockstep_nn::{Compute, Model};
 use lockstep_resolve::PictureInput;
 use lockstep_runs::RunDir;
@@ -11,7 +13,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 /// A model with the weights that a run ended with.
-pub struct Trained {
+pub(crate) struct Trained {
     path: PathBuf,
     model: Model,
     state: Vec<f32>,
@@ -23,28 +25,12 @@ pub struct Trained {
     evaluator: Evaluator,
 }
 
-/// What a model says of some samples in a row.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Block {
-    /// The first of them.
-    pub first: usize,
-    /// What it says of each.
-    pub predictions: Predictions,
-    /// The sums of losses over each [`BLOCK_ROWS`] of them.
-    pub losses: Vec<f64>,
-    /// The probabilities of all classes, sample by sample, if they were asked for.
-    pub probabilities: Vec<f32>,
-}
-
-/// Samples whose losses are added up before others are. Blocks begin at multiples of this.
-pub const BLOCK_ROWS: usize = BLOCK;
-
 impl Trained {
     /// Opens the model that a run ended with, to predict with so many threads.
     ///
     /// # Errors
     /// When the run has no model yet, or its files are damaged or do not belong together.
-    pub fn open(run: &RunDir, threads: usize) -> Result<Self, TrainError> {
+    pub(crate) fn open(run: &RunDir, threads: usize) -> Result<Self, TrainError> {
         let saved = SavedModel::open(run)?;
         let refused = |reason: String| TrainError::Trained {
             path: saved.path.clone(),
@@ -53,7 +39,7 @@ impl Trained {
         let (input, outputs) = (saved.dims(), &saved.outputs);
         let compute = Compute::with_threads(threads).map_err(|error| refused(error.to_string()))?;
         let build = |rows| match Model::on(&compute, &saved.layers, input, rows) {
-            Ok(model) => Ok(model.minimising(outputs.loss())),
+            Ok(model) => Ok(model.minimising(loss(outputs.kind))),
             Err(error) => Err(refused(error.to_string())),
         };
         let smallest = build(1)?;
@@ -79,27 +65,11 @@ impl Trained {
         })
     }
 
-    /// What the model predicts.
-    pub fn outputs(&self) -> &Outputs {
-        &self.outputs
-    }
-
-    /// The columns of the table that it was trained on, in their order, none if that is not known; and whether values may
-    /// be missing from them.
-    pub fn inputs(&self) -> (&[InputColumn], bool) {
-        (&self.inputs, self.normaliser.encoding().is_some())
-    }
-
-    /// How pictures become samples; nothing if the samples are none, or that is not known.
-    pub fn pictures(&self) -> Option<&PictureInput> {
-        self.pictures.as_ref()
-    }
-
     /// Checks that samples of `set` are what the model takes.
     ///
     /// # Errors
     /// When they have another shape, or other things are known of them than the model predicts.
-    pub fn check(&self, set: &Dataset) -> Result<(), TrainError> {
+    fn check_set(&self, set: &Dataset) -> Result<(), TrainError> {
         let (kind, own) = (self.outputs.kind, set.target_kind());
         let known = set.is_labelled();
         let differs = kind != own
@@ -137,22 +107,42 @@ impl Trained {
             ),
         })
     }
+}
 
-    /// What the model says of some samples of `set`, the first of which is the first of a block. With
-    /// `all`, the probabilities of all classes too.
-    ///
+impl TrainedModel for Trained {
+    fn outputs(&self) -> &Outputs {
+        &self.outputs
+    }
+
+    fn inputs(&self) -> (&[InputColumn], bool) {
+        (&self.inputs, self.normaliser.encoding().is_some())
+    }
+
+    fn pictures(&self) -> Option<&PictureInput> {
+        self.pictures.as_ref()
+    }
+
+    fn check(&self, set: &Dataset) -> Result<(), LearnerError> {
+        Ok(self.check_set(set)?)
+    }
+
     /// # Panics
     /// When the set's samples are of another shape, or the range is none of its.
-    pub fn predict(&mut self, set: &Dataset, rows: Range<usize>, all: bool) -> Block {
-        assert!(rows.start.is_multiple_of(BLOCK), "whole blocks");
+    fn predict(
+        &mut self,
+        set: &Dataset,
+        rows: Range<usize>,
+        all: bool,
+    ) -> Result<Block, LearnerError> {
+        assert!(rows.start.is_multiple_of(BLOCK_ROWS), "whole blocks");
         let indices: Vec<u32> = rows.clone().map(|row| row as u32).collect();
         let mut block = Block {
             first: rows.start,
-            predictions: Predictions::new(self.model.loss(), self.model.outputs()),
-            losses: Vec::with_capacity(rows.len().div_ceil(BLOCK)),
+            predictions: Predictions::new(self.outputs.kind, self.model.outputs()),
+            losses: Vec::with_capacity(rows.len().div_ceil(BLOCK_ROWS)),
             probabilities: Vec::new(),
         };
-        for samples in indices.chunks(BLOCK) {
+        for samples in indices.chunks(BLOCK_ROWS) {
             let Block {
                 predictions,
                 probabilities,
@@ -165,7 +155,7 @@ impl Trained {
                 &self.normaliser,
                 &mut |said| {
                     predictions.push(said);
-                    if let Said::Class(scores, softmax, _) = said
+                    if let RowOutput::Class(scores, softmax, _) = said
                         && all
                     {
                         let of = |&score: &f32| softmax.probability(score) as f32;
@@ -175,6 +165,6 @@ impl Trained {
             );
             block.losses.push(sum.loss.loss);
         }
-        block
+        Ok(block)
     }
 }

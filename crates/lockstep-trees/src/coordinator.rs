@@ -1,12 +1,13 @@
 //! The coordinator's side of the learner of trees.
 
 use crate::state::check_resume;
+use crate::trained::{TrainedTrees, is_of_trees};
 use crate::{PreparedTrees, TreesError, TreesPart, learner, prepare, recover_model};
 use lockstep_base::fs::CacheDir;
 use lockstep_events::control::Assignment;
 use lockstep_learner::{
     Coordinator, EarlierRun, Fact, Forecast, FoundData, Learner, LearnerError, LearnerFailure,
-    LearnerNeeds, LearnerType, ResumePoint, RunFacts, RunPlan, VectorFacts,
+    LearnerNeeds, LearnerType, ResumePoint, RunFacts, RunPlan, TrainedModel, VectorFacts,
 };
 use lockstep_resolve::{PictureInput, ResolvedTrees};
 use lockstep_runs::RunDir;
@@ -36,6 +37,17 @@ impl LearnerType for TreesLearner {
             program: Some("xgboost"),
             opens_data: false,
         }
+    }
+
+    fn open_model(
+        &self,
+        run: &RunDir,
+        threads: usize,
+    ) -> Result<Option<Box<dyn TrainedModel>>, LearnerError> {
+        Ok(match is_of_trees(run)? {
+            true => Some(Box::new(TrainedTrees::open(run, threads)?)),
+            false => None,
+        })
     }
 
     fn recover_model(&self, run: &RunDir) -> Result<Option<String>, LearnerError> {

@@ -25,9 +25,6 @@ pub enum TreesError {
     /// A place of the job makes no sense.
     #[error(transparent)]
     Resolve(#[from] lockstep_resolve::ResolveError),
-    /// The evaluation cannot be written.
-    #[error(transparent)]
-    Train(#[from] lockstep_train::TrainError),
     /// The coordinator told something that this version does not understand.
     #[error("the assignment is not one of trees: {0}")]
     Assignment(serde_json::Error),

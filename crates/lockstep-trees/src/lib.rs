@@ -52,4 +52,4 @@ pub use ranks::ranking;
 pub use recover::recover_model;
 pub use settings::BoostSettings;
 pub use together::{Alone, Together};
-pub use trained::{TrainedTrees, is_of_trees, load_xgboost};
+pub use trained::load_xgboost;

@@ -3,9 +3,9 @@
 use crate::gradients::Objective;
 use crate::{TreesError, shard};
 use lockstep_data::{Dataset, InputColumn, TargetKind};
+use lockstep_model::Outputs;
 use lockstep_place::PlaceError;
 use lockstep_runs::RunDir;
-use lockstep_train::Outputs;
 use serde::{Deserialize, Serialize};
 
 /// The format of `model.json`. It grows when a key changes its meaning or goes.

@@ -1,8 +1,8 @@
 //! From margins to what a model says of rows.
 
 use crate::gradients::Objective;
-use lockstep_nn::Softmax;
-use lockstep_train::{Prediction, Predictions};
+use lockstep_base::math::Softmax;
+use lockstep_model::{Prediction, Predictions};
 
 /// The scores of all classes: those of two classes are made from the one margin that there is.
 fn scores<'a>(objective: Objective, margins: &'a [f32], room: &'a mut [f32; 2]) -> &'a [f32] {

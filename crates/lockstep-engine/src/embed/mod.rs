@@ -16,9 +16,9 @@ use lockstep_embed::{
 };
 use lockstep_events::event::{Embedded, Event};
 use lockstep_launch::Launcher;
+use lockstep_model::SampleUse;
 use lockstep_place::{Access, Place};
 use lockstep_resolve::EmbedPlan;
-use lockstep_train::SampleUse;
 use progress::EmbedProgress;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

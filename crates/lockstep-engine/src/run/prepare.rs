@@ -8,9 +8,9 @@ use crate::{EngineError, Stop};
 use lockstep_events::event::{Event, Started, UsedSet};
 use lockstep_job::Job;
 use lockstep_learner::{Coordinator, LearnerError, RunFacts};
+use lockstep_model::SampleUse;
 use lockstep_resolve::{EncoderInput, PictureInput, access, place};
 use lockstep_runs::RunDir;
-use lockstep_train::SampleUse;
 
 /// Finds, opens and checks all that training needs, and makes the run's folder. Nothing after a stop.
 pub(super) fn prepare(

@@ -1,7 +1,7 @@
 //! Softmax cross-entropy: the loss of classes, of which each row has one.
 
 use super::LossSum;
-use crate::math::{exp, ln};
+use crate::math::Softmax;
 
 /// Sums the rows' losses and overwrites their scores with the gradient of the loss, times `scale`.
 pub(super) fn gradient<'a>(
@@ -12,7 +12,7 @@ pub(super) fn gradient<'a>(
     let mut sum = LossSum::default();
     for (row, &class) in rows.zip(classes) {
         let softmax = Softmax::of(row);
-        sum += softmax.loss(row, class);
+        sum += LossSum::of_class(&softmax, row, class);
         for (j, x) in row.iter_mut().enumerate() {
             let target = if j == class as usize { 1.0 } else { 0.0 };
             *x = ((softmax.probability(*x) - target) * scale) as f32;
@@ -21,46 +21,17 @@ pub(super) fn gradient<'a>(
     sum
 }
 
-/// What the probabilities of one row of scores have in common.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Softmax {
-    /// The class with the largest score; of equal ones the first.
-    pub best: usize,
-    /// Taken off every logit, so that no exponential overflows.
-    largest: f64,
-    sum: f64,
-}
-
-impl Softmax {
-    /// Of the scores of one row, one a class.
-    pub fn of(row: &[f32]) -> Self {
-        let first = (0, f32::NEG_INFINITY);
-        let (best, largest) =
-            row.iter().enumerate().fold(
-                first,
-                |best, (j, &x)| {
-                    if x > best.1 { (j, x) } else { best }
-                },
-            );
-        let largest = f64::from(largest);
-        let sum = row.iter().map(|&x| exp(f64::from(x) - largest)).sum();
-        Self { best, largest, sum }
-    }
-
-    /// The probability of a class with this score.
-    pub fn probability(&self, logit: f32) -> f64 {
-        exp(f64::from(logit) - self.largest) / self.sum
-    }
-
-    /// The loss of the row that this is of, if `label` is its class.
+impl LossSum {
+    /// The loss of a row of scores with this softmax, if `label` is its class.
     ///
     /// # Panics
     /// When there is no such class.
-    pub fn loss(&self, row: &[f32], label: u32) -> LossSum {
+    #[inline]
+    pub fn of_class(softmax: &Softmax, row: &[f32], label: u32) -> Self {
         let label = label as usize;
-        LossSum {
-            loss: ln(self.sum) - (f64::from(row[label]) - self.largest),
-            correct: u64::from(self.best == label),
+        Self {
+            loss: softmax.loss(row[label]),
+            correct: u64::from(softmax.best == label),
             rows: 1,
         }
     }

@@ -9,8 +9,9 @@ mod shaped;
 mod squared_error;
 
 pub use binary_cross_entropy::sigmoid;
-pub use cross_entropy::Softmax;
 pub use shaped::ShapedClasses;
+
+use crate::math::Softmax;
 
 /// What the model is to say of each row.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -117,7 +118,7 @@ impl Loss {
     pub fn row(self, scores: &[f32], target: Targets<'_>) -> LossSum {
         match (self, target) {
             (Self::CrossEntropy, Targets::Classes(&[class])) => {
-                Softmax::of(scores).loss(scores, class)
+                LossSum::of_class(&Softmax::of(scores), scores, class)
             }
             (Self::CrossEntropy, Targets::Shaped(shaped)) => shaped::row(scores, shaped),
             (Self::SquaredError, Targets::Numbers(numbers)) => squared_error::row(scores, numbers),

@@ -5,7 +5,8 @@
 //! `cross_entropy` with `weight` and `label_smoothing`: its mean is over the weights of the rows' classes, so a row
 //! counts [`ShapedClasses::factor`] times, a number that all lanes of a batch have in common.
 
-use super::{LossSum, Softmax};
+use super::LossSum;
+use crate::math::Softmax;
 
 /// The classes of some rows, and how they count.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -84,10 +85,10 @@ impl Target<'_> {
 
     fn loss(&self, softmax: &Softmax, scores: &[f32]) -> LossSum {
         let mut loss = 0.0;
-        for class in 0..scores.len() {
+        for (class, &score) in scores.iter().enumerate() {
             let share = self.share(class, scores.len());
             if share != 0.0 {
-                loss += share * softmax.loss(scores, class as u32).loss;
+                loss += share * softmax.loss(score);
             }
         }
         let likeliest = match self.other {

@@ -1,8 +1,8 @@
 //! CLIP's image encoder agrees with `transformers`, and its bits hang on nothing but weights and pixels.
 
 use crate::agreement::{clip, clip_agreement, invented, numbers};
+use lockstep_base::simd::{ISA_VARIABLE, Isa};
 use lockstep_nn::encoder::Encoder;
-use lockstep_nn::simd::{ISA_VARIABLE, Isa};
 use std::path::{Path, PathBuf};
 
 fn fixture(name: &str) -> PathBuf {

@@ -9,7 +9,7 @@
 //! their own, at every level that this machine has, and wants the same bits from each.
 
 use crate::reference::{Reference, TOLERANCE, assert_agree};
-use lockstep_nn::simd::{ISA_VARIABLE, Isa};
+use lockstep_base::simd::{ISA_VARIABLE, Isa};
 use lockstep_nn::{
     Batch, Collect, Dims, LayerSpec, LossSum, Model, NamedLayer, Optimizer, Role, STATISTICS_SHARE,
     Step, Targets, optimizer,

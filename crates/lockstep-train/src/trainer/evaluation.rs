@@ -1,16 +1,16 @@
 //! Measuring after every epoch, and the best weights so far.
 
 use super::steps::StepLoop;
-use crate::assess::Assessor;
+use crate::TrainError;
 use crate::average::WeightAverage;
 use crate::evaluate::{Evaluator, is_of_whole_set};
 use crate::sets::{Sets, all_indices};
 use crate::snapshot::Best;
-use crate::{Outputs, Predictions, TrainError};
 use lockstep_data::Dataset;
 use lockstep_events::Metrics;
 use lockstep_job::Measure;
 use lockstep_measure::Summary;
+use lockstep_model::{Assessor, Outputs, Predictions};
 use lockstep_nn::{DeviceState, Network};
 use lockstep_resolve::TrainingSettings;
 
@@ -64,10 +64,10 @@ impl<'a> EpochEvaluation<'a> {
             measure: settings.checkpoint.best,
             test_indices: sets.test.as_ref().map(all_indices).unwrap_or_default(),
             evaluator: Evaluator::new(sets.input_len(), rows, outputs.clone()),
+            predictions: Predictions::new(outputs.kind, network.outputs()),
             outputs,
             best,
             test: None,
-            predictions: Predictions::new(network.loss(), network.outputs()),
         }
     }
 

@@ -3,7 +3,6 @@
 
 use crate::LearnerPart;
 use crate::TrainError;
-use crate::assess::{remove_evaluation, title, write_evaluation};
 use crate::card::Card;
 use crate::checkpoint::Checkpointer;
 use crate::resume_fingerprint::ResumeFingerprint;
@@ -13,6 +12,7 @@ use crate::weights::write_model;
 use lockstep_events::control::Assignment;
 use lockstep_events::event::EpochResult;
 use lockstep_measure::Evaluation;
+use lockstep_model::{remove_evaluation, title, write_evaluation};
 use lockstep_nn::Layout;
 use lockstep_place::Place;
 use lockstep_resolve::TrainingSettings;
@@ -100,7 +100,7 @@ impl<'a> Publisher<'a> {
         match &self.sets.test {
             Some(set) if self.writes => {
                 let title = title(&self.run.name, set);
-                write_evaluation(self.run.place(), set, evaluation, &title)
+                Ok(write_evaluation(self.run.place(), set, evaluation, &title)?)
             }
             _ => Ok(()),
         }

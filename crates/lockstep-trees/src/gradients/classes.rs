@@ -3,7 +3,7 @@
 //! Exponentials and logarithms take most of the time. Those of a block of rows are computed together, several at a time
 //! where the processor has vectors, with the same bits as one after the other.
 
-use lockstep_nn::math::{exp_each, ln_each};
+use lockstep_base::math::{exp_each, ln_each};
 
 /// Rows of a block: so few that all that is computed of them stays in the cache.
 pub(super) const BLOCK: usize = 512;

@@ -2,7 +2,7 @@
 
 use super::RankBy;
 use super::classes::{self, BLOCK};
-use lockstep_nn::math::{exp, ln};
+use lockstep_base::math::{exp, ln};
 
 /// What is minimised. The names in brackets are XGBoost's.
 #[derive(Debug, Clone, Copy, PartialEq)]

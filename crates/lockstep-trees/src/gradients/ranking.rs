@@ -5,7 +5,7 @@
 //! measure if the two changed places. A group's gradients depend on its own rows alone, so they are the same wherever the
 //! group is; they are computed in `f64`, in the order of the ranks.
 
-use lockstep_nn::math::{exp, ln};
+use lockstep_base::math::{exp, ln};
 
 /// What a ranking is to get right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use lockstep_base::fs::sha256;
 use lockstep_data::Dataset;
 use lockstep_events::Metrics;
 use lockstep_measure::Evaluation;
-use lockstep_train::{Assessor, title, write_evaluation};
+use lockstep_model::{Assessor, title, write_evaluation};
 
 /// Rows of a test set that are predicted at once.
 const EVALUATED_ROWS: usize = 1 << 15;
@@ -118,7 +118,7 @@ impl Session<'_> {
 }
 
 /// What the model predicts.
-fn card_outputs(session: &Session<'_>) -> lockstep_train::Outputs {
+fn card_outputs(session: &Session<'_>) -> lockstep_model::Outputs {
     Card::new(&session.tables.train, session.settings.objective, 0, "").outputs()
 }
 

@@ -9,8 +9,8 @@ use lockstep_base::fs::CacheDir;
 use lockstep_engine::StopFlag;
 use lockstep_engine::embed::{EmbedRequest, embed};
 use lockstep_engine::tasks::CrewSettings;
+use lockstep_model::SampleUse;
 use lockstep_resolve::ResolvedJob;
-use lockstep_train::SampleUse;
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &EmbedArgs) -> anyhow::Result<ExitCode> {

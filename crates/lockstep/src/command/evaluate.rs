@@ -7,9 +7,9 @@ use anyhow::{Context, bail};
 use lockstep_data::TargetKind;
 use lockstep_job::Location;
 use lockstep_measure::Evaluation;
+use lockstep_model::{Assessor, Predictions, title, write_evaluation};
 use lockstep_resolve::place;
 use lockstep_runs::{CONFUSION, EVALUATION};
-use lockstep_train::{Assessor, Predictions, title, write_evaluation};
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {

@@ -3,7 +3,7 @@
 use anyhow::Context;
 use lockstep_image::names_a_picture;
 use lockstep_job::{DataRef, Job, Override};
-use lockstep_train::SampleUse;
+use lockstep_model::SampleUse;
 use std::path::Path;
 
 /// Samples that are looked at together, as they were named.

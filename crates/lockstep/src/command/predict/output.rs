@@ -4,10 +4,10 @@ use super::row::{Answer, Row};
 use anyhow::bail;
 use lockstep_base::fs::{AtomicFile, write_atomic};
 use lockstep_data::TargetKind;
+use lockstep_model::Outputs;
 use lockstep_table::{
     ClassProbabilities, PredictedColumn, PredictionRow, write_predicted_numbers, write_predictions,
 };
-use lockstep_train::Outputs;
 use std::io::{self, BufWriter, Stdout, Write};
 use std::path::Path;
 

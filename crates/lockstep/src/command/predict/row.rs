@@ -1,7 +1,7 @@
 //! What is written of one sample, whatever the format.
 
 use crate::command::inference::Samples;
-use lockstep_train::{Block, Outputs, Predictions, class_name};
+use lockstep_model::{Block, Outputs, Predictions, class_name};
 use serde::{Serialize, Serializer};
 
 /// What is written of one sample.

@@ -41,6 +41,7 @@ impl Isa {
     }
 
     /// The level in use: the detected one, or a lower one when [`ISA_VARIABLE`] asks for it.
+    #[inline]
     pub fn current() -> Self {
         static CURRENT: OnceLock<Isa> = OnceLock::new();
         *CURRENT.get_or_init(|| {
@@ -68,6 +69,7 @@ impl Isa {
 ///
 /// The body is ordinary safe Rust that the compiler vectorises with what the level offers. Plain `*`
 /// and `+` are never contracted, so every level gives the same bits.
+#[macro_export]
 macro_rules! for_each_isa {
     ($($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block)*) => {$(
         $(#[$meta])*
@@ -97,4 +99,4 @@ macro_rules! for_each_isa {
         }
     )*};
 }
-pub(crate) use for_each_isa;
+pub use for_each_isa;

@@ -1,11 +1,10 @@
 //! From what a model said of every sample to what it is worth.
 
-use crate::evaluate::BLOCK;
 use crate::mistakes;
-use crate::{Outputs, Prediction, Predictions, TrainError};
+use crate::{BLOCK_ROWS, Outputs, Prediction, Predictions};
 use lockstep_data::{Dataset, TargetKind};
 use lockstep_measure::{Evaluation, LabelTally, Outcome, RegressionTally, Tally};
-use lockstep_place::Place;
+use lockstep_place::{Place, PlaceError};
 use lockstep_runs::{CONFUSION, EVALUATION, RunDir};
 
 /// How many of the hardest mistakes are listed.
@@ -44,7 +43,7 @@ impl<'a> Assessor<'a> {
                     names,
                     scale.mean(),
                     scale.std(),
-                    BLOCK,
+                    BLOCK_ROWS,
                 )),
                 TargetKind::Labels => AnyTally::Labels(LabelTally::new(names)),
             },
@@ -55,7 +54,7 @@ impl<'a> Assessor<'a> {
     }
 
     /// For predictions of some samples of a set, in their order.
-    pub(crate) fn of_samples((set, samples): (&'a Dataset, &'a [u32]), outputs: &Outputs) -> Self {
+    pub fn of_samples((set, samples): (&'a Dataset, &'a [u32]), outputs: &Outputs) -> Self {
         Self {
             samples: Some(samples),
             ..Self::new(set, outputs)
@@ -146,7 +145,7 @@ pub fn title(run: &str, set: &Dataset) -> String {
 }
 
 /// Removes the evaluation of weights that are no longer there.
-pub(crate) fn remove_evaluation(run: &RunDir) {
+pub fn remove_evaluation(run: &RunDir) {
     for file in [run.evaluation(), run.confusion(), run.mistakes()] {
         // Mostly there is none.
         let _ = file.delete();
@@ -162,12 +161,9 @@ pub fn write_evaluation(
     set: &Dataset,
     evaluation: &Evaluation,
     title: &str,
-) -> Result<(), TrainError> {
+) -> Result<(), PlaceError> {
     let file = folder.join(EVALUATION)?;
-    let text = serde_json::to_string(evaluation).map_err(|error| TrainError::Weights {
-        path: file.to_string().into(),
-        reason: error.to_string(),
-    })?;
+    let text = serde_json::to_string(evaluation).expect("an evaluation is plain data");
     file.write(format!("{text}\n").as_bytes())?;
     if let Some(picture) = evaluation.svg(title) {
         folder.join(CONFUSION)?.write(picture.as_bytes())?;

@@ -3,6 +3,10 @@
 //! The system's `exp`, `ln` and `cos` differ between machines in the last bit; these do not. They work
 //! in `f64` and are accurate to about 1e-14, far below what an `f32` result can show.
 
+mod softmax;
+
+pub use softmax::Softmax;
+
 use crate::simd::for_each_isa;
 
 const LN_2: f64 = std::f64::consts::LN_2;
@@ -89,6 +93,7 @@ for_each_isa! {
 }
 
 /// The cosine of pi times `x`, for `x` in 0..=1.
+#[inline]
 pub fn cos_pi(x: f64) -> f64 {
     // cos(pi x) = -cos(pi (1 - x)) brings the argument to at most pi / 2, where the series is short.
     if x > 0.5 {
@@ -103,6 +108,7 @@ pub fn cos_pi(x: f64) -> f64 {
 }
 
 /// `x` to a whole power, by squaring.
+#[inline]
 pub fn power(x: f64, mut n: u64) -> f64 {
     let (mut base, mut result) = (x, 1.0);
     while n > 0 {

@@ -1,6 +1,7 @@
 //! What a model says of samples.
 
-use lockstep_nn::{Loss, Softmax};
+use lockstep_base::math::Softmax;
+use lockstep_data::TargetKind;
 
 /// How many of the most probable classes are looked at for top-5 accuracy.
 const TOP: usize = 5;
@@ -65,9 +66,9 @@ pub enum Predictions {
     },
 }
 
-/// What a model says of one sample.
+/// What comes out of a model for one sample.
 #[derive(Clone, Copy)]
-pub(crate) enum Said<'a> {
+pub enum RowOutput<'a> {
     /// The scores of its classes, what they have in common, and its own class.
     Class(&'a [f32], &'a Softmax, u32),
     /// Numbers, as [`Predictions::Numbers`] has them.
@@ -75,11 +76,11 @@ pub(crate) enum Said<'a> {
 }
 
 impl Predictions {
-    /// None yet, of a model with so many outputs.
-    pub(crate) fn new(loss: Loss, outputs: usize) -> Self {
-        match loss {
-            Loss::CrossEntropy => Self::Classes(Vec::new()),
-            Loss::SquaredError | Loss::BinaryCrossEntropy => Self::Numbers {
+    /// None yet, of a model with so many outputs of this kind.
+    pub fn new(kind: TargetKind, outputs: usize) -> Self {
+        match kind {
+            TargetKind::Classes => Self::Classes(Vec::new()),
+            TargetKind::Numbers | TargetKind::Labels => Self::Numbers {
                 width: outputs,
                 values: Vec::new(),
             },
@@ -87,7 +88,7 @@ impl Predictions {
     }
 
     /// None, of the same kind.
-    pub(crate) fn empty(&self) -> Self {
+    pub fn empty(&self) -> Self {
         match self {
             Self::Classes(_) => Self::Classes(Vec::new()),
             Self::Numbers { width, .. } => Self::Numbers {
@@ -111,18 +112,21 @@ impl Predictions {
     }
 
     /// Takes in what is said of the next sample.
-    pub(crate) fn push(&mut self, said: Said<'_>) {
+    ///
+    /// # Panics
+    /// When it is of another kind than what was said before.
+    pub fn push(&mut self, said: RowOutput<'_>) {
         match (self, said) {
-            (Self::Classes(classes), Said::Class(scores, softmax, label)) => {
+            (Self::Classes(classes), RowOutput::Class(scores, softmax, label)) => {
                 classes.push(Prediction::of(scores, softmax, label));
             }
-            (Self::Numbers { values, .. }, Said::Numbers(numbers)) => values.extend(numbers),
+            (Self::Numbers { values, .. }, RowOutput::Numbers(numbers)) => values.extend(numbers),
             _ => unreachable!("a model says one kind of thing"),
         }
     }
 
     /// How many numbers a collective carries of a sample.
-    pub(crate) fn width(&self) -> usize {
+    pub fn width(&self) -> usize {
         match self {
             Self::Classes(_) => 2,
             Self::Numbers { width, .. } => *width,
@@ -130,7 +134,7 @@ impl Predictions {
     }
 
     /// As numbers that a collective carries.
-    pub(crate) fn pack(&self) -> Vec<f64> {
+    pub fn pack(&self) -> Vec<f64> {
         match self {
             Self::Classes(classes) => classes.iter().flat_map(|class| class.pack()).collect(),
             Self::Numbers { values, .. } => values.iter().map(|&x| f64::from(x)).collect(),
@@ -138,7 +142,7 @@ impl Predictions {
     }
 
     /// Takes in the next sample from such numbers.
-    pub(crate) fn unpack(&mut self, numbers: &[f64]) {
+    pub fn unpack(&mut self, numbers: &[f64]) {
         match self {
             Self::Classes(classes) => {
                 classes.push(Prediction::unpack([numbers[0], numbers[1]]));

@@ -1,0 +1,20 @@
+//! What a trained model says of samples, and what that is worth, whatever kind of model it is.
+//!
+//! A model predicts [`Outputs`]: classes, numbers or labels. Of samples it says [`Predictions`], block by block
+//! ([`Block`]). An [`Assessor`] compares them with what is right, and [`write_evaluation`] writes what that comes to
+//! into a run's folder.
+
+mod assess;
+mod block;
+mod inputs;
+mod mistakes;
+mod outputs;
+mod prediction;
+mod test_set;
+
+pub use assess::{Assessor, MISTAKES, class_name, remove_evaluation, title, write_evaluation};
+pub use block::{BLOCK_ROWS, Block};
+pub use inputs::inputs;
+pub use outputs::Outputs;
+pub use prediction::{Prediction, Predictions, RowOutput};
+pub use test_set::{SampleUse, open_test, test_source};
