@@ -8,7 +8,7 @@ HOST = $(shell rustc --version --verbose | sed -n 's/^host: //p')
 STATIC = $(TARGET)/static/$(HOST)/release/lockstep
 MDBOOK := 0.5.4
 
-.PHONY: help demo test test-fast test-long test-kube soak bench-train bench-data bench-recovery bench-collective bench-scale bench-shards bench-trees bench-dashboard screenshots wheel dist static book image test-python clean release cargo components
+.PHONY: help demo test test-peers test-tools test-fast test-long test-kube soak bench-train bench-data bench-recovery bench-collective bench-scale bench-shards bench-trees bench-dashboard screenshots wheel dist static book image test-python clean release cargo components
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -17,32 +17,50 @@ demo: release ## Build, bring Fashion-MNIST, and train it on two workers
 	@$(LOCKSTEP) data get fashion-mnist
 	@$(LOCKSTEP) run examples/fashion-mnist.toml --workers 2 --epochs 10
 
-test: components ## Run every check: format, clippy, docs, unit and end-to-end tests
+test: components ## Run the checks for every change: format, clippy, docs, unit and integration tests, a word with each peer
 	@echo "== format"
 	@cargo fmt --all --check
 	@echo "== clippy"
 	@cargo clippy --quiet --workspace --all-targets -- -D warnings
 	@echo "== docs"
 	@RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --workspace --no-deps
-	@echo "== tests"
-	@cargo test --workspace --no-fail-fast
+	@echo "== unit and integration tests"
+	@cargo test --workspace --lib --bins --test it --no-fail-fast
+	@cargo test --workspace --doc --quiet
+	@echo "== one conversation with each peer that is small or in the cache"
+	@cargo test --workspace --test peers -- smoke::
+
+# Ray's clusters live as long as the test program: each part has a program of its own, so that they do not add up. All
+# parts run, and any that fails fails the target.
+PEERS = cargo test --workspace --test peers --no-fail-fast --
+test-peers: cargo test-tools ## Run the long conversations with real Ray, MLflow, TensorBoard, browsers and object stores, and a short soak
+	@failed=0; \
+	echo "== Ray"; $(PEERS) ray:: || failed=1; \
+	echo "== jobs on Ray"; $(PEERS) submit:: || failed=1; \
+	echo "== all other peers"; $(PEERS) --skip smoke:: --skip ray:: --skip submit:: || failed=1; \
+	echo "== soak"; cargo test --workspace --test soak || failed=1; \
+	exit $$failed
+
+test-tools: ## Bring what tests need of the system, Node and Chromium: by apt-get if root, else say what to install
+	@sh crates/lockstep-testkit/tools.sh
 
 test-fast: cargo ## Run the unit tests only
 	@cargo test --workspace --lib --bins
 
 test-long: cargo ## Run the tests that take long or bring gigabytes: soak, 5 GiB of Parquet, an older Ray, CLIP beside transformers, PyTorch and TensorFlow as gangs
-	@cargo test -p lockstep --test soak -- --include-ignored
-	@cargo test -p lockstep-data --test it -- --include-ignored memory::
-	@cargo test -p lockstep-nn --test it -- --ignored --nocapture clip_real::
-	@LOCKSTEP_TEST_RAY=2.53.0 cargo test -p lockstep --test peers -- ray:: submit::
-	@cargo test -p lockstep --test peers -- --ignored scripts:: bench::
-	@cargo test -p lockstep --test it -- --ignored scripts:: serve_guard:: serve_api::
+	@cargo test --workspace --test soak -- --include-ignored
+	@cargo test --workspace --test it -- --include-ignored memory::
+	@cargo test --workspace --test it -- --ignored --nocapture clip_real::
+	@LOCKSTEP_TEST_RAY=2.53.0 cargo test --workspace --test peers -- ray::
+	@LOCKSTEP_TEST_RAY=2.53.0 cargo test --workspace --test peers -- submit::
+	@cargo test --workspace --test peers -- --ignored scripts:: bench::
+	@cargo test --workspace --test it -- --ignored scripts:: serve_guard:: serve_api::
 
 test-kube: cargo ## Build a control plane of Kubernetes once (Go; minutes), and run jobs through it (root, for KubeRay)
-	@cargo test -p lockstep --test peers -- --ignored --nocapture kube::
+	@cargo test --workspace --test peers -- --ignored --nocapture kube::
 
 soak: cargo ## Kill workers and coordinators for minutes: the weights must not change
-	@cargo test -p lockstep --test soak -- --include-ignored --nocapture
+	@cargo test --workspace --test soak -- --include-ignored --nocapture
 
 bench-train: release ## Compare with PyTorch, side by side (BENCH_ARGS="--rounds 5 --write-docs")
 	@command -v python3 > /dev/null || { echo "python3 is missing: the benchmark is written in it" >&2; exit 1; }
@@ -81,8 +99,8 @@ bench-dashboard: release ## Say what the server and its dashboard cost: memory, 
 	@command -v python3 > /dev/null || { echo "python3 is missing: the benchmark is written in it" >&2; exit 1; }
 	@python3 bench/dashboard.py --lockstep $(LOCKSTEP) $(BENCH_ARGS)
 
-screenshots: cargo ## Take the pictures of the dashboard that the documents show (Chromium, Node)
-	@cargo test -p lockstep --test peers -- --ignored --nocapture dashboard::screenshots
+screenshots: cargo test-tools ## Take the pictures of the dashboard that the documents show (Chromium, Node)
+	@cargo test --workspace --test peers -- --ignored --nocapture dashboard::screenshots
 
 wheel: release ## Build the Python wheel, which carries the program, into target/wheel
 	@command -v python3 > /dev/null || { echo "python3 is missing: the wheel is built with it" >&2; exit 1; }

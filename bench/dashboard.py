@@ -36,24 +36,24 @@ def write_run(store, number, points):
         f'name = "digits"\n[train]\nepochs = 10\nbatch = 32\n'
         f'optimizer = {{ kind = "sgd", lr = {0.001 * (1 + number % 50)} }}\n[model]\nkind = "mlp"\n[other]\n{keys}'
     )
-    lines = [{"v": 1, "time": began, "event": "started", "workers": 2, "lanes": 2, "epochs": 10,
+    lines = [{"v": 2, "time": began, "event": "started", "workers": 2, "lanes": 2, "epochs": 10,
               "steps_per_epoch": points // 20, "parameters": 669706, "metrics": ["loss", "accuracy"]}]
     steps = points // 20
     for point in range(points // 2):
         epoch, step = divmod(point, steps)
         loss = 2.3 * 0.9995**point + 0.05 * ((point * 7919) % 100) / 100
-        lines.append({"v": 1, "time": began + point / 100, "event": "progress", "epoch": epoch + 1, "step": step + 1,
+        lines.append({"v": 2, "time": began + point / 100, "event": "progress", "epoch": epoch + 1, "step": step + 1,
                       "steps": steps, "loss": loss, "rank": 0})
         if point % 8 == 0:
             for rank in range(2):
-                lines.append({"v": 1, "time": began + point / 100, "event": "usage", "rank": rank, "cpu_percent": 98.5,
+                lines.append({"v": 2, "time": began + point / 100, "event": "usage", "rank": rank, "cpu_percent": 98.5,
                               "memory_bytes": 1 << 27, "waiting": 0.04})
         if step + 1 == steps:
-            lines.append({"v": 1, "time": began + point / 100, "event": "epoch", "epoch": epoch + 1, "step": point + 1,
-                          "train_loss": loss, "train_accuracy": 0.8, "val": {"loss": loss, "accuracy": 0.85}, "best": True})
+            lines.append({"v": 2, "time": began + point / 100, "event": "epoch", "epoch": epoch + 1, "step": point + 1,
+                          "train": {"loss": loss, "accuracy": 0.8}, "val": {"loss": loss, "accuracy": 0.85}, "best": True})
     result = {"status": "succeeded", "epochs": 10, "restarts": 0, "metrics": {"loss": 0.3, "accuracy": 0.8 + number / 1e4},
               "timing": {"samples_per_s": 20000.0}, "weights_sha256": "0" * 64}
-    lines.append({"v": 1, "time": began + points / 200, "event": "result", **result})
+    lines.append({"v": 2, "time": began + points / 200, "event": "result", **result})
     (folder / "events.jsonl").write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
     (folder / "result.json").write_text(json.dumps(result))
     return folder.name

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Puts together what a release publishes: `make dist`.
 
-For each program an archive with it (stripped), completions, manual pages, licences of ours and of everything that is
+For each program an archive with it, completions, manual pages, licences of ours and of everything that is
 linked in; the Python wheel; and the checksums of all. The name of an archive says for which machine it is, and, where the
 program is not static, the oldest glibc that it runs on. The same program gives the same bytes.
 """
@@ -25,12 +25,6 @@ LICENCE = re.compile(r"^(licen[cs]e|copying|notice|unlicense)", re.IGNORECASE)
 
 def output(command):
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-
-
-def stripped(program, folder):
-    out = folder / "lockstep"
-    subprocess.run(["strip", "-o", out, program], check=True)
-    return out
 
 
 def machine(program):
@@ -97,7 +91,7 @@ def packed(program, terms):
     """The archive of a program: its name and its bytes."""
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
-        files = {"lockstep": (stripped(program, folder).read_bytes(), 0o755)}
+        files = {"lockstep": (program.read_bytes(), 0o755)}
         subprocess.run([program, "man", "--out", folder / "man"], check=True)
         for page in (folder / "man").iterdir():
             files[f"man/man1/{page.name}"] = (page.read_bytes(), 0o644)

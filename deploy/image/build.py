@@ -23,21 +23,12 @@ import re
 import subprocess
 import sys
 import tarfile
-import tempfile
 from pathlib import Path
 
 # Whoever runs it in a container: nobody's number elsewhere, and the one that other images without a shell use.
 USER = 65532
 MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 CERTIFICATES = Path("/usr/share/ca-certificates/mozilla")
-
-
-def stripped(program):
-    """The program without what only a debugger reads."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "stripped"
-        subprocess.run(["strip", "-o", out, program], check=True)
-        return out.read_bytes()
 
 
 def libraries(program):
@@ -160,7 +151,7 @@ def main():
     said = subprocess.run([options.program, "--version"], capture_output=True, text=True, check=True).stdout
     version = said.split()[1]
     name = options.name or f"lockstep:{version}"
-    program = layer({"/usr/local/bin/lockstep": (stripped(options.program), 0o755)})
+    program = layer({"/usr/local/bin/lockstep": (options.program.read_bytes(), 0o755)})
     blobs, manifest = image([layer(base_files(options.program)), program], version, machine)
     options.out.mkdir(parents=True, exist_ok=True)
     whole, part = options.out / "lockstep.tar", options.out / "layer.tar.gz"

@@ -233,6 +233,12 @@ const fn cifar_10_file(name: &'static str, decoded_sha256: &'static str) -> Know
     }
 }
 
+/// The name of the file of labels that belongs to a file of images by its name, if that says anything of labels.
+pub fn labels_name(images: &str) -> Option<String> {
+    let labels = images.replace("images", "labels").replace("idx3", "idx1");
+    (labels != images).then_some(labels)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,14 +6,24 @@
 //! | [`progress`] | a count of the work that a process has done, and of the time that it waited |
 //! | [`random`] | counter-based random numbers |
 //! | [`failpoint`] | named points at which a test can make a process fail; nothing in a release build |
+//! | [`calendar`] | dates of the Gregorian calendar, in UTC |
+//! | [`markup`] | text in HTML and XML |
+//! | [`zip`] | the list of contents of a ZIP archive that is not trusted |
+//! | [`JobStatus`] | how a job is, in Ray's words |
 //! | [`known`] | the data sets that are known by name |
 //! | [`math`] | elementary functions with the same bits on every machine |
 //! | [`simd`] | the instruction set that this process computes with |
 
+pub mod calendar;
 pub mod failpoint;
 pub mod fs;
+mod job_status;
 pub mod known;
+pub mod markup;
 pub mod math;
 pub mod progress;
 pub mod random;
 pub mod simd;
+pub mod zip;
+
+pub use job_status::JobStatus;

@@ -196,11 +196,9 @@ mod tests {
     fn what_this_process_does_is_not_counted_as_others() {
         let before = Busy::now().unwrap();
         let begin = Instant::now();
-        let mut sum = 0u64;
-        while begin.elapsed().as_millis() < 300 {
-            sum = std::hint::black_box(sum.wrapping_mul(3) + 1);
+        // However little of the machine this process gets, it is counted as its own.
+        while Busy::now().unwrap().own - before.own < 15.0 {
+            assert!(begin.elapsed().as_secs() < 60, "{before:?}");
         }
-        let now = Busy::now().unwrap();
-        assert!(now.own - before.own >= 15.0, "{before:?} {now:?}");
     }
 }

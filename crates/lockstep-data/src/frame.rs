@@ -171,13 +171,6 @@ impl Frame {
     }
 }
 
-impl StoredColumn {
-    /// Whether cells may be missing.
-    pub fn has_missing(&self) -> bool {
-        self.valid.is_some()
-    }
-}
-
 fn gone(set: &str, path: &Path) -> DataError {
     DataError::DecodedGone {
         set: set.to_owned(),

@@ -364,14 +364,13 @@ pub fn labels_beside(images: &Path) -> Result<PathBuf, DataError> {
         .file_name()
         .and_then(|name| name.to_str())
         .unwrap_or_default();
-    let labels = name.replace("images", "labels").replace("idx3", "idx1");
-    if labels == name {
+    let Some(labels) = lockstep_base::known::labels_name(name) else {
         return Err(missing(
             "its name does not contain `images-idx3` for `labels-idx1` (a table's name ends in .csv or .parquet, a \
              folder's of pictures in /)"
                 .to_owned(),
         ));
-    }
+    };
     let labels = images.with_file_name(labels);
     if !labels.exists() {
         return Err(missing(format!("{} does not exist", shown(&labels))));

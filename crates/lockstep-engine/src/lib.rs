@@ -15,6 +15,7 @@
 //! | [`tasks`] | workers without a gang, which take numbered tasks |
 //! | [`embed`], [`infer`] | tasks: pictures become vectors; a trained model on a whole set |
 //! | [`worker`] | what runs in the processes of a gang |
+//! | [`pod`] | a run whose processes a cluster starts by itself |
 //! | [`node_check`] | whether every node of a cluster sees what a run needs |
 
 pub mod embed;
@@ -23,6 +24,7 @@ pub mod infer;
 mod invitation;
 pub mod node_check;
 mod parent;
+pub mod pod;
 mod ready;
 mod record;
 mod resume;

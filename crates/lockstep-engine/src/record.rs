@@ -3,14 +3,8 @@
 use crate::EngineError;
 use lockstep_events::event::{EpochResult, Reported, RunResult};
 use lockstep_events::{Recorded, Thin, TraceLine};
-use lockstep_runs::{Journal, RunDir, RunsError};
-
-/// The record of events.
-const EVENTS: &str = "events.jsonl";
-/// Marks of the parameters by step.
-const TRACE: &str = "trace.jsonl";
-/// The table of metrics.
-const METRICS: &str = "metrics.jsonl";
+use lockstep_runs::files::{EVENTS, METRICS, TRACE, worker_log};
+use lockstep_runs::{Journal, RunDir, RunsError, as_json};
 
 /// The growing files of a run.
 pub(crate) struct Record {
@@ -27,9 +21,7 @@ impl Record {
     /// Opens a log for each of `workers`. What an earlier part of the run wrote is kept.
     pub(crate) fn open(run: RunDir, workers: usize) -> Result<Self, EngineError> {
         let mut journal = Journal::open(&run)?;
-        let logs: Vec<String> = (0..workers)
-            .map(|rank| format!("logs/worker-{rank}.log"))
-            .collect();
+        let logs: Vec<String> = (0..workers).map(worker_log).collect();
         for log in &logs {
             journal.open_log(log)?;
         }
@@ -54,7 +46,7 @@ impl Record {
         if !self.thin.keeps(&event.event, event.time) {
             return Ok(());
         }
-        Ok(self.journal.log(EVENTS, &as_json(event))?)
+        Ok(self.journal.events(std::slice::from_ref(event))?)
     }
 
     /// Writes marks of the parameters.
@@ -100,10 +92,6 @@ impl Record {
             .write(text.as_bytes())
             .map_err(RunsError::from)?)
     }
-}
-
-fn as_json(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).expect("plain structs of numbers and strings have a JSON form")
 }
 
 #[cfg(test)]

@@ -3,11 +3,14 @@
 //! Everything a person or a program learns about a run is one of these events, in order: the
 //! terminal view, the plain lines and `--json` are three renderings of the same stream, so none of
 //! them can know something that the others do not. The last event of every run is [`Event::Result`].
+//!
+//! Events are read with tolerance: what a later version adds is passed over, and what an earlier version, or a client
+//! of MLflow, did not say has its default.
 
 use crate::Metrics;
-use crate::metrics::{inline, train};
+use crate::metrics::{number, train, unmeasured};
 use lockstep_measure::Summary;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::time::Duration;
 
@@ -79,6 +82,9 @@ pub enum Event {
     Stopping,
     /// The run ended; always the last event.
     Result(RunResult),
+    /// Something that a later version wrote and this one does not know. It is only read, never sent.
+    #[serde(other)]
+    Unknown,
 }
 
 /// How far the embedding is, over all sets.
@@ -115,8 +121,9 @@ pub struct Embedded {
     pub seconds: f64,
 }
 
-/// The run as it begins.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// The run as it begins. Of a run that a client of MLflow began, little of this is known.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Started {
     /// The run's unique name, also the name of its folder.
     pub run: String,
@@ -141,23 +148,22 @@ pub struct Started {
     /// Epochs to train.
     pub epochs: u32,
     /// The command of a script; none where a network is trained.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
     /// The names of what each epoch is measured by; what training minimises comes first.
-    #[serde(default)]
     pub metrics: Vec<String>,
     /// The effective configuration as `(key, value)` pairs in the job file's order.
     pub config: Vec<(String, String)>,
     /// The samples that are used, and how they are recognised.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub data: Vec<UsedSet>,
     /// Steps that were done before this part of the run; 0 for one that begins.
-    #[serde(default)]
     pub resumed_step: u64,
 }
 
 /// A set of samples that a run uses.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct UsedSet {
     /// What for: `train`, `val` or `test`.
     pub set: String,
@@ -177,17 +183,21 @@ pub struct Usage {
     /// The worker's rank.
     pub rank: usize,
     /// Processor time, in percent of one core.
+    #[serde(default = "unmeasured", deserialize_with = "number")]
     pub cpu_percent: f64,
     /// Memory that it has now.
     pub memory_bytes: u64,
     /// Samples a second over all workers, as it last reported.
+    #[serde(default = "unmeasured", deserialize_with = "number")]
     pub samples_per_s: f64,
     /// The share of the time that it waited for its peers, from 0 to 1.
+    #[serde(default = "unmeasured", deserialize_with = "number")]
     pub waiting: f64,
 }
 
 /// A point within an epoch.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Progress {
     /// Epoch, counted from 1.
     pub epoch: u32,
@@ -197,9 +207,10 @@ pub struct Progress {
     pub steps: u64,
     /// What training measures, over this epoch so far and the reporting worker's part; in JSON these are
     /// fields of this object.
-    #[serde(flatten, with = "inline")]
+    #[serde(flatten)]
     pub metrics: Metrics,
     /// Samples a second over all workers, since the last report.
+    #[serde(default = "unmeasured", deserialize_with = "number")]
     pub samples_per_s: f64,
     /// The rank that reports. Rank 0 stands for the gang; the others report on `-v` only.
     pub rank: usize,
@@ -212,8 +223,8 @@ pub struct EpochResult {
     pub epoch: u32,
     /// Optimizer steps since the beginning of the run.
     pub step: u64,
-    /// Over the epoch's training samples, while training; in JSON these are fields of this object, each
-    /// name behind `train_`.
+    /// Over the epoch's training samples, while training. The first version of the format had them as fields of
+    /// this object, each name behind `train_`.
     #[serde(flatten, with = "train")]
     pub train: Metrics,
     /// On the validation set, if there is one.
@@ -221,10 +232,13 @@ pub struct EpochResult {
     /// On the whole test set, if there is one.
     pub test: Option<Metrics>,
     /// Seconds this epoch took, evaluation included.
+    #[serde(default)]
     pub seconds: f64,
     /// Seconds since the first step of the run.
+    #[serde(default)]
     pub total_s: f64,
     /// Training samples a second in this epoch, evaluation excluded.
+    #[serde(default = "unmeasured", deserialize_with = "number")]
     pub samples_per_s: f64,
     /// The learning rate of the epoch's last step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -233,20 +247,56 @@ pub struct EpochResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gradient_norm: Option<f64>,
     /// Whether this epoch is the best so far on validation data; always true without.
+    #[serde(default = "always")]
     pub best: bool,
 }
 
-/// What a script reported.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+fn always() -> bool {
+    true
+}
+
+/// What a script reported, or what a client of MLflow logged at one time and step.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "ReportedFields")]
 pub struct Reported {
-    /// The how-manieth report of the run, counted from 1. One that comes again after a failure has its number again.
+    /// The number of the report in the run, counted from 1. One that comes again after a failure has its number again.
+    /// Of what a client of MLflow logged it is the step, or, if the client named none, a count.
     pub report: u64,
-    /// What rank 0 said, by name.
+    /// What rank 0 reported, by name. JSON has no NaN and no infinity, so MLflow's are `"NaN"`, `"Infinity"` and
+    /// `"-Infinity"`.
     pub metrics: Map<String, Value>,
     /// Whether a checkpoint came with it.
     pub checkpoint: bool,
     /// Seconds since the run began.
     pub total_s: f64,
+    /// The step that a client of MLflow named, where `report` is another number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<i64>,
+}
+
+/// The fields of [`Reported`] as they may have been written: the first version had MLflow's negative steps in `report`.
+#[derive(Deserialize)]
+struct ReportedFields {
+    report: i64,
+    metrics: Map<String, Value>,
+    #[serde(default)]
+    checkpoint: bool,
+    #[serde(default)]
+    total_s: f64,
+    step: Option<i64>,
+}
+
+impl From<ReportedFields> for Reported {
+    fn from(fields: ReportedFields) -> Self {
+        let negative = (fields.report < 0).then_some(fields.report);
+        Self {
+            report: u64::try_from(fields.report).unwrap_or(0),
+            metrics: fields.metrics,
+            checkpoint: fields.checkpoint,
+            total_s: fields.total_s,
+            step: fields.step.or(negative),
+        }
+    }
 }
 
 /// A line of a worker's output.
@@ -287,11 +337,13 @@ pub enum Status {
     /// It was asked to stop, and its state was written.
     Interrupted,
     /// It failed; `error` says why.
+    #[serde(other)]
     Failed,
 }
 
 /// The last word of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RunResult {
     /// How it ended.
     pub status: Status,
@@ -305,18 +357,18 @@ pub struct RunResult {
     pub epochs: u32,
     /// Whether training ended after these, before all that the job asks for, since none was better for as long as
     /// `train.patience` lasts.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stopped_early: bool,
     /// Metrics of the kept weights on the whole test set; absent without a test set or on failure.
     pub metrics: Option<Metrics>,
     /// Metrics of the kept weights on validation data; absent without any, on failure and for an interrupted run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub val: Option<Metrics>,
     /// What a script reported last, by name; absent where a network was trained.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reported: Option<Map<String, Value>>,
     /// What the kept weights are worth on the test set, in more numbers; absent where `metrics` is.
-    #[serde(default)]
+    #[serde(deserialize_with = "known_summary")]
     pub evaluation: Option<Box<Summary>>,
     /// The epoch whose weights were kept, counted from 1.
     pub best_epoch: Option<u32>,
@@ -329,19 +381,14 @@ pub struct RunResult {
     /// What went wrong, and which worker failed first.
     pub error: Option<String>,
     /// How often the gang began again because a worker was lost.
-    #[serde(default)]
     pub restarts: u32,
     /// Optimizer steps that were done twice because of that.
-    #[serde(default)]
     pub steps_repeated: u64,
     /// Seconds from each failure until its steps were done again.
-    #[serde(default)]
     pub seconds_lost: f64,
     /// How often the gang became larger or smaller in good order, which repeats no step.
-    #[serde(default)]
     pub resizes: u32,
     /// Seconds from each wish for that until the next step.
-    #[serde(default)]
     pub seconds_resizing: f64,
 }
 
@@ -377,8 +424,22 @@ impl RunResult {
     }
 }
 
+impl Default for RunResult {
+    /// That of a run that failed and says nothing else.
+    fn default() -> Self {
+        Self::without_run(Status::Failed, Duration::ZERO)
+    }
+}
+
+/// A summary of a kind that this version knows; one that it does not know is none.
+fn known_summary<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Box<Summary>>, D::Error> {
+    let value = Value::deserialize(from)?;
+    Ok(serde_json::from_value(value).ok())
+}
+
 /// How long a run took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Timing {
     /// From the start of the command to the end of the first optimizer step on all workers.
     pub start_to_first_step_s: f64,
@@ -387,9 +448,10 @@ pub struct Timing {
     /// From the start of the command to its result.
     pub total_s: f64,
     /// Training samples a second, evaluation excluded.
+    #[serde(default = "unmeasured", deserialize_with = "number")]
     pub samples_per_s: f64,
     /// Where the time of steps went, if that was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<StepTimes>,
 }
 
@@ -470,16 +532,60 @@ mod tests {
     }
 
     #[test]
-    fn an_epoch_has_the_fields_it_always_had() {
+    fn an_epoch_has_the_metrics_of_each_set_under_its_name() {
         let event = Event::Epoch(epoch());
         let text = serde_json::to_string(&event).unwrap();
         let wanted = concat!(
-            r#"{"event":"epoch","epoch":1,"step":1875,"train_loss":0.5,"train_accuracy":0.8,"#,
+            r#"{"event":"epoch","epoch":1,"step":1875,"train":{"loss":0.5,"accuracy":0.8},"#,
             r#""val":null,"test":{"loss":0.4,"accuracy":0.8123},"seconds":1.25,"total_s":1.25,"#,
             r#""samples_per_s":52311.0,"best":true}"#
         );
         assert_eq!(text, wanted);
         assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
+        let first_version = text.replace(
+            r#""train":{"loss":0.5,"accuracy":0.8}"#,
+            r#""train_loss":0.5,"train_accuracy":0.8"#,
+        );
+        assert_eq!(
+            serde_json::from_str::<Event>(&first_version).unwrap(),
+            event
+        );
+    }
+
+    #[test]
+    fn what_is_not_known_is_told_from_what_is_and_numbers_that_json_has_not_cost_no_event() {
+        let later = r#"{"event":"of a later version","of":{"it":1}}"#;
+        assert_eq!(
+            serde_json::from_str::<Event>(later).unwrap(),
+            Event::Unknown
+        );
+        let diverged = r#"{"event":"epoch","epoch":1,"step":2,"train":{"loss":null,"mae":0.5},
+            "val":{"loss":null},"test":null,"samples_per_s":null}"#;
+        let Event::Epoch(epoch) = serde_json::from_str(diverged).unwrap() else {
+            panic!("an epoch");
+        };
+        assert_eq!(epoch.train, Metrics::from([("mae", 0.5)]));
+        assert!(epoch.best && epoch.samples_per_s.is_nan());
+        let other = r#"{"event":"result","status":"of a later version","evaluation":{"new":1}}"#;
+        let Event::Result(result) = serde_json::from_str(other).unwrap() else {
+            panic!("a result");
+        };
+        assert_eq!((result.status, result.evaluation), (Status::Failed, None));
+    }
+
+    #[test]
+    fn what_a_client_of_mlflow_logged_keeps_its_step() {
+        let read = |text: &str| -> Reported { serde_json::from_str(text).unwrap() };
+        let plain = read(r#"{"report":7,"metrics":{"loss":0.5}}"#);
+        assert_eq!((plain.report, plain.step), (7, None));
+        let counted = read(r#"{"report":3,"step":0,"metrics":{}}"#);
+        assert_eq!((counted.report, counted.step), (3, Some(0)));
+        let negative = read(r#"{"report":-5,"metrics":{}}"#);
+        assert_eq!((negative.report, negative.step), (0, Some(-5)));
+        let written = serde_json::to_string(&negative).unwrap();
+        assert_eq!(read(&written), negative);
+        // A row of epochs is none of reports.
+        assert!(serde_json::from_str::<Reported>(r#"{"epoch":1,"step":2}"#).is_err());
     }
 
     #[test]
@@ -504,7 +610,10 @@ mod tests {
     #[test]
     fn what_a_later_version_adds_is_passed_over() {
         let text = serde_json::to_string(&epoch()).unwrap();
-        let later = text.replace(r#""step":"#, r#""words":"new","train_of":{"a":1},"step":"#);
+        let later = text.replace(
+            r#""step":"#,
+            r#""words":"new","train_of":{"a":1},"of":{"b":2},"step":"#,
+        );
         assert_eq!(
             serde_json::from_str::<EpochResult>(&later).unwrap(),
             epoch()

@@ -6,6 +6,7 @@
 
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 use std::fmt;
 
 /// Named numbers, in order. A name occurs once.
@@ -24,6 +25,14 @@ impl Metrics {
         match self.0.iter_mut().find(|(known, _)| known == name) {
             Some((_, known)) => *known = value,
             None => self.0.push((name.to_owned(), value)),
+        }
+    }
+
+    /// Takes a value that was read, if it is a number. JSON has null for one that is none, and a later version may have
+    /// other things: those are passed over.
+    fn measure(&mut self, name: &str, value: &Value) {
+        if let Some(value) = value.as_f64() {
+            self.set(name, value);
         }
     }
 
@@ -61,7 +70,7 @@ impl Serialize for Metrics {
 }
 
 impl<'de> Deserialize<'de> for Metrics {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct Named;
         impl<'de> Visitor<'de> for Named {
             type Value = Metrics;
@@ -72,69 +81,61 @@ impl<'de> Deserialize<'de> for Metrics {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Metrics, A::Error> {
                 let mut metrics = Metrics::default();
-                while let Some((name, value)) = map.next_entry::<String, f64>()? {
-                    metrics.set(&name, value);
+                while let Some((name, value)) = map.next_entry::<String, Value>()? {
+                    metrics.measure(&name, &value);
                 }
                 Ok(metrics)
             }
         }
-        deserializer.deserialize_map(Named)
+        from.deserialize_map(Named)
     }
 }
 
-/// Metrics as fields of the object that they belong to.
-pub(crate) mod inline {
-    use super::{Metrics, fields};
-    use serde::{Deserializer, Serialize, Serializer};
-
-    pub(crate) fn serialize<S: Serializer>(metrics: &Metrics, to: S) -> Result<S::Ok, S::Error> {
-        metrics.serialize(to)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Metrics, D::Error> {
-        fields("", from)
-    }
-}
-
-/// Metrics as fields of the object that they belong to, each name behind `train_`.
+/// Metrics of training as the field `train` of the object that they belong to. The first version of the format had
+/// them as fields of their own, each name behind `train_`.
 pub(crate) mod train {
-    use super::{Metrics, fields};
+    use super::Metrics;
+    use serde::de::{IgnoredAny, MapAccess, Visitor};
     use serde::{Deserializer, Serializer};
-
-    const PREFIX: &str = "train_";
+    use std::fmt;
 
     pub(crate) fn serialize<S: Serializer>(metrics: &Metrics, to: S) -> Result<S::Ok, S::Error> {
-        let named = metrics.iter();
-        to.collect_map(named.map(|(name, value)| (format!("{PREFIX}{name}"), value)))
+        to.collect_map([("train", metrics)])
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Metrics, D::Error> {
-        fields(PREFIX, from)
+        struct Train;
+        impl<'de> Visitor<'de> for Train {
+            type Value = Metrics;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("an object with metrics of training")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Metrics, A::Error> {
+                let mut metrics = Metrics::default();
+                while let Some(name) = map.next_key::<String>()? {
+                    match name.strip_prefix("train_") {
+                        Some(name) => metrics.measure(name, &map.next_value()?),
+                        None if name == "train" => metrics = map.next_value()?,
+                        None => drop(map.next_value::<IgnoredAny>()?),
+                    }
+                }
+                Ok(metrics)
+            }
+        }
+        from.deserialize_map(Train)
     }
 }
 
-/// The numbers among the fields that nothing else claims and whose name begins with `prefix`. A later
-/// version may have fields of other kinds, which are passed over.
-fn fields<'de, D: Deserializer<'de>>(prefix: &str, from: D) -> Result<Metrics, D::Error> {
-    struct Fields<'a>(&'a str);
-    impl<'de> Visitor<'de> for Fields<'_> {
-        type Value = Metrics;
+/// A number that may not be one: JSON has neither NaN nor infinity and says null instead.
+pub(crate) fn number<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
+}
 
-        fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-            f.write_str("fields with named numbers")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Metrics, A::Error> {
-            let mut metrics = Metrics::default();
-            while let Some((name, value)) = map.next_entry::<String, serde_json::Value>()? {
-                if let (Some(name), Some(value)) = (name.strip_prefix(self.0), value.as_f64()) {
-                    metrics.set(name, value);
-                }
-            }
-            Ok(metrics)
-        }
-    }
-    from.deserialize_map(Fields(prefix))
+/// What was not measured is no number.
+pub(crate) fn unmeasured() -> f64 {
+    f64::NAN
 }
 
 #[cfg(test)]

@@ -91,7 +91,9 @@ mod tests {
             switch.in_vain(Duration::from_millis(5)),
             Duration::from_millis(5)
         );
+        let renewal = std::time::Instant::now();
         switch.renew();
-        assert!(switch.in_vain(long) < Duration::from_millis(30));
+        // Renewals are kept in milliseconds.
+        assert!(switch.in_vain(long) <= renewal.elapsed() + Duration::from_millis(1));
     }
 }

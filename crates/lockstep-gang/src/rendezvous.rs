@@ -117,7 +117,7 @@ mod tests {
     use crate::link::MAX_MESSAGE;
     use std::thread;
 
-    const LONG: Duration = Duration::from_secs(10);
+    const LONG: Duration = Duration::from_secs(60);
     const SHORT: Duration = Duration::from_millis(150);
 
     const HELLO: Hello = Hello {

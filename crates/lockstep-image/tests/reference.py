@@ -106,9 +106,6 @@ def bmps(image):
     places = np.asarray(few)[::-1]
     nibbles = [bytes(int(a) << 4 | int(b) for a, b in zip(row[::2], list(row[1::2]) + [0])) for row in places]
     yield "palette4.bmp", bmp(width, height, 4, padded(nibbles), palette=quads, colours=16)
-    # Pairs of a count and a place, a mark after each row, one at the end.
-    runs = b"".join(b"".join(bytes([1, int(place)]) for place in row) + b"\0\0" for row in places) + b"\0\1"
-    yield "runs8.bmp", bmp(width, height, 8, runs, 1, palette=quads, colours=16)
 
 
 def pictures():

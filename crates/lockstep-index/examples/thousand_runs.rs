@@ -138,7 +138,7 @@ fn write(store: &Place, number: usize, points: usize) -> String {
         time + 60.0,
         0.5 + 0.0004 * number as f64
     );
-    run.file("events.jsonl")
+    run.file(lockstep_runs::files::EVENTS)
         .write(text.as_bytes())
         .expect("a record");
     drop(lock);

@@ -1,6 +1,6 @@
 //! Times as people write them: `2026-11-01`, `2026-11-01 13:45`, `7d`. All in UTC.
 
-const DAY: i64 = 86_400;
+use lockstep_base::calendar::{self, DAY};
 
 /// The seconds since 1970 of a date, or of a date and a time of day after a space or a `T`.
 pub fn parse(text: &str) -> Option<f64> {
@@ -12,13 +12,10 @@ pub fn parse(text: &str) -> Option<f64> {
     let mut parts = date.split('-');
     let [year, month, day] = [(); 3].map(|()| parts.next().and_then(digits));
     let (year, month, day) = (year?, month?, day?);
-    if parts.next().is_some() || !(1970..10_000).contains(&year) || !(1..=12).contains(&month) {
+    if parts.next().is_some() || !(1970..10_000).contains(&year) {
         return None;
     }
-    if day < 1 || civil(days(year, month, day)) != (year, month, day) {
-        return None;
-    }
-    let mut seconds = days(year, month, day) * DAY;
+    let mut seconds = calendar::days(year, month, day)? * DAY;
     if let Some(time) = time {
         let mut parts = time.split(':');
         let [hour, minute, second] = [(); 3].map(|()| parts.next().map(digits));
@@ -53,33 +50,12 @@ pub fn parse_span(text: &str) -> Option<f64> {
 
 /// `2026-11-01 13:45:02` of so many seconds since 1970.
 pub fn show(seconds: f64) -> String {
-    let whole = seconds.clamp(0.0, 2.5e11) as i64;
-    let (year, month, day) = civil(whole / DAY);
-    let of_day = whole % DAY;
-    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+    calendar::show(seconds.clamp(0.0, 2.5e11) as i64)
 }
 
 fn digits(text: &str) -> Option<i64> {
     let plain = !text.is_empty() && text.len() <= 4 && text.bytes().all(|b| b.is_ascii_digit());
     plain.then(|| text.parse().ok())?
-}
-
-/// Days since 1970-01-01. Years are counted from 1 March, so that the leap day is the last of a year, in eras of 400
-/// years (Hinnant, "chrono-compatible low-level date algorithms").
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year / 400;
-    let of_era = year % 400;
-    let from_march = if month > 2 { month - 3 } else { month + 9 };
-    let of_year = (153 * from_march + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
-
-/// The date that lies so many days, which are not before 1970, after 1970-01-01.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let (year, month, day) = lockstep_runs::civil_date(days.unsigned_abs());
-    (year as i64, month as i64, day as i64)
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use lockstep_base::fs::FsError;
 use lockstep_place::PlaceError;
 use lockstep_runs::RunsError;
+use lockstep_runs::document::DocumentError;
+use lockstep_runs::registry::RegistryError;
 use rusqlite::ErrorCode;
 use thiserror::Error;
 
@@ -47,33 +49,15 @@ pub enum IndexError {
         /// What it is.
         what: String,
     },
-    /// A file of a run was written by a later version of this program.
-    #[error("{path} is of a newer lockstep (version {found}, this one knows {known})")]
-    NewerFile {
-        /// The file.
-        path: String,
-        /// The version that it has.
-        found: u32,
-        /// The newest one that this program knows.
-        known: u32,
-    },
-    /// A file of a run is not what it should be.
-    #[error("{path}: {what}")]
-    File {
-        /// The file.
-        path: String,
-        /// What is wrong with it.
-        what: String,
-    },
-    /// Many wrote the same file at once, for longer than anyone should wait.
-    #[error("{path} was changed by others again and again; try once more")]
-    Contended {
-        /// The file.
-        path: String,
-    },
+    /// A file of a run could not be read or changed.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
     /// A run could not be read.
     #[error(transparent)]
     Runs(#[from] RunsError),
+    /// The models of a store could not be read.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
     /// A place could not be read.
     #[error(transparent)]
     Place(#[from] PlaceError),

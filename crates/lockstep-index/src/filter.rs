@@ -11,9 +11,11 @@ mod parse;
 mod resolve;
 
 pub use error::FilterError;
+pub use lex::{Language, LexError, Token, lex};
 pub use names::{Field, Names, Subject, near};
 pub use resolve::{Resolved, Worth, sort_by, worth};
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Range;
 
@@ -98,6 +100,33 @@ pub enum Operator {
 }
 
 impl Operator {
+    /// The one that is written so.
+    pub fn of(sign: &str) -> Option<Operator> {
+        Some(match sign {
+            "=" | "==" => Operator::Equal,
+            "!=" => Operator::NotEqual,
+            "<" => Operator::Less,
+            "<=" => Operator::LessOrEqual,
+            ">" => Operator::Greater,
+            ">=" => Operator::GreaterOrEqual,
+            "~" => Operator::Contains,
+            _ => return None,
+        })
+    }
+
+    /// Whether it holds of two values of this order; none if they cannot be compared.
+    pub fn holds(self, order: Option<Ordering>) -> bool {
+        match self {
+            Operator::Equal => order == Some(Ordering::Equal),
+            Operator::NotEqual => order != Some(Ordering::Equal),
+            Operator::Less => order == Some(Ordering::Less),
+            Operator::LessOrEqual => order.is_some_and(Ordering::is_le),
+            Operator::Greater => order == Some(Ordering::Greater),
+            Operator::GreaterOrEqual => order.is_some_and(Ordering::is_ge),
+            Operator::Contains => false,
+        }
+    }
+
     /// As it is written.
     pub fn sign(self) -> &'static str {
         match self {
@@ -151,7 +180,7 @@ impl fmt::Display for Expression {
 
 impl fmt::Display for Word {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match lex::is_plain(&self.text) {
+        match parse::is_plain(&self.text) {
             true => f.write_str(&self.text),
             false => write!(f, "`{}`", self.text),
         }

@@ -1,9 +1,13 @@
 //! Which runs of a job are kept, and which are old or poor enough to go.
 //!
 //! A run is kept if any of the rules keeps it. One that goes on, and one that the user has given the tag `keep`, is
-//! always kept. What a version of a model was made from is kept too, which is for the caller to see to.
+//! always kept. What a version of a model was made from is kept too.
 
-use crate::run::Run;
+use crate::run::{Run, State};
+use crate::{Index, IndexError, Keys};
+use lockstep_place::Place;
+use lockstep_runs::RunDir;
+use lockstep_runs::registry::Registry;
 
 /// The tag that keeps a run.
 pub const TAG: &str = "keep";
@@ -17,6 +21,58 @@ pub struct Rules {
     pub days: Option<f64>,
     /// So many that are best by a metric.
     pub best: Option<(usize, String)>,
+}
+
+/// Which of some runs of `store` can be removed, and a sentence on each of the others: one that goes on, or that a
+/// version of a model was made from.
+///
+/// # Errors
+/// When the models of the store cannot be read.
+pub fn removable(runs: Vec<Run>, store: &Place) -> Result<(Vec<Run>, Vec<String>), IndexError> {
+    let registered = Registry::of(store)?.by_run()?;
+    let (mut removable, mut kept) = (Vec::new(), Vec::new());
+    for run in runs {
+        let why = match (run.state, registered.get(&run.name)) {
+            (State::Running, _) => "it goes on; stop it first".to_owned(),
+            (_, Some(versions)) => format!(
+                "{} was made from it; `lockstep models rm` comes first",
+                versions.join(", ")
+            ),
+            _ => {
+                removable.push(run);
+                continue;
+            }
+        };
+        kept.push(format!("{} is not removed: {why}", run.name));
+    }
+    Ok((removable, kept))
+}
+
+/// Removes what the rules do not keep of a job's runs, but never the one that has just ended, nor what a version of a
+/// model was made from. `waiting` is told of runs that others have.
+///
+/// # Errors
+/// When the store cannot be read, and when a run cannot be removed.
+pub fn retain(
+    index: &mut Index,
+    rules: &Rules,
+    (job, just_ended): (&str, &str),
+    now: f64,
+    waiting: &mut dyn FnMut(String),
+) -> Result<(), IndexError> {
+    index.refresh_all()?;
+    let registered = Registry::of(index.store())?.by_run()?;
+    let mut runs = index.runs(&Keys::Some(Vec::new()))?;
+    runs.retain(|run| run.job == job);
+    let mut gone = Vec::new();
+    for run in surplus(&runs, rules, now) {
+        if run.name == just_ended || registered.contains_key(&run.name) {
+            continue;
+        }
+        RunDir::named(&run.name, index.store().join(&run.name)?).remove(waiting)?;
+        gone.push(run.name.clone());
+    }
+    index.forget(&gone)
 }
 
 /// The runs that go, at the time `now`, of runs of any jobs: rules hold for each job by itself.
@@ -91,7 +147,6 @@ pub fn is_better_low(metric: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::State;
 
     /// Ten runs of a day each, the last of them the newest; the fourth is best.
     fn runs() -> Vec<Run> {

@@ -25,7 +25,8 @@ pub mod tags;
 
 pub use error::IndexError;
 pub use index::Index;
+pub use lockstep_events::event::UsedSet;
 pub use points::Point;
 pub use query::{Artifact, Details, Keys, Kind, Series};
 pub use refresh::Refreshed;
-pub use run::{Run, State, UsedSet};
+pub use run::{Mark, MarkKind, Run, State};

@@ -12,14 +12,9 @@ use crate::run::Run;
 use crate::{Artifact, Point, tags};
 use events::Reader;
 use lockstep_place::{FileEntry, PlaceError};
-use lockstep_runs::RunDir;
+use lockstep_runs::{RunDir, files as names};
 use serde_json::Value;
 use std::collections::BTreeMap;
-
-/// The record of events.
-const EVENTS: &str = "events.jsonl";
-/// How many bytes of the record are read at a time.
-const PIECE: u64 = 16 << 20;
 
 /// What is new of a run.
 #[derive(Debug, Default)]
@@ -56,11 +51,14 @@ pub(crate) fn read(
         ..Change::default()
     };
     change.run.name.clone_from(&run.name);
-    let lines = record(run, &files, &mut change)?;
-    let mut reader = Reader::new(&mut change);
-    for line in lines.split(|byte| *byte == b'\n') {
-        reader.line(line);
+    let piece = run.read_events_among(&files, &change.run.progress.position)?;
+    if piece.anew {
+        start_over(&mut change);
     }
+    let mut reader = Reader::new(&mut change);
+    piece.events().for_each(|event| reader.event(event));
+    change.more = piece.more;
+    change.run.progress.position = piece.next;
     small_files(run, &files, &mut change)?;
     change.run.bytes = files.iter().map(|file| file.size).sum();
     let artifacts = files.into_iter().map(|file| Artifact {
@@ -68,74 +66,11 @@ pub(crate) fn read(
         size: file.size,
     });
     // The lock is no product of the run.
-    change.artifacts = Some(artifacts.filter(|file| file.path != ".lock").collect());
+    change.artifacts = Some(artifacts.filter(|file| file.path != names::LOCK).collect());
     Ok(change)
 }
 
-/// The whole lines of the record that were not read yet, up to a bound.
-fn record(run: &RunDir, files: &[FileEntry], change: &mut Change) -> Result<Vec<u8>, IndexError> {
-    match run.place().local() {
-        Some(_) => local_record(run, files, change),
-        None => remote_record(run, files, change),
-    }
-}
-
-fn local_record(
-    run: &RunDir,
-    files: &[FileEntry],
-    change: &mut Change,
-) -> Result<Vec<u8>, IndexError> {
-    let file = files.iter().find(|file| file.path == EVENTS);
-    let size = file.map_or(0, |file| file.size);
-    if size < change.run.progress.offset {
-        start_over(change);
-    }
-    let from = change.run.progress.offset;
-    let end = size.min(from + PIECE);
-    let mut lines = run.file(EVENTS).read_range(from..end)?;
-    // A line that is being written is read the next time. One longer than a piece is none of ours.
-    let whole = match lines.iter().rposition(|byte| *byte == b'\n') {
-        Some(last) => last + 1,
-        None if end - from == PIECE => lines.len(),
-        None => 0,
-    };
-    lines.truncate(whole);
-    change.run.progress.offset += whole as u64;
-    change.more = end < size;
-    Ok(lines)
-}
-
-/// In a bucket the record is objects one after the other, whose names sort by age.
-fn remote_record(
-    run: &RunDir,
-    files: &[FileEntry],
-    change: &mut Change,
-) -> Result<Vec<u8>, IndexError> {
-    let mut names: Vec<&FileEntry> = files
-        .iter()
-        .filter(|file| file.path.starts_with(EVENTS))
-        .collect();
-    names.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-    let gone = |object: &str| !names.iter().any(|file| file.path == object);
-    if !change.run.progress.object.is_empty() && gone(&change.run.progress.object) {
-        start_over(change);
-    }
-    let mut lines = Vec::new();
-    for file in names {
-        if file.path <= change.run.progress.object {
-            continue;
-        }
-        if lines.len() as u64 > PIECE {
-            change.more = true;
-            break;
-        }
-        lines.extend(run.file(&file.path).read()?);
-        lines.push(b'\n');
-        change.run.progress.object.clone_from(&file.path);
-    }
-    Ok(lines)
-}
-
+/// Forgets what was read: the record is another.
 fn start_over(change: &mut Change) {
     change.anew = true;
     change.run = Run {
@@ -146,7 +81,7 @@ fn start_over(change: &mut Change) {
 
 /// Reads the files that are small and written whole, each if it has another version than the last time.
 fn small_files(run: &RunDir, files: &[FileEntry], change: &mut Change) -> Result<(), IndexError> {
-    if let Some(found) = changed(run, files, change, "job.toml")? {
+    if let Some(found) = changed(run, files, change, names::JOB)? {
         let text = String::from_utf8_lossy(found.as_deref().unwrap_or_default());
         let params = job::params(&text);
         if let Some(Value::String(name)) = params.get("name") {
@@ -154,15 +89,15 @@ fn small_files(run: &RunDir, files: &[FileEntry], change: &mut Change) -> Result
         }
         change.params = Some(params);
     }
-    if let Some(found) = changed(run, files, change, "origin.json")? {
+    if let Some(found) = changed(run, files, change, names::ORIGIN)? {
         let text = found.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         events::origin(&mut change.run, text.as_deref());
         change.origin = Some(text);
     }
-    if let Some(found) = changed(run, files, change, "result.json")? {
+    if let Some(found) = changed(run, files, change, names::RESULT)? {
         change.result = Some(found.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()));
     }
-    if changed(run, files, change, tags::FILE)?.is_some() {
+    if changed(run, files, change, names::TAGS)?.is_some() {
         // What is none of ours is no reason to lose the run from sight.
         let said = tags::read(run).unwrap_or_default();
         change.run.tags = said.tags;

@@ -9,7 +9,8 @@ use crate::reading::{self, Change};
 use crate::run::{Run, State};
 use crate::{Artifact, Index, IndexError};
 use lockstep_place::FileEntry;
-use lockstep_runs::{Held, RunDir};
+use lockstep_runs::document::DocumentError;
+use lockstep_runs::{Held, RunDir, files as names};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
@@ -84,9 +85,8 @@ impl Index {
                 return Ok(());
             }
         }
-        Err(IndexError::Contended {
-            path: self.location.name(),
-        })
+        let path = self.location.name();
+        Err(DocumentError::Contended { path }.into())
     }
 
     /// Brings the index up to date with the store: runs that are new, that changed, that go on, and that are gone.
@@ -131,7 +131,7 @@ impl Index {
             for name in self.store.folders()? {
                 let folder = path.join(&name);
                 // A look at one file is cheaper than finding out later, again and again, that it is not a run.
-                if folder.join("job.toml").exists() {
+                if folder.join(names::JOB).exists() {
                     let stamp = stamp(&folder);
                     found.insert(name, Seen { stamp, files: None });
                 }
@@ -146,7 +146,7 @@ impl Index {
             }
         }
         for (name, files) in files {
-            if files.iter().any(|file| file.path == "job.toml") {
+            if files.iter().any(|file| file.path == names::JOB) {
                 let seen = Seen {
                     stamp: stamp_of(&files),
                     files: Some(files),
@@ -465,13 +465,13 @@ fn stamp(folder: &Path) -> String {
         ),
         Err(_) => "-".to_owned(),
     };
-    format!("{} / {}", of(folder), of(&folder.join("events.jsonl")))
+    format!("{} / {}", of(folder), of(&folder.join(names::EVENTS)))
 }
 
 /// The same of objects: their names and versions, but the lock's, which its owner renews.
 fn stamp_of(files: &[FileEntry]) -> String {
     let mut hasher = lockstep_base::fs::Hasher::new();
-    for file in files.iter().filter(|file| file.path != ".lock") {
+    for file in files.iter().filter(|file| file.path != names::LOCK) {
         hasher.update(format!("{}\0{}\0{}\n", file.path, file.size, file.version).as_bytes());
     }
     hasher.finish()

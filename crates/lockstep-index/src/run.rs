@@ -1,5 +1,8 @@
 //! What is known of a run at a glance.
 
+use lockstep_events::current_name;
+use lockstep_events::event::UsedSet;
+use lockstep_runs::Position;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -50,24 +53,31 @@ impl fmt::Display for State {
     }
 }
 
-/// A set that a run learned from or was measured on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UsedSet {
-    /// `train`, `val` or `test`.
-    #[serde(default)]
-    pub set: String,
-    /// What it is called.
-    #[serde(default)]
-    pub name: String,
-    /// Where it comes from.
-    #[serde(default)]
-    pub source: String,
-    /// How many samples it has.
-    #[serde(default)]
-    pub samples: u64,
-    /// The hash of its content.
-    #[serde(default)]
-    pub sha256: String,
+/// What interrupts the curves of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MarkKind {
+    /// A worker was lost, and the gang began again.
+    Restart,
+    /// The gang became larger or smaller in good order.
+    Resized,
+    /// The run was gone on with.
+    Resumed,
+}
+
+/// Something that happened to a run, to be marked on its curves.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Mark {
+    /// What it was.
+    pub kind: MarkKind,
+    /// The step that the run went on from.
+    pub step: u64,
+    /// When, in seconds since 1970 in UTC.
+    pub time: f64,
+    /// How many workers there are from here on.
+    pub workers: u64,
+    /// Why, as a sentence.
+    pub reason: String,
 }
 
 /// What lists need of a run.
@@ -126,6 +136,8 @@ pub struct Run {
     pub user: Option<String>,
     /// What it learned from.
     pub data: Vec<UsedSet>,
+    /// What interrupted its curves, the newest last.
+    pub marks: Vec<Mark>,
     /// The size of its folder.
     pub bytes: u64,
     /// How far its record is read, and what is needed to go on.
@@ -139,10 +151,8 @@ pub struct Run {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Progress {
-    /// In a bucket, the last object of the record that was read.
-    pub(crate) object: String,
-    /// Bytes of the record that were read; on this machine.
-    pub(crate) offset: u64,
+    /// Where the next reading goes on.
+    pub(crate) position: Position,
     /// Seconds that earlier parts of the run took.
     pub(crate) before_s: f64,
     /// When the present part began.
@@ -170,17 +180,18 @@ impl Run {
     }
 
     /// What the kept weights came to on the test set, else on validation data, else while training. `name` may also
-    /// be whole: `val.loss`.
+    /// be whole: `val.loss`; or one that the metric had before: `train_loss`.
     pub fn metric(&self, name: &str) -> Option<f64> {
-        let places = ["test.", "val.", "train."].map(|place| format!("{place}{name}"));
-        let mut whole = std::iter::once(name.to_owned()).chain(places);
-        whole.find_map(|name| self.metrics.get(&name)).copied()
+        let name = self.metric_name(name)?;
+        self.metrics.get(&name).copied()
     }
 
     /// What a metric is called in [`Run::metrics`], as [`Run::metric`] finds it.
     pub fn metric_name(&self, name: &str) -> Option<String> {
         let places = ["test.", "val.", "train."].map(|place| format!("{place}{name}"));
-        let mut whole = std::iter::once(name.to_owned()).chain(places);
+        let mut whole = std::iter::once(name.to_owned())
+            .chain(places)
+            .chain(current_name(name));
         whole.find(|name| self.metrics.contains_key(name))
     }
 

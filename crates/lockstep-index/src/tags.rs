@@ -5,15 +5,18 @@
 
 use crate::IndexError;
 use lockstep_runs::RunDir;
+use lockstep_runs::document::{self, Format};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The version of `tags.json`.
 const VERSION: u32 = 1;
 /// The file's name.
-pub(crate) const FILE: &str = "tags.json";
-/// How often a change is tried when others change the file at the same time.
-const TRIES: usize = 100;
+const FILE: &str = lockstep_runs::files::TAGS;
+const FORMAT: Format = Format {
+    key: "version",
+    known: VERSION,
+};
 
 /// What a user says of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -34,8 +37,7 @@ pub struct Tags {
 /// # Errors
 /// When the file cannot be read, is none of ours, or is of a later version.
 pub fn read(run: &RunDir) -> Result<Tags, IndexError> {
-    let found = run.file(FILE).read_versioned()?;
-    found.map_or(Ok(Tags::default()), |(bytes, _)| understand(run, &bytes))
+    Ok(document::read(&run.file(FILE), FORMAT)?.unwrap_or_default())
 }
 
 /// Changes what is said of a run, and returns what it is then.
@@ -43,44 +45,12 @@ pub fn read(run: &RunDir) -> Result<Tags, IndexError> {
 /// # Errors
 /// When the file cannot be read or written, is none of ours, or is of a later version.
 pub fn change(run: &RunDir, change: &dyn Fn(&mut Tags)) -> Result<Tags, IndexError> {
-    let file = run.file(FILE);
-    for _ in 0..TRIES {
-        let found = file.read_versioned()?;
-        let mut tags = match &found {
-            Some((bytes, _)) => understand(run, bytes)?,
-            None => Tags::default(),
-        };
-        change(&mut tags);
+    let changed = document::change(&run.file(FILE), FORMAT, |tags: &mut Tags| {
+        change(tags);
         tags.version = VERSION;
-        let text = serde_json::to_string_pretty(&tags).unwrap_or_default() + "\n";
-        let text = text.as_bytes();
-        let written = match &found {
-            Some((_, version)) => file.replace_if(version, text)?,
-            None => file.create_new(text)?,
-        };
-        if written.is_some() {
-            return Ok(tags);
-        }
-    }
-    Err(IndexError::Contended {
-        path: file.to_string(),
-    })
-}
-
-fn understand(run: &RunDir, bytes: &[u8]) -> Result<Tags, IndexError> {
-    let path = || run.file(FILE).to_string();
-    let tags: Tags = serde_json::from_slice(bytes).map_err(|error| IndexError::File {
-        path: path(),
-        what: error.to_string(),
-    })?;
-    match tags.version {
-        found if found > VERSION => Err(IndexError::NewerFile {
-            path: path(),
-            found,
-            known: VERSION,
-        }),
-        _ => Ok(tags),
-    }
+        tags.clone()
+    });
+    Ok(changed?)
 }
 
 #[cfg(test)]

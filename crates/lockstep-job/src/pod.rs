@@ -37,9 +37,6 @@ pub const PORT: u16 = 7474;
 /// The folder of the job file in a pod, read-only. Relative paths in the job file start here, and so do scripts.
 pub const JOB_FOLDER: &str = "/lockstep/job";
 
-/// The name of the job file in its folder.
-pub const JOB_FILE: &str = "job.toml";
-
 /// The folder of the token in a pod.
 pub const TOKEN_FOLDER: &str = "/lockstep/token";
 

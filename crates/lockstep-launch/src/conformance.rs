@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How long anything here may take.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// Makes a launcher whose workers run a shell script.
 pub type Make<'a> = dyn FnMut(&str) -> Box<dyn Launcher> + 'a;

@@ -15,7 +15,7 @@
 //! They are counted by class in [`Classification::unseen`] and in nothing else.
 //!
 //! ```
-//! use crate::{Outcome, Tally};
+//! use lockstep_measure::{Outcome, Tally};
 //!
 //! let classes = ["cat".to_owned(), "dog".to_owned()];
 //! let mut tally = Tally::new(&classes);
@@ -38,6 +38,7 @@ mod ranked;
 mod ranking;
 mod regression;
 mod scores;
+mod svg;
 mod table;
 mod tally;
 

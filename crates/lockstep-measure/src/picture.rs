@@ -5,13 +5,12 @@
 //! show. Counts are written into the cells as long as they fit, and every cell that is not empty tells its
 //! story when pointed at. No scripts, no outside fonts or files.
 
-mod canvas;
 mod shade;
 
 use crate::Classification;
 use crate::scores::ratio;
+use crate::svg::{Anchor, Canvas};
 use crate::table::{fitted, grouped, printable};
-use canvas::{Anchor, Canvas};
 use shade::Shade;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -21,6 +20,8 @@ const NAME: usize = 28;
 const GLYPH: f64 = 0.58;
 const INK: &str = "#1f2933";
 const PALE: &str = "#66707c";
+const FONT: &str =
+    " role=\"img\" font-family=\"Inter, system-ui, 'Segoe UI', Helvetica, Arial, sans-serif\"";
 
 impl Classification {
     /// The confusion matrix as an SVG file with a title of one's own.
@@ -98,7 +99,7 @@ impl<'a> Picture<'a> {
         let width = f64::max(self.left + side + recall + 24.0, 28.0 + widest + 24.0);
         let matrix_end = self.top + side + self.below;
         let height = matrix_end + 112.0;
-        let mut canvas = Canvas::new(width, height);
+        let mut canvas = Canvas::file(width.ceil(), height.ceil(), FONT);
         canvas.describe(title, &heading);
         canvas.text((28.0, 40.0), 20.0, INK, Anchor::Start, &printable(title));
         canvas.text((28.0, 64.0), 13.0, PALE, Anchor::Start, &heading);

@@ -5,10 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
-#[cfg(feature = "cloud")]
 use std::net::IpAddr;
 use std::str::FromStr;
-#[cfg(feature = "cloud")]
 use std::time::Duration;
 
 /// How to reach the places of one store. All keys have defaults that fit a public cloud.
@@ -101,13 +99,11 @@ impl Access {
     }
 
     /// The end of an operation's time.
-    #[cfg(feature = "cloud")]
     pub(crate) fn timeout(&self) -> Duration {
         Duration::from_secs(self.timeout_s.into())
     }
 
     /// The longest silence.
-    #[cfg(feature = "cloud")]
     pub(crate) fn stall(&self) -> Duration {
         Duration::from_secs(self.stall_s.into()).min(self.timeout())
     }
@@ -130,7 +126,6 @@ impl Endpoint {
     }
 
     /// Whether the server is this machine itself.
-    #[cfg(feature = "cloud")]
     fn is_loopback(&self) -> bool {
         let host = self.0.split_once("://").map_or("", |(_, rest)| rest);
         let host = host.split('/').next().unwrap_or_default();
@@ -146,7 +141,6 @@ impl Endpoint {
     }
 
     /// Whether it is spoken to without encryption, which credentials must allow.
-    #[cfg(feature = "cloud")]
     pub(crate) fn plain(&self, access: &Access) -> Result<bool, String> {
         let safe = access.anonymous || access.allow_http || self.is_loopback();
         match self.is_plain() {
@@ -237,7 +231,6 @@ mod tests {
         assert!(endpoint.is_plain());
     }
 
-    #[cfg(feature = "cloud")]
     #[test]
     fn credentials_go_without_encryption_to_this_machine_only_unless_a_key_allows_it() {
         let plain = |endpoint: &str, access: Access| {

@@ -56,14 +56,6 @@ pub enum PlaceError {
         /// What stood before `://`.
         scheme: String,
     },
-    /// The scheme is known, but this program was built without it.
-    #[error(
-        "{place}: this program was built without the feature `cloud`, so it opens local paths only"
-    )]
-    NotBuilt {
-        /// The place as given, without secrets.
-        place: String,
-    },
     /// The place's own name is wrong.
     #[error("{place}: {why}")]
     Url {

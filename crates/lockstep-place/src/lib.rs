@@ -36,7 +36,6 @@ mod local;
 mod name;
 mod place;
 pub mod portable;
-#[cfg(feature = "cloud")]
 mod remote;
 mod variables;
 mod writer;

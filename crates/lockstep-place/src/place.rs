@@ -1,6 +1,5 @@
 //! One name for a file or a folder, and what can be done with it.
 
-#[cfg(feature = "cloud")]
 use crate::remote::Remote;
 use crate::{Access, PlaceError, Variables, local, name};
 use std::fmt;
@@ -14,7 +13,6 @@ pub struct Place(pub(crate) PlaceKind);
 #[derive(Clone)]
 pub(crate) enum PlaceKind {
     Local(PathBuf),
-    #[cfg(feature = "cloud")]
     Remote(Remote),
 }
 
@@ -37,7 +35,6 @@ macro_rules! on {
     ($place:expr, $local:ident => $here:expr, $remote:ident => $there:expr) => {
         match &$place.0 {
             $crate::place::PlaceKind::Local($local) => $here,
-            #[cfg(feature = "cloud")]
             $crate::place::PlaceKind::Remote($remote) => $there,
         }
     };
@@ -74,15 +71,8 @@ impl Place {
                     place: place.clone(),
                     why,
                 })?;
-                #[cfg(feature = "cloud")]
-                return Ok(Place(PlaceKind::Remote(Remote::open(
-                    scheme, rest, place, access, variables,
-                )?)));
-                #[cfg(not(feature = "cloud"))]
-                {
-                    let _ = variables;
-                    Err(PlaceError::NotBuilt { place })
-                }
+                let remote = Remote::open(scheme, rest, place, access, variables)?;
+                Ok(Place(PlaceKind::Remote(remote)))
             }
             _ => Err(PlaceError::Scheme {
                 place,
@@ -258,13 +248,6 @@ mod tests {
         }
     }
 
-    #[cfg(not(feature = "cloud"))]
-    #[test]
-    fn without_the_cloud_its_places_are_refused_with_the_features_name() {
-        assert!(error("s3://bucket/key").contains("`cloud`"));
-    }
-
-    #[cfg(feature = "cloud")]
     mod cloud {
         use super::*;
 

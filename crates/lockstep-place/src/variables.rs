@@ -18,13 +18,11 @@ impl Variables {
     }
 
     /// The value of one, if it is set.
-    #[cfg(any(feature = "cloud", test))]
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
     /// Which of `names` are set, in that order, with their values.
-    #[cfg(any(feature = "cloud", test))]
     pub(crate) fn set<'a>(
         &'a self,
         names: &'a [&'a str],

@@ -1,7 +1,6 @@
 //! A file that is being written, and is seen by others when it is whole.
 
 use crate::place::PlaceKind;
-#[cfg(feature = "cloud")]
 use crate::remote::Upload;
 use crate::{Place, PlaceError, local};
 use lockstep_base::fs::{AtomicFile, FsError};
@@ -19,7 +18,6 @@ pub struct PlaceWriter(Writing);
 #[derive(Debug)]
 enum Writing {
     Local(AtomicFile, PathBuf),
-    #[cfg(feature = "cloud")]
     Remote(Upload),
 }
 
@@ -27,7 +25,6 @@ impl PlaceWriter {
     pub(crate) fn open(place: &Place) -> Result<PlaceWriter, PlaceError> {
         Ok(PlaceWriter(match &place.0 {
             PlaceKind::Local(path) => Writing::Local(local::writer(path)?, path.clone()),
-            #[cfg(feature = "cloud")]
             PlaceKind::Remote(remote) => Writing::Remote(remote.upload()?),
         }))
     }
@@ -42,7 +39,6 @@ impl PlaceWriter {
                 let written = file.write_all(bytes);
                 Ok(written.map_err(FsError::io("write", path))?)
             }
-            #[cfg(feature = "cloud")]
             Writing::Remote(upload) => upload.write_all(bytes),
         }
     }
@@ -54,7 +50,6 @@ impl PlaceWriter {
     pub fn commit(self) -> Result<(), PlaceError> {
         match self.0 {
             Writing::Local(file, _) => Ok(file.commit()?),
-            #[cfg(feature = "cloud")]
             Writing::Remote(upload) => upload.commit(),
         }
     }
@@ -70,7 +65,6 @@ impl PlaceWriter {
                 file.sync()?;
                 Ok(file.commit_unsynced()?)
             }
-            #[cfg(feature = "cloud")]
             Writing::Remote(upload) => upload.commit(),
         }
     }

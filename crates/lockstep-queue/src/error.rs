@@ -34,7 +34,7 @@ pub enum QueueError {
     #[error("Job {0} does not exist")]
     Missing(String),
     /// A job that has not ended cannot be removed.
-    #[error("Attempted to delete job '{id}', but it is in a non-terminal state {status}.")]
+    #[error("Attempted to delete job '{id}', but it is in a non-terminal state {}.", status.in_capitals())]
     NotEnded {
         /// Which.
         id: String,

@@ -1,6 +1,6 @@
 //! Unpacking what somebody sent, so that nothing leaves its folder and nothing grows without bound.
 
-use crate::archive::{Archive, Entry};
+use crate::archive::Entry;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -54,25 +54,25 @@ pub enum UnpackError {
 /// # Errors
 /// When the archive is refused, when `to` is there, or when a file cannot be written. What was written until then stays.
 pub fn unpack(archive: &[u8], to: &Path, limits: &Limits) -> Result<(), UnpackError> {
-    let read = Archive::read(archive).map_err(UnpackError::Refused)?;
-    check(&read.entries, archive.len() as u64, limits).map_err(UnpackError::Refused)?;
+    let entries = Entry::all(archive).map_err(UnpackError::Refused)?;
+    check(&entries, archive.len() as u64, limits).map_err(UnpackError::Refused)?;
     // It must be new: what lies in an older folder may lead elsewhere.
     let made = DirBuilder::new().mode(0o700).create(to);
     made.map_err(cannot_write(to))?;
-    for entry in &read.entries {
+    for entry in &entries {
         let path = to.join(&entry.name);
         match entry.folder {
             true => make_folder(&path)?,
             false => {
                 make_folder(path.parent().unwrap_or(to))?;
-                write(entry, read.open(entry), &path)?;
+                write(entry, &path)?;
             }
         }
     }
     Ok(())
 }
 
-fn check(entries: &[Entry], packed: u64, limits: &Limits) -> Result<(), String> {
+fn check(entries: &[Entry<'_>], packed: u64, limits: &Limits) -> Result<(), String> {
     if entries.len() > limits.entries {
         return Err(format!(
             "it holds {} files, and {} is the most",
@@ -80,7 +80,8 @@ fn check(entries: &[Entry], packed: u64, limits: &Limits) -> Result<(), String> 
             limits.entries
         ));
     }
-    let total: u64 = entries.iter().map(|entry| entry.size).sum();
+    let sizes = entries.iter().map(|entry| entry.size);
+    let total = sizes.fold(0, u64::saturating_add);
     if total > limits.bytes {
         return Err(format!(
             "it unpacks to {total} bytes, and {} is the most",
@@ -102,7 +103,7 @@ fn make_folder(path: &Path) -> Result<(), UnpackError> {
 }
 
 /// Writes a content that must be as long as it says, and sum up.
-fn write(entry: &Entry, content: Box<dyn Read + '_>, path: &Path) -> Result<(), UnpackError> {
+fn write(entry: &Entry<'_>, path: &Path) -> Result<(), UnpackError> {
     let refused = |what: &str| UnpackError::Refused(format!("{:?} {what}", entry.name));
     let mode = if entry.executable { 0o700 } else { 0o600 };
     let file = OpenOptions::new()
@@ -112,7 +113,7 @@ fn write(entry: &Entry, content: Box<dyn Read + '_>, path: &Path) -> Result<(), 
         .open(path);
     let mut file: File = file.map_err(cannot_write(path))?;
     let mut crc = flate2::Crc::new();
-    let mut content = content.take(entry.size + 1);
+    let mut content = entry.open().take(entry.size.saturating_add(1));
     let mut block = vec![0; 64 << 10];
     let mut length = 0u64;
     loop {

@@ -1,48 +1,9 @@
 //! A job as whoever asks is told of it.
 
-use crate::Needs;
-use serde::{Deserialize, Serialize};
+use crate::{JobStatus, Needs};
+use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fmt;
-
-/// How a job is, in Ray's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum JobStatus {
-    /// It waits, or its folder is being made.
-    Pending,
-    /// Its command runs.
-    Running,
-    /// It was asked to stop, and did.
-    Stopped,
-    /// Its command ended with 0.
-    Succeeded,
-    /// Its command ended with something else, or could not be run.
-    Failed,
-}
-
-impl JobStatus {
-    /// Whether it stays so.
-    pub fn is_final(self) -> bool {
-        matches!(
-            self,
-            JobStatus::Stopped | JobStatus::Succeeded | JobStatus::Failed
-        )
-    }
-}
-
-impl fmt::Display for JobStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            JobStatus::Pending => "PENDING",
-            JobStatus::Running => "RUNNING",
-            JobStatus::Stopped => "STOPPED",
-            JobStatus::Succeeded => "SUCCEEDED",
-            JobStatus::Failed => "FAILED",
-        })
-    }
-}
 
 /// A job as whoever asks is told of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]

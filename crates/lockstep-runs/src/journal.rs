@@ -1,4 +1,4 @@
-//! Files that grow while a run goes on: logs and metrics.
+//! Files that grow while a run goes on: events, logs and metrics. This is the one writer of them.
 //!
 //! On this machine a line is in its file when it was added. A bucket cannot add to an object, and may be
 //! slow or away for a while, and nobody must wait for that. So there a thread of its own writes: lines of a
@@ -6,13 +6,16 @@
 //! in objects one after the other, `NAME.TIME-NUMBER`, whose names sort by age. What the bucket does not
 //! take is kept and tried again, up to a bound, and the end waits for all of it.
 
+use crate::files::{EVENTS, is_part_of};
 use crate::name::timestamp;
 use crate::{RunDir, RunsError};
 use lockstep_base::fs::FsError;
+use lockstep_events::Recorded;
 use lockstep_place::{Place, PlaceError};
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -70,6 +73,19 @@ impl Journal {
                 sender.shared.changed.notify_one();
                 Ok(())
             }
+        }
+    }
+
+    /// Adds events to the run's record, all of them or, when this process is killed meanwhile, some. On this machine
+    /// they are in the file when this returns.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn events(&mut self, events: &[Recorded]) -> Result<(), RunsError> {
+        let lines: Vec<String> = events.iter().map(as_json).collect();
+        match lines.is_empty() {
+            true => Ok(()),
+            false => self.log(EVENTS, &lines.join("\n")),
         }
     }
 
@@ -152,15 +168,19 @@ impl RunDir {
         if self.place().local().is_some() {
             return read_text(&self.file(name));
         }
-        let prefix = format!("{name}.");
         let mut text = String::new();
         for entry in self.place().list()? {
-            if entry.path.starts_with(&prefix) {
+            if is_part_of(&entry.path, name) {
                 text += &read_text(&self.file(&entry.path))?;
             }
         }
         Ok(text)
     }
+}
+
+/// A value as a line of a journal.
+pub fn as_json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("plain structs of numbers and strings have a JSON form")
 }
 
 /// The text of a file; none if it is not there.
@@ -181,14 +201,33 @@ fn append(
     let place = run.file(name);
     let path = place.local().unwrap_or(Path::new(name));
     if !files.contains_key(name) {
-        let file = File::options().append(true).create(true).open(path);
-        files.insert(name.to_owned(), file.map_err(FsError::io("write", path))?);
+        let file = open_to_append(path).map_err(FsError::io("write", path))?;
+        files.insert(name.to_owned(), file);
     }
     let written = match files.get_mut(name) {
         Some(file) => file.write_all(text.as_bytes()),
         None => Ok(()),
     };
     Ok(written.map_err(FsError::io("write", path))?)
+}
+
+/// Opens a file to add lines to it. Whoever was killed in the middle of a line left it without an end: it must not
+/// swallow the next one.
+fn open_to_append(path: &Path) -> io::Result<File> {
+    let mut file = File::options()
+        .read(true)
+        .append(true)
+        .create(true)
+        .open(path)?;
+    if file.metadata()?.len() > 0 {
+        let mut last = [0];
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+        if last != [b'\n'] {
+            file.write_all(b"\n")?;
+        }
+    }
+    Ok(file)
 }
 
 /// The thread that writes to a bucket.

@@ -3,9 +3,14 @@
 //! Four promises: the name of a run is never given twice ([`RunDir`]), a run has one owner at a time
 //! ([`RunLock`]), whoever was replaced can no longer add to it ([`Generation`]), and its newest whole
 //! state is found whatever happened to it ([`checkpoint`]).
+//!
+//! What happens in a run is recorded as events, which have one writer, [`Journal`], and one reader,
+//! [`RunDir::read_events`]. [`files`] has the names of all files of a run.
 
 pub mod checkpoint;
+pub mod document;
 mod error;
+pub mod files;
 mod held;
 mod journal;
 mod lease;
@@ -13,13 +18,15 @@ mod lock;
 mod name;
 mod owner;
 mod process;
+mod record;
 pub mod registry;
 mod run;
 
 pub use error::RunsError;
+pub use files::{CONFUSION, EVALUATION, MISTAKES};
 pub use held::Held;
-pub use journal::Journal;
+pub use journal::{Journal, as_json};
 pub use lock::RunLock;
-pub use name::civil_date;
 pub use owner::Generation;
-pub use run::{CONFUSION, EVALUATION, MISTAKES, RunDir};
+pub use record::{Piece, Position};
+pub use run::RunDir;

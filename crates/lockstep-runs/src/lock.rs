@@ -27,6 +27,16 @@ enum Hold {
 }
 
 impl RunDir {
+    /// Removes the run and all that is in it, if nobody has it. It is held meanwhile, so that nobody goes on with it;
+    /// `waiting` is told as by [`RunDir::lock`].
+    ///
+    /// # Errors
+    /// When another process has it, and when something in it cannot be removed.
+    pub fn remove(&self, waiting: &mut dyn FnMut(String)) -> Result<(), RunsError> {
+        let _lock = self.lock(waiting)?;
+        self.clone().discard()
+    }
+
     /// Takes the run for this process alone. In a bucket this may wait for the lease of one that does not
     /// renew it; `waiting` is told so.
     ///

@@ -9,31 +9,8 @@ pub(crate) fn timestamp(now: SystemTime) -> String {
     let seconds = now
         .duration_since(UNIX_EPOCH)
         .map_or(0, |passed| passed.as_secs());
-    let (year, month, day) = civil_date(seconds / 86_400);
-    let of_day = seconds % 86_400;
-    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-    format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}")
-}
-
-/// The Gregorian date that lies `days` days after 1970-01-01.
-///
-/// Years are counted from 1 March, so that the leap day is the last of a year, in eras of 400 years
-/// that all have the same number of days (Hinnant, "chrono-compatible low-level date algorithms").
-pub fn civil_date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let era = days / 146_097;
-    let of_era = days % 146_097;
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    (year, month, day)
+    let shown = lockstep_base::calendar::show(seconds as i64);
+    shown.replace(['-', ':'], "").replace(' ', "-")
 }
 
 /// Whether `text` looks like what [`timestamp`] and four [`random_letters`](lockstep_base::fs::random_letters) make: the ending of a

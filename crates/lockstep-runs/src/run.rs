@@ -5,7 +5,7 @@
 //! runs never share a name, whatever their clocks and their random numbers say.
 
 use crate::name::{check_job_name, is_run_suffix, timestamp};
-use crate::{RunLock, RunsError};
+use crate::{RunLock, RunsError, files};
 use lockstep_base::fs::{AtomicFile, FsError, random_letters};
 use lockstep_place::{Place, PlaceError};
 use std::path::Path;
@@ -17,15 +17,6 @@ const DRAWS: usize = 16;
 
 /// Letters of a time in a run's name.
 const TIME: usize = "YYYYMMDD-HHMMSS".len();
-
-/// The file that an evaluation is written to.
-pub const EVALUATION: &str = "evaluation.json";
-/// The file that the picture of an evaluation is written to.
-pub const CONFUSION: &str = "confusion.svg";
-/// The file that a picture of how much each column of a table is used is written to.
-const IMPORTANCE: &str = "importance.svg";
-/// The file that pictures of the hardest mistakes are written to, one below the other.
-pub const MISTAKES: &str = "mistakes.png";
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -86,7 +77,7 @@ impl RunDir {
     ) -> Result<(RunDir, RunLock), RunsError> {
         check_job_name(name)?;
         let run = RunDir::named(name, store.join(name)?);
-        let folders = ["model", "logs"].map(|inner| run.file(inner));
+        let folders = [files::MODEL, files::LOGS].map(|inner| run.file(inner));
         for folder in [store, &run.place].into_iter().chain(&folders) {
             folder.make_folder().map_err(RunsError::unwritable(store))?;
         }
@@ -113,7 +104,7 @@ impl RunDir {
 
     /// Makes the folders within a new run and takes it; a run that cannot have them is removed again.
     fn furnish(self, store: &Place) -> Result<(RunDir, RunLock), RunsError> {
-        let folders = ["model", "logs"].map(|inner| self.file(inner));
+        let folders = [files::MODEL, files::LOGS].map(|inner| self.file(inner));
         let made = folders
             .iter()
             .try_for_each(|folder| folder.make_new_folder().map(drop))
@@ -229,89 +220,94 @@ impl RunDir {
         Ok(())
     }
 
-    /// A file of the run; `name` is one of those that this program gives.
+    /// A file of the run; `name` is one of [`files`], or leads down in another way.
     pub fn file(&self, name: &str) -> Place {
         self.place.join(name).expect("the name leads down")
     }
 
     /// The job as it ran.
     pub fn job(&self) -> Place {
-        self.file("job.toml")
+        self.file(files::JOB)
     }
 
     /// The metrics, one JSON object a line.
     pub fn metrics(&self) -> Place {
-        self.file("metrics.jsonl")
+        self.file(files::METRICS)
     }
 
     /// The trained weights.
     pub fn weights(&self) -> Place {
-        self.file("model/weights.safetensors")
+        self.file(files::WEIGHTS)
     }
 
     /// What the weights are for: architecture, input shape, label map.
     pub fn model(&self) -> Place {
-        self.file("model/model.json")
+        self.file(files::MODEL_CARD)
     }
 
     /// The trees of a run that grows some, as XGBoost writes them.
     pub fn trees(&self) -> Place {
-        self.file("model/model.ubj")
+        self.file(files::TREES)
     }
 
     /// The model as ONNX, if the job asks for it.
     pub fn onnx(&self) -> Place {
-        self.file("model/model.onnx")
+        self.file(files::ONNX)
     }
 
     /// The number of each class, by name.
     pub fn labels(&self) -> Place {
-        self.file("model/labels.json")
+        self.file(files::LABELS)
     }
 
     /// What the weights came to on the test set.
     pub fn evaluation(&self) -> Place {
-        self.file(EVALUATION)
+        self.file(files::EVALUATION)
     }
 
     /// A picture of which classes they took for which.
     pub fn confusion(&self) -> Place {
-        self.file(CONFUSION)
+        self.file(files::CONFUSION)
     }
 
     /// A picture of how much each column of a table is used, of trees.
     pub fn importance(&self) -> Place {
-        self.file(IMPORTANCE)
+        self.file(files::IMPORTANCE)
     }
 
     /// Pictures of the hardest mistakes, one below the other.
     pub fn mistakes(&self) -> Place {
-        self.file(MISTAKES)
+        self.file(files::MISTAKES)
     }
 
     /// The folder of the workers' logs.
     pub fn logs(&self) -> Place {
-        self.file("logs")
+        self.file(files::LOGS)
     }
 
     /// The log of the worker of rank `rank`.
     pub fn worker_log(&self, rank: usize) -> Place {
-        self.file(&format!("logs/worker-{rank}.log"))
+        self.file(&files::worker_log(rank))
     }
 
     /// How the run ended.
     pub fn result(&self) -> Place {
-        self.file("result.json")
+        self.file(files::RESULT)
+    }
+
+    /// Where the run comes from.
+    pub fn origin(&self) -> Place {
+        self.file(files::ORIGIN)
     }
 
     /// The weights that the run began with, if they were those of another run.
     pub fn start(&self) -> Place {
-        self.file("model/start.safetensors")
+        self.file(files::START)
     }
 
     /// Who owns the run.
     pub(crate) fn lock_file(&self) -> Place {
-        self.file(".lock")
+        self.file(files::LOCK)
     }
 }
 

@@ -7,6 +7,7 @@ use lockstep_events::event::Reported;
 use lockstep_job::{BestMode, ScriptCheckpoint};
 use lockstep_place::{Access, Place};
 use lockstep_runs::checkpoint::{Checkpoint, CheckpointWriter};
+use lockstep_runs::files::{MODEL, SCRIPT_CARD};
 use lockstep_runs::{Generation, RunDir, RunsError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -14,11 +15,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::{fs, io};
-
-/// The folder of a run that holds the files of the best checkpoint.
-const MODEL: &str = "model";
-/// What says which one that is. It lies beside them: a script may give its files any name.
-const CARD: &str = "model.json";
 
 /// What the header of a script's checkpoint says.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -186,7 +182,7 @@ impl Store {
     /// between. Those of any earlier one were published before the next was written.
     pub(crate) fn finish_publishing(&self, resumed: &Resumed) -> Result<(), ScriptError> {
         let header = &resumed.header;
-        let card = self.run.file(CARD).read().unwrap_or_default();
+        let card = self.run.file(SCRIPT_CARD).read().unwrap_or_default();
         let card: Value = serde_json::from_slice(&card).unwrap_or_default();
         if header.best_report != header.report || card["sha256"] == header.sha256 {
             return Ok(());
@@ -284,7 +280,7 @@ fn is_better(mode: BestMode, value: f64, best: Option<f64>) -> bool {
 /// Makes the files of a checkpoint those of the run's model. Last comes a card that says what they belong to: without
 /// it, they may be those of two checkpoints.
 fn publish(run: &RunDir, header: &Header, files: &Files) -> Result<(), ScriptError> {
-    let (model, card) = (run.file(MODEL), run.file(CARD));
+    let (model, card) = (run.file(MODEL), run.file(SCRIPT_CARD));
     card.delete()?;
     model.delete_all()?;
     model.make_folder()?;
@@ -385,7 +381,7 @@ mod tests {
         assert_eq!(read(unpacked.join("deep/weights.pt")), "3");
         let home = folder.path().join(&run.name);
         assert_eq!(read(home.join("model/deep/weights.pt")), "2");
-        assert!(read(home.join(CARD)).contains("\"report\":2"));
+        assert!(read(home.join(SCRIPT_CARD)).contains("\"report\":2"));
     }
 
     #[test]
@@ -395,14 +391,14 @@ mod tests {
         write(&mut store, "weights.pt", 1, 0.5);
         store.settle().unwrap();
         let home = folder.path().join(&run.name);
-        fs::remove_file(home.join(CARD)).unwrap();
+        fs::remove_file(home.join(SCRIPT_CARD)).unwrap();
         fs::write(home.join("model/weights.pt"), "torn").unwrap();
         store.finish_publishing(&newest(&run)).unwrap();
         assert_eq!(
             fs::read_to_string(home.join("model/weights.pt")).unwrap(),
             "1"
         );
-        assert!(home.join(CARD).exists());
+        assert!(home.join(SCRIPT_CARD).exists());
     }
 
     #[test]

@@ -13,10 +13,10 @@ mod origin;
 mod tokens;
 
 pub(crate) use audit::Deed;
-pub(crate) use login::routes;
+pub(crate) use login::endpoints;
 pub use tokens::{Token, Tokens};
 
-use crate::{Caller, Refusal, Role, Server, ServerError, Settings};
+use crate::{Caller, Refusal, Role, Server, ServerError, Settings, routes};
 use audit::{Audit, Entry};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -145,27 +145,13 @@ impl Guard {
             self.names.check(request)?;
         }
         origin::check_page(request, self.encrypted, login::is_form(path))?;
-        if login::is_open(path) {
+        if routes::is_open(path) {
             return Ok(caller.ok());
         }
         let caller = caller?;
-        caller.needs(match is_reading(request.method(), path) {
-            true => Role::Read,
-            false => Role::Submit,
-        })?;
+        caller.needs(routes::role(request.method(), path))?;
         Ok(Some(caller))
     }
-}
-
-/// Whether a request only reads. MLflow's searches do, though their method does not say so.
-fn is_reading(method: &Method, path: &str) -> bool {
-    let searches = [
-        "/api/2.0/mlflow/runs/search",
-        "/api/2.0/mlflow/experiments/search",
-        "/api/2.0/mlflow/logged-models/search",
-    ];
-    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
-        || (*method == Method::POST && searches.contains(&path))
 }
 
 /// `Authorization: Bearer TOKEN`; only if that is not there, `X-Ray-Authorization`, which proxies leave alone.
@@ -220,7 +206,7 @@ pub(crate) async fn guard(State(server): State<Server>, request: Request, next: 
         status,
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::MISDIRECTED_REQUEST
     );
-    if denied || !is_reading(&method, &path) {
+    if denied || routes::role(&method, &path) != Role::Read {
         let deed = answer.extensions().get::<Deed>().map(|deed| deed.0.clone());
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let noted = guard.audit.note(&Entry {

@@ -7,6 +7,7 @@
 //! Every request passes the same way: who asks ([`Caller`]), whether that one may, then the part that answers.
 
 mod caller;
+mod endpoint;
 mod error;
 mod guard;
 mod jobs;

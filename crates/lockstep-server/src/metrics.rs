@@ -1,10 +1,10 @@
 //! `/metrics`: what a monitor such as Prometheus reads, as OpenMetrics text.
 
+use crate::endpoint::{Endpoint, TEXT};
 use crate::{Refusal, Server, mlflow};
+use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use axum::{Json, Router};
 use http::{StatusCode, header};
 use lockstep_index::{Keys, State as RunState};
 use lockstep_queue::JobStatus;
@@ -47,14 +47,18 @@ impl Counters {
     }
 }
 
-pub(crate) fn routes() -> Router<Server> {
-    Router::new()
-        .route("/healthz", get(async || "ok\n"))
-        .route("/metrics", get(show))
-        .route(
+pub(crate) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::get("/healthz", async || "ok\n", "Whether the server answers")
+            .answer(TEXT)
+            .open(),
+        Endpoint::get("/metrics", show, "What a monitor reads, as OpenMetrics").answer(TEXT),
+        Endpoint::get(
             "/api/openapi.json",
-            get(async || Json(crate::openapi::document())),
-        )
+            async || Json(crate::openapi::document()),
+            "This description",
+        ),
+    ]
 }
 
 async fn show(State(server): State<Server>) -> Result<Response, Refusal> {
@@ -97,13 +101,10 @@ fn text(server: &Server) -> String {
     ];
     let by_status = statuses.map(|status| {
         let count = jobs.iter().filter(|job| job.status == status).count();
-        (
-            format!("{{status=\"{}\"}}", status.to_string().to_lowercase()),
-            count as f64,
-        )
+        (format!("{{status=\"{status}\"}}"), count as f64)
     });
     page.add(
-        "lockstep_cluster::jobs",
+        "lockstep_jobs",
         "gauge",
         "Jobs that are remembered, by status.",
         by_status,

@@ -20,8 +20,9 @@ mod writer;
 
 pub(crate) use error::MlflowError;
 
+use crate::endpoint::{Endpoint, TEXT};
 use crate::{Server, Settings};
-use axum::routing::{any, get};
+use axum::routing::any;
 use axum::{Json, Router};
 use experiments::{Experiment, Experiments};
 use http::Uri;
@@ -63,17 +64,36 @@ impl Mlflow {
     }
 }
 
-pub(crate) fn routes() -> Router<Server> {
-    let mut all = Router::new()
-        .route("/health", get(async || "OK"))
-        .route("/version", get(async || VERSION))
-        .merge(artifacts::routes());
-    for prefix in ["/api/2.0/mlflow", "/api/3.0/mlflow"] {
-        let inner = experiment_routes::routes().merge(run_routes::routes());
-        let rest = format!("{prefix}/{{*rest}}");
-        all = all.nest(prefix, inner).route(&rest, any(unknown));
+/// The prefixes of MLflow's routes. Both mean the same; the first is the one that is described.
+const PREFIXES: [&str; 2] = ["/api/2.0/mlflow", "/api/3.0/mlflow"];
+
+pub(crate) fn endpoints() -> Vec<Endpoint> {
+    let mut all = vec![
+        Endpoint::get("/health", async || "OK", "The same in MLflow's words").answer(TEXT),
+        Endpoint::get(
+            "/version",
+            async || VERSION,
+            "The version of MLflow whose clients are understood",
+        )
+        .answer(TEXT),
+    ];
+    all.extend(artifacts::endpoints());
+    for (number, prefix) in PREFIXES.into_iter().enumerate() {
+        let inner = experiment_routes::endpoints().into_iter();
+        let inner = inner.chain(run_routes::endpoints());
+        all.extend(inner.map(|one| match number {
+            0 => one.under(prefix),
+            _ => one.under(prefix).undescribed(),
+        }));
     }
     all
+}
+
+/// What answers below the prefixes where no route is.
+pub(crate) fn unknown_routes() -> Router<Server> {
+    PREFIXES.iter().fold(Router::new(), |all, prefix| {
+        all.route(&format!("{prefix}/{{*rest}}"), any(unknown))
+    })
 }
 
 async fn unknown(uri: Uri) -> MlflowError {
@@ -154,7 +174,7 @@ fn record_of(server: &Server, run: &RunDir) -> Result<Option<Record>, MlflowErro
     };
     if !record.closed {
         let size = run
-            .file(writer::EVENTS)
+            .file(lockstep_runs::files::EVENTS)
             .entry()?
             .map_or(0, |entry| entry.size);
         let mut unclosed = mlflow

@@ -1,39 +1,20 @@
-//! `/api/openapi.json`: all that the server answers, from one table.
+//! `/api/openapi.json`: all that the server answers, described from the same declarations that the router is made from.
 //!
-//! The table says of each operation what it is for and what it takes. A test reads the routes in the sources and fails for
-//! one that is not in the table. The pages themselves and what they load are left out: they are for browsers.
+//! The pages themselves and what they load are left out: they are for browsers.
 
-mod table;
-
+use crate::endpoint::{BYTES, Endpoint, JSON};
+use crate::routes::ENDPOINTS;
+use http::Method;
 use serde_json::{Map, Value, json};
-use table::OPERATIONS;
-
-/// One operation.
-struct Operation {
-    /// Small letters: `get`.
-    method: &'static str,
-    /// With names in braces.
-    path: &'static str,
-    /// What it does.
-    says: &'static str,
-    /// What follows the question mark: the name, with `!` if it is needed, and its type.
-    query: &'static [(&'static str, &'static str)],
-    /// The keys of the body, in the same way; nothing for bodies of other kinds.
-    body: &'static [(&'static str, &'static str)],
-    /// The media type of what comes back.
-    answer: &'static str,
-}
-
-const JSON: &str = "application/json";
-const TEXT: &str = "text/plain";
-const BYTES: &str = "application/octet-stream";
 
 /// The description.
 pub(crate) fn document() -> Value {
     let mut paths: Map<String, Value> = Map::new();
-    for operation in OPERATIONS {
-        let path = paths.entry(operation.path).or_insert_with(|| json!({}));
-        path[operation.method] = describe(operation);
+    for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.described) {
+        let name = endpoint.path.replace("{*", "{");
+        let method = endpoint.method.as_str().to_ascii_lowercase();
+        let described = describe(endpoint, &method, &name);
+        paths.entry(name).or_insert_with(|| json!({}))[method] = described;
     }
     json!({
         "openapi": "3.1.0",
@@ -51,9 +32,9 @@ pub(crate) fn document() -> Value {
     })
 }
 
-fn describe(operation: &Operation) -> Value {
+fn describe(endpoint: &Endpoint, method: &str, path: &str) -> Value {
     let mut parameters = Vec::new();
-    for part in operation.path.split('/') {
+    for part in path.split('/') {
         if let Some(name) = part
             .strip_prefix('{')
             .and_then(|name| name.strip_suffix('}'))
@@ -63,25 +44,25 @@ fn describe(operation: &Operation) -> Value {
                 .push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
         }
     }
-    for (name, kind) in operation.query {
+    for (name, kind) in endpoint.query {
         let (name, needed) = needed(name);
         parameters.push(
             json!({ "name": name, "in": "query", "required": needed, "schema": schema(kind) }),
         );
     }
     let mut described = json!({
-        "summary": operation.says,
-        "operationId": format!("{} {}", operation.method, operation.path),
+        "summary": endpoint.summary,
+        "operationId": format!("{method} {path}"),
         "parameters": parameters,
         "responses": {
-            "200": { "description": "done", "content": { operation.answer: {} } },
+            "200": { "description": "done", "content": { endpoint.answer: {} } },
             "4XX": { "description": "refused: the body says why" },
         },
     });
-    if !operation.body.is_empty() {
+    if !endpoint.body.is_empty() {
         let mut properties = Map::new();
         let mut required = Vec::new();
-        for (name, kind) in operation.body {
+        for (name, kind) in endpoint.body {
             let (name, needed) = needed(name);
             properties.insert(name.to_owned(), schema(kind));
             if needed {
@@ -91,7 +72,7 @@ fn describe(operation: &Operation) -> Value {
         let schema = json!({ "type": "object", "properties": properties, "required": required });
         described["requestBody"] =
             json!({ "required": true, "content": { JSON: { "schema": schema } } });
-    } else if operation.method == "put" {
+    } else if endpoint.method == Method::PUT {
         let schema = json!({ "type": "string", "format": "binary" });
         described["requestBody"] =
             json!({ "required": true, "content": { BYTES: { "schema": schema } } });
@@ -135,64 +116,17 @@ fn schema(kind: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
-    use std::fs;
-    use std::path::Path;
-
-    /// All routes in the sources, as `.route("PATH"` has them.
-    fn routes(folder: &Path, found: &mut BTreeSet<String>) {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                routes(&path, found);
-                continue;
-            }
-            let Ok(text) = fs::read_to_string(&path) else {
-                continue;
-            };
-            // These lie below a prefix, twice.
-            let nested = path.ends_with("mlflow/run_routes.rs")
-                || path.ends_with("mlflow/experiment_routes.rs");
-            let prefix = if nested { "/api/2.0/mlflow" } else { "" };
-            for rest in text.split(".route(").skip(1) {
-                if let Some(rest) = rest.trim_start().strip_prefix('"') {
-                    let route = rest.split('"').next().unwrap_or_default();
-                    if route.starts_with('/') {
-                        found.insert(format!("{prefix}{}", route.replace("{*", "{")));
-                    }
-                }
-            }
-        }
-    }
 
     #[test]
-    fn every_route_is_described_and_nothing_else() {
-        let mut found = BTreeSet::new();
-        routes(
-            &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
-            &mut found,
-        );
-        assert!(found.len() > 40, "{found:?}");
-        let for_browsers = ["/login", "/login.css", "/logout", "/assets/{path}"];
-        found.retain(|route| !for_browsers.contains(&route.as_str()));
-        let described: BTreeSet<String> =
-            OPERATIONS.iter().map(|one| one.path.to_owned()).collect();
-        let missing: Vec<_> = found.difference(&described).collect();
-        assert!(missing.is_empty(), "not in openapi/table.rs: {missing:?}");
-        let gone: Vec<_> = described.difference(&found).collect();
-        assert!(gone.is_empty(), "no such route: {gone:?}");
-    }
-
-    #[test]
-    fn no_operation_is_there_twice() {
-        let mut known = BTreeSet::new();
-        for operation in OPERATIONS {
-            assert!(
-                known.insert((operation.method, operation.path)),
-                "{}",
-                operation.path
-            );
-        }
-        assert_eq!(document()["openapi"], "3.1.0");
+    fn a_route_is_described_by_what_it_takes() {
+        let document = document();
+        let file = &document["paths"]["/api/2.0/mlflow-artifacts/artifacts/{path}"]["put"];
+        assert_eq!(file["parameters"][0]["name"], "path");
+        assert!(file["requestBody"]["content"][BYTES].is_object());
+        let submit = &document["paths"]["/api/jobs/"]["post"];
+        let schema = &submit["requestBody"]["content"][JSON]["schema"];
+        assert_eq!(schema["required"], json!(["entrypoint"]));
+        assert!(document["paths"]["/login"].is_null());
+        assert!(document["paths"]["/api/3.0/mlflow/runs/create"].is_null());
     }
 }

@@ -1,21 +1,98 @@
 //! All routes, and what every request passes on its way to them.
 
-use crate::{Server, guard};
+use crate::endpoint::{Endpoint, role_of};
+use crate::{Role, Server, guard, jobs, metrics, mlflow, pages, view};
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
+use http::Method;
+use std::sync::LazyLock;
+
+/// What the server answers, but for the pages of the dashboard.
+pub(crate) static ENDPOINTS: LazyLock<Vec<Endpoint>> = LazyLock::new(|| {
+    let parts = [
+        metrics::endpoints(),
+        guard::endpoints(),
+        jobs::endpoints(),
+        view::endpoints(),
+        mlflow::endpoints(),
+    ];
+    parts.into_iter().flatten().collect()
+});
 
 /// The whole server.
 pub(crate) fn all(server: Server) -> Router {
-    Router::new()
-        .merge(crate::metrics::routes())
-        .merge(crate::jobs::routes())
-        .merge(crate::pages::routes())
-        .merge(crate::view::routes())
-        .merge(guard::routes())
-        .merge(crate::mlflow::routes())
+    let pages = pages::routes().merge(mlflow::unknown_routes());
+    ENDPOINTS
+        .iter()
+        .fold(pages, |all, one| all.route(&one.path, one.handler.clone()))
         // The guard has limits of its own, by path.
         .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(server.clone(), guard::guard))
         .with_state(server)
+}
+
+/// Whether a path needs no token, whatever the method.
+pub(crate) fn is_open(path: &str) -> bool {
+    ENDPOINTS
+        .iter()
+        .any(|one| one.role.is_none() && one.path == path)
+}
+
+/// The role that a request needs where a token is needed. Also asked for paths that no route has.
+pub(crate) fn role(method: &Method, path: &str) -> Role {
+    let declared = ENDPOINTS
+        .iter()
+        .find(|one| one.method == *method && one.path == path);
+    declared
+        .and_then(|one| one.role)
+        .unwrap_or_else(|| role_of(method))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The guard compares paths as they stand, so a path with names in it cannot have a role of its own.
+    #[test]
+    fn only_plain_paths_have_another_role_than_their_method_says() {
+        for one in ENDPOINTS.iter().filter(|one| one.path.contains('{')) {
+            assert_eq!(one.role, Some(role_of(&one.method)), "{}", one.path);
+        }
+    }
+
+    #[test]
+    fn searches_of_mlflow_need_no_more_than_reading() {
+        for search in ["runs", "experiments", "logged-models"] {
+            let path = format!("/api/2.0/mlflow/{search}/search");
+            assert_eq!(role(&Method::POST, &path), Role::Read, "{path}");
+        }
+        assert_eq!(
+            role(&Method::POST, "/api/2.0/mlflow/runs/create"),
+            Role::Submit
+        );
+        assert_eq!(role(&Method::POST, "/nowhere"), Role::Submit);
+        assert_eq!(role(&Method::GET, "/nowhere"), Role::Read);
+    }
+
+    #[test]
+    fn what_needs_no_token_is_the_door_and_signs_of_life() {
+        let mut open: Vec<&str> = ENDPOINTS
+            .iter()
+            .filter(|one| one.role.is_none())
+            .map(|one| one.path.as_str())
+            .collect();
+        open.sort_unstable();
+        open.dedup();
+        let wanted = [
+            "/api/authenticate",
+            "/api/authentication_mode",
+            "/api/gcs_healthz",
+            "/healthz",
+            "/login",
+            "/login.css",
+            "/logout",
+        ];
+        assert_eq!(open, wanted);
+    }
 }

@@ -6,7 +6,7 @@
 use crate::Gaps;
 use crate::columns::shown;
 use crate::kind::ColumnKind;
-use crate::time::{DAY, Moment, TimeForm};
+use crate::time::{Moment, TimeForm};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Decimal128Type, DecimalType, Float16Type, Float32Type,
@@ -17,6 +17,7 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrowNativeTypeOp};
 use arrow_schema::{DataType, TimeUnit};
+use lockstep_base::calendar::DAY;
 
 /// What is wrong with a row, counted from the batch's first.
 #[derive(Debug, PartialEq, Eq)]

@@ -10,11 +10,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Decimal128Type};
 use arrow_array::{Array, GenericByteArray, types::ByteArrayType};
 use arrow_schema::{DataType, Schema, TimeUnit};
+use lockstep_base::calendar::DAY;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use std::sync::Arc;
-
-/// Seconds of a day.
-const DAY: i64 = 86_400;
 
 /// The columns of all files, which must be the same in each.
 pub(crate) fn schema(files: &[TableFile], memory: u64) -> Result<FrameSchema, TableError> {

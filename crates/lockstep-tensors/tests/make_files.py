@@ -1,4 +1,4 @@
-"""Writes the small files that tests/formats.rs reads: `python make_files.py files`. Needs torch and safetensors."""
+"""Writes the small files that tests/it/formats.rs reads: `python make_files.py files`. Needs torch and safetensors."""
 
 import collections
 import pathlib

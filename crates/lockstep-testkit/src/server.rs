@@ -2,7 +2,8 @@
 //!
 //! A server that cannot be brought or started fails the test with what was missing: none is skipped.
 
-use crate::{cache, once, python, succeed};
+use crate::kept::Kept;
+use crate::{python, succeed};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -77,9 +78,13 @@ impl Server {
     pub fn azurite(folder: &Path) -> Server {
         let mut command = Command::new("node");
         command.arg(AZURITE_SCRIPT);
-        command
-            .arg(azurite())
-            .args(["--blobHost", "127.0.0.1", "--blobPort", "0", "--silent"]);
+        command.arg(azurite_program()).args([
+            "--blobHost",
+            "127.0.0.1",
+            "--blobPort",
+            "0",
+            "--silent",
+        ]);
         command
             .args(["--skipApiVersionCheck", "--disableTelemetry", "--location"])
             .arg(folder);
@@ -185,10 +190,14 @@ pub(crate) fn python_with_moto() -> PathBuf {
     python("moto", &[&moto, "flask", "flask-cors"])
 }
 
+/// The folder of Azurite and what it needs.
+pub(crate) fn azurite() -> Kept {
+    Kept::new("azurite", AZURITE)
+}
+
 /// Azurite's program for node, brought once.
-fn azurite() -> PathBuf {
-    let home = cache().join("azurite");
-    once(&home, AZURITE, |home| {
+fn azurite_program() -> PathBuf {
+    let home = azurite().folder(|home| {
         let mut npm = Command::new("npm");
         npm.args(["install", "--no-audit", "--no-fund", "--silent", "--prefix"])
             .arg(home);

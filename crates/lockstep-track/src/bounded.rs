@@ -121,7 +121,7 @@ mod tests {
     }
 
     fn soon() -> Instant {
-        Instant::now() + Duration::from_secs(10)
+        Instant::now() + Duration::from_secs(60)
     }
 
     #[test]
@@ -150,6 +150,6 @@ mod tests {
             deadline,
         );
         assert_eq!(error.unwrap_err().kind(), io::ErrorKind::TimedOut);
-        assert!(begun.elapsed() < Duration::from_secs(5));
+        assert!(begun.elapsed() < Duration::from_secs(50));
     }
 }

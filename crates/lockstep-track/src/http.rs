@@ -1,14 +1,14 @@
-//! One request to a server: sent, answered within its time, and told in words when it fails.
+//! A server of a tracker: asked within its time, and away when it does not answer or cannot.
 
 use crate::SinkError;
 use futures_util::{StreamExt, TryStreamExt};
+use lockstep_http::{
+    Client, HttpError, Method, Reply, RequestBuilder, Roots, Settings, StatusCode, with_login,
+};
 use lockstep_job::without_secrets;
-use reqwest::{Client, Method, StatusCode};
-use std::error::Error;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
-use tokio::runtime::{Builder, Runtime};
 
 /// How long a connection may take to be there.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -19,8 +19,6 @@ const IDLE: Duration = Duration::from_secs(1);
 const AT_ONCE: usize = 6;
 /// How much of an answer is read.
 const MOST: usize = 64 << 20;
-/// How much of a server's words is told.
-const TOLD: usize = 300;
 
 /// Who we are to a server, and whom we trust. Shown without secrets.
 #[derive(Clone, Default)]
@@ -46,34 +44,9 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// What a request carries.
-pub(crate) enum Body {
-    Nothing,
-    Json(Vec<u8>),
-    Bytes(Vec<u8>),
-}
-
-/// Something that is asked of a server.
-pub(crate) struct Request<'a> {
-    /// What it is for, in words.
-    pub(crate) doing: &'a str,
-    pub(crate) method: Method,
-    pub(crate) url: String,
-    pub(crate) body: Body,
-    /// How long the answer may take.
-    pub(crate) limit: Duration,
-}
-
-/// What a server answered.
-pub(crate) struct Reply {
-    pub(crate) status: StatusCode,
-    pub(crate) body: Vec<u8>,
-}
-
 /// A client of one server.
 pub(crate) struct Http {
     client: Client,
-    runtime: Runtime,
     credentials: Credentials,
     /// Where the server is, without secrets: for words.
     address: String,
@@ -81,105 +54,88 @@ pub(crate) struct Http {
 
 impl Http {
     pub(crate) fn new(address: &str, credentials: Credentials) -> Result<Self, SinkError> {
-        // An error says that the process has chosen a provider before, which serves as well.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let setup = |what: String| SinkError::Failed(format!("cannot use the network: {what}"));
-        let mut builder = Client::builder()
-            .user_agent(concat!("lockstep/", env!("CARGO_PKG_VERSION")))
-            .redirect(reqwest::redirect::Policy::none())
-            .http1_only()
-            .connect_timeout(CONNECT)
-            .pool_idle_timeout(IDLE)
-            .tcp_nodelay(true);
-        if let Some(path) = &credentials.certificates {
-            let unusable = |why: String| SinkError::Failed(format!("{}: {why}", path.display()));
-            let pem = std::fs::read(path).map_err(|error| unusable(error.to_string()))?;
-            let certificates = reqwest::Certificate::from_pem_bundle(&pem)
-                .map_err(|error| unusable(root_cause(&error)))?;
-            builder = builder.tls_certs_merge(certificates);
-        }
-        if credentials.insecure {
-            builder = builder.danger_accept_invalid_certs(true);
-        }
+        let path = credentials.certificates.clone().unwrap_or_default();
+        let unusable = |why: String| SinkError::Failed(format!("{}: {why}", path.display()));
+        let roots = match &credentials.certificates {
+            Some(path) => match std::fs::read(path) {
+                Ok(pem) => Roots::Beside(pem),
+                Err(error) => return Err(unusable(error.to_string())),
+            },
+            None => Roots::System,
+        };
+        let settings = Settings {
+            connect: CONNECT,
+            idle: Some(IDLE),
+            roots,
+            insecure: credentials.insecure,
+            most: MOST,
+            ..Settings::default()
+        };
+        let client = Client::new(settings).map_err(|error| match error {
+            HttpError::Roots(why) => unusable(why),
+            error => SinkError::Failed(format!("cannot use the network: {error}")),
+        })?;
         Ok(Self {
-            client: builder.build().map_err(|error| setup(root_cause(&error)))?,
-            runtime: Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .map_err(|error| setup(error.to_string()))?,
+            client,
             credentials,
             address: without_secrets(address).into_owned(),
         })
     }
 
+    /// A request with who we are.
+    pub(crate) fn request(&self, method: Method, url: impl AsRef<str>) -> RequestBuilder {
+        let Credentials { token, user, .. } = &self.credentials;
+        let request = self.client.request(method, url);
+        with_login(request, token.as_deref(), user.as_ref())
+    }
+
     /// Sends a request and reads the answer, whatever its status. A server that is busy or broken counts as away.
-    pub(crate) fn send(&self, request: Request<'_>) -> Result<Reply, SinkError> {
-        self.runtime.block_on(self.exchange(request))
+    pub(crate) fn send(
+        &self,
+        doing: &str,
+        request: RequestBuilder,
+        limit: Duration,
+    ) -> Result<Reply, SinkError> {
+        self.client.block(self.exchange(doing, request, limit))
     }
 
     /// The same with several, some at a time. The answers come in the order of the requests.
-    pub(crate) fn send_all(&self, requests: Vec<Request<'_>>) -> Result<Vec<Reply>, SinkError> {
-        let answers = requests.into_iter().map(|request| self.exchange(request));
+    pub(crate) fn send_all(
+        &self,
+        doing: &str,
+        requests: impl Iterator<Item = RequestBuilder>,
+        limit: Duration,
+    ) -> Result<Vec<Reply>, SinkError> {
+        let answers = requests.map(|request| self.exchange(doing, request, limit));
         let answers = futures_util::stream::iter(answers).buffered(AT_ONCE);
-        self.runtime.block_on(answers.try_collect())
+        self.client.block(answers.try_collect())
     }
 
-    async fn exchange(&self, request: Request<'_>) -> Result<Reply, SinkError> {
-        let Request {
-            doing,
-            method,
-            url,
-            body,
-            limit,
-        } = request;
-        let mut request = self.client.request(method, url);
-        request = match (&self.credentials.token, &self.credentials.user) {
-            (Some(token), _) => request.bearer_auth(token),
-            (None, Some((user, password))) => request.basic_auth(user, Some(password)),
-            (None, None) => request,
-        };
-        request = match body {
-            Body::Nothing => request,
-            Body::Json(json) => request
-                .header("content-type", "application/json")
-                .body(json),
-            Body::Bytes(bytes) => request
-                .header("content-type", "application/octet-stream")
-                .body(bytes),
-        };
+    async fn exchange(
+        &self,
+        doing: &str,
+        request: RequestBuilder,
+        limit: Duration,
+    ) -> Result<Reply, SinkError> {
         let away = |cause: String| SinkError::Away {
             doing: doing.to_owned(),
             address: self.address.clone(),
             cause,
         };
-        let read = async {
-            let mut answer = request.send().await?;
-            let status = answer.status();
-            let mut body = Vec::new();
-            while let Some(piece) = answer.chunk().await? {
-                body.extend_from_slice(&piece);
-                if body.len() > MOST {
-                    break;
-                }
-            }
-            Ok::<_, reqwest::Error>(Reply { status, body })
-        };
-        let reply = match tokio::time::timeout(limit, read).await {
-            Ok(Ok(reply)) => reply,
-            Ok(Err(error)) => return Err(away(root_cause(&error))),
-            Err(_) => {
-                return Err(away(format!(
-                    "no answer within {:.0} s",
-                    limit.as_secs_f64()
+        let reply = match self.client.exchange(request, limit).await {
+            Ok(reply) => reply,
+            // It would be as long when it is asked for again.
+            Err(error @ HttpError::TooLong(_)) => {
+                let address = &self.address;
+                return Err(SinkError::Failed(format!(
+                    "the answer of {address}: {error}"
                 )));
             }
+            Err(error) => return Err(away(error.to_string())),
         };
         if reply.status.is_server_error() || reply.status == StatusCode::TOO_MANY_REQUESTS {
-            return Err(away(format!(
-                "it answers {}: {}",
-                reply.status,
-                reply.said()
-            )));
+            let (status, said) = (reply.status, reply.said());
+            return Err(away(format!("it answers {status}: {said}")));
         }
         Ok(reply)
     }
@@ -193,28 +149,4 @@ impl Http {
             said: reply.said(),
         }
     }
-}
-
-impl Reply {
-    /// What the server said, in short and without control characters.
-    pub(crate) fn said(&self) -> String {
-        let json: Option<serde_json::Value> = serde_json::from_slice(&self.body).ok();
-        let message = json.as_ref().and_then(|json| json["message"].as_str());
-        let text = String::from_utf8_lossy(&self.body);
-        let told = message.unwrap_or(&text).trim();
-        let plain = |c: char| if c.is_control() { ' ' } else { c };
-        match told.is_empty() {
-            true => "nothing".to_owned(),
-            false => told.chars().take(TOLD).map(plain).collect(),
-        }
-    }
-}
-
-/// The innermost reason, which is the one that people know: `Connection refused`.
-fn root_cause(error: &dyn Error) -> String {
-    let mut cause = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
 }

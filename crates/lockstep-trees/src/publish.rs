@@ -119,7 +119,7 @@ impl Card {
 pub(crate) fn write(run: &RunDir, card: &Card, model: &[u8]) -> Result<(), TreesError> {
     // The card comes last: without it, there is no model.
     let _ = run.model().delete();
-    run.file("model").make_folder()?;
+    run.file(lockstep_runs::files::MODEL).make_folder()?;
     run.trees().write(model)?;
     let text = serde_json::to_string_pretty(card).expect("a card is plain data");
     run.model().write(format!("{text}\n").as_bytes())?;

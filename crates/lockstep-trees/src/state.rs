@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The part of a checkpoint that holds the trees.
 const MODEL: &str = "model.ubj";
 /// The part that holds the record of all rounds.
-const HISTORY: &str = "metrics.jsonl";
+const HISTORY: &str = lockstep_runs::files::METRICS;
 
 /// What the header of a checkpoint says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

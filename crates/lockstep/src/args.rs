@@ -17,7 +17,7 @@ pub(crate) use doctor::DoctorArgs;
 pub(crate) use export::ExportArgs;
 pub(crate) use kube::{KubeArgs, KubeClusterCommand, KubeCommand, KubeForwardArgs, KubeJobArgs};
 pub(crate) use models::{AliasArgs, ModelsCommand, PromoteArgs, RegisterArgs};
-pub(crate) use remote::{ClusterCommand, FollowArgs, HeadArgs, JobsCommand, SubmitArgs};
+pub(crate) use remote::{ClusterCommand, FollowArgs, HeadArgs, JobsCommand, KUBE, SubmitArgs};
 pub(crate) use replay::ReplayArgs;
 pub(crate) use runs::{
     BestArgs, CompareArgs, ExportRunsArgs, ListArgs, PushArgs, RmArgs, RunsCommand, ShowRunArgs,
@@ -32,6 +32,7 @@ pub(crate) use tune::{SearchMethod, TuneArgs};
 use crate::command::JobKind;
 use clap::builder::ArgPredicate;
 use clap::{Arg, Args, Parser, Subcommand, ValueEnum, ValueHint};
+use lockstep_cluster::submit::JobSource;
 use lockstep_job::{Job, Override};
 use lockstep_learner::ForkFrom;
 use std::ffi::OsString;
@@ -525,6 +526,17 @@ impl JobArgs {
     /// The job that the file and the changes come to.
     pub(crate) fn load(&self) -> Result<Job, lockstep_job::JobError> {
         self.load_from(&self.path)
+    }
+
+    /// The job with where it comes from, for whoever sends it elsewhere.
+    pub(crate) fn source(&self) -> Result<JobSource, lockstep_job::JobError> {
+        Ok(JobSource {
+            job: self.load()?,
+            path: self.path.clone(),
+            overrides: self.overrides()?,
+            workers: self.workers,
+            words: self.words().into_iter().skip(1).collect(),
+        })
     }
 
     /// The job that the changes make of another file than the one that was named: that of a run.

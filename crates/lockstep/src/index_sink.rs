@@ -1,11 +1,11 @@
 //! Keeps the index of the store up to date while a run goes on, and at its end does what the job says of its runs:
 //! registers a version of a model, and removes runs that are not to stay.
 
-use crate::command::{lineage, retain};
+use crate::command::{keep_rules, lineage};
 use lockstep_base::fs::CacheDir;
 use lockstep_events::Recorded;
 use lockstep_events::event::{Event, Status};
-use lockstep_index::Index;
+use lockstep_index::{Index, keep};
 use lockstep_job::Run as RunKeys;
 use lockstep_place::Place;
 use lockstep_runs::RunDir;
@@ -76,10 +76,12 @@ impl IndexSink {
                 Registry::of(&self.store)?.register(&name, &run, lineage, "")?;
             }
         }
-        if let Some(keep) = self.keys.keep.clone() {
+        if let Some(rules) = self.keys.keep.as_ref().map(keep_rules) {
             let job = self.index()?.details(&run.name)?;
             let job = job.map(|details| details.run.job).unwrap_or_default();
-            retain(&keep, self.index()?, (&job, &run.name), Recorded::clock())?;
+            let (runs, now) = ((job.as_str(), run.name.as_str()), Recorded::clock());
+            let waiting = &mut |message| eprintln!("{message}");
+            keep::retain(self.index()?, &rules, runs, now, waiting)?;
         }
         refreshed
     }

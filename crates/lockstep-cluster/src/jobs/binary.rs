@@ -1,22 +1,23 @@
 //! The program that travels.
 
 use crate::jobs::JobsError;
-use crate::jobs::elf::{self, Elf, NotElf};
+use crate::jobs::elf::{self, NotElf};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A program for Linux that may travel to a cluster.
 pub struct Binary {
     path: PathBuf,
-    file: Vec<u8>,
-    elf: Elf,
+    needs: Needs,
 }
 
-/// What a program needs of a node: remembered for as long as its job is followed, unlike the program.
-#[derive(Debug, Clone, Copy)]
+/// What a program needs of the node that runs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
-    machine: u16,
-    glibc: Option<(u32, u32)>,
+    /// The processor, as the ELF format numbers them.
+    pub(crate) machine: u16,
+    /// The newest version of glibc that it asks for; none of a program that needs none.
+    pub(crate) glibc: Option<(u32, u32)>,
 }
 
 impl Binary {
@@ -34,10 +35,9 @@ impl Binary {
             why,
         };
         match elf::read(&file) {
-            Ok(elf) => Ok(Binary {
+            Ok(needs) => Ok(Binary {
                 path: path.to_owned(),
-                file,
-                elf,
+                needs,
             }),
             Err(NotElf::Other) => {
                 let what = match file.get(..4) {
@@ -63,15 +63,7 @@ impl Binary {
 
     /// What it needs of the node that runs it.
     pub fn needs(&self) -> Needs {
-        Needs {
-            machine: self.elf.machine,
-            glibc: self.elf.glibc,
-        }
-    }
-
-    /// Its bytes, without what only debuggers read.
-    pub(crate) fn stripped(&self) -> Vec<u8> {
-        elf::strip(&self.file, &self.elf)
+        self.needs
     }
 }
 
@@ -98,11 +90,6 @@ impl Needs {
             22 => "s390x".to_owned(),
             other => other.to_string(),
         }
-    }
-
-    /// The oldest glibc that it runs with; none if it needs none.
-    pub(crate) fn glibc(&self) -> Option<(u32, u32)> {
-        self.glibc
     }
 }
 

@@ -2,22 +2,19 @@
 
 use crate::jobs::credentials::Token;
 use crate::jobs::package::Package;
-use crate::jobs::request::{self, LONG, Reply, SOON};
+use crate::jobs::request::{LONG, SOON};
 use crate::jobs::{Address, Credentials, JobInfo, JobsError, Submission, Tail};
-use http::{Method, StatusCode, header};
-use reqwest::{Client as Http, RequestBuilder};
+use lockstep_http::{Method, Reply, RequestBuilder, Settings, StatusCode, encode_part, header};
 use serde::Deserialize;
-use std::future::Future;
+use serde::de::DeserializeOwned;
 use std::time::Duration;
-use tokio::runtime::{Builder, Runtime};
 
 /// A head that answers and accepts us.
 pub struct Client {
     pub(crate) address: Address,
-    http: Http,
+    pub(crate) http: lockstep_http::Client,
     /// Sent with every request, once the head has asked for it.
     token: Option<Token>,
-    runtime: Runtime,
     version: Version,
 }
 
@@ -52,10 +49,6 @@ impl Client {
     /// # Errors
     /// When nothing answers, when it is no head, and when it wants a token that is not there or wrong.
     pub fn connect(address: Address, credentials: Credentials) -> Result<Client, JobsError> {
-        let runtime = Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| JobsError::Setup(error.to_string()))?;
         let Credentials {
             headers,
             token,
@@ -65,11 +58,15 @@ impl Client {
             true => (token, None),
             false => (None, token),
         };
+        let settings = Settings {
+            headers,
+            ..Settings::default()
+        };
         let mut client = Client {
-            http: request::http(headers)?,
+            http: lockstep_http::Client::new(settings)
+                .map_err(|error| JobsError::Setup(error.to_string()))?,
             address,
             token: at_first,
-            runtime,
             version: Version::default(),
         };
         let mut reply = client.ask_version()?;
@@ -102,13 +99,13 @@ impl Client {
             return nothing(format!("it leads on to {to}"));
         }
         if reply.status.is_server_error() {
-            return Err(reply.refused(&self.address, "ask for the version"));
+            return Err(self.refused("ask for the version", reply));
         }
         if reply.status != StatusCode::OK {
             let status = reply.status.as_u16();
             return nothing(format!("GET /api/version is answered with {status}"));
         }
-        let Ok(version) = serde_json::from_slice::<Version>(&reply.body) else {
+        let Ok(version) = reply.json::<Version>() else {
             return nothing("GET /api/version is answered, but not with Ray's version".to_owned());
         };
         let found = version.ray_version.clone();
@@ -153,7 +150,7 @@ impl Client {
         match reply.status {
             StatusCode::OK => return Ok(uri),
             StatusCode::NOT_FOUND => (),
-            _ => return Err(reply.refused(&self.address, doing)),
+            _ => return Err(self.refused(doing, &reply)),
         }
         let zip = bytes::Bytes::from(package.zip()?);
         let doing = "send the package";
@@ -163,7 +160,7 @@ impl Client {
             StatusCode::PAYLOAD_TOO_LARGE => Err(JobsError::TooLarge {
                 what: format!("the head refuses the package: {}", reply.said()),
             }),
-            _ => Err(reply.refused(&self.address, doing)),
+            _ => Err(self.refused(doing, &reply)),
         }
     }
 
@@ -209,7 +206,7 @@ impl Client {
                 said,
             });
         }
-        let submitted: Submitted = reply.json(&self.address, doing)?;
+        let submitted: Submitted = self.json(doing, &reply)?;
         Ok(submitted.submission_id)
     }
 
@@ -220,7 +217,7 @@ impl Client {
     pub fn job(&self, id: &str) -> Result<JobInfo, JobsError> {
         let doing = "ask for the job";
         let reply = self.of_job(doing, Method::GET, id, "")?;
-        reply.json(&self.address, doing)
+        self.json(doing, &reply)
     }
 
     /// All jobs, in the head's order.
@@ -239,7 +236,7 @@ impl Client {
     pub fn stop(&self, id: &str) -> Result<bool, JobsError> {
         let doing = "stop the job";
         let reply = self.of_job(doing, Method::POST, id, "/stop")?;
-        Ok(reply.json::<Stopped>(&self.address, doing)?.stopped)
+        Ok(self.json::<Stopped>(doing, &reply)?.stopped)
     }
 
     /// Removes a job that has ended from the head's memory, with its log.
@@ -263,7 +260,7 @@ impl Client {
     pub(crate) fn logs_within(&self, limit: Duration, id: &str) -> Result<String, JobsError> {
         let doing = "read the log";
         let reply = self.of_job_within(limit, doing, Method::GET, id, "/logs")?;
-        Ok(reply.json::<Logs>(&self.address, doing)?.logs)
+        Ok(self.json::<Logs>(doing, &reply)?.logs)
     }
 
     /// A job's log from its beginning, as it grows. A connection that breaks is made again for as long as
@@ -273,15 +270,15 @@ impl Client {
     }
 
     /// Asks for JSON.
-    pub(crate) fn get_json<T: serde::de::DeserializeOwned>(
+    pub(crate) fn get_json<T: DeserializeOwned>(
         &self,
         doing: &str,
         path: &str,
     ) -> Result<T, JobsError> {
         let reply = self.send(doing, Method::GET, path, |r| r)?;
         match reply.status {
-            StatusCode::OK => reply.json(&self.address, doing),
-            _ => Err(reply.refused(&self.address, doing)),
+            StatusCode::OK => self.json(doing, &reply),
+            _ => Err(self.refused(doing, &reply)),
         }
     }
 
@@ -309,7 +306,7 @@ impl Client {
         match reply.status {
             StatusCode::OK => Ok(reply),
             StatusCode::NOT_FOUND => Err(self.no_such_job(id)),
-            _ => Err(reply.refused(&self.address, doing)),
+            _ => Err(self.refused(doing, &reply)),
         }
     }
 
@@ -339,8 +336,8 @@ impl Client {
         with: impl FnOnce(RequestBuilder) -> RequestBuilder,
     ) -> Result<Reply, JobsError> {
         let request = with(self.request(method, path));
-        let reply = self.block(request::answer(&self.address, doing, request, limit))?;
-        self.let_in(reply)
+        let reply = self.http.send(request, limit);
+        self.let_in(reply.map_err(|error| self.explain(doing, &error))?)
     }
 
     /// A request with the token, if the head has asked for one.
@@ -377,11 +374,6 @@ impl Client {
             },
         }
     }
-
-    /// Waits for `work`.
-    pub(crate) fn block<T>(&self, work: impl Future<Output = T>) -> T {
-        self.runtime.block_on(work)
-    }
 }
 
 /// The path of a job. An id is a name, never a path of its own: what would be one names no job.
@@ -389,16 +381,7 @@ pub(crate) fn job_path(id: &str, rest: &str) -> Option<String> {
     if matches!(id, "" | "." | "..") {
         return None;
     }
-    let mut safe = String::new();
-    for byte in id.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
-                safe.push(char::from(byte));
-            }
-            _ => safe += &format!("%{byte:02X}"),
-        }
-    }
-    Some(format!("/api/jobs/{safe}{rest}"))
+    Some(format!("/api/jobs/{}{rest}", encode_part(id)))
 }
 
 #[cfg(test)]

@@ -3,16 +3,7 @@
 //! Nothing in a file is trusted: every offset is held against the file's length, and a file that makes no sense
 //! is only one of which nothing is known.
 
-/// What a program needs of the machine it runs on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Elf {
-    /// The processor, as the format numbers them.
-    pub(crate) machine: u16,
-    /// The newest version of glibc that it asks for; none of a program that needs none.
-    pub(crate) glibc: Option<(u32, u32)>,
-    /// Where what is loaded ends; what follows is for debuggers.
-    pub(crate) loaded: usize,
-}
+use crate::jobs::Needs;
 
 /// Why a file is no program for Linux.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,10 +24,6 @@ const STRTAB: u64 = 5;
 const VERNEED: u64 = 0x6fff_fffe;
 const VERNEEDNUM: u64 = 0x6fff_ffff;
 
-/// Where the section headers are noted, and how many there are: not needed for running.
-const SECTION_OFFSET: std::ops::Range<usize> = 0x28..0x30;
-const SECTION_COUNTS: std::ops::Range<usize> = 0x3c..0x40;
-
 struct Segment {
     kind: u32,
     offset: usize,
@@ -45,38 +32,28 @@ struct Segment {
 }
 
 /// Looks at a file.
-pub(crate) fn read(file: &[u8]) -> Result<Elf, NotElf> {
+pub(crate) fn read(file: &[u8]) -> Result<Needs, NotElf> {
     if file.get(..4) != Some(b"\x7fELF") {
         return Err(NotElf::Other);
     }
     if file.get(4..6) != Some(&[2, 1]) {
         return Err(NotElf::Unsupported);
     }
-    let whole = || -> Option<Elf> {
+    let whole = || -> Option<Needs> {
         let segments = segments(file)?;
-        let ends = segments.iter().map(|s| s.offset.checked_add(s.size));
-        let loaded = ends.collect::<Option<Vec<usize>>>()?.into_iter().max()?;
-        if loaded > file.len() || !segments.iter().any(|segment| segment.kind == LOAD) {
+        let within = |s: &Segment| {
+            let end = s.offset.checked_add(s.size);
+            end.is_some_and(|end| end <= file.len())
+        };
+        if !segments.iter().all(within) || !segments.iter().any(|s| s.kind == LOAD) {
             return None;
         }
-        Some(Elf {
+        Some(Needs {
             machine: u16_at(file, 0x12)?,
             glibc: newest_glibc(file, &segments),
-            loaded,
         })
     };
     whole().ok_or(NotElf::Damaged)
-}
-
-/// The program without what only debuggers read.
-pub(crate) fn strip(file: &[u8], elf: &Elf) -> Vec<u8> {
-    let mut kept = file[..elf.loaded.min(file.len())].to_vec();
-    for range in [SECTION_OFFSET, SECTION_COUNTS] {
-        if let Some(bytes) = kept.get_mut(range) {
-            bytes.fill(0);
-        }
-    }
-    kept
 }
 
 fn segments(file: &[u8]) -> Option<Vec<Segment>> {
@@ -165,8 +142,6 @@ fn text_at(file: &[u8], at: usize) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
-    use std::process::Command;
 
     /// This test itself is a program.
     fn own() -> Vec<u8> {
@@ -186,26 +161,6 @@ mod tests {
         assert!(major == 2 && minor >= 17, "{major}.{minor}");
         assert_eq!(glibc("GLIBC_2.2.5"), Some((2, 2)));
         assert_eq!(glibc("GLIBC_PRIVATE"), None);
-    }
-
-    #[test]
-    fn a_program_that_was_stripped_is_smaller_and_still_runs() {
-        let file = own();
-        let elf = read(&file).unwrap();
-        let stripped = strip(&file, &elf);
-        assert!(stripped.len() < file.len(), "{}", stripped.len());
-        assert_eq!(
-            read(&stripped).unwrap(),
-            elf,
-            "what it needs can still be told"
-        );
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("stripped");
-        std::fs::write(&path, stripped).unwrap();
-        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
-        let output = Command::new(&path).arg("--list").output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(said.contains("still_runs"), "{said}");
     }
 
     #[test]

@@ -1,51 +1,8 @@
 //! Jobs as a head tells of them.
 
+use lockstep_base::JobStatus;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt;
-
-/// How a job is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
-#[non_exhaustive]
-pub enum JobStatus {
-    /// It waits for resources, or its environment is being set up.
-    Pending,
-    /// It runs.
-    Running,
-    /// It was asked to stop, and did.
-    Stopped,
-    /// Its command ended with 0.
-    Succeeded,
-    /// Its command ended with something else, or could not be run.
-    Failed,
-    /// What a later version of Ray may say; not an end.
-    #[serde(other)]
-    Unknown,
-}
-
-impl JobStatus {
-    /// Whether it stays so.
-    pub fn is_final(self) -> bool {
-        matches!(
-            self,
-            JobStatus::Stopped | JobStatus::Succeeded | JobStatus::Failed
-        )
-    }
-}
-
-impl fmt::Display for JobStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            JobStatus::Pending => "pending",
-            JobStatus::Running => "running",
-            JobStatus::Stopped => "stopped",
-            JobStatus::Succeeded => "succeeded",
-            JobStatus::Failed => "failed",
-            JobStatus::Unknown => "unknown",
-        })
-    }
-}
 
 /// What a head knows of a job. Keys that this version does not know are passed over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

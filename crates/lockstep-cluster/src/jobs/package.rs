@@ -2,10 +2,11 @@
 
 use crate::jobs::zip::{Zip, ZipError};
 use crate::jobs::{Binary, JobsError};
-use lockstep_base::fs::{Hasher, sha256, sha256_of_file};
+use lockstep_base::fs::{Hasher, sha256_of_file};
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// The largest package that a head accepts, in bytes; nothing changes that on a head.
@@ -27,9 +28,11 @@ pub struct Package {
     files: BTreeMap<String, Content>,
 }
 
-enum Content {
-    File(PathBuf),
-    Program(Vec<u8>),
+/// A file that travels.
+struct Content {
+    path: PathBuf,
+    /// Whether it is to be executed, whatever its mode here.
+    program: bool,
 }
 
 impl Package {
@@ -38,14 +41,30 @@ impl Package {
         Self::default()
     }
 
+    /// One with these files, each under its name.
+    pub fn of(files: impl IntoIterator<Item = (String, PathBuf)>) -> Self {
+        let mut package = Self::new();
+        for (name, path) in files {
+            package.add_file(name, path);
+        }
+        package
+    }
+
     /// Puts the file at `path` under `name`, whose parts are separated by `/`.
     pub fn add_file(&mut self, name: impl Into<String>, path: impl Into<PathBuf>) {
-        self.files.insert(name.into(), Content::File(path.into()));
+        let content = Content {
+            path: path.into(),
+            program: false,
+        };
+        self.files.insert(name.into(), content);
     }
 
     /// Puts a program under `name`, to be executed.
     pub fn add_program(&mut self, name: impl Into<String>, binary: &Binary) {
-        let content = Content::Program(binary.stripped());
+        let content = Content {
+            path: binary.path().to_owned(),
+            program: true,
+        };
         self.files.insert(name.into(), content);
     }
 
@@ -100,11 +119,11 @@ impl Package {
                 Err(ZipError::Full) => return Err(full()),
                 Err(ZipError::Read(error)) if error.kind() == io::ErrorKind::InvalidData => {
                     return Err(JobsError::Changed {
-                        path: content.path(name),
+                        path: content.path.clone(),
                     });
                 }
                 Err(ZipError::Read(source)) => {
-                    let path = content.path(name);
+                    let path = content.path.clone();
                     return Err(JobsError::Pack { path, source });
                 }
             }
@@ -121,8 +140,8 @@ impl Package {
     /// Says what is so large.
     fn too_large(&self, what: &str) -> JobsError {
         let mut sizes: Vec<(u64, PathBuf)> = Vec::new();
-        for (name, content) in &self.files {
-            sizes.push((content.size().unwrap_or_default(), content.path(name)));
+        for content in self.files.values() {
+            sizes.push((content.size().unwrap_or_default(), content.path.clone()));
         }
         let total: u64 = sizes.iter().map(|(size, _)| size).sum();
         sizes.sort_by(|a, b| b.cmp(a));
@@ -147,50 +166,26 @@ fn megabytes(bytes: u64) -> String {
 }
 
 impl Content {
-    fn size(&self) -> Result<u64, JobsError> {
-        match self {
-            Content::Program(bytes) => Ok(bytes.len() as u64),
-            Content::File(path) => {
-                let metadata = std::fs::metadata(path).map_err(cannot_pack(path))?;
-                Ok(metadata.len())
-            }
-        }
+    fn metadata(&self) -> Result<Metadata, JobsError> {
+        std::fs::metadata(&self.path).map_err(cannot_pack(&self.path))
     }
 
-    fn open(&self) -> Result<Box<dyn Read + '_>, JobsError> {
-        Ok(match self {
-            Content::Program(bytes) => Box::new(&bytes[..]),
-            Content::File(path) => Box::new(File::open(path).map_err(cannot_pack(path))?),
-        })
+    fn size(&self) -> Result<u64, JobsError> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn open(&self) -> Result<File, JobsError> {
+        File::open(&self.path).map_err(cannot_pack(&self.path))
     }
 
     fn mode(&self) -> Result<u32, JobsError> {
-        use std::os::unix::fs::PermissionsExt;
-        match self {
-            Content::Program(_) => Ok(0o755),
-            Content::File(path) => {
-                let metadata = std::fs::metadata(path).map_err(cannot_pack(path))?;
-                let executable = metadata.permissions().mode() & 0o111 != 0;
-                Ok(if executable { 0o755 } else { 0o644 })
-            }
-        }
+        let executable = self.program || self.metadata()?.permissions().mode() & 0o111 != 0;
+        Ok(if executable { 0o755 } else { 0o644 })
     }
 
     fn hash(&self) -> Result<String, JobsError> {
-        match self {
-            Content::Program(bytes) => Ok(sha256(bytes)),
-            Content::File(path) => {
-                let (_, hash) = sha256_of_file(path).map_err(cannot_pack(path))?;
-                Ok(hash)
-            }
-        }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        match self {
-            Content::File(path) => path.clone(),
-            Content::Program(_) => PathBuf::from(name),
-        }
+        let (_, hash) = sha256_of_file(&self.path).map_err(cannot_pack(&self.path))?;
+        Ok(hash)
     }
 }
 
@@ -203,12 +198,12 @@ fn cannot_pack(path: &Path) -> impl Fn(io::Error) -> JobsError {
 }
 
 /// A content that must be as long as it was.
-struct Exact<'a> {
-    inner: Box<dyn Read + 'a>,
+struct Exact {
+    inner: File,
     left: u64,
 }
 
-impl Read for Exact<'_> {
+impl Read for Exact {
     fn read(&mut self, block: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(block)?;
         let ended_early = count == 0 && self.left > 0;

@@ -41,11 +41,11 @@ pub fn unfit(log: &str, exit_code: Option<i64>, sent: Option<&Needs>) -> Option<
         });
     }
     let has = node.and_then(|node| node.glibc);
-    let older = sent.is_some_and(|sent| has.is_some() && sent.glibc() > has);
+    let older = sent.is_some_and(|sent| has.is_some() && sent.glibc > has);
     let missing = missing_glibc(log);
     if older || missing.is_some() {
         // The newest that is asked for, where the loader names the first that is missing.
-        let needs = sent.and_then(Needs::glibc).or(missing)?;
+        let needs = sent.and_then(|sent| sent.glibc).or(missing)?;
         let text = |(major, minor): (u32, u32)| format!("{major}.{minor}");
         return Some(JobsError::Glibc {
             needs: text(needs),
@@ -149,7 +149,7 @@ mod tests {
     fn what_a_node_said_of_itself_is_told() {
         let own = std::env::current_exe().unwrap();
         let own = crate::jobs::Binary::read(&own).unwrap().needs();
-        let (major, minor) = own.glibc().unwrap();
+        let (major, minor) = own.glibc.unwrap();
         let said = |node: &str, code| {
             let log = format!("lockstep: this node is {node}\nwords of no known language\n");
             unfit(&log, Some(code), Some(&own)).map(|error| error.to_string())

@@ -1,28 +1,19 @@
 //! The connection through which a head sends a log as it grows.
-//!
-//! It begins as a request like all others, with the same headers, token, certificates and proxies, and is then
-//! taken over: what travels after that are the frames of a websocket.
 
 use crate::jobs::JobsError;
 use crate::jobs::client::{Client, job_path};
-use crate::jobs::request::{self, Reply, SOON};
+use crate::jobs::request::SOON;
 use futures_util::StreamExt;
-use http::{Method, StatusCode, header};
-use reqwest::Upgraded;
+use lockstep_http::{Handshake, HttpError, Message, Method, StatusCode, root_cause};
 use std::time::Duration;
 use tokio::time::timeout;
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::handshake::client::generate_key;
-use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::Role;
 
 /// What is done, in errors.
 const DOING: &str = "follow the log";
 
 /// A log's connection.
 pub(crate) struct Websocket {
-    stream: WebSocketStream<Upgraded>,
+    stream: lockstep_http::Websocket,
 }
 
 /// What came through it.
@@ -50,62 +41,38 @@ impl Websocket {
     pub(crate) fn open(client: &Client, id: &str) -> Result<Websocket, NotOpened> {
         let path =
             job_path(id, "/logs/tail").ok_or_else(|| NotOpened::Failed(client.no_such_job(id)))?;
-        let key = generate_key();
-        let request = client
-            .request(Method::GET, &path)
-            .header(header::CONNECTION, "Upgrade")
-            .header(header::UPGRADE, "websocket")
-            .header(header::SEC_WEBSOCKET_VERSION, "13")
-            .header(header::SEC_WEBSOCKET_KEY, &key);
-        let opened = client.block(async { timeout(SOON, open(client, request, &key)).await });
-        opened.unwrap_or_else(|_| {
-            Err(NotOpened::Failed(JobsError::Broken {
-                doing: DOING.to_owned(),
-                address: client.address.to_string(),
-                cause: format!("no answer within {} s", SOON.as_secs()),
-            }))
-        })
+        let handshake = Handshake::default();
+        let request = handshake.ask(client.request(Method::GET, &path));
+        let failed = |error: HttpError| match error {
+            HttpError::NoHandshake => NotOpened::NoUpgrade(error.to_string()),
+            error => NotOpened::Failed(client.explain(DOING, &error)),
+        };
+        let answer = client.http.open(request, SOON).map_err(failed)?;
+        let status = answer.status();
+        if status != StatusCode::SWITCHING_PROTOCOLS {
+            let said = match client.http.read(answer, SOON) {
+                Ok(reply) => reply.said(),
+                Err(error) => error.to_string(),
+            };
+            return Err(NotOpened::NoUpgrade(format!("{status}: {said}")));
+        }
+        let stream = client.http.block(handshake.take_over(answer));
+        let stream = stream.map_err(failed)?;
+        Ok(Websocket { stream })
     }
 
     /// Waits for what comes next.
     pub(crate) fn receive(&mut self, client: &Client, wait: Duration) -> Received {
-        match client.block(async { timeout(wait, self.stream.next()).await }) {
+        match client
+            .http
+            .block(async { timeout(wait, self.stream.next()).await })
+        {
             Err(_) => Received::Nothing,
             Ok(Some(Ok(Message::Text(text)))) => Received::Text(text.as_str().to_owned()),
             Ok(Some(Ok(Message::Close(_)))) => Received::Closed,
             Ok(Some(Ok(_))) => Received::Nothing,
-            Ok(Some(Err(error))) => Received::Broken(request::root_cause(&error)),
+            Ok(Some(Err(error))) => Received::Broken(root_cause(&error)),
             Ok(None) => Received::Broken("it was cut off".to_owned()),
         }
     }
-}
-
-async fn open(
-    client: &Client,
-    request: reqwest::RequestBuilder,
-    key: &str,
-) -> Result<Websocket, NotOpened> {
-    let failed =
-        |error: &reqwest::Error| NotOpened::Failed(request::explain(&client.address, DOING, error));
-    let answer = request.send().await.map_err(|error| failed(&error))?;
-    let (status, headers) = (answer.status(), answer.headers().clone());
-    if status != StatusCode::SWITCHING_PROTOCOLS {
-        let body = answer.bytes().await.unwrap_or_default().to_vec();
-        let reply = Reply {
-            status,
-            headers,
-            body,
-        };
-        return Err(NotOpened::NoUpgrade(format!("{status}: {}", reply.said())));
-    }
-    let accepted = headers.get(header::SEC_WEBSOCKET_ACCEPT);
-    if accepted
-        .is_none_or(|accepted| accepted.as_bytes() != derive_accept_key(key.as_bytes()).as_bytes())
-    {
-        let why = "the answer does not belong to the question".to_owned();
-        return Err(NotOpened::NoUpgrade(why));
-    }
-    let upgraded = answer.upgrade().await.map_err(|error| failed(&error))?;
-    let stream = WebSocketStream::from_raw_socket(upgraded, Role::Client, None).await;
-    Ok(Websocket { stream })
 }

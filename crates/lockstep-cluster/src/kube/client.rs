@@ -5,13 +5,11 @@ use crate::kube::job::{Found, JobState};
 use crate::kube::manifest::{Manifest, ManifestKind, merge};
 use crate::kube::request::{self, About};
 use crate::kube::{KubeError, Tail, log};
-use http::{Method, StatusCode};
-use reqwest::{Client as Http, RequestBuilder, Response};
+use lockstep_http::{HttpError, Method, RequestBuilder, Response, StatusCode, with_login};
 use serde_json::{Value, json};
 use std::cell::{Ref, RefCell};
 use std::future::Future;
 use std::time::Duration;
-use tokio::runtime::{Builder, Runtime};
 
 /// How long an answer may take.
 const SOON: Duration = Duration::from_secs(30);
@@ -21,8 +19,7 @@ const EVENTS: usize = 500;
 /// A cluster, and who asks it.
 pub struct Client {
     config: RefCell<Config>,
-    http: RefCell<Http>,
-    runtime: Runtime,
+    http: RefCell<lockstep_http::Client>,
     server: String,
 }
 
@@ -46,15 +43,11 @@ impl Client {
     /// # Errors
     /// When the configuration's certificates cannot be used.
     pub fn new(config: Config) -> Result<Self, KubeError> {
-        let runtime = Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| KubeError::Setup(error.to_string()))?;
+        let http = lockstep_http::Client::new(request::settings(&config.access));
         Ok(Self {
-            http: RefCell::new(request::http(&config.access)?),
+            http: RefCell::new(http.map_err(|error| KubeError::Setup(error.to_string()))?),
             server: config.access.server.clone(),
             config: RefCell::new(config),
-            runtime,
         })
     }
 
@@ -73,7 +66,7 @@ impl Client {
     }
 
     pub(crate) fn block<T>(&self, future: impl Future<Output = T>) -> T {
-        self.runtime.block_on(future)
+        self.http.borrow().block(future)
     }
 
     /// Asks, and once more with new credentials if the old ones have run out. The answer's body is not read yet.
@@ -84,19 +77,16 @@ impl Client {
         path: &str,
         with: &dyn Fn(RequestBuilder) -> RequestBuilder,
     ) -> Result<Response, KubeError> {
-        let doing = format!("{} {}", about.verb, about.resource);
         let mut renewed = false;
         loop {
-            let request = {
-                let config = self.config.borrow();
-                request::request(&self.http.borrow(), &config.access, method.clone(), path)
+            let answer = {
+                let (http, config) = (self.http.borrow(), self.config.borrow());
+                let access = &config.access;
+                let request = http.request(method.clone(), format!("{}{path}", self.server));
+                let request = with_login(request, access.token.as_deref(), access.basic.as_ref());
+                http.open(with(request), SOON)
             };
-            let sent = self.block(async { tokio::time::timeout(SOON, with(request).send()).await });
-            let answer = match sent {
-                Ok(Ok(answer)) => answer,
-                Ok(Err(error)) => return Err(request::explain(&self.server, &doing, &error)),
-                Err(_) => return Err(self.broken(&doing, "no answer in time".to_owned())),
-            };
+            let answer = answer.map_err(|error| self.explain(about, &error))?;
             if answer.status() != StatusCode::UNAUTHORIZED || renewed {
                 return Ok(answer);
             }
@@ -105,30 +95,30 @@ impl Client {
             if !config.renew()? {
                 return Ok(answer);
             }
-            *self.http.borrow_mut() = request::http(&config.access)?;
+            let http = self
+                .http
+                .borrow_mut()
+                .renew(request::settings(&config.access));
+            http.map_err(|error| self.explain(about, &error))?;
         }
     }
 
-    fn broken(&self, doing: &str, cause: String) -> KubeError {
-        KubeError::Broken {
-            doing: doing.to_owned(),
-            server: self.server.clone(),
-            cause,
-        }
+    fn explain(&self, about: About<'_>, error: &HttpError) -> KubeError {
+        request::explain(&self.server, &about.doing(), error)
     }
 
     /// Reads all of an answer, or makes words of a refusal.
     pub(crate) fn read(&self, about: About<'_>, answer: Response) -> Result<Vec<u8>, KubeError> {
-        let read = self.block(async { tokio::time::timeout(SOON, request::body(answer)).await });
-        let doing = || format!("{} {}", about.verb, about.resource);
-        let (status, body) = match read {
-            Ok(Ok(read)) => read,
-            Ok(Err(error)) => return Err(request::explain(&self.server, &doing(), &error)),
-            Err(_) => return Err(self.broken(&doing(), "no answer in time".to_owned())),
-        };
-        match status.is_success() {
-            true => Ok(body),
-            false => Err(request::refusal(&self.server, about, status, &body)),
+        let reply = self.http.borrow().read(answer, SOON);
+        let reply = reply.map_err(|error| self.explain(about, &error))?;
+        match reply.status.is_success() {
+            true => Ok(reply.body),
+            false => Err(request::refusal(
+                &self.server,
+                about,
+                reply.status,
+                &reply.body,
+            )),
         }
     }
 
@@ -142,8 +132,8 @@ impl Client {
         let answer = self.open(about, method, path, with)?;
         let body = self.read(about, answer)?;
         serde_json::from_slice(&body).map_err(|error| {
-            let doing = format!("{} {}", about.verb, about.resource);
-            self.broken(&doing, format!("its answer makes no sense: {error}"))
+            let cause = format!("its answer makes no sense: {error}");
+            self.explain(about, &HttpError::Broken(cause))
         })
     }
 

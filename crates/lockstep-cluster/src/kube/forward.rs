@@ -7,12 +7,13 @@
 
 use crate::kube::client::Client;
 use crate::kube::config::Config;
-use crate::kube::request::{About, refusal, root_cause};
+use crate::kube::request::{About, refusal};
 use crate::kube::{KubeError, Target};
 use futures_util::future::select;
 use futures_util::{SinkExt, StreamExt};
-use http::{Method, StatusCode, header};
-use reqwest::Upgraded;
+use lockstep_http::{
+    Handshake, Message, Method, StatusCode, Websocket, header, in_short, root_cause,
+};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::pin::pin;
 use std::sync::Arc;
@@ -20,11 +21,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::handshake::client::generate_key;
-use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::Role;
 
 /// The protocol of the websocket.
 const PROTOCOL: &str = "v4.channel.k8s.io";
@@ -141,11 +137,7 @@ fn broken(target: &Target, cause: String) -> KubeError {
 
 impl Client {
     /// Opens a connection to a pod's port.
-    fn open_port(
-        &self,
-        namespace: &str,
-        target: &Target,
-    ) -> Result<WebSocketStream<Upgraded>, KubeError> {
+    fn open_port(&self, namespace: &str, target: &Target) -> Result<Websocket, KubeError> {
         let Target { pod, port } = target;
         let about = About {
             verb: "get",
@@ -154,14 +146,10 @@ impl Client {
             namespace,
         };
         let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/portforward?ports={port}");
-        let key = generate_key();
+        let handshake = Handshake::default();
         let answer = self.open(about, Method::GET, &path, &|request| {
-            request
-                .header(header::CONNECTION, "Upgrade")
-                .header(header::UPGRADE, "websocket")
-                .header(header::SEC_WEBSOCKET_VERSION, "13")
-                .header(header::SEC_WEBSOCKET_KEY, &key)
-                .header(header::SEC_WEBSOCKET_PROTOCOL, PROTOCOL)
+            let request = handshake.ask(request);
+            request.header(header::SEC_WEBSOCKET_PROTOCOL, PROTOCOL)
         })?;
         let status = answer.status();
         if status != StatusCode::SWITCHING_PROTOCOLS {
@@ -175,23 +163,13 @@ impl Client {
                 Err(error) => Err(error),
             };
         }
-        let accepted = answer.headers().get(header::SEC_WEBSOCKET_ACCEPT);
-        if accepted.map(http::HeaderValue::as_bytes)
-            != Some(derive_accept_key(key.as_bytes()).as_bytes())
-        {
-            let cause = "the answer does not belong to the question".to_owned();
-            return Err(broken(target, cause));
-        }
-        self.block(async {
-            let upgraded = answer.upgrade().await;
-            let upgraded = upgraded.map_err(|error| broken(target, root_cause(&error)))?;
-            Ok(WebSocketStream::from_raw_socket(upgraded, Role::Client, None).await)
-        })
+        self.block(handshake.take_over(answer))
+            .map_err(|error| broken(target, error.to_string()))
     }
 }
 
 /// Carries bytes both ways until either side ends.
-async fn carry(socket: WebSocketStream<Upgraded>, local: TcpStream) -> Result<(), String> {
+async fn carry(socket: Websocket, local: TcpStream) -> Result<(), String> {
     let local = tokio::net::TcpStream::from_std(local).map_err(|error| error.to_string())?;
     let (mut from_here, mut to_here) = local.into_split();
     let (mut to_pod, mut from_pod) = socket.split();
@@ -231,7 +209,7 @@ async fn carry(socket: WebSocketStream<Upgraded>, local: TcpStream) -> Result<()
                 continue;
             }
             if kind == FAILURE {
-                return Err(crate::kube::request::plain(&String::from_utf8_lossy(data)));
+                return Err(in_short(&String::from_utf8_lossy(data)));
             }
             if to_here.write_all(data).await.is_err() {
                 break;
@@ -249,6 +227,9 @@ mod tests {
     use super::*;
     use crate::kube::Wanted;
     use std::io::{BufRead, BufReader, Read, Write};
+    use tokio_tungstenite::WebSocketStream;
+    use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+    use tokio_tungstenite::tungstenite::protocol::Role;
 
     /// An API server with the Service `server`, whose pod answers every line of its port 8265 with the same in
     /// capitals, and says of port 1 that nobody listens there.
@@ -375,7 +356,7 @@ mod tests {
         });
         let mut refused = TcpStream::connect(address).unwrap();
         assert_eq!(refused.read_to_end(&mut Vec::new()).unwrap(), 0);
-        let said = heard.recv_timeout(Duration::from_secs(10)).unwrap();
+        let said = heard.recv_timeout(Duration::from_secs(60)).unwrap();
         assert_eq!(said, "port 1 of the pod `server-0`: connection refused");
     }
 

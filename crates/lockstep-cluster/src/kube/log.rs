@@ -9,8 +9,7 @@ use crate::kube::job::JobState;
 use crate::kube::manifest::ManifestKind;
 use crate::kube::request::About;
 use crate::kube::{KubeError, first_reason};
-use http::Method;
-use reqwest::Response;
+use lockstep_http::{Method, Response, root_cause};
 use serde_json::Value;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -222,7 +221,7 @@ impl<'c> Tail<'c> {
                 self.lost(KubeError::Broken {
                     doing: "follow the log".to_owned(),
                     server: self.client.server().to_owned(),
-                    cause: crate::kube::request::root_cause(&error),
+                    cause: root_cause(&error),
                 })
             }
         }

@@ -23,7 +23,7 @@ mod request;
 mod target;
 mod yaml;
 
-pub use check::{check_cluster, check_manifests, check_ray_job};
+pub use check::{check_manifests, check_ray_job};
 pub use client::Client;
 pub use config::{Config, Wanted};
 pub use error::KubeError;
@@ -36,4 +36,4 @@ pub use name::{LONGEST, check_name, name_of};
 pub use node::{KubeNode, KubeNodes, Resources};
 pub use plan::{Plan, Travelling};
 pub use target::Target;
-pub use yaml::{documents, yaml};
+pub use yaml::documents;

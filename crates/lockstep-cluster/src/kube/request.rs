@@ -3,16 +3,12 @@
 use crate::kube::KubeError;
 use crate::kube::config::Access;
 use base64::Engine;
-use http::{Method, StatusCode};
-use reqwest::{Client as Http, Response};
+use lockstep_http::{HttpError, Roots, Settings, StatusCode, in_short};
 use serde_json::Value;
-use std::error::Error;
 use std::time::Duration;
 
-/// How long a connection may take to be there.
-const CONNECT: Duration = Duration::from_secs(10);
-/// After so long without a sign of life of the other side, a connection counts as broken.
-const SILENCE: Duration = Duration::from_secs(15);
+/// How long a connection is kept for the next request.
+const IDLE: Duration = Duration::from_secs(90);
 
 /// Bytes as manifests write them.
 pub(crate) fn base64(bytes: &[u8]) -> String {
@@ -32,63 +28,43 @@ pub(crate) struct About<'a> {
     pub(crate) namespace: &'a str,
 }
 
-/// A client with the certificates of a cluster.
-pub(crate) fn http(access: &Access) -> Result<Http, KubeError> {
-    // An error says that the process has chosen a provider before, which serves as well.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let wrong = |error: reqwest::Error| KubeError::Setup(root_cause(&error));
-    let mut builder = Http::builder()
-        .user_agent(concat!("lockstep/", env!("CARGO_PKG_VERSION")))
-        .redirect(reqwest::redirect::Policy::none())
-        .http1_only()
-        .connect_timeout(CONNECT)
-        .tcp_keepalive(SILENCE / 3)
-        .tcp_keepalive_interval(SILENCE / 3)
-        .tcp_keepalive_retries(2);
-    if let Some(authority) = &access.authority {
-        let certificates = reqwest::Certificate::from_pem_bundle(authority).map_err(wrong)?;
-        builder = builder.tls_certs_only(certificates);
+impl About<'_> {
+    /// The same in words.
+    pub(crate) fn doing(&self) -> String {
+        format!("{} {}", self.verb, self.resource)
     }
-    if access.unchecked {
-        builder = builder.danger_accept_invalid_certs(true);
-    }
-    if let Some(identity) = &access.identity {
-        builder = builder.identity(reqwest::Identity::from_pem(identity).map_err(wrong)?);
-    }
-    if let Some(proxy) = &access.proxy {
-        builder = builder.proxy(reqwest::Proxy::all(proxy).map_err(wrong)?);
-    }
-    builder.build().map_err(wrong)
 }
 
-/// The request as it stands, with the credentials.
-pub(crate) fn request(
-    http: &Http,
-    access: &Access,
-    method: Method,
-    path: &str,
-) -> reqwest::RequestBuilder {
-    let request = http.request(method, format!("{}{path}", access.server));
-    match (&access.token, &access.basic) {
-        (Some(token), _) => request.bearer_auth(token),
-        (None, Some((user, password))) => request.basic_auth(user, Some(password)),
-        (None, None) => request,
+/// A client with the certificates of a cluster.
+pub(crate) fn settings(access: &Access) -> Settings {
+    Settings {
+        idle: Some(IDLE),
+        roots: match &access.authority {
+            Some(authority) => Roots::Only(authority.clone()),
+            None => Roots::System,
+        },
+        insecure: access.unchecked,
+        identity: access.identity.clone(),
+        proxy: access.proxy.clone(),
+        ..Settings::default()
     }
 }
 
 /// A request that found no answer, in words.
-pub(crate) fn explain(server: &str, doing: &str, error: &reqwest::Error) -> KubeError {
-    let (server, cause) = (server.to_owned(), root_cause(error));
-    if cause.contains("certificate") || cause.contains("Certificate") {
-        KubeError::Certificate { server, cause }
-    } else if error.is_connect() {
-        KubeError::Unreachable { server, cause }
-    } else {
-        KubeError::Broken {
+pub(crate) fn explain(server: &str, doing: &str, error: &HttpError) -> KubeError {
+    let (server, cause) = (server.to_owned(), error.to_string());
+    match error {
+        HttpError::Roots(_) | HttpError::Setup(_) => KubeError::Setup(cause),
+        // Also where the server does not accept ours.
+        _ if cause.contains("ertificate") => KubeError::Certificate { server, cause },
+        HttpError::NoTls(_) | HttpError::UnknownHost(_) | HttpError::Unreachable(_) => {
+            KubeError::Unreachable { server, cause }
+        }
+        _ => KubeError::Broken {
             doing: doing.to_owned(),
             server,
             cause,
-        }
+        },
     }
 }
 
@@ -102,7 +78,7 @@ pub(crate) fn refusal(
     let answer: Value = serde_json::from_slice(body).unwrap_or_default();
     let said = match answer["message"].as_str() {
         Some(said) => said.to_owned(),
-        None => plain(&String::from_utf8_lossy(body)),
+        None => in_short(&String::from_utf8_lossy(body)),
     };
     let text = |text: &str| text.to_owned();
     let details = answer["details"]["kind"].as_str().unwrap_or_default();
@@ -142,31 +118,10 @@ pub(crate) fn refusal(
             said,
         },
         status => KubeError::Refused {
-            doing: format!("{} {}", about.verb, about.resource),
+            doing: about.doing(),
             server: text(server),
             status: status.as_u16(),
             said,
         },
     }
-}
-
-/// Words without control characters, in short.
-pub(crate) fn plain(text: &str) -> String {
-    let plain = |c: char| if c.is_control() { ' ' } else { c };
-    text.trim().chars().take(500).map(plain).collect()
-}
-
-/// Reads a whole answer.
-pub(crate) async fn body(answer: Response) -> Result<(StatusCode, Vec<u8>), reqwest::Error> {
-    let status = answer.status();
-    Ok((status, answer.bytes().await?.to_vec()))
-}
-
-/// The innermost reason, which is the one that people know: `Connection refused`.
-pub(crate) fn root_cause(error: &dyn Error) -> String {
-    let mut cause = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
 }

@@ -98,8 +98,8 @@ mod tests {
 
     #[test]
     fn a_program_that_fails_is_quoted() {
-        assert!(shell("echo fine", 5000).is_ok());
-        let failure = shell("echo no such package >&2; exit 3", 5000).unwrap_err();
+        assert!(shell("echo fine", 60_000).is_ok());
+        let failure = shell("echo no such package >&2; exit 3", 60_000).unwrap_err();
         let message = failure.to_string();
         assert!(
             message.contains("no such package") && message.contains('3'),
@@ -112,7 +112,7 @@ mod tests {
     fn a_program_that_hangs_is_ended() {
         let begun = Instant::now();
         let message = shell("exec sleep 60", 100).unwrap_err().to_string();
-        assert!(begun.elapsed() < Duration::from_secs(10));
+        assert!(begun.elapsed() < Duration::from_secs(50));
         assert!(message.contains("0.1 s"), "{message}");
     }
 

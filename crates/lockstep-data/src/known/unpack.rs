@@ -7,11 +7,9 @@ use flate2::read::MultiGzDecoder;
 use lockstep_base::known::KnownFile;
 use lzma_rust2::XzReader;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-/// Tar archives are made of blocks of so many bytes.
-const BLOCK: usize = 512;
 /// What an `ar` archive begins with.
 const AR: &[u8; 8] = b"!<arch>\n";
 /// The header of a file in an `ar` archive.
@@ -66,56 +64,38 @@ pub(super) fn deb(package: &Path, folder: &str, files: &[KnownFile], to: &Path) 
     }
 }
 
-/// Takes the files out of a tar archive.
-fn tar(mut from: impl Read, folder: &str, files: &[KnownFile], to: &Path) -> io::Result<()> {
+/// Takes the files out of a tar archive. Its entries are read raw: long names and other extensions, whose size an
+/// archive may choose freely, are passed over like everything else that the set does not have.
+fn tar(from: impl Read, folder: &str, files: &[KnownFile], to: &Path) -> io::Result<()> {
     let mut missing: Vec<&KnownFile> = files.iter().collect();
-    let mut header = [0; BLOCK];
-    while !missing.is_empty() {
-        from.read_exact(&mut header)?;
-        if header.iter().all(|byte| *byte == 0) {
-            break;
-        }
-        let size = octal(&header[124..136])?;
-        let padded = size.next_multiple_of(BLOCK as u64);
-        let is_file = matches!(header[156], b'0' | 0);
+    for entry in tar::Archive::new(from).entries()?.raw(true) {
+        let mut entry = entry?;
+        let path = entry.path()?.into_owned();
+        let path = path.strip_prefix(".").unwrap_or(&path);
+        let is_file = entry.header().entry_type().is_file();
         let found = missing
             .iter()
-            .position(|file| is_file && names(&header, folder, file));
-        match found.map(|at| missing.remove(at)) {
-            // Compressed, no file is larger than what it decodes to.
-            Some(file) if size > file.decoded_bytes => {
-                return Err(wrong(&format!("{} in it has {size} bytes", file.name)));
-            }
-            Some(file) => {
-                let mut target = File::create(to.join(file.name))?;
-                if io::copy(&mut (&mut from).take(size), &mut target)? < size {
-                    return Err(wrong("it ends too early"));
-                }
-                target.flush()?;
-                skip(&mut from, padded - size)?;
-            }
-            None => skip(&mut from, padded)?,
+            .position(|file| is_file && path == Path::new(folder).join(file.name));
+        let Some(file) = found.map(|at| missing.remove(at)) else {
+            continue;
+        };
+        let size = entry.size();
+        // Compressed, no file is larger than what it decodes to.
+        if size > file.decoded_bytes {
+            return Err(wrong(&format!("{} in it has {size} bytes", file.name)));
+        }
+        let mut target = File::create(to.join(file.name))?;
+        if io::copy(&mut entry, &mut target)? < size {
+            return Err(wrong("it ends too early"));
+        }
+        if missing.is_empty() {
+            break;
         }
     }
     match missing.first() {
         Some(file) => Err(wrong(&format!("there is no {folder}/{} in it", file.name))),
         None => Ok(()),
     }
-}
-
-/// Whether a header is that of `file` in `folder`.
-fn names(header: &[u8; BLOCK], folder: &str, file: &KnownFile) -> bool {
-    let (name, prefix) = (text(&header[..100]), text(&header[345..500]));
-    let is_ustar = &header[257..263] == b"ustar\0";
-    let path = match prefix {
-        "" => name.to_owned(),
-        prefix if is_ustar => format!("{prefix}/{name}"),
-        _ => name.to_owned(),
-    };
-    let path = path.strip_prefix("./").unwrap_or(&path);
-    path.strip_prefix(folder)
-        .and_then(|rest| rest.strip_prefix('/'))
-        == Some(file.name)
 }
 
 /// The text in a field that is filled up with zeros or blanks.
@@ -127,13 +107,6 @@ fn text(field: &[u8]) -> &str {
     std::str::from_utf8(&field[..end])
         .unwrap_or_default()
         .trim_end()
-}
-
-/// A number as tar writes it.
-fn octal(field: &[u8]) -> io::Result<u64> {
-    let number = u64::from_str_radix(text(field).trim_start(), 8);
-    // Twelve digits at most: no sum with a block overflows.
-    number.map_err(|_| wrong("a size in it is no number"))
 }
 
 fn skip(from: &mut impl Read, bytes: u64) -> io::Result<()> {
@@ -166,20 +139,18 @@ mod tests {
         },
     ];
 
-    /// One file of an archive.
-    fn entry(path: &str, content: &[u8]) -> Vec<u8> {
-        let mut block = vec![0; BLOCK];
-        block[..path.len()].copy_from_slice(path.as_bytes());
-        let size = format!("{:011o}", content.len());
-        block[124..135].copy_from_slice(size.as_bytes());
-        block[156] = b'0';
-        block.extend(content);
-        block.resize(block.len().next_multiple_of(BLOCK), 0);
-        block
-    }
-
-    fn archive(entries: &[Vec<u8>]) -> Vec<u8> {
-        [entries.concat(), vec![0; 2 * BLOCK]].concat()
+    /// An archive of files by their paths.
+    fn archive(entries: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut archive = tar::Builder::new(Vec::new());
+        for (path, content) in entries {
+            let mut header = tar::Header::new_ustar();
+            // Written as it stands: the library refuses paths that lead out.
+            header.as_old_mut().name[..path.len()].copy_from_slice(path.as_bytes());
+            header.set_size(content.len() as u64);
+            header.set_cksum();
+            archive.append(&header, *content).unwrap();
+        }
+        archive.into_inner().unwrap()
     }
 
     fn package(member: &str, content: &[u8]) -> Vec<u8> {
@@ -211,10 +182,10 @@ mod tests {
     #[test]
     fn only_the_sets_own_files_are_taken_out() {
         let bytes = archive(&[
-            entry("./usr/set/a.bin", &[7; 600]),
-            entry("../../escape", b"x"),
-            entry("usr/set/c.bin", b"x"),
-            entry("usr/set/b.bin", b"abc"),
+            ("./usr/set/a.bin", &[7; 600]),
+            ("../../escape", b"x"),
+            ("usr/set/c.bin", b"x"),
+            ("usr/set/b.bin", b"abc"),
         ]);
         let both = Ok(vec!["a.bin".to_owned(), "b.bin".to_owned()]);
         assert_eq!(unpacked(&gzipped(&bytes), false), both);
@@ -227,19 +198,19 @@ mod tests {
 
     #[test]
     fn what_is_missing_torn_or_too_large_is_refused() {
-        let a = entry("usr/set/a.bin", &[7; 600]);
+        let a = ("usr/set/a.bin", &[7; 600][..]);
         let refusal = |bytes: &[u8]| unpacked(&gzipped(bytes), false).unwrap_err();
-        let missing = refusal(&archive(std::slice::from_ref(&a)));
+        let missing = refusal(&archive(&[a]));
         assert_eq!(missing, "there is no usr/set/b.bin in it");
-        let large = refusal(&archive(&[a.clone(), entry("usr/set/b.bin", b"abcd")]));
+        let large = refusal(&archive(&[a, ("usr/set/b.bin", b"abcd")]));
         assert_eq!(large, "b.bin in it has 4 bytes");
-        let whole = archive(&[a, entry("usr/set/b.bin", b"abc")]);
+        let whole = archive(&[a, ("usr/set/b.bin", b"abc")]);
         for end in [100, 700, 1200, 1538] {
             refusal(&whole[..end]);
         }
         let mut garbled = whole;
         garbled[124] = b'x';
-        assert_eq!(refusal(&garbled), "a size in it is no number");
+        refusal(&garbled);
         let strange = unpacked(&package("data.tar.lz4", b""), true).unwrap_err();
         assert!(strange.contains("data.tar.lz4"), "{strange}");
         assert!(unpacked(b"anything", true).is_err());

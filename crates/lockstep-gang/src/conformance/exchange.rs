@@ -7,7 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// A deadline that a test can wait for.
-const IMPATIENCE: Deadline = Deadline(Duration::from_millis(300));
+const IMPATIENCE: Deadline = Deadline(Duration::from_secs(1));
+/// What happens at once happens long before [`PATIENCE`] is at its end, on any machine.
+const AT_ONCE: Duration = Duration::from_secs(PATIENCE.0.as_secs() / 2);
 
 /// Whatever the chunks, lanes and workers are.
 pub fn every_rank_ends_with_the_bits_of_the_sequential_run(join: &Join) {
@@ -133,10 +135,7 @@ pub fn a_silent_peer_is_named_once_the_deadline_is_over(join: &Join) {
         };
         assert!(what.contains(wanted), "{what}");
         assert!(error.is_peer_lost());
-        assert!(
-            waited >= IMPATIENCE.0 && waited < IMPATIENCE.0 * 5,
-            "{waited:?}"
-        );
+        assert!(waited >= IMPATIENCE.0 && waited < PATIENCE.0, "{waited:?}");
     }
 }
 
@@ -156,7 +155,7 @@ pub fn a_peer_that_leaves_is_reported_at_once(join: &Join) {
             "{error}"
         );
         assert!(error.is_peer_lost());
-        assert!(begin.elapsed() < Duration::from_secs(2));
+        assert!(begin.elapsed() < AT_ONCE);
         leaving.join().unwrap();
     }
 }
@@ -191,7 +190,7 @@ pub fn an_abort_ends_every_wait(join: &Join) {
         let begin = Instant::now();
         let error = wait(gang[0].as_mut()).unwrap_err();
         assert!(matches!(error, GangError::Aborted), "{error}");
-        assert!(begin.elapsed() < Duration::from_secs(2));
+        assert!(begin.elapsed() < AT_ONCE);
         let chunk = own_chunk(gang[0].as_ref());
         assert!(gang[0].arrived(chunk).is_err());
         aborting.join().unwrap();
@@ -206,5 +205,5 @@ pub fn looking_never_waits(join: &Join) {
     let begin = Instant::now();
     assert!(!gang[0].arrived(own).unwrap());
     assert!(!gang[0].published(other).unwrap());
-    assert!(begin.elapsed() < Duration::from_millis(100));
+    assert!(begin.elapsed() < AT_ONCE);
 }

@@ -185,16 +185,12 @@ fn leaving_does_not_wait_for_a_peer_that_reads_nothing_once_it_is_called_off() {
     members[1].abort.abort();
     let begin = Instant::now();
     drop(leaving);
-    assert!(
-        begin.elapsed() < Duration::from_secs(2),
-        "{:?}",
-        begin.elapsed()
-    );
+    assert!(begin.elapsed() < PATIENCE.0 / 2, "{:?}", begin.elapsed());
 }
 
 #[test]
 fn a_peer_that_reads_nothing_is_named_once_the_deadline_is_over() {
-    let deadline = Deadline(Duration::from_millis(500));
+    let deadline = Deadline(Duration::from_secs(2));
     let (gate, mut gang, _) = gated_gang_of(false, memberships(3, deadline));
     gate.stopped.store(true, Ordering::Release);
     let mut rank = gang.remove(1);

@@ -10,7 +10,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// A deadline that a test can wait for.
-const IMPATIENCE: Deadline = Deadline(Duration::from_millis(500));
+const IMPATIENCE: Deadline = Deadline(Duration::from_secs(3));
+/// What happens at once happens long before the deadline, on any machine.
+const AT_ONCE: Duration = Duration::from_secs(PATIENCE.0.as_secs() / 2);
 
 fn plan(workers: usize) -> Plan {
     Plan::new(chunks(&[40, 7, 300]), 4, workers).unwrap()
@@ -64,7 +66,7 @@ fn strangers_who_connect_do_not_keep_a_gang_from_meeting() {
     let peers = MeshPeer::for_all(&addresses).unwrap();
     let gang = meet(&plan(3), &memberships(3, PATIENCE), &listeners, &peers);
     assert!(gang.iter().all(Result::is_ok), "{gang:?}");
-    assert!(begin.elapsed() < Duration::from_secs(2));
+    assert!(begin.elapsed() < AT_ONCE);
 }
 
 #[test]
@@ -86,11 +88,7 @@ fn a_mesh_that_forms_is_called_off_at_once_and_the_next_generation_forms() {
             assert!(matches!(outcome, Err(GangError::Aborted)), "{outcome:?}");
         }
     });
-    assert!(
-        begin.elapsed() < Duration::from_secs(1),
-        "{:?}",
-        begin.elapsed()
-    );
+    assert!(begin.elapsed() < AT_ONCE, "{:?}", begin.elapsed());
     let mut members = memberships(3, PATIENCE);
     members.iter_mut().for_each(|member| member.generation = 2);
     let peers = MeshPeer::for_all(&addresses).unwrap();
@@ -106,24 +104,31 @@ fn a_mesh_that_forms_is_called_off_at_once_and_the_next_generation_forms() {
 
 #[test]
 fn of_all_ranks_only_those_that_do_not_come_are_named() {
-    for silent in 0..4 {
-        let (listeners, addresses) = listeners(4);
-        let peers = MeshPeer::for_all(&addresses).unwrap();
-        let members = memberships(4, IMPATIENCE);
-        thread::scope(|scope| {
-            let waiting = (0..4).filter(|&rank| rank != silent).map(|rank| {
-                let (member, listener, peers) = (&members[rank], &listeners[rank], &peers[rank]);
-                scope.spawn(move || join_mesh(&plan(4), member, listener, peers))
-            });
-            for waiting in waiting.collect::<Vec<_>>() {
-                let outcome = waiting.join().unwrap();
-                let Err(GangError::PeerTimeout { rank, .. }) = outcome else {
-                    panic!("{outcome:?}")
-                };
-                assert_eq!(rank, silent);
-            }
+    thread::scope(|scope| {
+        for silent in 0..4 {
+            scope.spawn(move || only_this_one_is_named(silent));
+        }
+    });
+}
+
+/// Lets all ranks but one meet.
+fn only_this_one_is_named(silent: usize) {
+    let (listeners, addresses) = listeners(4);
+    let peers = MeshPeer::for_all(&addresses).unwrap();
+    let members = memberships(4, IMPATIENCE);
+    thread::scope(|scope| {
+        let waiting = (0..4).filter(|&rank| rank != silent).map(|rank| {
+            let (member, listener, peers) = (&members[rank], &listeners[rank], &peers[rank]);
+            scope.spawn(move || join_mesh(&plan(4), member, listener, peers))
         });
-    }
+        for waiting in waiting.collect::<Vec<_>>() {
+            let outcome = waiting.join().unwrap();
+            let Err(GangError::PeerTimeout { rank, .. }) = outcome else {
+                panic!("{outcome:?}")
+            };
+            assert_eq!(rank, silent);
+        }
+    });
 }
 
 #[test]
@@ -142,7 +147,7 @@ fn a_peer_whose_process_is_gone_is_lost_at_once() {
         matches!(outcome, Err(GangError::PeerLost { rank: 0, .. })),
         "{outcome:?}"
     );
-    assert!(begin.elapsed() < Duration::from_secs(1));
+    assert!(begin.elapsed() < AT_ONCE);
 }
 
 #[test]
@@ -166,7 +171,7 @@ fn a_peer_that_dies_is_reported_at_once_to_ranks_that_wait_for_another() {
         matches!(error, GangError::PeerLost { rank: 2, .. }),
         "{error}"
     );
-    assert!(begin.elapsed() < Duration::from_secs(2));
+    assert!(begin.elapsed() < AT_ONCE);
     assert!(death.join().is_err());
     drop(silent);
 }

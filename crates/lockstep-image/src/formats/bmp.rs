@@ -1,11 +1,9 @@
-//! BMP of Windows and OS/2: 1, 4, 8, 16, 24 and 32 bits a pixel, with palettes, masks and run lengths.
+//! BMP of Windows and OS/2: 1, 4, 8, 16, 24 and 32 bits a pixel, with palettes and masks.
 //!
 //! Written here because it is little: rows of pixels behind a header, from the bottom up. Alpha is dropped.
 
-mod runs;
-
 use super::OpenedPicture;
-use crate::decode::{Pixel, grown};
+use crate::decode::Pixel;
 use crate::{ImageError, Orientation, PictureFormat, PictureHeader};
 
 /// A BMP whose headers and palette have been read.
@@ -25,8 +23,6 @@ pub(super) struct Bmp<'a> {
 enum Coding {
     /// Places in the palette, of 1, 2, 4 or 8 bits.
     Indexed(usize),
-    /// The same of 4 or 8 bits, in runs of equal ones.
-    Runs(usize),
     /// Blue, green, red.
     Bytes,
     /// Red, green and blue as masks of 16 or 32 bits.
@@ -67,7 +63,7 @@ impl<'a> Bmp<'a> {
         }
         let coding = Coding::new(&field, bits, compression, size)?;
         let palette = match coding {
-            Coding::Indexed(bits) | Coding::Runs(bits) => palette(&field, size, start, bits)?,
+            Coding::Indexed(bits) => palette(&field, size, start, bits)?,
             _ => Vec::new(),
         };
         let data = bytes.get(start..).ok_or(CUT)?;
@@ -120,12 +116,10 @@ impl Coding {
         size: usize,
     ) -> Result<Coding, ImageError> {
         let bits = usize::from(bits);
-        let unsupported = || ImageError::Unsupported {
-            what: format!("a BMP of {bits} bits, compression {compression}"),
-        };
+        let unsupported = |what: String| Err(ImageError::Unsupported { what });
         match (compression, bits) {
             (0, 1 | 2 | 4 | 8) => Ok(Coding::Indexed(bits)),
-            (1, 8) | (2, 4) => Ok(Coding::Runs(bits)),
+            (1, 8) | (2, 4) => unsupported("a BMP with run-length compression".to_owned()),
             (0, 24) => Ok(Coding::Bytes),
             (0, 16) => Ok(Coding::Masks(2, [Mask(0x7c00), Mask(0x03e0), Mask(0x001f)])),
             (0, 32) => Ok(Coding::Masks(
@@ -144,7 +138,7 @@ impl Coding {
                     false => Err(damaged("its colour masks have holes")),
                 }
             }
-            _ => Err(unsupported()),
+            _ => unsupported(format!("a BMP of {bits} bits, compression {compression}")),
         }
     }
 }
@@ -176,36 +170,21 @@ fn palette(
 
 impl OpenedPicture for Bmp<'_> {
     fn header(&self) -> PictureHeader {
-        let pixels = u64::from(self.width) * u64::from(self.height);
-        let work = if matches!(self.coding, Coding::Runs(_)) {
-            pixels
-        } else {
-            0
-        };
-        let (width, height) = (self.width, self.height);
         PictureHeader {
             format: PictureFormat::Bmp,
-            width,
-            height,
+            width: self.width,
+            height: self.height,
             orientation: Orientation::Upright,
-            work,
+            work: 0,
         }
     }
 
-    fn read(self: Box<Self>, pixels: &mut [Pixel], spare: &mut Vec<u8>) -> Result<(), ImageError> {
+    fn read(self: Box<Self>, pixels: &mut [Pixel], _spare: &mut Vec<u8>) -> Result<(), ImageError> {
         let (width, height) = (self.width as usize, self.height as usize);
         let bits = match self.coding {
             Coding::Indexed(bits) => bits,
             Coding::Bytes => 24,
             Coding::Masks(bytes, _) => 8 * bytes,
-            Coding::Runs(bits) => {
-                let places = grown(spare, width * height);
-                runs::expand(self.data, bits, width, places)?;
-                for (number, raw) in places.chunks_exact(width).enumerate() {
-                    self.look_up(8, raw, self.row(pixels, number));
-                }
-                return Ok(());
-            }
         };
         // Rows begin at multiples of four bytes; of the last one the padding may be missing.
         let (length, stride) = ((width * bits).div_ceil(8), (width * bits).div_ceil(32) * 4);
@@ -231,7 +210,7 @@ impl OpenedPicture for Bmp<'_> {
                         *pixel = [raw[2], raw[1], raw[0], 0];
                     }
                 }
-                Coding::Indexed(bits) | Coding::Runs(bits) => self.look_up(bits, raw, row),
+                Coding::Indexed(bits) => self.look_up(bits, raw, row),
             }
         }
         Ok(())

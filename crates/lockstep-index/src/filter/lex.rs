@@ -1,131 +1,93 @@
-//! The words and signs of a filter.
+//! The words and signs of a filter, in whichever language it is written.
 
-use super::{FilterError, Operator};
 use std::ops::Range;
 
 /// A word or a sign.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Token {
-    And,
-    Or,
-    Not,
-    Open,
-    Close,
-    Operator(Operator),
+pub enum Token {
     /// A name, a number or any other word.
     Word(String),
     /// A name in backquotes.
     Name(String),
     /// A text in quotation marks.
     Text(String),
+    /// A sign of the language.
+    Sign(&'static str),
 }
 
-/// Words that join comparisons, which a name can be only in backquotes.
-const JOINING: [&str; 3] = ["and", "or", "not"];
-
-/// Whether a word can stand as it is.
-pub(super) fn is_plain(word: &str) -> bool {
-    !word.is_empty() && word.chars().all(is_of_word) && !is_joining(word)
+/// What tells languages apart before their grammar does.
+#[derive(Debug)]
+pub struct Language {
+    /// Its signs; one that begins another stands behind it. Where a dot is one, no word ends with it.
+    pub signs: &'static [&'static str],
+    /// Whether a letter may be part of a word.
+    pub is_of_word: fn(char) -> bool,
+    /// Whether a backslash in a text takes the meaning from what follows.
+    pub escapes: bool,
 }
 
-fn is_joining(word: &str) -> bool {
-    JOINING.iter().any(|known| known.eq_ignore_ascii_case(word))
-}
-
-fn is_of_word(c: char) -> bool {
-    c.is_alphanumeric() || "_.-+:/@%[]*".contains(c)
+/// Why a text cannot be cut into words and signs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LexError {
+    /// What is quoted from there on does not end.
+    Unclosed(usize),
+    /// A letter that means nothing.
+    Meaningless(Range<usize>),
 }
 
 /// Cuts a text into words and signs.
-pub(super) fn lex(text: &str) -> Result<Vec<(Token, Range<usize>)>, FilterError> {
+///
+/// # Errors
+/// When a quotation does not end, or a letter is neither of a word nor of a sign.
+pub fn lex(text: &str, language: &Language) -> Result<Vec<(Token, Range<usize>)>, LexError> {
     let mut tokens = Vec::new();
     let mut at = 0;
     while let Some(c) = text[at..].chars().next() {
-        let start = at;
+        let (start, rest) = (at, &text[at..]);
         at += c.len_utf8();
-        let next_is = |at: usize, sign: char| text[at..].starts_with(sign);
-        let token = match c {
-            c if c.is_whitespace() => continue,
-            '(' => Token::Open,
-            ')' => Token::Close,
-            '~' => Token::Operator(Operator::Contains),
-            '=' => {
-                at += usize::from(next_is(at, '='));
-                Token::Operator(Operator::Equal)
+        if c.is_whitespace() {
+            continue;
+        }
+        let sign = language.signs.iter().find(|sign| rest.starts_with(**sign));
+        let token = if let Some(sign) = sign {
+            at = start + sign.len();
+            Token::Sign(sign)
+        } else if matches!(c, '"' | '\'' | '`') {
+            let escapes = language.escapes && c != '`';
+            let (inner, length) =
+                quoted(&text[at..], c, escapes).ok_or(LexError::Unclosed(start))?;
+            at += length;
+            match c {
+                '`' => Token::Name(inner),
+                _ => Token::Text(inner),
             }
-            '!' if next_is(at, '=') => {
-                at += 1;
-                Token::Operator(Operator::NotEqual)
+        } else {
+            let end = rest.find(|c| !(language.is_of_word)(c));
+            let mut word = &rest[..end.unwrap_or(rest.len())];
+            if language.signs.contains(&".") {
+                word = word.trim_end_matches('.');
             }
-            '<' | '>' => {
-                let or_equal = next_is(at, '=');
-                at += usize::from(or_equal);
-                Token::Operator(match (c, or_equal) {
-                    ('<', false) => Operator::Less,
-                    ('<', true) => Operator::LessOrEqual,
-                    (_, false) => Operator::Greater,
-                    (_, true) => Operator::GreaterOrEqual,
-                })
+            if word.is_empty() {
+                return Err(LexError::Meaningless(start..at));
             }
-            '&' if next_is(at, '&') => {
-                at += 1;
-                Token::And
-            }
-            '|' if next_is(at, '|') => {
-                at += 1;
-                Token::Or
-            }
-            '!' => Token::Not,
-            '"' | '\'' => Token::Text(quoted(text, &mut at, c)?),
-            '`' => match text[at..].find('`') {
-                Some(length) => {
-                    let name = text[at..at + length].to_owned();
-                    at += length + 1;
-                    Token::Name(name)
-                }
-                None => return Err(unclosed(text, start)),
-            },
-            c if is_of_word(c) => {
-                let rest = &text[start..];
-                let length = rest.find(|c| !is_of_word(c)).unwrap_or(rest.len());
-                at = start + length;
-                let word = &rest[..length];
-                match word.to_ascii_lowercase().as_str() {
-                    "and" => Token::And,
-                    "or" => Token::Or,
-                    "not" => Token::Not,
-                    _ => Token::Word(word.to_owned()),
-                }
-            }
-            other => {
-                let what = format!("`{other}` means nothing here");
-                let label = "signs are = != < <= > >= ~ ( )";
-                return Err(FilterError::new(text, start..at, what, label));
-            }
+            at = start + word.len();
+            Token::Word(word.to_owned())
         };
         tokens.push((token, start..at));
     }
     Ok(tokens)
 }
 
-fn unclosed(text: &str, start: usize) -> FilterError {
-    let what = "this quotation does not end";
-    FilterError::new(text, start..text.len(), what, "close it")
-}
-
-fn quoted(text: &str, at: &mut usize, mark: char) -> Result<String, FilterError> {
-    let start = *at - 1;
+/// What stands before the mark that ends a quotation, and how long both are.
+fn quoted(text: &str, mark: char, escapes: bool) -> Option<(String, usize)> {
     let mut value = String::new();
-    let mut chars = text[*at..].char_indices();
-    while let Some((offset, c)) = chars.next() {
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
         match c {
-            '\\' => value.extend(chars.next().map(|(_, c)| c)),
-            c if c == mark => {
-                *at += offset + 1;
-                return Ok(value);
-            }
+            '\\' if escapes => value.extend(chars.next().map(|(_, c)| c)),
+            c if c == mark => return Some((value, at + 1)),
             c => value.push(c),
         }
     }
-    Err(unclosed(text, start))
+    None
 }

@@ -3,6 +3,7 @@
 //! Metrics come before parameters, so `loss` is a loss and not the job's choice of one. `metric.NAME` and
 //! `param.KEY` say which is meant. A parameter may be named by the end of its key, as long as that is only one's.
 
+use lockstep_events::current_name;
 use std::collections::BTreeSet;
 
 /// What every run has.
@@ -140,7 +141,8 @@ impl Names {
 
     fn is_metric(&self, name: &str) -> bool {
         let whole = ["", "test.", "val.", "train."].map(|set| format!("{set}{name}"));
-        whole.iter().any(|name| self.metrics.contains(name))
+        let mut whole = whole.into_iter().chain(current_name(name));
+        whole.any(|name| self.metrics.contains(&name))
     }
 
     /// The name that was probably meant.
@@ -208,6 +210,8 @@ mod tests {
         assert_eq!(find("accuracy"), Subject::Metric("accuracy".into()));
         assert_eq!(find("val.loss"), Subject::Metric("val.loss".into()));
         assert_eq!(find("train.loss"), Subject::Metric("train.loss".into()));
+        // As it was called in MLflow once.
+        assert_eq!(find("train_loss"), Subject::Metric("train_loss".into()));
         assert_eq!(
             find("param.train.loss"),
             Subject::Param("train.loss".into())

@@ -7,12 +7,44 @@
 //! comparison  = NAME [ OPERATOR VALUE ]
 //! ```
 
-use super::lex::{Token, lex};
-use super::{Expression, Filter, FilterError, Literal, Word};
+use super::{
+    Expression, Filter, FilterError, Language, LexError, Literal, Operator, Token, Word, lex,
+};
 use std::ops::Range;
 
 /// How deep parentheses and `not`s may be nested.
 const DEPTH: usize = 100;
+
+const LANGUAGE: Language = Language {
+    signs: &[
+        "==", "!=", "<=", ">=", "&&", "||", "=", "<", ">", "!", "~", "(", ")",
+    ],
+    is_of_word: |c| c.is_alphanumeric() || "_.-+:/@%[]*".contains(c),
+    escapes: true,
+};
+
+/// Whether a word can stand as it is: it has no signs, and joins no comparisons.
+pub(super) fn is_plain(word: &str) -> bool {
+    !word.is_empty() && word.chars().all(LANGUAGE.is_of_word) && !is_joining(word)
+}
+
+fn is_joining(word: &str) -> bool {
+    let known = ["and", "or", "not"];
+    known.iter().any(|known| known.eq_ignore_ascii_case(word))
+}
+
+fn tokens(text: &str) -> Result<Vec<(Token, Range<usize>)>, FilterError> {
+    lex(text, &LANGUAGE).map_err(|error| match error {
+        LexError::Unclosed(start) => {
+            let what = "this quotation does not end";
+            FilterError::new(text, start..text.len(), what, "close it")
+        }
+        LexError::Meaningless(span) => {
+            let what = format!("`{}` means nothing here", &text[span.clone()]);
+            FilterError::new(text, span, what, "signs are = != < <= > >= ~ ( )")
+        }
+    })
+}
 
 impl Filter {
     /// Understands a filter.
@@ -22,7 +54,7 @@ impl Filter {
     pub fn parse(text: &str) -> Result<Filter, FilterError> {
         let mut parser = Parser {
             text,
-            tokens: lex(text)?,
+            tokens: tokens(text)?,
             next: 0,
         };
         if parser.tokens.is_empty() {
@@ -35,7 +67,7 @@ impl Filter {
                 text: text.to_owned(),
                 root,
             }),
-            Some((Token::Close, span)) => Err(FilterError::new(
+            Some((Token::Sign(")"), span)) => Err(FilterError::new(
                 text,
                 span.clone(),
                 "this parenthesis closes none",
@@ -67,8 +99,13 @@ impl Parser<'_> {
         self.tokens.get(self.next).map(|(token, _)| token)
     }
 
-    fn take(&mut self, wanted: &Token) -> bool {
-        let found = self.peek() == Some(wanted);
+    /// Takes this word or this sign if it comes next.
+    fn take(&mut self, wanted: &str, sign: &str) -> bool {
+        let found = match self.peek() {
+            Some(Token::Word(word)) => word.eq_ignore_ascii_case(wanted),
+            Some(Token::Sign(next)) => *next == sign,
+            _ => false,
+        };
         self.next += usize::from(found);
         found
     }
@@ -87,7 +124,7 @@ impl Parser<'_> {
     fn or(&mut self, depth: usize) -> Result<Expression, FilterError> {
         let first = self.and(depth)?;
         let mut parts = vec![first];
-        while self.take(&Token::Or) {
+        while self.take("or", "||") {
             parts.push(self.and(depth)?);
         }
         Ok(one_or(parts, Expression::Or))
@@ -96,7 +133,7 @@ impl Parser<'_> {
     fn and(&mut self, depth: usize) -> Result<Expression, FilterError> {
         let first = self.not(depth)?;
         let mut parts = vec![first];
-        while self.take(&Token::And) {
+        while self.take("and", "&&") {
             parts.push(self.not(depth)?);
         }
         Ok(one_or(parts, Expression::And))
@@ -106,13 +143,13 @@ impl Parser<'_> {
         if depth > DEPTH {
             return self.error("the filter is nested too deep", "");
         }
-        if self.take(&Token::Not) {
+        if self.take("not", "!") {
             return Ok(Expression::Not(Box::new(self.not(depth + 1)?)));
         }
         let open = self.here();
-        if self.take(&Token::Open) {
+        if self.take("", "(") {
             let inner = self.or(depth + 1)?;
-            if !self.take(&Token::Close) {
+            if !self.take("", ")") {
                 let what = "this parenthesis is not closed";
                 return Err(FilterError::new(self.text, open, what, "add a `)`"));
             }
@@ -124,10 +161,8 @@ impl Parser<'_> {
     fn comparison(&mut self) -> Result<Expression, FilterError> {
         let span = self.here();
         let name = match self.tokens.get(self.next) {
-            Some((Token::Word(name) | Token::Name(name), _)) => Word {
-                text: name.clone(),
-                span,
-            },
+            Some((Token::Name(name), _)) => name,
+            Some((Token::Word(name), _)) if !is_joining(name) => name,
             Some((Token::Text(_), _)) => {
                 let label = "write the name as it is, or in `backquotes`";
                 return self.error("a comparison begins with a name, not with a text", label);
@@ -137,14 +172,20 @@ impl Parser<'_> {
                 return self.error("there should be a name here", label);
             }
         };
+        let text = name.clone();
+        let name = Word { text, span };
         self.next += 1;
-        let Some(&Token::Operator(operator)) = self.peek() else {
+        let operator = match self.peek() {
+            Some(Token::Sign(sign)) => Operator::of(sign),
+            _ => None,
+        };
+        let Some(operator) = operator else {
             return Ok(Expression::Has(name));
         };
         self.next += 1;
         let span = self.here();
         let (text, quoted) = match self.tokens.get(self.next) {
-            Some((Token::Word(word), _)) => (word.clone(), false),
+            Some((Token::Word(word), _)) if !is_joining(word) => (word.clone(), false),
             Some((Token::Text(text), _)) => (text.clone(), true),
             _ => {
                 let what = format!("there is no value after `{}`", operator.sign());
@@ -167,7 +208,6 @@ fn one_or(mut parts: Vec<Expression>, join: fn(Vec<Expression>) -> Expression) -
 
 #[cfg(test)]
 mod tests {
-    use super::super::Operator;
     use super::*;
     use proptest::prelude::*;
 
@@ -214,7 +254,7 @@ mod tests {
 
     fn literals() -> impl Strategy<Value = Literal> {
         let plain = "[a-z0-9][a-z0-9.:-]{0,6}"
-            .prop_filter("a plain word", |text| super::super::lex::is_plain(text))
+            .prop_filter("a plain word", |text| is_plain(text))
             .prop_map(|text| (text, false));
         let quoted = r#"[a-zé"'\\ ()=`]{0,8}"#.prop_map(|text| (text, true));
         prop_oneof![plain, quoted].prop_map(|(text, quoted)| Literal {

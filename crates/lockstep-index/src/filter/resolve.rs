@@ -36,6 +36,15 @@ pub enum Worth {
 }
 
 impl Worth {
+    /// The order of two values of a kind; numbers and texts have none, nor has what is not a number.
+    pub fn compare(&self, other: &Worth) -> Option<Ordering> {
+        match (self, other) {
+            (Worth::Number(a), Worth::Number(b)) => a.partial_cmp(b),
+            (Worth::Text(a), Worth::Text(b)) => Some(a.cmp(b)),
+            _ => None,
+        }
+    }
+
     /// Numbers come before texts.
     pub fn order(&self, other: &Worth) -> Ordering {
         match (self, other) {
@@ -194,15 +203,7 @@ fn compare(found: &Worth, operator: Operator, wanted: &Wanted) -> bool {
         (Worth::Number(_), None) => None,
         (Worth::Text(found), _) => Some(found.as_str().cmp(&wanted.text)),
     };
-    match operator {
-        Operator::Equal => order == Some(Ordering::Equal),
-        Operator::NotEqual => order != Some(Ordering::Equal),
-        Operator::Less => order == Some(Ordering::Less),
-        Operator::LessOrEqual => order.is_some_and(Ordering::is_le),
-        Operator::Greater => order == Some(Ordering::Greater),
-        Operator::GreaterOrEqual => order.is_some_and(Ordering::is_ge),
-        Operator::Contains => false,
-    }
+    operator.holds(order)
 }
 
 /// What a subject is worth in a run, at the time `now`; nothing if the run has no such thing.

@@ -1,16 +1,17 @@
-//! What the record of events says, one line after the other.
-//!
-//! Lines are read as plain JSON, so a record of a later version, with events and keys that nobody knew when this was
-//! written, still gives all that is known in it.
+//! What the events of a run come to, one after the other.
 
 use super::Change;
 use crate::Point;
 use crate::query::Kind;
-use crate::run::{Run, State};
-use serde_json::{Map, Value};
+use crate::run::{Mark, MarkKind, Run, State};
+use lockstep_events::Recorded;
+use lockstep_events::event::{
+    EpochResult, Event, Progress, Reported, RunResult, Started, Status, Usage,
+};
+use serde_json::Value;
 
-/// Numbers of an epoch that are no metrics.
-const NOT_MEASURED: [&str; 5] = ["epoch", "step", "seconds", "total_s", "samples_per_s"];
+/// The most marks of a run that are kept, the newest: a run that changes its workers all day has some hundred.
+const MARKS: usize = 1000;
 
 /// Reads events into a change.
 pub(super) struct Reader<'a> {
@@ -22,33 +23,44 @@ impl<'a> Reader<'a> {
         Self { change }
     }
 
-    /// Reads one line. What cannot be read is passed over: a crash may have cut it short.
-    pub(super) fn line(&mut self, line: &[u8]) {
-        let Ok(Value::Object(event)) = serde_json::from_slice(line) else {
-            return;
-        };
-        let (Some(kind), Some(time)) = (text(&event, "event"), number(&event, "time")) else {
-            return;
-        };
+    /// Reads one event.
+    pub(super) fn event(&mut self, recorded: Recorded) {
+        let Recorded { time, event, .. } = recorded;
         // Whatever comes shows that it was alive.
         self.change.run.progress.last = self.change.run.progress.last.max(time);
-        match kind {
-            "started" => self.started(&event, time),
-            "progress" => self.progress(&event, time),
-            "epoch" => self.epoch(&event, time),
-            "reported" => self.reported(&event, time),
-            "usage" => self.usage(&event, time),
-            "restart" => {
-                self.change.run.restarts = count(&event, "restart").unwrap_or(0);
-                self.workers(&event);
+        match event {
+            Event::Started(started) => self.started(started, time),
+            Event::Progress(progress) => self.progress(&progress, time),
+            Event::Epoch(epoch) => self.epoch(&epoch, time),
+            Event::Reported(reported) => self.reported(&reported, time),
+            Event::Usage(usage) => self.usage(&usage, time),
+            Event::Restart(restart) => {
+                let run = &mut self.change.run;
+                run.restarts = u64::from(restart.restart);
+                run.workers = restart.workers as u64;
+                // A state of no steps is none: this is a record of before the step was said.
+                if restart.step > 0 || restart.from.is_none() {
+                    self.go_back(restart.step);
+                }
+                self.mark(MarkKind::Restart, restart.step, time, restart.reason);
             }
-            "resized" => self.workers(&event),
-            "result" => self.result(&event, time),
+            Event::Resized {
+                workers,
+                reason,
+                step,
+            } => {
+                self.change.run.workers = workers as u64;
+                if step > 0 {
+                    self.go_back(step);
+                }
+                self.mark(MarkKind::Resized, step, time, reason);
+            }
+            Event::Result(result) => self.result(result, time),
             _ => {}
         }
     }
 
-    fn started(&mut self, event: &Map<String, Value>, time: f64) {
+    fn started(&mut self, started: Started, time: f64) {
         let run = &mut self.change.run;
         match run.started {
             None => run.started = Some(time),
@@ -61,24 +73,37 @@ impl<'a> Reader<'a> {
         run.progress.began = time;
         run.state = State::Running;
         (run.ended, run.error, run.weights_sha256) = (None, None, None);
-        let set = |field: &mut u64, key| *field = count(event, key).unwrap_or(*field);
-        set(&mut run.workers, "workers");
-        set(&mut run.lanes, "lanes");
-        set(&mut run.epochs, "epochs");
-        set(&mut run.parameters, "parameters");
-        set(&mut run.steps_per_epoch, "steps_per_epoch");
-        if let Some(Value::Array(names)) = event.get("metrics") {
-            let names = names.iter().filter_map(Value::as_str);
-            run.measured = names.map(str::to_owned).collect();
+        run.workers = started.workers as u64;
+        run.lanes = started.lanes as u64;
+        run.epochs = u64::from(started.epochs);
+        run.parameters = started.parameters as u64;
+        run.steps_per_epoch = started.steps_per_epoch;
+        run.measured = started.metrics;
+        run.data = started.data;
+        run.progress.script = !started.command.is_empty();
+        // A record of before the step was said does not have the data either.
+        if started.resumed_step > 0 || !run.data.is_empty() {
+            self.go_back(started.resumed_step);
         }
-        if let Some(data) = event.get("data") {
-            run.data = serde_json::from_value(data.clone()).unwrap_or_default();
+        // One that begins at the beginning is not gone on with.
+        if started.resumed_step > 0 {
+            let step = started.resumed_step;
+            self.mark(MarkKind::Resumed, step, time, String::new());
         }
-        run.progress.script =
-            matches!(event.get("command"), Some(Value::Array(command)) if !command.is_empty());
-        if let Some(step) = count(event, "resumed_step") {
-            self.go_back(step);
+    }
+
+    fn mark(&mut self, kind: MarkKind, step: u64, time: f64, reason: String) {
+        let run = &mut self.change.run;
+        if run.marks.len() >= MARKS {
+            run.marks.remove(0);
         }
+        run.marks.push(Mark {
+            kind,
+            step,
+            time,
+            workers: run.workers,
+            reason,
+        });
     }
 
     /// What was told of later steps is told again. The reports of a script are counted for themselves, and one that comes
@@ -97,127 +122,85 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn workers(&mut self, event: &Map<String, Value>) {
-        let run = &mut self.change.run;
-        run.workers = count(event, "workers").unwrap_or(run.workers);
-        if let Some(step) = count(event, "step") {
-            self.go_back(step);
-        }
-    }
-
-    fn progress(&mut self, event: &Map<String, Value>, time: f64) {
-        if count(event, "rank").unwrap_or(0) != 0 {
+    fn progress(&mut self, progress: &Progress, time: f64) {
+        if progress.rank != 0 {
             return;
         }
-        let of = |key| count(event, key).unwrap_or(0);
-        let step = of("epoch").saturating_sub(1) * of("steps") + of("step");
+        let step = progress.global_step();
         self.change.run.step = step;
-        for (name, value) in event {
-            match (name.as_str(), value.as_f64()) {
-                ("samples_per_s", Some(value)) => {
-                    self.point(Kind::System, name, step, time, value);
-                }
-                ("v" | "time" | "epoch" | "step" | "steps" | "rank", _) | (_, None) => {}
-                (_, Some(value)) => self.point(Kind::Metric, name, step, time, value),
-            }
+        self.point(
+            Kind::System,
+            "samples_per_s",
+            step,
+            time,
+            progress.samples_per_s,
+        );
+        for (name, value) in progress.metrics.iter() {
+            self.point(Kind::Metric, name, step, time, value);
         }
     }
 
-    fn epoch(&mut self, event: &Map<String, Value>, time: f64) {
-        let step = count(event, "step").unwrap_or(0);
+    fn epoch(&mut self, epoch: &EpochResult, time: f64) {
         let run = &mut self.change.run;
-        run.step = step;
-        run.epochs_done = count(event, "epoch").unwrap_or(run.epochs_done);
-        let best = event.get("best") != Some(&Value::Bool(false));
-        if best {
-            run.best_epoch = count(event, "epoch");
+        run.step = epoch.step;
+        run.epochs_done = u64::from(epoch.epoch);
+        if epoch.best {
+            run.best_epoch = Some(run.epochs_done);
         }
-        let mut measured = Vec::new();
-        for (name, value) in event {
-            match value {
-                Value::Object(of_set) if name == "val" || name == "test" => {
-                    let named = of_set.iter().filter_map(|(n, v)| Some((n, v.as_f64()?)));
-                    measured.extend(named.map(|(n, v)| (format!("{name}.{n}"), v)));
-                }
-                value if !NOT_MEASURED.contains(&name.as_str()) => {
-                    if let (Some(n), Some(v)) = (name.strip_prefix("train_"), value.as_f64()) {
-                        measured.push((format!("train.{n}"), v));
-                    }
-                }
-                _ => {}
-            }
-        }
-        for (name, value) in measured {
-            self.point(Kind::Metric, &name, step, time, value);
-            if best {
+        for (name, value) in epoch.measured() {
+            self.point(Kind::Metric, &name, epoch.step, time, value);
+            if epoch.best {
                 self.change.run.metrics.insert(name, value);
             }
         }
     }
 
-    fn reported(&mut self, event: &Map<String, Value>, time: f64) {
-        let step = count(event, "report").unwrap_or(0);
+    fn reported(&mut self, reported: &Reported, time: f64) {
+        let step = reported.report;
         self.change.run.step = step;
-        let Some(Value::Object(metrics)) = event.get("metrics") else {
-            return;
-        };
-        let mut measured = Vec::new();
-        for (name, value) in metrics {
-            numbers(name.clone(), value, &mut measured);
-        }
-        for (name, value) in measured {
+        for (name, value) in reported.measured() {
             self.point(Kind::Metric, &name, step, time, value);
             self.change.run.metrics.insert(name, value);
         }
     }
 
-    fn usage(&mut self, event: &Map<String, Value>, time: f64) {
-        let rank = count(event, "rank").unwrap_or(0);
+    fn usage(&mut self, usage: &Usage, time: f64) {
         let step = self.change.run.step;
-        for name in ["cpu_percent", "memory_bytes", "samples_per_s", "waiting"] {
-            if let Some(value) = number(event, name) {
-                let name = format!("worker.{rank}.{name}");
-                self.point(Kind::System, &name, step, time, value);
-            }
+        for (name, value) in [
+            ("cpu_percent", usage.cpu_percent),
+            ("memory_bytes", usage.memory_bytes as f64),
+            ("samples_per_s", usage.samples_per_s),
+            ("waiting", usage.waiting),
+        ] {
+            let name = format!("worker.{}.{name}", usage.rank);
+            self.point(Kind::System, &name, step, time, value);
         }
     }
 
-    fn result(&mut self, event: &Map<String, Value>, time: f64) {
+    fn result(&mut self, result: RunResult, time: f64) {
         let run = &mut self.change.run;
-        run.state = match text(event, "status") {
-            Some("succeeded") => State::Succeeded,
-            Some("interrupted") => State::Interrupted,
-            _ => State::Failed,
+        run.state = match result.status {
+            Status::Succeeded => State::Succeeded,
+            Status::Interrupted => State::Interrupted,
+            Status::Failed => State::Failed,
         };
         run.ended = Some(time);
-        run.error = text(event, "error").map(str::to_owned);
-        run.weights_sha256 = text(event, "weights_sha256").map(str::to_owned);
-        run.epochs_done = count(event, "epochs").unwrap_or(run.epochs_done);
-        run.restarts = count(event, "restarts").unwrap_or(run.restarts);
-        run.best_epoch = count(event, "best_epoch").or(run.best_epoch);
-        let timing = event
-            .get("timing")
-            .and_then(|timing| timing.get("samples_per_s"));
-        run.samples_per_s = timing.and_then(Value::as_f64);
-        for key in ["metrics", "evaluation"] {
-            let mut measured = Vec::new();
-            if let Some(found) = event.get(key) {
-                numbers("test".to_owned(), found, &mut measured);
-            }
-            // How many there were is no measure of what was learned.
-            measured.retain(|(name, _)| !name.ends_with("samples"));
-            run.metrics.extend(measured);
-        }
-        if let Some(Value::Object(last)) = event.get("reported") {
-            let mut measured = Vec::new();
-            for (name, value) in last {
-                numbers(name.clone(), value, &mut measured);
-            }
-            run.metrics.extend(measured);
-        }
+        run.metrics.extend(result.measured());
+        run.metrics.extend(result.measured_last());
+        run.error = result.error;
+        run.weights_sha256 = result.weights_sha256;
+        run.epochs_done = u64::from(result.epochs);
+        run.restarts = u64::from(result.restarts);
+        run.best_epoch = result.best_epoch.map(u64::from).or(run.best_epoch);
+        let rate = result.timing.samples_per_s;
+        run.samples_per_s = (rate > 0.0).then_some(rate);
     }
 
+    /// Adds a point. What was not measured is no number, and no point.
     fn point(&mut self, kind: Kind, name: &str, step: u64, time: f64, value: f64) {
+        if !value.is_finite() {
+            return;
+        }
         let point = Point { step, time, value };
         match self.change.points.get_mut(&(kind, name.to_owned())) {
             Some(points) => {
@@ -247,28 +230,4 @@ pub(super) fn origin(run: &mut Run, found: Option<&str>) {
     run.commit = of(&["/git/commit", "/commit", "/git_commit"]);
     run.host = of(&["/host", "/machine/host"]);
     run.user = of(&["/user"]);
-}
-
-fn text<'a>(event: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
-    event.get(key)?.as_str()
-}
-
-fn number(event: &Map<String, Value>, key: &str) -> Option<f64> {
-    event.get(key)?.as_f64()
-}
-
-fn count(event: &Map<String, Value>, key: &str) -> Option<u64> {
-    event.get(key)?.as_u64()
-}
-
-/// All numbers within a value, by their paths.
-fn numbers(path: String, value: &Value, found: &mut Vec<(String, f64)>) {
-    match value {
-        Value::Object(inner) => {
-            for (key, value) in inner {
-                numbers(format!("{path}.{key}"), value, found);
-            }
-        }
-        value => found.extend(value.as_f64().map(|number| (path, number))),
-    }
 }

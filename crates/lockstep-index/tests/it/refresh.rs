@@ -1,7 +1,8 @@
 //! An index says what the folders say, however it came about.
 
 use crate::common::{BEGAN, Written, place, whole};
-use lockstep_index::{Index, Keys, Kind, Point, Run, State, tags};
+use lockstep_index::filter::Filter;
+use lockstep_index::{Index, Keys, Kind, MarkKind, Point, Run, State, tags};
 use serde_json::json;
 use std::path::Path;
 
@@ -52,6 +53,46 @@ fn a_run_is_known_with_its_job_its_metrics_and_its_end() {
         points(&index, &name, "val.accuracy"),
         [(100, 0.9), (200, 0.9), (300, 0.9)]
     );
+    assert_eq!(run.marks, []);
+}
+
+#[test]
+fn a_metric_is_found_by_the_names_that_it_had_in_mlflow_before() {
+    let store = tempfile::tempdir().unwrap();
+    whole(store.path(), "digits", 0.05, 0.9);
+    let index = index(store.path());
+    let names = index.names().unwrap();
+    let run = &runs(&index)[0];
+    for filter in [
+        "train_loss < 0.6",
+        "result.accuracy > 0.8",
+        "train.loss < 0.6",
+    ] {
+        let filter = Filter::parse(filter).unwrap().resolve(&names).unwrap();
+        assert!(filter.holds(run, 0.0));
+    }
+    assert_eq!(run.metric_name("train_loss").as_deref(), Some("train.loss"));
+}
+
+#[test]
+fn what_interrupts_a_curve_is_marked_and_its_beginning_is_not() {
+    let store = tempfile::tempdir().unwrap();
+    let written = Written::begin(store.path(), "digits", 0.1);
+    written.progress(1, 50, 1.0);
+    let restart = json!({"event": "restart", "restart": 1, "workers": 1, "reason": "worker 1 was killed",
+        "from": "x", "step": 40});
+    written.event(5.0, restart);
+    let resized = json!({"event": "resized", "workers": 2, "reason": "worker 1 came", "step": 60});
+    written.event(6.0, resized);
+    let marks = &runs(&index(store.path()))[0].marks;
+    let found: Vec<_> = marks
+        .iter()
+        .map(|mark| (mark.kind, mark.step, mark.workers))
+        .collect();
+    let wanted = [(MarkKind::Restart, 40, 1), (MarkKind::Resized, 60, 2)];
+    assert_eq!(found, wanted);
+    assert_eq!(marks[0].reason, "worker 1 was killed");
+    assert_eq!(marks[0].time, BEGAN + 5.0);
 }
 
 #[test]
@@ -103,6 +144,13 @@ fn of_steps_that_are_done_twice_the_last_word_counts() {
         points(&index, name, "loss"),
         [(10, 1.0), (20, 3.0), (35, 3.0)]
     );
+    // Nor does one of before say where a restart goes back to.
+    written.event(
+        9.5,
+        json!({"event": "restart", "restart": 2, "workers": 1, "reason": "", "from": "x"}),
+    );
+    index.refresh(&written.run).unwrap();
+    assert_eq!(points(&index, name, "loss").len(), 3);
     // All read at once comes to the same.
     let again = Index::open(&place(store.path()), None).unwrap();
     drop(again);
@@ -135,7 +183,10 @@ fn many_points_are_kept_in_order_over_many_rows() {
     written.event(9.0, json!({"event": "started", "resumed_step": 3333}));
     index.refresh(&written.run).unwrap();
     assert_eq!(points(&index, &written.run.name, "loss").len(), 3333);
-    assert_eq!(runs(&index)[0].resumes, 1);
+    let run = &runs(&index)[0];
+    assert_eq!(run.resumes, 1);
+    let mark = &run.marks[0];
+    assert_eq!((mark.kind, mark.step), (MarkKind::Resumed, 3333));
     let system = index
         .series(&written.run.name, |kind, _| kind == Kind::System)
         .unwrap();

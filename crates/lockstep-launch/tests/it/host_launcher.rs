@@ -8,13 +8,12 @@ use lockstep_launch::{
 };
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(120);
 
 fn open(seats: usize, enough: usize) -> (Hosts, Secret) {
     let token = Secret::random().unwrap();
@@ -52,13 +51,10 @@ fn host(hosts: &Hosts, token: &Secret, index: usize, program: &Path) -> (Served,
     (thread::spawn(serve), leaving)
 }
 
-/// Writes a program; by a shell, since nobody may have it open for writing when it is started.
+/// Writes a program into a folder.
 fn script(folder: &tempfile::TempDir, name: &str, body: &str) -> PathBuf {
     let path = folder.path().join(name);
-    let write = r#"printf '#!/bin/sh\n%s\n' "$1" > "$2" && chmod +x "$2""#;
-    let mut shell = Command::new("sh");
-    shell.args(["-c", write, "sh", body]).arg(&path);
-    assert!(shell.status().unwrap().success());
+    lockstep_testkit::write_program(&path, body);
     path
 }
 

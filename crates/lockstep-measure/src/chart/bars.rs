@@ -1,7 +1,7 @@
 //! Bars that are divided: what a whole consists of, for several wholes below each other.
 
-use crate::chart::{STYLE, colour, escaped};
-use std::fmt::Write;
+use crate::chart::{STYLE, TITLE, colour};
+use crate::svg::{Anchor, Canvas};
 
 const WIDTH: f64 = 760.0;
 const LEFT: f64 = 190.0;
@@ -23,58 +23,37 @@ pub struct Bar {
 
 /// Bars below each other on a page, with a legend above. The longest takes the whole width.
 pub fn bars(title: &str, legend: &[&str], bars: &[Bar]) -> String {
-    let height = ROW * (bars.len() as f64 + 1.0) + 10.0;
-    format!(
-        "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">{}{}</svg>\n",
-        escaped(title),
-        names(legend),
-        rows(legend, bars)
-    )
+    let mut canvas = Canvas::part(WIDTH, height(bars), title);
+    let step = (WIDTH - 10.0) / legend.len().max(1) as f64;
+    for (number, name) in legend.iter().enumerate() {
+        let x = 5.0 + step * number as f64;
+        canvas.rect((x, 6.0), (10.0, 10.0), colour(number), None);
+        canvas.label((x + 15.0, 15.0), Anchor::Start, name);
+    }
+    rows(&mut canvas, legend, bars);
+    canvas.finish()
 }
 
 /// Bars of one part each as a file that stands for itself, with a title above.
 pub fn titled_bars(title: &str, bars: &[Bar]) -> String {
-    let height = ROW * (bars.len() as f64 + 1.0) + 10.0;
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
-         viewBox=\"0 0 {WIDTH} {height}\"><style>{STYLE}</style>\n\
-         <text class=\"t\" x=\"5\" y=\"18\">{}</text>{}</svg>\n",
-        escaped(title),
-        rows(&[], bars)
-    )
+    let mut canvas = Canvas::file(WIDTH, height(bars), "");
+    canvas.push(format_args!("<style>{STYLE}</style>\n"));
+    canvas.words((5.0, 18.0), TITLE, title);
+    rows(&mut canvas, &[], bars);
+    canvas.finish()
 }
 
-/// The legend.
-fn names(legend: &[&str]) -> String {
-    let mut text = String::new();
-    let step = (WIDTH - 10.0) / legend.len().max(1) as f64;
-    for (number, name) in legend.iter().enumerate() {
-        let x = 5.0 + step * number as f64;
-        let _ = write!(
-            text,
-            "<rect x=\"{x:.1}\" y=\"6\" width=\"10\" height=\"10\" fill=\"{}\"/><text x=\"{:.1}\" y=\"15\">{}</text>",
-            colour(number),
-            x + 15.0,
-            escaped(name)
-        );
-    }
-    text
+fn height(bars: &[Bar]) -> f64 {
+    ROW * (bars.len() as f64 + 1.0) + 10.0
 }
 
 /// The bars themselves.
-fn rows(legend: &[&str], bars: &[Bar]) -> String {
-    let mut text = String::new();
+fn rows(canvas: &mut Canvas, legend: &[&str], bars: &[Bar]) {
     let whole = |bar: &Bar| bar.parts.iter().sum::<f64>();
     let longest = bars.iter().map(whole).fold(f64::MIN_POSITIVE, f64::max);
     for (row, bar) in bars.iter().enumerate() {
         let y = ROW * (row as f64 + 1.0);
-        let _ = write!(
-            text,
-            "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>",
-            LEFT - 8.0,
-            y + 15.0,
-            escaped(&fitted(&bar.name))
-        );
+        canvas.label((LEFT - 8.0, y + 15.0), Anchor::End, &fitted(&bar.name));
         let mut x = LEFT;
         for (number, part) in bar.parts.iter().enumerate() {
             let width = (part / longest * (WIDTH - LEFT - RIGHT)).max(0.0);
@@ -83,24 +62,11 @@ fn rows(legend: &[&str], bars: &[Bar]) -> String {
                 Some(name) => format!("{name}: {share:.1}%"),
                 None => format!("{}: {}", bar.name, bar.words),
             };
-            let _ = write!(
-                text,
-                "<rect x=\"{x:.1}\" y=\"{y}\" width=\"{width:.1}\" height=\"20\" fill=\"{}\">\
-                 <title>{}</title></rect>",
-                colour(number),
-                escaped(&story),
-            );
+            canvas.rect((x, y), (width, 20.0), colour(number), Some(&story));
             x += width;
         }
-        let _ = write!(
-            text,
-            "<text x=\"{:.1}\" y=\"{}\">{}</text>",
-            x + 6.0,
-            y + 15.0,
-            escaped(&bar.words)
-        );
+        canvas.label((x + 6.0, y + 15.0), Anchor::Start, &bar.words);
     }
-    text
 }
 
 /// The beginning of a name that is too long.
@@ -130,6 +96,6 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("to its end: 2</title>"), "{text}");
-        assert!(text.contains("width=\"490.0\"") && text.contains("width=\"245.0\""));
+        assert!(text.contains("width=\"490\"") && text.contains("width=\"245\""));
     }
 }

@@ -1,6 +1,7 @@
 //! Curves over two axes.
 
-use crate::chart::{STYLE, colour, escaped};
+use crate::chart::{STYLE, TITLE, colour, escaped};
+use crate::svg::{Anchor, Canvas};
 use std::fmt::Write;
 
 const WIDTH: f64 = 760.0;
@@ -57,44 +58,30 @@ pub struct Picture {
 pub fn stacked(legend: &[&str], pictures: &[Picture]) -> String {
     let top = LEGEND * legend.len() as f64 + 16.0;
     let height = HEIGHT * pictures.len() as f64 + top;
-    let mut text = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
-         viewBox=\"0 0 {WIDTH} {height}\"><style>{STYLE}</style>\n"
-    );
+    let mut canvas = Canvas::file(WIDTH, height, "");
+    canvas.push(format_args!("<style>{STYLE}</style>\n"));
     for (number, name) in legend.iter().enumerate() {
         let y = 12.0 + LEGEND * number as f64;
-        let _ = writeln!(
-            text,
-            "<rect x=\"{LEFT}\" y=\"{}\" width=\"14\" height=\"4\" fill=\"{}\"/>\
-             <text x=\"{}\" y=\"{}\">{}</text>",
-            y + 4.0,
-            colour(number),
-            LEFT + 22.0,
-            y + 10.0,
-            escaped(name)
-        );
+        canvas.rect((LEFT, y + 4.0), (14.0, 4.0), colour(number), None);
+        canvas.label((LEFT + 22.0, y + 10.0), Anchor::Start, name);
     }
     for (number, picture) in pictures.iter().enumerate() {
         let down = top + HEIGHT * number as f64;
-        let _ = writeln!(
-            text,
-            "<g transform=\"translate(0 {down})\">{}</g>",
-            curves(picture)
-        );
+        canvas.push(format_args!("<g transform=\"translate(0 {down})\">\n"));
+        curves(&mut canvas, picture);
+        canvas.push(format_args!("</g>\n"));
     }
-    text + "</svg>\n"
+    canvas.finish()
 }
 
 /// One picture on a page.
 pub fn single(picture: &Picture) -> String {
-    format!(
-        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">{}</svg>",
-        escaped(&picture.name),
-        curves(picture)
-    )
+    let mut canvas = Canvas::part(WIDTH, HEIGHT, &picture.name);
+    curves(&mut canvas, picture);
+    canvas.finish()
 }
 
-fn curves(picture: &Picture) -> String {
+fn curves(canvas: &mut Canvas, picture: &Picture) {
     let finite = |(x, y): &&(f64, f64)| x.is_finite() && y.is_finite();
     let points = || {
         picture
@@ -113,12 +100,9 @@ fn curves(picture: &Picture) -> String {
             false => (low - 0.5, low + 0.5),
         }
     };
-    let mut text = format!(
-        "<text class=\"t\" x=\"{LEFT}\" y=\"20\">{}</text>",
-        escaped(&picture.name)
-    );
+    canvas.words((LEFT, 20.0), TITLE, &picture.name);
     if points().next().is_none() {
-        return text;
+        return;
     }
     let (xs, mut ys) = (bounds(|point| point.0), bounds(|point| point.1));
     if picture.from_zero {
@@ -129,23 +113,15 @@ fn curves(picture: &Picture) -> String {
     for part in 0..=4 {
         let share = f64::from(part) / 4.0;
         let (x, y) = (xs.0 + share * (xs.1 - xs.0), ys.0 + share * (ys.1 - ys.0));
-        let _ = write!(
-            text,
-            "<line class=\"g\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{2:.1}\" y2=\"{2:.1}\"/>\
-             <text x=\"{3}\" y=\"{4:.1}\" text-anchor=\"end\">{1}</text>",
-            WIDTH - RIGHT,
-            escaped(&(picture.down)(y)),
-            down(y),
-            LEFT - 8.0,
-            down(y) + 4.0,
-        );
-        let _ = write!(
-            text,
-            "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-            across(x),
-            HEIGHT - BOTTOM + 18.0,
-            escaped(&(picture.across)(x))
-        );
+        let side = WIDTH - RIGHT;
+        let height = down(y);
+        canvas.push(format_args!(
+            "<line class=\"g\" x1=\"{LEFT}\" x2=\"{side}\" y1=\"{height:.1}\" y2=\"{height:.1}\"/>\n"
+        ));
+        let beside = (LEFT - 8.0, height + 4.0);
+        canvas.label(beside, Anchor::End, &(picture.down)(y));
+        let below = (across(x), HEIGHT - BOTTOM + 18.0);
+        canvas.label(below, Anchor::Middle, &(picture.across)(x));
     }
     for (number, curve) in &picture.curves {
         let mut path = String::new();
@@ -153,25 +129,18 @@ fn curves(picture: &Picture) -> String {
             let _ = write!(path, "{:.1},{:.1} ", across(point.0), down(point.1));
         }
         let class = if curve.dashed { "c d" } else { "c" };
-        let _ = write!(
-            text,
-            "<polyline class=\"{class}\" stroke=\"{}\" points=\"{}\"><title>{}</title></polyline>",
-            colour(*number),
-            path.trim_end(),
-            escaped(&curve.name)
-        );
+        let (colour, path, name) = (colour(*number), path.trim_end(), escaped(&curve.name));
+        canvas.push(format_args!(
+            "<polyline class=\"{class}\" stroke=\"{colour}\" points=\"{path}\"><title>{name}</title></polyline>\n"
+        ));
         // A line through one point is none: few points are seen as such.
         for point in curve.points.iter().filter(finite).take(DOTTED) {
             if curve.points.len() <= DOTTED && !curve.dashed {
-                let _ = write!(
-                    text,
-                    "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\" fill=\"{}\"/>",
-                    across(point.0),
-                    down(point.1),
-                    colour(*number)
-                );
+                let (x, y) = (across(point.0), down(point.1));
+                canvas.push(format_args!(
+                    "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>\n"
+                ));
             }
         }
     }
-    text
 }

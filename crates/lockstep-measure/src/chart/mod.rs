@@ -9,6 +9,7 @@ mod page;
 
 pub use bars::{Bar, bars, titled_bars};
 pub use curves::{Curve, Picture, single, stacked};
+pub use lockstep_base::markup::escaped;
 pub use page::{mark, page, table};
 
 /// The colours of curves, which come again after the last; seen on light ground and on dark.
@@ -21,39 +22,11 @@ pub fn colour(number: usize) -> &'static str {
     COLOURS[number % COLOURS.len()]
 }
 
+/// What makes a text a title.
+pub(crate) const TITLE: &str = "class=\"t\"";
+
 /// What a picture looks like; a page that holds it has the same.
 pub(crate) const STYLE: &str = "svg text{font:12px system-ui,sans-serif;fill:#1f2328}\
 svg .t{font-weight:600;font-size:14px}svg .g{stroke:#d0d7de;stroke-width:1}svg .c{fill:none;stroke-width:1.6}\
 svg .d{stroke-dasharray:5 4}\
 @media(prefers-color-scheme:dark){svg text{fill:#e6edf3}svg .g{stroke:#3d444d}}";
-
-/// Text that stands for itself in SVG and HTML.
-pub fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            // XML has no words for most of these.
-            c if c.is_control() => escaped.push('\u{fffd}'),
-            c => escaped.push(c),
-        }
-    }
-    escaped
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_that_a_run_is_called_becomes_markup() {
-        assert_eq!(
-            escaped("<a href='x'>\"&\u{1b}"),
-            "&lt;a href=&#39;x&#39;&gt;&quot;&amp;\u{fffd}"
-        );
-    }
-}

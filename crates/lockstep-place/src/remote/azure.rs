@@ -3,7 +3,6 @@
 use super::open::{self, OpenedStore};
 use crate::{Access, Variables};
 use object_store::azure::MicrosoftAzureBuilder;
-use std::sync::Arc;
 
 const ACCOUNT: &str = "AZURE_STORAGE_ACCOUNT_NAME";
 /// Those that hold credentials, the first that are set being used.
@@ -67,41 +66,23 @@ pub(super) fn open(
         .with_client_options(open::client(access, open::plain(own.as_ref(), access)?))
         .with_retry(open::no_retries())
         .with_http_connector(open::connector(access));
-    let mut used = Vec::new();
-    if !access.anonymous {
-        for (name, value) in variables.set(&SECRETS) {
-            let known = name.to_ascii_lowercase().parse();
-            builder = builder.with_config(
-                known.map_err(|_| format!("{name} is not understood"))?,
-                value,
-            );
-            used.push(name);
-        }
+    let machine = "the identity of this machine";
+    let credentials = open::credentials(access, variables, &SECRETS, machine);
+    for (name, value) in credentials.used {
+        builder = builder.with_config(open::setting(name)?, value);
     }
-    let credentials = match (access.anonymous, used.is_empty()) {
-        (true, _) => "no credentials (anonymous = true)".into(),
-        (false, false) => format!("the credentials of {}", used.join(", ")),
-        (false, true) => format!(
-            "the identity of this machine, as none of {} is set",
-            SECRETS.join(", ")
-        ),
-    };
-    let objects = builder.build().map_err(|error| {
-        // The error may repeat a key that it could not decode.
-        let _ = error;
-        format!("{credentials} are not of the form that Azure gives")
+    // The library's error may repeat a key that it could not decode.
+    let objects = builder.build().map_err(|_| {
+        let words = &credentials.words;
+        format!("{words} are not of the form that Azure gives")
     })?;
-    let objects = Arc::new(objects);
-    Ok(OpenedStore {
-        pieces: Some(objects.clone()),
+    Ok(OpenedStore::of_cloud(
         objects,
-        root: format!("{scheme}://{authority}"),
-        query: None,
-        bucket: container.into(),
+        format!("{scheme}://{authority}"),
+        [container, key],
         endpoint,
-        credentials,
-        key: key.into(),
-    })
+        credentials.words,
+    ))
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use super::open::{self, OpenedStore};
 use crate::{Access, Variables};
 use object_store::gcp::GoogleCloudStorageBuilder;
-use std::sync::Arc;
 
 /// Those that name a file with credentials.
 const FILES: [&str; 3] = [
@@ -11,8 +10,15 @@ const FILES: [&str; 3] = [
     "GOOGLE_SERVICE_ACCOUNT_PATH",
     "GOOGLE_APPLICATION_CREDENTIALS",
 ];
-/// Those that hold credentials.
-const SECRETS: [&str; 2] = ["GOOGLE_SERVICE_ACCOUNT_KEY", "GOOGLE_BEARER_TOKEN"];
+const TOKEN: &str = "GOOGLE_BEARER_TOKEN";
+/// Those, and the ones that hold credentials themselves.
+const SECRETS: [&str; 5] = [
+    FILES[0],
+    FILES[1],
+    FILES[2],
+    "GOOGLE_SERVICE_ACCOUNT_KEY",
+    TOKEN,
+];
 
 pub(super) fn open(
     rest: &str,
@@ -25,7 +31,7 @@ pub(super) fn open(
             "after gs:// comes a bucket's name and no password, as in gs://bucket/folder".into(),
         );
     }
-    open::check_values(variables, &SECRETS[1..])?;
+    open::check_values(variables, &[TOKEN])?;
     let own = open::endpoint(&access.endpoint, variables, &["GOOGLE_BASE_URL"])?;
     let mut builder = GoogleCloudStorageBuilder::new()
         .with_bucket_name(bucket)
@@ -36,48 +42,31 @@ pub(super) fn open(
     if let Some(endpoint) = &own {
         builder = builder.with_base_url(endpoint.as_str());
     }
-    let mut used = Vec::new();
-    if !access.anonymous {
-        for (name, path) in variables.set(&FILES) {
-            std::fs::metadata(path)
-                .map_err(|error| format!("{name} names the file {path}: {error}"))?;
+    let machine = "the user's gcloud login or the service account of this machine";
+    let credentials = open::credentials(access, variables, &SECRETS, machine);
+    for (name, value) in credentials.used {
+        if FILES.contains(&name) {
+            std::fs::metadata(value)
+                .map_err(|error| format!("{name} names the file {value}: {error}"))?;
         }
-        for (name, value) in variables.set(&FILES).chain(variables.set(&SECRETS)) {
-            let known = name.to_ascii_lowercase().parse();
-            builder = builder.with_config(
-                known.map_err(|_| format!("{name} is not understood"))?,
-                value,
-            );
-            used.push(name);
-        }
+        builder = builder.with_config(open::setting(name)?, value);
     }
-    let credentials = match (access.anonymous, used.is_empty()) {
-        (true, _) => "no credentials (anonymous = true)".into(),
-        (false, false) => format!("the credentials of {}", used.join(", ")),
-        (false, true) => format!(
-            "the user's gcloud login or the service account of this machine, as none of {}, {} is set",
-            FILES.join(", "),
-            SECRETS.join(", ")
-        ),
-    };
-    let objects = builder.build().map_err(|error| {
-        // The error may repeat a part of a key that it could not decode.
-        let _ = error;
-        format!("{credentials} cannot be understood: each is the JSON of one service account, or a file of it")
+    // The library's error may repeat a part of a key that it could not decode.
+    let objects = builder.build().map_err(|_| {
+        let words = &credentials.words;
+        format!(
+            "{words} cannot be understood: each is the JSON of one service account, or a file of it"
+        )
     })?;
-    let objects = Arc::new(objects);
-    Ok(OpenedStore {
-        pieces: Some(objects.clone()),
+    Ok(OpenedStore::of_cloud(
         objects,
-        root: format!("gs://{bucket}"),
-        query: None,
-        bucket: bucket.into(),
-        endpoint: own.map_or("https://storage.googleapis.com".into(), |own| {
+        format!("gs://{bucket}"),
+        [bucket, key],
+        own.map_or("https://storage.googleapis.com".into(), |own| {
             own.to_string()
         }),
-        credentials,
-        key: key.into(),
-    })
+        credentials.words,
+    ))
 }
 
 #[cfg(test)]

@@ -4,11 +4,15 @@ use super::transport::Connector;
 use crate::{Access, Endpoint, Variables};
 use object_store::multipart::MultipartStore;
 use object_store::{ClientOptions, HeaderValue, ObjectStore, RetryConfig};
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a server may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(5);
+
+/// What is said of credentials where none are used.
+pub(super) const ANONYMOUS: &str = "no credentials (anonymous = true)";
 
 /// A store that can be asked.
 pub(super) struct OpenedStore {
@@ -27,6 +31,65 @@ pub(super) struct OpenedStore {
     pub(super) credentials: String,
     /// The name of the place within the store.
     pub(super) key: String,
+}
+
+impl OpenedStore {
+    /// A store of a cloud, which takes objects in pieces too.
+    pub(super) fn of_cloud(
+        objects: impl ObjectStore + MultipartStore,
+        root: String,
+        [bucket, key]: [&str; 2],
+        endpoint: String,
+        credentials: String,
+    ) -> OpenedStore {
+        let objects = Arc::new(objects);
+        OpenedStore {
+            pieces: Some(objects.clone()),
+            objects,
+            root,
+            query: None,
+            bucket: bucket.into(),
+            endpoint,
+            credentials,
+            key: key.into(),
+        }
+    }
+}
+
+/// What a cloud is asked with that has its credentials in variables, as Azure and Google have.
+pub(super) struct Credentials<'v> {
+    /// The variables that are set, with their values.
+    pub(super) used: Vec<(&'v str, &'v str)>,
+    /// The same in words, which name no value.
+    pub(super) words: String,
+}
+
+/// The credentials in those of `names` that are set; else those that `machine` describes.
+pub(super) fn credentials<'v>(
+    access: &Access,
+    variables: &'v Variables,
+    names: &'v [&'v str],
+    machine: &str,
+) -> Credentials<'v> {
+    if access.anonymous {
+        return Credentials {
+            used: Vec::new(),
+            words: ANONYMOUS.into(),
+        };
+    }
+    let used: Vec<_> = variables.set(names).collect();
+    let set: Vec<&str> = used.iter().map(|(name, _)| *name).collect();
+    let words = match set.is_empty() {
+        true => format!("{machine}, as none of {} is set", names.join(", ")),
+        false => format!("the credentials of {}", set.join(", ")),
+    };
+    Credentials { used, words }
+}
+
+/// The key of the library's settings that a variable stands for.
+pub(super) fn setting<K: FromStr>(name: &str) -> Result<K, String> {
+    let key = name.to_ascii_lowercase().parse();
+    key.map_err(|_| format!("{name} is not understood"))
 }
 
 /// The library's own retries are off: [`Patience`](super::patience::Patience) counts all attempts in one place.

@@ -67,11 +67,7 @@ pub(super) fn open(
         .with_retry(open::no_retries())
         .with_http_connector(open::connector(access));
     for (name, value) in variables.set(&used) {
-        let known = name.to_ascii_lowercase().parse();
-        builder = builder.with_config(
-            known.map_err(|_| format!("{name} is not understood"))?,
-            value,
-        );
+        builder = builder.with_config(open::setting(name)?, value);
     }
     let endpoint = match &own {
         None => format!("https://s3.{region}.amazonaws.com"),
@@ -92,17 +88,13 @@ pub(super) fn open(
         let role = AssumedRole::new(role, access, address, region.into(), base, client);
         builder = builder.with_credentials(Arc::new(role));
     }
-    let objects = Arc::new(builder.build().map_err(|error| error.to_string())?);
-    Ok(OpenedStore {
-        pieces: Some(objects.clone()),
-        objects,
-        root: format!("s3://{bucket}"),
-        query: None,
-        bucket: bucket.into(),
+    Ok(OpenedStore::of_cloud(
+        builder.build().map_err(|error| error.to_string())?,
+        format!("s3://{bucket}"),
+        [bucket, key],
         endpoint,
         credentials,
-        key: key.into(),
-    })
+    ))
 }
 
 /// Which credentials there are, in words, and the variables to take them from.
@@ -111,7 +103,7 @@ fn credentials(
     variables: &Variables,
 ) -> Result<(String, Vec<&'static str>), String> {
     if access.anonymous {
-        return Ok(("no credentials (anonymous = true)".into(), Vec::new()));
+        return Ok((open::ANONYMOUS.into(), Vec::new()));
     }
     let has = |name| variables.get(name).is_some();
     let (words, used) = match (has(KEYS[0]), has(KEYS[1])) {

@@ -9,7 +9,7 @@ const KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
 #[test]
-fn blobs_are_written_read_listed_and_deleted_and_errors_are_clear() {
+pub(crate) fn blobs_are_written_read_listed_and_deleted_and_errors_are_clear() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::azurite(folder.path()).quiet();
     let access = Access {

@@ -5,3 +5,4 @@ mod azure;
 mod conformance;
 mod gcs;
 mod s3;
+mod smoke;

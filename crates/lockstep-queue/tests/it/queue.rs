@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// How long anything here may take.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(120);
 /// Name the folder, the attempt and the GPUs of the job that this program looks after.
 const KEEP: [&str; 3] = ["TEST_KEEP_FOLDER", "TEST_KEEP_ATTEMPT", "TEST_KEEP_GPUS"];
 
@@ -80,6 +80,17 @@ impl Place {
     fn lines(&self, name: &str) -> Vec<String> {
         let text = fs::read_to_string(self.file(name)).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
+    }
+
+    /// A command that waits until the test says [`go`](Self::go).
+    fn waits(&self) -> String {
+        let file = self.file("go").display().to_string();
+        format!("until [ -e {file} ]; do sleep 0.02; done")
+    }
+
+    /// Lets all commands that wait go on.
+    fn go(&self) {
+        fs::write(self.file("go"), "").unwrap();
     }
 
     /// A command that writes a line.
@@ -192,7 +203,8 @@ fn a_job_never_begins_after_one_that_did_not_succeed() {
     let place = Place::new(4.0);
     let queue = place.open();
     // Jobs are looked at by name: here before and after what they wait for.
-    queue.submit(job("m", "sleep 0.2; exit 1", &[])).unwrap();
+    let fails = format!("{}; exit 1", place.waits());
+    queue.submit(job("m", &fails, &[])).unwrap();
     let after = |id: &'static str| [("lockstep.after", id)];
     queue
         .submit(job("a", &place.says("a"), &after("m")))
@@ -209,6 +221,7 @@ fn a_job_never_begins_after_one_that_did_not_succeed() {
         .unwrap();
     let refused = queue.submit(job("d", "true", &after("nobody")));
     assert!(refused.unwrap_err().to_string().contains("no job nobody"));
+    place.go();
     for id in ["a", "z", "b"] {
         let job = ended(&queue, id);
         assert_eq!(job.status, JobStatus::Failed, "{job:?}");
@@ -222,13 +235,14 @@ fn a_job_never_begins_after_one_that_did_not_succeed() {
 fn jobs_wait_for_room_by_priority_and_then_as_they_came() {
     let place = Place::new(1.0);
     let queue = place.open();
-    queue.submit(job("first", "sleep 0.3", &[])).unwrap();
+    queue.submit(job("first", &place.waits(), &[])).unwrap();
     running(&queue, "first");
     for (id, priority) in [("x", "0"), ("w", "0"), ("urgent", "5"), ("later", "-5")] {
         let priority = [("lockstep.priority", priority)];
         queue.submit(job(id, &place.says(id), &priority)).unwrap();
     }
     assert_eq!(queue.get("w").unwrap().position, Some(2));
+    place.go();
     ended(&queue, "later");
     assert_eq!(place.lines("said"), ["urgent", "x", "w", "later"]);
 }
@@ -239,18 +253,21 @@ fn a_user_has_at_most_so_many_jobs_running() {
     place.settings.per_user = Some(1);
     let queue = place.open();
     let of = |user: &'static str| [("lockstep.user", user)];
-    queue.submit(job("1", "sleep 0.5", &of("ann"))).unwrap();
+    queue.submit(job("1", &place.waits(), &of("ann"))).unwrap();
     queue.submit(job("2", "true", &of("ann"))).unwrap();
     queue.submit(job("3", "true", &of("bob"))).unwrap();
     ended(&queue, "3");
     assert_eq!(queue.get("2").unwrap().status, JobStatus::Pending);
+    place.go();
     ended(&queue, "2");
     assert_eq!(queue.get("1").unwrap().status, JobStatus::Succeeded);
 }
 
 #[test]
 fn a_job_that_is_stopped_ends_in_good_order_or_is_killed() {
-    let place = Place::new(2.0);
+    let mut place = Place::new(2.0);
+    // Time enough for a shell to end in good order on any machine.
+    place.settings.grace_s = 5.0;
     let queue = place.open();
     let saves = format!(
         "trap '{}; exit 143' TERM; echo ready; while :; do sleep 0.05; done",
@@ -283,8 +300,9 @@ fn jobs_go_on_without_the_queue_and_none_is_lost_or_run_twice() {
     let place = Place::new(1.0);
     let queue = place.open();
     let command = format!(
-        "{}; sleep 0.6; {}",
+        "{}; {}; {}",
         place.says("began"),
+        place.waits(),
         place.says("ended")
     );
     queue.submit(job("runs", &command, &[])).unwrap();
@@ -296,6 +314,7 @@ fn jobs_go_on_without_the_queue_and_none_is_lost_or_run_twice() {
     let queue = place.open();
     assert_eq!(queue.get("runs").unwrap().status, JobStatus::Running);
     assert_eq!(queue.get("waits").unwrap().status, JobStatus::Pending);
+    place.go();
     assert_eq!(ended(&queue, "waits").status, JobStatus::Succeeded);
     assert_eq!(queue.get("runs").unwrap().status, JobStatus::Succeeded);
     assert_eq!(place.lines("said"), ["began", "ended", "after"]);
@@ -310,9 +329,11 @@ fn jobs_go_on_without_the_queue_and_none_is_lost_or_run_twice() {
 fn a_job_that_ended_while_nobody_looked_is_told_as_it_ended() {
     let place = Place::new(1.0);
     let queue = place.open();
-    queue.submit(job("a", "sleep 0.3; exit 4", &[])).unwrap();
+    let fails = format!("{}; exit 4", place.waits());
+    queue.submit(job("a", &fails, &[])).unwrap();
     let pid = running(&queue, "a").pid.unwrap();
     drop(queue);
+    place.go();
     let began = Instant::now();
     while is_alive(pid) {
         assert!(began.elapsed() < LIMIT);
@@ -347,7 +368,8 @@ fn a_job_whose_keeper_is_killed_is_ended_and_told_as_lost() {
 fn what_a_command_leaves_behind_is_ended_with_it() {
     let place = Place::new(1.0);
     let queue = place.open();
-    let command = "setsid sh -c 'echo $$; sleep 300' & sleep 300 & sleep 0.2; echo $!";
+    let command = "setsid sh -c 'echo $$; : > begun; sleep 300' & sleep 300 & echo $!; \
+                   until [ -e begun ]; do sleep 0.02; done";
     queue.submit(job("a", command, &[])).unwrap();
     let job = ended(&queue, "a");
     assert_eq!(job.status, JobStatus::Succeeded);
@@ -361,7 +383,7 @@ fn what_a_command_leaves_behind_is_ended_with_it() {
 fn a_job_that_lower_limits_leave_no_room_for_waits_and_lets_others_pass() {
     let mut place = Place::new(2.0);
     let queue = place.open();
-    queue.submit(job("first", "sleep 0.5", &[])).unwrap();
+    queue.submit(job("first", &place.waits(), &[])).unwrap();
     let mut large = job("large", "true", &[]);
     large.needs.cpus = Some(2.0);
     queue.submit(large).unwrap();
@@ -369,6 +391,7 @@ fn a_job_that_lower_limits_leave_no_room_for_waits_and_lets_others_pass() {
     drop(queue);
     place.settings.machine.cpus = 1.0;
     let queue = place.open();
+    place.go();
     queue.submit(job("small", "true", &[])).unwrap();
     assert_eq!(ended(&queue, "small").status, JobStatus::Succeeded);
     let large = queue.get("large").unwrap();
@@ -384,9 +407,13 @@ fn a_job_that_lower_limits_leave_no_room_for_waits_and_lets_others_pass() {
 fn a_job_has_the_gpus_that_it_asks_for_and_the_variables() {
     let place = Place::new(4.0);
     let queue = place.open();
-    let show = "echo gpus=$CUDA_VISIBLE_DEVICES job=$LOCKSTEP_JOB a=$A; sleep 0.3";
+    // Both run at the same time.
+    let show = format!(
+        "echo gpus=$CUDA_VISIBLE_DEVICES job=$LOCKSTEP_JOB a=$A; {}",
+        place.waits()
+    );
     for id in ["a", "b"] {
-        let mut one = job(id, show, &[]);
+        let mut one = job(id, &show, &[]);
         one.needs = Needs {
             gpus: 1.0,
             ..Needs::default()
@@ -395,6 +422,9 @@ fn a_job_has_the_gpus_that_it_asks_for_and_the_variables() {
         one.runtime_env = BTreeMap::from([("env_vars".to_owned(), variables)]);
         queue.submit(one).unwrap();
     }
+    running(&queue, "a");
+    running(&queue, "b");
+    place.go();
     ended(&queue, "a");
     ended(&queue, "b");
     assert_eq!(log(&queue, "a"), "gpus=0 job=a a=x y\n");
@@ -421,7 +451,7 @@ fn a_job_is_forgotten_only_after_its_end_and_when_nobody_waits_for_it() {
     let place = Place::new(2.0);
     let queue = place.open();
     queue.submit(job("a", "true", &[])).unwrap();
-    queue.submit(job("b", "sleep 0.3", &[])).unwrap();
+    queue.submit(job("b", &place.waits(), &[])).unwrap();
     let after = [("lockstep.after", "a,b")];
     queue.submit(job("c", "true", &after)).unwrap();
     ended(&queue, "a");
@@ -432,6 +462,7 @@ fn a_job_is_forgotten_only_after_its_end_and_when_nobody_waits_for_it() {
         early.to_string().contains("in a non-terminal state"),
         "{early}"
     );
+    place.go();
     ended(&queue, "c");
     queue.remove("a").unwrap();
     assert!(queue.get("a").is_none());

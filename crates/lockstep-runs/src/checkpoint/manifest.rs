@@ -6,20 +6,18 @@
 use super::damage::{Damage, Damaged};
 
 use crate::Generation;
+use crate::files::MANIFEST;
 use lockstep_base::fs::sha256;
 use lockstep_place::Place;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-/// The manifest's name in a checkpoint's folder.
-pub(super) const NAME: &str = "manifest.json";
 
 /// The newest format that this program reads, and the one it writes.
 pub(super) const FORMAT: u64 = 1;
 
 /// The manifest of the checkpoint in `folder`.
 pub(super) fn of(folder: &Place) -> Place {
-    folder.join(NAME).expect("a plain name leads down")
+    folder.join(MANIFEST).expect("a plain name leads down")
 }
 
 /// What a checkpoint consists of.
@@ -79,7 +77,7 @@ impl Manifest {
 /// Whether a name stays in its folder and is not taken.
 pub(super) fn is_plain(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    !name.is_empty() && !name.starts_with('.') && name != NAME && name.bytes().all(plain)
+    !name.is_empty() && !name.starts_with('.') && name != MANIFEST && name.bytes().all(plain)
 }
 
 #[cfg(test)]
@@ -102,7 +100,7 @@ mod tests {
 
     fn read(text: &[u8]) -> Result<Manifest, Damaged> {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(NAME);
+        let path = folder.path().join(MANIFEST);
         let place = Place::parse(path.to_str().unwrap(), &Access::default()).unwrap();
         place.write(text).unwrap();
         Manifest::read(&place)
@@ -139,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_part_cannot_lie_elsewhere() {
-        for name in ["", "..", "../x", "/x", "a/b", ".hidden", NAME] {
+        for name in ["", "..", "../x", "/x", "a/b", ".hidden", MANIFEST] {
             let mut evil = manifest();
             evil.parts[0].name = name.into();
             let error = read(evil.to_text().as_bytes()).unwrap_err();

@@ -54,7 +54,7 @@ impl RunDir {
     /// The run's checkpoints.
     pub fn checkpoints(&self) -> Checkpoints {
         Checkpoints {
-            folder: self.file("checkpoints"),
+            folder: self.file(crate::files::CHECKPOINTS),
             run: self.clone(),
         }
     }

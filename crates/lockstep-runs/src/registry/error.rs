@@ -1,5 +1,6 @@
 //! What can go wrong with a registry of models.
 
+use crate::document::DocumentError;
 use lockstep_base::fs::FsError;
 use lockstep_place::PlaceError;
 use thiserror::Error;
@@ -58,30 +59,9 @@ pub enum RegistryError {
         /// The run's name.
         run: String,
     },
-    /// A file was written by a later version of this program.
-    #[error("{path} is of a newer lockstep (version {found}, this one knows {known})")]
-    Newer {
-        /// The file.
-        path: String,
-        /// The version that it has.
-        found: u32,
-        /// The newest one that this program knows.
-        known: u32,
-    },
-    /// A file is not what it should be.
-    #[error("{path}: {what}")]
-    File {
-        /// The file.
-        path: String,
-        /// What is wrong with it.
-        what: String,
-    },
-    /// Many wrote the same file at once, for longer than anyone should wait.
-    #[error("{path} was changed by others again and again; try once more")]
-    Contended {
-        /// The file.
-        path: String,
-    },
+    /// A file of the registry could not be read or changed.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
     /// A place could not be read or written.
     #[error(transparent)]
     Place(#[from] PlaceError),

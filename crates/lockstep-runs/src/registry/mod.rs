@@ -14,11 +14,11 @@
 //! - **Nobody's change is lost.** Aliases are changed on the condition that they are as they were read.
 
 mod error;
+mod models;
 mod reference;
-mod registry;
 mod version;
 
 pub use error::RegistryError;
+pub use models::{Model, Registry};
 pub use reference::{Pick, Reference};
-pub use registry::{Model, Registry};
 pub use version::{Lineage, Version};

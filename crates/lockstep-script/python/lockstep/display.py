@@ -63,11 +63,13 @@ class Lines(Silent):
 
 
 def measures(event: Event) -> Dict[str, float]:
-    """The measured numbers of an `epoch` event: `train_loss`, `val_loss`, `test_accuracy`, ..."""
-    found = {name: number for name, number in event.items() if name.startswith("train_")}
-    for name in ("val", "test"):
-        found.update({f"{name}_{metric}": number for metric, number in (event.get(name) or {}).items()})
-    return {name: number for name, number in found.items() if isinstance(number, (int, float))}
+    """The measured numbers of an `epoch` event: `train.loss`, `val.loss`, `test.accuracy`, ..."""
+    return {
+        f"{name}.{metric}": number
+        for name in ("train", "val", "test")
+        for metric, number in (event.get(name) or {}).items()
+        if isinstance(number, (int, float))
+    }
 
 
 class Notebook(Silent):

@@ -32,7 +32,7 @@ class RunResult:
 
     @property
     def epochs(self) -> List[Dict[str, Any]]:
-        """What each epoch came to, flat: `val_loss` and `test_accuracy` beside `train_loss`."""
+        """What each epoch came to, flat: `train.loss`, `val.loss`, `test.accuracy` and so on."""
         return [flat_epoch(event) for event in self.events if event["event"] == "epoch"]
 
     @property
@@ -51,8 +51,8 @@ def flat_epoch(event: Event) -> Dict[str, Any]:
     for name, item in event.items():
         if name == "event":
             continue
-        if name in ("val", "test"):
-            flat.update({f"{name}_{metric}": number for metric, number in (item or {}).items()})
+        if name in ("train", "val", "test"):
+            flat.update({f"{name}.{metric}": number for metric, number in (item or {}).items()})
         else:
             flat[name] = item
     return flat

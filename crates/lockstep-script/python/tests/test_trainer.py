@@ -43,7 +43,7 @@ class Fit(case.AloneCase):
         Path("script.py").write_text(SCRIPT)
         variables = {**os.environ, "PYTHONPATH": str(case.PYTHON), "LOCKSTEP_BINARY": self.stand_in()}
         command = [sys.executable, "script.py", *arguments]
-        return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=60)
+        return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=300)
 
     def test_the_loop_runs_on_every_rank_as_told_and_the_rest_of_the_script_once(self):
         done = self.script()
@@ -71,7 +71,7 @@ class Fit(case.AloneCase):
     def test_a_console_is_told_to_write_a_file(self):
         code = "from lockstep import train; train.DataParallelTrainer(print).fit()"
         variables = {**os.environ, "PYTHONPATH": str(case.PYTHON), "LOCKSTEP_BINARY": "/bin/true"}
-        done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, timeout=60)
+        done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, timeout=300)
         self.assertIn("write the code into a file", done.stderr)
 
 

@@ -104,7 +104,7 @@ class Conversation:
             brought = self.gang.shared.setdefault(request["name"], {})
             brought[self.rank] = request["value"]
             self.gang.changed.notify_all()
-            assert self.gang.changed.wait_for(lambda: len(brought) == self.gang.size, timeout=60.0)
+            assert self.gang.changed.wait_for(lambda: len(brought) == self.gang.size, timeout=300.0)
             return {"values": [brought[rank] for rank in range(self.gang.size)]}
 
     def shard(self, request: Dict[str, Any]) -> Dict[str, Any]:

@@ -57,7 +57,7 @@ impl Service<'_> {
                 report: number,
                 metrics: metrics.clone(),
                 checkpoint: checkpoint.is_some(),
-                total_s: 0.0,
+                ..Reported::default()
             };
             let told = lock(&self.reporter).send(&FromWorker::Reported(reported));
             told.map_err(|error| Refusal::from(lockstep_learner::ShareError::from(error)))?;

@@ -5,12 +5,12 @@
 
 use super::origin::follows_foreign_link;
 use super::{Given, cookie_token, header_token};
+use crate::endpoint::Endpoint;
 use crate::{Refusal, Server};
-use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
 use http::{HeaderMap, StatusCode, header};
+use lockstep_base::markup::escaped;
 use serde_json::json;
 use url::form_urlencoded;
 
@@ -22,32 +22,38 @@ const KEPT: u32 = 30 * 86_400;
 const PAGE: &str = include_str!("login.html");
 const STYLE: &str = include_str!("login.css");
 
-/// What needs no token.
-pub(super) fn is_open(path: &str) -> bool {
-    matches!(
-        path,
-        "/login"
-            | "/login.css"
-            | "/logout"
-            | "/healthz"
-            | "/api/gcs_healthz"
-            | "/api/authentication_mode"
-            | "/api/authenticate"
-    )
-}
-
 /// Whether it is a form of a page of ours.
 pub(super) fn is_form(path: &str) -> bool {
     matches!(path, "/login" | "/logout")
 }
 
-pub(crate) fn routes() -> Router<Server> {
-    Router::new()
-        .route("/login", get(show).post(log_in))
-        .route("/login.css", get(style))
-        .route("/logout", post(log_out))
-        .route("/api/authentication_mode", get(mode))
-        .route("/api/authenticate", post(authenticate))
+pub(crate) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::get("/login", show, "A page that asks for a token")
+            .open()
+            .undescribed(),
+        Endpoint::post("/login", log_in, "Keeps a token as a cookie")
+            .open()
+            .undescribed(),
+        Endpoint::get("/login.css", style, "How that page looks")
+            .open()
+            .undescribed(),
+        Endpoint::post("/logout", log_out, "Removes the cookie")
+            .open()
+            .undescribed(),
+        Endpoint::get(
+            "/api/authentication_mode",
+            mode,
+            "Whether a token is needed",
+        )
+        .open(),
+        Endpoint::post(
+            "/api/authenticate",
+            authenticate,
+            "Checks a token, and makes it a cookie",
+        )
+        .open(),
+    ]
 }
 
 /// The page, for a browser that asked for another one without a token.
@@ -59,25 +65,10 @@ pub(super) fn page(headers: &HeaderMap, next: &str, said: &str, status: StatusCo
     };
     let page = PAGE
         .replace("{again}", again)
-        .replace("{said}", &escape(said))
-        .replace("{next}", &escape(next));
+        .replace("{said}", &escaped(said))
+        .replace("{next}", &escaped(next));
     let kind = [(header::CONTENT_TYPE, "text/html; charset=utf-8")];
     (status, kind, page).into_response()
-}
-
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped += "&amp;",
-            '<' => escaped += "&lt;",
-            '>' => escaped += "&gt;",
-            '"' => escaped += "&quot;",
-            '\'' => escaped += "&#39;",
-            _ => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 async fn show(headers: HeaderMap) -> Response {
@@ -175,13 +166,5 @@ mod tests {
         ] {
             assert!(!is_own_path(other), "{other:?}");
         }
-    }
-
-    #[test]
-    fn what_the_page_repeats_is_text() {
-        assert_eq!(
-            escape("\"><script>'&"),
-            "&quot;&gt;&lt;script&gt;&#39;&amp;"
-        );
     }
 }

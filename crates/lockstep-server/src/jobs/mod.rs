@@ -14,34 +14,94 @@ mod submit;
 mod version;
 mod websocket;
 
+use crate::endpoint::{Endpoint, Keys, TEXT};
 use crate::{Caller, Refusal, Role, Server};
-use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::routing::{get, post};
+use axum::routing::MethodRouter;
 use http::StatusCode;
 use lockstep_queue::{JobView, Queue, QueueError};
 
 /// The longest description of a job, in bytes.
 const LONGEST_SUBMISSION: usize = 2 << 20;
 
+/// What the description of a job may say.
+const SUBMISSION: Keys = &[
+    ("entrypoint!", "string"),
+    ("submission_id", "string"),
+    ("runtime_env", "object"),
+    ("metadata", "words"),
+    ("entrypoint_num_cpus", "number"),
+    ("entrypoint_num_gpus", "number"),
+    ("entrypoint_memory", "integer"),
+    ("entrypoint_resources", "object"),
+    ("entrypoint_label_selector", "words"),
+];
+
 /// The routes of jobs.
-pub(crate) fn routes() -> Router<Server> {
-    let jobs = get(manage::list).merge(post(submit::submit));
-    let jobs = jobs.layer(DefaultBodyLimit::max(LONGEST_SUBMISSION));
-    let package = get(packages::exists).put(packages::upload);
-    Router::new()
-        .route("/api/version", get(version::version))
-        .route("/api/ray/version", get(version::version))
-        .route("/api/jobs/", jobs.clone())
-        .route("/api/jobs", jobs)
-        .route("/api/jobs/{id}", get(manage::get).delete(manage::delete))
-        .route("/api/jobs/{id}/stop", post(manage::stop))
-        .route("/api/jobs/{id}/logs", get(log::whole))
-        .route("/api/jobs/{id}/logs/tail", get(log::tail))
-        .route("/api/packages/{protocol}/{name}", package)
-        .route("/nodes", get(cluster::nodes))
-        .route("/api/cluster_status", get(cluster::status))
-        .route("/api/gcs_healthz", get(async || "success"))
+pub(crate) fn endpoints() -> Vec<Endpoint> {
+    let bounded =
+        |handler: MethodRouter<Server>| handler.layer(DefaultBodyLimit::max(LONGEST_SUBMISSION));
+    vec![
+        Endpoint::get(
+            "/api/version",
+            version::version,
+            "The version of Ray whose clients are understood",
+        ),
+        Endpoint::get("/api/ray/version", version::version, "The same"),
+        Endpoint::get("/api/jobs/", manage::list, "All jobs"),
+        Endpoint::post("/api/jobs/", submit::submit, "Submits a job")
+            .body(SUBMISSION)
+            .map(bounded),
+        Endpoint::get("/api/jobs", manage::list, "All jobs"),
+        Endpoint::post("/api/jobs", submit::submit, "Submits a job")
+            .body(SUBMISSION)
+            .map(bounded),
+        Endpoint::get("/api/jobs/{id}", manage::get, "One job"),
+        Endpoint::delete(
+            "/api/jobs/{id}",
+            manage::delete,
+            "Forgets a job that has ended",
+        ),
+        Endpoint::post("/api/jobs/{id}/stop", manage::stop, "Stops a job"),
+        Endpoint::get("/api/jobs/{id}/logs", log::whole, "A job's whole log"),
+        Endpoint::get(
+            "/api/jobs/{id}/logs/tail",
+            log::tail,
+            "A job's log as it grows, over a web socket",
+        )
+        .answer(TEXT),
+        Endpoint::get(
+            "/api/packages/{protocol}/{name}",
+            packages::exists,
+            "Whether a package is here",
+        )
+        .answer(TEXT),
+        Endpoint::put(
+            "/api/packages/{protocol}/{name}",
+            packages::upload,
+            "Sends a package: a zip file",
+        )
+        .answer(TEXT),
+        Endpoint::get(
+            "/nodes",
+            cluster::nodes,
+            "This machine, as Ray's dashboard has it",
+        )
+        .query(&[("view", "string")]),
+        Endpoint::get(
+            "/api/cluster_status",
+            cluster::status,
+            "What jobs may use, and what they do",
+        )
+        .query(&[("format", "string")]),
+        Endpoint::get(
+            "/api/gcs_healthz",
+            async || "success",
+            "The same in Ray's words",
+        )
+        .answer(TEXT)
+        .open(),
+    ]
 }
 
 /// Does something with the queue where waiting for a disk is allowed.

@@ -8,11 +8,11 @@ use super::asked::Asked;
 use super::record::Record;
 use super::{Answer, MlflowError, blocking, run_dir, view};
 use crate::Server;
+use crate::endpoint::{BYTES, Endpoint};
+use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use axum::{Json, Router};
 use futures_util::{StreamExt, stream};
 use http::header;
 use lockstep_place::{Place, PlaceError};
@@ -27,12 +27,34 @@ const PIECE: u64 = 1 << 20;
 /// The folder in a run's.
 const FOLDER: &str = "artifacts";
 
-pub(super) fn routes() -> Router<Server> {
-    let one = get(download).put(upload).delete(remove);
-    Router::new()
-        .route("/api/2.0/mlflow-artifacts/artifacts", get(list))
-        .route("/api/2.0/mlflow-artifacts/artifacts/{*path}", one)
-        .route("/get-artifact", get(download_of_run))
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::get(
+            "/api/2.0/mlflow-artifacts/artifacts",
+            list,
+            "Files of a run, by EXPERIMENT/RUN/artifacts/PATH",
+        )
+        .query(&[("path!", "string")]),
+        Endpoint::get(
+            "/api/2.0/mlflow-artifacts/artifacts/{*path}",
+            download,
+            "A file of a run",
+        )
+        .answer(BYTES),
+        Endpoint::put(
+            "/api/2.0/mlflow-artifacts/artifacts/{*path}",
+            upload,
+            "Sends a file of a run",
+        ),
+        Endpoint::delete(
+            "/api/2.0/mlflow-artifacts/artifacts/{*path}",
+            remove,
+            "Removes a file of a run",
+        ),
+        Endpoint::get("/get-artifact", download_of_run, "A file of a run")
+            .query(&[("run_uuid!", "string"), ("path!", "string")])
+            .answer(BYTES),
+    ]
 }
 
 /// Files of a run.

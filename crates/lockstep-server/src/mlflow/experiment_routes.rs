@@ -2,27 +2,81 @@
 
 use super::asked::Asked;
 use super::experiments::Experiment;
-use super::filter::{Name, Value as Found};
+use super::filter::Name;
 use super::search::Search;
 use super::{Answer, MlflowError, blocking, everything, now};
 use crate::Server;
+use crate::endpoint::Endpoint;
+use axum::Json;
 use axum::extract::State;
-use axum::routing::{get, post};
-use axum::{Json, Router};
+use lockstep_index::filter::Worth as Found;
 use serde_json::json;
 use std::cmp::Reverse;
 
-pub(super) fn routes() -> Router<Server> {
-    Router::new()
-        .route("/experiments/create", post(create))
-        .route("/experiments/get", get(by_id))
-        .route("/experiments/get-by-name", get(by_name))
-        .route("/experiments/search", get(search).post(search))
-        .route("/experiments/update", post(update))
-        .route("/experiments/delete", post(delete))
-        .route("/experiments/restore", post(restore))
-        .route("/experiments/set-experiment-tag", post(set_tag))
-        .route("/experiments/delete-experiment-tag", post(delete_tag))
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::post("/experiments/create", create, "Makes an experiment")
+            .body(&[("name!", "string"), ("tags", "pairs")]),
+        Endpoint::get("/experiments/get", by_id, "One experiment")
+            .query(&[("experiment_id!", "string")]),
+        Endpoint::get("/experiments/get-by-name", by_name, "One experiment")
+            .query(&[("experiment_name!", "string")]),
+        Endpoint::get(
+            "/experiments/search",
+            search,
+            "Experiments, chosen and sorted",
+        )
+        .query(&[
+            ("filter", "string"),
+            ("max_results", "integer"),
+            ("page_token", "string"),
+            ("order_by", "string"),
+            ("view_type", "string"),
+        ]),
+        Endpoint::post(
+            "/experiments/search",
+            search,
+            "Experiments, chosen and sorted",
+        )
+        .body(&[
+            ("filter", "string"),
+            ("max_results", "integer"),
+            ("page_token", "string"),
+            ("order_by", "texts"),
+            ("view_type", "string"),
+        ])
+        .reads(),
+        Endpoint::post("/experiments/update", update, "Renames an experiment")
+            .body(&[("experiment_id!", "string"), ("new_name", "string")]),
+        Endpoint::post(
+            "/experiments/delete",
+            delete,
+            "Puts an experiment into the bin",
+        )
+        .body(&[("experiment_id!", "string")]),
+        Endpoint::post(
+            "/experiments/restore",
+            restore,
+            "Takes an experiment out of the bin",
+        )
+        .body(&[("experiment_id!", "string")]),
+        Endpoint::post(
+            "/experiments/set-experiment-tag",
+            set_tag,
+            "Sets a tag of an experiment",
+        )
+        .body(&[
+            ("experiment_id!", "string"),
+            ("key!", "string"),
+            ("value", "string"),
+        ]),
+        Endpoint::post(
+            "/experiments/delete-experiment-tag",
+            delete_tag,
+            "Removes a tag of an experiment",
+        )
+        .body(&[("experiment_id!", "string"), ("key!", "string")]),
+    ]
 }
 
 /// The experiment of this id.

@@ -4,7 +4,7 @@
 //! `attributes.` and a key, which stands in backticks or quotation marks if it has spaces; an attribute may stand alone.
 
 use super::MlflowError;
-use std::cmp::Ordering;
+use lockstep_index::filter::{Language, LexError, Operator, Token, Worth, lex};
 
 /// What a name means.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,43 +19,12 @@ pub(crate) enum Name {
     Attribute(String),
 }
 
-/// What a run or an experiment has of a name.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value {
-    /// A number.
-    Number(f64),
-    /// A text.
-    Text(String),
-}
-
-impl Value {
-    /// As an order has it: numbers before texts, and what is no number last of the numbers.
-    pub(crate) fn order(&self, other: &Value) -> Ordering {
-        match (self, other) {
-            (Value::Number(a), Value::Number(b)) => a.total_cmp(b),
-            (Value::Text(a), Value::Text(b)) => a.cmp(b),
-            (Value::Number(_), Value::Text(_)) => Ordering::Less,
-            (Value::Text(_), Value::Number(_)) => Ordering::Greater,
-        }
-    }
-}
-
 #[derive(Debug, Clone, PartialEq)]
 enum Test {
-    Compare(Sign, Value),
+    Compare(Operator, Worth),
     Like { pattern: String, any_case: bool },
     In { values: Vec<String>, wanted: bool },
     Null(bool),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sign {
-    Equal,
-    Unequal,
-    Less,
-    AtMost,
-    Greater,
-    AtLeast,
 }
 
 /// A filter.
@@ -81,7 +50,7 @@ impl Filter {
     }
 
     /// Whether it holds of something that has these values.
-    pub(crate) fn holds(&self, of: impl Fn(&Name) -> Option<Value>) -> bool {
+    pub(crate) fn holds(&self, of: impl Fn(&Name) -> Option<Worth>) -> bool {
         self.0.iter().all(|(name, test)| match (test, of(name)) {
             (Test::Null(wanted), found) => found.is_none() == *wanted,
             (_, None) => false,
@@ -91,34 +60,15 @@ impl Filter {
 }
 
 impl Test {
-    fn holds(&self, found: &Value) -> bool {
+    fn holds(&self, found: &Worth) -> bool {
         match (self, found) {
-            (Test::Compare(sign, wanted), found) => sign.holds(found, wanted),
-            (Test::Like { pattern, any_case }, Value::Text(text)) => match any_case {
+            (Test::Compare(operator, wanted), found) => operator.holds(found.compare(wanted)),
+            (Test::Like { pattern, any_case }, Worth::Text(text)) => match any_case {
                 true => like(&pattern.to_lowercase(), &text.to_lowercase()),
                 false => like(pattern, text),
             },
-            (Test::In { values, wanted }, Value::Text(text)) => values.contains(text) == *wanted,
+            (Test::In { values, wanted }, Worth::Text(text)) => values.contains(text) == *wanted,
             _ => false,
-        }
-    }
-}
-
-impl Sign {
-    fn holds(self, found: &Value, wanted: &Value) -> bool {
-        let order = match (found, wanted) {
-            (Value::Number(a), Value::Number(b)) => a.partial_cmp(b),
-            (Value::Text(a), Value::Text(b)) => Some(a.cmp(b)),
-            _ => None,
-        };
-        match (self, order) {
-            (Sign::Unequal, order) => order != Some(Ordering::Equal),
-            (_, None) => false,
-            (Sign::Equal, Some(order)) => order.is_eq(),
-            (Sign::Less, Some(order)) => order.is_lt(),
-            (Sign::AtMost, Some(order)) => order.is_le(),
-            (Sign::Greater, Some(order)) => order.is_gt(),
-            (Sign::AtLeast, Some(order)) => order.is_ge(),
         }
     }
 }
@@ -149,50 +99,25 @@ fn like(pattern: &str, text: &str) -> bool {
     pattern[p..].iter().all(|c| *c == '%')
 }
 
-#[derive(Debug, Clone, PartialEq)]
-enum Token {
-    /// A bare word, also one with dots.
-    Word(String),
-    /// In quotation marks of either kind, or in backticks.
-    Quoted(String),
-    Sign(&'static str),
-}
+const LANGUAGE: Language = Language {
+    signs: &["!=", "<=", ">=", "==", "=", "<", ">", "(", ")", ",", "."],
+    is_of_word: |c| !c.is_whitespace() && !"'\"`!<>=(),".contains(c),
+    escapes: false,
+};
 
 fn tokens(text: &str) -> Result<Vec<Token>, MlflowError> {
-    let mut tokens = Vec::new();
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        if first.is_whitespace() {
-            rest = &rest[first.len_utf8()..];
-            continue;
-        }
-        if matches!(first, '\'' | '"' | '`') {
-            let inner = &rest[1..];
-            let end = inner.find(first).ok_or_else(|| {
-                MlflowError::wrong(format!("Invalid filter: a {first} has no other in: {text}"))
-            })?;
-            tokens.push(Token::Quoted(inner[..end].to_owned()));
-            rest = &inner[end + 1..];
-            continue;
-        }
-        let signs = ["!=", "<=", ">=", "==", "=", "<", ">", "(", ")", ",", "."];
-        if let Some(sign) = signs.iter().find(|sign| rest.starts_with(**sign)) {
-            tokens.push(Token::Sign(sign));
-            rest = &rest[sign.len()..];
-            continue;
-        }
-        let ends = |c: char| c.is_whitespace() || "'\"`!<>=(),".contains(c);
-        let end = rest.find(ends).unwrap_or(rest.len());
-        if end == 0 {
-            return Err(MlflowError::wrong(format!("Invalid filter: {rest:.40}")));
-        }
-        // A dot at the end leads to a key in quotation marks.
-        let word = rest[..end].trim_end_matches('.');
-        let end = word.len().max(1);
-        tokens.push(Token::Word(rest[..end].to_owned()));
-        rest = &rest[end..];
-    }
-    Ok(tokens)
+    let tokens = lex(text, &LANGUAGE).map_err(|error| {
+        MlflowError::wrong(match error {
+            LexError::Unclosed(at) => {
+                let mark = &text[at..=at];
+                format!("Invalid filter: a {mark} has no other in: {text}")
+            }
+            LexError::Meaningless(span) => {
+                format!("Invalid filter: {:.40}", &text[span.start..])
+            }
+        })
+    })?;
+    Ok(tokens.into_iter().map(|(token, _)| token).collect())
 }
 
 struct Parser<'a> {
@@ -224,7 +149,10 @@ impl Parser<'_> {
     }
 
     fn sign(&mut self, wanted: &str) -> bool {
-        let is = matches!(self.tokens.first(), Some(Token::Sign(sign)) if *sign == wanted);
+        let is = self
+            .tokens
+            .first()
+            .is_some_and(|token| matches!(token, Token::Sign(sign) if *sign == wanted));
         if is {
             self.next();
         }
@@ -234,18 +162,20 @@ impl Parser<'_> {
     fn comparison(&mut self) -> Result<(Name, Test), MlflowError> {
         let name = match self.next().cloned() {
             Some(Token::Word(word)) if self.sign(".") => match self.next() {
-                Some(Token::Quoted(key) | Token::Word(key)) => named(&format!("{word}.{key}")),
+                Some(Token::Name(key) | Token::Text(key) | Token::Word(key)) => {
+                    named(&format!("{word}.{key}"))
+                }
                 _ => return Err(self.wrong("a name has no key after its dot")),
             },
-            Some(Token::Word(word) | Token::Quoted(word)) => named(&word),
+            Some(Token::Word(word) | Token::Name(word) | Token::Text(word)) => named(&word),
             _ => return Err(self.wrong("a comparison begins with a name")),
         };
         let test = self.test()?;
         let right = match (&name, &test) {
             (_, Test::Null(_)) => true,
-            (Name::Metric(_), test) => matches!(test, Test::Compare(_, Value::Number(_))),
+            (Name::Metric(_), test) => matches!(test, Test::Compare(_, Worth::Number(_))),
             (Name::Param(_) | Name::Tag(_), test) => {
-                !matches!(test, Test::Compare(_, Value::Number(_)))
+                !matches!(test, Test::Compare(_, Worth::Number(_)))
             }
             (Name::Attribute(_), _) => true,
         };
@@ -261,8 +191,8 @@ impl Parser<'_> {
         for (word, any_case) in [("LIKE", false), ("ILIKE", true)] {
             if self.word(word) {
                 return match self.value()? {
-                    Value::Text(pattern) => Ok(Test::Like { pattern, any_case }),
-                    Value::Number(_) => Err(self.wrong("LIKE takes a text in quotation marks")),
+                    Worth::Text(pattern) => Ok(Test::Like { pattern, any_case }),
+                    Worth::Number(_) => Err(self.wrong("LIKE takes a text in quotation marks")),
                 };
             }
         }
@@ -280,18 +210,15 @@ impl Parser<'_> {
                 wanted,
             });
         }
-        let signs = [
-            ("=", Sign::Equal),
-            ("==", Sign::Equal),
-            ("!=", Sign::Unequal),
-            ("<", Sign::Less),
-            ("<=", Sign::AtMost),
-            (">", Sign::Greater),
-            (">=", Sign::AtLeast),
-        ];
-        let found = signs.into_iter().find(|(sign, _)| self.sign(sign));
-        match found {
-            Some((_, sign)) if wanted => Ok(Test::Compare(sign, self.value()?)),
+        let operator = match self.tokens.first() {
+            Some(Token::Sign(sign)) => Operator::of(sign),
+            _ => None,
+        };
+        match operator {
+            Some(operator) if wanted => {
+                self.next();
+                Ok(Test::Compare(operator, self.value()?))
+            }
             _ => {
                 Err(self
                     .wrong("a name is followed by =, !=, <, <=, >, >=, LIKE, ILIKE, IN or IS NULL"))
@@ -299,10 +226,10 @@ impl Parser<'_> {
         }
     }
 
-    fn value(&mut self) -> Result<Value, MlflowError> {
+    fn value(&mut self) -> Result<Worth, MlflowError> {
         let value = match self.next() {
-            Some(Token::Quoted(text)) => Some(Value::Text(text.clone())),
-            Some(Token::Word(word)) => word.parse().ok().map(Value::Number),
+            Some(Token::Name(text) | Token::Text(text)) => Some(Worth::Text(text.clone())),
+            Some(Token::Word(word)) => word.parse().ok().map(Worth::Number),
             _ => None,
         };
         value.ok_or_else(|| self.wrong("a value is a number, or a text in quotation marks"))
@@ -313,8 +240,8 @@ impl Parser<'_> {
         let mut more = self.sign("(");
         while more {
             match self.value()? {
-                Value::Text(text) => values.push(text),
-                Value::Number(_) => return Err(self.wrong("IN takes texts in quotation marks")),
+                Worth::Text(text) => values.push(text),
+                Worth::Number(_) => return Err(self.wrong("IN takes texts in quotation marks")),
             }
             more = self.sign(",");
         }
@@ -353,11 +280,11 @@ mod tests {
     fn holds(filter: &str) -> bool {
         let filter = Filter::parse(filter).unwrap_or_else(|error| panic!("{filter}: {error:?}"));
         filter.holds(|name| match name {
-            Name::Metric(key) if key == "loss" || key == "val loss" => Some(Value::Number(0.25)),
-            Name::Param(key) if key == "kind" => Some(Value::Text("Adam".into())),
-            Name::Tag(key) if key == "mlflow.parentRunId" => Some(Value::Text("a-1".into())),
-            Name::Attribute(key) if key == "start_time" => Some(Value::Number(1e12)),
-            Name::Attribute(key) if key == "status" => Some(Value::Text("FINISHED".into())),
+            Name::Metric(key) if key == "loss" || key == "val loss" => Some(Worth::Number(0.25)),
+            Name::Param(key) if key == "kind" => Some(Worth::Text("Adam".into())),
+            Name::Tag(key) if key == "mlflow.parentRunId" => Some(Worth::Text("a-1".into())),
+            Name::Attribute(key) if key == "start_time" => Some(Worth::Number(1e12)),
+            Name::Attribute(key) if key == "status" => Some(Worth::Text("FINISHED".into())),
             _ => None,
         })
     }

@@ -6,15 +6,14 @@
 //! has as text.
 
 use super::MlflowError;
+use lockstep_events::event;
 use lockstep_place::PlaceError;
-use lockstep_runs::RunDir;
+use lockstep_runs::{RunDir, files};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The file.
-pub(crate) const FILE: &str = "mlflow-run.json";
-/// The version of its format.
+/// The version of the file's format.
 const VERSION: u32 = 1;
 
 /// How a run is, in MLflow's words.
@@ -58,11 +57,11 @@ impl Status {
     }
 
     /// What a result of Lockstep calls it.
-    pub(crate) fn result(self) -> &'static str {
+    pub(crate) fn result(self) -> event::Status {
         match self {
-            Status::Finished => "succeeded",
-            Status::Killed => "interrupted",
-            _ => "failed",
+            Status::Finished => event::Status::Succeeded,
+            Status::Killed => event::Status::Interrupted,
+            _ => event::Status::Failed,
         }
     }
 }
@@ -146,7 +145,7 @@ pub(crate) struct Record {
 impl Record {
     /// That of a run; none if MLflow did not make it.
     pub(crate) fn read(run: &RunDir) -> Result<Option<Record>, MlflowError> {
-        let bytes = match run.file(FILE).read() {
+        let bytes = match run.file(files::MLFLOW_RUN).read() {
             Ok(bytes) => bytes,
             Err(PlaceError::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
@@ -154,7 +153,7 @@ impl Record {
         match serde_json::from_slice::<Record>(&bytes) {
             Ok(record) if record.version <= VERSION => Ok(Some(record)),
             _ => {
-                let file = run.file(FILE);
+                let file = run.file(files::MLFLOW_RUN);
                 Err(MlflowError::state(format!(
                     "{file} is damaged, or of a later version"
                 )))
@@ -166,7 +165,7 @@ impl Record {
     pub(crate) fn write(&mut self, run: &RunDir) -> Result<(), MlflowError> {
         self.version = VERSION;
         let text = serde_json::to_string_pretty(self).unwrap_or_default() + "\n";
-        Ok(run.file(FILE).write(text.as_bytes())?)
+        Ok(run.file(files::MLFLOW_RUN).write(text.as_bytes())?)
     }
 
     /// The job file that says to Lockstep what the run was told. Numbers are numbers there, so that filters compare them

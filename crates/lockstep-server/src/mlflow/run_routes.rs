@@ -11,10 +11,10 @@ use super::{
     run_dir, view,
 };
 use crate::Server;
+use crate::endpoint::Endpoint;
 use crate::guard::Deed;
 use axum::extract::State;
-use axum::routing::{get, post};
-use axum::{Extension, Json, Router};
+use axum::{Extension, Json};
 use lockstep_index::tags;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
@@ -22,23 +22,89 @@ use std::cmp::Reverse;
 /// Tags that say something which is kept elsewhere.
 const RUN_NAME: &str = "mlflow.runName";
 
-pub(super) fn routes() -> Router<Server> {
-    Router::new()
-        .route("/runs/create", post(create))
-        .route("/runs/get", get(show))
-        .route("/runs/update", post(update))
-        .route("/runs/delete", post(delete))
-        .route("/runs/restore", post(restore))
-        .route("/runs/search", post(search))
-        .route("/runs/log-metric", post(log_metric))
-        .route("/runs/log-parameter", post(log_parameter))
-        .route("/runs/log-batch", post(log_batch))
-        .route("/runs/log-inputs", post(log_inputs))
-        .route("/runs/set-tag", post(set_tag))
-        .route("/runs/delete-tag", post(delete_tag))
-        .route("/metrics/get-history", get(history))
-        .route("/logged-models/search", post(no_models))
-        .route("/artifacts/list", get(artifacts::list_of_run))
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::post("/runs/create", create, "Makes a run").body(&[
+            ("experiment_id", "string"),
+            ("run_name", "string"),
+            ("start_time", "integer"),
+            ("user_id", "string"),
+            ("tags", "pairs"),
+        ]),
+        Endpoint::get("/runs/get", show, "One run").query(&[("run_id!", "string")]),
+        Endpoint::post("/runs/update", update, "Says how a run is").body(&[
+            ("run_id!", "string"),
+            ("status", "string"),
+            ("end_time", "integer"),
+            ("run_name", "string"),
+        ]),
+        Endpoint::post("/runs/delete", delete, "Puts a run into the bin")
+            .body(&[("run_id!", "string")]),
+        Endpoint::post("/runs/restore", restore, "Takes a run out of the bin")
+            .body(&[("run_id!", "string")]),
+        Endpoint::post("/runs/search", search, "Runs, chosen and sorted")
+            .body(&[
+                ("experiment_ids!", "texts"),
+                ("filter", "string"),
+                ("run_view_type", "string"),
+                ("max_results", "integer"),
+                ("order_by", "texts"),
+                ("page_token", "string"),
+            ])
+            .reads(),
+        Endpoint::post("/runs/log-metric", log_metric, "Adds a point to a metric").body(&[
+            ("run_id!", "string"),
+            ("key!", "string"),
+            ("value!", "number"),
+            ("timestamp", "integer"),
+            ("step", "integer"),
+        ]),
+        Endpoint::post(
+            "/runs/log-parameter",
+            log_parameter,
+            "Sets a parameter, once",
+        )
+        .body(&[
+            ("run_id!", "string"),
+            ("key!", "string"),
+            ("value", "string"),
+        ]),
+        Endpoint::post(
+            "/runs/log-batch",
+            log_batch,
+            "Points, parameters and tags at once",
+        )
+        .body(&[
+            ("run_id!", "string"),
+            ("metrics", "points"),
+            ("params", "pairs"),
+            ("tags", "pairs"),
+        ]),
+        Endpoint::post(
+            "/runs/log-inputs",
+            log_inputs,
+            "Says what a run learns from",
+        )
+        .body(&[("run_id!", "string"), ("datasets", "tables")]),
+        Endpoint::post("/runs/set-tag", set_tag, "Sets a tag of a run").body(&[
+            ("run_id!", "string"),
+            ("key!", "string"),
+            ("value", "string"),
+        ]),
+        Endpoint::post("/runs/delete-tag", delete_tag, "Removes a tag of a run")
+            .body(&[("run_id!", "string"), ("key!", "string")]),
+        Endpoint::get("/metrics/get-history", history, "All points of a metric").query(&[
+            ("run_id!", "string"),
+            ("metric_key!", "string"),
+            ("max_results", "integer"),
+            ("page_token", "string"),
+        ]),
+        Endpoint::post("/logged-models/search", no_models, "MLflow's models: none")
+            .body(&[("experiment_ids", "texts")])
+            .reads(),
+        Endpoint::get("/artifacts/list", artifacts::list_of_run, "Files of a run")
+            .query(&[("run_id!", "string"), ("path", "string")]),
+    ]
 }
 
 async fn create(
@@ -393,7 +459,11 @@ fn own_history(
 ) -> Result<Vec<Value>, MlflowError> {
     let series = super::ask(server, |index| {
         index.refresh(run)?;
-        index.series(&run.name, |_, name| name == key)
+        let found = index.series(&run.name, |_, name| name == key)?;
+        match lockstep_events::current_name(key).filter(|_| found.is_empty()) {
+            Some(now) => index.series(&run.name, |_, name| name == now),
+            None => Ok(found),
+        }
     })?;
     let points = series.into_iter().flat_map(|series| series.points);
     let shown = points.map(|point| {

@@ -2,7 +2,8 @@
 
 use super::MlflowError;
 use super::asked::Asked;
-use super::filter::{Filter, Name, Value, named};
+use super::filter::{Filter, Name, named};
+use lockstep_index::filter::Worth;
 use std::cmp::Ordering;
 
 /// The most that one answer has.
@@ -74,7 +75,7 @@ impl Search {
         &self,
         all: Vec<T>,
         is_deleted: impl Fn(&T) -> bool,
-        find: impl Fn(&T, &Name) -> Option<Value>,
+        find: impl Fn(&T, &Name) -> Option<Worth>,
         then: impl Fn(&T, &T) -> Ordering,
     ) -> (Vec<T>, Option<String>) {
         let mut found: Vec<T> = all

@@ -1,8 +1,10 @@
 //! Runs as MLflow's clients see them: those that they made, and Lockstep's own.
 
 use super::experiments::Experiment;
-use super::filter::{Name, Value as Found};
+use super::filter::Name;
 use super::record::{Point, Record, Status, shown};
+use lockstep_events::current_name;
+use lockstep_index::filter::Worth as Found;
 use lockstep_index::{Run, State};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -97,11 +99,12 @@ impl View {
         let text = |text: &String| Found::Text(text.clone());
         let number = |number: i64| Found::Number(number as f64);
         match name {
-            Name::Metric(key) => self
-                .record
-                .latest
-                .get(key)
-                .map(|point| Found::Number(point.number())),
+            Name::Metric(key) => {
+                let latest = &self.record.latest;
+                let earlier = || latest.get(&current_name(key)?);
+                let point = latest.get(key).or_else(earlier);
+                point.map(|point| Found::Number(point.number()))
+            }
             Name::Param(key) => self.record.params.get(key).map(text),
             Name::Tag(key) => self.tags.get(key).map(text),
             Name::Attribute(key) => match key.as_str() {

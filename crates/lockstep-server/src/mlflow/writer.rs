@@ -7,18 +7,15 @@
 
 use super::record::{Point, Record, Status, number, shown};
 use super::{MlflowError, now};
-use lockstep_base::fs::FsError;
+use lockstep_events::Recorded;
+use lockstep_events::event::{Event, Reported, RunResult, Started};
 use lockstep_place::Place;
-use lockstep_runs::{Journal, RunDir, RunLock};
-use serde_json::{Map, Value, json};
+use lockstep_runs::{Journal, RunDir, RunLock, as_json};
+use serde_json::{Map, Value};
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// The run's record, which grows.
-pub(crate) const EVENTS: &str = "events.jsonl";
 /// After how long without a word a run's lock is let go.
 const SILENCE: Duration = Duration::from_secs(24 * 3600);
 /// How many runs are held at a time; each is an open file.
@@ -45,8 +42,8 @@ pub(crate) struct Writer {
     /// The name of its experiment.
     pub(crate) experiment: String,
     journal: Journal,
-    /// The last number that points of the step 0 got, by metric.
-    unstepped: HashMap<String, i64>,
+    /// How many points of the step 0 there are, by metric.
+    unstepped: HashMap<String, u64>,
     _lock: RunLock,
 }
 
@@ -164,18 +161,9 @@ impl Writer {
         // The job comes last: what has one is a run, and whole.
         record.write(&run)?;
         let origin = serde_json::to_string_pretty(origin).unwrap_or_default() + "\n";
-        run.file("origin.json").write(origin.as_bytes())?;
+        run.origin().write(origin.as_bytes())?;
         let mut journal = Journal::open(&run)?;
-        let started = json!({
-            "v": 1,
-            "time": record.start as f64 / 1000.0,
-            "event": "started",
-            "run": run.name,
-            "run_dir": run.place().to_string(),
-            "workers": 1,
-            "command": [command],
-        });
-        journal.log(EVENTS, &started.to_string())?;
+        journal.events(&[started(&run, record.start, command)])?;
         run.job().write(record.job(experiment).as_bytes())?;
         Ok(Writer {
             run,
@@ -209,20 +197,18 @@ impl Writer {
         for (key, point) in points(&run)? {
             record.note(&key, &point);
             if point.step == 0 {
-                *unstepped.entry(key).or_insert(-1) += 1;
+                *unstepped.entry(key).or_default() += 1;
             }
         }
         if record.closed {
             record.closed = false;
             record.write(&run)?;
         }
-        let mut journal = Journal::open(&run)?;
-        mend(&run, &mut journal)?;
         Ok(Some(Writer {
             experiment: experiment.to_owned(),
+            journal: Journal::open(&run)?,
             run,
             record,
-            journal,
             unstepped,
             _lock: lock,
         }))
@@ -235,54 +221,54 @@ impl Writer {
         self.record.write(&self.run)
     }
 
-    /// Adds points. Those of one step and time become one line.
+    /// Adds points. Those of one step and time become one event.
     pub(crate) fn log(&mut self, points: &[(String, Point)]) -> Result<(), MlflowError> {
-        let mut lines: Vec<(i64, &Point, Map<String, Value>)> = Vec::new();
+        let mut events: Vec<(i64, Reported)> = Vec::new();
         for (key, point) in points {
-            let report = self.report(key, point);
-            let same = |line: &(i64, &Point, Map<String, Value>)| {
-                (line.0, line.1.step, line.1.timestamp) == (report, point.step, point.timestamp)
-                    && !line.2.contains_key(key)
+            let (report, step) = self.report(key, point);
+            let same = |(timestamp, last): &&mut (i64, Reported)| {
+                (*timestamp, last.report, last.step) == (point.timestamp, report, step)
+                    && !last.metrics.contains_key(key)
             };
-            match lines.last_mut().filter(|last| same(last)) {
-                Some((_, _, metrics)) => drop(metrics.insert(key.clone(), point.value.clone())),
+            let value = point.value.clone();
+            match events.last_mut().filter(same) {
+                Some((_, last)) => drop(last.metrics.insert(key.clone(), value)),
                 None => {
-                    let metrics = Map::from_iter([(key.clone(), point.value.clone())]);
-                    lines.push((report, point, metrics));
+                    let reported = Reported {
+                        report,
+                        step,
+                        metrics: Map::from_iter([(key.clone(), value)]),
+                        ..Reported::default()
+                    };
+                    events.push((point.timestamp, reported));
                 }
             }
         }
-        let lines = lines.into_iter().map(|(report, point, metrics)| {
-            let mut line = json!({
-                "v": 1,
-                "time": point.timestamp as f64 / 1000.0,
-                "event": "reported",
-                "report": report,
-                "metrics": metrics,
-            });
-            if report != point.step {
-                line["step"] = point.step.into();
-            }
-            line.to_string()
-        });
-        let lines: Vec<String> = lines.collect();
-        if !lines.is_empty() {
-            self.journal.log(EVENTS, &lines.join("\n"))?;
-        }
+        let events = events.into_iter();
+        let events: Vec<Recorded> = events
+            .map(|(timestamp, reported)| at(timestamp, Event::Reported(reported)))
+            .collect();
+        self.journal.events(&events)?;
         for (key, point) in points {
             self.record.note(key, point);
         }
         Ok(())
     }
 
-    /// The step that a point has in curves. Clients that name no step mean 0, again and again: those points are counted.
-    fn report(&mut self, key: &str, point: &Point) -> i64 {
-        if point.step != 0 {
-            return point.step;
-        }
-        let count = self.unstepped.entry(key.to_owned()).or_insert(-1);
-        *count += 1;
-        *count
+    /// The number that a point has in curves, and its step if that is another. Clients that name no step mean 0, again
+    /// and again: those points are counted.
+    fn report(&mut self, key: &str, point: &Point) -> (u64, Option<i64>) {
+        let report = match u64::try_from(point.step) {
+            Ok(0) => {
+                let count = self.unstepped.entry(key.to_owned()).or_default();
+                *count += 1;
+                *count - 1
+            }
+            Ok(step) => step,
+            Err(_) => 0,
+        };
+        let step = (i64::try_from(report) != Ok(point.step)).then_some(point.step);
+        (report, step)
     }
 
     /// Sets parameters, which can be set once.
@@ -324,90 +310,69 @@ impl Writer {
             let reported: Map<String, Value> = latest
                 .map(|(key, point)| (key.clone(), point.value.clone()))
                 .collect();
-            let mut result = json!({
-                "v": 1,
-                "time": end as f64 / 1000.0,
-                "event": "result",
-                "status": status.result(),
-                "run": self.run.name,
-                "run_dir": self.run.place().to_string(),
-                "reported": reported,
-            });
-            if status == Status::Failed {
-                result["error"] = "its client said that it failed".into();
-            }
-            self.journal.log(EVENTS, &result.to_string())?;
-            let text = serde_json::to_string_pretty(&result).unwrap_or_default() + "\n";
+            let result = RunResult {
+                status: status.result(),
+                run: Some(self.run.name.clone()),
+                run_dir: Some(self.run.place().to_string()),
+                reported: Some(reported),
+                error: (status == Status::Failed)
+                    .then(|| "its client said that it failed".to_owned()),
+                ..RunResult::default()
+            };
+            let text = as_json(&result) + "\n";
+            self.journal.events(&[at(end, Event::Result(result))])?;
             self.run.result().write(text.as_bytes())?;
         } else if before.is_final() {
             self.record.end = None;
             self.record.closed = false;
-            let command = [self
-                .record
-                .tags
-                .get("mlflow.source.name")
-                .cloned()
-                .unwrap_or_default()];
-            let again = json!({ "v": 1, "time": now as f64 / 1000.0, "event": "started", "workers": 1, "command": command });
-            self.journal.log(EVENTS, &again.to_string())?;
+            let command = self.record.tags.get("mlflow.source.name");
+            let command = command.map_or("", String::as_str);
+            self.journal.events(&[started(&self.run, now, command)])?;
             self.run.result().delete()?;
         }
         self.record.write(&self.run)
     }
 }
 
-/// A server that was killed in the middle of a line left it without an end: it must not swallow the next one.
-fn mend(run: &RunDir, journal: &mut Journal) -> Result<(), MlflowError> {
-    let file = run.file(EVENTS);
-    let Some(path) = file.local() else {
-        return Ok(());
+/// An event of this time, in milliseconds since 1970.
+fn at(timestamp: i64, event: Event) -> Recorded {
+    Recorded::at(timestamp as f64 / 1000.0, event)
+}
+
+/// A client has begun a run, or goes on with it.
+fn started(run: &RunDir, timestamp: i64, command: &str) -> Recorded {
+    let started = Started {
+        run: run.name.clone(),
+        run_dir: run.place().to_string(),
+        workers: 1,
+        command: vec![command.to_owned()],
+        ..Started::default()
     };
-    let mut last = [b'\n'];
-    let mut look = || {
-        let mut file = File::open(path)?;
-        if file.metadata()?.len() > 0 {
-            file.seek(SeekFrom::End(-1))?;
-            file.read_exact(&mut last)?;
-        }
-        Ok(())
-    };
-    look().map_err(|error| {
-        MlflowError::from(std::io::Error::other(FsError::io("read", path)(error)))
-    })?;
-    if last != [b'\n'] {
-        journal.log(EVENTS, "")?;
-    }
-    Ok(())
+    at(timestamp, Event::Started(started))
 }
 
 /// All points of a run, in the order in which they came.
 pub(crate) fn points(run: &RunDir) -> Result<Vec<(String, Point)>, MlflowError> {
     let mut all = Vec::new();
-    for line in run.read_log(EVENTS)?.lines() {
-        let Ok(event) = serde_json::from_str::<Value>(line) else {
-            continue;
+    run.each_event(|recorded| {
+        let Event::Reported(reported) = recorded.event else {
+            return;
         };
-        let (Some(time), Some(Value::Object(metrics))) =
-            (event["time"].as_f64(), event.get("metrics"))
-        else {
-            continue;
-        };
-        if event["event"] != "reported" {
-            continue;
-        }
-        let step = event.get("step").or(event.get("report"));
-        let step = step.and_then(Value::as_i64).unwrap_or(0);
-        for (key, value) in metrics {
-            if let Some(value) = number(value) {
+        let timestamp = (recorded.time * 1000.0).round() as i64;
+        let step = i64::try_from(reported.report).unwrap_or(i64::MAX);
+        let step = reported.step.unwrap_or(step);
+        for (key, value) in reported.metrics {
+            if let Some(value) = number(&value) {
+                let value = shown(value);
                 let point = Point {
-                    value: shown(value),
-                    timestamp: (time * 1000.0).round() as i64,
+                    value,
+                    timestamp,
                     step,
                 };
-                all.push((key.clone(), point));
+                all.push((key, point));
             }
         }
-    }
+    })?;
     Ok(all)
 }
 
@@ -429,6 +394,9 @@ fn folder_name(experiment: &str) -> String {
 mod tests {
     use super::*;
     use lockstep_place::Access;
+    use lockstep_runs::files::EVENTS;
+    use serde_json::json;
+    use std::fs::File;
     use std::io::Write;
 
     fn store(folder: &std::path::Path) -> Place {
@@ -520,6 +488,34 @@ mod tests {
         let series = index.series(&name, |_, _| true).unwrap();
         let steps: Vec<u64> = series[0].points.iter().map(|point| point.step).collect();
         assert_eq!(steps, [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn what_an_earlier_server_wrote_is_read_and_a_negative_step_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(folder.path());
+        let name = made(&store, &Writers::default());
+        // The keys in the order of the alphabet, as the first version wrote them.
+        let before = concat!(
+            r#"{"event":"reported","metrics":{"loss":0.5},"report":-7,"time":1.5,"v":1}"#,
+            "\n",
+            r#"{"event":"reported","metrics":{"loss":"NaN"},"report":1,"step":0,"time":2.5,"v":1}"#,
+            "\n",
+        );
+        let events = folder.path().join(&name).join(EVENTS);
+        let mut file = File::options().append(true).open(&events).unwrap();
+        file.write_all(before.as_bytes()).unwrap();
+        let log = |writer: &mut Writer| writer.log(&[("loss".to_owned(), point(-3, 1.0))]);
+        Writers::default()
+            .with(&store, &name, log)
+            .unwrap()
+            .unwrap();
+        let run = RunDir::named(&name, store.join(&name).unwrap());
+        let all = points(&run).unwrap();
+        let steps: Vec<i64> = all.iter().map(|(_, point)| point.step).collect();
+        assert_eq!(steps, [-7, 0, -3]);
+        assert_eq!(all[0].1.timestamp, 1500);
+        assert!(all[1].1.number().is_nan());
     }
 
     #[test]

@@ -124,6 +124,7 @@ impl Counts {
                 JobStatus::Stopped => &mut counts.stopped,
                 JobStatus::Succeeded => &mut counts.succeeded,
                 JobStatus::Failed => &mut counts.failed,
+                JobStatus::Unknown => continue,
             };
             *count += 1;
             let ended = job.ended_ms.map_or(0.0, |ms| ms as f64 / 1000.0);
@@ -163,7 +164,7 @@ impl Row {
 
 impl Asked {
     fn holds(&self, job: &JobView) -> bool {
-        if !self.status.is_empty() && job.status.to_string() != self.status {
+        if !self.status.is_empty() && job.status.in_capitals() != self.status {
             return false;
         }
         let mut words = self.text.split_whitespace().map(str::to_lowercase);

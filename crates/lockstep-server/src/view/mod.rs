@@ -22,13 +22,12 @@ mod runs;
 mod store;
 mod thin;
 
+use crate::endpoint::{BYTES, Endpoint, TEXT};
 use crate::{Refusal, Server, Settings, pages};
-use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
 use flate2::Compression;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use live::Live;
@@ -72,29 +71,120 @@ pub(crate) fn start(server: &Server) {
     live::start(server);
 }
 
-pub(crate) fn routes() -> Router<Server> {
-    let answers = Router::new()
-        .route("/api/v1/overview", get(overview::show))
-        .route("/api/v1/runs", get(runs::list))
-        .route("/api/v1/runs/names", get(runs::names))
-        .route("/api/v1/runs/{name}", get(run::show))
-        .route("/api/v1/runs/{name}/tags", post(run::tag))
-        .route("/api/v1/runs/{name}/log", get(run::log))
-        .route("/api/v1/runs/{name}/evaluation", get(evaluation::show))
-        .route("/api/v1/runs/{name}/mistakes", get(pictures::show))
-        .route("/api/v1/curves", get(curves::show))
-        .route("/api/v1/jobs", get(jobs::list))
-        .route("/api/v1/jobs/actions", post(actions::act))
-        .route("/api/v1/jobs/{id}", get(jobs::show))
-        .route("/api/v1/jobs/{id}/log", get(jobs::log))
-        .route("/api/v1/models", get(models::list))
-        .route("/api/v1/models/{name}", get(models::show))
-        .route("/api/v1/cluster", get(cluster::here))
-        .route("/api/v1/cluster/elsewhere", get(cluster::elsewhere))
-        .route("/api/v1/benchmarks", get(benchmarks::list))
-        .route("/api/v1/benchmarks/{name}", get(benchmarks::show))
-        .layer(middleware::from_fn(compress));
-    answers.route("/api/v1/live", get(live::listen))
+pub(crate) fn endpoints() -> Vec<Endpoint> {
+    let answers = vec![
+        Endpoint::get(
+            "/api/v1/overview",
+            overview::show,
+            "What the first page shows",
+        ),
+        Endpoint::get("/api/v1/runs", runs::list, "Runs, chosen and sorted").query(&[
+            ("filter", "string"),
+            ("sort", "string"),
+            ("ascending", "boolean"),
+            ("columns", "string"),
+            ("offset", "integer"),
+            ("limit", "integer"),
+        ]),
+        Endpoint::get(
+            "/api/v1/runs/names",
+            runs::names,
+            "What runs can be chosen and sorted by",
+        ),
+        Endpoint::get("/api/v1/runs/{name}", run::show, "One run"),
+        Endpoint::post(
+            "/api/v1/runs/{name}/tags",
+            run::tag,
+            "Sets what is said of a run",
+        )
+        .body(&[("tags!", "words"), ("note!", "string")]),
+        Endpoint::get("/api/v1/runs/{name}/log", run::log, "A worker's log").query(&[
+            ("rank!", "integer"),
+            ("from", "integer"),
+            ("to", "integer"),
+            ("most", "integer"),
+        ]),
+        Endpoint::get(
+            "/api/v1/runs/{name}/evaluation",
+            evaluation::show,
+            "What the model came to on the test set",
+        ),
+        Endpoint::get(
+            "/api/v1/runs/{name}/mistakes",
+            pictures::show,
+            "Pictures of what the model was most wrong about",
+        )
+        .answer(BYTES),
+        Endpoint::get(
+            "/api/v1/curves",
+            curves::show,
+            "Points of runs, thinned out",
+        )
+        .query(&[
+            ("runs!", "string"),
+            ("names", "string"),
+            ("system", "boolean"),
+            ("by", "string"),
+            ("width", "integer"),
+            ("from", "number"),
+            ("to", "number"),
+        ]),
+        Endpoint::get("/api/v1/jobs", jobs::list, "Jobs, chosen").query(&[
+            ("status", "string"),
+            ("text", "string"),
+            ("offset", "integer"),
+            ("limit", "integer"),
+        ]),
+        Endpoint::post(
+            "/api/v1/jobs/actions",
+            actions::act,
+            "Stops, forgets or submits jobs once more",
+        )
+        .body(&[("action!", "string"), ("ids!", "texts")]),
+        Endpoint::get("/api/v1/jobs/{id}", jobs::show, "One job"),
+        Endpoint::get("/api/v1/jobs/{id}/log", jobs::log, "A piece of a job's log").query(&[
+            ("from", "integer"),
+            ("to", "integer"),
+            ("most", "integer"),
+        ]),
+        Endpoint::get("/api/v1/models", models::list, "Models"),
+        Endpoint::get(
+            "/api/v1/models/{name}",
+            models::show,
+            "One model with its versions",
+        ),
+        Endpoint::get(
+            "/api/v1/cluster",
+            cluster::here,
+            "This machine and what it does",
+        ),
+        Endpoint::get(
+            "/api/v1/cluster/elsewhere",
+            cluster::elsewhere,
+            "The Ray cluster and the Kubernetes namespace that the server was pointed at",
+        ),
+        Endpoint::get(
+            "/api/v1/benchmarks",
+            benchmarks::list,
+            "Benchmarks that were measured",
+        ),
+        Endpoint::get("/api/v1/benchmarks/{name}", benchmarks::show, "One of them"),
+    ];
+    let compressed = answers
+        .into_iter()
+        .map(|one| one.map(|handler| handler.layer(middleware::from_fn(compress))));
+    let live = Endpoint::get(
+        "/api/v1/live",
+        live::listen,
+        "News as they happen, as server-sent events",
+    )
+    .query(&[
+        ("runs", "string"),
+        ("job", "string"),
+        ("machine", "boolean"),
+    ])
+    .answer(TEXT);
+    compressed.chain([live]).collect()
 }
 
 /// Runs what blocks where that is allowed.

@@ -7,15 +7,13 @@ use super::{blocking, now};
 use crate::{Caller, Refusal, Role, Server};
 use axum::Json;
 use axum::extract::{Path, Query, State};
-use lockstep_index::{Artifact, Kind, tags};
+use lockstep_index::{Artifact, Kind, Mark, tags};
+use lockstep_runs::files;
 use lockstep_runs::registry::Registry;
-use lockstep_runs::{EVALUATION, MISTAKES, RunDir};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The longest record that is looked through for what happened.
-const LONGEST_RECORD: u64 = 256 << 20;
 /// How long a note and a tag may be.
 const LONGEST: usize = 4096;
 
@@ -51,18 +49,6 @@ pub(super) struct Details {
     has_pictures: bool,
 }
 
-/// Something that happened, to be marked on curves.
-#[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Mark {
-    /// `restart`, `resized` or `resumed`.
-    kind: &'static str,
-    step: u64,
-    time: f64,
-    /// How many workers there are from here on.
-    workers: u64,
-    reason: String,
-}
-
 /// What a user says of a run.
 #[derive(Debug, Deserialize)]
 pub(super) struct Said {
@@ -89,22 +75,16 @@ fn details(server: &Server, name: &str) -> Result<Details, Refusal> {
     let store = &server.view().store;
     let found = store.read(|index| index.details(name))?;
     let found = found.ok_or_else(|| no_run(name))?;
-    let run = store.run(name)?;
     let names = |kind: Kind| {
         let of_kind = found.series.iter().filter(|(found, ..)| *found == kind);
         of_kind
             .map(|(_, name, points)| (name.clone(), *points))
             .collect()
     };
-    let ranks = found.artifacts.iter().filter_map(|file| {
-        let rank = file
-            .path
-            .strip_prefix("logs/worker-")?
-            .split(".log")
-            .next()?;
-        rank.parse::<u64>().ok()
-    });
-    let mut logs: Vec<u64> = ranks.collect();
+    let files = found.artifacts.iter();
+    let mut logs: Vec<u64> = files
+        .filter_map(|file| files::rank_of_log(&file.path))
+        .collect();
     logs.sort_unstable();
     logs.dedup();
     let registry = Registry::of(store.place()).and_then(|registry| registry.by_run());
@@ -112,7 +92,7 @@ fn details(server: &Server, name: &str) -> Result<Details, Refusal> {
     let origin = found.origin.as_ref();
     let submitted = origin.and_then(|origin| origin.get("submitted")?.as_str());
     let has = |name: &str| found.artifacts.iter().any(|file| file.path == name);
-    let (has_evaluation, has_pictures) = (has(EVALUATION), has(MISTAKES));
+    let (has_evaluation, has_pictures) = (has(files::EVALUATION), has(files::MISTAKES));
     Ok(Details {
         lanes: found.run.lanes,
         parameters: found.run.parameters,
@@ -126,7 +106,7 @@ fn details(server: &Server, name: &str) -> Result<Details, Refusal> {
         submitted: submitted.map(str::to_owned),
         series: names(Kind::Metric),
         system: names(Kind::System),
-        marks: marks(&run),
+        marks: found.run.marks.clone(),
         models: models.unwrap_or_default(),
         row: Row::new(found.run, now()),
         origin: found.origin,
@@ -135,45 +115,6 @@ fn details(server: &Server, name: &str) -> Result<Details, Refusal> {
         logs,
         has_evaluation,
         has_pictures,
-    })
-}
-
-/// What happened to a run. Only lines that may say so are understood, so that a long record costs one look.
-fn marks(run: &RunDir) -> Vec<Mark> {
-    let events = run.file("events.jsonl");
-    let size = events.entry().ok().flatten().map_or(0, |entry| entry.size);
-    if size == 0 || size > LONGEST_RECORD {
-        return Vec::new();
-    }
-    let record = events.read().unwrap_or_default();
-    let record = String::from_utf8_lossy(&record);
-    record.lines().filter_map(mark).collect()
-}
-
-fn mark(line: &str) -> Option<Mark> {
-    let kinds = [
-        ("restart", "\"event\":\"restart\""),
-        ("resized", "\"event\":\"resized\""),
-        ("resumed", "\"event\":\"started\""),
-    ];
-    let head = line.get(..line.len().min(200)).unwrap_or(line);
-    let (kind, _) = kinds
-        .into_iter()
-        .find(|(_, written)| head.contains(written))?;
-    let event: Value = serde_json::from_str(line).ok()?;
-    let count = |key: &str| event.get(key).and_then(Value::as_u64);
-    let step = match kind {
-        // One that begins at the beginning is not gone on with.
-        "resumed" => count("resumed_step").filter(|step| *step > 0)?,
-        _ => count("step").unwrap_or(0),
-    };
-    let reason = event.get("reason").and_then(Value::as_str);
-    Some(Mark {
-        kind,
-        step,
-        time: event.get("time")?.as_f64()?,
-        workers: count("workers").unwrap_or(0),
-        reason: reason.unwrap_or_default().to_owned(),
     })
 }
 
@@ -225,27 +166,4 @@ pub(super) async fn tag(
         Ok(Json(changed))
     })
     .await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_interrupts_a_curve_is_marked_and_its_beginning_is_not() {
-        let restart = r#"{"v":1,"time":5.0,"event":"restart","restart":1,"workers":2,"reason":"worker 1 was killed","from":"x","step":40}"#;
-        let found = mark(restart).unwrap();
-        let wanted = Mark {
-            kind: "restart",
-            step: 40,
-            time: 5.0,
-            workers: 2,
-            reason: "worker 1 was killed".into(),
-        };
-        assert_eq!(found, wanted);
-        let started = |step| format!(r#"{{"time":1.0,"event":"started","resumed_step":{step}}}"#);
-        assert_eq!(mark(&started(0)), None);
-        assert_eq!(mark(&started(7)).unwrap().kind, "resumed");
-        assert_eq!(mark(r#"{"event":"progress","time":1.0}"#), None);
-    }
 }

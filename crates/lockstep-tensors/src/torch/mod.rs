@@ -11,6 +11,7 @@ mod pickle;
 
 use crate::error::TensorError;
 use crate::file::TensorLocation;
+use lockstep_base::zip::is_archive;
 use std::path::Path;
 
 /// What went wrong below the level at which the path is known.
@@ -45,7 +46,7 @@ impl Fault {
 
 /// Whether the file begins as one of PyTorch's does.
 pub(crate) fn is_torch(bytes: &[u8]) -> bool {
-    archive::is_archive(bytes) || legacy::is_legacy(bytes)
+    is_archive(bytes) || legacy::is_legacy(bytes)
 }
 
 /// The tensors of a file.
@@ -53,7 +54,7 @@ pub(crate) fn tensors(
     path: &Path,
     bytes: &[u8],
 ) -> Result<Vec<(String, TensorLocation)>, TensorError> {
-    let found = if archive::is_archive(bytes) {
+    let found = if is_archive(bytes) {
         archive::tensors(bytes)
     } else {
         legacy::tensors(bytes)

@@ -3,24 +3,24 @@
 use super::server::Server;
 use crate::SinkError;
 use lockstep_place::{Access, FileEntry, Place, PlaceError};
-use lockstep_runs::RunDir;
+use lockstep_runs::{RunDir, files};
 
 /// Larger files are not sent.
 const LARGEST: u64 = 1 << 30;
 /// Bytes of files that are sent together.
 const TOGETHER: u64 = 64 << 20;
 /// Files that are as they will be when the run has begun.
-pub(super) const EARLY: [&str; 2] = ["job.toml", "uncommitted.diff"];
+pub(super) const EARLY: [&str; 2] = [files::JOB, files::UNCOMMITTED];
 /// Files of a run that are sent as they are; of folders, all that is in them. What MLflow has as tags, parameters and
 /// metrics (`origin.json`, `events.jsonl`, `metrics.jsonl`) or with the model is not sent once more.
 const SENT: [&str; 7] = [
-    "job.toml",
-    "uncommitted.diff",
-    "evaluation.json",
-    "confusion.svg",
-    "importance.svg",
-    "result.json",
-    "logs/",
+    files::JOB,
+    files::UNCOMMITTED,
+    files::EVALUATION,
+    files::CONFUSION,
+    files::IMPORTANCE,
+    files::RESULT,
+    files::LOGS,
 ];
 
 /// Where files go.
@@ -69,10 +69,9 @@ impl Artifacts {
 pub(super) fn files(run: &RunDir) -> Result<Vec<FileEntry>, PlaceError> {
     let is_sent = |entry: &FileEntry| {
         let path = entry.path.as_str();
-        // In a bucket a log is objects one after the other, `NAME.TIME-NUMBER`.
-        let known = |name: &&str| match name.strip_suffix('/') {
-            Some(_) => path.starts_with(name),
-            None => path == *name || path.starts_with(&format!("{name}.")),
+        let known = |name: &&str| {
+            let rest = path.strip_prefix(name);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         (1..=LARGEST).contains(&entry.size) && SENT.iter().any(known)
     };
@@ -100,8 +99,9 @@ pub(super) fn groups(files: Vec<FileEntry>) -> Vec<Vec<FileEntry>> {
 
 /// The files of a run's model, by their names within `model/`.
 pub(super) fn model_files(run: &RunDir) -> Result<Vec<FileEntry>, PlaceError> {
-    let mut files = run.file("model").list()?;
-    files.retain(|entry| entry.size <= LARGEST && entry.path != "start.safetensors");
+    let mut files = run.file(files::MODEL).list()?;
+    let start = files::START.rsplit('/').next();
+    files.retain(|entry| entry.size <= LARGEST && Some(entry.path.as_str()) != start);
     Ok(files)
 }
 

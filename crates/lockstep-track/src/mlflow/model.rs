@@ -10,6 +10,7 @@
 
 use super::parameters;
 use crate::SinkError;
+use lockstep_base::calendar;
 use lockstep_runs::RunDir;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -213,8 +214,8 @@ fn nested(shape: &[usize], value: f64) -> Value {
 
 /// A time as MLflow writes it.
 fn utc(milliseconds: i64) -> String {
-    let time = chrono::DateTime::from_timestamp_millis(milliseconds).unwrap_or_default();
-    time.format("%Y-%m-%d %H:%M:%S%.6f").to_string()
+    let (seconds, part) = (milliseconds.div_euclid(1000), milliseconds.rem_euclid(1000));
+    format!("{}.{part:03}000", calendar::show(seconds))
 }
 
 /// A name for a model: MLflow does not take all letters.

@@ -8,9 +8,10 @@ use super::server::text;
 use super::state::Model;
 use super::sync::{Sync, Unlinked};
 use crate::SinkError;
-use crate::points::{Point, points_of};
 use lockstep_events::event::{EpochResult, Event, RunResult};
+use lockstep_events::{MetricPoint, points_of};
 use lockstep_runs::checkpoint::step_of;
+use lockstep_runs::files;
 use serde_json::{Value, json};
 
 /// The state's name for the model that a run ended with.
@@ -24,7 +25,7 @@ impl Sync {
             .lines()
             .filter_map(|line| serde_json::from_str(line).ok())
             .collect();
-        for name in self.run.file("checkpoints").folders()? {
+        for name in self.run.checkpoints().folder().folders()? {
             if self
                 .state
                 .models
@@ -45,7 +46,7 @@ impl Sync {
                 ("lockstep.best", epoch.best.to_string()),
                 (
                     "lockstep.checkpoint",
-                    self.run.file(&format!("checkpoints/{name}")).to_string(),
+                    self.run.checkpoints().folder().join(&name)?.to_string(),
                 ),
             ];
             let called = format!("epoch-{}", epoch.epoch);
@@ -73,7 +74,7 @@ impl Sync {
             let identity = self.identity(&id);
             let mut files = model::files(&self.run, &identity, self.exporter.as_ref())?;
             for entry in artifacts::model_files(&self.run)? {
-                let name = format!("model/{}", entry.path);
+                let name = format!("{}/{}", files::MODEL, entry.path);
                 let bytes = self.run.file(&name).read()?;
                 files.push((name, bytes));
             }
@@ -138,7 +139,7 @@ impl Sync {
         &mut self,
         key: &str,
         files: Vec<(String, Vec<u8>)>,
-        points: Vec<Point>,
+        points: Vec<MetricPoint>,
         (step, time): (u64, i64),
     ) -> Result<(), SinkError> {
         let Model {

@@ -2,8 +2,8 @@
 
 use super::settings::MlflowSettings;
 use crate::SinkError;
-use crate::http::{Body, Http, Reply, Request};
-use reqwest::{Method, StatusCode};
+use crate::http::Http;
+use lockstep_http::{Method, Reply, StatusCode, encode_part, header};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -47,24 +47,21 @@ impl Server {
         body: Option<&Value>,
     ) -> Result<Reply, SinkError> {
         let url = format!("{}{API}{path}", self.base);
-        let body = match body {
-            Some(json) => Body::Json(json.to_string().into_bytes()),
-            None => Body::Nothing,
+        let request = self.http.request(method, url);
+        let request = match body {
+            Some(json) => request
+                .header(header::CONTENT_TYPE, "application/json")
+                .body(json.to_string()),
+            None => request,
         };
-        self.http.send(Request {
-            doing,
-            method,
-            url,
-            body,
-            limit: SOON,
-        })
+        self.http.send(doing, request, SOON)
     }
 
     fn understand(&self, doing: &str, reply: &Reply) -> Result<Value, SinkError> {
         if !reply.status.is_success() {
             return Err(self.http.refused(doing, reply));
         }
-        serde_json::from_slice(&reply.body).map_err(|_| self.http.refused(doing, reply))
+        reply.json().map_err(|_| self.http.refused(doing, reply))
     }
 
     /// A call that only asks.
@@ -157,22 +154,16 @@ impl Server {
         let doing = "send a file";
         let request = |(name, bytes): (String, Vec<u8>)| {
             let path = format!("{folder}/{name}");
-            let encoded: Vec<String> = path.split('/').map(encode).collect();
-            Request {
-                doing,
-                method: Method::PUT,
-                url: format!(
-                    "{}/api/2.0/mlflow-artifacts/artifacts/{}",
-                    self.base,
-                    encoded.join("/")
-                ),
-                body: Body::Bytes(bytes),
-                limit: LONG,
-            }
+            let encoded: Vec<String> = path.split('/').map(encode_part).collect();
+            let path = encoded.join("/");
+            let url = format!("{}/api/2.0/mlflow-artifacts/artifacts/{path}", self.base);
+            self.http
+                .request(Method::PUT, url)
+                .header(header::CONTENT_TYPE, "application/octet-stream")
+                .body(bytes)
         };
-        let replies = self
-            .http
-            .send_all(files.into_iter().map(request).collect())?;
+        let requests = files.into_iter().map(request);
+        let replies = self.http.send_all(doing, requests, LONG)?;
         match replies.iter().find(|reply| !reply.status.is_success()) {
             None => Ok(()),
             Some(reply) => Err(self.http.refused(doing, reply)),
@@ -196,31 +187,6 @@ pub(super) fn text(value: &Value, doing: &str) -> Result<String, SinkError> {
 }
 
 fn is_code(reply: &Reply, code: &str) -> bool {
-    let body: Option<Value> = serde_json::from_slice(&reply.body).ok();
+    let body: Option<Value> = reply.json().ok();
     body.is_some_and(|body| body["error_code"] == code)
-}
-
-/// A part of a path, with everything escaped that could mean something else.
-fn encode(part: &str) -> String {
-    let mut encoded = String::with_capacity(part.len());
-    for byte in part.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                encoded.push(byte as char);
-            }
-            byte => encoded += &format!("%{byte:02X}"),
-        }
-    }
-    encoded
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_part_of_a_path_stays_one() {
-        assert_eq!(encode("worker-0.log"), "worker-0.log");
-        assert_eq!(encode("a b?ü"), "a%20b%3F%C3%BC");
-    }
 }

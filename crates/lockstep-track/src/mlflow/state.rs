@@ -1,14 +1,10 @@
 //! `mlflow.json`: which of MLflow's runs a run is, and how far it was sent.
 
 use crate::SinkError;
-use crate::record::Position;
 use lockstep_place::PlaceError;
-use lockstep_runs::RunDir;
+use lockstep_runs::{Position, RunDir, files};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// The file.
-pub(super) const FILE: &str = "mlflow.json";
 
 /// What was sent to one server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -73,7 +69,7 @@ struct File {
 }
 
 fn read(run: &RunDir) -> Result<File, SinkError> {
-    match run.file(FILE).read() {
+    match run.file(files::MLFLOW).read() {
         // One that cannot be read is as good as none: what was sent is then found in MLflow.
         Ok(bytes) => Ok(serde_json::from_slice(&bytes).unwrap_or_default()),
         Err(PlaceError::NotFound { .. }) => Ok(File::default()),
@@ -92,7 +88,7 @@ impl State {
         let mut file = read(run)?;
         file.servers.insert(server.to_owned(), self.clone());
         let text = serde_json::to_string_pretty(&file).unwrap_or_default() + "\n";
-        Ok(run.file(FILE).write(text.as_bytes())?)
+        Ok(run.file(files::MLFLOW).write(text.as_bytes())?)
     }
 }
 

@@ -7,11 +7,9 @@ use super::parameters::{self, entries};
 use super::server::{Server, text};
 use super::settings::MlflowSettings;
 use super::state::State;
-use crate::points::points_of;
-use crate::record::read_events;
 use crate::{Origin, SinkError};
-use lockstep_events::Recorded;
 use lockstep_events::event::{Event, RunResult, Started, Status};
+use lockstep_events::{Recorded, points_of};
 use lockstep_place::{Access, FileEntry, PlaceError};
 use lockstep_runs::RunDir;
 use serde_json::{Value, json};
@@ -81,17 +79,17 @@ impl Sync {
     /// Sends what was recorded since it was last called.
     pub(super) fn advance(&mut self) -> Result<(), SinkError> {
         loop {
-            let (events, next) = read_events(&self.run, &self.state.events)?;
-            if next == self.state.events {
+            let piece = self.run.read_events(&self.state.events)?;
+            if piece.next == self.state.events {
                 return Ok(());
             }
-            self.send(&events)?;
-            self.state.events = next;
+            self.send(piece.events())?;
+            self.state.events = piece.next;
             self.save()?;
         }
     }
 
-    fn send(&mut self, events: &[Recorded]) -> Result<(), SinkError> {
+    fn send(&mut self, events: impl Iterator<Item = Recorded>) -> Result<(), SinkError> {
         let mut metrics = Vec::new();
         // Noted only when they are sent: else they would be passed over the next time.
         let (mut steps, mut last) = (self.state.steps.clone(), self.state.last_step);
@@ -117,14 +115,16 @@ impl Sync {
                 _ => {}
             }
             if self.settings.system {
-                usage(recorded, &mut steps, &mut metrics);
+                usage(&recorded, &mut steps, &mut metrics);
             }
+            // What the kept weights came to is sent once more at the last step, so that MLflow's last value is theirs. A
+            // result comes again after a resume, with other numbers, but no lower step.
+            let is_last_word = matches!(recorded.event, Event::Result(_));
             for point in points_of(&recorded.event, last) {
                 let key = parameters::name(&point.name);
                 let sent = steps.get(&key);
-                // A result comes again after a resume, with other numbers, but no lower step.
                 let again = sent.is_some_and(|sent| point.step <= *sent);
-                if again && !matches!(recorded.event, Event::Result(_)) {
+                if again && !is_last_word {
                     continue;
                 }
                 last = last.max(point.step);
@@ -146,7 +146,7 @@ impl Sync {
 
     /// A part of the run began: the first, or one after a resume.
     fn begin_part(&mut self, started: &Started, timestamp: i64) -> Result<(), SinkError> {
-        let origin = self.run.file("origin.json").read().unwrap_or_default();
+        let origin = self.run.origin().read().unwrap_or_default();
         let origin: Origin = serde_json::from_slice(&origin).unwrap_or_default();
         let tags = parameters::tags(&self.settings, &self.run, started, &origin);
         if self.state.run_id.is_empty() {

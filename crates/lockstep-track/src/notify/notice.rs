@@ -1,8 +1,7 @@
 //! What a notice says, and of what.
 
-use crate::points::points_of;
-use lockstep_events::Recorded;
 use lockstep_events::event::{Event, RunResult, Started, Status};
+use lockstep_events::{Recorded, current_name, points_of};
 use lockstep_job::Condition;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -150,7 +149,9 @@ impl Writer {
         let points = points_of(&recorded.event, 0);
         let mut notices = Vec::new();
         for condition in std::mem::take(&mut self.when) {
-            let found = points.iter().find(|point| point.name == condition.metric);
+            let called = |name: &str| points.iter().find(|point| point.name == name);
+            let earlier = || called(&current_name(&condition.metric)?);
+            let found = called(&condition.metric).or_else(earlier);
             match found.filter(|point| condition.holds(point.value)) {
                 Some(point) => {
                     let text = format!(
@@ -202,6 +203,17 @@ mod tests {
         assert_eq!(told[0].occasion, Occasion::Metric);
         assert_eq!(told[0].text, "digits: loss > 10: it is 11 at step 3");
         assert_eq!(writer.hear(&loss(12.0)), []);
+    }
+
+    #[test]
+    fn a_metric_is_found_by_the_name_that_it_had_before_too() {
+        let mut writer = writer(&["train_loss > 1", "train.loss > 2"]);
+        let epoch = |loss| {
+            let text = format!(r#"{{"epoch":1,"step":3,"train":{{"loss":{loss}}}}}"#);
+            Recorded::now(Event::Epoch(serde_json::from_str(&text).unwrap()))
+        };
+        assert_eq!(writer.hear(&epoch(1.5)).len(), 1);
+        assert_eq!(writer.hear(&epoch(2.5)).len(), 1);
     }
 
     #[test]

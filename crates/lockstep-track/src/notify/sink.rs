@@ -2,9 +2,10 @@
 
 use super::notice::{Notice, Occasion, Writer};
 use crate::bounded::{bad_end, run_bounded};
-use crate::http::{Body, Credentials, Http, Request};
+use crate::http::{Credentials, Http};
 use crate::{Begun, Sink, SinkError};
 use lockstep_events::Recorded;
+use lockstep_http::{Method, header};
 use lockstep_job::Condition;
 use std::fmt;
 use std::path::PathBuf;
@@ -88,13 +89,11 @@ impl Notices {
         };
         let http = self.http.insert(http);
         let doing = "send a notice";
-        let reply = http.send(Request {
-            doing,
-            method: reqwest::Method::POST,
-            url: url.clone(),
-            body: Body::Json(text.to_vec()),
-            limit: self.settings.timeout,
-        })?;
+        let request = http
+            .request(Method::POST, url)
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(text.to_vec());
+        let reply = http.send(doing, request, self.settings.timeout)?;
         match reply.status.is_success() {
             true => Ok(()),
             false => Err(http.refused(doing, &reply)),

@@ -6,6 +6,7 @@ use super::proto::{
 };
 use super::write::tag;
 use lockstep_events::event::{Started, Status};
+use lockstep_events::metric_name;
 use prost::Message;
 
 /// Sections of the job that say nothing about what is learned.
@@ -29,15 +30,15 @@ pub(super) fn start(started: &Started, user: &str, time: f64) -> [Value; 2] {
         },
     };
     let sets = [
-        ("train_", true),
-        ("val.", started.val_samples > 0),
-        ("test.", started.test_samples > 0),
+        ("train", true),
+        ("val", started.val_samples > 0),
+        ("test", started.test_samples > 0),
     ];
     let mut metrics = Vec::new();
-    for (prefix, _) in sets.iter().filter(|(_, there)| *there) {
+    for (set, _) in sets.iter().filter(|(_, there)| *there) {
         metrics.extend(started.metrics.iter().map(|name| MetricInfo {
             name: Some(MetricName {
-                tag: tag(&format!("{prefix}{name}")),
+                tag: tag(&metric_name(set, name)),
             }),
         }));
     }

@@ -4,12 +4,11 @@ use super::file::{EventFile, cut_off};
 use super::histogram::histogram;
 use super::proto::{Datum, Value};
 use super::write::{Told, summary};
-use crate::record::{Position, read_events};
 use crate::{Begun, Sink, SinkError};
 use lockstep_events::Recorded;
 use lockstep_place::{Access, Place};
-use lockstep_runs::RunDir;
 use lockstep_runs::checkpoint::step_of;
+use lockstep_runs::{Position, RunDir, files};
 use lockstep_tensors::TensorFile;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -20,8 +19,6 @@ use std::time::{Duration, Instant};
 
 /// How often what was recorded is written.
 const EVERY: Duration = Duration::from_secs(5);
-/// The folder in a run's.
-const FOLDER: &str = "tensorboard";
 /// How far was written.
 const WRITTEN: &str = "written.json";
 
@@ -123,7 +120,7 @@ impl Board {
                 let folder = folder.join(&run.name);
                 Place::parse(&folder.to_string_lossy(), &Access::default())?
             }
-            None => run.file(FOLDER),
+            None => run.file(files::TENSORBOARD),
         };
         let written = folder.join(WRITTEN)?.read().unwrap_or_default();
         let mut written: Written = serde_json::from_slice(&written).unwrap_or_default();
@@ -161,20 +158,20 @@ impl Board {
 
     fn advance(&mut self, settings: &TensorBoardSettings) -> Result<(), SinkError> {
         loop {
-            let (events, next) = read_events(&self.run, &self.written.events)?;
-            let is_end = next == self.written.events;
-            for recorded in &events {
+            let piece = self.run.read_events(&self.written.events)?;
+            let is_end = piece.next == self.written.events;
+            for recorded in piece.events() {
                 let evaluation = || self.run.evaluation().read().unwrap_or_default();
                 let told =
                     self.written
                         .told
-                        .events(recorded, &self.user, settings.system, &evaluation);
+                        .events(&recorded, &self.user, settings.system, &evaluation);
                 told.iter().for_each(|event| self.file.add(event));
             }
             if is_end && let Some(weights) = &settings.histograms {
                 self.histograms(weights);
             }
-            self.written.events = next;
+            self.written.events = piece.next;
             let bytes = self.file.flush()?;
             if bytes != self.written.bytes {
                 self.written.bytes = bytes;
@@ -189,14 +186,15 @@ impl Board {
 
     /// Adds histograms of checkpoints that are new. One that goes while it is read is passed over.
     fn histograms(&mut self, WeightsOf(weights): &WeightsOf) {
-        let folder = self.run.file("checkpoints");
+        let checkpoints = self.run.checkpoints();
+        let folder = checkpoints.folder();
         for name in folder.folders().unwrap_or_default() {
             let step = step_of(&name);
             let Ok(checkpoint) = folder.join(&name) else {
                 continue;
             };
             let whole = checkpoint
-                .join("manifest.json")
+                .join(files::MANIFEST)
                 .and_then(|manifest| manifest.entry());
             let (Some(step), Ok(Some(_))) = (step, whole) else {
                 continue;

@@ -2,9 +2,8 @@
 
 use super::proto::{Datum, Event, SessionLog, Summary, Value, What};
 use super::{confusion, hparams};
-use crate::points::points_of;
-use lockstep_events::Recorded;
 use lockstep_events::event::{Event as Happened, Started};
+use lockstep_events::{Recorded, points_of};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -21,11 +20,9 @@ pub(super) struct Told {
     pub(super) last: u64,
 }
 
-/// What a metric is called: TensorBoard draws those together that have the same word before the slash.
+/// What a metric is called: TensorBoard draws those together that have the same word before the slash, so a slash is
+/// what it has for the first dot of a name.
 pub(super) fn tag(name: &str) -> String {
-    if let Some(rest) = name.strip_prefix("train_") {
-        return format!("train/{rest}");
-    }
     match name.split_once('.') {
         Some((set, rest)) => format!("{set}/{rest}"),
         None => format!("step/{name}"),
@@ -175,7 +172,7 @@ mod tests {
 
     #[test]
     fn metrics_are_grouped_by_what_they_were_measured_on() {
-        assert_eq!(tag("train_loss"), "train/loss");
+        assert_eq!(tag("train.loss"), "train/loss");
         assert_eq!(tag("val.accuracy"), "val/accuracy");
         assert_eq!(tag("loss"), "step/loss");
     }

@@ -2,8 +2,7 @@
 
 use crate::xgboost::array::interface;
 use crate::xgboost::functions::Handle;
-use crate::xgboost::library::{Xgboost, text, texts};
-use crate::xgboost::matrix::kind;
+use crate::xgboost::library::{Xgboost, text};
 use crate::xgboost::{Matrix, XgboostError};
 use std::ffi::{CStr, c_char, c_int};
 use std::ops::Range;
@@ -352,34 +351,6 @@ impl Booster {
             Some((name.to_owned(), value.parse().ok()?))
         });
         Ok(measured.collect())
-    }
-
-    /// Names the columns, and says which hold categories, so that the model knows them wherever it is loaded.
-    ///
-    /// # Errors
-    /// When XGBoost refuses a name.
-    pub fn set_columns(
-        &mut self,
-        names: &[String],
-        categorical: &[bool],
-    ) -> Result<(), XgboostError> {
-        let kinds: Vec<&str> = categorical.iter().map(|&is| kind(is)).collect();
-        self.set_texts(c"feature_name", names)?;
-        self.set_texts(c"feature_type", &kinds)
-    }
-
-    fn set_texts(&mut self, field: &CStr, values: &[impl AsRef<str>]) -> Result<(), XgboostError> {
-        let (_owned, addresses) = texts(values)?;
-        // SAFETY: the handle is this booster's; the texts live to the end of this function.
-        let code = unsafe {
-            (self.xgboost.functions().booster_set_texts)(
-                self.handle,
-                field.as_ptr(),
-                addresses.as_ptr(),
-                addresses.len() as u64,
-            )
-        };
-        self.xgboost.check("XGBoosterSetStrFeatureInfo", code)
     }
 
     /// The names of the columns; none if the model was never told.

@@ -75,7 +75,6 @@ functions! {
     booster_slice = "XGBoosterSlice": fn(Handle, c_int, c_int, c_int, *mut Handle) -> c_int;
     booster_score = "XGBoosterFeatureScore":
         fn(Handle, Text, *mut u64, *mut *const Text, *mut u64, *mut *const u64, *mut *const f32) -> c_int;
-    booster_set_texts = "XGBoosterSetStrFeatureInfo": fn(Handle, Text, *const Text, u64) -> c_int;
     booster_texts = "XGBoosterGetStrFeatureInfo": fn(Handle, Text, *mut u64, *mut *const Text) -> c_int;
     booster_set_attribute = "XGBoosterSetAttr": fn(Handle, Text, Text) -> c_int;
     join = "XGCommunicatorInit": fn(Text) -> c_int;

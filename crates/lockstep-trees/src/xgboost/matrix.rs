@@ -221,7 +221,7 @@ impl Drop for Matrix {
 }
 
 /// XGBoost's word for what a column holds: quantities or categories.
-pub(crate) fn kind(categorical: bool) -> &'static str {
+fn kind(categorical: bool) -> &'static str {
     match categorical {
         true => "c",
         false => "q",

@@ -1,8 +1,10 @@
 //! The arguments of `lockstep submit -- COMMAND`.
 
 use super::key_value;
+use super::remote::pairs;
 use super::serve::{amount, resource, size};
 use clap::{Args, ValueHint};
+use lockstep_cluster::submit::CommandRequest;
 use std::path::PathBuf;
 
 /// A command that is to run elsewhere, and what it needs there.
@@ -37,6 +39,21 @@ pub(crate) struct CommandArgs {
     pub(crate) resources: Vec<(String, f64)>,
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
+}
+
+impl CommandArgs {
+    /// The same for the crate that submits it.
+    pub(crate) fn request(&self) -> CommandRequest {
+        CommandRequest {
+            command: self.command.clone(),
+            working_dir: self.working_dir.clone(),
+            metadata: pairs(&self.metadata),
+            cpus: self.cpus,
+            gpus: self.gpus,
+            memory: self.memory,
+            resources: self.resources.iter().cloned().collect(),
+        }
+    }
 }
 
 /// A job's place in the queue of `lockstep serve`, which a Ray head has no words for.

@@ -4,7 +4,10 @@ use super::command::CommandArgs;
 use super::{Engine, ForkWeights, JobArgs, KubeArgs, ShowArgs, key_value};
 use clap::builder::ArgPredicate;
 use clap::{Arg, Args, Subcommand, ValueHint};
-use std::path::PathBuf;
+use lockstep_cluster::jobs::{self, Client, JobsError};
+use lockstep_cluster::submit::{self, JobRequest, Program, SubmitRequest, Work};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 #[derive(Debug, Args)]
@@ -66,6 +69,57 @@ pub(crate) struct SubmitArgs {
     pub(crate) fork: Option<ForkWeights>,
 }
 
+/// What `--to` says when Kubernetes is meant.
+pub(crate) const KUBE: &str = "kube";
+/// What `--binary` says when the program of the nodes' image is meant.
+const IMAGE: &str = "image";
+
+impl SubmitArgs {
+    /// Whether the job goes to Kubernetes.
+    pub(crate) fn is_for_kube(&self) -> bool {
+        self.head.to.as_deref() == Some(KUBE)
+    }
+
+    /// All that is asked, as one value. A job file is read for it.
+    pub(crate) fn request(&self) -> anyhow::Result<SubmitRequest> {
+        let work = match self.run.command.is_empty() {
+            false => Work::Command(self.run.request()),
+            true => Work::Job(Box::new(JobRequest {
+                source: self.job.source()?,
+                engine: self.engine.map(|engine| match engine {
+                    Engine::Local => submit::Engine::Local,
+                    Engine::Ray => submit::Engine::Ray,
+                }),
+                program: match &self.binary {
+                    None => Program::Own,
+                    Some(path) if path == Path::new(IMAGE) => Program::Image,
+                    Some(path) => Program::File(path.clone()),
+                },
+                resume: self.resume.clone(),
+                fork: self.fork.map(ForkWeights::word),
+                verbose: self.follow.show.verbose,
+            })),
+        };
+        if let Some(pair) = self.env.iter().find(|pair| pair.starts_with('=')) {
+            anyhow::bail!("--env {pair:?} has no name before the `=`");
+        }
+        Ok(SubmitRequest {
+            work,
+            id: self.id.clone(),
+            variables: pairs(&self.env),
+            queue: self.run.place.metadata(),
+        })
+    }
+}
+
+/// Names and values, of which clap has seen to the `=`.
+pub(super) fn pairs(given: &[String]) -> BTreeMap<String, String> {
+    let pairs = given.iter().filter_map(|pair| pair.split_once('='));
+    pairs
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
 /// A job file must be there, unless there is a command.
 fn unless_a_command(path: Arg) -> Arg {
     path.index(1)
@@ -84,6 +138,13 @@ pub(crate) struct HeadArgs {
     /// Headers for every request as a JSON object; by default those of RAY_JOB_HEADERS
     #[arg(long, value_name = "JSON")]
     pub(crate) headers: Option<String>,
+}
+
+impl HeadArgs {
+    /// The head that is meant, once it has let us in.
+    pub(crate) fn connect(&self) -> Result<Client, JobsError> {
+        jobs::connect(self.to.as_deref(), self.headers.as_deref())
+    }
 }
 
 /// How a job is followed.

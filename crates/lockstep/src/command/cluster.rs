@@ -1,6 +1,5 @@
 //! `lockstep cluster`: the nodes of a cluster.
 
-use super::client::connect;
 use crate::args::ClusterCommand;
 use crate::view::{Column, bytes, harmless, lines_of, plural};
 use lockstep_cluster::jobs::{Amount, Cluster, Node, NodeState};
@@ -12,7 +11,7 @@ const SHORT: usize = 12;
 
 pub(crate) fn run(command: &ClusterCommand) -> anyhow::Result<ExitCode> {
     let ClusterCommand::Status { head, json } = command;
-    let cluster = connect(head)?.cluster()?;
+    let cluster = head.connect()?.cluster()?;
     let text = match json {
         true => serde_json::to_string_pretty(&cluster)? + "\n",
         false => table(&cluster),

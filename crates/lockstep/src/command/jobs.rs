@@ -1,50 +1,47 @@
 //! `lockstep jobs`: looks after the jobs of a cluster.
 
-use super::client::connect;
-use super::follow::{self, Follow, OnRay, print_log};
+use super::follow::{self, Watcher, print_log};
 use crate::args::JobsCommand;
 use crate::view::{Column, harmless, lines_of, seconds, shell};
+use lockstep_cluster::follow::{RayJob, wait_stopped};
 use lockstep_cluster::jobs::{Client, JobInfo, JobStatus};
 use lockstep_events::Recorded;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The widest that a job's command is shown.
 const COMMAND: usize = 48;
-/// How long a job may take to stop; the head kills it after 3 seconds.
-const STOPPING: Duration = Duration::from_secs(60);
-/// How often a job is asked whether it has stopped.
-const STOPPED: Duration = Duration::from_millis(250);
 
 pub(crate) fn run(command: &JobsCommand, started_at: Instant) -> anyhow::Result<ExitCode> {
     match command {
-        JobsCommand::List { head, json } => list(&connect(head)?, *json)?,
-        JobsCommand::Status { id, head, json } => status(&connect(head)?.job(id)?, *json)?,
+        JobsCommand::List { head, json } => list(&head.connect()?, *json)?,
+        JobsCommand::Status { id, head, json } => status(&head.connect()?.job(id)?, *json)?,
         JobsCommand::Logs {
             id,
             follow: false,
             head,
             ..
-        } => super::print(connect(head)?.logs(id)?)?,
+        } => super::print(head.connect()?.logs(id)?)?,
         JobsCommand::Logs {
             id, head, patience, ..
-        } => print_log(&mut OnRay::new(
-            &connect(head)?,
-            id.clone(),
-            head,
-            *patience,
-        ))?,
+        } => {
+            let client = head.connect()?;
+            print_log(&mut RayJob::new(&client, id, head.to.as_deref(), *patience))?;
+        }
         JobsCommand::Wait { id, head, follow } => {
-            let client = connect(head)?;
+            let client = head.connect()?;
             // Before anything is shown: there may be no such job.
             client.job(id)?;
-            let resume = "lockstep submit JOB --resume".to_owned();
-            let view = follow::view(follow, resume);
-            let remote = OnRay::new(&client, id.clone(), head, follow.patience);
-            return Follow::new(Box::new(remote), follow, started_at, view).finish();
+            let job = RayJob::new(&client, id, head.to.as_deref(), follow.patience);
+            let watcher = Watcher {
+                args: follow,
+                started_at,
+                view: follow::view(follow, "lockstep submit JOB --resume".to_owned()),
+            };
+            return watcher.follow(job, None);
         }
-        JobsCommand::Stop { id, no_wait, head } => stop(&connect(head)?, id, !no_wait)?,
-        JobsCommand::Rm { ids, head } => remove(&connect(head)?, ids)?,
+        JobsCommand::Stop { id, no_wait, head } => stop(&head.connect()?, id, !no_wait)?,
+        JobsCommand::Rm { ids, head } => remove(&head.connect()?, ids)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -115,25 +112,11 @@ fn stop(client: &Client, id: &str, wait: bool) -> anyhow::Result<()> {
     if !wait {
         return Ok(super::print(format!("the job `{id}` was asked to stop\n"))?);
     }
-    let began = Instant::now();
-    loop {
-        let job = client.job(id)?;
-        if job.status.is_final() {
-            let how = match job.status {
-                JobStatus::Stopped => "has stopped".to_owned(),
-                status => format!("had {status} before"),
-            };
-            return Ok(super::print(format!("the job `{id}` {how}\n"))?);
-        }
-        if began.elapsed() > STOPPING {
-            anyhow::bail!(
-                "the job `{id}` was asked to stop and is still {} after {} s",
-                job.status,
-                STOPPING.as_secs()
-            );
-        }
-        std::thread::sleep(STOPPED);
-    }
+    let how = match wait_stopped(client, id)?.status {
+        JobStatus::Stopped => "has stopped".to_owned(),
+        status => format!("had {status} before"),
+    };
+    Ok(super::print(format!("the job `{id}` {how}\n"))?)
 }
 
 fn remove(client: &Client, ids: &[String]) -> anyhow::Result<()> {

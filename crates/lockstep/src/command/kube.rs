@@ -1,25 +1,16 @@
-//! `lockstep kube`, and `submit --to kube`: jobs on Kubernetes.
+//! `lockstep kube`: jobs on Kubernetes.
 
-mod plan;
-mod remote;
 mod show;
 
-use super::follow::{self, Follow, print_log};
-use super::run::failure;
-use crate::args::{
-    KubeArgs, KubeClusterCommand, KubeCommand, KubeForwardArgs, KubeJobArgs, SubmitArgs,
-};
-use crate::view::{harmless, shell};
-use lockstep_cluster::kube::{
-    Client, Config, Forward, KubeError, Manifest, ManifestKind, documents,
-};
-use lockstep_events::event::Event;
-use remote::OnKube;
+use super::follow::{self, Watcher, print_log};
+use crate::args::{KubeArgs, KubeClusterCommand, KubeCommand, KubeForwardArgs, KubeJobArgs};
+use crate::view::harmless;
+use lockstep_cluster::follow::KubeJob;
+use lockstep_cluster::kube::{Client, Config, Forward, KubeError, ManifestKind, documents};
+use lockstep_cluster::submit::{JobSource, KubeRequest, KubeSubmitted};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// What `--to` says when Kubernetes is meant.
-pub(super) const TO: &str = "kube";
 /// How often a job that is watched is looked at.
 const WATCH: Duration = Duration::from_secs(1);
 
@@ -48,9 +39,14 @@ pub(crate) fn run(command: &KubeCommand, started_at: Instant) -> anyhow::Result<
         KubeCommand::Wait { name, at, follow } => {
             let (client, namespace) = connect(at)?;
             let kind = client.job(&namespace, name)?.kind;
-            let view = follow::view(follow, format!("lockstep kube start {name}"));
-            let remote = OnKube::new(&client, kind, &namespace, name, at, follow.patience);
-            return Follow::new(Box::new(remote), follow, started_at, view).finish();
+            let (at, patience) = (at.wanted(), follow.patience);
+            let job = KubeJob::new(&client, kind, &namespace, name, &at, patience);
+            let watcher = Watcher {
+                args: follow,
+                started_at,
+                view: follow::view(follow, format!("lockstep kube start {name}")),
+            };
+            return watcher.follow(job, None);
         }
         KubeCommand::Stop { name, at } => suspend(at, name, true)?,
         KubeCommand::Start { name, at } => suspend(at, name, false)?,
@@ -73,17 +69,27 @@ fn connect(at: &KubeArgs) -> anyhow::Result<(Client, String)> {
 }
 
 fn render(args: &KubeJobArgs) -> anyhow::Result<()> {
-    let manifests = plan::manifests(args, &plan::Asking::Nobody)?;
+    let source = args.job.source()?;
+    let manifests = request(args, &source).manifests(None)?;
     let values = manifests.iter().map(|manifest| &manifest.value);
     Ok(super::print(documents(values))?)
 }
 
+fn request<'r>(args: &KubeJobArgs, source: &'r JobSource) -> KubeRequest<'r> {
+    KubeRequest {
+        source,
+        id: args.id.clone(),
+        namespace: args.at.namespace.clone(),
+    }
+}
+
 fn apply(args: &KubeJobArgs, dry_run: bool) -> anyhow::Result<()> {
     let (client, _) = connect(&args.at)?;
-    let manifests = plan::manifests(args, &plan::Asking::Cluster(&client))?;
+    let source = args.job.source()?;
+    let manifests = request(args, &source).manifests(Some(&client))?;
     if !dry_run {
-        client.submit(&manifests)?;
-        return Ok(super::print(format!("{}\n", name(&manifests)))?);
+        let job = KubeSubmitted::send(&client, &manifests)?;
+        return Ok(super::print(format!("{}\n", job.name))?);
     }
     for manifest in &manifests {
         client.dry_run(manifest)?;
@@ -92,86 +98,6 @@ fn apply(args: &KubeJobArgs, dry_run: bool) -> anyhow::Result<()> {
     Ok(super::print(format!(
         "the server would take all {count} objects\n"
     ))?)
-}
-
-fn name(manifests: &[Manifest]) -> &str {
-    let first = manifests
-        .first()
-        .map(|manifest| &manifest.value["metadata"]["name"]);
-    first.and_then(|name| name.as_str()).unwrap_or_default()
-}
-
-/// `submit --to kube`.
-pub(super) fn submit(args: &SubmitArgs, started_at: Instant) -> anyhow::Result<ExitCode> {
-    let json = args.follow.show.json;
-    let mut view = follow::view(&args.follow, again(args));
-    let submitted = bring(args);
-    let (client, manifests) = match submitted {
-        Ok(submitted) => submitted,
-        Err(error) => {
-            if json && !args.detach && !super::is_broken_pipe(&error) {
-                view.show(&Event::Result(failure(started_at, &error)))?;
-            }
-            return Err(error);
-        }
-    };
-    let meta = &manifests[0].value["metadata"];
-    let namespace = meta["namespace"].as_str().unwrap_or_default();
-    let (name, kind) = (name(&manifests), manifests[0].kind);
-    if args.detach {
-        let line = match json {
-            true => serde_json::json!({"job": name, "namespace": namespace}).to_string(),
-            false => name.to_owned(),
-        };
-        super::print(line + "\n")?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let message = format!(
-        "submitted as the {} `{name}` in the namespace `{namespace}` of {}",
-        kind.word(),
-        client.server()
-    );
-    view.show(&Event::Note { message })?;
-    let remote = OnKube::new(
-        &client,
-        kind,
-        namespace,
-        name,
-        &args.at,
-        args.follow.patience,
-    );
-    Follow::new(Box::new(remote), &args.follow, started_at, view).finish()
-}
-
-fn bring(args: &SubmitArgs) -> anyhow::Result<(Client, Vec<Manifest>)> {
-    if args.fork.is_some() || args.binary.is_some() || !args.env.is_empty() {
-        anyhow::bail!(
-            "--fork, --binary and --env are not for --to kube: pods run the `lockstep` of their image, with the \
-             variables of kube.env"
-        );
-    }
-    let resumed = match &args.resume {
-        Some(None) => anyhow::bail!("--resume needs the run's name with --to kube"),
-        Some(Some(run)) => Some(run.clone()),
-        None => None,
-    };
-    let job = KubeJobArgs {
-        job: args.job.clone(),
-        at: args.at.clone(),
-        id: args.id.clone().or(resumed),
-    };
-    let (client, _) = connect(&args.at)?;
-    let manifests = plan::manifests(&job, &plan::Asking::Cluster(&client))?;
-    client.submit(&manifests)?;
-    Ok((client, manifests))
-}
-
-fn again(args: &SubmitArgs) -> String {
-    let mut words = vec!["lockstep".to_owned(), "submit".to_owned()];
-    words.extend(args.job.words());
-    words.extend(["--to", TO, "--resume"].map(str::to_owned));
-    let words: Vec<String> = words.iter().map(|word| shell(word)).collect();
-    words.join(" ")
 }
 
 fn watched(client: &Client, namespace: &str, name: &str) -> anyhow::Result<()> {
@@ -195,8 +121,10 @@ fn logs(at: &KubeArgs, name: &str, follow: bool, patience: Duration) -> anyhow::
     if !follow {
         return Ok(super::print(client.log(kind, &namespace, name)?)?);
     }
-    let mut remote = OnKube::new(&client, kind, &namespace, name, at, patience);
-    print_log(&mut remote)
+    let at = at.wanted();
+    print_log(&mut KubeJob::new(
+        &client, kind, &namespace, name, &at, patience,
+    ))
 }
 
 fn suspend(at: &KubeArgs, name: &str, stop: bool) -> anyhow::Result<()> {
@@ -243,15 +171,10 @@ fn cluster(command: &KubeClusterCommand) -> anyhow::Result<()> {
     match command {
         KubeClusterCommand::Start(args) => {
             let (client, _) = connect(&args.at)?;
-            if !client.has_kuberay()? {
-                return Err(KubeError::NoKind {
-                    kind: "RayCluster".to_owned(),
-                }
-                .into());
-            }
-            let manifests = plan::cluster(args, &client)?;
-            client.submit(&manifests)?;
-            Ok(super::print(format!("{}\n", name(&manifests)))?)
+            let source = args.job.source()?;
+            let manifests = request(args, &source).cluster_manifests(&client)?;
+            let cluster = KubeSubmitted::send(&client, &manifests)?;
+            Ok(super::print(format!("{}\n", cluster.name))?)
         }
         KubeClusterCommand::Inspect { name, at } => {
             let (client, namespace) = connect(at)?;

@@ -1,7 +1,6 @@
 //! One file a command.
 
 pub(crate) mod bench;
-mod client;
 pub(crate) mod cluster;
 pub(crate) mod completions;
 pub(crate) mod data;
@@ -40,7 +39,7 @@ pub(crate) use init::JobKind;
 pub(crate) use watched::Watched;
 
 pub(crate) use models::lineage;
-pub(crate) use runs::rm::apply as retain;
+pub(crate) use runs::rm::rules as keep_rules;
 
 use crate::args::Engine;
 use anyhow::Context;

@@ -99,7 +99,7 @@ fn request(
 
 /// Where scripts start: the folder of the job file, if it is there, else the current one.
 pub(super) fn folder(run: &RunDir) -> anyhow::Result<PathBuf> {
-    let origin = run.file("origin.json").read().unwrap_or_default();
+    let origin = run.origin().read().unwrap_or_default();
     let origin: Origin = serde_json::from_slice(&origin).unwrap_or_default();
     let folder = PathBuf::from(origin.folder);
     match folder.is_absolute() && folder.is_dir() {

@@ -16,11 +16,12 @@ mod terminal;
 mod words;
 
 pub(crate) use json::Json;
+pub(crate) use lockstep_cluster::shell;
 pub(crate) use plain::Plain;
 pub(crate) use summary::from_here;
 pub(crate) use table::{Column, Frame, Table, lines_of};
 pub(crate) use terminal::Terminal;
-pub(crate) use words::{bytes, count, loss, metric, plural, seconds, shell};
+pub(crate) use words::{bytes, count, loss, metric, plural, seconds};
 
 use lockstep_events::event::{Event, LogLine};
 use std::io;

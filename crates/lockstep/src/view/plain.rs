@@ -235,7 +235,7 @@ mod tests {
             let time = second as f64;
             view.show_at(&event, time).unwrap();
             if thin.keeps(&event, time) {
-                let line = Recorded { v: 1, time, event };
+                let line = Recorded::at(time, event);
                 recorded += &(serde_json::to_string(&line).unwrap() + "\n");
             }
         }

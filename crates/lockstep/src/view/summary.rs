@@ -1,6 +1,6 @@
 //! The last words of a run: what came out, how long it took, where it lies, how to go on.
 
-use super::{Options, words};
+use super::{Options, shell, words};
 use lockstep_events::Metrics;
 use lockstep_events::event::{Embedded, Embedding, Reported, Restart, RunResult, Status};
 use lockstep_measure::{Scores, Summary};
@@ -248,7 +248,7 @@ fn all_details(result: &RunResult, options: &Options) -> Vec<(String, String)> {
         // What lies in a bucket or on another machine is not asked for again: its place says enough.
         tell("run", path.clone());
         if result.status != Status::Succeeded {
-            let run = words::shell(path);
+            let run = shell(path);
             tell(GO_ON, format!("{} {run}", options.resume_command));
         }
         return details;
@@ -267,7 +267,7 @@ fn all_details(result: &RunResult, options: &Options) -> Vec<(String, String)> {
     }
     tell_file("logs", &run.logs());
     if result.status != Status::Succeeded && !run.checkpoints().is_empty() {
-        let run = words::shell(&from_here(path.as_ref()));
+        let run = shell(&from_here(path.as_ref()));
         tell(GO_ON, format!("{} {run}", options.resume_command));
     }
     details

@@ -90,16 +90,6 @@ pub(crate) fn plural(number: usize, thing: &str) -> String {
     format!("{} {thing}{ending}", count(number as u64))
 }
 
-/// An argument as a shell reads it back.
-pub(crate) fn shell(argument: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
-    if !argument.is_empty() && argument.chars().all(plain) {
-        argument.to_owned()
-    } else {
-        format!("'{}'", argument.replace('\'', r"'\''"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,13 +127,5 @@ mod tests {
         assert_eq!(loss(0.45678), "0.4568");
         assert_eq!(loss(0.000012), "1.200e-5");
         assert_eq!(loss(f64::NAN), "NaN");
-    }
-
-    #[test]
-    fn an_argument_survives_the_shell() {
-        assert_eq!(shell("train.epochs=3"), "train.epochs=3");
-        assert_eq!(shell("a b"), "'a b'");
-        assert_eq!(shell("it's"), r"'it'\''s'");
-        assert_eq!(shell(""), "''");
     }
 }

@@ -4,9 +4,11 @@
 
 pub(crate) mod bitmap;
 pub(crate) mod cifar;
+pub(crate) mod dashboard;
 pub(crate) mod embedding;
 pub(crate) mod idx;
 pub(crate) mod kube;
+pub(crate) mod own_data;
 pub(crate) mod proxy;
 pub(crate) mod recorder;
 pub(crate) mod resnet18;
@@ -24,8 +26,11 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long anything in these tests may take.
-pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+/// How long anything in these tests may take, on a slow machine that does other things too.
+pub(crate) const LIMIT: Duration = Duration::from_secs(300);
+
+/// How long something may take that happens at once, and otherwise would when a deadline of half a minute is over.
+pub(crate) const AT_ONCE: Duration = Duration::from_secs(20);
 
 /// A setting that makes the first layer wide enough to be computed by columns, also on six lanes.
 pub(crate) const BY_COLUMNS: &str = "model.hidden=[3100, 16]";
@@ -161,6 +166,32 @@ impl Place {
         Ran::from(output)
     }
 
+    /// Runs a command that must succeed.
+    pub(crate) fn succeeds(&self, args: &[&str]) -> Ran {
+        let ran = self.run(args);
+        assert_eq!(ran.code, Some(0), "{args:?}: {}{}", ran.stdout, ran.stderr);
+        ran
+    }
+
+    /// What a command that must succeed prints, also on standard error.
+    pub(crate) fn said(&self, args: &[&str]) -> String {
+        let ran = self.succeeds(args);
+        ran.stdout + &ran.stderr
+    }
+
+    /// Fails unless a command is refused with all these words.
+    pub(crate) fn refused(&self, args: &[&str], words: &[&str]) {
+        let ran = self.run(args);
+        assert!(matches!(ran.code, Some(1 | 2)), "{args:?}: {}", ran.stdout);
+        for word in words {
+            assert!(
+                ran.stderr.contains(word),
+                "{word} is missing in\n{}",
+                ran.stderr
+            );
+        }
+    }
+
     /// Trains `job.toml` with these further arguments and returns the result, which must be a success.
     pub(crate) fn train(&self, args: &[&str]) -> Value {
         let ran = self.run(&[&["run", "job.toml", "--json"], args].concat());
@@ -205,10 +236,7 @@ impl Place {
             if left.is_empty() {
                 return;
             }
-            assert!(
-                begin.elapsed() < Duration::from_secs(3),
-                "left behind: {left:?}"
-            );
+            assert!(begin.elapsed() < AT_ONCE, "left behind: {left:?}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -344,6 +372,16 @@ pub(crate) fn logged(ran: &Ran) -> Vec<String> {
 pub(crate) fn send(pid: i32, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(pid).unwrap();
     rustix::process::kill_process(pid, signal).unwrap();
+}
+
+/// The folder of a run, by its event `started` or `result`.
+pub(crate) fn run_folder(event: &Value) -> PathBuf {
+    PathBuf::from(event["run_dir"].as_str().unwrap())
+}
+
+/// A path as an argument.
+pub(crate) fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
 }
 
 pub(crate) fn read_json(path: &Path) -> Value {

@@ -170,7 +170,7 @@ fn more_epochs_give_the_weights_and_the_record_of_one_long_run() {
         }
         let run = folder(&resumed);
         let numbers = |run: &Path| -> Vec<_> {
-            let told = ["epoch", "step", "train_loss", "val", "test", "best"];
+            let told = ["epoch", "step", "train", "val", "test", "best"];
             let lines = metrics(run);
             lines
                 .iter()

@@ -194,8 +194,8 @@ fn a_worker_out_of_reach_ends_itself_with_its_lease_and_only_then_is_it_replaced
     let ends = Arc::new(Mutex::new(Vec::new()));
     let exe = PathBuf::from(env!("CARGO_BIN_EXE_lockstep"));
     let mut request = request(&place, exe.clone());
-    request.job.gang.deadline_s = 1.0;
-    request.job.gang.lease_s = 2.0;
+    request.job.gang.deadline_s = 4.0;
+    request.job.gang.lease_s = 8.0;
     // Its training hangs in the second epoch; its replacement makes too few steps for that.
     let hang = "step.begin@rank1=sleep:1000000@50";
     request.launcher = Box::new(OutOfReach {

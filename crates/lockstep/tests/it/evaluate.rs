@@ -1,7 +1,7 @@
 //! What a model is worth: the same numbers at the end of its run and later, on any number of workers, and
 //! predictions that come whole or not at all.
 
-use crate::common::{Place, idx, read_json, send};
+use crate::common::{LIMIT, Place, idx, read_json, send, text};
 use lockstep_place::{Access, Place as Location};
 use lockstep_table::{ColumnNames, TableFormat, TableReader};
 use rustix::process::Signal;
@@ -16,10 +16,6 @@ fn train(place: &Place, args: &[&str]) -> (PathBuf, Value) {
     let result = place.train(args);
     let folder = PathBuf::from(result["run_dir"].as_str().unwrap());
     (folder, result)
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
 }
 
 /// The lines of a file of predictions.
@@ -283,7 +279,7 @@ fn worker_of(parent: u32) -> i32 {
                 return child.parse().unwrap();
             }
         }
-        assert!(begin.elapsed() < Duration::from_secs(20), "no worker");
+        assert!(begin.elapsed() < LIMIT, "no worker");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

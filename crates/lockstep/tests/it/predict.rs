@@ -1,7 +1,7 @@
 //! Prediction of samples of which nothing is known: each is predicted as it is where its label is beside it.
 
-use crate::common::Place;
 use crate::common::bitmap::bitmap;
+use crate::common::{Place, run_folder, text};
 use lockstep_place::{Access, Place as Location};
 use lockstep_table::{ColumnNames, TableFormat, TableReader};
 use serde_json::{Value, json};
@@ -115,10 +115,6 @@ fn paths(rows: &[Value]) -> Vec<&str> {
     rows.iter()
         .map(|row| row["path"].as_str().unwrap())
         .collect()
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
 }
 
 #[test]
@@ -353,4 +349,43 @@ fn parquet_without_labels_is_read_too() {
         (&new[7]["path"], new[7].get("label")),
         (&json!("sample 7"), None)
     );
+}
+
+#[test]
+fn probabilities_of_all_classes_are_written_in_every_format() {
+    let place = Place::new();
+    let run = run_folder(&place.train(&[]));
+    let predict = |out: &str| {
+        let args = ["predict", text(&run), "--probabilities", "--out", out];
+        place.said(&args)
+    };
+    let lines: Vec<Value> = predict("-")
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let (table, parquet) = (place.path("said.csv"), place.path("said.parquet"));
+    predict(text(&table));
+    predict(text(&parquet));
+    let table = fs::read_to_string(table).unwrap();
+    let mut rows = table
+        .lines()
+        .map(|line| line.split(',').collect::<Vec<_>>());
+    let classes: Vec<String> = (0..4).map(|class| format!("probability_{class}")).collect();
+    assert_eq!(rows.next().unwrap()[5..], classes);
+    let columns = ColumnNames {
+        features: classes,
+        label: None,
+        ..ColumnNames::default()
+    };
+    let parquet = Location::parse(text(&parquet), &Access::default()).unwrap();
+    let mut parquet = TableReader::open(&parquet, TableFormat::Parquet, &columns, 1 << 20).unwrap();
+    let numbers = parquet.next_batch().unwrap().unwrap().features;
+    assert_eq!((lines.len(), numbers.len()), (203, 4 * 203));
+    for (at, (line, row)) in lines.iter().zip(rows).enumerate() {
+        for class in 0..4 {
+            let said = line["probabilities"][class.to_string()].as_f64().unwrap() as f32;
+            assert_eq!(row[5 + class].parse::<f32>().unwrap(), said);
+            assert_eq!(numbers[4 * at + class], said);
+        }
+    }
 }

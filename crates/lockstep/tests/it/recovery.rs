@@ -1,6 +1,6 @@
 //! A worker that is lost is replaced, and the weights are those of a run that nothing happened to.
 
-use crate::common::{JOB, Place, Running, send};
+use crate::common::{JOB, LIMIT, Place, Running, send};
 use crate::learners;
 use lockstep_base::fs::CacheDir;
 use lockstep_engine::{RunRequest, StopFlag, run};
@@ -108,9 +108,7 @@ fn a_gang_whose_workers_cannot_be_replaced_goes_on_with_fewer() {
     let undisturbed = place.weights(&[]);
     // The workers' program is gone when the first of them dies.
     let exe = place.path("program");
-    fs::hard_link(env!("CARGO_BIN_EXE_lockstep"), &exe)
-        .or_else(|_| fs::copy(env!("CARGO_BIN_EXE_lockstep"), &exe).map(drop))
-        .unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_lockstep"), &exe).unwrap();
     let request = RunRequest {
         coordinator: learners::coordinator,
         job: Job::load(&place.path("job.toml"), &[], None).unwrap(),
@@ -191,7 +189,7 @@ fn with_failpoints(place: &Place, points: &str, args: &[&str]) -> Value {
 fn a_worker_whose_training_hangs_while_its_heart_beats_is_replaced() {
     let place = Place::new();
     for (workers, rank) in [("1", 0), ("2", 1)] {
-        let args = ["--workers", workers, "--set", "gang.deadline_s=2"];
+        let args = ["--workers", workers, "--set", "gang.deadline_s=5"];
         let undisturbed = place.weights(&args);
         // In the second epoch; the replacement begins there, and makes too few steps to hang again.
         let hang = format!("step.begin@rank{rank}=sleep:1000000@50");
@@ -199,7 +197,7 @@ fn a_worker_whose_training_hangs_while_its_heart_beats_is_replaced() {
         assert_eq!(result["weights_sha256"], undisturbed);
         assert_eq!(result["restarts"], 1);
         let lost = result["seconds_lost"].as_f64().unwrap();
-        assert!(lost < 10.0, "{lost}");
+        assert!(lost < LIMIT.as_secs_f64(), "{lost}");
     }
     place.assert_no_process_is_left();
 }
@@ -209,9 +207,9 @@ fn what_rank_0_does_alone_on_a_slow_disk_counts_against_nobody() {
     let place = Place::new();
     for transport in ["shm", "tcp"] {
         let transport = format!("gang.transport=\"{transport}\"");
-        let args = ["--set", "gang.deadline_s=2", "--set", &transport];
+        let args = ["--set", "gang.deadline_s=4", "--set", &transport];
         let undisturbed = place.weights(&args);
-        let result = with_failpoints(&place, "fs.sync=sleep:400", &args);
+        let result = with_failpoints(&place, "fs.sync=sleep:800", &args);
         assert_eq!(result["weights_sha256"], undisturbed);
         assert_eq!(result["restarts"], 0);
     }
@@ -223,7 +221,10 @@ fn a_rank_0_that_dies_while_it_publishes_is_replaced_and_publishes_again() {
     let undisturbed = place.weights(&[]);
     let mut command = place.command(&["run", "job.toml", "--json"]);
     let child = command
-        .env("LOCKSTEP_FAILPOINTS", "publish.weights@rank0=sleep:2000")
+        .env(
+            "LOCKSTEP_FAILPOINTS",
+            "publish.weights@rank0@gen1=sleep:100000",
+        )
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -239,7 +240,7 @@ fn a_rank_0_that_dies_while_it_publishes_is_replaced_and_publishes_again() {
             && let Some(pid) = victim.filter(|pid| *pid != 0)
         {
             // All that ranks do together is done by then; its peers have said that they are finished.
-            std::thread::sleep(Duration::from_millis(700));
+            std::thread::sleep(Duration::from_secs(3));
             send(pid as i32, Signal::KILL);
             victim = Some(0);
         }

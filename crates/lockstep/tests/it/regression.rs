@@ -1,12 +1,12 @@
 //! Numbers and labels of which a sample may have several, from a table to predictions: the same weights on any
 //! number of workers and after a crash, and metrics that are what the predictions say.
 
-use crate::common::{LIMIT, Place, read_json, send};
-use lockstep_testkit::{python, succeed};
+use crate::common::{LIMIT, Place, read_json, run_folder, send, text};
+use lockstep_testkit::{python_with_scikit_learn, succeed};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
@@ -60,14 +60,6 @@ fn place() -> Place {
     place
 }
 
-fn folder(result: &Value) -> PathBuf {
-    PathBuf::from(result["run_dir"].as_str().unwrap())
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
-
 /// What was right and what was predicted in a column of a file of predictions.
 fn predicted(path: &Path, column: &str) -> Vec<(f64, f64)> {
     let file = fs::read_to_string(path).unwrap();
@@ -111,7 +103,7 @@ fn decimals_are_learned_as_numbers_and_the_metrics_are_what_the_predictions_say(
     assert!(metrics["r2"].as_f64().unwrap() > 0.9, "{metrics}");
     assert!(metrics.get("accuracy").is_none(), "{metrics}");
 
-    let run = folder(&result);
+    let run = run_folder(&result);
     let written = read_json(&run.join("evaluation.json"));
     for key in ["loss", "r2", "mae", "mse"] {
         assert_eq!(written[key], metrics[key], "{key}");
@@ -182,7 +174,7 @@ fn numbers_and_labels_have_the_same_weights_on_any_number_of_workers() {
                 assert_eq!(result[same], results[0][same], "{label}: {same}");
             }
         }
-        let run = folder(&results[0]);
+        let run = run_folder(&results[0]);
         let evaluation = read_json(&run.join("evaluation.json"));
         assert_eq!(evaluation["loss"], results[0]["metrics"]["loss"]);
         let out = place.path("said.jsonl");
@@ -294,7 +286,7 @@ fn decimals_that_are_said_to_be_classes_are() {
     ];
     let result = place.train(&[&sets[..], &["--set", "train.batch=3"]].concat());
     assert!(result["metrics"]["accuracy"].is_number(), "{result}");
-    let labels = read_json(&folder(&result).join("model/labels.json"));
+    let labels = read_json(&run_folder(&result).join("model/labels.json"));
     assert_eq!(labels, serde_json::json!({ "0.5": 0, "1.5": 1 }));
 }
 
@@ -302,7 +294,7 @@ fn decimals_that_are_said_to_be_classes_are() {
 fn the_example_runs_as_it_is_and_explains_as_much_as_scikit_learn() {
     let place = Place::new();
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let python = python("scikit-learn", &["scikit-learn"]);
+    let python = python_with_scikit_learn();
     let script = examples.join("diabetes.py");
     succeed(Command::new(&python).arg(script).arg(place.path(".")));
     fs::copy(examples.join("diabetes.toml"), place.path("job.toml")).unwrap();

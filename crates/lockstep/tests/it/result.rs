@@ -1,6 +1,7 @@
 //! What a run leaves and says: events, files, and a result that learned something.
 
 use crate::common::{Place, read_json};
+use serde_json::Value;
 use std::fs;
 
 #[test]
@@ -128,4 +129,26 @@ fn a_dry_run_shows_the_plan_and_writes_nothing() {
         );
     }
     assert!(!place.path("runs").exists());
+}
+
+#[test]
+fn the_summary_says_what_the_kept_weights_are_worth_and_where_the_run_lies() {
+    let place = Place::new();
+    place.edit_job(
+        "test = { images = \"test-images\", labels = \"test-labels\" }",
+        "val_split = 0.2",
+    );
+    let told = place.said(&["run", "job.toml", "-q", "--epochs", "3"]);
+    assert_eq!(told.lines().count(), 1, "{told}");
+    assert!(told.contains("on validation data"), "{told}");
+    let run = place.runs().pop().unwrap();
+    let name = run.file_name().unwrap().to_str().unwrap();
+    assert!(told.trim_end().ends_with(&format!("runs/{name}")), "{told}");
+    let result = read_json(&run.join("result.json"));
+    let metrics = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
+    let best = metrics.lines().find_map(|line| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        (line["epoch"] == result["best_epoch"]).then(|| line["val"].clone())
+    });
+    assert_eq!(result["val"], best.unwrap());
 }

@@ -33,7 +33,7 @@ fn a_real_parser_reads_the_metrics() {
     let said = lockstep_testkit::succeed(Command::new(python()).args(["-c", script]).arg(file));
     let said: serde_json::Value = serde_json::from_str(&said).unwrap();
     assert_eq!(said["lockstep_runs[('state', 'succeeded')]"], 1.0, "{said}");
-    assert_eq!(said["lockstep_cluster::jobs[('status', 'running')]"], 0.0);
+    assert_eq!(said["lockstep_jobs[('status', 'running')]"], 0.0);
     assert_eq!(said["lockstep_http_requests_total[('code', '404')]"], 1.0);
     assert!(said["process_resident_memory_bytes[]"].as_f64().unwrap() > 1e6);
     assert!(said["process_start_time_seconds[]"].as_f64().unwrap() > 1.7e9);

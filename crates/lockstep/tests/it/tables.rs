@@ -661,7 +661,7 @@ fn a_network_of_a_real_table_is_as_good_as_that_of_scikit_learn() {
         result["metrics"]["accuracy"].as_f64().unwrap()
     });
     let own = own.iter().sum::<f64>() / 3.0;
-    let python = lockstep_testkit::python("scikit-learn", &["scikit-learn==1.9.1"]);
+    let python = lockstep_testkit::python_with_scikit_learn();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sklearn_mlp.py");
     let mut command = Command::new(python);
     command

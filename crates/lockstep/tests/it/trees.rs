@@ -27,6 +27,9 @@ colsample_bytree = 0.7
 every = "2 steps"
 "#;
 
+/// Rounds that take a while, so that there is a middle of a run for whoever kills or stops something.
+const SLOW: &str = "round.begin=sleep:250";
+
 /// A table of six numbers, and a label that depends on them.
 fn table(rows: usize, seed: u64, label: impl Fn(&[f64]) -> String) -> String {
     let mut state = seed;
@@ -149,10 +152,7 @@ fn a_worker_that_is_killed_or_stopped_costs_some_rounds_and_changes_nothing() {
     let place = Trees::new(binary);
     let expected = place.train(&[])["weights_sha256"].clone();
     for signal in [Signal::KILL, Signal::STOP] {
-        let mut run = place.start(
-            &["--workers", "3", "--set", "gang.deadline_s=3"],
-            "round.begin=sleep:60",
-        );
+        let mut run = place.start(&["--workers", "3", "--set", "gang.deadline_s=8"], SLOW);
         let victim = run.wait_for_worker(1);
         for _ in 0..5 {
             run.wait_for("epoch");
@@ -177,7 +177,7 @@ fn a_worker_that_is_killed_or_stopped_costs_some_rounds_and_changes_nothing() {
 fn a_run_that_was_stopped_goes_on_with_other_workers_to_the_same_trees() {
     let place = Trees::new(several);
     let expected = place.train(&[])["weights_sha256"].clone();
-    let mut run = place.start(&["--workers", "2"], "round.begin=sleep:60");
+    let mut run = place.start(&["--workers", "2"], SLOW);
     for _ in 0..4 {
         run.wait_for("epoch");
     }
@@ -207,7 +207,7 @@ fn a_run_that_was_stopped_goes_on_with_other_workers_to_the_same_trees() {
 fn a_coordinator_that_is_killed_leaves_a_state_to_go_on_from() {
     let place = Trees::new(number);
     let expected = place.train(&[])["weights_sha256"].clone();
-    let mut run = place.start(&["--workers", "2"], "round.begin=sleep:60");
+    let mut run = place.start(&["--workers", "2"], SLOW);
     let folder = run.wait_for("started")["run_dir"]
         .as_str()
         .unwrap()
@@ -385,7 +385,7 @@ fn quantiles_are_the_same_on_any_number_of_workers_and_what_xgboost_predicts() {
     let losses = [&again["loss"], &result["metrics"]["loss"]].map(|loss| loss.as_f64().unwrap());
     assert!((losses[0] - losses[1]).abs() < 1e-9, "{losses:?}");
 
-    let mut run = place.start(&["--workers", "2"], "round.begin=sleep:60");
+    let mut run = place.start(&["--workers", "2"], SLOW);
     let folder = run.wait_for("started")["run_dir"]
         .as_str()
         .unwrap()
@@ -500,10 +500,7 @@ fn a_run_of_trees_that_was_killed_has_the_model_of_its_newest_checkpoint() {
     let place = Trees::new(binary);
     // So many rounds that it has not ended yet, also where the machine is slow.
     let rounds = ["--set", "model.rounds=100"];
-    let mut run = place.start(
-        &[&["--workers", "2"], &rounds[..]].concat(),
-        "round.begin=sleep:60",
-    );
+    let mut run = place.start(&[&["--workers", "2"], &rounds[..]].concat(), SLOW);
     let folder = run.wait_for("started")["run_dir"]
         .as_str()
         .unwrap()

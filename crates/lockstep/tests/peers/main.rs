@@ -15,6 +15,7 @@ mod ray;
 mod scripts;
 mod serve_jobs;
 mod serve_mlflow;
+mod smoke;
 mod submit;
 mod track;
 mod trees_bucket;

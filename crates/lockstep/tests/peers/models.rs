@@ -26,7 +26,7 @@ fn ok(place: &Place, args: &[&str]) -> String {
 }
 
 #[test]
-fn in_a_bucket_runs_are_found_tagged_registered_and_used() {
+pub(crate) fn in_a_bucket_runs_are_found_tagged_registered_and_used() {
     let server = Server::moto(&[]).quiet();
     let place = Place::new();
     let endpoint = format!("storage.endpoint=\"http://{}\"", server.address());

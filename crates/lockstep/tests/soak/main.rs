@@ -210,7 +210,7 @@ fn soak(transport: Transport, epochs: u32, kills: usize, inside_the_update: usiz
                 (
                     l["epoch"].clone(),
                     l["step"].clone(),
-                    l["train_loss"].clone(),
+                    l["train"]["loss"].clone(),
                 )
             })
             .collect()

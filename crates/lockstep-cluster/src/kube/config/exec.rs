@@ -1,7 +1,7 @@
 //! Programs that hand out credentials, as the clouds' clusters have them: `aws eks get-token`, `kubelogin`.
 
 use crate::kube::KubeError;
-use crate::kube::request::plain;
+use lockstep_http::in_short;
 use serde::Deserialize;
 use serde_json::json;
 use std::process::{Command, Stdio};
@@ -62,11 +62,11 @@ impl Exec {
             let hint = self
                 .hint
                 .as_deref()
-                .map(|hint| format!("; {}", plain(hint)));
+                .map(|hint| format!("; {}", in_short(hint)));
             failed(format!("{error}{}", hint.unwrap_or_default()))
         })?;
         if !output.status.success() {
-            let said = plain(&String::from_utf8_lossy(&output.stderr));
+            let said = in_short(&String::from_utf8_lossy(&output.stderr));
             return Err(failed(format!("{}: {said}", output.status)));
         }
         let answer: Answer = serde_json::from_slice(&output.stdout)

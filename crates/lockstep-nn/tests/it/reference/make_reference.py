@@ -1,4 +1,4 @@
-"""Writes reference.json: what PyTorch computes for the cases that tests/pytorch.rs repeats.
+"""Writes reference.json: what PyTorch computes for the cases that tests/it/pytorch.rs repeats.
 
     pip install torch numpy
     python make_reference.py

@@ -74,7 +74,7 @@ fn slow_reads_are_waited_for_and_end_at_the_deadline() {
     assert!(through(&proxy, "s3://data/slow").read().unwrap() == bytes);
 
     let proxy = Proxy::forever(OPEN.address(), [], || {
-        Fault::Drip(100, Duration::from_millis(20))
+        Fault::Drip(100, Duration::from_millis(100))
     });
     let access = Access {
         timeout_s: 4,
@@ -87,7 +87,8 @@ fn slow_reads_are_waited_for_and_end_at_the_deadline() {
         "{error}"
     );
     assert!(error.to_string().contains("of 60000 bytes came"), "{error}");
-    assert!(began.elapsed() < Duration::from_secs(8));
+    // All of it would take a minute.
+    assert!(began.elapsed() < Duration::from_secs(40));
 }
 
 #[test]

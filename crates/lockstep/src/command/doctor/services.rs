@@ -1,8 +1,7 @@
 //! What is reached over the network: a Ray head or `lockstep serve`, Kubernetes, MLflow.
 
 use super::check::{Check, State};
-use crate::args::{DoctorArgs, HeadArgs};
-use crate::command::{client, kube};
+use crate::args::{DoctorArgs, HeadArgs, KUBE};
 use crate::view::plural;
 use lockstep_cluster::jobs::NodeState;
 use lockstep_cluster::kube::{Client, Config, KubeError, ManifestKind};
@@ -11,7 +10,7 @@ use lockstep_job::{Job, Track};
 use lockstep_track::mlflow::{self, MlflowSettings};
 
 pub(super) fn checks(args: &DoctorArgs, job: Option<&Job>) -> Vec<Check> {
-    let is_kube = args.to.as_deref() == Some(kube::TO);
+    let is_kube = args.to.as_deref() == Some(KUBE);
     let head = args.to.as_deref().filter(|_| !is_kube);
     let mut checks = vec![ray(head, job), kubernetes(args, is_kube)];
     checks.push(tracking(job));
@@ -36,7 +35,7 @@ fn ray(to: Option<&str>, job: Option<&Job>) -> Check {
         to: to.map(str::to_owned),
         headers: None,
     };
-    let connected = client::connect(&head).and_then(|client| {
+    let connected = head.connect().and_then(|client| {
         let cluster = match client.lockstep_version() {
             Some(_) => None,
             None => Some(client.cluster()?),

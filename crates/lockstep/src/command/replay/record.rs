@@ -1,10 +1,10 @@
 //! What a run has left that another can be held against.
 
 use anyhow::{Context, bail};
+use lockstep_events::Trace;
 use lockstep_events::event::{Event, Reported, RunResult, Started, Status, UsedSet};
-use lockstep_events::{Recorded, Trace};
 use lockstep_place::{Access, Place};
-use lockstep_runs::RunDir;
+use lockstep_runs::{RunDir, files};
 use serde_json::{Map, Value};
 
 /// The record of a run, as far as it can be compared.
@@ -23,14 +23,13 @@ pub(super) struct RunRecord {
 impl RunRecord {
     /// Reads it from the run's folder. What a crash cut short is passed over.
     pub(super) fn read(run: &RunDir) -> anyhow::Result<Self> {
-        let events = run.read_log("events.jsonl")?;
-        let data = events.lines().rev().find_map(|line| {
-            let recorded: Recorded = serde_json::from_str(line).ok()?;
-            match recorded.event {
-                Event::Started(started) => Some(started.data),
-                _ => None,
+        let mut data = Vec::new();
+        // The last part that began says what was used.
+        run.each_event(|recorded| {
+            if let Event::Started(started) = recorded.event {
+                data = started.data;
             }
-        });
+        })?;
         let rows = run.metrics().read().unwrap_or_default();
         let rows = String::from_utf8_lossy(&rows);
         let reports = rows.lines().filter_map(|line| {
@@ -39,7 +38,7 @@ impl RunRecord {
         });
         let result = run.result().read().ok();
         Ok(Self {
-            data: data.unwrap_or_default(),
+            data,
             trace: Self::trace_of(run)?,
             reports: reports.collect(),
             result: result.and_then(|text| serde_json::from_slice(&text).ok()),
@@ -48,7 +47,7 @@ impl RunRecord {
 
     /// The marks of a run, as far as they were written.
     pub(super) fn trace_of(run: &RunDir) -> anyhow::Result<Trace> {
-        let text = run.read_log("trace.jsonl");
+        let text = run.read_log(files::TRACE);
         Ok(Trace::parse(&text.context("cannot read the run's trace")?))
     }
 

@@ -14,6 +14,7 @@ use crate::view::chart;
 use crate::view::{Column, count, from_here, lines_of, loss, metric, seconds};
 use anyhow::{Context, bail};
 use console::style;
+use lockstep_events::current_name;
 use lockstep_index::{Details, Keys, Kind, Run, Series};
 use lockstep_measure::chart::{Curve, Picture};
 use serde_json::{Value, json};
@@ -268,10 +269,8 @@ fn pictures(
     let mut names: Vec<String> = Vec::new();
     for given in wanted {
         let places = ["", "val.", "test.", "train."].map(|place| format!("{place}{given}"));
-        match places
-            .into_iter()
-            .find(|name| known.contains(name.as_str()))
-        {
+        let mut places = places.into_iter().chain(current_name(given));
+        match places.find(|name| known.contains(name.as_str())) {
             Some(name) => names.push(name),
             None => {
                 let known: Vec<&str> = known.iter().copied().collect();

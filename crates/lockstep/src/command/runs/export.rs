@@ -5,6 +5,7 @@ use super::store::Store;
 use crate::args::ExportRunsArgs;
 use crate::command::print;
 use anyhow::Context;
+use lockstep_events::current_name;
 use lockstep_index::{Keys, Kind};
 use serde_json::json;
 
@@ -20,7 +21,9 @@ pub(super) fn run(args: &ExportRunsArgs) -> anyhow::Result<()> {
         names.extend(chosen.into_iter().map(|run| run.name));
     }
     let wanted = |kind: Kind, name: &str| {
-        let named = args.metric.is_empty() || args.metric.iter().any(|metric| metric == name);
+        let is_called =
+            |metric: &String| metric == name || current_name(metric).is_some_and(|now| now == name);
+        let named = args.metric.is_empty() || args.metric.iter().any(is_called);
         named && (kind == Kind::Metric || args.system || !args.metric.is_empty())
     };
     let mut objects = Vec::new();

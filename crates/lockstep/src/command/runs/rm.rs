@@ -1,4 +1,4 @@
-//! `lockstep runs rm`, and what `run.keep` removes when a run has ended.
+//! `lockstep runs rm`.
 
 use super::row;
 use super::store::Store;
@@ -7,31 +7,16 @@ use crate::command::print;
 use crate::view::{Column, bytes, lines_of, plural};
 use anyhow::{Context, bail};
 use lockstep_index::keep::{self, Rules};
-use lockstep_index::{Index, Keys, Run, State};
+use lockstep_index::{Keys, Run};
 use lockstep_job::Keep;
-use lockstep_runs::RunDir;
-use lockstep_runs::registry::Registry;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 
 pub(super) fn run(args: &RmArgs) -> anyhow::Result<ExitCode> {
     let mut store = Store::open(&args.store)?;
-    let registered = Registry::of(&store.place)?.by_run()?;
-    let mut runs = chosen(args, &mut store)?;
+    let chosen = chosen(args, &mut store)?;
     let named = !args.runs.is_empty();
-    let mut kept = Vec::new();
-    runs.retain(|run| {
-        let why = match (run.state, registered.get(&run.name)) {
-            (State::Running, _) => "it goes on; stop it first".to_owned(),
-            (_, Some(versions)) => format!(
-                "{} was made from it; `lockstep models rm` comes first",
-                versions.join(", ")
-            ),
-            _ => return true,
-        };
-        kept.push(format!("{} is not removed: {why}", run.name));
-        false
-    });
+    let (runs, kept) = keep::removable(chosen, &store.place)?;
     // Who named a run wants that one to go, or to know why it does not.
     if named && !kept.is_empty() {
         bail!("{}", kept.join("\n"));
@@ -50,7 +35,8 @@ pub(super) fn run(args: &RmArgs) -> anyhow::Result<ExitCode> {
     let size: u64 = runs.iter().map(|run| run.bytes).sum();
     for run in &runs {
         let folder = store.run(&run.name)?;
-        remove(&folder).with_context(|| format!("cannot remove {}", run.name))?;
+        let removed = folder.remove(&mut |message| eprintln!("{message}"));
+        removed.with_context(|| format!("cannot remove {}", run.name))?;
     }
     let names: Vec<String> = runs.iter().map(|run| run.name.clone()).collect();
     store.ask(|index| index.forget(&names))?;
@@ -113,43 +99,11 @@ fn agreed(runs: &[Run], now: f64) -> anyhow::Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// Removes a run that nobody has.
-fn remove(run: &RunDir) -> anyhow::Result<()> {
-    // Held meanwhile, so that nobody goes on with it.
-    let lock = run.lock(&mut |message| eprintln!("{message}"))?;
-    run.clone().discard()?;
-    drop(lock);
-    Ok(())
-}
-
 /// The rules of the index for what a job says.
-fn rules(keep: &Keep) -> Rules {
+pub(crate) fn rules(keep: &Keep) -> Rules {
     Rules {
         newest: keep.newest,
         days: keep.days.map(f64::from),
         best: keep.best.zip(keep.by.clone()),
     }
-}
-
-/// Removes what a job does not keep of its runs, but never the one that has just ended, nor what a version of a model
-/// was made from.
-pub(crate) fn apply(
-    keep: &Keep,
-    index: &mut Index,
-    (job, just_ended): (&str, &str),
-    now: f64,
-) -> anyhow::Result<()> {
-    index.refresh_all()?;
-    let registered = Registry::of(index.store())?.by_run()?;
-    let mut runs = index.runs(&Keys::Some(Vec::new()))?;
-    runs.retain(|run| run.job == job);
-    let mut gone = Vec::new();
-    for run in keep::surplus(&runs, &rules(keep), now) {
-        if run.name == just_ended || registered.contains_key(&run.name) {
-            continue;
-        }
-        remove(&RunDir::named(&run.name, index.store().join(&run.name)?))?;
-        gone.push(run.name.clone());
-    }
-    Ok(index.forget(&gone)?)
 }

@@ -12,11 +12,11 @@ fn words(output: &Output) -> String {
 #[test]
 fn a_host_whose_coordinator_never_comes_says_so_after_the_deadline() {
     let gang = Gang::new(&job());
-    let alone = gang.command(1).env(PATIENCE, "1").output().unwrap();
+    let alone = gang.command(1).env(PATIENCE, "3").output().unwrap();
     assert_eq!(alone.status.code(), Some(AGAIN.into()));
     let said = words(&alone);
     let expected = format!(
-        "cannot reach the coordinator, host 0 at {}:7474, within 1 s",
+        "cannot reach the coordinator, host 0 at {}:7474, within 3 s",
         gang.address
     );
     assert!(said.contains(&expected), "{said}");
@@ -26,10 +26,10 @@ fn a_host_whose_coordinator_never_comes_says_so_after_the_deadline() {
 #[test]
 fn a_coordinator_whose_hosts_do_not_come_names_them_after_the_deadline() {
     let gang = Gang::new(&job());
-    let alone = gang.command(0).env(PATIENCE, "1").output().unwrap();
+    let alone = gang.command(0).env(PATIENCE, "3").output().unwrap();
     assert_eq!(alone.status.code(), Some(AGAIN.into()));
     let said = words(&alone);
-    let expected = "1 of the 3 hosts that the run needs came within 1 s";
+    let expected = "1 of the 3 hosts that the run needs came within 3 s";
     assert!(
         said.contains(expected) && said.contains("host 1, host 2"),
         "{said}"
@@ -50,7 +50,7 @@ fn a_wrong_token_is_refused_and_disturbs_nobody() {
     let mut run = gang.start();
     run.wait_for("first_step");
     let mut stranger = gang.command(1);
-    stranger.env(TOKEN, &other).env(PATIENCE, "1");
+    stranger.env(TOKEN, &other).env(PATIENCE, "3");
     let stranger = stranger.output().unwrap();
     assert_eq!(stranger.status.code(), Some(AGAIN.into()));
     assert!(
@@ -105,7 +105,7 @@ fn data_or_a_store_that_is_out_of_reach_may_be_there_later() {
     let store = ("store = \"runs\"", "store = \"s3://bucket/runs\"");
     for (from, to) in [data, store] {
         let gang = Gang::new(&away(from, to));
-        let output = gang.command(0).env(PATIENCE, "20").output().unwrap();
+        let output = gang.command(0).env(PATIENCE, "60").output().unwrap();
         let said = words(&output);
         assert_eq!(output.status.code(), Some(AGAIN.into()), "{said}");
         assert!(said.contains("127.0.0.1:9"), "{said}");
@@ -116,7 +116,7 @@ fn data_or_a_store_that_is_out_of_reach_may_be_there_later() {
 #[test]
 fn data_that_is_not_there_is_not_tried_again() {
     let gang = Gang::new(&job().replace("\"train-images\"", "\"no-such-images\""));
-    let output = gang.command(0).env(PATIENCE, "20").output().unwrap();
+    let output = gang.command(0).env(PATIENCE, "60").output().unwrap();
     let said = words(&output);
     assert_eq!(output.status.code(), Some(FAILED.into()), "{said}");
     assert!(said.contains("no-such-images"), "{said}");

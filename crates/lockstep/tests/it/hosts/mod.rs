@@ -21,13 +21,13 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// How long pods may take to end.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// [`JOB`] on three hosts, long enough to be disturbed.
 fn job() -> String {
     let job = JOB.replace("workers = 2\nlanes = 2", "workers = 3\nlanes = 3");
-    let job = job.replace("epochs = 2", "epochs = 8");
-    format!("{job}\n[gang]\nlease_s = 3\n")
+    let job = job.replace("epochs = 2", "epochs = 16");
+    format!("{job}\n[gang]\nlease_s = 5\n")
 }
 
 /// The pods of one run.

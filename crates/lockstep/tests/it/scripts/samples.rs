@@ -2,12 +2,12 @@
 //! workers.
 
 use super::{place, run, start};
-use crate::common::{Place, Running, send};
+use crate::common::{AT_ONCE, Place, Running, send};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Three epochs over the training set; after every second batch, a checkpoint in which each rank writes down which
 /// samples it has seen in all. What was seen after the last checkpoint is lost with it.
@@ -46,7 +46,7 @@ for epoch in range(state["epoch"], 3):
         numbers = batch["number"]
         assert numbers.dtype == "int64" and (numbers % 3 == batch["label"]).all()
         seen.setdefault(str(epoch), []).extend(numbers.tolist())
-        time.sleep(float(os.environ.get("STEP_S", 0.03)))
+        time.sleep(float(os.environ.get("STEP_S", 0.1)))
         if step % 2 == 1:
             save(epoch)
     save(epoch + 1)
@@ -156,7 +156,7 @@ fn a_killed_script_costs_no_sample_and_is_back_soon() {
         next_pid(run);
         next_pid(run);
         let back = killed.elapsed();
-        assert!(back < Duration::from_secs(4), "{back:?}");
+        assert!(back < AT_ONCE, "{back:?}");
         println!("both run again {back:?} after the kill, imports included");
     });
     assert_eq!(result["restarts"], 1);
@@ -182,7 +182,7 @@ fn a_worker_that_is_taken_away_costs_no_sample_and_no_restart() {
 #[test]
 fn an_elastic_gang_that_one_joins_late_and_one_leaves_misses_no_sample() {
     // Slow enough that there is a middle of an epoch to come and leave in.
-    let train = "workers = { min = 2, max = 3 }\nstop_s = 1\nenv = { STEP_S = \"0.2\" }";
+    let train = "workers = { min = 2, max = 3 }\nstop_s = 1\nenv = { STEP_S = \"0.4\" }";
     let place = with_rows(train);
     let mut command = place.command(&["run", "job.toml", "--json"]);
     command.env("LOCKSTEP_FAILPOINTS", "link.connect@rank1=sleep:4000");

@@ -1,6 +1,6 @@
 //! Models as ONNX: a real onnxruntime says of the same samples what `lockstep predict` says.
 
-mod networks;
+pub(crate) mod networks;
 mod vectors;
 
 use crate::common::Place;

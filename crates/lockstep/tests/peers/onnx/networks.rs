@@ -94,7 +94,7 @@ fn a_resnet18_says_what_predict_says() {
 }
 
 #[test]
-fn every_kind_of_layer_has_its_operation() {
+pub(crate) fn every_kind_of_layer_has_its_operation() {
     let layers = r#"
 kind = "stack"
 layers = [

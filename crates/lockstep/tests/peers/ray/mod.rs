@@ -8,7 +8,7 @@ mod elastic;
 mod launching;
 mod losses;
 mod placing;
-mod same_bits;
+pub(crate) mod same_bits;
 mod scripts;
 mod tuning;
 
@@ -83,16 +83,16 @@ fn children(pid: u32) -> Vec<i32> {
     pids.map(|pid| pid.parse().unwrap()).collect()
 }
 
-/// Workers of this program that nobody ended.
-fn workers() -> Vec<String> {
+/// Workers of this program on this cluster that nobody ended.
+fn workers(cluster: &RayCluster) -> Vec<String> {
+    let mark = format!("LOCKSTEP_TEST_CLUSTER={}\0", cluster.path().display());
     let program = fs::canonicalize(env!("CARGO_BIN_EXE_lockstep")).unwrap();
     let pids = fs::read_dir("/proc").unwrap();
     let pids = pids.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     pids.filter(|pid| {
         let exe = fs::read_link(format!("/proc/{pid}/exe"));
         let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        exe.is_ok_and(|exe| exe == program)
-            && String::from_utf8_lossy(&environ).contains("LOCKSTEP_TEST_CLUSTER=")
+        exe.is_ok_and(|exe| exe == program) && String::from_utf8_lossy(&environ).contains(&mark)
     })
     .collect()
 }
@@ -101,11 +101,11 @@ fn workers() -> Vec<String> {
 fn assert_nothing_is_left(cluster: &mut RayCluster, place: &Place) {
     let begin = Instant::now();
     loop {
-        let left = [workers(), cluster.left()].concat();
+        let left = [workers(cluster), cluster.left()].concat();
         if left.is_empty() {
             break;
         }
-        assert!(begin.elapsed() < Duration::from_secs(20), "left: {left:?}");
+        assert!(begin.elapsed() < crate::common::LIMIT, "left: {left:?}");
         sleep(Duration::from_millis(100));
     }
     place.assert_no_process_is_left();

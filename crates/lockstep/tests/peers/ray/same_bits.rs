@@ -6,7 +6,7 @@ use crate::common::{Place, Ran, cifar, embedding, fashion_mnist, files};
 use std::path::Path;
 
 #[test]
-fn workers_on_nodes_of_their_own_come_to_the_weights_of_this_machine() {
+pub(crate) fn workers_on_nodes_of_their_own_come_to_the_weights_of_this_machine() {
     let mut cluster = cluster();
     let place = place();
     let here = place.train(&[]);

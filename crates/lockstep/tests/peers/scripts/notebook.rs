@@ -42,7 +42,7 @@ fn a_run_in_a_notebook_shows_its_curve_and_its_end_in_one_picture() {
     let pictures = of("display_data");
     assert_eq!(pictures.len(), 1, "{said}");
     let picture = pictures[0]["data"]["text/html"].as_str().unwrap();
-    for part in ["2 workers: succeeded", "<svg", "width:100.0%", "train_loss"] {
+    for part in ["2 workers: succeeded", "<svg", "width:100.0%", "train.loss"] {
         assert!(picture.contains(part), "{part} is missing in {picture}");
     }
     let value = &of("execute_result")[0]["data"]["text/plain"];

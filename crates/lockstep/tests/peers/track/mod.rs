@@ -1,8 +1,8 @@
 //! Runs in MLflow and TensorBoard, read back by their own readers, and notices.
 
-mod mlflow;
+pub(crate) mod mlflow;
 mod notices;
-mod tensorboard;
+pub(crate) mod tensorboard;
 
 use crate::common::{JOB, Place};
 use rustix::process::Signal;

@@ -52,7 +52,7 @@ fn has_all_epochs(board: &Value, run: &Path) {
 }
 
 #[test]
-fn all_of_a_run_is_read_by_tensorboard_itself() {
+pub(crate) fn all_of_a_run_is_read_by_tensorboard_itself() {
     let place = Place::new();
     let sections = "[track]\ntensorboard = true\nhistograms = true\nmlflow = \"none\"\n";
     place.write_job(&job(200, sections));

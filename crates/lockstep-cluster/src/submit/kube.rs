@@ -1,0 +1,176 @@
+//! A job file on its way to Kubernetes.
+
+use super::{JobSource, Program, SubmitRequest, Work, inputs, layout};
+use crate::ClusterError;
+use crate::kube::{
+    Client, Config, KubeError, Manifest, ManifestKind, PLACEHOLDER, Plan, Travelling, Wanted,
+    check_manifests, cluster, kube_manifests, name_of, ray_manifests,
+};
+use lockstep_base::fs::{random_letters, sha256};
+use lockstep_job::KubeEngine;
+
+/// Letters that make a name one that no other job has.
+const LETTERS: usize = 5;
+/// Letters that are as hard to guess as 256 bits: five bits each.
+const TOKEN_LETTERS: usize = 64;
+
+/// A job file that is to run on Kubernetes.
+#[derive(Debug)]
+pub struct KubeRequest<'r> {
+    /// The job.
+    pub source: &'r JobSource,
+    /// The name of everything that is made, and of the run; by default the job's name and some letters.
+    pub id: Option<String>,
+    /// The namespace, if the command line says it.
+    pub namespace: Option<String>,
+}
+
+/// A job that was brought to Kubernetes.
+#[derive(Debug)]
+pub struct KubeSubmitted {
+    /// What it is.
+    pub kind: ManifestKind,
+    /// Its name.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+}
+
+impl SubmitRequest {
+    /// Brings it to the cluster that is wanted.
+    ///
+    /// # Errors
+    /// When Kubernetes cannot do what is asked, when the job cannot run there as it is, and when the cluster refuses.
+    pub fn submit_to_kube(&self, at: &Wanted) -> Result<(Client, KubeSubmitted), ClusterError> {
+        let Work::Job(job) = &self.work else {
+            return Err(ClusterError::CommandOnKube);
+        };
+        if !self.queue.is_empty() {
+            return Err(ClusterError::NoQueueOnKube);
+        }
+        let travels = job.program != Program::Own;
+        if job.fork.is_some() || travels || !self.variables.is_empty() {
+            return Err(ClusterError::NotForKube);
+        }
+        let resumed = match &job.resume {
+            Some(None) => return Err(ClusterError::ResumeWithoutName),
+            Some(run) => run.clone(),
+            None => None,
+        };
+        let request = KubeRequest {
+            source: &job.source,
+            id: self.id.clone().or(resumed),
+            namespace: at.namespace.clone(),
+        };
+        let client = Client::new(Config::find(at)?)?;
+        let submitted = KubeSubmitted::send(&client, &request.manifests(Some(&client))?)?;
+        Ok((client, submitted))
+    }
+}
+
+impl KubeSubmitted {
+    /// Brings manifests to a cluster.
+    ///
+    /// # Errors
+    /// When it refuses them.
+    pub fn send(client: &Client, manifests: &[Manifest]) -> Result<Self, ClusterError> {
+        client.submit(manifests)?;
+        let meta = &manifests[0].value["metadata"];
+        let text = |key: &str| meta[key].as_str().unwrap_or_default().to_owned();
+        Ok(Self {
+            kind: manifests[0].kind,
+            name: text("name"),
+            namespace: text("namespace"),
+        })
+    }
+}
+
+impl KubeRequest<'_> {
+    /// The manifests of the job, checked, for the cluster of `client`. Without one they are only to be shown.
+    ///
+    /// # Errors
+    /// When the job cannot run on Kubernetes, or on this cluster.
+    pub fn manifests(&self, client: Option<&Client>) -> Result<Vec<Manifest>, ClusterError> {
+        let plan = self.plan(client)?;
+        let token = match client {
+            None => PLACEHOLDER.to_owned(),
+            Some(_) => token()?,
+        };
+        let manifests = match through_ray(&plan, client)? {
+            true => ray_manifests(&plan, &token)?,
+            false => kube_manifests(&plan, &token),
+        };
+        check_manifests(&manifests)?;
+        Ok(manifests)
+    }
+
+    /// The manifests of a cluster that stands, checked.
+    ///
+    /// # Errors
+    /// When the job cannot run there.
+    pub fn cluster_manifests(&self, client: &Client) -> Result<Vec<Manifest>, ClusterError> {
+        if !client.has_kuberay()? {
+            let kind = "RayCluster".to_owned();
+            return Err(KubeError::NoKind { kind }.into());
+        }
+        let manifests = cluster(&self.plan(Some(client))?, &token()?)?;
+        check_manifests(&manifests)?;
+        Ok(manifests)
+    }
+
+    fn plan(&self, client: Option<&Client>) -> Result<Plan, ClusterError> {
+        let job = &self.source.job;
+        let name = match (&self.id, client) {
+            (Some(id), _) => id.clone(),
+            // The same job gives the same text.
+            (None, None) => name_of(&job.name, None),
+            (None, Some(_)) => name_of(&job.name, Some(&random_letters::<LETTERS>()?)),
+        };
+        let asked = self.namespace.clone().or(job.kube.namespace.clone());
+        let namespace = match (asked, client) {
+            (Some(namespace), _) => namespace,
+            (None, Some(client)) => client.namespace(),
+            (None, None) => "default".to_owned(),
+        };
+        let words = self.source.words.clone();
+        Ok(Plan::new(job, name, namespace, words, self.travelling()?)?)
+    }
+
+    /// The job file and what it names by relative paths, as they are now.
+    fn travelling(&self) -> Result<Travelling, ClusterError> {
+        let moving = inputs::moving(self.source)?.inputs;
+        let (files, job) = layout::files(&self.source.path, &moving)?;
+        let mut travelling = Travelling {
+            job,
+            ..Travelling::default()
+        };
+        for (name, path) in files {
+            let bytes = std::fs::read(&path);
+            let bytes = bytes.map_err(|source| ClusterError::Read { path, source })?;
+            travelling.files.insert(name, bytes);
+        }
+        Ok(travelling)
+    }
+}
+
+/// Whether a job goes through KubeRay.
+fn through_ray(plan: &Plan, client: Option<&Client>) -> Result<bool, KubeError> {
+    match (plan.kube.engine, client) {
+        (KubeEngine::Kuberay, Some(client)) if !client.has_kuberay()? => Err(KubeError::NoKind {
+            kind: "RayJob".to_owned(),
+        }),
+        (KubeEngine::Kuberay, _) => Ok(true),
+        (KubeEngine::Kube, _) => Ok(false),
+        // An image has Ray if the job says which.
+        (KubeEngine::Auto, Some(client)) => {
+            Ok(plan.kube.ray_version.is_some() && client.has_kuberay()?)
+        }
+        (KubeEngine::Auto, None) => Ok(false),
+    }
+}
+
+/// A token that nobody can guess, as 64 hexadecimal digits.
+fn token() -> Result<String, ClusterError> {
+    let letters = random_letters::<TOKEN_LETTERS>()?;
+    Ok(sha256(letters.as_bytes()))
+}
