@@ -7,6 +7,7 @@
 //! A [`Coordinator`] is the other side, in the process that starts the workers: it prepares a job's run, and says what
 //! the workers are told. A [`LearnerType`] is what both belong to; a program has a list of them ([`Learners`]).
 
+pub mod conformance;
 mod coordinator;
 mod earlier;
 mod error;

@@ -173,3 +173,38 @@ impl RunPlan for ScriptRun {
         serde_json::to_value(part).expect("settings are plain data")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockstep_job::{Job, LearnerJob};
+    use lockstep_learner::conformance::{Subject, check};
+
+    #[test]
+    fn scripts_keep_the_promises_of_a_learner() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = tempfile::tempdir().unwrap();
+        let make = || -> Box<dyn Coordinator> {
+            let command = vec!["true".to_owned()];
+            let job = Job::of_command("x", folder.path(), command, 2);
+            let LearnerJob::Script(own) = &job.learner else {
+                panic!("{job:?}");
+            };
+            let settings = ScriptSettings {
+                name: job.name.clone(),
+                train: own.train.clone(),
+                checkpoint: own.checkpoint.clone(),
+                max_restarts: job.recover.max_restarts,
+                folder: folder.path().to_owned(),
+            };
+            let resolved = ResolvedScript::of(&job).unwrap();
+            Box::new(ScriptCoordinator::new(settings, resolved))
+        };
+        check(&Subject {
+            learner: &ScriptLearner,
+            make: &make,
+            folder: folder.path(),
+            cache: &CacheDir::at(cache.path()).unwrap(),
+        });
+    }
+}

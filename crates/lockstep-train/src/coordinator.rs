@@ -330,3 +330,57 @@ fn local_start(run: &RunDir, weights: &Place, cache: &CacheDir) -> Result<PathBu
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockstep_job::Job;
+    use lockstep_learner::conformance::{Subject, check};
+    use std::fs;
+    use std::path::Path;
+
+    const JOB: &str = "name = 'x'\n[data]\ntrain = 'train.csv'\nval_split = 0.25\n\
+         [model]\nkind = 'mlp'\nhidden = [3]\n\
+         [train]\nepochs = 1\nbatch = 2\nworkers = 2\noptimizer = { kind = 'sgd' }\n";
+
+    struct NoExporter;
+
+    impl ModelExporter for NoExporter {
+        fn check(&self, _parameters: usize) -> Result<(), LearnerError> {
+            Ok(())
+        }
+
+        fn export(&self, _run: &RunDir) -> Result<(), LearnerError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn networks_keep_the_promises_of_a_learner() {
+        let folder = tempfile::tempdir().unwrap();
+        // A worker looks for the cache in the environment, which is set before the process has threads.
+        let mut child = lockstep_testkit::child!(in_a_process_of_its_own);
+        lockstep_testkit::succeed(child.env("LOCKSTEP_CACHE", folder.path()));
+    }
+
+    #[test]
+    #[ignore = "the test before starts it"]
+    fn in_a_process_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let rows: String = (0..8).map(|i| format!("{i},{}\n", i % 2)).collect();
+        fs::write(folder.path().join("train.csv"), format!("x,label\n{rows}")).unwrap();
+        let make = || -> Box<dyn Coordinator> {
+            let path = folder.path().join("job.toml");
+            let job = Job::parse(&path, JOB, &[], None).unwrap();
+            let network = job.network(Path::new("job.toml")).unwrap();
+            let resolved = ResolvedJob::of(&job, network).unwrap();
+            Box::new(NetworkCoordinator::new(resolved, &NoExporter))
+        };
+        check(&Subject {
+            learner: &NetworkLearner,
+            make: &make,
+            folder: folder.path(),
+            cache: &CacheDir::locate().unwrap(),
+        });
+    }
+}

@@ -25,6 +25,7 @@ mod hosts;
 mod image;
 mod images;
 mod init;
+mod kinds;
 mod kube;
 mod links;
 mod models;
