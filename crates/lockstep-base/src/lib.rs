@@ -12,6 +12,7 @@
 //! | [`JobStatus`] | how a job is, in Ray's words |
 //! | [`known`] | the data sets that are known by name |
 //! | [`math`] | elementary functions with the same bits on every machine |
+//! | [`nearest`] | the right word for a misspelt one |
 //! | [`simd`] | the instruction set that this process computes with |
 
 pub mod calendar;
@@ -21,6 +22,7 @@ mod job_status;
 pub mod known;
 pub mod markup;
 pub mod math;
+pub mod nearest;
 pub mod progress;
 pub mod random;
 pub mod simd;

@@ -5,7 +5,7 @@ SPEC names the peer:
 - torch-ddp: DistributedDataParallel over gloo, one process a worker and one thread each;
 - ray-train: the same loop in Ray Train's TorchTrainer.
 
-The rest of SPEC is the job: its layers in the words of the job file, the optimizer, the schedule, and the samples as plain
+The rest of SPEC is the job: its layers as Python writes their modules, the optimizer, the schedule, and the samples as plain
 files of numbers. PyTorch is made as fast as its documents say: the whole set is in memory, a batch is one index_select,
 images are channels_last, the optimizer is the fused one where there is one, gradients are views into DDP's buckets, and
 nothing is read back from a step.
@@ -19,12 +19,8 @@ import tempfile
 import time
 
 
-def pair(value):
-    return tuple(value) if isinstance(value, list) else value
-
-
-def stack(layers, outputs, nn):
-    """Layers of a job file as modules. Widths of inputs are found when the first samples pass."""
+def stack(layers, torch, nn):
+    """The modules of layers: those of torch.nn, and these. Widths of inputs are found when the first samples pass."""
 
     class Residual(nn.Module):
         def __init__(self, body, shortcut):
@@ -74,42 +70,20 @@ def stack(layers, outputs, nn):
         def forward(self, x):
             return self.linear(x.flatten(1))
 
-    def one(layer):
-        kind = layer["kind"]
-        window = [pair(layer.get(key, default)) for key, default in (("kernel", 1), ("stride", 1), ("padding", 0))]
-        if kind == "linear":
-            return Linear(layer.get("out") or outputs)
-        if kind == "conv2d":
-            groups = layer.get("groups") or 1
-            return nn.LazyConv2d(layer["out"], *window, groups=groups, bias=layer["bias"])
-        if kind == "conv1d":
-            # A sequence is an image of one line.
-            size = [(1, layer["kernel"]), (1, layer["stride"]), (0, layer["padding"])]
-            return nn.LazyConv2d(layer["out"], *size, groups=layer.get("groups") or 1, bias=layer["bias"])
-        if kind == "unflatten":
-            channels, *size = layer["shape"]
-            return nn.Unflatten(1, (channels, *([1] * (2 - len(size))), *size))
-        if kind == "residual":
-            shortcut = layer.get("shortcut") or []
-            return Residual(stack(layer["body"], outputs, nn), stack(shortcut, outputs, nn))
-        return {
-            "batch-norm": BatchNorm,
-            "relu": lambda: nn.ReLU(inplace=True),
-            "gelu": nn.GELU,
-            "leaky-relu": lambda: nn.LeakyReLU(layer["slope"]),
-            "silu": nn.SiLU,
-            "sigmoid": nn.Sigmoid,
-            "tanh": nn.Tanh,
-            "layer-norm": PixelNorm,
-            "group-norm": lambda: GroupNorm(layer["groups"]),
-            "max-pool": lambda: nn.MaxPool2d(*window),
-            "avg-pool": lambda: nn.AvgPool2d(*window),
-            "global-pool": lambda: nn.AdaptiveAvgPool2d(1),
-            "dropout": lambda: nn.Dropout(layer["p"]),
-            "flatten": nn.Flatten,
-        }[kind]()
+    class Embedding(nn.Module):
+        """Rows of tables in place of the last numbers; what comes before these goes on as it is."""
 
-    return nn.Sequential(*map(one, layers))
+        def __init__(self, tables):
+            super().__init__()
+            self.tables = nn.ModuleList(nn.Embedding(*table) for table in tables)
+
+        def forward(self, x):
+            count = len(self.tables)
+            places = x[:, -count:].long().unbind(1)
+            return torch.cat([x[:, :-count], *(table(place) for table, place in zip(self.tables, places))], 1)
+
+    names = dict(locals())
+    return nn.Sequential(*(eval(layer, names) for layer in layers))
 
 
 def load(torch, numpy, spec, found):
@@ -117,7 +91,7 @@ def load(torch, numpy, spec, found):
     channels, height, width = spec["shape"]
     x = numpy.memmap(found["samples"], numpy.float32, "r", shape=(found["count"], height, width, channels))
     x = torch.from_numpy(numpy.array(x)).permute(0, 3, 1, 2)
-    if (height, width) == (1, 1) or spec["layers"][0]["kind"] in ("linear", "flatten", "unflatten"):
+    if (height, width) == (1, 1) or spec["layers"][0].startswith(("Linear(", "nn.Flatten(", "nn.Unflatten(")):
         x = x.flatten(1).contiguous()
     y = numpy.fromfile(found["labels"], numpy.uint32).astype(numpy.int64)
     return x, torch.from_numpy(y)
@@ -159,7 +133,7 @@ def train(spec, rank, workers, distribute):
     torch.manual_seed(spec["seed"])
     x, y = load(torch, numpy, spec, spec["train"])
     test = spec["test"] and load(torch, numpy, spec, spec["test"])
-    model = stack(spec["layers"], spec["outputs"], nn)
+    model = stack(spec["layers"], torch, nn)
     with torch.no_grad():
         # Once through, so that every layer knows its width; in evaluation, so that nothing is counted.
         model.eval()(x[:2])

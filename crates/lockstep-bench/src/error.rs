@@ -1,4 +1,12 @@
-//! What can be wrong with a plan.
+//! What can be wrong with a plan, and what can go wrong while it is measured.
+
+use crate::Peer;
+use lockstep_base::fs::FsError;
+use lockstep_data::DataError;
+use lockstep_resolve::ResolveError;
+use std::error::Error;
+use std::io;
+use std::process::ExitStatus;
 
 /// Why nothing can be measured.
 #[derive(Debug, thiserror::Error)]
@@ -44,4 +52,96 @@ pub enum BenchError {
     /// A batch per worker was asked for, and the job has no batch.
     #[error("--weak: the job has no train.batch that could be kept per worker")]
     NoBatch,
+}
+
+/// Why a setting cannot be measured.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MeasureError {
+    /// A run could not begin.
+    #[error(transparent)]
+    Train(Box<dyn Error + Send + Sync>),
+    /// A run failed.
+    #[error("{0}")]
+    Run(String),
+    /// Data cannot be read.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// The job makes no sense.
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+    /// A file cannot be used.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The cache cannot be used.
+    #[error(transparent)]
+    Cache(#[from] FsError),
+    /// A setting that is in no plan.
+    #[error("no such setting was planned")]
+    Unplanned,
+    /// A peer that nobody made ready.
+    #[error("{0} was not made ready")]
+    NotReady(Peer),
+    /// Workers of something else than a network.
+    #[error("only a network's workers can be measured apart")]
+    NotApart,
+    /// A run that panicked.
+    #[error("a run without others ended in a panic")]
+    Panic,
+    /// A job without data.
+    #[error("the job has no data")]
+    NoData,
+    /// Samples that change.
+    #[error(
+        "--against: peers neither embed pictures nor change samples from step to step; leave [embed] and data.augment out"
+    )]
+    Changing,
+    /// Something that peers would leave out.
+    #[error("--against: peers do not know {0}; leave it out")]
+    UnknownToPeers(&'static str),
+    /// Targets that are no classes.
+    #[error("--against: peers tell classes apart, and {set} has {kind}")]
+    NoClasses {
+        /// The set.
+        set: String,
+        /// What it has.
+        kind: String,
+    },
+    /// Columns that are not plain.
+    #[error(
+        "--against: peers take plain numbers alone; leave other columns, and data.standardise, out"
+    )]
+    NotPlain,
+    /// There is no Python.
+    #[error("--against needs python3 with venv and pip")]
+    NoPython(#[source] io::Error),
+    /// What peers need cannot be installed.
+    #[error("--against: `{command}` failed ({ended})")]
+    Install {
+        /// The command.
+        command: String,
+        /// How it ended.
+        ended: ExitStatus,
+    },
+    /// Somebody asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// A peer failed.
+    #[error("{peer} failed ({ended}); the end of what it said:\n{said}")]
+    Peer {
+        /// Which.
+        peer: Peer,
+        /// How its process ended.
+        ended: ExitStatus,
+        /// Its last lines.
+        said: String,
+    },
+    /// A peer's answer makes no sense.
+    #[error("{peer}: its answer makes no sense")]
+    PeerAnswer {
+        /// Which.
+        peer: Peer,
+        /// Why.
+        source: serde_json::Error,
+    },
 }

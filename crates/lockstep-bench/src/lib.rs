@@ -7,8 +7,9 @@
 //! cores than workers, cores that are two threads of one, a limit of a control group, others at work, a difference that
 //! is smaller than the spread.
 //!
-//! Nothing here starts a run. Whoever calls [`Bench::measure`] gives it something that measures a [`Setting`], and is
-//! given a [`Comparison`] after every turn, so that what was measured is kept whatever comes next.
+//! Whoever calls [`Bench::measure`] gives it something that measures a [`Setting`], and is given a [`Comparison`] after
+//! every turn, so that what was measured is kept whatever comes next. A [`Runner`] measures settings by runs, which a
+//! [`RunTrainer`] trains, and by the same in other systems.
 
 mod bench;
 mod comparison;
@@ -18,19 +19,22 @@ mod machine;
 mod markdown;
 mod measured;
 mod peer;
+mod peers;
 mod plan;
 mod predict;
+mod runner;
 mod spread;
 mod warnings;
 
 pub use bench::{Bench, Ended, MeasureOne, Part};
 pub use comparison::{Compared, Comparison, SettingRow, Side};
-pub use error::BenchError;
+pub use error::{BenchError, MeasureError};
 pub use machine::{Busy, MachineFacts};
 pub use measured::{EpochPoint, Measured, Turn};
 pub use peer::{Peer, PeerAnswer};
 pub use plan::{How, Plan, Setting};
 pub use predict::{Network, Prediction};
+pub use runner::{Purpose, RunTrainer, Runner};
 pub use spread::Spread;
 
 /// The file that a comparison is written to; the dashboard shows every folder of a store that has one.

@@ -94,6 +94,18 @@ impl PeerAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lockstep_nn::LayerSpec;
+
+    #[test]
+    fn every_layer_is_a_module_of_torch_or_a_class_of_the_script() {
+        for (_, layer) in LayerSpec::samples() {
+            let module = layer.torch_module();
+            let class = module.split('(').next().unwrap();
+            let definition = format!("class {class}(nn.Module):");
+            let is_known = class.starts_with("nn.") || Peer::SCRIPT.contains(&definition);
+            assert!(is_known, "{module}");
+        }
+    }
 
     #[test]
     fn peers_are_known_by_their_names_and_others_are_refused_with_them() {

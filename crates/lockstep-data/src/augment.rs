@@ -10,12 +10,13 @@ use crate::DataError;
 use crate::picture_changes::{PictureChanges, PictureView};
 use crate::scale::Scale;
 use lockstep_base::random::Philox;
+use serde::{Deserialize, Serialize};
 
 /// Keeps these numbers apart from those drawn elsewhere under the same seed.
 const DOMAIN: u64 = u64::from_le_bytes(*b"augment.");
 
 /// How training images are varied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Augment {
     /// Pixels of the black border that images are randomly cropped from; 0 for no cropping.
     pub crop_padding: usize,

@@ -8,10 +8,20 @@ use crate::layout::MOST_CHANNELS;
 use crate::prefetch::prefetch;
 use crate::scale::Scale;
 use crate::{Augmenter, DataError, Dataset, Encoding, StoredElement, TargetScale};
+use serde::{Deserialize, Serialize};
 
 /// How many rows ahead of the one being written samples are asked for: enough to cover the way to
 /// main memory, few enough to stay within what a core can have under way.
 const ROWS_AHEAD: usize = 4;
+
+/// The scale of samples: a number for each channel, or one for all of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Normalisation {
+    /// What is subtracted.
+    pub mean: Vec<f64>,
+    /// What is divided by.
+    pub std: Vec<f64>,
+}
 
 /// How raw values become the numbers that a model sees: `(x - mean) / std` for each channel, where a
 /// byte counts as `x / 255`.
@@ -31,6 +41,17 @@ struct Channel {
 }
 
 impl Normaliser {
+    /// Brings `channels` channels to the scale that is wanted, or leaves them as they are.
+    ///
+    /// # Errors
+    /// As [`Normaliser::new`].
+    pub fn of(wanted: Option<&Normalisation>, channels: usize) -> Result<Normaliser, DataError> {
+        match wanted {
+            Some(scale) => Normaliser::new(&scale.mean, &scale.std, channels),
+            None => Ok(Normaliser::identity(channels)),
+        }
+    }
+
     /// Normalises `channels` channels; a single mean or deviation stands for all of them.
     ///
     /// # Errors

@@ -55,7 +55,7 @@ pub use dataset::{Dataset, DecodedSet, SkippedFile, StoredElement};
 pub use encoding::{EmbeddedColumn, Encoding, HotSlot, ScaledNumber};
 pub use error::DataError;
 pub use frame::{DecodedFrame, Frame, FrameBatch, FramePart, FrameSource, StoredColumn};
-pub use gather::Normaliser;
+pub use gather::{Normalisation, Normaliser};
 pub use lockstep_table::{
     ColumnKind, ColumnNames, ColumnType, FrameCell, FrameElement, InputColumn, LeftOut,
     TableFormat, TimeForm,

@@ -9,6 +9,7 @@ use crate::DataError;
 use crate::augment::ImageVariation;
 use crate::scale::Scale;
 use lockstep_base::random::Philox;
+use serde::{Deserialize, Serialize};
 
 /// Numbers that are normalised at a time: whole pixels of any number of channels.
 const TILE: usize = 48;
@@ -23,7 +24,7 @@ const ERASED_RATIO: f64 = 3.3;
 const ERASED_SHARE: [f32; 2] = [0.02, 0.33];
 
 /// How training images are changed further.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct PictureChanges {
     /// The smallest and the largest share of the image's area that is scaled up to the whole image.
     pub resized_crop: Option<[f32; 2]>,

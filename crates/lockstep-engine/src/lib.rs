@@ -15,6 +15,7 @@
 //! | [`tasks`] | workers without a gang, which take numbered tasks |
 //! | [`embed`], [`infer`] | tasks: pictures become vectors; a trained model on a whole set |
 //! | [`worker`] | what runs in the processes of a gang |
+//! | [`replay`] | a run that is trained again, held against the first |
 //! | [`pod`] | a run whose processes a cluster starts by itself |
 //! | [`node_check`] | whether every node of a cluster sees what a run needs |
 
@@ -27,6 +28,7 @@ mod parent;
 pub mod pod;
 mod ready;
 mod record;
+pub mod replay;
 mod resume;
 mod run;
 mod stop;

@@ -2,7 +2,8 @@
 
 use crate::field::Field;
 use crate::keys::{Any, FromField, keys, words};
-use crate::nearest::{listed, nearest};
+use crate::nearest::listed;
+use lockstep_base::nearest::nearest;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
@@ -53,28 +54,6 @@ words! {
         "ndcg10" Ndcg10
         /// Of a ranking, the highest mean precision at the ranks of relevant rows is the best.
         "map" Map
-    }
-}
-
-impl Measure {
-    /// Whether `value` is better than `other`.
-    pub fn is_better(self, value: f64, other: f64) -> bool {
-        self.is_better_by(0.0, value, other)
-    }
-
-    /// Whether `value` is better than `other` by more than `change`.
-    pub fn is_better_by(self, change: f64, value: f64, other: f64) -> bool {
-        match self {
-            Measure::Loss | Measure::Mse | Measure::Mae => value < other - change,
-            Measure::Accuracy
-            | Measure::F1
-            | Measure::Top5
-            | Measure::Auc
-            | Measure::R2
-            | Measure::Ndcg
-            | Measure::Ndcg10
-            | Measure::Map => value > other + change,
-        }
     }
 }
 

@@ -80,7 +80,6 @@ pub use job::{Job, LearnerJob};
 pub use keep::{Keep, KeepRules};
 pub use kube::{Kube, KubeEngine, PATCHED, PullPolicy, Toleration, Volume, VolumeSource};
 pub use model::{JobLayer, JobModel, JobNetwork, Pair};
-pub use nearest::nearest;
 pub use network::NetworkJob;
 pub use notify::{Comparison, Condition, Notify, Occasion, Webhook};
 pub use optimizer::JobOptimizer;

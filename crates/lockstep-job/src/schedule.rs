@@ -82,14 +82,6 @@ impl Default for JobSchedule {
 }
 
 impl JobSchedule {
-    /// Whether the learning rate depends on the steps of the whole run.
-    pub fn is_over_whole_run(&self) -> bool {
-        matches!(
-            self,
-            JobSchedule::Cosine { steps: None, .. } | JobSchedule::OneCycle { steps: None, .. }
-        )
-    }
-
     /// Steps over which the learning rate first rises from 0.
     pub fn warmup_steps(&self) -> u64 {
         match self {

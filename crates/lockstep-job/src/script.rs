@@ -93,16 +93,6 @@ words! {
     }
 }
 
-impl BestMode {
-    /// Whether `value` is better than `other`.
-    pub fn is_better(self, value: f64, other: f64) -> bool {
-        match self {
-            Self::Max => value > other,
-            Self::Min => value < other,
-        }
-    }
-}
-
 impl ScriptTraining {
     /// Reads the table; `workers` is what the command line says about them.
     fn read(mut section: Section<'_>, workers: Option<Field<'_>>) -> Option<Self> {

@@ -5,9 +5,10 @@
 
 use crate::Diagnostic;
 use crate::field::{Field, Report};
-use crate::nearest::{nearest, suggestion};
+use crate::nearest::suggestion;
 use crate::source::Spot;
 use crate::tree::Entry;
+use lockstep_base::nearest::nearest;
 use std::path::Path;
 
 /// A table that is being read.

@@ -2,19 +2,25 @@
 //!
 //! A model predicts [`Outputs`]: classes, numbers or labels. Of samples it says [`Predictions`], block by block
 //! ([`Block`]). An [`Assessor`] compares them with what is right, and [`write_evaluation`] writes what that comes to
-//! into a run's folder.
+//! into a run's folder. A [`PredictionFile`] holds what was said of every sample.
 
 mod assess;
 mod block;
+mod error;
 mod inputs;
 mod mistakes;
 mod outputs;
 mod prediction;
+mod prediction_file;
+mod row;
 mod test_set;
 
 pub use assess::{Assessor, MISTAKES, class_name, remove_evaluation, title, write_evaluation};
 pub use block::{BLOCK_ROWS, Block};
+pub use error::WriteError;
 pub use inputs::inputs;
 pub use outputs::Outputs;
 pub use prediction::{Prediction, Predictions, RowOutput};
+pub use prediction_file::{PredictionFile, PredictionFormat};
+pub use row::{Answer, Named, PredictedRow, each_row};
 pub use test_set::{SampleUse, open_test, test_source};

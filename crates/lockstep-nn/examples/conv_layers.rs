@@ -1,7 +1,7 @@
 //! Times every layer of a named network alone, forward and backward, on synthetic pixels:
 //! `cargo run --release -p lockstep-nn --example conv_layers -- resnet18 16`.
 
-use lockstep_nn::{Batch, Collect, Dims, LayerSpec, Model, NamedLayer, Step, Targets, zoo};
+use lockstep_nn::{Batch, Collect, Dims, LayerSpec, Model, NamedLayer, Step, Targets, layers, zoo};
 use std::time::Instant;
 
 /// Times a layer between a ReLU, so that its input has a gradient too, and a pool. Returns milliseconds
@@ -11,7 +11,7 @@ fn time(layer: &NamedLayer, input: Dims, rows: usize) -> (f64, Dims) {
         NamedLayer::new("before", LayerSpec::Relu),
         layer.clone(),
         NamedLayer::new("pool", LayerSpec::GlobalPool),
-        NamedLayer::new("last", LayerSpec::Linear { out: 2 }),
+        NamedLayer::new("last", LayerSpec::Linear(layers::Linear { out: 2 })),
     ];
     let mut model = Model::new(&layers, input, rows).expect("a layer that can be built");
     let layout = model.layout().clone();
@@ -44,7 +44,7 @@ fn time(layer: &NamedLayer, input: Dims, rows: usize) -> (f64, Dims) {
 /// Times layers in a row and returns the shape of the last one's output.
 fn walk(layers: &[NamedLayer], mut input: Dims, rows: usize) -> Dims {
     for layer in layers {
-        if let LayerSpec::Residual { body, shortcut } = &layer.spec {
+        if let LayerSpec::Residual(layers::Residual { body, shortcut }) = &layer.spec {
             let output = walk(body, input, rows);
             walk(shortcut, input, rows);
             input = output;
@@ -52,7 +52,7 @@ fn walk(layers: &[NamedLayer], mut input: Dims, rows: usize) -> Dims {
         }
         let (time, output) = time(layer, input, rows);
         let gigaflops = match layer.spec {
-            LayerSpec::Conv2d { kernel, .. } => {
+            LayerSpec::Conv2d(layers::Conv2d { kernel, .. }) => {
                 let window = kernel[0] * kernel[1] * input.channels;
                 6.0 * (rows * output.len() * window) as f64 / 1e6 / time
             }

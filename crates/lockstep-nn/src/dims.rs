@@ -23,6 +23,15 @@ impl Dims {
         }
     }
 
+    /// An image of so many pixels and channels.
+    pub fn image(height: usize, width: usize, channels: usize) -> Self {
+        Self {
+            height,
+            width,
+            channels,
+        }
+    }
+
     /// Numbers in a row.
     pub fn len(self) -> usize {
         self.pixels() * self.channels

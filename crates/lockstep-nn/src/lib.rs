@@ -20,9 +20,10 @@ pub mod encoder;
 mod factors;
 mod fingerprint;
 pub mod gemm;
+pub mod graph;
 mod host;
 mod init;
-mod layers;
+pub mod layers;
 mod layout;
 mod loss;
 mod model;
@@ -42,8 +43,8 @@ pub use dims::Dims;
 pub use factors::{Factored, PANEL, add};
 pub use fingerprint::fingerprint;
 pub use host::HostState;
-pub use layers::Step;
 pub use layers::batch_norm::MOMENTUM as STATISTICS_SHARE;
+pub use layers::{EmbeddingTable, Step};
 pub use layout::{CHUNK, LAYOUT_VERSION, Layout, NumberOrder, Role, Tensor};
 pub use loss::{Loss, LossSum, ShapedClasses, Targets, WeightedNumbers, sigmoid};
 pub use model::{Batch, Model};
@@ -51,7 +52,7 @@ pub use optimizer::{Optimizer, Update};
 pub use rates::{LayerRates, stands_for};
 pub use replica::{Collect, Replica};
 pub use schedule::{Decay, Schedule};
-pub use spec::{EmbeddingTable, LayerSpec, LayerSummary, NamedLayer};
+pub use spec::{LayerSpec, LayerSummary, NamedLayer};
 
 /// Why a model cannot be built.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

@@ -80,7 +80,7 @@ impl Model {
         builder.rates = rates.clone();
         let mut chain = builder.chain(layers, input)?;
         let last = layers.last().map(|layer| &layer.spec);
-        if !matches!(last, Some(LayerSpec::Linear { .. })) {
+        if !matches!(last, Some(LayerSpec::Linear(_))) {
             return Err(NnError::NoLastLinear);
         }
         let ModelBuilder {

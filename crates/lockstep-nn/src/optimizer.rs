@@ -5,9 +5,10 @@
 
 use crate::math::power;
 use crate::simd::for_each_isa;
+use serde::{Deserialize, Serialize};
 
 /// How parameters follow their gradient.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Optimizer {
     /// Gradient descent.
     Sgd {

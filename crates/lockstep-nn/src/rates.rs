@@ -71,6 +71,7 @@ impl Replica for TrainedChunks<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layers;
     use crate::{Batch, Collect, Dims, LayerSpec, Model, NamedLayer, Step, Targets};
 
     #[test]
@@ -83,24 +84,24 @@ mod tests {
 
     /// The gradient of a network with some layers frozen; NaN where none was handed out.
     fn gradient(frozen: &[&str]) -> (Model, Vec<f32>) {
-        let convolution = LayerSpec::Conv2d {
+        let convolution = LayerSpec::Conv2d(layers::Conv2d {
             out: 3,
             kernel: [3, 3],
             stride: [1, 1],
             padding: [1, 1],
             groups: 1,
             bias: true,
-        };
+        });
         let layers = NamedLayer::stack([
             convolution.clone(),
             LayerSpec::Relu,
-            LayerSpec::Residual {
+            LayerSpec::Residual(layers::Residual {
                 body: vec![NamedLayer::new("layers.2.body.0", convolution.clone())],
                 shortcut: vec![NamedLayer::new("layers.2.shortcut.0", convolution)],
-            },
-            LayerSpec::Linear { out: 5 },
+            }),
+            LayerSpec::Linear(layers::Linear { out: 5 }),
             LayerSpec::Relu,
-            LayerSpec::Linear { out: 2 },
+            LayerSpec::Linear(layers::Linear { out: 2 }),
         ]);
         let input = Dims {
             height: 4,

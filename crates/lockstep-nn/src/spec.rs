@@ -1,162 +1,143 @@
 //! Layers as they are asked for, and as they were built.
+//!
+//! A kind of layer is one file in `layers/`: its settings, its checks and tensors, its operations in ONNX, its module in
+//! PyTorch and its computing. [`LayerSpec`] is the one list of all kinds, and [`LayerKind`] what each must say of itself.
 
+use crate::NnError;
+use crate::build::Site;
 use crate::dims::Dims;
+use crate::graph::{Flow, LayerGraph};
+use crate::layers::{
+    AvgPool, AvgPool1d, BatchNorm, Conv1d, Conv2d, Dropout, Embedding, Flatten, Gelu, GlobalPool,
+    GroupNorm, LayerNorm, LeakyRelu, Linear, MaxPool, MaxPool1d, Relu, Residual, Sigmoid, Silu,
+    Tanh, Unflatten,
+};
 
-/// A table of learned vectors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct EmbeddingTable {
-    /// Vectors. The first stands for what is not known, and begins as zeros.
-    pub rows: usize,
-    /// Numbers of a vector.
-    pub width: usize,
+/// All that must be known of a kind of layer, beside how it computes. Its implementer is its settings.
+pub(crate) trait LayerKind {
+    /// Appends the layer to a chain, after checking that it can follow what is there, and places its tensors in the
+    /// layout, with the names that PyTorch has for them.
+    fn build(&self, site: &mut Site<'_>) -> Result<(), NnError>;
+
+    /// Writes the operations that it is in ONNX when nothing is trained.
+    fn write_graph(&self, flow: Flow, graph: &mut LayerGraph<'_>) -> Flow;
+
+    /// The module that it is in PyTorch, as Python writes it. What is not of `torch.nn` is a class of `peer.py`.
+    fn torch_module(&self) -> String;
+
+    /// Whether its tensors belong to parts with names of their own, by which they are frozen or slowed.
+    fn has_named_parts(&self) -> bool {
+        false
+    }
+
+    /// A small example, and the shape of a row that it takes: what tests try with every kind.
+    fn sample() -> (Dims, Self)
+    where
+        Self: Sized;
 }
 
-/// One layer as asked for.
-#[derive(Debug, Clone, PartialEq)]
-pub enum LayerSpec {
-    /// A dense layer with so many outputs. An image is flattened before it.
-    Linear {
-        /// Number of outputs.
-        out: usize,
-    },
-    /// `max(x, 0)`.
-    Relu,
-    /// `x` times the share of a standard normal distribution below `x`.
-    Gelu,
-    /// `x`, or a part of it below 0.
-    LeakyRelu {
-        /// What a number below 0 is multiplied by.
-        slope: f64,
-    },
-    /// `x` times its sigmoid.
-    Silu,
-    /// `1 / (1 + e^-x)`.
-    Sigmoid,
-    /// The hyperbolic tangent.
-    Tanh,
-    /// Normalisation of every pixel over its channels; of a vector, over its numbers.
-    LayerNorm,
-    /// Normalisation of groups of channels over the image, row by row.
-    GroupNorm {
-        /// How many groups the channels are parted into.
-        groups: usize,
-    },
-    /// Zeroes this share while training.
-    Dropout {
-        /// The share, in `0..1`.
-        p: f64,
-    },
-    /// Batch normalisation of every channel.
-    BatchNorm,
-    /// A convolution. Sizes are `[vertical, horizontal]`.
-    Conv2d {
-        /// Output channels.
-        out: usize,
-        /// Pixels of a window.
-        kernel: [usize; 2],
-        /// Pixels from one window to the next.
-        stride: [usize; 2],
-        /// Zeros around the image, on each side.
-        padding: [usize; 2],
-        /// How many groups the channels are parted into; each output channel sees one of them.
-        groups: usize,
-        /// Whether a number a channel is added.
-        bias: bool,
-    },
-    /// A convolution of sequences, which are images of one line.
-    Conv1d {
-        /// Output channels.
-        out: usize,
-        /// Numbers of a window.
-        kernel: usize,
-        /// Numbers from one window to the next.
-        stride: usize,
-        /// Zeros on each side of the sequence.
-        padding: usize,
-        /// How many groups the channels are parted into; each output channel sees one of them.
-        groups: usize,
-        /// Whether a number a channel is added.
-        bias: bool,
-    },
-    /// The largest number of each window, channel by channel.
-    MaxPool {
-        /// Pixels of a window.
-        kernel: [usize; 2],
-        /// Pixels from one window to the next.
-        stride: [usize; 2],
-        /// Margin around the image, on each side, that never is the largest.
-        padding: [usize; 2],
-    },
-    /// The mean of each window, channel by channel.
-    AvgPool {
-        /// Pixels of a window.
-        kernel: [usize; 2],
-        /// Pixels from one window to the next.
-        stride: [usize; 2],
-        /// Zeros around the image, on each side, that count.
-        padding: [usize; 2],
-    },
-    /// The mean of the image, channel by channel.
-    GlobalPool,
-    /// The image as one vector, channel after channel, as PyTorch flattens.
-    Flatten,
-    /// A vector as an image of this shape, channel after channel, as PyTorch unflattens. A sequence is an image of one line.
-    Unflatten {
-        /// The shape.
-        shape: Dims,
-    },
-    /// Learned vectors in place of the last inputs, which are places in tables; what comes before them goes on as it is.
-    Embedding {
-        /// The tables, one for each of those inputs.
-        tables: Vec<EmbeddingTable>,
-    },
-    /// Two paths from the same input, added: `body(x) + shortcut(x)`.
-    Residual {
-        /// The one path; at least one layer.
-        body: Vec<NamedLayer>,
-        /// The other; the input as it is when there are no layers.
-        shortcut: Vec<NamedLayer>,
-    },
-}
+/// Lists every kind of layer once: those that have settings, and those that have none.
+macro_rules! layers {
+    (
+        with settings { $($(#[doc = $doc:literal])* $name:literal $kind:ident,)* }
+        without { $($(#[doc = $plain_doc:literal])* $plain_name:literal $plain:ident,)* }
+    ) => {
+        /// One layer as asked for.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum LayerSpec {
+            $($(#[doc = $doc])* $kind($kind),)*
+            $($(#[doc = $plain_doc])* $plain,)*
+        }
 
-/// Names every kind of layer once: what is missing does not compile.
-macro_rules! kinds {
-    ($($kind:pat => $name:literal,)*) => {
         impl LayerSpec {
-            /// The names of all kinds, as in a job file.
-            pub const KINDS: &[&str] = &[$($name),*];
+            /// The names of all kinds, as layers are listed by them.
+            pub const KINDS: &[&str] = &[$($name,)* $($plain_name,)*];
 
             /// The name of its kind.
             pub fn kind(&self) -> &'static str {
                 match self {
-                    $($kind => $name,)*
+                    $(Self::$kind(_) => $name,)*
+                    $(Self::$plain => $plain_name,)*
+                }
+            }
+
+            /// A small example of every kind, and the shape of a row that it takes: for tests of whatever must know
+            /// every kind.
+            pub fn samples() -> Vec<(Dims, LayerSpec)> {
+                let mut samples = Vec::new();
+                $(let (input, layer) = $kind::sample(); samples.push((input, Self::$kind(layer)));)*
+                $(let (input, $plain) = $plain::sample(); samples.push((input, Self::$plain));)*
+                samples
+            }
+
+            /// What there is to know of its kind.
+            pub(crate) fn definition(&self) -> &dyn LayerKind {
+                match self {
+                    $(Self::$kind(layer) => layer,)*
+                    $(Self::$plain => &$plain,)*
                 }
             }
         }
     };
 }
 
-kinds! {
-    Self::Linear { .. } => "linear",
-    Self::Relu => "relu",
-    Self::Gelu => "gelu",
-    Self::LeakyRelu { .. } => "leaky-relu",
-    Self::Silu => "silu",
-    Self::Sigmoid => "sigmoid",
-    Self::Tanh => "tanh",
-    Self::LayerNorm => "layer-norm",
-    Self::GroupNorm { .. } => "group-norm",
-    Self::Dropout { .. } => "dropout",
-    Self::BatchNorm => "batch-norm",
-    Self::Conv2d { .. } => "conv2d",
-    Self::Conv1d { .. } => "conv1d",
-    Self::MaxPool { .. } => "max-pool",
-    Self::AvgPool { .. } => "avg-pool",
-    Self::GlobalPool => "global-pool",
-    Self::Flatten => "flatten",
-    Self::Unflatten { .. } => "unflatten",
-    Self::Embedding { .. } => "embedding",
-    Self::Residual { .. } => "residual",
+layers! {
+    with settings {
+        /// A dense layer. An image is flattened before it.
+        "linear" Linear,
+        /// `x`, or a part of it below 0.
+        "leaky-relu" LeakyRelu,
+        /// Normalisation of groups of channels over the image, row by row.
+        "group-norm" GroupNorm,
+        /// Zeroes a share while training.
+        "dropout" Dropout,
+        /// A convolution.
+        "conv2d" Conv2d,
+        /// A convolution of sequences, which are images of one line.
+        "conv1d" Conv1d,
+        /// The largest number of each window, channel by channel.
+        "max-pool" MaxPool,
+        /// The same of sequences, and listed as the same.
+        "max-pool" MaxPool1d,
+        /// The mean of each window, channel by channel.
+        "avg-pool" AvgPool,
+        /// The same of sequences, and listed as the same.
+        "avg-pool" AvgPool1d,
+        /// A vector as an image, channel after channel, as PyTorch unflattens. A sequence is an image of one line.
+        "unflatten" Unflatten,
+        /// Learned vectors in place of the last inputs, which are places in tables; what comes before them goes on as it is.
+        "embedding" Embedding,
+        /// Two paths from the same input, added: `body(x) + shortcut(x)`.
+        "residual" Residual,
+    }
+    without {
+        /// `max(x, 0)`.
+        "relu" Relu,
+        /// `x` times the share of a standard normal distribution below `x`.
+        "gelu" Gelu,
+        /// `x` times its sigmoid.
+        "silu" Silu,
+        /// `1 / (1 + e^-x)`.
+        "sigmoid" Sigmoid,
+        /// The hyperbolic tangent.
+        "tanh" Tanh,
+        /// Normalisation of every pixel over its channels; of a vector, over its numbers.
+        "layer-norm" LayerNorm,
+        /// Batch normalisation of every channel.
+        "batch-norm" BatchNorm,
+        /// The mean of the image, channel by channel.
+        "global-pool" GlobalPool,
+        /// The image as one vector, channel after channel, as PyTorch flattens.
+        "flatten" Flatten,
+    }
+}
+
+impl LayerSpec {
+    /// The module that it is in PyTorch, as Python writes it: `nn.GELU()`. What is not of `torch.nn` is a class of
+    /// `peer.py`.
+    pub fn torch_module(&self) -> String {
+        self.definition().torch_module()
+    }
 }
 
 /// A layer and what it is called.

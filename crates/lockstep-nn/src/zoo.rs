@@ -3,6 +3,7 @@
 //! Layers are called as PyTorch would call them. A network of torchvision has torchvision's names, so that
 //! weights go both ways, and a head those of the module that it is known from; others are numbered.
 
+use crate::layers;
 use crate::spec::{LayerSpec, NamedLayer};
 
 /// Dense layers: each is linear, batch-norm if asked for, ReLU, dropout if there is any; and a last linear
@@ -10,12 +11,12 @@ use crate::spec::{LayerSpec, NamedLayer};
 pub fn mlp(hidden: &[usize], dropout: f64, batch_norm: bool, classes: usize) -> Vec<NamedLayer> {
     let mut layers = Vec::new();
     for &out in hidden {
-        layers.push(LayerSpec::Linear { out });
+        layers.push(LayerSpec::Linear(layers::Linear { out }));
         layers.extend(batch_norm.then_some(LayerSpec::BatchNorm));
         layers.push(LayerSpec::Relu);
         layers.extend(dropout_of(dropout));
     }
-    layers.push(LayerSpec::Linear { out: classes });
+    layers.push(LayerSpec::Linear(layers::Linear { out: classes }));
     NamedLayer::stack(layers)
 }
 
@@ -28,7 +29,7 @@ pub fn head(hidden: usize, dropout: f64, classes: usize) -> Vec<NamedLayer> {
         layer.name = match layer.spec {
             LayerSpec::BatchNorm => "batch_norm",
             LayerSpec::Relu => "relu",
-            LayerSpec::Dropout { .. } => "dropout",
+            LayerSpec::Dropout(_) => "dropout",
             _ if i == last => "fc2",
             _ => "fc1",
         }
@@ -48,30 +49,30 @@ pub fn cnn(
     let mut layers = Vec::new();
     for &(out, dropout) in blocks {
         for _ in 0..2 {
-            let convolution = LayerSpec::Conv2d {
+            let convolution = LayerSpec::Conv2d(layers::Conv2d {
                 out,
                 kernel: [3, 3],
                 stride: [1, 1],
                 padding: [1, 1],
                 groups: 1,
                 bias: true,
-            };
+            });
             layers.extend([convolution, LayerSpec::BatchNorm, LayerSpec::Relu]);
         }
-        layers.push(LayerSpec::MaxPool {
+        layers.push(LayerSpec::MaxPool(layers::MaxPool {
             kernel: [2, 2],
             stride: [2, 2],
             padding: [0, 0],
-        });
+        }));
         layers.extend(dropout_of(dropout));
     }
     layers.extend([
         LayerSpec::Flatten,
-        LayerSpec::Linear { out: dense },
+        LayerSpec::Linear(layers::Linear { out: dense }),
         LayerSpec::Relu,
     ]);
     layers.extend(dropout_of(dense_dropout));
-    layers.push(LayerSpec::Linear { out: classes });
+    layers.push(LayerSpec::Linear(layers::Linear { out: classes }));
     NamedLayer::stack(layers)
 }
 
@@ -81,7 +82,7 @@ pub fn cifar_cnn(classes: usize) -> Vec<NamedLayer> {
 }
 
 fn dropout_of(p: f64) -> Option<LayerSpec> {
-    (p > 0.0).then_some(LayerSpec::Dropout { p })
+    (p > 0.0).then_some(LayerSpec::Dropout(layers::Dropout { p }))
 }
 
 /// ResNet-18 under torchvision's names. With a small stem, for images of 32 x 32 or so, it begins with a
@@ -96,11 +97,11 @@ pub fn resnet18(classes: usize, small_stem: bool) -> Vec<NamedLayer> {
     layers.push(NamedLayer::new("bn1", LayerSpec::BatchNorm));
     layers.push(NamedLayer::new("relu", LayerSpec::Relu));
     if !small_stem {
-        let pool = LayerSpec::MaxPool {
+        let pool = LayerSpec::MaxPool(layers::MaxPool {
             kernel: [3, 3],
             stride: [2, 2],
             padding: [1, 1],
-        };
+        });
         layers.push(NamedLayer::new("maxpool", pool));
     }
     let mut inputs = 64;
@@ -114,7 +115,10 @@ pub fn resnet18(classes: usize, small_stem: bool) -> Vec<NamedLayer> {
         }
     }
     layers.push(NamedLayer::new("avgpool", LayerSpec::GlobalPool));
-    layers.push(NamedLayer::new("fc", LayerSpec::Linear { out: classes }));
+    layers.push(NamedLayer::new(
+        "fc",
+        LayerSpec::Linear(layers::Linear { out: classes }),
+    ));
     layers
 }
 
@@ -136,19 +140,22 @@ fn residual(name: &str, inputs: usize, out: usize, stride: usize) -> NamedLayer 
             part("downsample.1", LayerSpec::BatchNorm),
         ]
     };
-    NamedLayer::new(name, LayerSpec::Residual { body, shortcut })
+    NamedLayer::new(
+        name,
+        LayerSpec::Residual(layers::Residual { body, shortcut }),
+    )
 }
 
 /// A convolution without bias whose windows are centred on pixels.
 fn convolution(out: usize, kernel: usize, stride: usize) -> LayerSpec {
-    LayerSpec::Conv2d {
+    LayerSpec::Conv2d(layers::Conv2d {
         out,
         kernel: [kernel; 2],
         stride: [stride; 2],
         padding: [kernel / 2; 2],
         groups: 1,
         bias: false,
-    }
+    })
 }
 
 #[cfg(test)]
@@ -213,8 +220,14 @@ mod tests {
         let layers = head(256, 0.3, 120);
         let names: Vec<&str> = layers.iter().map(|layer| layer.name.as_str()).collect();
         assert_eq!(names, ["fc1", "batch_norm", "relu", "dropout", "fc2"]);
-        assert_eq!(layers[0].spec, LayerSpec::Linear { out: 256 });
-        assert_eq!(layers[4].spec, LayerSpec::Linear { out: 120 });
+        assert_eq!(
+            layers[0].spec,
+            LayerSpec::Linear(layers::Linear { out: 256 })
+        );
+        assert_eq!(
+            layers[4].spec,
+            LayerSpec::Linear(layers::Linear { out: 120 })
+        );
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Why a model cannot be written as ONNX.
 
 use lockstep_embed::EmbedError;
-use lockstep_job::JobError;
 use lockstep_place::PlaceError;
+use lockstep_resolve::ResolveError;
 use lockstep_train::TrainError;
 
 /// Why a model cannot be written as ONNX.
@@ -34,7 +34,7 @@ pub enum OnnxError {
 
     /// The run's job cannot be read, which says what is done to pictures.
     #[error(transparent)]
-    Job(#[from] JobError),
+    Job(ResolveError),
 
     /// The run cannot be reached.
     #[error(transparent)]

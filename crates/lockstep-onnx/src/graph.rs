@@ -7,8 +7,11 @@ use crate::proto::{
     Attribute, Dimension, Entry, Extent, GraphMessage, Model, Node, OperatorSet, Shape, Tensor,
     TensorType, ValueInfo, ValueType, attribute_type, element,
 };
+use lockstep_nn::graph::{self as layer_graph, GraphWriter};
 use prost::Message;
 use std::collections::HashSet;
+
+pub(crate) use lockstep_nn::graph::Value;
 
 /// Which operators are used. 17 is the first with `LayerNormalization`, and what runtimes since 2022 read.
 pub const OPSET: i64 = 17;
@@ -33,9 +36,6 @@ pub fn check_size(parameters: usize) -> Result<(), OnnxError> {
         false => Ok(()),
     }
 }
-
-/// The name of a value in a graph.
-pub(crate) type Value = String;
 
 /// What goes into a model or comes out of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -238,6 +238,36 @@ impl Graph {
     }
 }
 
+/// Layers write themselves.
+impl GraphWriter for Graph {
+    fn node(
+        &mut self,
+        operator: &str,
+        name: &str,
+        inputs: &[&str],
+        attributes: &[(&str, layer_graph::Attribute)],
+    ) -> Value {
+        let attributes = attributes.iter().map(|(name, value)| match value {
+            layer_graph::Attribute::Int(value) => int(name, *value),
+            layer_graph::Attribute::Ints(values) => ints(name, values.iter().copied()),
+            layer_graph::Attribute::Float(value) => float(name, *value),
+        });
+        Graph::node(self, operator, name, inputs, attributes)
+    }
+
+    fn numbers(&mut self, name: &str, shape: &[usize], numbers: &[f32]) -> Value {
+        Graph::numbers(self, name, shape, numbers)
+    }
+
+    fn integers(&mut self, name: &str, integers: &[i64]) -> Value {
+        Graph::integers(self, name, integers)
+    }
+
+    fn integer(&mut self, name: &str, integer: i64) -> Value {
+        Graph::integer(self, name, integer)
+    }
+}
+
 /// A setting that is a floating-point number.
 pub(crate) fn float(name: &str, value: f32) -> Attribute {
     Attribute {
@@ -271,6 +301,39 @@ pub(crate) fn ints(name: &str, values: impl IntoIterator<Item = usize>) -> Attri
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lockstep_nn::graph::{Flow, GraphWeights, write_layers};
+    use lockstep_nn::layers::Linear;
+    use lockstep_nn::{Dims, LayerSpec, NamedLayer};
+
+    #[test]
+    fn every_kind_of_layer_is_written_with_all_of_its_tensors() {
+        for (input, layer) in LayerSpec::samples() {
+            let kind = layer.kind();
+            let layers = NamedLayer::stack([layer, LayerSpec::Linear(Linear { out: 2 })]);
+            let model = lockstep_nn::Model::new(&layers, input, 1).unwrap();
+            let state = model.initial_state(1);
+            let weights = GraphWeights::new(model.layout(), &state, model.summary());
+            let mut graph = Graph::default();
+            let flow = Flow {
+                value: graph.input("input", &[input.len()]),
+                dims: input,
+                flat: input.pixels() == 1,
+            };
+            let flow = write_layers(&layers, &weights, &mut graph, flow);
+            assert_eq!((flow.dims, flow.flat), (Dims::vector(2), true), "{kind}");
+            let constants = graph.constants.iter().map(|constant| &constant.name[..]);
+            let mut known: HashSet<&str> = constants.chain(["input"]).collect();
+            for tensor in &model.layout().tensors {
+                assert!(known.contains(&tensor.name[..]), "{kind}: {}", tensor.name);
+            }
+            for node in &graph.nodes {
+                let mut inputs = node.input.iter();
+                assert!(inputs.all(|input| known.contains(&input[..])), "{kind}");
+                known.insert(&node.name);
+            }
+            assert_eq!(flow.value, graph.nodes.last().unwrap().name, "{kind}");
+        }
+    }
 
     #[test]
     fn what_no_file_can_hold_is_refused_with_its_size() {

@@ -9,7 +9,6 @@ mod encoder;
 mod encoding;
 mod error;
 mod graph;
-mod layers;
 mod outputs;
 mod proto;
 mod run;

@@ -1,15 +1,14 @@
 //! The model of a run as ONNX.
 
 use crate::graph::{Graph, OnnxModel, Value};
-use crate::layers::{Flow, Weights, chain, flat};
 use crate::outputs::outputs;
 use crate::scale::normalise;
 use crate::{OnnxError, encoder, encoding};
 use lockstep_data::TargetKind;
 use lockstep_embed::{EmbedRecipe, EncoderModel};
-use lockstep_job::{DataRef, Job, JobError, Override};
 use lockstep_nn::Dims;
-use lockstep_resolve::{image_normalise, image_transform};
+use lockstep_nn::graph::{Flow, GraphWeights, write_layers};
+use lockstep_resolve::{ModelInput, ResolveError};
 use lockstep_runs::RunDir;
 use lockstep_train::{InputElement, SavedModel};
 use serde_json::json;
@@ -30,7 +29,7 @@ pub fn export_run(run: &RunDir) -> Result<Vec<u8>, OnnxError> {
 /// # Errors
 /// When the run has no model, or one that cannot be written.
 pub fn of_run(run: &RunDir) -> Result<OnnxModel, OnnxError> {
-    let job = network_job(run, &[])?;
+    let job = input_of(run, &[])?;
     let saved = SavedModel::open(run)?;
     let mut graph = Graph::default();
     let shape = sample_shape(saved.input_shape);
@@ -42,42 +41,31 @@ pub fn of_run(run: &RunDir) -> Result<OnnxModel, OnnxError> {
     if saved.encoding.is_some() {
         graph.note("lockstep.inputs", json!(saved.inputs).to_string());
     }
-    let data = job.data.as_ref();
-    let transform = data.and_then(image_transform);
-    let transform = transform.filter(|_| job.embed().is_none());
-    if let Some(transform) = transform {
+    if let (Some(transform), None) = (&job.transform, &job.encoder) {
         graph.note("lockstep.transform", json!(transform).to_string());
     }
-    if let Some(DataRef::Csv { columns, .. } | DataRef::Parquet { columns, .. }) =
-        data.map(|data| &data.train)
-        && let Some(features) = &columns.features
-    {
-        graph.note("lockstep.features", json!(features).to_string());
+    if let Some(features) = &job.features {
+        graph.note("lockstep.features", features.to_string());
     }
     graph.note("lockstep.input_shape", json!(shape).to_string());
     rest(graph, run, &saved, input)
 }
 
 /// The model of a run whose job turns pictures into vectors first, and the encoder that does so, in one graph: it
-/// takes pictures of the encoder's size, bytes as 0 to 255. `overrides` change the run's job, such as where the
+/// takes pictures of the encoder's size, bytes as 0 to 255. `set` changes keys of the run's job, such as where the
 /// encoder lies.
 ///
 /// # Errors
 /// When the run's model takes no vectors of an encoder, or a part of it cannot be read or written.
-pub fn of_run_with_encoder(run: &RunDir, overrides: &[Override]) -> Result<OnnxModel, OnnxError> {
-    let job = network_job(run, overrides)?;
-    let Some(plan) = job.embed() else {
+pub fn of_run_with_encoder(run: &RunDir, set: &[String]) -> Result<OnnxModel, OnnxError> {
+    let input = input_of(run, set)?;
+    let Some(plan) = input.encoder else {
         return Err(OnnxError::NoEncoder {
             run: run.name.clone(),
         });
     };
     let encoder = EncoderModel::open(&plan.model)?;
-    let normalise = image_normalise(plan);
-    let recipe = EmbedRecipe::new(
-        &encoder,
-        job.data.as_ref().and_then(image_transform),
-        normalise,
-    )?;
+    let recipe = EmbedRecipe::new(&encoder, input.transform, plan.normalise)?;
     let saved = SavedModel::open(run)?;
     let mut graph = Graph::default();
     let (vector, width) = encoder::of_pictures(&mut graph, INPUT, &encoder, &recipe)?;
@@ -93,19 +81,17 @@ pub fn of_run_with_encoder(run: &RunDir, overrides: &[Override]) -> Result<OnnxM
     rest(graph, run, &saved, vector)
 }
 
-/// The job of a run, which must be one of a network.
-fn network_job(run: &RunDir, overrides: &[Override]) -> Result<Job, OnnxError> {
+/// What the network of a run takes, as its job says.
+fn input_of(run: &RunDir, set: &[String]) -> Result<ModelInput, OnnxError> {
     let file = run.job().local_copy()?;
-    let job = Job::load(file.path(), overrides, None)?;
-    match job.network(file.path()) {
-        Ok(_) => Ok(job),
-        Err(JobError::Script { .. }) => Err(OnnxError::Script {
-            run: run.name.clone(),
-        }),
-        Err(_) => Err(OnnxError::Trees {
-            run: run.name.clone(),
-        }),
-    }
+    ModelInput::load(file.path(), set).map_err(|error| {
+        let run = run.name.clone();
+        match error {
+            ResolveError::ScriptModel => OnnxError::Script { run },
+            ResolveError::TreesModel => OnnxError::Trees { run },
+            error => OnnxError::Job(error),
+        }
+    })
 }
 
 /// The shape of a sample: numbers of a vector, or channels, height and width.
@@ -154,15 +140,15 @@ fn rest(
     input: Value,
 ) -> Result<OnnxModel, OnnxError> {
     let model = &saved.model;
-    let weights = Weights::new(model.layout(), &saved.state, model.summary());
+    let weights = GraphWeights::new(model.layout(), &saved.state, model.summary());
     let dims = saved.dims();
     let flow = Flow {
         value: input,
         dims,
         flat: is_vector(dims),
     };
-    let scores = chain(&mut graph, &weights, &saved.layers, flow);
-    let scores = flat(&mut graph, "scores", scores);
+    let scores = write_layers(&saved.layers, &weights, &mut graph, flow);
+    let scores = scores.flattened("scores", &mut graph);
     outputs(&mut graph, &scores.value, &saved.outputs);
     let names = json!(saved.outputs.names).to_string();
     let (key, task) = match saved.outputs.kind {

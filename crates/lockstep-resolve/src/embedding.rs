@@ -85,7 +85,7 @@ impl EmbedPlan {
 }
 
 /// The scale of the pictures, if the job sets one: a number a channel, or one for all.
-pub fn image_normalise(embed: &Embed) -> Option<Normalise> {
+pub(crate) fn image_normalise(embed: &Embed) -> Option<Normalise> {
     let normalise = embed.normalise.as_ref()?;
     let channels = |numbers: &[f64]| {
         std::array::from_fn(|channel| {

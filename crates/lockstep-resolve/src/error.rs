@@ -1,5 +1,6 @@
 //! Why a job cannot be understood.
 
+use lockstep_job::JobError;
 use lockstep_place::PlaceError;
 
 /// Why a job cannot be understood.
@@ -65,6 +66,28 @@ pub enum ResolveError {
         /// The set that has groups.
         set: &'static str,
     },
+
+    /// Chance would depend on how the rows are divided.
+    #[error(
+        "model.parameters: `{name}` would make the model depend on the number of workers; leave it out, or say \
+         `exact = false`"
+    )]
+    InexactTrees {
+        /// XGBoost's name of the parameter.
+        name: String,
+    },
+
+    /// The job file of a run cannot be read.
+    #[error(transparent)]
+    Job(#[from] JobError),
+
+    /// A network is wanted, and the run is one of a script.
+    #[error("the model is a script's own, and no network of Lockstep's")]
+    ScriptModel,
+
+    /// A network is wanted, and the run has grown trees.
+    #[error("the model is trees, and no network")]
+    TreesModel,
 
     /// The model of a script is the script's own.
     #[error(

@@ -5,25 +5,36 @@
 //! below works with that and never asks the job file again. What workers need of it can be told to them, so
 //! that they resolve nothing.
 
+mod checkpoint;
 mod embedding;
 mod error;
+mod layer_setting;
+mod learning;
+mod model_input;
 mod network;
 mod picture_input;
 mod places;
+mod schedule;
 mod script;
 mod sources;
 mod training;
 mod trees;
 
-pub use embedding::{EmbedPlan, EmbeddedSet, image_normalise};
+pub use checkpoint::{CheckpointRules, Interval};
+pub use embedding::{EmbedPlan, EmbeddedSet};
 pub use error::ResolveError;
+pub use learning::{ClassWeights, LearningSettings};
+// Checkpoints of earlier versions hold what must be hidden.
+pub use lockstep_job::hide_secrets;
+pub use model_input::{InputEncoder, ModelInput};
 pub use network::{LayerWords, NetworkPlan};
 pub use picture_input::{EncoderInput, PictureInput};
 pub use places::{access, place};
-pub use script::{ResolvedScript, ScriptSource};
-pub use sources::{SetSources, TestSource, image_transform};
-pub use training::{TrainingSettings, target_kind};
-pub use trees::{ResolvedTrees, TreesSettings};
+pub use schedule::RateSchedule;
+pub use script::{ResolvedScript, ScriptCheckpoints, ScriptSettings, ScriptSource};
+pub use sources::{SetSources, TestSource};
+pub use training::{ImageChanges, TrainingSettings};
+pub use trees::{ResolvedTrees, TreesPlan, TreesSettings};
 
 use lockstep_job::{Data, Job, NetworkJob};
 use lockstep_place::{Access, Place};

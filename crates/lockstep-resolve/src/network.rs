@@ -3,8 +3,9 @@
 //! What a family such as `mlp` stands for is known to [`zoo`] alone. A stack of the user's own is numbered:
 //! `layers.3.weight`, and inside a residual layer `layers.3.body.0.weight` or `layers.3.shortcut.0.weight`.
 
-use lockstep_job::{JobLayer, JobNetwork, Pair};
-use lockstep_nn::{Dims, LayerSpec, NamedLayer, NnError, zoo};
+use crate::layer_setting::{KeyPlace, Setting};
+use lockstep_job::{JobLayer, JobNetwork};
+use lockstep_nn::{LayerSpec, NamedLayer, NnError, layers, zoo};
 use serde::{Deserialize, Serialize};
 
 /// The network that a job describes, for as many outputs as its data turns out to need. It is written as the job file
@@ -26,13 +27,7 @@ impl NetworkPlan {
 
     /// Its layers for so many outputs.
     pub fn layers(&self, outputs: usize) -> Vec<NamedLayer> {
-        layers(&self.0, outputs)
-    }
-
-    /// Its layers for so many outputs in the job file's words: for whoever builds it elsewhere and does not need its
-    /// tensors' names.
-    pub fn in_words(&self, outputs: usize) -> LayerWords {
-        LayerWords(in_words(self.layers(outputs)))
+        network_layers(&self.0, outputs)
     }
 
     /// The network layer by layer, for whoever builds it elsewhere; none for one that is known by its name alone.
@@ -54,7 +49,7 @@ fn as_stack(network: &JobNetwork) -> Option<Vec<JobLayer>> {
         JobNetwork::ResNet18 { .. } => None,
         JobNetwork::Stack { layers } => Some(layers.clone()),
         family => {
-            let mut layers = in_words(layers(family, 1));
+            let mut layers = in_words(&network_layers(family, 1));
             if let Some(JobLayer::Linear { out }) = layers.last_mut() {
                 // As many as there are classes.
                 *out = None;
@@ -65,7 +60,7 @@ fn as_stack(network: &JobNetwork) -> Option<Vec<JobLayer>> {
 }
 
 /// The network's layers for so many classes.
-fn layers(network: &JobNetwork, classes: usize) -> Vec<NamedLayer> {
+fn network_layers(network: &JobNetwork, classes: usize) -> Vec<NamedLayer> {
     match network {
         JobNetwork::Mlp {
             hidden,
@@ -91,197 +86,58 @@ fn layers(network: &JobNetwork, classes: usize) -> Vec<NamedLayer> {
     }
 }
 
-/// Layers of the model as the job file writes them.
-fn in_words(layers: Vec<NamedLayer>) -> Vec<JobLayer> {
-    let pair = |[height, width]: [usize; 2]| Pair { height, width };
-    let word = |layer: NamedLayer| {
-        Some(match layer.spec {
-            // The data's matter, and not the job file's.
-            LayerSpec::Embedding { .. } => return None,
-            LayerSpec::Linear { out } => JobLayer::Linear { out: Some(out) },
-            LayerSpec::Relu => JobLayer::Relu,
-            LayerSpec::Gelu => JobLayer::Gelu,
-            LayerSpec::LeakyRelu { slope } => JobLayer::LeakyRelu { slope },
-            LayerSpec::Silu => JobLayer::Silu,
-            LayerSpec::Sigmoid => JobLayer::Sigmoid,
-            LayerSpec::Tanh => JobLayer::Tanh,
-            LayerSpec::LayerNorm => JobLayer::LayerNorm,
-            LayerSpec::GroupNorm { groups } => JobLayer::GroupNorm { groups },
-            LayerSpec::Dropout { p } => JobLayer::Dropout { p },
-            LayerSpec::BatchNorm => JobLayer::BatchNorm,
-            LayerSpec::Conv2d {
-                out,
-                kernel,
-                stride,
-                padding,
-                groups,
-                bias,
-            } => JobLayer::Conv2d {
-                out,
-                kernel: pair(kernel),
-                stride: pair(stride),
-                padding: pair(padding),
-                groups: Some(groups).filter(|&groups| groups > 1),
-                bias,
-            },
-            LayerSpec::Conv1d {
-                out,
-                kernel,
-                stride,
-                padding,
-                groups,
-                bias,
-            } => JobLayer::Conv1d {
-                out,
-                kernel,
-                stride,
-                padding,
-                groups: Some(groups).filter(|&groups| groups > 1),
-                bias,
-            },
-            LayerSpec::Unflatten { shape } => JobLayer::Unflatten {
-                shape: match shape {
-                    Dims { height: 1, .. } => vec![shape.channels, shape.width],
-                    _ => vec![shape.channels, shape.height, shape.width],
-                },
-            },
-            LayerSpec::MaxPool {
-                kernel,
-                stride,
-                padding,
-            } => JobLayer::MaxPool {
-                kernel: pair(kernel),
-                stride: pair(stride),
-                padding: pair(padding),
-            },
-            LayerSpec::AvgPool {
-                kernel,
-                stride,
-                padding,
-            } => JobLayer::AvgPool {
-                kernel: pair(kernel),
-                stride: pair(stride),
-                padding: pair(padding),
-            },
-            LayerSpec::GlobalPool => JobLayer::GlobalPool,
-            LayerSpec::Flatten => JobLayer::Flatten,
-            LayerSpec::Residual { body, shortcut } => JobLayer::Residual {
-                body: in_words(body),
-                shortcut: in_words(shortcut),
-            },
-        })
-    };
-    layers.into_iter().filter_map(word).collect()
+/// Layers of the model as the job file writes them. Learned vectors are not: they are the data's matter.
+pub(crate) fn in_words(layers: &[NamedLayer]) -> Vec<JobLayer> {
+    let word = |layer: &NamedLayer| in_word(&layer.spec);
+    layers.iter().filter_map(word).collect()
 }
 
 /// Layers in a row, whose names are their numbers behind `prefix`.
-fn named(prefix: &str, layers: &[JobLayer], classes: usize) -> Vec<NamedLayer> {
+pub(crate) fn named(prefix: &str, layers: &[JobLayer], outputs: usize) -> Vec<NamedLayer> {
     let named = |(i, layer)| {
         let name = format!("{prefix}.{i}");
-        let spec = spec(&name, layer, classes);
+        let spec = spec(&name, layer, outputs);
         NamedLayer { name, spec }
     };
     layers.iter().enumerate().map(named).collect()
 }
 
-fn spec(name: &str, layer: &JobLayer, classes: usize) -> LayerSpec {
-    match *layer {
-        JobLayer::Linear { out } => LayerSpec::Linear {
-            out: out.unwrap_or(classes),
-        },
-        JobLayer::Conv2d {
-            out,
-            kernel,
-            stride,
-            padding,
-            groups,
-            bias,
-        } => LayerSpec::Conv2d {
-            out,
-            kernel: kernel.into(),
-            stride: stride.into(),
-            padding: padding.into(),
-            groups: groups.unwrap_or(1),
-            bias,
-        },
-        JobLayer::Conv1d {
-            out,
-            kernel,
-            stride,
-            padding,
-            groups,
-            bias,
-        } => LayerSpec::Conv1d {
-            out,
-            kernel,
-            stride,
-            padding,
-            groups: groups.unwrap_or(1),
-            bias,
-        },
-        JobLayer::BatchNorm => LayerSpec::BatchNorm,
-        JobLayer::Relu => LayerSpec::Relu,
-        JobLayer::Gelu => LayerSpec::Gelu,
-        JobLayer::LeakyRelu { slope } => LayerSpec::LeakyRelu { slope },
-        JobLayer::Silu => LayerSpec::Silu,
-        JobLayer::Sigmoid => LayerSpec::Sigmoid,
-        JobLayer::Tanh => LayerSpec::Tanh,
-        JobLayer::LayerNorm => LayerSpec::LayerNorm,
-        JobLayer::GroupNorm { groups } => LayerSpec::GroupNorm { groups },
-        JobLayer::MaxPool {
-            kernel,
-            stride,
-            padding,
-        } => LayerSpec::MaxPool {
-            kernel: kernel.into(),
-            stride: stride.into(),
-            padding: padding.into(),
-        },
-        JobLayer::AvgPool {
-            kernel,
-            stride,
-            padding,
-        } => LayerSpec::AvgPool {
-            kernel: kernel.into(),
-            stride: stride.into(),
-            padding: padding.into(),
-        },
-        JobLayer::MaxPool1d { kernel, stride } => LayerSpec::MaxPool {
-            kernel: [1, kernel],
-            stride: [1, stride],
-            padding: [0, 0],
-        },
-        JobLayer::AvgPool1d { kernel, stride } => LayerSpec::AvgPool {
-            kernel: [1, kernel],
-            stride: [1, stride],
-            padding: [0, 0],
-        },
-        JobLayer::GlobalPool => LayerSpec::GlobalPool,
-        JobLayer::Residual {
-            ref body,
-            ref shortcut,
-        } => LayerSpec::Residual {
-            body: named(&format!("{name}.body"), body, classes),
-            shortcut: named(&format!("{name}.shortcut"), shortcut, classes),
-        },
-        JobLayer::Dropout { p } => LayerSpec::Dropout { p },
-        JobLayer::Flatten => LayerSpec::Flatten,
-        JobLayer::Unflatten { ref shape } => LayerSpec::Unflatten {
-            shape: match shape[..] {
-                [channels, height, width] => Dims {
-                    height,
-                    width,
-                    channels,
-                },
-                _ => Dims {
-                    height: 1,
-                    width: shape[1],
-                    channels: shape[0],
-                },
-            },
-        },
-    }
+/// Turns the job file's layers into the model's and back. Both have the same names and settings: one that does not
+/// compile here stands either in the list of `lockstep-job/src/model/layer.rs` alone, or in that of
+/// `lockstep-nn/src/spec.rs`.
+macro_rules! conversions {
+    (
+        $(#[doc = $doc:literal])*
+        pub enum JobLayer { $(
+            $(#[doc = $kind_doc:literal])*
+            $word:literal $kind:ident $({ $(
+                $(#[doc = $key_doc:literal])*
+                $key:ident : $type:ty $(as $shown:ty)? = $mode:ident $(($($left:expr),+))? => $check:expr $(, $and:expr)?;
+            )* })?
+        )* }
+    ) => {
+        /// A layer of the job file in the terms of the model.
+        fn spec(name: &str, layer: &JobLayer, outputs: usize) -> LayerSpec {
+            match layer { $(
+                JobLayer::$kind $({ $($key),* })? => LayerSpec::$kind $((layers::$kind { $(
+                    $key: Setting::of_key($key, KeyPlace { name, key: stringify!($key), outputs }),
+                )* }))?,
+            )* }
+        }
+
+        /// A layer of the model as the job file writes it, if it can.
+        fn in_word(spec: &LayerSpec) -> Option<JobLayer> {
+            Some(match spec {
+                LayerSpec::Embedding(_) => return None,
+                $(LayerSpec::$kind $((layers::$kind { $($key),* }))? => JobLayer::$kind $({ $(
+                    $key: Setting::to_key($key, stringify!($key)),
+                )* })?,)*
+            })
+        }
+    };
 }
+
+lockstep_job::job_layers!(conversions);
 
 /// The key of a stack's layer: `layers.3.body.0` is `model.layers[3].body[0]`.
 fn key(layer: &str) -> String {
@@ -298,6 +154,7 @@ fn key(layer: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lockstep_job::Pair;
 
     #[test]
     fn a_family_in_the_job_files_words_builds_the_same_layers() {
@@ -316,7 +173,7 @@ mod tests {
             let stack = JobNetwork::Stack {
                 layers: as_stack(&family).unwrap(),
             };
-            assert_eq!(layers(&stack, 10), layers(&family, 10));
+            assert_eq!(network_layers(&stack, 10), network_layers(&family, 10));
         }
         let named = JobNetwork::ResNet18 { small_stem: true };
         assert_eq!(as_stack(&named), None);
@@ -381,14 +238,22 @@ mod tests {
     }
 
     #[test]
-    fn the_words_for_layers_stand_for_those_layers() {
-        let residual = layers(&JobNetwork::ResNet18 { small_stem: false }, 10);
-        let words = in_words(residual.clone());
-        let specs = |layers: &[NamedLayer]| {
-            let specs = layers.iter().map(|layer| in_words(vec![layer.clone()]));
-            specs.collect::<Vec<_>>()
+    fn the_words_for_every_kind_of_layer_stand_for_that_layer() {
+        let inside = LayerSpec::samples().into_iter().map(|(_, spec)| spec);
+        let layers = NamedLayer::stack(inside.clone()).into_iter();
+        let residual = layers::Residual {
+            body: layers
+                .filter(|layer| layer.spec.kind() != "embedding")
+                .collect(),
+            shortcut: Vec::new(),
         };
-        assert_eq!(specs(&named("layers", &words, 10)), specs(&residual));
+        for spec in inside.chain([LayerSpec::Residual(residual)]) {
+            match in_word(&spec) {
+                // Names are the numbers of layers, and no words for them.
+                Some(words) => assert_eq!(in_word(&self::spec("layers.0", &words, 7)), Some(words)),
+                None => assert_eq!(spec.kind(), "embedding"),
+            }
+        }
     }
 
     #[test]
@@ -407,15 +272,15 @@ mod tests {
                 JobLayer::Linear { out: None },
             ],
         };
-        let layers = layers(&network, 7);
-        let LayerSpec::Residual { body, shortcut } = &layers[1].spec else {
+        let layers = network_layers(&network, 7);
+        let LayerSpec::Residual(layers::Residual { body, shortcut }) = &layers[1].spec else {
             panic!("{:?}", layers[1]);
         };
         assert_eq!(body[1].name, "layers.1.body.1");
         assert_eq!(shortcut[0].name, "layers.1.shortcut.0");
         assert_eq!(
             layers[2],
-            NamedLayer::new("layers.2", LayerSpec::Linear { out: 7 })
+            NamedLayer::new("layers.2", LayerSpec::Linear(layers::Linear { out: 7 }))
         );
         assert_eq!(key(&body[1].name), "model.layers[1].body[1]");
     }

@@ -315,7 +315,7 @@ fn pictures((data, storage): (&Data, &Storage), folder: &Location) -> Result<Sou
 }
 
 /// What becomes of the job's pictures, if it says so.
-pub fn image_transform(data: &Data) -> Option<Transform> {
+pub(crate) fn image_transform(data: &Data) -> Option<Transform> {
     let transform = data.transform.as_ref()?;
     Some(Transform {
         resize: transform.resize,

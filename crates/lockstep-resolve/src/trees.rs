@@ -1,11 +1,15 @@
 //! What a job that grows trees means.
 
 use crate::sources::{group_of, of_reference};
-use crate::{ResolveError, SetSources, access, data_of, place};
+use crate::{CheckpointRules, ResolveError, SetSources, access, data_of, place};
 use lockstep_data::TargetKind;
-use lockstep_job::{Data, Job, JobCheckpoint, TreesJob, TreesModel, Validation};
+use lockstep_job::{
+    Data, INEXACT_PARAMETERS, Job, JobCheckpoint, TreesJob, TreesModel, Validation,
+};
 use lockstep_place::{Access, Place};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// A job of trees as the crates that do its work understand it.
 #[derive(Debug, Clone)]
@@ -24,7 +28,7 @@ pub struct ResolvedTrees {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TreesSettings {
     /// The trees.
-    pub model: TreesModel,
+    pub model: TreesPlan,
     /// Threads of a worker.
     pub threads: usize,
     /// Where all random numbers of the run come from.
@@ -34,10 +38,62 @@ pub struct TreesSettings {
     /// The share of the training set that is set aside for validation.
     pub val_share: f64,
     /// Whether that is the same share of every class.
-    #[serde(default)]
     pub stratify: bool,
     /// When the state is written, and what the best round is.
-    pub checkpoint: JobCheckpoint,
+    pub checkpoint: CheckpointRules,
+    /// All of these in the words of the job file, as checkpoints keep them.
+    pub decides: Value,
+}
+
+/// The trees that a job describes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TreesPlan {
+    /// How many rounds; each adds a tree, or one for every class.
+    pub rounds: u32,
+    /// XGBoost's name for what is minimised; if absent, it follows from the labels.
+    pub objective: Option<String>,
+    /// Whether the model is the same to the byte on any number of workers.
+    pub exact: bool,
+    /// Which quantile is predicted, where one is.
+    pub quantile: Option<f64>,
+    /// What is predicted without any tree.
+    pub base_score: Option<f64>,
+    /// The most bins that a column is cut into.
+    pub bins: Option<usize>,
+    /// The share of the rows that a tree is grown on.
+    pub row_share: Option<f64>,
+    /// The share of the columns that a tree is grown on.
+    pub column_share: Option<f64>,
+    /// How much a row of the second class counts, where there are two.
+    pub second_class_weight: Option<f64>,
+    /// All of XGBoost's parameters that the job sets, by its names.
+    pub xgboost: Vec<(String, String)>,
+    /// Those of them that have no key of their own in the job file.
+    pub parameters: BTreeMap<String, String>,
+}
+
+impl TreesPlan {
+    fn of(model: &TreesModel) -> Result<Self, ResolveError> {
+        let mut names = model.parameters.keys();
+        let inexact = names.find(|name| INEXACT_PARAMETERS.contains(&name.as_str()));
+        if let (true, Some(name)) = (model.exact, inexact) {
+            return Err(ResolveError::InexactTrees { name: name.clone() });
+        }
+        let keys = &model.xgboost;
+        Ok(Self {
+            rounds: model.rounds,
+            objective: model.objective.clone(),
+            exact: model.exact,
+            quantile: keys.quantile_alpha,
+            base_score: keys.base_score,
+            bins: keys.max_bin,
+            row_share: keys.subsample,
+            column_share: keys.colsample_bytree,
+            second_class_weight: keys.scale_pos_weight,
+            xgboost: model.xgboost_parameters(),
+            parameters: model.parameters.clone(),
+        })
+    }
 }
 
 impl ResolvedTrees {
@@ -65,6 +121,11 @@ impl ResolvedTrees {
                 learner: "trees see all rows in every round",
             });
         }
+        let (train, checkpoint) = (&trees.train, JobCheckpoint::from(&trees.checkpoint));
+        let val_share = match data.validation {
+            Validation::Split(share) => share,
+            Validation::Set(_) => 0.0,
+        };
         Ok(Self {
             access: access(&job.storage)?,
             store: place(&job.run.store, &job.storage)?,
@@ -74,16 +135,22 @@ impl ResolvedTrees {
                 test,
             },
             settings: TreesSettings {
-                model: trees.model.clone(),
-                threads: trees.train.threads,
-                seed: trees.train.seed,
-                patience: trees.train.patience,
-                val_share: match data.validation {
-                    Validation::Split(share) => share,
-                    Validation::Set(_) => 0.0,
-                },
+                model: TreesPlan::of(&trees.model)?,
+                threads: train.threads,
+                seed: train.seed,
+                patience: train.patience,
+                val_share,
                 stratify: data.stratify,
-                checkpoint: (&trees.checkpoint).into(),
+                checkpoint: CheckpointRules::of(&checkpoint),
+                decides: json!({
+                    "model": trees.model,
+                    "threads": train.threads,
+                    "seed": train.seed,
+                    "patience": train.patience,
+                    "val_share": val_share,
+                    "stratify": data.stratify,
+                    "checkpoint": checkpoint,
+                }),
             },
         })
     }

@@ -9,6 +9,14 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RunsError {
+    /// The result of a run makes no sense.
+    #[error("{path} is damaged")]
+    DamagedResult {
+        /// The file.
+        path: String,
+        /// Why.
+        source: serde_json::Error,
+    },
     /// The place that holds runs cannot be made or written to.
     #[error(
         "cannot write to the run store {store}: {reason}; set run.store to a folder that can be written"

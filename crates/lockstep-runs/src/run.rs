@@ -7,6 +7,7 @@
 use crate::name::{check_job_name, is_run_suffix, timestamp};
 use crate::{RunLock, RunsError, files};
 use lockstep_base::fs::{AtomicFile, FsError, random_letters};
+use lockstep_events::event::{RunResult, Status};
 use lockstep_place::{Place, PlaceError};
 use std::path::Path;
 use std::time::SystemTime;
@@ -303,6 +304,31 @@ impl RunDir {
     /// The weights that the run began with, if they were those of another run.
     pub fn start(&self) -> Place {
         self.file(files::START)
+    }
+
+    /// How the run ended, by its own word; nothing where it has not said so.
+    ///
+    /// # Errors
+    /// When that cannot be read.
+    pub fn read_result(&self) -> Result<Option<RunResult>, RunsError> {
+        let file = self.result();
+        if file.entry()?.is_none() {
+            return Ok(None);
+        }
+        let result = serde_json::from_slice(&file.read()?);
+        result.map(Some).map_err(|source| RunsError::DamagedResult {
+            path: file.to_string(),
+            source,
+        })
+    }
+
+    /// Whether the run came to its end, by its own word.
+    ///
+    /// # Errors
+    /// When that cannot be read.
+    pub fn has_succeeded(&self) -> Result<bool, RunsError> {
+        let result = self.read_result()?;
+        Ok(result.is_some_and(|result| result.status == Status::Succeeded))
     }
 
     /// Who owns the run.

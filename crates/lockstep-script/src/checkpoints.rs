@@ -4,8 +4,8 @@ use crate::ScriptError;
 use crate::order::Position;
 use lockstep_base::fs::sha256;
 use lockstep_events::event::Reported;
-use lockstep_job::{BestMode, ScriptCheckpoint};
 use lockstep_place::{Access, Place};
+use lockstep_resolve::ScriptCheckpoints;
 use lockstep_runs::checkpoint::{Checkpoint, CheckpointWriter};
 use lockstep_runs::files::{MODEL, SCRIPT_CARD};
 use lockstep_runs::{Generation, RunDir, RunsError};
@@ -145,7 +145,7 @@ fn write_files(place: &Place, files: &Files) -> Result<(), ScriptError> {
 pub(crate) struct Store {
     run: RunDir,
     generation: Generation,
-    settings: ScriptCheckpoint,
+    settings: ScriptCheckpoints,
     /// The best so far: its value of the metric that the best is chosen by, and its report.
     best: (Option<f64>, u64),
     /// The newest that this rank knows of: the number of its report, and its SHA-256.
@@ -164,7 +164,7 @@ impl Store {
     pub(crate) fn new(
         run: RunDir,
         generation: Generation,
-        settings: ScriptCheckpoint,
+        settings: ScriptCheckpoints,
         resumed: Option<&Header>,
     ) -> Self {
         Self {
@@ -264,7 +264,7 @@ impl Store {
             // The newest is the best.
             None => None,
             Some(name) => match header.metrics.get(name).and_then(Value::as_f64) {
-                Some(value) if is_better(self.settings.mode, value, self.best.0) => Some(value),
+                Some(value) if is_better(self.settings.lowest, value, self.best.0) => Some(value),
                 _ => return false,
             },
         };
@@ -273,8 +273,11 @@ impl Store {
     }
 }
 
-fn is_better(mode: BestMode, value: f64, best: Option<f64>) -> bool {
-    best.is_none_or(|best| mode.is_better(value, best))
+fn is_better(lowest: bool, value: f64, best: Option<f64>) -> bool {
+    best.is_none_or(|best| match lowest {
+        true => value < best,
+        false => value > best,
+    })
 }
 
 /// Makes the files of a checkpoint those of the run's model. Last comes a card that says what they belong to: without
@@ -335,10 +338,10 @@ mod tests {
             incarnation: writing.incarnation,
             generation: 1,
         };
-        let settings = ScriptCheckpoint {
+        let settings = ScriptCheckpoints {
             keep: 1,
             best: Some("accuracy".to_owned()),
-            mode: BestMode::Max,
+            lowest: false,
         };
         let store = Store::new(run.clone(), generation, settings, None);
         (run, lock, store)

@@ -6,15 +6,13 @@ use crate::sets::ScriptSets;
 use crate::{ScriptError, learner};
 use lockstep_base::fs::CacheDir;
 use lockstep_events::control::Assignment;
-use lockstep_job::{ScriptCheckpoint, ScriptTraining};
 use lockstep_learner::{
     Coordinator, EarlierRun, Fact, Forecast, FoundData, Learner, LearnerError, LearnerFailure,
     LearnerNeeds, LearnerType, ResumePoint, RunFacts, RunPlan, VectorFacts,
 };
-use lockstep_place::Access;
 use lockstep_resolve::{PictureInput, ResolvedScript};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What the learner is called in assignments.
 const KIND: &str = "script";
@@ -44,31 +42,21 @@ impl LearnerType for ScriptLearner {
     }
 }
 
-/// How a script is started.
-#[derive(Debug, Clone)]
-pub struct ScriptSettings {
-    /// The job's name.
-    pub name: String,
-    /// The keys of `[train]`.
-    pub train: ScriptTraining,
-    /// The keys of `[checkpoint]`.
-    pub checkpoint: ScriptCheckpoint,
-    /// How often the gang may begin again.
-    pub max_restarts: u32,
-    /// Where the script starts: the job file's folder.
-    pub folder: PathBuf,
-}
-
 /// A job that starts a script.
 pub struct ScriptCoordinator {
-    settings: ScriptSettings,
+    workers: usize,
+    folder: PathBuf,
     job: ResolvedScript,
 }
 
 impl ScriptCoordinator {
-    /// Of how the script is started, and what its job means.
-    pub fn new(settings: ScriptSettings, job: ResolvedScript) -> Self {
-        Self { settings, job }
+    /// Of what a job means that has at most so many workers, each of which starts in `folder`.
+    pub fn new(workers: usize, folder: &Path, job: ResolvedScript) -> Self {
+        Self {
+            workers,
+            folder: folder.to_owned(),
+            job,
+        }
     }
 }
 
@@ -90,24 +78,28 @@ impl Coordinator for ScriptCoordinator {
         progress: &mut dyn FnMut(&str),
     ) -> Result<Box<dyn RunPlan>, LearnerError> {
         let sets = ScriptSets::find(&self.job, cache, progress)?;
-        let train = &self.settings.train;
+        let settings = self.job.settings;
         let found = sets.by_use();
         let facts = RunFacts {
             train_samples: sets.samples("train"),
             val_samples: sets.samples("val"),
             test_samples: sets.samples("test"),
-            command: train.command.clone(),
+            command: settings.command.clone(),
             sets: found
                 .map(|(set, name, sha256)| FoundData::new(set, name, sha256))
                 .collect(),
-            stall_s: Some(train.stall_s),
+            stall_s: Some(settings.stall_s),
             ..RunFacts::default()
         };
         Ok(Box::new(ScriptRun {
             facts,
-            sets,
-            settings: self.settings,
-            access: self.job.access,
+            part: ScriptPart {
+                settings,
+                run: String::new(),
+                folder: self.folder,
+                access: self.job.access,
+                sets,
+            },
         }))
     }
 
@@ -118,18 +110,17 @@ impl Coordinator for ScriptCoordinator {
         _cache: &CacheDir,
         _progress: &mut dyn FnMut(&str),
     ) -> Result<Forecast, LearnerError> {
-        let train = &self.settings.train;
-        let workers = train.workers.max;
+        let (settings, workers) = (&self.job.settings, self.workers);
         Ok(Forecast {
             layers: Vec::new(),
             facts: vec![
-                ("command", Fact::Command(train.command.clone())),
+                ("command", Fact::Command(settings.command.clone())),
                 ("workers", Fact::Workers(workers)),
             ],
             notes: Vec::new(),
             json: json!({
-                "name": self.settings.name,
-                "command": train.command,
+                "name": settings.job,
+                "command": settings.command,
                 "workers": workers,
             }),
         })
@@ -139,9 +130,8 @@ impl Coordinator for ScriptCoordinator {
 /// A run that starts a script as a gang.
 struct ScriptRun {
     facts: RunFacts,
-    settings: ScriptSettings,
-    access: Access,
-    sets: ScriptSets,
+    /// What workers are told, but for the name of the run.
+    part: ScriptPart,
 }
 
 impl RunPlan for ScriptRun {
@@ -159,16 +149,9 @@ impl RunPlan for ScriptRun {
     }
 
     fn part(&self, run: &str, _workers: usize) -> Value {
-        let settings = self.settings.clone();
         let part = ScriptPart {
-            job: settings.name,
             run: run.to_owned(),
-            train: settings.train,
-            checkpoint: settings.checkpoint,
-            max_restarts: settings.max_restarts,
-            folder: settings.folder,
-            access: self.access.clone(),
-            sets: self.sets.clone(),
+            ..self.part.clone()
         };
         serde_json::to_value(part).expect("settings are plain data")
     }
@@ -190,15 +173,8 @@ mod tests {
             let LearnerJob::Script(own) = &job.learner else {
                 panic!("{job:?}");
             };
-            let settings = ScriptSettings {
-                name: job.name.clone(),
-                train: own.train.clone(),
-                checkpoint: own.checkpoint.clone(),
-                max_restarts: job.recover.max_restarts,
-                folder: folder.path().to_owned(),
-            };
-            let resolved = ResolvedScript::of(&job).unwrap();
-            Box::new(ScriptCoordinator::new(settings, resolved))
+            let resolved = ResolvedScript::of(&job, own).unwrap();
+            Box::new(ScriptCoordinator::new(2, folder.path(), resolved))
         };
         check(&Subject {
             learner: &ScriptLearner,

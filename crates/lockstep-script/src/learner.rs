@@ -99,7 +99,7 @@ fn generation(
         incarnation: assignment.incarnation.clone(),
         generation: assignment.generation,
     };
-    let store = Store::new(run, generation, part.checkpoint.clone(), header);
+    let store = Store::new(run, generation, part.settings.checkpoint.clone(), header);
     if let Some(resumed) = resumed.as_ref().filter(|_| assignment.rank == 0) {
         store.finish_publishing(resumed).map_err(failure)?;
     }
@@ -115,7 +115,7 @@ fn generation(
         .map_err(failure)?;
     let error_file = scratch.path().join("error.json");
     let named = error_file.to_string_lossy();
-    let restarts = (assignment.generation, part.max_restarts);
+    let restarts = (assignment.generation, part.settings.max_restarts);
     let mut environment: Vec<(OsString, OsString)> = Vec::new();
     for (name, value) in variables(&all, &placing, &part.run, restarts, &named) {
         environment.push((name.into(), value.into()));
@@ -126,7 +126,7 @@ fn generation(
     }
     let python_path = package::python_path(std::env::var_os("PYTHONPATH")).map_err(failure)?;
     environment.push(("PYTHONPATH".into(), python_path));
-    for (name, value) in &part.train.env {
+    for (name, value) in &part.settings.env {
         environment.push((name.into(), value.into()));
     }
 
@@ -149,7 +149,7 @@ fn generation(
     let end = thread::scope(|scope| {
         service.listen(scope, listener);
         let start = Start {
-            command: &part.train.command,
+            command: &part.settings.command,
             folder: &part.folder,
             variables: environment,
             mark,
@@ -200,7 +200,7 @@ fn attend(
     before: u64,
 ) -> Result<Attended, LearnerFailure> {
     let mut process = ScriptProcess::start(start).map_err(failure)?;
-    let patience = Duration::from_secs_f64(service.part.train.stop_s).min(LONGEST_STOP);
+    let patience = Duration::from_secs_f64(service.part.settings.stop_s).min(LONGEST_STOP);
     let end = watch(service, &mut process, before)?;
     let status = match end {
         End::Exited(status) => status,

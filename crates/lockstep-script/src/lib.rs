@@ -22,6 +22,6 @@ mod process;
 mod service;
 mod sets;
 
-pub use coordinator::{ScriptCoordinator, ScriptLearner, ScriptSettings};
+pub use coordinator::{ScriptCoordinator, ScriptLearner};
 pub use error::ScriptError;
 pub use process::become_script;

@@ -2,8 +2,9 @@
 
 use crate::ScriptError;
 use lockstep_base::fs::CacheDir;
-use lockstep_data::{Dataset, DecodedFrame, DecodedSet, Frame, Normaliser, TargetKind, split};
-use lockstep_job::JobNormalise;
+use lockstep_data::{
+    Dataset, DecodedFrame, DecodedSet, Frame, Normalisation, Normaliser, TargetKind, split,
+};
 use lockstep_resolve::{ResolvedScript, ScriptSource};
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +14,7 @@ pub(crate) struct ScriptSets {
     sets: Vec<FoundSet>,
     /// The share of the training set that is handed out as `val`.
     val_share: f64,
-    normalise: Option<JobNormalise>,
+    normalise: Option<Normalisation>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -178,7 +179,10 @@ impl ScriptSets {
     }
 }
 
-fn reopen(found: &FoundDecoded, normalise: Option<&JobNormalise>) -> Result<OpenData, ScriptError> {
+fn reopen(
+    found: &FoundDecoded,
+    normalise: Option<&Normalisation>,
+) -> Result<OpenData, ScriptError> {
     match found {
         FoundDecoded::Samples(decoded) => samples(Dataset::reopen(decoded)?, normalise),
         FoundDecoded::Columns(decoded) => Ok(OpenData::Columns(Frame::reopen(decoded)?)),
@@ -188,7 +192,7 @@ fn reopen(found: &FoundDecoded, normalise: Option<&JobNormalise>) -> Result<Open
 fn open(
     source: &ScriptSource,
     train: Option<&OpenData>,
-    normalise: Option<&JobNormalise>,
+    normalise: Option<&Normalisation>,
     cache: &CacheDir,
     progress: &mut dyn FnMut(&str),
 ) -> Result<OpenData, ScriptError> {
@@ -207,11 +211,8 @@ fn open(
     samples(set, normalise)
 }
 
-fn samples(set: Dataset, normalise: Option<&JobNormalise>) -> Result<OpenData, ScriptError> {
+fn samples(set: Dataset, normalise: Option<&Normalisation>) -> Result<OpenData, ScriptError> {
     let channels = set.shape()[0];
-    let normaliser = match normalise {
-        Some(normalise) => Normaliser::new(&normalise.mean, &normalise.std, channels)?,
-        None => Normaliser::identity(channels),
-    };
+    let normaliser = Normaliser::of(normalise, channels)?;
     Ok(OpenData::Samples(Box::new(OpenSamples { set, normaliser })))
 }

@@ -11,9 +11,6 @@ pub(crate) const JSON: &str = "application/json";
 pub(crate) const TEXT: &str = "text/plain";
 pub(crate) const BYTES: &str = "application/octet-stream";
 
-/// The keys of a query or of a body: each by its name, with `!` if it is needed, and its type.
-pub(crate) type Keys = &'static [(&'static str, &'static str)];
-
 /// One route for one method.
 pub(crate) struct Endpoint {
     pub(crate) method: Method,
@@ -24,10 +21,11 @@ pub(crate) struct Endpoint {
     pub(crate) summary: &'static str,
     /// What the caller must be allowed to do; none where no token is needed.
     pub(crate) role: Option<Role>,
-    /// What follows the question mark.
-    pub(crate) query: Keys,
-    /// The keys of a JSON body; nothing for bodies of other kinds.
-    pub(crate) body: Keys,
+    /// What follows the question mark: names with blanks between them, each with `!` if it is needed, and with `:` and its
+    /// type if that is not a string.
+    pub(crate) query: &'static str,
+    /// The keys of a JSON body, in the same way; nothing for bodies of other kinds.
+    pub(crate) body: &'static str,
     /// The media type of what comes back.
     pub(crate) answer: &'static str,
     /// Whether the description has it. Pages, and second names of routes, are left out.
@@ -55,8 +53,8 @@ impl Endpoint {
             path: path.to_owned(),
             handler,
             summary,
-            query: &[],
-            body: &[],
+            query: "",
+            body: "",
             answer: JSON,
             described: true,
         }
@@ -94,11 +92,11 @@ impl Endpoint {
         Endpoint::new(Method::DELETE, path, routing::delete(handler), summary)
     }
 
-    pub(crate) fn query(self, query: Keys) -> Endpoint {
+    pub(crate) fn query(self, query: &'static str) -> Endpoint {
         Endpoint { query, ..self }
     }
 
-    pub(crate) fn body(self, body: Keys) -> Endpoint {
+    pub(crate) fn body(self, body: &'static str) -> Endpoint {
         Endpoint { body, ..self }
     }
 

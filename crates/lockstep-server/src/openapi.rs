@@ -44,8 +44,7 @@ fn describe(endpoint: &Endpoint, method: &str, path: &str) -> Value {
                 .push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
         }
     }
-    for (name, kind) in endpoint.query {
-        let (name, needed) = needed(name);
+    for (name, needed, kind) in keys(endpoint.query) {
         parameters.push(
             json!({ "name": name, "in": "query", "required": needed, "schema": schema(kind) }),
         );
@@ -62,8 +61,7 @@ fn describe(endpoint: &Endpoint, method: &str, path: &str) -> Value {
     if !endpoint.body.is_empty() {
         let mut properties = Map::new();
         let mut required = Vec::new();
-        for (name, kind) in endpoint.body {
-            let (name, needed) = needed(name);
+        for (name, needed, kind) in keys(endpoint.body) {
             properties.insert(name.to_owned(), schema(kind));
             if needed {
                 required.push(name);
@@ -80,11 +78,15 @@ fn describe(endpoint: &Endpoint, method: &str, path: &str) -> Value {
     described
 }
 
-fn needed(name: &'static str) -> (&'static str, bool) {
-    match name.strip_suffix('!') {
-        Some(name) => (name, true),
-        None => (name, false),
-    }
+/// Each key with whether it is needed, and its type.
+fn keys(all: &str) -> impl Iterator<Item = (&str, bool, &str)> {
+    all.split_whitespace().map(|key| {
+        let (name, kind) = key.split_once(':').unwrap_or((key, "string"));
+        match name.strip_suffix('!') {
+            Some(name) => (name, true, kind),
+            None => (name, false, kind),
+        }
+    })
 }
 
 /// The schema of a type: its JSON name, `texts` for a list of texts, or `pairs` for a list of keys with values.

@@ -6,11 +6,10 @@
 use crate::InputElement;
 use crate::saved;
 use crate::sets::Sets;
-use lockstep_data::{Encoding, InputColumn, TargetKind, TargetScale};
-use lockstep_job::{JobLoss, JobNormalise};
+use lockstep_data::{Encoding, InputColumn, Normalisation, TargetKind, TargetScale};
 use lockstep_model::Outputs;
 use lockstep_nn::Dims;
-use lockstep_resolve::{LayerWords, NetworkPlan, PictureInput, TrainingSettings, target_kind};
+use lockstep_resolve::{LayerWords, NetworkPlan, PictureInput, TrainingSettings};
 use serde::{Deserialize, Serialize};
 
 /// The format of `model.json`. It grows when a key changes its meaning or goes.
@@ -38,7 +37,7 @@ pub(crate) struct Card {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) pictures: Option<PictureInput>,
     /// How bytes become inputs; null if they are only scaled to 0..1.
-    pub(crate) normalise: Option<JobNormalise>,
+    pub(crate) normalise: Option<Normalisation>,
     /// Class names by number: the label map. Empty if other things are predicted.
     pub(crate) classes: Vec<String>,
     /// What is predicted instead of classes.
@@ -57,7 +56,7 @@ pub(crate) struct Card {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct TargetCard {
     /// What was minimised.
-    loss: JobLoss,
+    loss: CardLoss,
     /// What the outputs are called, in their order.
     columns: Vec<String>,
     /// What is predicted is the output times `std` plus `mean`; of labels, the output is the logit.
@@ -65,12 +64,21 @@ struct TargetCard {
     std: Vec<f32>,
 }
 
+/// What was minimised, as `model.json` calls it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum CardLoss {
+    CrossEntropy,
+    Mse,
+    Bce,
+}
+
 impl TargetCard {
     fn of(sets: &Sets) -> Option<Self> {
         let loss = match sets.train.target_kind() {
             TargetKind::Classes => return None,
-            TargetKind::Numbers => JobLoss::Mse,
-            TargetKind::Labels => JobLoss::Bce,
+            TargetKind::Numbers => CardLoss::Mse,
+            TargetKind::Labels => CardLoss::Bce,
         };
         Some(Self {
             loss,
@@ -129,7 +137,11 @@ impl Card {
         let scale = TargetScale::new(targets.mean.clone(), targets.std.clone())?;
         let fits = !targets.columns.is_empty() && scale.mean().len() == targets.columns.len();
         fits.then(|| Outputs {
-            kind: target_kind(targets.loss),
+            kind: match targets.loss {
+                CardLoss::CrossEntropy => TargetKind::Classes,
+                CardLoss::Mse => TargetKind::Numbers,
+                CardLoss::Bce => TargetKind::Labels,
+            },
             names: targets.columns.clone(),
             scale,
         })

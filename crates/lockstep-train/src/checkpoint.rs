@@ -11,8 +11,8 @@
 
 use crate::TrainError;
 use crate::snapshot::{Draft, StateView, Subject};
-use lockstep_job::{Every, JobCheckpoint};
 use lockstep_learner::Wish;
+use lockstep_resolve::{CheckpointRules, Interval};
 use lockstep_runs::checkpoint::CheckpointWriter;
 use lockstep_runs::{Generation, RunDir, RunsError};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
@@ -72,12 +72,12 @@ impl Checkpointer {
     pub(crate) fn writer(
         run: &RunDir,
         generation: Generation,
-        job: &JobCheckpoint,
+        rules: &CheckpointRules,
         subject: Subject,
     ) -> Result<Self, TrainError> {
-        let writer = run.checkpoints().writer(job.keep, generation)?;
+        let writer = run.checkpoints().writer(rules.keep, generation)?;
         Ok(Self(Some(CheckpointDuty {
-            due: Due::new(job.every),
+            due: Due::new(rules.every),
             background: Background::start(writer, subject)?,
             failing: false,
         })))
@@ -146,14 +146,14 @@ impl CheckpointDuty {
 
 /// When the next checkpoint is due.
 struct Due {
-    every: Every,
+    every: Interval,
     /// Whether it is due and was not taken yet.
     wanted: bool,
     since: Instant,
 }
 
 impl Due {
-    fn new(every: Every) -> Self {
+    fn new(every: Interval) -> Self {
         Self {
             every,
             wanted: false,
@@ -163,12 +163,12 @@ impl Due {
 
     fn note(&mut self, end: StepEnd) {
         self.wanted |= match self.every {
-            Every::None => false,
-            Every::Steps(steps) => end.step.is_multiple_of(steps),
-            Every::Epochs(epochs) => {
+            Interval::Never => false,
+            Interval::Steps(steps) => end.step.is_multiple_of(steps),
+            Interval::Epochs(epochs) => {
                 (end.epoch).is_some_and(|e| u64::from(e).is_multiple_of(epochs))
             }
-            Every::Seconds(seconds) => self.since.elapsed() >= Duration::from_secs_f64(seconds),
+            Interval::Seconds(seconds) => self.since.elapsed() >= Duration::from_secs_f64(seconds),
         };
     }
 
@@ -262,6 +262,7 @@ mod tests {
     use super::*;
     use crate::resume_fingerprint::ResumeFingerprint;
     use crate::snapshot::Position;
+    use lockstep_measure::Measure;
     use lockstep_place::{Access, Place};
     use lockstep_runs::RunLock;
     use std::fs;
@@ -275,7 +276,7 @@ mod tests {
     }
 
     /// The steps, of 12 with an epoch every 4, after which a checkpoint is due.
-    fn due(every: Every) -> Vec<u64> {
+    fn due(every: Interval) -> Vec<u64> {
         let mut due = Due::new(every);
         let mut at = Vec::new();
         for step in 1..=12 {
@@ -290,12 +291,12 @@ mod tests {
 
     #[test]
     fn checkpoints_fall_due_as_the_job_says() {
-        assert_eq!(due(Every::Steps(5)), [5, 10]);
-        assert_eq!(due(Every::Epochs(1)), [4, 8, 12]);
-        assert_eq!(due(Every::Epochs(2)), [8]);
-        assert_eq!(due(Every::None), [] as [u64; 0]);
-        assert_eq!(due(Every::Seconds(3600.0)), [] as [u64; 0]);
-        assert_eq!(due(Every::Seconds(1e-9)).len(), 12);
+        assert_eq!(due(Interval::Steps(5)), [5, 10]);
+        assert_eq!(due(Interval::Epochs(1)), [4, 8, 12]);
+        assert_eq!(due(Interval::Epochs(2)), [8]);
+        assert_eq!(due(Interval::Never), [] as [u64; 0]);
+        assert_eq!(due(Interval::Seconds(3600.0)), [] as [u64; 0]);
+        assert_eq!(due(Interval::Seconds(1e-9)).len(), 12);
     }
 
     struct Scratch {
@@ -318,9 +319,10 @@ mod tests {
         }
 
         fn writer(&self) -> Checkpointer {
-            let job = JobCheckpoint {
-                every: Every::Steps(1),
-                ..JobCheckpoint::default()
+            let rules = CheckpointRules {
+                every: Interval::Steps(1),
+                keep: 3,
+                best: Measure::Loss,
             };
             let subject = Subject {
                 input_shape: [1, 1, 1],
@@ -329,7 +331,7 @@ mod tests {
                 fingerprint: ResumeFingerprint::default(),
             };
             let generation = self.lock.begin(1, None).unwrap();
-            Checkpointer::writer(&self.run, generation, &job, subject).unwrap()
+            Checkpointer::writer(&self.run, generation, &rules, subject).unwrap()
         }
 
         /// The step of the newest checkpoint.

@@ -11,8 +11,7 @@ use lockstep_base::math::Softmax;
 use lockstep_data::{Dataset, Normaliser};
 use lockstep_events::Metrics;
 use lockstep_gang::Collective;
-use lockstep_job::Measure;
-use lockstep_measure::{RegressionScores, Residuals};
+use lockstep_measure::{Measure, RegressionScores, Residuals};
 use lockstep_model::{BLOCK_ROWS, Outputs, Predictions, RowOutput};
 use lockstep_nn::{Buffer, Loss, LossSum, Network, Targets, sigmoid};
 

@@ -123,7 +123,7 @@ fn strategy(layer: &Factored, is_first: bool, workload: Workload) -> Strategy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lockstep_nn::{Dims, LayerSpec, Model, NamedLayer};
+    use lockstep_nn::{Dims, LayerSpec, Model, NamedLayer, layers};
 
     const WORKLOAD: Workload = Workload {
         lanes: 2,
@@ -143,14 +143,10 @@ mod tests {
 
     #[test]
     fn every_dense_layer_gets_the_strategy_that_moves_least() {
-        use LayerSpec::{Linear, Relu};
+        use LayerSpec::Relu;
         use Strategy::{Columns, Factors, Gradient};
-        let layers = [
-            Linear { out: 512 },
-            Relu,
-            Linear { out: 512 },
-            Linear { out: 10 },
-        ];
+        let linear = |out| LayerSpec::Linear(layers::Linear { out });
+        let layers = [linear(512), Relu, linear(512), linear(10)];
         let input = Dims::vector(784);
         let of = |workload| strategies(&layers, input, workload);
         assert_eq!(of(WORKLOAD), [Columns, Factors, Gradient]);
@@ -176,7 +172,7 @@ mod tests {
             ..WORKLOAD
         };
         assert_eq!(of(narrow), [Factors, Factors, Gradient]);
-        let after_relu = [Relu, Linear { out: 512 }, Linear { out: 10 }];
+        let after_relu = [Relu, linear(512), linear(10)];
         let found = strategies(&after_relu, input, WORKLOAD);
         assert_eq!(found, [Factors, Gradient]);
     }

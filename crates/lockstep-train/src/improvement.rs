@@ -4,7 +4,7 @@
 //! Every rank computes the same metrics to the bit, so each decides by itself and all decide alike. What was
 //! seen travels in checkpoints, as bits.
 
-use lockstep_job::Measure;
+use lockstep_measure::Measure;
 use serde::{Deserialize, Serialize};
 
 /// The best value so far, and how many epochs have passed since.

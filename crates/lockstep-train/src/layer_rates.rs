@@ -1,14 +1,15 @@
 //! `train.freeze` and `train.rates`: how fast layers learn, by the names that their tensors have in the model.
 
 use crate::TrainError;
-use lockstep_job::{NetworkTraining, nearest};
+use lockstep_base::nearest::nearest;
 use lockstep_nn::{LayerRates, Layout, stands_for};
+use lockstep_resolve::LearningSettings;
 
 /// Names that are listed where none is near.
 const LISTED: usize = 12;
 
 /// How fast the job's layers learn.
-pub(crate) fn of(learner: &NetworkTraining) -> LayerRates {
+pub(crate) fn of(learner: &LearningSettings) -> LayerRates {
     let frozen = learner.freeze.iter().map(|name| (name.clone(), 0.0));
     let slowed = learner.rates.iter();
     let slowed = slowed.map(|(name, &part)| (name.clone(), part as f32));
@@ -16,7 +17,7 @@ pub(crate) fn of(learner: &NetworkTraining) -> LayerRates {
 }
 
 /// Checks that every name stands for a layer, that none is said twice, and that something is left to learn.
-pub(crate) fn check(learner: &NetworkTraining, layout: &Layout) -> Result<(), TrainError> {
+pub(crate) fn check(learner: &LearningSettings, layout: &Layout) -> Result<(), TrainError> {
     let misfit = |key, reason| Err(TrainError::Misfit { key, reason });
     let frozen = learner.freeze.iter().map(|name| ("train.freeze", name));
     let slowed = learner.rates.keys().map(|name| ("train.rates", name));

@@ -29,7 +29,6 @@ mod resume_fingerprint;
 mod saved;
 mod sets;
 mod snapshot;
-mod spec;
 mod targets;
 mod trained;
 mod trainer;

@@ -5,9 +5,8 @@
 //! with nothing exchanged.
 
 use crate::sets::Sets;
-use lockstep_job::{ClassWeights, WeightRule};
 use lockstep_nn::{ShapedClasses, Targets, WeightedNumbers};
-use lockstep_resolve::TrainingSettings;
+use lockstep_resolve::{ClassWeights, TrainingSettings};
 
 /// How the rows of a batch count.
 pub(crate) struct LossShape {
@@ -29,7 +28,7 @@ impl LossShape {
             Some(ClassWeights::Each(weights)) => {
                 weights.iter().map(|&weight| weight as f32).collect()
             }
-            Some(ClassWeights::Rule(WeightRule::Balanced)) => {
+            Some(ClassWeights::Balanced) => {
                 let labels = sets.train.labels();
                 let labels = sets
                     .train_indices
@@ -38,8 +37,7 @@ impl LossShape {
                 balanced(labels, sets.train.classes())
             }
         };
-        let augment = settings.augment.as_ref();
-        let mixes = augment.is_some_and(|augment| augment.mixup.or(augment.cutmix).is_some());
+        let mixes = settings.augment.is_some_and(|augment| augment.mixes());
         let weighted = sets.train.weights().is_some();
         let shapes = mixes || weighted || !weights.is_empty() || learner.label_smoothing > 0.0;
         shapes.then_some(Self {

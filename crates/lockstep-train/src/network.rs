@@ -2,6 +2,7 @@
 
 use crate::TrainError;
 use lockstep_data::Encoding;
+use lockstep_nn::layers::Embedding;
 use lockstep_nn::{EmbeddingTable, LayerSpec, NamedLayer, NnError};
 use lockstep_resolve::NetworkPlan;
 
@@ -26,7 +27,7 @@ pub(crate) fn layers_behind(
 ) -> Vec<NamedLayer> {
     let mut layers = network.layers(outputs);
     if !tables.is_empty() {
-        let embedding = LayerSpec::Embedding { tables };
+        let embedding = LayerSpec::Embedding(Embedding { tables });
         layers.insert(0, NamedLayer::new(EMBEDDINGS, embedding));
     }
     layers

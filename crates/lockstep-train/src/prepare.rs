@@ -10,16 +10,14 @@ use crate::network;
 use crate::pretrained;
 use crate::sets::{DataFacts, FoundSets, Sets};
 use crate::snapshot::Snapshot;
-use crate::spec;
 use crate::targets::{self, loss};
 use lockstep_base::fs::CacheDir;
 use lockstep_data::{TargetKind, lane_rows};
 use lockstep_gang::{Plan, ShmCollective};
-use lockstep_job::{ClassWeights, JobAugment, JobSchedule, WeightRule};
 use lockstep_learner::LayerLine;
 use lockstep_nn::{Compute, Dims, LayerSummary, Layout, Model};
 use lockstep_place::Place;
-use lockstep_resolve::{ResolvedJob, TrainingSettings};
+use lockstep_resolve::{ClassWeights, ImageChanges, ResolvedJob, TrainingSettings};
 
 /// A job that can be trained.
 #[derive(Debug, Clone)]
@@ -124,7 +122,7 @@ fn odd(settings: &TrainingSettings, data: &DataFacts, outputs: usize) -> Vec<Str
         );
     }
     let steps = samples.div_ceil(batch) as u64 * u64::from(settings.learner.epochs);
-    let warmup = settings.learner.schedule.warmup_steps();
+    let warmup = settings.learner.schedule.warmup;
     if warmup >= steps {
         notes.push(format!(
             "train.schedule.warmup_steps is {warmup}, and training ends after step {steps}: the learning rate is \
@@ -157,7 +155,7 @@ pub fn plan(settings: &TrainingSettings, data: &DataFacts) -> Result<Prepared, T
     // gradients, and the file that weights go to.
     let best = usize::from(data.val > 0);
     let average = usize::from(settings.learner.average.is_some());
-    let planes = spec::optimizer(settings).planes();
+    let planes = settings.learner.optimizer.planes();
     let vectors = 2 * (1 + planes + average + best) + gradient_vectors(settings, data, &plan) + 1;
     let lane = largest_lane(settings, data);
     let evaluation = rows_at_once(lane, workspace.row);
@@ -323,7 +321,7 @@ pub(crate) fn exchange_plan(
         lanes: settings.lanes,
         workers: settings.workers,
         batch: full_batch(settings, data),
-        planes: spec::optimizer(settings).planes(),
+        planes: settings.learner.optimizer.planes(),
         clips: settings.learner.clip_norm.is_some(),
         averages: settings.learner.average.is_some(),
     };
@@ -410,10 +408,9 @@ fn check(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Result
     }
     let learner = &settings.learner;
     layer_rates::check(learner, model.layout())?;
-    let plateau = matches!(learner.schedule, JobSchedule::Plateau { .. });
     let waiting = [
         (learner.patience.is_some(), "train.patience"),
-        (plateau, "train.schedule"),
+        (learner.schedule.plateau().is_some(), "train.schedule"),
     ];
     if let Some((_, key)) = waiting.iter().find(|(waits, _)| *waits && data.val == 0) {
         return misfit(
@@ -423,7 +420,7 @@ fn check(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Result
                 .to_owned(),
         );
     }
-    let mixes = |spread: fn(&JobAugment) -> Option<f64>| {
+    let mixes = |spread: fn(&ImageChanges) -> Option<f64>| {
         settings.augment.as_ref().and_then(spread).is_some()
     };
     let shaped = [
@@ -459,7 +456,7 @@ fn check(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Result
             format!("it draws all classes equally often, and {kind} are predicted; leave it out"),
         );
     }
-    if settings.balance && learner.class_weights == Some(ClassWeights::Rule(WeightRule::Balanced)) {
+    if settings.balance && learner.class_weights == Some(ClassWeights::Balanced) {
         return misfit(
             "data.balance",
             "rare classes would count twice, drawn more often and weighted; leave out this or `train.class_weights`"

@@ -167,7 +167,7 @@ fn belongs_to(tensor: &Tensor, layer: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lockstep_nn::{Dims, LayerSpec, NamedLayer};
+    use lockstep_nn::{Dims, LayerSpec, NamedLayer, layers};
     use safetensors::tensor::{Dtype, TensorView};
     use std::collections::HashMap;
     use std::path::PathBuf;
@@ -178,10 +178,10 @@ mod tests {
 
     fn model(classes: usize) -> Model {
         let layers = [
-            LayerSpec::Linear { out: 3 },
+            LayerSpec::Linear(layers::Linear { out: 3 }),
             LayerSpec::BatchNorm,
             LayerSpec::Relu,
-            LayerSpec::Linear { out: classes },
+            LayerSpec::Linear(layers::Linear { out: classes }),
         ];
         Model::new(&NamedLayer::stack(layers), Dims::vector(2), 1).unwrap()
     }

@@ -6,8 +6,7 @@
 use crate::prepare::steps_per_epoch;
 use crate::pretrained;
 use crate::sets::Sets;
-use lockstep_job::hide_secrets;
-use lockstep_resolve::TrainingSettings;
+use lockstep_resolve::{TrainingSettings, hide_secrets};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

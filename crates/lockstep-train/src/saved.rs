@@ -5,8 +5,7 @@
 
 use crate::card::{self, Card};
 use crate::{TrainError, network, pretrained, weights};
-use lockstep_data::{Encoding, InputColumn, StoredElement};
-use lockstep_job::JobNormalise;
+use lockstep_data::{Encoding, InputColumn, Normalisation, StoredElement};
 use lockstep_model::{Outputs, inputs};
 use lockstep_nn::{Dims, Model, NamedLayer};
 use lockstep_place::{Place, PlaceError};
@@ -57,7 +56,7 @@ pub struct SavedModel {
     /// How pictures become samples; nothing if the samples are none, or a model of an earlier version does not say it.
     pub pictures: Option<PictureInput>,
     /// Mean and deviation of the samples, as in the job file; the model takes `(x - mean) / std`.
-    pub normalise: Option<JobNormalise>,
+    pub normalise: Option<Normalisation>,
     /// What the model predicts.
     pub outputs: Outputs,
     /// The network for one sample at a time, which says where each tensor lies.

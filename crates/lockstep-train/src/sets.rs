@@ -5,8 +5,7 @@ use crate::network;
 use crate::targets;
 use lockstep_base::fs::CacheDir;
 use lockstep_data::{
-    Augment, Augmenter, Dataset, DecodedSet, Encoding, Normaliser, PictureChanges, TargetKind,
-    TargetScale, split,
+    Augmenter, Dataset, DecodedSet, Encoding, Normaliser, TargetKind, TargetScale, split,
 };
 use lockstep_learner::VectorFacts;
 use lockstep_nn::EmbeddingTable;
@@ -203,8 +202,8 @@ impl Sets {
             settings.standardise,
             &settings.embedded,
         );
-        let normaliser = match (&settings.normalise, encoding) {
-            (Some(_), Some(_)) => {
+        let normaliser = match encoding {
+            Some(_) if settings.normalise.is_some() => {
                 return Err(TrainError::Misfit {
                     key: "data.normalise",
                     reason: "the columns of this table are brought to a scale by their own means and deviations; \
@@ -212,26 +211,12 @@ impl Sets {
                         .to_owned(),
                 });
             }
-            (None, Some(encoding)) => Normaliser::encoded(channels, encoding),
-            (Some(normalise), None) => Normaliser::new(&normalise.mean, &normalise.std, channels)?,
-            (None, None) => Normaliser::identity(channels),
+            Some(encoding) => Normaliser::encoded(channels, encoding),
+            None => Normaliser::of(settings.normalise.as_ref(), channels)?,
         };
-        let augmenter = settings.augment.as_ref().map(|job| {
-            let augment = Augment {
-                crop_padding: job.crop_padding,
-                flip: job.flip,
-            };
-            let number = |number: Option<f64>| number.unwrap_or(0.0) as f32;
-            let changes = PictureChanges {
-                resized_crop: (job.resized_crop).map(|shares| shares.map(|share| share as f32)),
-                rotation: number(job.rotation),
-                brightness: number(job.brightness),
-                contrast: number(job.contrast),
-                saturation: number(job.saturation),
-                erase: number(job.erase),
-            };
-            let augmenter = Augmenter::new(augment, train.shape(), settings.seed)?;
-            augmenter.with_changes(changes)
+        let augmenter = settings.augment.map(|images| {
+            let augmenter = Augmenter::new(images.augment, train.shape(), settings.seed)?;
+            augmenter.with_changes(images.changes)
         });
         Ok(Self {
             scale: TargetScale::of(&train, &train_indices),

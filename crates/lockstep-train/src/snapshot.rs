@@ -10,7 +10,6 @@ use crate::card::Card;
 use crate::improvement::{Improvement, Plateaus};
 use crate::resume_fingerprint::ResumeFingerprint;
 use crate::sets::Sets;
-use crate::spec;
 use lockstep_events::Metrics;
 use lockstep_learner::ForkFrom;
 use lockstep_nn::LossSum;
@@ -280,7 +279,7 @@ impl Snapshot {
                 settings.lanes
             )));
         }
-        let planes = spec::optimizer(settings).planes();
+        let planes = settings.learner.optimizer.planes();
         let plane = |index: usize| match index < planes {
             true => stored.vector(PLANES[index], len),
             false => Ok(Vec::new()),

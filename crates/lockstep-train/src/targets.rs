@@ -2,9 +2,8 @@
 
 use crate::TrainError;
 use lockstep_data::{Dataset, TargetKind, TargetScale};
-use lockstep_job::JobLoss;
 use lockstep_nn::{Loss, Targets};
-use lockstep_resolve::{TrainingSettings, target_kind};
+use lockstep_resolve::TrainingSettings;
 use std::ops::Range;
 
 /// What is minimised where this is to be predicted.
@@ -19,22 +18,21 @@ pub(crate) fn loss(kind: TargetKind) -> Loss {
 /// A loss's name in the job file.
 pub(crate) fn name(kind: TargetKind) -> &'static str {
     match kind {
-        TargetKind::Classes => JobLoss::CrossEntropy,
-        TargetKind::Numbers => JobLoss::Mse,
-        TargetKind::Labels => JobLoss::Bce,
+        TargetKind::Classes => "cross-entropy",
+        TargetKind::Numbers => "mse",
+        TargetKind::Labels => "bce",
     }
-    .word()
 }
 
 /// Checks that the training set has what the job minimises.
 pub(crate) fn check(settings: &TrainingSettings, train: &Dataset) -> Result<(), TrainError> {
-    match settings.learner.loss {
-        Some(loss) if target_kind(loss) != train.target_kind() => Err(TrainError::Misfit {
+    match settings.learner.target {
+        Some(wanted) if wanted != train.target_kind() => Err(TrainError::Misfit {
             key: "train.loss",
             reason: format!(
                 "\"{}\" is for {}, but {} has {}; use \"{}\", or leave it out",
-                loss.word(),
-                target_kind(loss),
+                name(wanted),
+                wanted,
                 train.name(),
                 train.target_kind(),
                 name(train.target_kind())
@@ -46,7 +44,7 @@ pub(crate) fn check(settings: &TrainingSettings, train: &Dataset) -> Result<(), 
 
 /// What is said to a person who did not say what the labels are, and may not expect what was found.
 pub(crate) fn note(settings: &TrainingSettings, train: &Dataset) -> Option<String> {
-    let (what, other) = match (settings.learner.loss, train.target_kind()) {
+    let (what, other) = match (settings.learner.target, train.target_kind()) {
         (Some(_), _) => return None,
         (None, TargetKind::Classes) => {
             let classes = train.numbers_as_classes()?;

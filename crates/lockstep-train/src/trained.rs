@@ -47,10 +47,9 @@ impl Trained {
         let row = build(2)?.workspace_bytes().saturating_sub(first);
         let rows = rows_at_once(1, row);
         let channels = saved.input_shape[0];
-        let normaliser = match (&saved.normalise, &saved.encoding) {
-            (_, Some(encoding)) => Normaliser::encoded(channels, encoding.clone()),
-            (Some(normalise), None) => Normaliser::new(&normalise.mean, &normalise.std, channels)?,
-            (None, None) => Normaliser::identity(channels),
+        let normaliser = match &saved.encoding {
+            Some(encoding) => Normaliser::encoded(channels, encoding.clone()),
+            None => Normaliser::of(saved.normalise.as_ref(), channels)?,
         };
         Ok(Self {
             model: build(rows)?,

@@ -4,7 +4,6 @@ use crate::gradients::{MOST_RELEVANT, Objective, RankBy};
 use crate::part::Tables;
 use crate::{BoostSettings, TreesError};
 use lockstep_data::TargetKind;
-use lockstep_job::{INEXACT_PARAMETERS, OBJECTIVES};
 use lockstep_resolve::TreesSettings;
 
 /// Parameters that exact trees have a way of their own for, or none.
@@ -24,40 +23,21 @@ const OWN: [&str; 7] = [
 /// When what the job says does not fit the table.
 pub fn plan(settings: &TreesSettings, tables: &Tables) -> Result<BoostSettings, TreesError> {
     let objective = objective(settings, tables)?;
-    let keys = &settings.model.xgboost;
-    let own = settings.model.xgboost_parameters();
-    if settings.model.exact {
-        let inexact = settings.model.parameters.keys();
-        if let Some(name) = inexact
-            .into_iter()
-            .find(|name| INEXACT_PARAMETERS.contains(&name.as_str()))
-        {
-            return Err(TreesError::Misfit {
-                key: "model.parameters",
-                reason: format!(
-                    "`{name}` would make the model depend on the number of workers; leave it out, or say \
-                     `exact = false`"
-                ),
-            });
-        }
-    }
+    let model = &settings.model;
     Ok(BoostSettings {
         objective,
-        exact: settings.model.exact,
-        base_score: keys.base_score,
-        bins: keys.max_bin.unwrap_or(256),
-        row_share: keys.subsample.unwrap_or(1.0),
-        column_share: keys.colsample_bytree.unwrap_or(1.0),
-        second_class_weight: keys.scale_pos_weight.unwrap_or(1.0),
+        exact: model.exact,
+        base_score: model.base_score,
+        bins: model.bins.unwrap_or(256),
+        row_share: model.row_share.unwrap_or(1.0),
+        column_share: model.column_share.unwrap_or(1.0),
+        second_class_weight: model.second_class_weight.unwrap_or(1.0),
         seed: settings.seed,
         threads: settings.threads,
-        parameters: match settings.model.exact {
-            true => own
-                .into_iter()
-                .filter(|(name, _)| !OWN.contains(&name.as_str()))
-                .collect(),
-            false => own,
-        },
+        parameters: (model.xgboost.iter())
+            .filter(|(name, _)| !model.exact || !OWN.contains(&name.as_str()))
+            .cloned()
+            .collect(),
     })
 }
 
@@ -85,14 +65,9 @@ fn objective(settings: &TreesSettings, tables: &Tables) -> Result<Objective, Tre
         key: "model.objective",
         reason,
     };
-    let share = settings.model.xgboost.quantile_alpha;
-    let objective =
-        Objective::of_xgboost(said, classes, share.unwrap_or(0.5)).ok_or_else(|| {
-            misfit(format!(
-                "{said:?} is none that Lockstep knows; it knows {}",
-                OBJECTIVES.join(", ")
-            ))
-        })?;
+    let share = settings.model.quantile;
+    let objective = Objective::of_xgboost(said, classes, share.unwrap_or(0.5))
+        .ok_or_else(|| misfit(format!("{said:?} is none that Lockstep knows")))?;
     let wants_classes = matches!(objective, Objective::Logistic | Objective::Softmax { .. });
     if wants_classes != (kind == TargetKind::Classes) {
         return Err(misfit(format!(

@@ -16,10 +16,10 @@ use lockstep_data::Dataset;
 use lockstep_events::Metrics;
 use lockstep_events::control::{Finished, FromWorker};
 use lockstep_events::event::{EpochResult, Progress};
-use lockstep_job::Every;
 use lockstep_learner::{Gang, GenerationEnd, Reporter, Wish};
 use lockstep_measure::Evaluation;
 use lockstep_place::Place;
+use lockstep_resolve::Interval;
 use lockstep_runs::checkpoint::CheckpointWriter;
 use lockstep_runs::{Generation, RunDir};
 use result::metrics_of;
@@ -334,9 +334,11 @@ impl<'a> Session<'a> {
     /// checkpoint is due is rank 0's to say.
     fn vote(&self, round: u32, written: Instant) -> Result<Vote, TreesError> {
         let is_due = match self.part.settings.checkpoint.every {
-            Every::Steps(every) | Every::Epochs(every) => u64::from(round).is_multiple_of(every),
-            Every::Seconds(seconds) => written.elapsed().as_secs_f64() >= seconds,
-            Every::None => false,
+            Interval::Steps(every) | Interval::Epochs(every) => {
+                u64::from(round).is_multiple_of(every)
+            }
+            Interval::Seconds(seconds) => written.elapsed().as_secs_f64() >= seconds,
+            Interval::Never => false,
         };
         let most = self.gang.assignment().max_steps;
         let is_over = most.is_some_and(|most| u64::from(round) >= most);
@@ -372,7 +374,7 @@ impl<'a> Session<'a> {
         let header = Header {
             rounds,
             best: best.clone(),
-            settings: self.part.settings.clone(),
+            settings: self.part.settings.decides.clone(),
             data: self.part.found.sha256(),
             card: Some(Card::new(
                 &self.tables.train,

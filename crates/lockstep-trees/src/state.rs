@@ -7,6 +7,7 @@ use lockstep_place::{Access, Place};
 use lockstep_resolve::TreesSettings;
 use lockstep_runs::checkpoint::{Checkpoint, CheckpointWriter};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The part of a checkpoint that holds the trees.
 const MODEL: &str = "model.ubj";
@@ -20,8 +21,8 @@ pub(crate) struct Header {
     pub(crate) rounds: u32,
     /// The best of them.
     pub(crate) best: Option<Best>,
-    /// What the run was trained with: one that goes on must be the same.
-    pub(crate) settings: TreesSettings,
+    /// What the run was trained with, as [`TreesSettings::decides`]: one that goes on must be the same.
+    pub(crate) settings: Value,
     /// What it was trained on.
     pub(crate) data: Vec<String>,
     /// What the trees are of; none in a checkpoint of an earlier version.
@@ -121,17 +122,7 @@ pub(crate) fn check_resume(
                 .to_owned(),
         ));
     }
-    // How long, with how many threads and how safely may change; what the trees are may not.
-    let fixed = |settings: &TreesSettings| {
-        let mut fixed = settings.clone();
-        fixed.model.rounds = 0;
-        fixed.threads = 0;
-        fixed.patience = None;
-        fixed.checkpoint = lockstep_job::JobCheckpoint::default();
-        serde_json::to_value(fixed).expect("settings are plain data")
-    };
-    let (then, now) = (fixed(&saved.header.settings), fixed(settings));
-    if let Some((key, then, now)) = difference("", &then, &now) {
+    if let Some((key, then, now)) = change(&saved.header.settings, &settings.decides) {
         return Err(refused(format!(
             "the run was trained with {key} = {then}, and the job says {now}; only rounds, threads, patience and \
              [checkpoint] may change"
@@ -143,19 +134,33 @@ pub(crate) fn check_resume(
     })
 }
 
+/// The first key in which a run would differ from what it began with, and both values. How long, with how many threads and
+/// how safely may change; what the trees are may not.
+fn change(then: &Value, now: &Value) -> Option<(String, String, String)> {
+    let fixed = |settings: &Value| {
+        let mut fixed = settings.clone();
+        fixed["model"]["rounds"] = Value::Null;
+        for free in ["threads", "patience", "checkpoint"] {
+            fixed[free] = Value::Null;
+        }
+        if fixed["stratify"].is_null() {
+            // Earlier versions did not have it.
+            fixed["stratify"] = Value::Bool(false);
+        }
+        fixed
+    };
+    difference("", &fixed(then), &fixed(now))
+}
+
 /// The first key whose values differ.
-fn difference(
-    path: &str,
-    then: &serde_json::Value,
-    now: &serde_json::Value,
-) -> Option<(String, String, String)> {
+fn difference(path: &str, then: &Value, now: &Value) -> Option<(String, String, String)> {
     match (then.as_object(), now.as_object()) {
         (Some(then), Some(now)) => then.keys().chain(now.keys()).find_map(|key| {
             let path = match path {
                 "" => key.clone(),
                 path => format!("{path}.{key}"),
             };
-            let null = serde_json::Value::Null;
+            let null = Value::Null;
             let values = (
                 then.get(key).unwrap_or(&null),
                 now.get(key).unwrap_or(&null),
@@ -164,5 +169,39 @@ fn difference(
         }),
         _ if then == now => None,
         _ => Some((path.to_owned(), then.to_string(), now.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockstep_job::{Job, LearnerJob};
+    use lockstep_resolve::ResolvedTrees;
+    use std::path::Path;
+
+    /// What the first version that grew trees wrote into its checkpoints.
+    const EARLIER: &str = r#"{"model":{"kind":"xgboost","rounds":10,"depth":3,"eta":0.1,"objective":null,"exact":true,
+        "gamma":null,"subsample":0.7,"parameters":{}},"threads":2,"seed":7,"patience":null,"val_share":0.25,
+        "checkpoint":{"every":"10 s","keep":3,"best":"loss"}}"#;
+
+    fn decides(model: &str) -> Value {
+        let text = format!(
+            "name = 'x'\n[data]\ntrain = 'x.csv'\nval_split = 0.25\n[model]\nkind = 'xgboost'\ndepth = 3\n{model}\n\
+             [train]\nseed = 7\npatience = 4\n[checkpoint]\nbest = 'accuracy'\n"
+        );
+        let job = Job::parse(Path::new("/jobs/job.toml"), &text, &[], None).unwrap();
+        let LearnerJob::Trees(own) = &job.learner else {
+            panic!("no trees");
+        };
+        ResolvedTrees::of(&job, own).unwrap().settings.decides
+    }
+
+    #[test]
+    fn a_run_of_an_earlier_version_goes_on_with_the_same_trees_and_no_others() {
+        let earlier: Value = serde_json::from_str(EARLIER).unwrap();
+        let same = decides("eta = 0.1\nsubsample = 0.7\nrounds = 20");
+        assert_eq!(change(&earlier, &same), None);
+        let (key, then, now) = change(&earlier, &decides("eta = 0.2\nsubsample = 0.7")).unwrap();
+        assert_eq!([key, then, now], ["model.eta", "0.1", "0.2"]);
     }
 }

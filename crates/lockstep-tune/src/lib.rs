@@ -9,19 +9,22 @@
 //! and not on which was done first. [`Tuning::next_round`] finds out what is to be done next from what is known, as often
 //! as it is asked. A tuning that was killed is read back and asked again: the same trials, the same best.
 //!
-//! Nothing here starts a run.
+//! Nothing here starts a run: a [`Search`] asks a [`Trainer`] for it, and reads from the runs what trials came to.
 
 mod error;
 mod halving;
 mod importance;
 mod report;
 mod sample;
+mod search;
 mod space;
+mod trial;
 mod tuning;
 
-pub use error::TuneError;
+pub use error::{SearchError, TuneError};
 pub use halving::rungs;
 pub use sample::Method;
+pub use search::{Search, Target, Trainer};
 pub use space::{Dimension, Range, Space};
 pub use tuning::{Reached, Round, Rules, Trial, Tuning};
 

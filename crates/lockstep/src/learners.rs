@@ -5,7 +5,7 @@ use lockstep_learner::{Coordinator, LearnerError, LearnerType, Learners};
 use lockstep_onnx::OnnxError;
 use lockstep_resolve::{ResolveError, ResolvedJob, ResolvedScript, ResolvedTrees, TestSource};
 use lockstep_runs::RunDir;
-use lockstep_script::{ScriptCoordinator, ScriptLearner, ScriptSettings};
+use lockstep_script::{ScriptCoordinator, ScriptLearner};
 use lockstep_train::{ModelExporter, NetworkCoordinator, NetworkLearner};
 use lockstep_trees::{TreesCoordinator, TreesLearner};
 use std::path::Path;
@@ -47,15 +47,9 @@ pub(crate) fn coordinator(job: &Job, folder: &Path) -> Result<Box<dyn Coordinato
             Box::new(TreesCoordinator::new(&job.name, workers, resolved))
         }
         LearnerJob::Script(own) => {
-            let resolved = ResolvedScript::of(job).map_err(unclear)?;
-            let settings = ScriptSettings {
-                name: job.name.clone(),
-                train: own.train.clone(),
-                checkpoint: own.checkpoint.clone(),
-                max_restarts: job.recover.max_restarts,
-                folder: folder.to_owned(),
-            };
-            Box::new(ScriptCoordinator::new(settings, resolved))
+            let resolved = ResolvedScript::of(job, own).map_err(unclear)?;
+            let workers = job.workers().max;
+            Box::new(ScriptCoordinator::new(workers, folder, resolved))
         }
     })
 }

@@ -17,7 +17,7 @@ use lockstep_bench::BenchError;
 use lockstep_engine::EngineError;
 use lockstep_index::filter::FilterError;
 use lockstep_job::JobError;
-use lockstep_tune::TuneError;
+use lockstep_tune::{SearchError, TuneError};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -72,7 +72,8 @@ fn report(error: &anyhow::Error) -> ExitCode {
     let refused = matches!(error.downcast_ref(), Some(EngineError::Resume(_)));
     let of_command =
         error.is::<FilterError>() || error.is::<BenchError>() || error.is::<TuneError>();
-    if refused || error.is::<JobError>() || of_command {
+    let of_search = matches!(error.downcast_ref(), Some(SearchError::Tune(_)));
+    if refused || error.is::<JobError>() || of_command || of_search {
         ExitCode::from(USAGE)
     } else {
         ExitCode::FAILURE

@@ -1,7 +1,7 @@
 //! Mistakes in manifests for KubeRay that are found before anything is sent.
 //!
 //! A patch of the job file can change anything. The operator refuses most mistakes by itself, in the status of the
-//! RayJob, within a second, and its words are shown: they are not looked for here. Two kinds are:
+//! RayJob, and its words are shown: they are not looked for here. Two kinds are:
 //!
 //! - a patch that contradicts what Lockstep itself writes into a RayJob, since the operator then names a key that
 //!   nobody finds in the job file;

@@ -1,6 +1,5 @@
 //! Why a pod cannot do its part.
 
-use lockstep_base::fs::FsError;
 use lockstep_job::pod::{ADDRESS, COORDINATOR, INDEX, PATIENCE, RUN};
 use lockstep_launch::hosts::HostsError;
 use lockstep_place::PlaceError;
@@ -95,9 +94,6 @@ pub enum PodError {
     /// The store, or the run's place in it, is none.
     #[error(transparent)]
     Place(#[from] PlaceError),
-    /// There is no cache folder.
-    #[error(transparent)]
-    Cache(#[from] FsError),
 }
 
 impl PodError {

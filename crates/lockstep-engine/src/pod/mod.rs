@@ -9,11 +9,11 @@ mod error;
 pub use environment::{PodEnvironment, pod_index};
 pub use error::PodError;
 
-use crate::{EngineError, FindCoordinator, RunRequest, StopFlag};
-use lockstep_base::fs::CacheDir;
+use crate::EngineError;
 use lockstep_events::event::{RunResult, Status};
 use lockstep_job::Job;
 use lockstep_job::pod::{AGAIN, FAILED};
+use lockstep_launch::Launcher;
 use lockstep_launch::hosts::{Host, HostEnd, Hosts, HostsError, HostsRequest, Surroundings};
 use lockstep_resolve::place;
 use lockstep_runs::RunDir;
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How a pod ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +74,18 @@ pub struct Pod {
     folder: PathBuf,
 }
 
+/// What a pod that coordinates is to run.
+pub struct PodRun {
+    /// The name of the run, which is gone on with if it is there.
+    pub name: String,
+    /// The job.
+    pub job: Job,
+    /// The job file's folder.
+    pub folder: PathBuf,
+    /// Starts workers on the hosts.
+    pub launcher: Box<dyn Launcher>,
+}
+
 /// The hosts of a run while this process coordinates it, of which one is in this process.
 pub struct Coordination {
     hosts: Hosts,
@@ -112,8 +124,7 @@ impl Pod {
 
     /// The result of the run, if it is over for good.
     pub fn settled(&self) -> Option<RunResult> {
-        let text = self.run.result().read().ok()?;
-        let result: RunResult = serde_json::from_slice(&text).ok()?;
+        let result = self.run.read_result().ok()??;
         (result.status != Status::Interrupted).then_some(result)
     }
 
@@ -153,18 +164,14 @@ impl Pod {
         })
     }
 
-    /// Waits for hosts, and is one itself. Returns what the engine is asked to run on them; `coordinator` finds the job's
-    /// learner.
+    /// Waits for hosts, and is one itself. Returns what is to be run on them.
     ///
     /// # Errors
     /// When nothing can listen here.
     pub fn coordinate(
         self,
-        coordinator: FindCoordinator,
-        started_at: Instant,
-        stop: StopFlag,
         warn: impl Fn(String) + Send + 'static,
-    ) -> Result<(RunRequest, Coordination), PodError> {
+    ) -> Result<(PodRun, Coordination), PodError> {
         let workers = self.job.workers();
         let hosts = Hosts::open(HostsRequest {
             listen: self.environment.listen()?,
@@ -185,18 +192,10 @@ impl Pod {
             })
         };
         let own = thread::Builder::new().name("host".to_owned()).spawn(serve);
-        let request = RunRequest {
-            coordinator,
+        let run = PodRun {
+            name: self.run.name,
             job: self.job,
             folder: self.folder,
-            started_at,
-            resume: None,
-            name: Some(self.run.name.clone()),
-            fork: None,
-            max_steps: None,
-            step_times: false,
-            stop,
-            cache: CacheDir::locate()?,
             launcher: Box::new(hosts.launcher()),
         };
         let coordination = Coordination {
@@ -204,7 +203,7 @@ impl Pod {
             hosts,
             leaving,
         };
-        Ok((request, coordination))
+        Ok((run, coordination))
     }
 }
 

@@ -176,7 +176,7 @@ fn a_control_message_that_is_repeated_left_out_or_swapped_is_noticed() {
             bytes.drain(first);
         }
     });
-    let [coordinator, _] = talk(leave_out, LONG);
+    let [coordinator, _] = talk(leave_out, SHORT);
     assert_eq!(coordinator, [] as [String; 0], "a gap is noticed");
     let kept = Mutex::new(Vec::new());
     let swap: Tamper = Arc::new(move |way, _, bytes| {

@@ -8,137 +8,146 @@ use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 use std::ops::RangeInclusive;
 
-kinds! {
-    /// One layer of a stack.
-    pub enum JobLayer {
-        /// A dense layer with a bias. An image is flattened for it.
-        "linear" Linear {
-            /// Width of its output. Only the last layer may leave it out: then it is the number of
-            /// classes.
-            out: Option<usize> = optional => 1..=MAX_WIDTH;
+/// Hands the kinds of layers and their keys to a macro: [`JobLayer`] comes from this list, and so does its conversion to
+/// and from the layers of a model, in which a kind has the same name and its settings those of its keys.
+#[macro_export]
+macro_rules! job_layers {
+    ($then:ident) => {
+        $then! {
+            /// One layer of a stack.
+            pub enum JobLayer {
+                /// A dense layer with a bias. An image is flattened for it.
+                "linear" Linear {
+                    /// Width of its output. Only the last layer may leave it out: then it is the number of
+                    /// classes.
+                    out: Option<usize> = optional => 1..=MAX_WIDTH;
+                }
+                /// A convolution over images.
+                "conv2d" Conv2d {
+                    /// Channels of its output.
+                    out: usize = need("add its channels, for example `out = 32`") => 1..=MAX_CHANNELS;
+                    /// Size of what an output sees: one number, or height and width.
+                    kernel: Pair = need(KERNEL) => Sides(1..=MAX_SIDE);
+                    /// From one output to the next: one number, or down and right.
+                    stride: Pair = default(Pair::both(1)) => Sides(1..=MAX_SIDE);
+                    /// Zeros around the image: one number, or above and below, left and right.
+                    /// `"same"` keeps the image's size, with an odd kernel and stride 1.
+                    padding: Pair as Padding = default(Pair::both(0)) => Any, |field, ()| read_padding(field, kernel, stride);
+                    /// How many groups the channels are parted into; an output channel sees one of them. As many as channels
+                    /// make it a depthwise convolution. If left out, 1.
+                    groups: Option<usize> = optional => 1..=MAX_CHANNELS;
+                    /// Whether a learned number is added to each output channel.
+                    bias: bool = default(true) => Any;
+                }
+                /// A convolution over sequences.
+                "conv1d" Conv1d {
+                    /// Channels of its output.
+                    out: usize = need("add its channels, for example `out = 32`") => 1..=MAX_CHANNELS;
+                    /// How many numbers of each channel an output sees.
+                    kernel: usize = need("add its size, for example `kernel = 5`") => 1..=MAX_SIDE;
+                    /// From one output to the next.
+                    stride: usize = default(1) => 1..=MAX_SIDE;
+                    /// Zeros on each side of the sequence. `"same"` keeps its length, with an odd kernel and stride 1.
+                    padding: usize as LinePadding = default(0) => Any, |field, ()| read_line_padding(field, kernel, stride);
+                    /// How many groups the channels are parted into; an output channel sees one of them. If left out, 1.
+                    groups: Option<usize> = optional => 1..=MAX_CHANNELS;
+                    /// Whether a learned number is added to each output channel.
+                    bias: bool = default(true) => Any;
+                }
+                /// Batch-norm over each unit or channel, with a learned scale and shift.
+                "batch-norm" BatchNorm
+                /// `max(x, 0)`.
+                "relu" Relu
+                /// `x` times the share of a normal distribution below `x`.
+                "gelu" Gelu
+                /// `x`, or `slope` times it below 0.
+                "leaky-relu" LeakyRelu {
+                    /// What a number below 0 is multiplied by.
+                    slope: f64 = default(0.01) => Rule::NOT_NEGATIVE;
+                }
+                /// `x` times its sigmoid.
+                "silu" Silu
+                /// `1 / (1 + e^-x)`.
+                "sigmoid" Sigmoid
+                /// The hyperbolic tangent.
+                "tanh" Tanh
+                /// Normalisation of a vector over its numbers, or of each pixel over its channels, with a learned scale and
+                /// shift.
+                "layer-norm" LayerNorm
+                /// Normalisation of groups of channels over the whole image, with a learned scale and shift of each channel.
+                "group-norm" GroupNorm {
+                    /// How many groups the channels are parted into.
+                    groups: usize = need("add how many, for example `groups = 8`") => 1..=MAX_CHANNELS;
+                }
+                /// The largest number of each window.
+                "max-pool" MaxPool {
+                    /// Size of the window: one number, or height and width.
+                    kernel: Pair = need(KERNEL) => Sides(1..=MAX_SIDE);
+                    /// From one window to the next. If left out, the kernel: windows side by side.
+                    stride: Pair = otherwise(kernel) => Sides(1..=MAX_SIDE);
+                    /// What is around the image, and never the largest. At most half of the kernel.
+                    padding: Pair = default(Pair::both(0)) => Sides(0..=MAX_SIDE),
+                        |field, padding| half_of_kernel(field, padding, kernel);
+                }
+                /// The mean of each window.
+                "avg-pool" AvgPool {
+                    /// Size of the window: one number, or height and width.
+                    kernel: Pair = need(KERNEL) => Sides(1..=MAX_SIDE);
+                    /// From one window to the next. If left out, the kernel: windows side by side.
+                    stride: Pair = otherwise(kernel) => Sides(1..=MAX_SIDE);
+                    /// Zeros around the image, which count in the mean. At most half of the kernel.
+                    padding: Pair = default(Pair::both(0)) => Sides(0..=MAX_SIDE),
+                        |field, padding| half_of_kernel(field, padding, kernel);
+                }
+                /// The largest number of each window of a sequence.
+                "max-pool1d" MaxPool1d {
+                    /// Numbers of the window.
+                    kernel: usize = need("add its size, for example `kernel = 2`") => 1..=MAX_SIDE;
+                    /// From one window to the next. If left out, the kernel: windows side by side.
+                    stride: usize = otherwise(kernel) => 1..=MAX_SIDE;
+                }
+                /// The mean of each window of a sequence.
+                "avg-pool1d" AvgPool1d {
+                    /// Numbers of the window.
+                    kernel: usize = need("add its size, for example `kernel = 2`") => 1..=MAX_SIDE;
+                    /// From one window to the next. If left out, the kernel: windows side by side.
+                    stride: usize = otherwise(kernel) => 1..=MAX_SIDE;
+                }
+                /// The mean of each channel over the whole image.
+                "global-pool" GlobalPool
+                /// Layers whose output is added to their input: `body(x) + shortcut(x)`.
+                "residual" Residual {
+                    /// The layers.
+                    body: Vec<JobLayer> = need("add `body = [...]`, the layers to go around") => Body;
+                    /// What the input goes through on its way around them. If empty, it is added as it is.
+                    shortcut: Vec<JobLayer> = default(Vec::new())
+                        => Any, |field, ()| read_all(&field.items()?);
+                }
+                /// Drops units at random in training.
+                "dropout" Dropout {
+                    /// Probability that a unit is dropped.
+                    p: f64 = need("add the probability, for example `p = 0.25`") => Rule::BELOW_ONE;
+                }
+                /// An image as a vector: channel by channel, each row by row.
+                "flatten" Flatten
+                /// A vector as channels of a sequence or an image, one after the other.
+                "unflatten" Unflatten {
+                    /// Channels and length of a sequence, or channels, height and width of an image.
+                    shape: Vec<usize> = need("add it, for example `shape = [3, 128]`: channels and length")
+                        => Each(1..=MAX_WIDTH), |field, shape: Vec<usize>| match shape.len() {
+                            2 | 3 => Some(shape),
+                            found => field.reject(
+                                format!("must have two numbers or three, found {found}"),
+                                "[channels, length] of a sequence, or [channels, height, width] of an image",
+                            ),
+                        };
+                }
+            }
         }
-        /// A convolution over images.
-        "conv2d" Conv2d {
-            /// Channels of its output.
-            out: usize = need("add its channels, for example `out = 32`") => 1..=MAX_CHANNELS;
-            /// Size of what an output sees: one number, or height and width.
-            kernel: Pair = need(KERNEL) => Sides(1..=MAX_SIDE);
-            /// From one output to the next: one number, or down and right.
-            stride: Pair = default(Pair::both(1)) => Sides(1..=MAX_SIDE);
-            /// Zeros around the image: one number, or above and below, left and right.
-            /// `"same"` keeps the image's size, with an odd kernel and stride 1.
-            padding: Pair as Padding = default(Pair::both(0)) => Any, |field, ()| read_padding(field, kernel, stride);
-            /// How many groups the channels are parted into; an output channel sees one of them. As many as channels
-            /// make it a depthwise convolution. If left out, 1.
-            groups: Option<usize> = optional => 1..=MAX_CHANNELS;
-            /// Whether a learned number is added to each output channel.
-            bias: bool = default(true) => Any;
-        }
-        /// A convolution over sequences.
-        "conv1d" Conv1d {
-            /// Channels of its output.
-            out: usize = need("add its channels, for example `out = 32`") => 1..=MAX_CHANNELS;
-            /// How many numbers of each channel an output sees.
-            kernel: usize = need("add its size, for example `kernel = 5`") => 1..=MAX_SIDE;
-            /// From one output to the next.
-            stride: usize = default(1) => 1..=MAX_SIDE;
-            /// Zeros on each side of the sequence. `"same"` keeps its length, with an odd kernel and stride 1.
-            padding: usize as LinePadding = default(0) => Any, |field, ()| read_line_padding(field, kernel, stride);
-            /// How many groups the channels are parted into; an output channel sees one of them. If left out, 1.
-            groups: Option<usize> = optional => 1..=MAX_CHANNELS;
-            /// Whether a learned number is added to each output channel.
-            bias: bool = default(true) => Any;
-        }
-        /// Batch-norm over each unit or channel, with a learned scale and shift.
-        "batch-norm" BatchNorm
-        /// `max(x, 0)`.
-        "relu" Relu
-        /// `x` times the share of a normal distribution below `x`.
-        "gelu" Gelu
-        /// `x`, or `slope` times it below 0.
-        "leaky-relu" LeakyRelu {
-            /// What a number below 0 is multiplied by.
-            slope: f64 = default(0.01) => Rule::NOT_NEGATIVE;
-        }
-        /// `x` times its sigmoid.
-        "silu" Silu
-        /// `1 / (1 + e^-x)`.
-        "sigmoid" Sigmoid
-        /// The hyperbolic tangent.
-        "tanh" Tanh
-        /// Normalisation of a vector over its numbers, or of each pixel over its channels, with a learned scale and
-        /// shift.
-        "layer-norm" LayerNorm
-        /// Normalisation of groups of channels over the whole image, with a learned scale and shift of each channel.
-        "group-norm" GroupNorm {
-            /// How many groups the channels are parted into.
-            groups: usize = need("add how many, for example `groups = 8`") => 1..=MAX_CHANNELS;
-        }
-        /// The largest number of each window.
-        "max-pool" MaxPool {
-            /// Size of the window: one number, or height and width.
-            kernel: Pair = need(KERNEL) => Sides(1..=MAX_SIDE);
-            /// From one window to the next. If left out, the kernel: windows side by side.
-            stride: Pair = otherwise(kernel) => Sides(1..=MAX_SIDE);
-            /// What is around the image, and never the largest. At most half of the kernel.
-            padding: Pair = default(Pair::both(0)) => Sides(0..=MAX_SIDE),
-                |field, padding| half_of_kernel(field, padding, kernel);
-        }
-        /// The mean of each window.
-        "avg-pool" AvgPool {
-            /// Size of the window: one number, or height and width.
-            kernel: Pair = need(KERNEL) => Sides(1..=MAX_SIDE);
-            /// From one window to the next. If left out, the kernel: windows side by side.
-            stride: Pair = otherwise(kernel) => Sides(1..=MAX_SIDE);
-            /// Zeros around the image, which count in the mean. At most half of the kernel.
-            padding: Pair = default(Pair::both(0)) => Sides(0..=MAX_SIDE),
-                |field, padding| half_of_kernel(field, padding, kernel);
-        }
-        /// The largest number of each window of a sequence.
-        "max-pool1d" MaxPool1d {
-            /// Numbers of the window.
-            kernel: usize = need("add its size, for example `kernel = 2`") => 1..=MAX_SIDE;
-            /// From one window to the next. If left out, the kernel: windows side by side.
-            stride: usize = otherwise(kernel) => 1..=MAX_SIDE;
-        }
-        /// The mean of each window of a sequence.
-        "avg-pool1d" AvgPool1d {
-            /// Numbers of the window.
-            kernel: usize = need("add its size, for example `kernel = 2`") => 1..=MAX_SIDE;
-            /// From one window to the next. If left out, the kernel: windows side by side.
-            stride: usize = otherwise(kernel) => 1..=MAX_SIDE;
-        }
-        /// The mean of each channel over the whole image.
-        "global-pool" GlobalPool
-        /// Layers whose output is added to their input: `body(x) + shortcut(x)`.
-        "residual" Residual {
-            /// The layers.
-            body: Vec<JobLayer> = need("add `body = [...]`, the layers to go around") => Body;
-            /// What the input goes through on its way around them. If empty, it is added as it is.
-            shortcut: Vec<JobLayer> = default(Vec::new())
-                => Any, |field, ()| read_all(&field.items()?);
-        }
-        /// Drops units at random in training.
-        "dropout" Dropout {
-            /// Probability that a unit is dropped.
-            p: f64 = need("add the probability, for example `p = 0.25`") => Rule::BELOW_ONE;
-        }
-        /// An image as a vector: channel by channel, each row by row.
-        "flatten" Flatten
-        /// A vector as channels of a sequence or an image, one after the other.
-        "unflatten" Unflatten {
-            /// Channels and length of a sequence, or channels, height and width of an image.
-            shape: Vec<usize> = need("add it, for example `shape = [3, 128]`: channels and length")
-                => Each(1..=MAX_WIDTH), |field, shape: Vec<usize>| match shape.len() {
-                    2 | 3 => Some(shape),
-                    found => field.reject(
-                        format!("must have two numbers or three, found {found}"),
-                        "[channels, length] of a sequence, or [channels, height, width] of an image",
-                    ),
-                };
-        }
-    }
+    };
 }
+
+job_layers!(kinds);
 
 /// Units of a dense layer: far beyond any, and such that no product of two overflows.
 pub(super) const MAX_WIDTH: usize = 1 << 24;

@@ -5,8 +5,118 @@
 
 use super::gelu::exp_of_negative;
 use super::{Layer, Pass};
+use crate::NnError;
+use crate::build::Site;
+use crate::dims::Dims;
+use crate::graph::{Attribute, Flow, LayerGraph};
 use crate::replica::Replica;
 use crate::simd::for_each_isa;
+use crate::spec::LayerKind;
+
+/// The settings of a leaky ReLU: `x`, or a part of it below 0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LeakyRelu {
+    /// What a number below 0 is multiplied by.
+    pub slope: f64,
+}
+
+impl LayerKind for LeakyRelu {
+    fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
+        let Site { chain, .. } = site;
+        let slope = self.slope as f32;
+        chain.push(Box::new(Activation::LeakyRelu { slope }), chain.output());
+        Ok(())
+    }
+
+    fn write_graph(&self, flow: Flow, graph: &mut LayerGraph<'_>) -> Flow {
+        let alpha = [("alpha", Attribute::Float(self.slope as f32))];
+        graph.map("LeakyRelu", flow, &alpha)
+    }
+
+    fn torch_module(&self) -> String {
+        format!("nn.LeakyReLU({:?})", self.slope)
+    }
+
+    fn sample() -> (Dims, Self) {
+        (Dims::vector(6), Self { slope: 0.01 })
+    }
+}
+
+/// `x` times its sigmoid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Silu;
+
+impl LayerKind for Silu {
+    fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
+        let Site { chain, .. } = site;
+        chain.push(Box::new(Activation::Silu), chain.output());
+        Ok(())
+    }
+
+    fn write_graph(&self, flow: Flow, graph: &mut LayerGraph<'_>) -> Flow {
+        let share = graph.part_node("share", "Sigmoid", &[&flow.value], &[]);
+        Flow {
+            value: graph.node("Mul", &[&flow.value, &share], &[]),
+            ..flow
+        }
+    }
+
+    fn torch_module(&self) -> String {
+        "nn.SiLU()".to_owned()
+    }
+
+    fn sample() -> (Dims, Self) {
+        (Dims::vector(6), Self)
+    }
+}
+
+/// `1 / (1 + e^-x)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sigmoid;
+
+impl LayerKind for Sigmoid {
+    fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
+        let Site { chain, .. } = site;
+        chain.push(Box::new(Activation::Sigmoid), chain.output());
+        Ok(())
+    }
+
+    fn write_graph(&self, flow: Flow, graph: &mut LayerGraph<'_>) -> Flow {
+        graph.map("Sigmoid", flow, &[])
+    }
+
+    fn torch_module(&self) -> String {
+        "nn.Sigmoid()".to_owned()
+    }
+
+    fn sample() -> (Dims, Self) {
+        (Dims::vector(6), Self)
+    }
+}
+
+/// The hyperbolic tangent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tanh;
+
+impl LayerKind for Tanh {
+    fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
+        let Site { chain, .. } = site;
+        chain.push(Box::new(Activation::Tanh), chain.output());
+        Ok(())
+    }
+
+    fn write_graph(&self, flow: Flow, graph: &mut LayerGraph<'_>) -> Flow {
+        graph.map("Tanh", flow, &[])
+    }
+
+    fn torch_module(&self) -> String {
+        "nn.Tanh()".to_owned()
+    }
+
+    fn sample() -> (Dims, Self) {
+        (Dims::vector(6), Self)
+    }
+}
 
 /// Which function it is.
 #[derive(Debug, Clone, Copy, PartialEq)]

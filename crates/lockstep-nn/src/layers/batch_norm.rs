@@ -12,11 +12,52 @@
 
 use super::columns::{for_columns, group, group_mut};
 use super::{Layer, Pass, Step};
+use crate::NnError;
+use crate::build::Site;
+use crate::dims::Dims;
+use crate::graph::{Attribute, Flow, LayerGraph};
 use crate::init::Initial;
 use crate::layout::{Layout, NumberOrder, Role};
 use crate::replica::Replica;
 use crate::simd::for_each_isa;
+use crate::spec::LayerKind;
 use std::ops::Range;
+
+/// Batch normalisation of every channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchNorm;
+
+impl LayerKind for BatchNorm {
+    fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
+        let Site { model, chain, .. } = site;
+        let (name, input) = (site.name, chain.output());
+        let norm = BatchNormLayer::new(name, input.channels, site.with_relu, &mut model.layout);
+        let is_frozen = model.rates.of(name) == 0.0;
+        let begin = [Initial::Constant(1.0), Initial::Constant(0.0)];
+        model.initial.extend(begin);
+        model.normalises_vectors |= !is_frozen && input.pixels() == 1;
+        chain.push(Box::new(norm.frozen(is_frozen)), input);
+        Ok(())
+    }
+
+    fn write_graph(&self, flow: Flow, graph: &mut LayerGraph<'_>) -> Flow {
+        let own = graph.tensors(&["weight", "bias", "running_mean", "running_var"]);
+        let epsilon = [("epsilon", Attribute::Float(EPSILON))];
+        let operator = "BatchNormalization";
+        Flow {
+            value: graph.apply(operator, graph.name, &flow.value, &own, &epsilon),
+            ..flow
+        }
+    }
+
+    fn torch_module(&self) -> String {
+        "BatchNorm()".to_owned()
+    }
+
+    fn sample() -> (Dims, Self) {
+        (Dims::vector(6), Self)
+    }
+}
 
 /// Added to the variance, as in PyTorch.
 const EPSILON: f32 = 1e-5;
@@ -28,7 +69,7 @@ pub const MOMENTUM: f32 = 0.1;
 const BLOCK: usize = 64;
 
 /// Batch normalisation over `features` columns.
-pub(crate) struct BatchNorm {
+pub(crate) struct BatchNormLayer {
     name: String,
     features: usize,
     /// Whether a ReLU follows.
@@ -51,7 +92,7 @@ pub(crate) struct BatchNorm {
     rows: usize,
 }
 
-impl BatchNorm {
+impl BatchNormLayer {
     /// Appends the layer's parameters to the layout. With `relu`, what is below 0 becomes 0.
     pub(crate) fn new(name: &str, features: usize, relu: bool, layout: &mut Layout) -> Self {
         let shape = vec![features];
@@ -93,7 +134,7 @@ impl BatchNorm {
     }
 }
 
-impl Layer for BatchNorm {
+impl Layer for BatchNormLayer {
     fn scratch(&self, _rows: usize) -> usize {
         2 * self.features
     }
@@ -352,7 +393,7 @@ mod tests {
         for (rows, features) in [(2, 1), (5, 6), (16, 33), (3, 47)] {
             for relu in [false, true] {
                 let mut layout = Layout::default();
-                let mut layer = BatchNorm::new("bn", features, relu, &mut layout);
+                let mut layer = BatchNormLayer::new("bn", features, relu, &mut layout);
                 let definition = |state: &[f64], x: &[f64]| definition(features, relu, state, x);
                 check_layer(&mut layer, &layout, rows, features, features, &definition);
             }
@@ -363,7 +404,7 @@ mod tests {
     fn images_are_normalised_over_all_their_pixels() {
         // Batch 1 of 9 x 15 pixels: more than two blocks of rows.
         let mut layout = Layout::default();
-        let mut layer = BatchNorm::new("bn", 3, true, &mut layout);
+        let mut layer = BatchNormLayer::new("bn", 3, true, &mut layout);
         let definition = |state: &[f64], x: &[f64]| definition(3, true, state, x);
         check_layer(&mut layer, &layout, 1, 9 * 15 * 3, 9 * 15 * 3, &definition);
     }
@@ -371,7 +412,7 @@ mod tests {
     #[test]
     fn lanes_hand_out_their_share_of_the_batchs_statistics() {
         let mut layout = Layout::default();
-        let mut layer = BatchNorm::new("bn", 1, false, &mut layout);
+        let mut layer = BatchNormLayer::new("bn", 1, false, &mut layout);
         layer.place_statistics(&mut layout, &mut Vec::new());
         let state = vec![1.0, 0.0, 0.0, 1.0];
         let samples = [0, 1];
@@ -397,7 +438,7 @@ mod tests {
     #[test]
     fn a_frozen_layer_is_a_line_by_its_running_statistics() {
         let mut layout = Layout::default();
-        let mut layer = BatchNorm::new("bn", 2, true, &mut layout).frozen(true);
+        let mut layer = BatchNormLayer::new("bn", 2, true, &mut layout).frozen(true);
         layer.place_statistics(&mut layout, &mut Vec::new());
         assert_eq!(layout.rates, [1.0, 0.0]);
         let state = [2.0, 3.0, 0.5, -1.0, 1.0, -2.0, 4.0, 0.25];
@@ -453,7 +494,7 @@ mod tests {
     #[test]
     fn a_constant_column_has_no_variance_and_a_nan_is_not_hidden() {
         let mut layout = Layout::default();
-        let mut layer = BatchNorm::new("bn", 2, true, &mut layout);
+        let mut layer = BatchNormLayer::new("bn", 2, true, &mut layout);
         let samples = [0, 1, 2];
         let step = Step {
             seed: 0,

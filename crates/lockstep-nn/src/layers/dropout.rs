@@ -1,8 +1,52 @@
 //! Zeroes a share of the activations while training and scales up the rest.
 
 use super::{Pass, Pointwise};
+use crate::NnError;
+use crate::build::Site;
+use crate::dims::Dims;
+use crate::graph::{Flow, LayerGraph};
 use crate::simd::for_each_isa;
+use crate::spec::LayerKind;
 use lockstep_base::random::Philox;
+
+/// The settings of a dropout, which zeroes a share while training.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Dropout {
+    /// The share, in `0..1`.
+    pub p: f64,
+}
+
+impl LayerKind for Dropout {
+    fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
+        let Site { model, chain, .. } = site;
+        let p = self.p as f32;
+        if !(0.0..1.0).contains(&p) {
+            return Err(NnError::Probability {
+                layer: site.name.to_owned(),
+                found: p,
+            });
+        }
+        let number = u8::try_from(site.number).map_err(|_| NnError::TooManyLayers {
+            layer: site.name.to_owned(),
+        })?;
+        let dropout = DropoutLayer::new(p, number, chain.output().len(), model.rows);
+        chain.push_in_place(Box::new(dropout));
+        Ok(())
+    }
+
+    /// Drops nothing where nothing is trained.
+    fn write_graph(&self, flow: Flow, _: &mut LayerGraph<'_>) -> Flow {
+        flow
+    }
+
+    fn torch_module(&self) -> String {
+        format!("nn.Dropout({:?})", self.p)
+    }
+
+    fn sample() -> (Dims, Self) {
+        (Dims::vector(6), Self { p: 0.3 })
+    }
+}
 
 /// Random numbers that are drawn for one row at a time.
 const PIECE: usize = 256;
@@ -14,7 +58,7 @@ const DOMAIN: u64 = u64::from_le_bytes(*b"dropout.");
 ///
 /// Two decisions share a 32-bit draw, so the probability is a multiple of 2^-16; the scale is the exact
 /// inverse of the share that is kept.
-pub(crate) struct Dropout {
+pub(crate) struct DropoutLayer {
     /// A draw below this drops.
     threshold: u16,
     scale: f32,
@@ -24,7 +68,7 @@ pub(crate) struct Dropout {
     active: bool,
 }
 
-impl Dropout {
+impl DropoutLayer {
     /// For rows of `features` numbers, at most `rows` of them. `layer` tells several dropouts apart.
     pub(crate) fn new(probability: f32, layer: u8, features: usize, rows: usize) -> Self {
         let threshold = (f64::from(probability) * 65_536.0).round().min(65_535.0) as u16;
@@ -39,7 +83,7 @@ impl Dropout {
     }
 }
 
-impl Pointwise for Dropout {
+impl Pointwise for DropoutLayer {
     fn forward(&mut self, pass: Pass<'_>, y: &mut [f32]) {
         let Pass::Train(step) = pass else {
             self.active = false;
@@ -102,8 +146,8 @@ mod tests {
         samples: &[u32],
         features: usize,
         p: f32,
-    ) -> (Dropout, Vec<f32>) {
-        let mut dropout = Dropout::new(p, layer, features, samples.len());
+    ) -> (DropoutLayer, Vec<f32>) {
+        let mut dropout = DropoutLayer::new(p, layer, features, samples.len());
         let mut y = vec![1.0; samples.len() * features];
         let step = Step {
             seed: 7,

@@ -5,13 +5,116 @@
 //! nothing to say of it.
 
 use super::{Layer, Pass};
+use crate::NnError;
+use crate::build::Site;
+use crate::dims::Dims;
+use crate::graph::{Attribute, Flow, LayerGraph};
+use crate::init::Initial;
 use crate::layout::{Layout, NumberOrder, Role};
 use crate::replica::Replica;
-use crate::spec::EmbeddingTable;
+use crate::spec::LayerKind;
 use std::ops::Range;
 
+/// A table of learned vectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct EmbeddingTable {
+    /// Vectors. The first stands for what is not known, and begins as zeros.
+    pub rows: usize,
+    /// Numbers of a vector.
+    pub width: usize,
+}
+
+/// The settings of a layer that puts learned vectors in place of the last inputs, which are places in tables; what comes
+/// before them goes on as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Embedding {
+    /// The tables, one for each of those inputs.
+    pub tables: Vec<EmbeddingTable>,
+}
+
+impl LayerKind for Embedding {
+    fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
+        let Site { model, chain, .. } = site;
+        let (name, tables, input) = (site.name, &self.tables[..], chain.output());
+        let is_empty = |table: &EmbeddingTable| table.rows == 0 || table.width == 0;
+        if input.pixels() != 1 || input.channels < tables.len() || tables.iter().any(is_empty) {
+            return Err(NnError::Embedding {
+                layer: name.to_owned(),
+                tables: tables.len(),
+                input,
+            });
+        }
+        let embedding = EmbeddingLayer::new(name, input.channels, tables, &mut model.layout);
+        for (number, chunks) in embedding.chunks().enumerate() {
+            let rate = model.rates.of(&EmbeddingLayer::table_name(name, number));
+            model.layout.rates[chunks].fill(rate);
+        }
+        let begin = |table: &EmbeddingTable| Initial::Normal { zeros: table.width };
+        model.initial.extend(tables.iter().map(begin));
+        let output = Dims::vector(embedding.outputs());
+        chain.push(Box::new(embedding), output);
+        Ok(())
+    }
+
+    /// The first numbers of a row as they are, and in place of each of the last the row of its table that it points to.
+    fn write_graph(&self, flow: Flow, graph: &mut LayerGraph<'_>) -> Flow {
+        let plain = flow.dims.len() - self.tables.len();
+        let axis = [("axis", Attribute::Int(1))];
+        let mut parts = Vec::new();
+        if plain > 0 {
+            let columns: Vec<i64> = (0..plain as i64).collect();
+            let columns = graph.graph.integers(&graph.part("plain.columns"), &columns);
+            let inputs = [&flow.value[..], &columns];
+            parts.push(graph.part_node("plain.picked", "Gather", &inputs, &axis));
+        }
+        for number in 0..self.tables.len() {
+            let part = |part: &str| format!("{number}.{part}");
+            // One number and not a list of one, so that a row is left of each row.
+            let column = graph.part(&part("column"));
+            let column = graph.graph.integer(&column, (plain + number) as i64);
+            let inputs = [&flow.value[..], &column];
+            let place = graph.part_node(&part("place"), "Gather", &inputs, &axis);
+            let to = [("to", Attribute::Int(INT64))];
+            let place = graph.part_node(&part("whole"), "Cast", &[&place], &to);
+            let own = graph.tensor(&part("weight")).expect("the layer has it");
+            let rows = [("axis", Attribute::Int(0))];
+            parts.push(graph.part_node(&part("vector"), "Gather", &[&own, &place], &rows));
+        }
+        let value = match &parts[..] {
+            [one] => one.clone(),
+            parts => {
+                let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+                graph.node("Concat", &parts, &axis)
+            }
+        };
+        Flow {
+            value,
+            dims: graph.output,
+            ..flow
+        }
+    }
+
+    fn torch_module(&self) -> String {
+        let table = |table: &EmbeddingTable| format!("({}, {})", table.rows, table.width);
+        let tables: Vec<String> = self.tables.iter().map(table).collect();
+        format!("Embedding([{}])", tables.join(", "))
+    }
+
+    fn has_named_parts(&self) -> bool {
+        true
+    }
+
+    fn sample() -> (Dims, Self) {
+        let tables = vec![EmbeddingTable { rows: 5, width: 3 }; 2];
+        (Dims::vector(4), Self { tables })
+    }
+}
+
+/// What ONNX calls whole numbers of 64 bits.
+const INT64: i64 = 7;
+
 /// Tables beside each other.
-pub(crate) struct Embedding {
+pub(crate) struct EmbeddingLayer {
     /// Numbers of a row of the input, and of the output.
     inputs: usize,
     outputs: usize,
@@ -38,7 +141,7 @@ impl Table {
     }
 }
 
-impl Embedding {
+impl EmbeddingLayer {
     /// Appends the tables to the layout, for rows of so many inputs, of which the last are places in them.
     pub(crate) fn new(
         name: &str,
@@ -96,7 +199,7 @@ impl Embedding {
     }
 }
 
-impl Layer for Embedding {
+impl Layer for EmbeddingLayer {
     fn scratch(&self, _rows: usize) -> usize {
         0
     }
@@ -175,7 +278,7 @@ mod tests {
     #[test]
     fn it_is_a_product_with_one_hot_rows_forward_and_backward() {
         let mut layout = Layout::default();
-        let mut layer = Embedding::new("e", 3, &TABLES, &mut layout);
+        let mut layer = EmbeddingLayer::new("e", 3, &TABLES, &mut layout);
         assert!(layout.chunks.len() > 2);
         let names: Vec<&str> = layout
             .tensors

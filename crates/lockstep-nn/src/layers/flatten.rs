@@ -6,18 +6,114 @@
 
 use super::linear::transpose;
 use super::{Layer, Pass};
+use crate::NnError;
+use crate::build::Site;
+use crate::chain::Chain;
 use crate::dims::Dims;
+use crate::graph::{Flow, LayerGraph};
 use crate::replica::Replica;
+use crate::spec::LayerKind;
+
+/// The image as one vector, channel after channel, as PyTorch flattens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flatten;
+
+impl LayerKind for Flatten {
+    fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
+        let Site { chain, .. } = site;
+        flatten(chain);
+        Ok(())
+    }
+
+    fn write_graph(&self, flow: Flow, graph: &mut LayerGraph<'_>) -> Flow {
+        flow.flattened(graph.name, graph.graph)
+    }
+
+    fn torch_module(&self) -> String {
+        "nn.Flatten()".to_owned()
+    }
+
+    fn sample() -> (Dims, Self) {
+        (Dims::image(3, 4, 6), Self)
+    }
+}
+
+/// Makes a vector of the newest activation.
+pub(crate) fn flatten(chain: &mut Chain) {
+    let input = chain.output();
+    let output = Dims::vector(input.len());
+    match FlattenLayer::new(input) {
+        Some(flatten) => chain.push(Box::new(flatten), output),
+        None => chain.reshape(output),
+    }
+}
+
+/// The settings of the other way round: a vector as an image, channel after channel, as PyTorch unflattens. A sequence is
+/// an image of one line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unflatten {
+    /// The shape of the image.
+    pub shape: Dims,
+}
+
+impl LayerKind for Unflatten {
+    fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
+        let Site { chain, .. } = site;
+        let (shape, input) = (self.shape, chain.output());
+        if input.pixels() != 1 || input.len() != shape.len() {
+            return Err(NnError::Unflatten {
+                layer: site.name.to_owned(),
+                shape,
+                input,
+            });
+        }
+        match FlattenLayer::reversed(shape) {
+            Some(unflatten) => chain.push(Box::new(unflatten), shape),
+            None => chain.reshape(shape),
+        }
+        Ok(())
+    }
+
+    fn write_graph(&self, flow: Flow, graph: &mut LayerGraph<'_>) -> Flow {
+        let Dims {
+            height,
+            width,
+            channels,
+        } = self.shape;
+        // 0 stands for as many as there are.
+        let lengths = [0, channels, height, width].map(|length| length as i64);
+        let lengths = graph.graph.integers(&graph.part("shape"), &lengths);
+        Flow {
+            value: graph.node("Reshape", &[&flow.value, &lengths], &[]),
+            dims: self.shape,
+            flat: false,
+        }
+    }
+
+    fn torch_module(&self) -> String {
+        let Dims {
+            height,
+            width,
+            channels,
+        } = self.shape;
+        format!("nn.Unflatten(1, ({channels}, {height}, {width}))")
+    }
+
+    fn sample() -> (Dims, Self) {
+        let shape = Dims::image(2, 3, 2);
+        (Dims::vector(12), Self { shape })
+    }
+}
 
 /// Turns pixels of channels into channels of pixels, or the other way round.
-pub(crate) struct Flatten {
+pub(crate) struct FlattenLayer {
     /// Numbers of an image.
     size: usize,
     /// How many numbers follow each other in what comes in, and in what goes out.
     inner: [usize; 2],
 }
 
-impl Flatten {
+impl FlattenLayer {
     /// From images of this shape to vectors, or nothing where both orders are the same.
     pub(crate) fn new(image: Dims) -> Option<Self> {
         (image.pixels() > 1 && image.channels > 1).then_some(Self {
@@ -37,7 +133,7 @@ impl Flatten {
     }
 }
 
-impl Layer for Flatten {
+impl Layer for FlattenLayer {
     fn scratch(&self, _rows: usize) -> usize {
         0
     }
@@ -95,7 +191,7 @@ mod tests {
                 }
                 y
             };
-            let mut layer = Flatten::new(input).expect("there is something to turn");
+            let mut layer = FlattenLayer::new(input).expect("there is something to turn");
             let size = input.len();
             check_layer(
                 &mut layer,
@@ -110,8 +206,8 @@ mod tests {
 
     #[test]
     fn one_channel_or_one_pixel_needs_no_turning() {
-        assert!(Flatten::new(image(28, 28, 1)).is_none());
-        assert!(Flatten::new(image(1, 1, 512)).is_none());
+        assert!(FlattenLayer::new(image(28, 28, 1)).is_none());
+        assert!(FlattenLayer::new(image(1, 1, 512)).is_none());
     }
 
     #[test]
@@ -127,7 +223,7 @@ mod tests {
                 }
                 y
             };
-            let mut layer = Flatten::reversed(output).expect("there is something to turn");
+            let mut layer = FlattenLayer::reversed(output).expect("there is something to turn");
             let (layout, size) = (Layout::default(), output.len());
             check_layer(&mut layer, &layout, rows, size, size, &definition);
         }

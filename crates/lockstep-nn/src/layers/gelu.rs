@@ -6,11 +6,55 @@
 //! division in single precision, vectorises, and is right to 2e-7.
 
 use super::{Layer, Pass};
+use crate::NnError;
+use crate::build::Site;
+use crate::dims::Dims;
+use crate::graph::{Flow, GraphWriter, LayerGraph, Value};
 use crate::replica::Replica;
 use crate::simd::for_each_isa;
+use crate::spec::LayerKind;
 
 /// The Gaussian error linear unit. Its slope is a function of the input, which is kept anyway.
-pub(crate) struct Gelu;
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gelu;
+
+impl LayerKind for Gelu {
+    fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
+        let Site { chain, .. } = site;
+        chain.push(Box::new(Gelu), chain.output());
+        Ok(())
+    }
+
+    fn write_graph(&self, flow: Flow, graph: &mut LayerGraph<'_>) -> Flow {
+        Flow {
+            value: Gelu::write(graph.graph, graph.name, &flow.value),
+            ..flow
+        }
+    }
+
+    fn torch_module(&self) -> String {
+        "nn.GELU()".to_owned()
+    }
+
+    fn sample() -> (Dims, Self) {
+        (Dims::vector(6), Self)
+    }
+}
+
+impl Gelu {
+    /// Writes it into a graph under this name, by the error function.
+    pub fn write(graph: &mut dyn GraphWriter, name: &str, value: &str) -> Value {
+        let part = |part: &str| format!("{name}.{part}");
+        let root = graph.numbers(&part("root"), &[1], &[std::f32::consts::SQRT_2]);
+        let one = graph.numbers(&part("one"), &[1], &[1.0]);
+        let half = graph.numbers(&part("half"), &[1], &[0.5]);
+        let scaled = graph.node("Div", &part("scaled"), &[value, &root], &[]);
+        let erf = graph.node("Erf", &part("erf"), &[&scaled], &[]);
+        let twice = graph.node("Add", &part("twice"), &[&erf, &one], &[]);
+        let share = graph.node("Mul", &part("share"), &[&twice, &half], &[]);
+        graph.node("Mul", name, &[value, &share], &[])
+    }
+}
 
 impl Layer for Gelu {
     fn scratch(&self, _rows: usize) -> usize {

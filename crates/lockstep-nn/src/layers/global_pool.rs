@@ -2,23 +2,59 @@
 
 use super::columns::{for_columns, group, group_mut};
 use super::{Layer, Pass};
+use crate::NnError;
+use crate::build::Site;
 use crate::dims::Dims;
+use crate::graph::{Flow, LayerGraph};
 use crate::replica::Replica;
 use crate::simd::for_each_isa;
+use crate::spec::LayerKind;
+
+/// The mean of the image, channel by channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GlobalPool;
+
+impl LayerKind for GlobalPool {
+    fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
+        let Site { chain, .. } = site;
+        let input = chain.output();
+        let pool = GlobalPoolLayer::new(input);
+        chain.push(Box::new(pool), Dims::vector(input.channels));
+        Ok(())
+    }
+
+    fn write_graph(&self, flow: Flow, graph: &mut LayerGraph<'_>) -> Flow {
+        let flow = graph.as_image(flow);
+        let pooled = Flow {
+            value: graph.node("GlobalAveragePool", &[&flow.value], &[]),
+            dims: graph.output,
+            ..flow
+        };
+        graph.flattened("flatten", pooled)
+    }
+
+    fn torch_module(&self) -> String {
+        "nn.AdaptiveAvgPool2d(1)".to_owned()
+    }
+
+    fn sample() -> (Dims, Self) {
+        (Dims::image(3, 4, 6), Self)
+    }
+}
 
 /// Average-pooling over whole images.
-pub(crate) struct GlobalPool {
+pub(crate) struct GlobalPoolLayer {
     input: Dims,
 }
 
-impl GlobalPool {
+impl GlobalPoolLayer {
     /// Of images of this shape.
     pub(crate) fn new(input: Dims) -> Self {
         Self { input }
     }
 }
 
-impl Layer for GlobalPool {
+impl Layer for GlobalPoolLayer {
     fn scratch(&self, _rows: usize) -> usize {
         0
     }
@@ -101,7 +137,7 @@ mod tests {
                 }
                 y
             };
-            let mut layer = GlobalPool::new(input);
+            let mut layer = GlobalPoolLayer::new(input);
             let from = input.len();
             check_layer(
                 &mut layer,

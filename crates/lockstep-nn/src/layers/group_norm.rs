@@ -7,9 +7,122 @@
 //! A row is normalised by itself, in training as in evaluation: lanes and running statistics do not come into it.
 
 use super::{Layer, Pass};
+use crate::NnError;
+use crate::build::{ModelBuilder, Site, check_groups};
+use crate::chain::Chain;
+use crate::dims::Dims;
+use crate::graph::{Attribute, Flow, LayerGraph};
+use crate::init::Initial;
 use crate::layout::{Layout, NumberOrder, Role};
 use crate::replica::Replica;
+use crate::spec::LayerKind;
 use std::ops::Range;
+
+/// The settings of a group-norm: groups of channels are normalised over the image, row by row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupNorm {
+    /// How many groups the channels are parted into.
+    pub groups: usize,
+}
+
+impl LayerKind for GroupNorm {
+    fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
+        let Site { model, chain, .. } = site;
+        let (input, rows) = (chain.output(), model.rows);
+        check_groups(site.name, self.groups, &[input.channels])?;
+        let groups = (input.channels, self.groups);
+        GroupNormLayer::build(site.name, groups, (input.pixels(), rows), model, chain);
+        Ok(())
+    }
+
+    /// Groups of channels, each as one long channel of an image that is normalised by itself; then the scale and the
+    /// shift of every channel.
+    fn write_graph(&self, flow: Flow, graph: &mut LayerGraph<'_>) -> Flow {
+        let flow = graph.as_image(flow);
+        let Dims {
+            height,
+            width,
+            channels,
+        } = flow.dims;
+        let groups = self.groups;
+        // 0 stands for as many as there are, -1 for all that are left.
+        let long = [0, groups as i64, -1];
+        let long = graph.graph.integers(&graph.part("long_shape"), &long);
+        let whole = [0, channels as i64, height as i64, width as i64];
+        let whole = graph.graph.integers(&graph.part("whole_shape"), &whole);
+        let (ones, zeros) = (vec![1.0; groups], vec![0.0; groups]);
+        let ones = graph.graph.numbers(&graph.part("ones"), &[groups], &ones);
+        let zeros = graph.graph.numbers(&graph.part("zeros"), &[groups], &zeros);
+        let long = graph.part_node("long", "Reshape", &[&flow.value, &long], &[]);
+        let inputs = [&long[..], &ones, &zeros];
+        let epsilon = [("epsilon", Attribute::Float(EPSILON as f32))];
+        let normal = graph.part_node("normal", "InstanceNormalization", &inputs, &epsilon);
+        let normal = graph.part_node("whole", "Reshape", &[&normal, &whole], &[]);
+        let mut of_channels = |tensor: &str| {
+            let own = graph.tensor(tensor).expect("the layer has it");
+            let name = graph.part(&format!("{tensor}_shape"));
+            let shape = graph.graph.integers(&name, &[channels as i64, 1, 1]);
+            graph.part_node(&format!("{tensor}s"), "Reshape", &[&own, &shape], &[])
+        };
+        let (scale, shift) = (of_channels("weight"), of_channels("bias"));
+        let scaled = graph.part_node("scaled", "Mul", &[&normal, &scale], &[]);
+        Flow {
+            value: graph.node("Add", &[&scaled, &shift], &[]),
+            ..flow
+        }
+    }
+
+    fn torch_module(&self) -> String {
+        format!("GroupNorm({})", self.groups)
+    }
+
+    fn sample() -> (Dims, Self) {
+        (Dims::image(3, 4, 6), Self { groups: 2 })
+    }
+}
+
+/// Layer-norm: every pixel is normalised over its channels; a vector, over its numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LayerNorm;
+
+impl LayerKind for LayerNorm {
+    fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
+        let Site { model, chain, .. } = site;
+        let input = chain.output();
+        // Every pixel is a row of its own.
+        let rows = (1, model.rows * input.pixels());
+        GroupNormLayer::build(site.name, (input.channels, 1), rows, model, chain);
+        Ok(())
+    }
+
+    /// Channels of images are brought to the end for it.
+    fn write_graph(&self, flow: Flow, graph: &mut LayerGraph<'_>) -> Flow {
+        let own = graph.tensors(&["weight", "bias"]);
+        let epsilon = Attribute::Float(EPSILON as f32);
+        let settings = [("axis", Attribute::Int(-1)), ("epsilon", epsilon)];
+        let operator = "LayerNormalization";
+        let value = match flow.flat {
+            true => graph.apply(operator, graph.name, &flow.value, &own, &settings),
+            false => {
+                let last = [("perm", Attribute::Ints(vec![0, 2, 3, 1]))];
+                let first = [("perm", Attribute::Ints(vec![0, 3, 1, 2]))];
+                let pixels = graph.part_node("pixels", "Transpose", &[&flow.value], &last);
+                let normal = graph.part("normal");
+                let normal = graph.apply(operator, &normal, &pixels, &own, &settings);
+                graph.node("Transpose", &[&normal], &first)
+            }
+        };
+        Flow { value, ..flow }
+    }
+
+    fn torch_module(&self) -> String {
+        "PixelNorm()".to_owned()
+    }
+
+    fn sample() -> (Dims, Self) {
+        (Dims::image(3, 4, 6), Self)
+    }
+}
 
 /// Added to the variance, as in PyTorch.
 const EPSILON: f64 = 1e-5;
@@ -18,7 +131,7 @@ const EPSILON: f64 = 1e-5;
 const CHAINS: usize = 8;
 
 /// Normalisation of groups of channels.
-pub(crate) struct GroupNorm {
+pub(crate) struct GroupNormLayer {
     channels: usize,
     groups: usize,
     /// Pixels that are normalised together.
@@ -32,7 +145,7 @@ pub(crate) struct GroupNorm {
     sums: [Vec<f64>; 2],
 }
 
-impl GroupNorm {
+impl GroupNormLayer {
     /// Appends the layer's parameters to the layout. For at most `rows` rows of so many pixels; the groups part the
     /// channels evenly.
     pub(crate) fn new(
@@ -57,6 +170,20 @@ impl GroupNorm {
             statistics: vec![(0.0, 0.0); rows * groups],
             sums: [vec![0.0; channels], vec![0.0; channels]],
         }
+    }
+
+    /// Appends a layer to a chain: groups of so many channels; rows of so many pixels, at most so many.
+    fn build(
+        name: &str,
+        groups: (usize, usize),
+        (pixels, rows): (usize, usize),
+        model: &mut ModelBuilder,
+        chain: &mut Chain,
+    ) {
+        let norm = Self::new(name, groups, pixels, rows, &mut model.layout);
+        let begin = [Initial::Constant(1.0), Initial::Constant(0.0)];
+        model.initial.extend(begin);
+        chain.push(Box::new(norm), chain.output());
     }
 
     /// Channels of a group.
@@ -90,7 +217,7 @@ fn sum<'a>(parts: impl Iterator<Item = &'a [f32]>, each: impl Fn(f32) -> f64) ->
     chains.iter().sum()
 }
 
-impl Layer for GroupNorm {
+impl Layer for GroupNormLayer {
     fn scratch(&self, _rows: usize) -> usize {
         0
     }
@@ -222,7 +349,8 @@ mod tests {
         ];
         for (channels, groups, pixels, rows) in cases {
             let mut layout = Layout::default();
-            let mut layer = GroupNorm::new("gn", (channels, groups), pixels, rows, &mut layout);
+            let mut layer =
+                GroupNormLayer::new("gn", (channels, groups), pixels, rows, &mut layout);
             let definition =
                 |state: &[f64], x: &[f64]| definition(channels, groups, pixels, state, x);
             let numbers = channels * pixels;
@@ -233,7 +361,7 @@ mod tests {
     #[test]
     fn a_row_does_not_depend_on_the_others_and_a_nan_is_not_hidden() {
         let mut layout = Layout::default();
-        let mut layer = GroupNorm::new("ln", (3, 1), 1, 2, &mut layout);
+        let mut layer = GroupNormLayer::new("ln", (3, 1), 1, 2, &mut layout);
         let state = [1.0, 1.0, 1.0, 0.0, 0.0, 0.0];
         let (mut y, mut alone) = ([0.0; 6], [0.0; 3]);
         let x = [1.0, 2.0, 4.0, f32::NAN, 0.0, 0.0];

@@ -1,21 +1,73 @@
 //! `y = x W + b`.
 
+use super::flatten::flatten;
 use super::{Layer, Pass};
+use crate::NnError;
+use crate::build::Site;
 use crate::compute::Compute;
+use crate::dims::Dims;
 use crate::factors::Factored;
+use crate::graph::{Attribute, Flow, LayerGraph};
+use crate::init::Initial;
 use crate::layout::Layout;
 use crate::replica::Replica;
 use crate::simd::for_each_isa;
+use crate::spec::LayerKind;
+
+/// The settings of a dense layer. An image is flattened for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Linear {
+    /// Number of outputs.
+    pub out: usize,
+}
+
+impl LayerKind for Linear {
+    fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
+        let Site { model, chain, .. } = site;
+        flatten(chain);
+        let (name, out) = (site.name, self.out);
+        if out == 0 {
+            return Err(NnError::NoOutputs {
+                layer: name.to_owned(),
+            });
+        }
+        let inputs = chain.output().len();
+        let linear = LinearLayer::new(name, inputs, out, &model.compute, &mut model.layout);
+        let bound = Initial::uniform_for_inputs(inputs);
+        model.initial.extend([bound, bound]);
+        chain.push(Box::new(linear), Dims::vector(out));
+        Ok(())
+    }
+
+    fn write_graph(&self, flow: Flow, graph: &mut LayerGraph<'_>) -> Flow {
+        let flow = graph.flattened("flatten", flow);
+        let own = graph.tensors(&["weight", "bias"]);
+        let settings = [("transB", Attribute::Int(1))];
+        Flow {
+            value: graph.apply("Gemm", graph.name, &flow.value, &own, &settings),
+            dims: graph.output,
+            ..flow
+        }
+    }
+
+    fn torch_module(&self) -> String {
+        format!("Linear({})", self.out)
+    }
+
+    fn sample() -> (Dims, Self) {
+        (Dims::vector(6), Self { out: 5 })
+    }
+}
 
 /// A dense layer with a bias. What it computes is [`Factored`]'s.
-pub(crate) struct Linear {
+pub(crate) struct LinearLayer {
     factored: Factored,
     /// The place of `factored` in the layout.
     number: usize,
     compute: Compute,
 }
 
-impl Linear {
+impl LinearLayer {
     /// Appends the layer's tensors to the layout.
     pub(crate) fn new(
         name: &str,
@@ -34,7 +86,7 @@ impl Linear {
     }
 }
 
-impl Layer for Linear {
+impl Layer for LinearLayer {
     fn scratch(&self, rows: usize) -> usize {
         rows * (self.factored.inputs + self.factored.outputs)
     }
@@ -106,7 +158,8 @@ mod tests {
     fn it_agrees_with_finite_differences() {
         for (rows, inputs, outputs) in [(1, 1, 1), (3, 5, 4), (17, 20, 9), (2, 3, 40)] {
             let mut layout = Layout::default();
-            let mut layer = Linear::new("l", inputs, outputs, &Compute::default(), &mut layout);
+            let mut layer =
+                LinearLayer::new("l", inputs, outputs, &Compute::default(), &mut layout);
             check_layer(&mut layer, &layout, rows, inputs, outputs, &|state, x| {
                 let (weight, bias) = state.split_at(inputs * outputs);
                 let weight = |i: usize, o: usize| {

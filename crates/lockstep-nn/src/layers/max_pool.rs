@@ -7,22 +7,126 @@
 use super::columns::{for_columns, group, group_mut};
 use super::window::Window;
 use super::{Layer, Pass};
+use crate::NnError;
+use crate::build::Site;
 use crate::dims::Dims;
+use crate::graph::{Flow, LayerGraph, window_attributes};
 use crate::replica::Replica;
 use crate::simd::for_each_isa;
+use crate::spec::LayerKind;
+
+/// The settings of a pool that takes the largest number of each window, channel by channel. Sizes are `[vertical, horizontal]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MaxPool {
+    /// Pixels of a window.
+    pub kernel: [usize; 2],
+    /// Pixels from one window to the next.
+    pub stride: [usize; 2],
+    /// Margin around the image, on each side, that never is the largest.
+    pub padding: [usize; 2],
+}
+
+impl MaxPool {
+    fn window(&self) -> Window {
+        Window {
+            kernel: self.kernel,
+            stride: self.stride,
+            padding: self.padding,
+        }
+    }
+}
+
+impl LayerKind for MaxPool {
+    fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
+        let Site { model, chain, .. } = site;
+        let (input, window) = (chain.output(), self.window());
+        let output = window.of_pool(site.name, input)?;
+        chain.push(
+            Box::new(MaxPoolLayer::new(input, window, model.rows)),
+            output,
+        );
+        Ok(())
+    }
+
+    fn write_graph(&self, flow: Flow, graph: &mut LayerGraph<'_>) -> Flow {
+        let flow = graph.as_image(flow);
+        let settings = window_attributes(self.window());
+        Flow {
+            value: graph.node("MaxPool", &[&flow.value], &settings),
+            dims: graph.output,
+            ..flow
+        }
+    }
+
+    fn torch_module(&self) -> String {
+        format!("nn.MaxPool2d({})", self.window().in_python())
+    }
+
+    fn sample() -> (Dims, Self) {
+        let input = Dims::image(5, 4, 3);
+        let layer = Self {
+            kernel: [3, 2],
+            stride: [2, 1],
+            padding: [1, 0],
+        };
+        (input, layer)
+    }
+}
+
+/// The settings of the same over sequences, which are images of one line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MaxPool1d {
+    /// Numbers of a window.
+    pub kernel: usize,
+    /// Numbers from one window to the next.
+    pub stride: usize,
+}
+
+impl MaxPool1d {
+    fn of_images(&self) -> MaxPool {
+        MaxPool {
+            kernel: [1, self.kernel],
+            stride: [1, self.stride],
+            padding: [0, 0],
+        }
+    }
+}
+
+impl LayerKind for MaxPool1d {
+    fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
+        self.of_images().build(site)
+    }
+
+    fn write_graph(&self, flow: Flow, graph: &mut LayerGraph<'_>) -> Flow {
+        self.of_images().write_graph(flow, graph)
+    }
+
+    fn torch_module(&self) -> String {
+        self.of_images().torch_module()
+    }
+
+    fn sample() -> (Dims, Self) {
+        let input = Dims::image(1, 9, 2);
+        let layer = Self {
+            kernel: 3,
+            stride: 2,
+        };
+        (input, layer)
+    }
+}
 
 /// The most pixels of a window that a byte can tell apart.
 pub(crate) const MAX_AREA: usize = 256;
 
 /// Max-pooling.
-pub(crate) struct MaxPool {
+pub(crate) struct MaxPoolLayer {
     window: Window,
     input: Dims,
     /// The winner's place in its window, as long as the output of the most rows.
     winners: Vec<u8>,
 }
 
-impl MaxPool {
+impl MaxPoolLayer {
     /// Of images of this shape, at most `rows` at a time. A window has at most [`MAX_AREA`] pixels, and
     /// at least one outside the margin.
     pub(crate) fn new(input: Dims, window: Window, rows: usize) -> Self {
@@ -36,7 +140,7 @@ impl MaxPool {
     }
 }
 
-impl Layer for MaxPool {
+impl Layer for MaxPoolLayer {
     fn scratch(&self, _rows: usize) -> usize {
         0
     }
@@ -173,7 +277,7 @@ mod tests {
                 });
                 largest.collect()
             };
-            let mut layer = MaxPool::new(input, window, rows);
+            let mut layer = MaxPoolLayer::new(input, window, rows);
             let (from, to) = (input.len(), output.len());
             check_layer(&mut layer, &Layout::default(), rows, from, to, &definition);
         }
@@ -181,7 +285,7 @@ mod tests {
 
     /// Forward and backward with a gradient of 1 a window.
     fn both(input: Dims, window: Window, x: &[f32]) -> (Vec<f32>, Vec<f32>) {
-        let mut layer = MaxPool::new(input, window, 1);
+        let mut layer = MaxPoolLayer::new(input, window, 1);
         let mut y = vec![0.0; window.output(input).unwrap().len()];
         pool(window, input, x, &mut y, &mut layer.winners);
         let mut dx = vec![f32::NAN; x.len()];

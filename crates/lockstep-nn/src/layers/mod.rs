@@ -1,4 +1,5 @@
-//! A layer is one file: forward and backward beside each other, its tests at the foot.
+//! A layer is one file: its settings with all that there is to know of its kind ([`LayerKind`](crate::spec::LayerKind)),
+//! forward and backward beside each other, its tests at the foot.
 //!
 //! Layers that make a new activation implement [`Layer`]; those that only change one where it lies
 //! implement [`Pointwise`] and cost no memory. Activations lie row by row, each row an image with its
@@ -10,6 +11,7 @@ pub(crate) mod batch_norm;
 #[cfg(test)]
 pub(crate) mod check;
 pub(crate) mod columns;
+mod conv1d;
 pub(crate) mod conv2d;
 pub(crate) mod dropout;
 pub(crate) mod embedding;
@@ -24,6 +26,22 @@ pub(crate) mod max_pool;
 pub(crate) mod relu;
 pub(crate) mod residual;
 pub(crate) mod window;
+
+pub use activation::{LeakyRelu, Sigmoid, Silu, Tanh};
+pub use avg_pool::{AvgPool, AvgPool1d};
+pub use batch_norm::BatchNorm;
+pub use conv1d::Conv1d;
+pub use conv2d::Conv2d;
+pub use dropout::Dropout;
+pub use embedding::{Embedding, EmbeddingTable};
+pub use flatten::{Flatten, Unflatten};
+pub use gelu::Gelu;
+pub use global_pool::GlobalPool;
+pub use group_norm::{GroupNorm, LayerNorm};
+pub use linear::Linear;
+pub use max_pool::{MaxPool, MaxPool1d};
+pub use relu::Relu;
+pub use residual::Residual;
 
 use crate::buffer::LINE;
 use crate::init::Initial;

@@ -1,11 +1,37 @@
 //! `max(x, 0)`.
 
 use super::{Pass, Pointwise};
+use crate::NnError;
+use crate::build::Site;
+use crate::dims::Dims;
+use crate::graph::{Flow, LayerGraph};
 use crate::simd::for_each_isa;
+use crate::spec::LayerKind;
 
 /// The rectified linear unit. It needs no memory: where the activation is zero, so is the gradient,
 /// also after a dropout that zeroed it.
-pub(crate) struct Relu;
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Relu;
+
+impl LayerKind for Relu {
+    fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
+        let Site { chain, .. } = site;
+        chain.push_in_place(Box::new(Relu));
+        Ok(())
+    }
+
+    fn write_graph(&self, flow: Flow, graph: &mut LayerGraph<'_>) -> Flow {
+        graph.map("Relu", flow, &[])
+    }
+
+    fn torch_module(&self) -> String {
+        "nn.ReLU(inplace=True)".to_owned()
+    }
+
+    fn sample() -> (Dims, Self) {
+        (Dims::vector(6), Self)
+    }
+}
 
 impl Pointwise for Relu {
     fn forward(&mut self, _: Pass<'_>, y: &mut [f32]) {

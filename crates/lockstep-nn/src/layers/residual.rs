@@ -2,27 +2,106 @@
 //!
 //! The body's tensors lie before the shortcut's, so on the way back the shortcut comes first.
 
+use super::linear::Linear;
 use super::{Layer, Pass, Step, carve, carved};
+use crate::NnError;
+use crate::build::Site;
 use crate::chain::Chain;
+use crate::dims::Dims;
 use crate::factors::add;
+use crate::graph::{Flow, LayerGraph};
 use crate::init::Initial;
 use crate::layout::Layout;
 use crate::replica::Replica;
+use crate::spec::{LayerKind, LayerSpec, NamedLayer};
+
+/// The settings of two paths from the same input, added: `body(x) + shortcut(x)`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Residual {
+    /// The one path; at least one layer.
+    pub body: Vec<NamedLayer>,
+    /// The other; the input as it is when there are no layers.
+    pub shortcut: Vec<NamedLayer>,
+}
+
+impl LayerKind for Residual {
+    fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
+        let Site { model, chain, .. } = site;
+        let (name, input) = (site.name, chain.output());
+        if self.body.is_empty() {
+            return Err(NnError::EmptyBody {
+                layer: name.to_owned(),
+            });
+        }
+        // The body's tensors lie before the shortcut's.
+        let body = model.chain(&self.body, input)?;
+        let output = body.output();
+        let shortcut = match self.shortcut.is_empty() {
+            true => None,
+            false => Some(model.chain(&self.shortcut, input)?),
+        };
+        let found = shortcut.as_ref().map_or(input, Chain::output);
+        if found != output {
+            return Err(NnError::Paths {
+                layer: name.to_owned(),
+                body: output,
+                shortcut: found,
+            });
+        }
+        chain.push(Box::new(ResidualLayer::new(body, shortcut)), output);
+        Ok(())
+    }
+
+    fn write_graph(&self, flow: Flow, graph: &mut LayerGraph<'_>) -> Flow {
+        let mut one = graph.write_layers(&self.body, flow.clone());
+        let mut other = graph.write_layers(&self.shortcut, flow);
+        if one.flat != other.flat {
+            one = graph.flattened("body.flatten", one);
+            other = graph.flattened("shortcut.flatten", other);
+        }
+        Flow {
+            value: graph.node("Add", &[&one.value, &other.value], &[]),
+            ..one
+        }
+    }
+
+    fn torch_module(&self) -> String {
+        let path = |layers: &[NamedLayer]| {
+            let modules = layers.iter().map(|layer| layer.spec.torch_module());
+            format!("nn.Sequential({})", modules.collect::<Vec<_>>().join(", "))
+        };
+        format!("Residual({}, {})", path(&self.body), path(&self.shortcut))
+    }
+
+    fn has_named_parts(&self) -> bool {
+        true
+    }
+
+    fn sample() -> (Dims, Self) {
+        let (input, linear) = Linear::sample();
+        let path = |prefix: &str| vec![NamedLayer::new(prefix, LayerSpec::Linear(linear))];
+        let layer = Self {
+            body: path("body"),
+            shortcut: path("shortcut"),
+        };
+        (input, layer)
+    }
+}
 
 /// Two chains side by side; without a shortcut the input itself is added.
-pub(crate) struct Residual {
+pub(crate) struct ResidualLayer {
     body: Chain,
     shortcut: Option<Chain>,
 }
 
-impl Residual {
+impl ResidualLayer {
     /// Of two chains with the same input and output shapes.
     pub(crate) fn new(body: Chain, shortcut: Option<Chain>) -> Self {
         Self { body, shortcut }
     }
 }
 
-impl Layer for Residual {
+impl Layer for ResidualLayer {
     fn scratch(&self, rows: usize) -> usize {
         let Some(shortcut) = &self.shortcut else {
             return self.body.scratch(rows);
@@ -103,8 +182,7 @@ mod tests {
     use super::*;
     use crate::build::ModelBuilder;
     use crate::compute::Compute;
-    use crate::dims::Dims;
-    use crate::spec::{LayerSpec, NamedLayer};
+    use crate::layers;
 
     /// A dense layer in `f64` on one row, and what of the state it leaves.
     fn dense<'a>(state: &'a [f64], x: &[f64], out: usize) -> (Vec<f64>, &'a [f64]) {
@@ -127,7 +205,7 @@ mod tests {
             false => Some(builder.chain(&NamedLayer::stack(shortcut), input).unwrap()),
         };
         let outputs = body.output().len();
-        let mut layer = Residual::new(body, shortcut);
+        let mut layer = ResidualLayer::new(body, shortcut);
         check_layer(
             &mut layer,
             &builder.layout,
@@ -148,7 +226,7 @@ mod tests {
 
     #[test]
     fn an_input_added_to_a_body_agrees_with_finite_differences() {
-        let linear = |out| LayerSpec::Linear { out };
+        let linear = |out| LayerSpec::Linear(layers::Linear { out });
         check(
             vec![linear(5), LayerSpec::Relu, linear(3)],
             vec![],
@@ -162,7 +240,7 @@ mod tests {
 
     #[test]
     fn two_paths_agree_with_finite_differences() {
-        let linear = |out| LayerSpec::Linear { out };
+        let linear = |out| LayerSpec::Linear(layers::Linear { out });
         // A body that ends, and a shortcut that begins, with a layer that works in place.
         let body = vec![linear(2), LayerSpec::Relu];
         let shortcut = vec![LayerSpec::Relu, linear(2)];

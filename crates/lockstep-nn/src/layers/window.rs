@@ -1,5 +1,7 @@
 //! Windows that slide over an image: which pixels a window covers, and which windows cover a pixel.
 
+use super::max_pool::MAX_AREA;
+use crate::NnError;
 use crate::dims::Dims;
 use std::ops::Range;
 
@@ -26,6 +28,50 @@ impl Window {
             width: places(1, input.width)?,
             channels: input.channels,
         })
+    }
+
+    /// The windows of a layer on an image, of which at least one must fit.
+    pub(crate) fn of_layer(self, name: &str, input: Dims) -> Result<Dims, NnError> {
+        let Window {
+            kernel,
+            stride,
+            padding,
+        } = self;
+        if kernel.contains(&0) || stride.contains(&0) {
+            return Err(NnError::NoWindow {
+                layer: name.to_owned(),
+                kernel,
+                stride,
+            });
+        }
+        self.output(input).ok_or_else(|| NnError::TooSmall {
+            layer: name.to_owned(),
+            kernel,
+            padding,
+            input,
+        })
+    }
+
+    /// The same for a pool, where every window has a pixel of the image.
+    pub(crate) fn of_pool(self, name: &str, input: Dims) -> Result<Dims, NnError> {
+        let output = self.of_layer(name, input)?;
+        let fits = |axis: usize| 2 * self.padding[axis] <= self.kernel[axis];
+        if fits(0) && fits(1) && self.area() <= MAX_AREA {
+            return Ok(output);
+        }
+        Err(NnError::Pool {
+            layer: name.to_owned(),
+            kernel: self.kernel,
+            padding: self.padding,
+        })
+    }
+
+    /// Kernel, stride and padding as arguments of a function in Python.
+    pub(crate) fn in_python(self) -> String {
+        let pair = |[height, width]: [usize; 2]| format!("({height}, {width})");
+        [self.kernel, self.stride, self.padding]
+            .map(pair)
+            .join(", ")
     }
 
     /// Pixels that a window covers.

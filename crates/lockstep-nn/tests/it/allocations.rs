@@ -1,6 +1,7 @@
 //! A step allocates nothing: every buffer is planned when a model is built.
 
 use lockstep_nn::encoder::{ClipConfig, Encoder};
+use lockstep_nn::layers::{Dropout, Linear};
 use lockstep_nn::{
     Batch, Collect, Dims, LayerSpec, Loss, Model, NamedLayer, Optimizer, Step, Targets, optimizer,
     zoo,
@@ -14,17 +15,19 @@ fn allocations_are_counted() {
 
 #[test]
 fn a_step_and_an_evaluation_of_dense_layers_allocate_nothing() {
-    use LayerSpec::{BatchNorm, Dropout, Linear, Relu};
+    use LayerSpec::{BatchNorm, Relu};
+    let linear = |out| LayerSpec::Linear(Linear { out });
+    let dropout = || LayerSpec::Dropout(Dropout { p: 0.25 });
     // The first weights are more than one chunk.
     let layers = [
-        Linear { out: 300 },
+        linear(300),
         BatchNorm,
         Relu,
-        Dropout { p: 0.25 },
-        Linear { out: 70 },
+        dropout(),
+        linear(70),
         Relu,
-        Dropout { p: 0.25 },
-        Linear { out: 10 },
+        dropout(),
+        linear(10),
     ];
     let layers = NamedLayer::stack(layers);
     check(&layers, Dims::vector(100), 24);

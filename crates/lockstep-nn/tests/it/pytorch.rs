@@ -10,6 +10,7 @@
 
 use crate::reference::{Reference, TOLERANCE, assert_agree};
 use lockstep_base::simd::{ISA_VARIABLE, Isa};
+use lockstep_nn::layers::{Dropout, Linear, Residual};
 use lockstep_nn::{
     Batch, Collect, Dims, LayerSpec, LossSum, Model, NamedLayer, Optimizer, Role, STATISTICS_SHARE,
     Step, Targets, optimizer,
@@ -94,6 +95,28 @@ fn models_agree_with_pytorch() {
         bits.add_loss(trained);
     }
     bits.say("models");
+}
+
+/// The kinds of layers in some networks, and of those inside of them.
+fn kinds(layers: &[NamedLayer], found: &mut BTreeSet<&'static str>) {
+    for layer in layers {
+        found.insert(layer.spec.kind());
+        if let LayerSpec::Residual(Residual { body, shortcut }) = &layer.spec {
+            kinds(body, found);
+            kinds(shortcut, found);
+        }
+    }
+}
+
+#[test]
+fn every_kind_of_layer_is_compared_with_pytorch() {
+    // Its numbers are others than PyTorch's; the last test but one looks at it.
+    let mut found = BTreeSet::from(["dropout"]);
+    for case in Reference::load().models {
+        kinds(&case.layers(), &mut found);
+    }
+    let every: BTreeSet<&str> = LayerSpec::KINDS.iter().copied().collect();
+    assert_eq!(found, every, "add a case to make_reference.py");
 }
 
 #[test]
@@ -205,20 +228,21 @@ fn gradients_under_dropout_agree_with_differences_of_the_loss() {
     const PLACES: usize = 24;
     const INPUTS: usize = 40;
 
-    use LayerSpec::{BatchNorm, Dropout, Linear, Relu};
-    let drop = || Dropout { p: 0.4 };
+    use LayerSpec::{BatchNorm, Relu};
+    let drop = || LayerSpec::Dropout(Dropout { p: 0.4 });
+    let linear = |out| LayerSpec::Linear(Linear { out });
     let stacks = [
         // 40 x 500 weights are more than one chunk.
-        vec![Linear { out: 500 }, drop(), Linear { out: 3 }],
+        vec![linear(500), drop(), linear(3)],
         vec![
             drop(),
-            Linear { out: 21 },
+            linear(21),
             BatchNorm,
             Relu,
             drop(),
-            Linear { out: 9 },
+            linear(9),
             drop(),
-            Linear { out: 3 },
+            linear(3),
         ],
     ];
     let samples: Vec<u32> = (100..116).collect();

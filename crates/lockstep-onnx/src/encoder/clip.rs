@@ -4,9 +4,9 @@
 use super::tensor;
 use crate::OnnxError;
 use crate::graph::{Graph, Value, float, int, ints};
-use crate::layers::gelu;
 use lockstep_embed::EncoderModel;
 use lockstep_nn::encoder::{Activation, ClipConfig};
+use lockstep_nn::layers::Gelu;
 
 /// What the parts of the encoder have in common.
 struct Clip<'a> {
@@ -85,7 +85,7 @@ impl Clip<'_> {
         let normalised = self.norm(&part("layer_norm2"), &tokens)?;
         let up = self.dense(&part("mlp.fc1"), &normalised, (hidden, inner))?;
         let bent = match self.config.hidden_act {
-            Activation::Gelu => gelu(self.graph, &part("mlp.gelu"), &up),
+            Activation::Gelu => Gelu::write(self.graph, &part("mlp.gelu"), &up),
             Activation::QuickGelu => self.quick_gelu(&part("mlp.quick_gelu"), &up),
         };
         let down = self.dense(&part("mlp.fc2"), &bent, (inner, hidden))?;

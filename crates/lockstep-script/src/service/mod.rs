@@ -252,7 +252,7 @@ impl<'g> Service<'g> {
     }
 
     fn patience(&self, timeout_s: Option<f64>) -> Duration {
-        let seconds = timeout_s.unwrap_or(self.part.train.report_timeout_s);
+        let seconds = timeout_s.unwrap_or(self.part.settings.report_timeout_s);
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO)
     }
 
@@ -272,7 +272,7 @@ impl<'g> Service<'g> {
         }
         let mut datasets = Map::new();
         for name in self.part.sets.names() {
-            let described = shard::describe(&self.part.sets, name, self.part.train.seed)?;
+            let described = shard::describe(&self.part.sets, name, self.part.settings.seed)?;
             datasets.insert(name.to_owned(), described);
         }
         let placing = &self.placing;
@@ -283,14 +283,14 @@ impl<'g> Service<'g> {
             "local_rank": placing.local_rank,
             "local_world_size": placing.local_workers,
             "node_rank": placing.node_rank,
-            "experiment": self.part.job,
+            "experiment": self.part.settings.job,
             "run": self.part.run,
             "run_dir": assignment.run_dir,
             "generation": assignment.generation,
             "restarts": assignment.generation - 1,
-            "seed": self.part.train.seed,
-            "batch": self.part.train.batch,
-            "timeout_s": self.part.train.report_timeout_s,
+            "seed": self.part.settings.seed,
+            "batch": self.part.settings.batch,
+            "timeout_s": self.part.settings.report_timeout_s,
             "checkpoint": checkpoint,
             "checkpoint_metrics": metrics,
             "datasets": datasets,

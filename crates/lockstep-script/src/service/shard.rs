@@ -66,7 +66,7 @@ impl Shards {
 
     pub(super) fn open(&mut self, asked: &Asked, service: &Service<'_>) -> Result<Value, Refusal> {
         let part = service.part;
-        let batch = asked.batch.unwrap_or(part.train.batch);
+        let batch = asked.batch.unwrap_or(part.settings.batch);
         if batch == 0 || batch > 1 << 24 {
             return Err(Refusal::new(format!(
                 "batch_size is {batch}; it must be at least 1"
@@ -86,7 +86,7 @@ impl Shards {
                 state
             }
             None => {
-                let open = part.sets.open(&asked.name, part.train.seed)?;
+                let open = part.sets.open(&asked.name, part.settings.seed)?;
                 let open = open.ok_or_else(|| {
                     let there = match known.is_empty() {
                         true => "the job has no [data]".to_owned(),
@@ -107,7 +107,7 @@ impl Shards {
         state.batch = batch;
         let indices = state.open.indices.clone();
         let order = match asked.shuffle {
-            true => EpochOrder::of_subset(part.train.seed, state.position.epoch, indices)
+            true => EpochOrder::of_subset(part.settings.seed, state.position.epoch, indices)
                 .indices()
                 .to_vec(),
             false => indices,

@@ -14,7 +14,7 @@ mod submit;
 mod version;
 mod websocket;
 
-use crate::endpoint::{Endpoint, Keys, TEXT};
+use crate::endpoint::{Endpoint, TEXT};
 use crate::{Caller, Refusal, Role, Server};
 use axum::extract::DefaultBodyLimit;
 use axum::routing::MethodRouter;
@@ -25,17 +25,9 @@ use lockstep_queue::{JobView, Queue, QueueError};
 const LONGEST_SUBMISSION: usize = 2 << 20;
 
 /// What the description of a job may say.
-const SUBMISSION: Keys = &[
-    ("entrypoint!", "string"),
-    ("submission_id", "string"),
-    ("runtime_env", "object"),
-    ("metadata", "words"),
-    ("entrypoint_num_cpus", "number"),
-    ("entrypoint_num_gpus", "number"),
-    ("entrypoint_memory", "integer"),
-    ("entrypoint_resources", "object"),
-    ("entrypoint_label_selector", "words"),
-];
+const SUBMISSION: &str = "entrypoint! submission_id runtime_env:object metadata:words \
+     entrypoint_num_cpus:number entrypoint_num_gpus:number entrypoint_memory:integer entrypoint_resources:object \
+     entrypoint_label_selector:words";
 
 /// The routes of jobs.
 pub(crate) fn endpoints() -> Vec<Endpoint> {
@@ -87,13 +79,13 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
             cluster::nodes,
             "This machine, as Ray's dashboard has it",
         )
-        .query(&[("view", "string")]),
+        .query("view"),
         Endpoint::get(
             "/api/cluster_status",
             cluster::status,
             "What jobs may use, and what they do",
         )
-        .query(&[("format", "string")]),
+        .query("format"),
         Endpoint::get(
             "/api/gcs_healthz",
             async || "success",

@@ -34,7 +34,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             list,
             "Files of a run, by EXPERIMENT/RUN/artifacts/PATH",
         )
-        .query(&[("path!", "string")]),
+        .query("path!"),
         Endpoint::get(
             "/api/2.0/mlflow-artifacts/artifacts/{*path}",
             download,
@@ -52,7 +52,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             "Removes a file of a run",
         ),
         Endpoint::get("/get-artifact", download_of_run, "A file of a run")
-            .query(&[("run_uuid!", "string"), ("path!", "string")])
+            .query("run_uuid! path!")
             .answer(BYTES),
     ]
 }

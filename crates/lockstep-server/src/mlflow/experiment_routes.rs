@@ -16,66 +16,49 @@ use std::cmp::Reverse;
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         Endpoint::post("/experiments/create", create, "Makes an experiment")
-            .body(&[("name!", "string"), ("tags", "pairs")]),
-        Endpoint::get("/experiments/get", by_id, "One experiment")
-            .query(&[("experiment_id!", "string")]),
+            .body("name! tags:pairs"),
+        Endpoint::get("/experiments/get", by_id, "One experiment").query("experiment_id!"),
         Endpoint::get("/experiments/get-by-name", by_name, "One experiment")
-            .query(&[("experiment_name!", "string")]),
+            .query("experiment_name!"),
         Endpoint::get(
             "/experiments/search",
             search,
             "Experiments, chosen and sorted",
         )
-        .query(&[
-            ("filter", "string"),
-            ("max_results", "integer"),
-            ("page_token", "string"),
-            ("order_by", "string"),
-            ("view_type", "string"),
-        ]),
+        .query("filter max_results:integer page_token order_by view_type"),
         Endpoint::post(
             "/experiments/search",
             search,
             "Experiments, chosen and sorted",
         )
-        .body(&[
-            ("filter", "string"),
-            ("max_results", "integer"),
-            ("page_token", "string"),
-            ("order_by", "texts"),
-            ("view_type", "string"),
-        ])
+        .body("filter max_results:integer page_token order_by:texts view_type")
         .reads(),
         Endpoint::post("/experiments/update", update, "Renames an experiment")
-            .body(&[("experiment_id!", "string"), ("new_name", "string")]),
+            .body("experiment_id! new_name"),
         Endpoint::post(
             "/experiments/delete",
             delete,
             "Puts an experiment into the bin",
         )
-        .body(&[("experiment_id!", "string")]),
+        .body("experiment_id!"),
         Endpoint::post(
             "/experiments/restore",
             restore,
             "Takes an experiment out of the bin",
         )
-        .body(&[("experiment_id!", "string")]),
+        .body("experiment_id!"),
         Endpoint::post(
             "/experiments/set-experiment-tag",
             set_tag,
             "Sets a tag of an experiment",
         )
-        .body(&[
-            ("experiment_id!", "string"),
-            ("key!", "string"),
-            ("value", "string"),
-        ]),
+        .body("experiment_id! key! value"),
         Endpoint::post(
             "/experiments/delete-experiment-tag",
             delete_tag,
             "Removes a tag of an experiment",
         )
-        .body(&[("experiment_id!", "string"), ("key!", "string")]),
+        .body("experiment_id! key!"),
     ]
 }
 

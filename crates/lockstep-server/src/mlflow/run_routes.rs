@@ -24,86 +24,49 @@ const RUN_NAME: &str = "mlflow.runName";
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
-        Endpoint::post("/runs/create", create, "Makes a run").body(&[
-            ("experiment_id", "string"),
-            ("run_name", "string"),
-            ("start_time", "integer"),
-            ("user_id", "string"),
-            ("tags", "pairs"),
-        ]),
-        Endpoint::get("/runs/get", show, "One run").query(&[("run_id!", "string")]),
-        Endpoint::post("/runs/update", update, "Says how a run is").body(&[
-            ("run_id!", "string"),
-            ("status", "string"),
-            ("end_time", "integer"),
-            ("run_name", "string"),
-        ]),
-        Endpoint::post("/runs/delete", delete, "Puts a run into the bin")
-            .body(&[("run_id!", "string")]),
-        Endpoint::post("/runs/restore", restore, "Takes a run out of the bin")
-            .body(&[("run_id!", "string")]),
+        Endpoint::post("/runs/create", create, "Makes a run")
+            .body("experiment_id run_name start_time:integer user_id tags:pairs"),
+        Endpoint::get("/runs/get", show, "One run").query("run_id!"),
+        Endpoint::post("/runs/update", update, "Says how a run is")
+            .body("run_id! status end_time:integer run_name"),
+        Endpoint::post("/runs/delete", delete, "Puts a run into the bin").body("run_id!"),
+        Endpoint::post("/runs/restore", restore, "Takes a run out of the bin").body("run_id!"),
         Endpoint::post("/runs/search", search, "Runs, chosen and sorted")
-            .body(&[
-                ("experiment_ids!", "texts"),
-                ("filter", "string"),
-                ("run_view_type", "string"),
-                ("max_results", "integer"),
-                ("order_by", "texts"),
-                ("page_token", "string"),
-            ])
+            .body(
+                "experiment_ids!:texts filter run_view_type max_results:integer order_by:texts \
+                 page_token",
+            )
             .reads(),
-        Endpoint::post("/runs/log-metric", log_metric, "Adds a point to a metric").body(&[
-            ("run_id!", "string"),
-            ("key!", "string"),
-            ("value!", "number"),
-            ("timestamp", "integer"),
-            ("step", "integer"),
-        ]),
+        Endpoint::post("/runs/log-metric", log_metric, "Adds a point to a metric")
+            .body("run_id! key! value!:number timestamp:integer step:integer"),
         Endpoint::post(
             "/runs/log-parameter",
             log_parameter,
             "Sets a parameter, once",
         )
-        .body(&[
-            ("run_id!", "string"),
-            ("key!", "string"),
-            ("value", "string"),
-        ]),
+        .body("run_id! key! value"),
         Endpoint::post(
             "/runs/log-batch",
             log_batch,
             "Points, parameters and tags at once",
         )
-        .body(&[
-            ("run_id!", "string"),
-            ("metrics", "points"),
-            ("params", "pairs"),
-            ("tags", "pairs"),
-        ]),
+        .body("run_id! metrics:points params:pairs tags:pairs"),
         Endpoint::post(
             "/runs/log-inputs",
             log_inputs,
             "Says what a run learns from",
         )
-        .body(&[("run_id!", "string"), ("datasets", "tables")]),
-        Endpoint::post("/runs/set-tag", set_tag, "Sets a tag of a run").body(&[
-            ("run_id!", "string"),
-            ("key!", "string"),
-            ("value", "string"),
-        ]),
+        .body("run_id! datasets:tables"),
+        Endpoint::post("/runs/set-tag", set_tag, "Sets a tag of a run").body("run_id! key! value"),
         Endpoint::post("/runs/delete-tag", delete_tag, "Removes a tag of a run")
-            .body(&[("run_id!", "string"), ("key!", "string")]),
-        Endpoint::get("/metrics/get-history", history, "All points of a metric").query(&[
-            ("run_id!", "string"),
-            ("metric_key!", "string"),
-            ("max_results", "integer"),
-            ("page_token", "string"),
-        ]),
+            .body("run_id! key!"),
+        Endpoint::get("/metrics/get-history", history, "All points of a metric")
+            .query("run_id! metric_key! max_results:integer page_token"),
         Endpoint::post("/logged-models/search", no_models, "MLflow's models: none")
-            .body(&[("experiment_ids", "texts")])
+            .body("experiment_ids:texts")
             .reads(),
         Endpoint::get("/artifacts/list", artifacts::list_of_run, "Files of a run")
-            .query(&[("run_id!", "string"), ("path", "string")]),
+            .query("run_id! path"),
     ]
 }
 

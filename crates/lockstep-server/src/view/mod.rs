@@ -78,14 +78,8 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
             overview::show,
             "What the first page shows",
         ),
-        Endpoint::get("/api/v1/runs", runs::list, "Runs, chosen and sorted").query(&[
-            ("filter", "string"),
-            ("sort", "string"),
-            ("ascending", "boolean"),
-            ("columns", "string"),
-            ("offset", "integer"),
-            ("limit", "integer"),
-        ]),
+        Endpoint::get("/api/v1/runs", runs::list, "Runs, chosen and sorted")
+            .query("filter sort ascending:boolean columns offset:integer limit:integer"),
         Endpoint::get(
             "/api/v1/runs/names",
             runs::names,
@@ -97,13 +91,9 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
             run::tag,
             "Sets what is said of a run",
         )
-        .body(&[("tags!", "words"), ("note!", "string")]),
-        Endpoint::get("/api/v1/runs/{name}/log", run::log, "A worker's log").query(&[
-            ("rank!", "integer"),
-            ("from", "integer"),
-            ("to", "integer"),
-            ("most", "integer"),
-        ]),
+        .body("tags!:words note!"),
+        Endpoint::get("/api/v1/runs/{name}/log", run::log, "A worker's log")
+            .query("rank!:integer from:integer to:integer most:integer"),
         Endpoint::get(
             "/api/v1/runs/{name}/evaluation",
             evaluation::show,
@@ -120,33 +110,18 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
             curves::show,
             "Points of runs, thinned out",
         )
-        .query(&[
-            ("runs!", "string"),
-            ("names", "string"),
-            ("system", "boolean"),
-            ("by", "string"),
-            ("width", "integer"),
-            ("from", "number"),
-            ("to", "number"),
-        ]),
-        Endpoint::get("/api/v1/jobs", jobs::list, "Jobs, chosen").query(&[
-            ("status", "string"),
-            ("text", "string"),
-            ("offset", "integer"),
-            ("limit", "integer"),
-        ]),
+        .query("runs! names system:boolean by width:integer from:number to:number"),
+        Endpoint::get("/api/v1/jobs", jobs::list, "Jobs, chosen")
+            .query("status text offset:integer limit:integer"),
         Endpoint::post(
             "/api/v1/jobs/actions",
             actions::act,
             "Stops, forgets or submits jobs once more",
         )
-        .body(&[("action!", "string"), ("ids!", "texts")]),
+        .body("action! ids!:texts"),
         Endpoint::get("/api/v1/jobs/{id}", jobs::show, "One job"),
-        Endpoint::get("/api/v1/jobs/{id}/log", jobs::log, "A piece of a job's log").query(&[
-            ("from", "integer"),
-            ("to", "integer"),
-            ("most", "integer"),
-        ]),
+        Endpoint::get("/api/v1/jobs/{id}/log", jobs::log, "A piece of a job's log")
+            .query("from:integer to:integer most:integer"),
         Endpoint::get("/api/v1/models", models::list, "Models"),
         Endpoint::get(
             "/api/v1/models/{name}",
@@ -178,11 +153,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         live::listen,
         "News as they happen, as server-sent events",
     )
-    .query(&[
-        ("runs", "string"),
-        ("job", "string"),
-        ("machine", "boolean"),
-    ])
+    .query("runs job machine:boolean")
     .answer(TEXT);
     compressed.chain([live]).collect()
 }

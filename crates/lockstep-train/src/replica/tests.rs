@@ -5,7 +5,7 @@ use super::*;
 use crate::exchange::{Strategy, Workload};
 use lockstep_gang::{AbortSwitch, Solo};
 use lockstep_nn::{
-    Dims, HostState, LayerSpec, Loss, Model, NamedLayer, Optimizer, Replica, Targets,
+    Dims, HostState, LayerSpec, Loss, Model, NamedLayer, Optimizer, Replica, Targets, layers,
 };
 
 const ROWS: usize = 12;
@@ -144,11 +144,11 @@ impl Network for Far {
 
 fn model() -> Model {
     let layers = [
-        LayerSpec::Linear { out: 512 },
+        LayerSpec::Linear(layers::Linear { out: 512 }),
         LayerSpec::BatchNorm,
         LayerSpec::Relu,
-        LayerSpec::Linear { out: 64 },
-        LayerSpec::Linear { out: 10 },
+        LayerSpec::Linear(layers::Linear { out: 64 }),
+        LayerSpec::Linear(layers::Linear { out: 10 }),
     ];
     Model::new(&NamedLayer::stack(layers), Dims::vector(INPUTS), ROWS).unwrap()
 }

@@ -25,9 +25,10 @@ use lockstep_data::DataError;
 use lockstep_events::control::{Assignment, Finished, FromWorker};
 use lockstep_events::event::EpochResult;
 use lockstep_gang::{CollectiveExt, Plan, SharingCollective};
-use lockstep_job::{Every, Measure};
 use lockstep_learner::{GenerationEnd, Reporter, Wish};
+use lockstep_measure::Measure;
 use lockstep_nn::{Compute, Model, Network};
+use lockstep_resolve::Interval;
 use lockstep_runs::RunsError;
 use publish::Publisher;
 use start_state::StartState;
@@ -120,9 +121,9 @@ impl<'a> Trainer<'a, Model> {
             epochs: settings.learner.epochs,
             measure: settings.checkpoint.best,
             patience: settings.learner.patience,
-            min_change: settings.learner.min_change.unwrap_or(0.0),
+            min_change: settings.learner.min_change,
             stays: false,
-            leaves_checkpoint: settings.checkpoint.every != Every::None,
+            leaves_checkpoint: settings.checkpoint.every != Interval::Never,
             evaluation: EpochEvaluation::new(settings, sets, steps.network, *evaluation_rows, best),
             publisher: Publisher::new((assignment, part), sets, history, pretrained)?,
             steps,

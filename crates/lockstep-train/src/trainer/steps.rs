@@ -10,14 +10,14 @@ use crate::prepare::{exchange_plan, full_batch, steps_per_epoch};
 use crate::replica::{GangReplica, ReplicaSetup, StepPlan};
 use crate::sets::Sets;
 use crate::snapshot::Position;
-use crate::{TrainError, numerics, spec};
+use crate::{TrainError, numerics};
 use lockstep_base::progress::{Phase, enter};
 use lockstep_events::Metrics;
 use lockstep_events::control::{Assignment, FromWorker};
 use lockstep_events::event::StepTimes;
 use lockstep_gang::{Plan, SharingCollective};
-use lockstep_job::{JobSchedule, Measure};
 use lockstep_learner::{Reporter, Wish};
+use lockstep_measure::Measure;
 use lockstep_nn::{Compute, DeviceState, LossSum, Network, Optimizer, Schedule, StatePart, Step};
 use lockstep_resolve::TrainingSettings;
 use std::time::{Duration, Instant};
@@ -91,7 +91,7 @@ impl<'a, N: Network> StepLoop<'a, N> {
         };
         let programs =
             [full, last].map(|batch| LaneProgram::new(&exchange.plan, assignment.rank, batch));
-        let optimizer = spec::optimizer(settings);
+        let optimizer = settings.learner.optimizer;
         let steps_per_epoch = steps_per_epoch(settings, &data);
         let position = beginning.position.clone().unwrap_or_else(|| Position {
             lane_sums: vec![LossSum::default(); exchange.plan.lanes()],
@@ -125,15 +125,10 @@ impl<'a, N: Network> StepLoop<'a, N> {
             rank: assignment.rank,
             seed: settings.seed,
             epochs: settings.learner.epochs,
-            schedule: spec::schedule(settings, steps_per_epoch).after_cuts(position.plateaus.cuts),
-            plateau: match settings.learner.schedule {
-                JobSchedule::Plateau {
-                    patience,
-                    min_change,
-                    ..
-                } => Some((patience, min_change)),
-                _ => None,
-            },
+            schedule: (settings.learner.schedule)
+                .over(settings.learner.epochs, steps_per_epoch)
+                .after_cuts(position.plateaus.cuts),
+            plateau: settings.learner.schedule.plateau(),
             average: (settings.learner.average).map(|kept| {
                 WeightAverage::new(kept, network.layout().trained(), beginning.average.take())
             }),

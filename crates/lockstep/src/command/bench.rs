@@ -1,10 +1,9 @@
 //! `lockstep bench`: what more workers gain, and whether they learn the same.
 //!
-//! What is measured in which order, what it says and how it looks is [`lockstep_bench`]'s; here runs are started
-//! ([`runner`]) and files written.
+//! What is measured, in which order, what it says and how it looks is [`lockstep_bench`]'s; here each setting becomes a
+//! job, which the engine trains, and files are written.
 
-mod peers;
-mod runner;
+mod trainer;
 
 use super::print;
 use super::scratch::ScratchStore;
@@ -12,9 +11,10 @@ use crate::args::BenchArgs;
 use crate::signals::{self, INTERRUPTED};
 use crate::view::{Column, lines_of, plural, shell};
 use anyhow::{Context, bail};
+use lockstep_base::fs::CacheDir;
 use lockstep_bench::{
-    Bench, BenchError, COMPARISON, Comparison, Ended, MachineFacts, Network, Part, Peer, Plan,
-    REPORT, TABLE,
+    Bench, BenchError, COMPARISON, Comparison, Ended, How, MachineFacts, Network, Part, Peer, Plan,
+    REPORT, Runner, Setting, TABLE,
 };
 use lockstep_engine::StopFlag;
 use lockstep_index::dates;
@@ -22,16 +22,25 @@ use lockstep_job::{Job, Location, Override};
 use lockstep_place::Place;
 use lockstep_resolve::place;
 use lockstep_runs::RunDir;
-use runner::Runner;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
+use trainer::EngineTrainer;
 
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let job = args.job(None).load()?;
     let plan = plan(args, &job)?;
     let scratch = ScratchStore::new();
     let stop = StopFlag::new();
-    let mut runner = Runner::new(args, &plan, &scratch, stop.clone())?;
+    let file = std::path::absolute(&args.path).context("cannot find the job file's folder")?;
+    let cache = CacheDir::locate()?;
+    let trainer = Box::new(EngineTrainer {
+        folder: file.parent().map(Path::to_owned).unwrap_or_default(),
+        cache: cache.clone(),
+        stop: stop.clone(),
+    });
+    let jobs = jobs(args, &plan, &scratch.location())?;
+    let mut runner = Runner::new(jobs, cache, trainer);
     let folders = folders(args, &job)?;
     signals::obey(stop)?;
     runner.prepare_peers(&peers(args)?)?;
@@ -53,7 +62,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         .map(|setting| setting.name().len());
     let width = names.max().unwrap_or(0);
     let mut done = 0;
-    let mut one = |part, setting: &lockstep_bench::Setting| {
+    let mut one = |part, setting: &Setting| {
         let measured = runner.measure(part, setting)?;
         if let (Part::Turn, Some(measured)) = (part, &measured) {
             done += 1;
@@ -95,6 +104,30 @@ fn plan(args: &BenchArgs, job: &Job) -> anyhow::Result<Plan> {
         true => plan,
         false => plan.with_limits(),
     })
+}
+
+/// The job of every setting, so that what is wrong with one is said before anything is measured.
+fn jobs(args: &BenchArgs, plan: &Plan, store: &Location) -> anyhow::Result<Vec<(Setting, Job)>> {
+    let mut jobs = Vec::new();
+    for setting in &plan.settings {
+        let parts = match setting.how {
+            How::Apart => setting.workers,
+            _ => 1,
+        };
+        let given = args.job(Some(setting.workers / parts));
+        let job = args.job(Some(setting.workers)).load()?;
+        // A worker of the gang computes so many lanes; alone it computes the same.
+        let lanes = matches!(setting.how, How::Apart).then(|| (job.lanes() / parts).max(1));
+        let batch = match args.batch.is_empty() && !args.weak && parts == 1 {
+            true => None,
+            false => setting.batch.map(|batch| batch / parts as u64),
+        };
+        let mut overrides = given.overrides()?;
+        overrides.extend(changes(batch, lanes, store));
+        let job = Job::load(&given.path, &overrides, given.workers)?;
+        jobs.push((setting.clone(), job));
+    }
+    Ok(jobs)
 }
 
 fn peers(args: &BenchArgs) -> Result<Vec<Peer>, BenchError> {

@@ -49,9 +49,7 @@ fn of_run(run: &Path, args: &ExportArgs) -> anyhow::Result<OnnxModel> {
     if !args.with_encoder {
         return Ok(lockstep_onnx::of_run(&run)?);
     }
-    let overrides = args.set.iter().map(|set| set.parse());
-    let overrides: Vec<_> = overrides.collect::<Result<_, _>>()?;
-    Ok(lockstep_onnx::of_run_with_encoder(&run, &overrides)?)
+    Ok(lockstep_onnx::of_run_with_encoder(&run, &args.set)?)
 }
 
 /// What was written, and what to do with it.

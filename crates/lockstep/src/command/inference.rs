@@ -2,7 +2,6 @@
 
 mod given;
 
-use super::has_succeeded;
 use crate::args::{Engine, ModelArgs};
 use crate::learners::{self, LEARNERS};
 use crate::signals;
@@ -291,7 +290,7 @@ pub(super) fn open_trained(run: &Path, set: &[String]) -> anyhow::Result<RunDir>
 /// The run, with the model that its newest checkpoint has if it did not end and so left none.
 fn with_model(run: RunDir) -> anyhow::Result<RunDir> {
     // Of one that succeeded the newest checkpoint need not be what it kept.
-    if has_succeeded(&run)? || run.model().entry()?.is_some() || run.checkpoints().is_empty() {
+    if run.has_succeeded()? || run.model().entry()?.is_some() || run.checkpoints().is_empty() {
         return Ok(run);
     }
     let name = &run.name;

@@ -44,12 +44,10 @@ pub(crate) use runs::rm::rules as keep_rules;
 use crate::args::Engine;
 use anyhow::Context;
 use lockstep_base::fs::CacheDir;
-use lockstep_events::event::{RunResult, Status};
 use lockstep_job::Job;
 use lockstep_launch::Launcher;
 use lockstep_launch::LocalLauncher;
 use lockstep_launch::ray::{RayLauncher, RayRequest};
-use lockstep_runs::RunDir;
 use std::io::{self, Write};
 
 /// The exit code when the reader of standard output went away, as if SIGPIPE had ended us.
@@ -90,15 +88,4 @@ fn print(text: impl AsRef<str>) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_ref().as_bytes())?;
     out.flush()
-}
-
-/// Whether a run came to its end, by its own word.
-pub(crate) fn has_succeeded(run: &RunDir) -> anyhow::Result<bool> {
-    if run.result().entry()?.is_none() {
-        return Ok(false);
-    }
-    let text = run.result().read()?;
-    let result: RunResult =
-        serde_json::from_slice(&text).with_context(|| format!("{} is damaged", run.result()))?;
-    Ok(result.status == Status::Succeeded)
 }

@@ -9,8 +9,9 @@ use crate::signals;
 use crate::tracking::Tracked;
 use crate::view::{Json, Options, View};
 use anyhow::Context;
+use lockstep_base::fs::CacheDir;
 use lockstep_engine::pod::{Pod, PodEnd, PodEnvironment, pod_index};
-use lockstep_engine::{StopFlag, describe};
+use lockstep_engine::{RunRequest, StopFlag, describe};
 use lockstep_events::event::{Event, Status};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io;
@@ -80,7 +81,21 @@ fn coordinate(pod: Pod, started_at: Instant) -> anyhow::Result<PodEnd> {
     let stop = StopFlag::new();
     signals::obey(stop.clone())?;
     let warn = |odd| eprintln!("warning: {odd}");
-    let (request, hosts) = pod.coordinate(learners::coordinator, started_at, stop.clone(), warn)?;
+    let (run, hosts) = pod.coordinate(warn)?;
+    let request = RunRequest {
+        coordinator: learners::coordinator,
+        job: run.job,
+        folder: run.folder,
+        started_at,
+        resume: None,
+        name: Some(run.name),
+        fork: None,
+        max_steps: None,
+        step_times: false,
+        stop: stop.clone(),
+        cache: CacheDir::locate()?,
+        launcher: run.launcher,
+    };
     let mut watched = Watched::new(Box::new(view()), stop);
     let mut tracked = Tracked::of(&request);
     let mut last = None;

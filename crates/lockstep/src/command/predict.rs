@@ -1,29 +1,28 @@
 //! `lockstep predict`: what a model says of every sample of one or several sets, as a file or on standard output.
 
-mod output;
-mod row;
-
 use super::inference::{Inference, interrupted};
 use crate::args::PredictArgs;
 use crate::signals;
 use crate::view::{count, from_here};
-use output::{Format, Output};
+use lockstep_model::{PredictionFile, PredictionFormat, WriteError, each_row};
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &PredictArgs) -> anyhow::Result<ExitCode> {
     // Found before anything is computed.
-    let format = Format::of(&args.out)?;
+    let format = PredictionFormat::of(&args.out)?;
     let Some(inference) = Inference::to_predict(&args.model, &args.data)? else {
         return Ok(interrupted());
     };
     let outputs = &inference.outputs;
-    let mut output = Output::create(format, &args.out, outputs, args.probabilities)?;
+    let mut output = PredictionFile::create(format, &args.out, outputs, args.probabilities)?;
     let mut rows = 0;
     for samples in &inference.samples {
         let whole = inference.go(samples, args.probabilities, &mut |block| {
-            row::each(samples, outputs, &block, rows, &mut |row| output.add(row))
+            let path = |row| samples.path(row);
+            let said = (outputs, &block);
+            each_row(&samples.set, &path, said, rows, &mut |row| output.add(row)).map_err(written)
         })?;
-        if !whole && format == Format::Standard {
+        if !whole && format == PredictionFormat::Standard {
             eprintln!("interrupted");
             return Ok(ExitCode::from(signals::INTERRUPTED));
         }
@@ -32,10 +31,20 @@ pub(crate) fn run(args: &PredictArgs) -> anyhow::Result<ExitCode> {
         }
         rows += samples.set.len();
     }
-    output.finish(&args.out, &inference.run.name)?;
-    if format != Format::Standard {
+    output
+        .finish(&args.out, &inference.run.name)
+        .map_err(written)?;
+    if format != PredictionFormat::Standard {
         let (rows, file) = (count(rows as u64), from_here(&args.out));
         super::print(format!("{rows} rows in {file}\n"))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The error as it is reported: whether nobody reads standard output any more is seen by its type.
+fn written(error: WriteError) -> anyhow::Error {
+    match error {
+        WriteError::Io(error) => error.into(),
+        error => error.into(),
+    }
 }

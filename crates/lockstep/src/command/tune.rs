@@ -1,9 +1,7 @@
 //! `lockstep tune`: which settings are best.
 //!
-//! What is tried next is [`lockstep_tune`]'s to say; here trials are trained ([`trainer`]) and files written. A trial is a
-//! run of the job's store, under a name that is known before: so one that was killed is gone on with.
+//! What is tried next is [`lockstep_tune`]'s to say; here a trial becomes a job that the engine trains.
 
-mod record;
 mod trainer;
 
 use super::print;
@@ -16,9 +14,9 @@ use lockstep_job::{Job, Override, Validation};
 use lockstep_place::Place;
 use lockstep_resolve::place;
 use lockstep_runs::RunDir;
-use lockstep_tune::{BEST, Method, REPORT, Rules, Space, TUNING, TuneError, Tuning, rungs};
+use lockstep_tune::{BEST, Method, REPORT, Rules, Search, Space, TuneError, Tuning, rungs};
 use std::process::ExitCode;
-use trainer::Trainer;
+use trainer::EngineTrainer;
 
 /// Metrics of which less is better; of all others more is.
 const ERRORS: [&str; 8] = [
@@ -41,12 +39,19 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<ExitCode> {
     }
     let store = place(&job.run.store, &job.storage)?;
     RunDir::check_store(&store)?;
-    let (mut tuning, folder) = open(args, &job, rules, &store)?;
+    let resume = match &args.resume {
+        Some(Some(path)) => {
+            let name = path.file_name().context("--resume: the path has no name")?;
+            Some(Some(name.to_string_lossy().into_owned()))
+        }
+        resume => resume.as_ref().map(|_| None),
+    };
+    let mut search = Search::open(&store, &job.name, rules, resume)?;
     let stop = StopFlag::new();
     signals::obey(stop.clone())?;
-    let trainer = Trainer::new(args, &store, stop.clone())?;
-    let ended = search(&trainer, &mut tuning, &folder, args.parallel);
-    show(args, &tuning, &folder)?;
+    let trainer = EngineTrainer::new(args, stop.clone())?;
+    let ended = search.run(&trainer, args.parallel);
+    show(args, &search.tuning, &search.folder)?;
     ended.context("the search ended early; what was tried is kept, and --resume goes on")?;
     Ok(match stop.get() {
         Stop::No => ExitCode::SUCCESS,
@@ -117,94 +122,6 @@ fn rules(args: &TuneArgs, job: &Job, space: Space) -> anyhow::Result<Rules> {
         maximise: !ERRORS.contains(&args.metric.as_str()),
         metric: args.metric.clone(),
     })
-}
-
-/// A new search in a folder of its own, or the one that is to be gone on with.
-fn open(
-    args: &TuneArgs,
-    job: &Job,
-    rules: Rules,
-    store: &Place,
-) -> anyhow::Result<(Tuning, Place)> {
-    let prefix = format!("tune-{}", &job.name);
-    let name = match &args.resume {
-        None => {
-            let name = RunDir::new_name(&prefix)?;
-            let folder = store.join(&name)?;
-            return Ok((Tuning::new(name, rules)?, folder));
-        }
-        Some(Some(name)) => {
-            let name = name.file_name().context("--resume: the path has no name")?;
-            name.to_string_lossy().into_owned()
-        }
-        Some(None) => newest(store, &prefix)?,
-    };
-    let folder = store.join(&name)?;
-    let text = folder.join(TUNING)?.read();
-    let text = text.with_context(|| format!("there is no search {name} in {store}"))?;
-    let tuning: Tuning =
-        serde_json::from_slice(&text).with_context(|| format!("{folder}/{TUNING} is damaged"))?;
-    Ok((tuning.checked(&rules, &folder.to_string())?, folder))
-}
-
-/// The newest search of the job: names end with their time.
-fn newest(store: &Place, prefix: &str) -> anyhow::Result<String> {
-    let mut newest = None;
-    for name in store.folders()? {
-        let is_ours =
-            name.starts_with(prefix) && store.join(&name)?.join(TUNING)?.entry()?.is_some();
-        if is_ours && newest.as_ref().is_none_or(|known| name > *known) {
-            newest = Some(name);
-        }
-    }
-    newest.with_context(|| format!("there is no search of this job in {store}"))
-}
-
-/// Trains round after round, so many trials at a time. What is known is written after every trial.
-fn search(
-    trainer: &Trainer<'_>,
-    tuning: &mut Tuning,
-    folder: &Place,
-    parallel: usize,
-) -> anyhow::Result<()> {
-    save(tuning, folder)?;
-    while let Some(round) = tuning.next_round() {
-        save(tuning, folder)?;
-        let metric = tuning.rules.metric.clone();
-        trainer.round(tuning, &round, parallel, &mut |tuning, number| {
-            let trial = &tuning.trials[number];
-            let values: Vec<String> = trial
-                .values
-                .iter()
-                .map(|(key, value)| format!("{key}={value}"))
-                .collect();
-            let came_to = match (&trial.failed, trial.reached.last()) {
-                (Some(why), _) => format!("failed: {why}"),
-                (None, Some(reached)) => format!(
-                    "{metric} {:.4} after {}",
-                    reached.value,
-                    plural(reached.epochs as usize, "epoch")
-                ),
-                (None, None) => String::new(),
-            };
-            eprintln!("trial {number:3}  {}  {came_to}", values.join(" "));
-            save(tuning, folder)
-        })?;
-        if trainer.is_stopped() {
-            break;
-        }
-    }
-    if let Some(best) = tuning.best() {
-        let text = load(trainer.args, &best.values)?.to_toml();
-        folder.join(BEST)?.write(text.as_bytes())?;
-    }
-    Ok(folder.join(REPORT)?.write(tuning.html().as_bytes())?)
-}
-
-fn save(tuning: &Tuning, folder: &Place) -> anyhow::Result<()> {
-    folder.make_folder()?;
-    let text = serde_json::to_string_pretty(tuning)?;
-    Ok(folder.join(TUNING)?.write(text.as_bytes())?)
 }
 
 fn show(args: &TuneArgs, tuning: &Tuning, folder: &Place) -> anyhow::Result<()> {

@@ -170,3 +170,21 @@ fn the_table_of_crates_is_complete_and_its_arrows_point_down() {
     }
     assert!(left.is_empty(), "not in the table: {:?}", left.keys());
 }
+
+/// The crates that may read the job file. Whatever else works on a job is told what it means, by resolve.
+const JOB_READERS: [&str; 6] = [
+    "lockstep",
+    "lockstep-cluster",
+    "lockstep-engine",
+    "lockstep-launch",
+    "lockstep-resolve",
+    "lockstep-track",
+];
+
+#[test]
+fn nothing_below_resolve_reads_the_job_file() {
+    let crates = crates();
+    let readers = crates.iter().filter(|(_, uses)| uses.contains("job"));
+    let readers: Vec<&str> = readers.map(|(name, _)| name.as_str()).collect();
+    assert_eq!(readers, JOB_READERS);
+}

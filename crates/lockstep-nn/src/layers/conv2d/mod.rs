@@ -8,16 +8,120 @@ mod tiles;
 mod transform;
 mod winograd;
 
+use super::grouped::GroupedConv2d;
 use super::window::Window;
 use super::{Layer, Pass, carve, carved};
+use crate::NnError;
+use crate::build::{Site, check_groups};
 use crate::compute::Compute;
 use crate::dims::Dims;
 use crate::factors::{add, sum_rows};
+use crate::graph::{Attribute, Flow, LayerGraph, window_attributes};
+use crate::init::Initial;
 use crate::layout::{Layout, NumberOrder, Role};
 use crate::replica::Replica;
+use crate::spec::LayerKind;
 use direct::Direct;
 use std::ops::Range;
 use winograd::Winograd;
+
+/// The settings of a convolution. Sizes are `[vertical, horizontal]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Conv2d {
+    /// Output channels.
+    pub out: usize,
+    /// Pixels of a window.
+    pub kernel: [usize; 2],
+    /// Pixels from one window to the next.
+    pub stride: [usize; 2],
+    /// Zeros around the image, on each side.
+    pub padding: [usize; 2],
+    /// How many groups the channels are parted into; each output channel sees one of them.
+    pub groups: usize,
+    /// Whether a number a channel is added.
+    pub bias: bool,
+}
+
+impl Conv2d {
+    fn window(&self) -> Window {
+        Window {
+            kernel: self.kernel,
+            stride: self.stride,
+            padding: self.padding,
+        }
+    }
+}
+
+impl LayerKind for Conv2d {
+    fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
+        let Site { model, chain, .. } = site;
+        let (name, input, window) = (site.name, chain.output(), self.window());
+        if self.out == 0 {
+            return Err(NnError::NoOutputs {
+                layer: name.to_owned(),
+            });
+        }
+        let output = Dims {
+            channels: self.out,
+            ..window.of_layer(name, input)?
+        };
+        let (groups, bias) = (self.groups, self.bias);
+        check_groups(name, groups, &[input.channels, self.out])?;
+        let bound = Initial::uniform_for_inputs(window.area() * (input.channels / groups));
+        let tensors = if bias { 2 } else { 1 };
+        model.initial.extend(std::iter::repeat_n(bound, tensors));
+        let (compute, layout) = (&model.compute, &mut model.layout);
+        match groups {
+            1 => {
+                let plain = Conv2dLayer::new(name, input, output, window, bias, compute, layout);
+                chain.push(Box::new(plain), output);
+            }
+            groups => {
+                let dims = (input, output);
+                let grouped = GroupedConv2d::new(name, dims, window, groups, bias, layout);
+                chain.push(Box::new(grouped), output);
+            }
+        }
+        Ok(())
+    }
+
+    fn write_graph(&self, flow: Flow, graph: &mut LayerGraph<'_>) -> Flow {
+        let flow = graph.as_image(flow);
+        let own = graph.tensors(&["weight", "bias"]);
+        let mut settings = window_attributes(self.window());
+        if self.groups > 1 {
+            settings.push(("group", Attribute::Int(self.groups as i64)));
+        }
+        Flow {
+            value: graph.apply("Conv", graph.name, &flow.value, &own, &settings),
+            dims: graph.output,
+            ..flow
+        }
+    }
+
+    fn torch_module(&self) -> String {
+        let bias = if self.bias { "True" } else { "False" };
+        format!(
+            "nn.LazyConv2d({}, {}, groups={}, bias={bias})",
+            self.out,
+            self.window().in_python(),
+            self.groups,
+        )
+    }
+
+    fn sample() -> (Dims, Self) {
+        let input = Dims::image(5, 4, 3);
+        let layer = Self {
+            out: 4,
+            kernel: [3, 2],
+            stride: [2, 1],
+            padding: [1, 0],
+            groups: 1,
+            bias: true,
+        };
+        (input, layer)
+    }
+}
 
 /// How the products are computed, chosen by the shapes alone: lanes of any size give the same bits.
 enum Method {
@@ -48,7 +152,7 @@ enum WeightGradient<'a> {
 }
 
 /// A convolution.
-pub(crate) struct Conv2d {
+pub(crate) struct Conv2dLayer {
     method: Method,
     output: Dims,
     weight: Range<usize>,
@@ -59,7 +163,7 @@ pub(crate) struct Conv2d {
     rows_per_chunk: usize,
 }
 
-impl Conv2d {
+impl Conv2dLayer {
     /// Appends the layer's tensors to the layout. At least one window fits the image.
     pub(crate) fn new(
         name: &str,
@@ -97,7 +201,7 @@ impl Conv2d {
     }
 }
 
-impl Layer for Conv2d {
+impl Layer for Conv2dLayer {
     fn scratch(&self, rows: usize) -> usize {
         let products = match &self.method {
             Method::Direct(direct) => direct.scratch(rows),

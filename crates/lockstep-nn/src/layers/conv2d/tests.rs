@@ -57,7 +57,7 @@ fn check(rows: usize, input: [usize; 3], out: usize, window: [[usize; 2]; 3], bi
         ..window.output(input).unwrap()
     };
     let mut layout = Layout::default();
-    let mut layer = Conv2d::new(
+    let mut layer = Conv2dLayer::new(
         "c",
         input,
         output,
@@ -116,7 +116,7 @@ fn a_large_kernel_is_cut_into_chunks_of_whole_rows() {
         ..input
     };
     let mut layout = Layout::default();
-    Conv2d::new(
+    Conv2dLayer::new(
         "c",
         input,
         output,
@@ -168,7 +168,7 @@ fn winograds_method_loses_little_against_the_direct_one() {
         numbers(3, images * output.len()),
     );
     let mut layout = Layout::default();
-    let layer = Conv2d::new(
+    let layer = Conv2dLayer::new(
         "c",
         input,
         output,

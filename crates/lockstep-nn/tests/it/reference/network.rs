@@ -1,6 +1,6 @@
 //! Networks as `make_reference.py` writes them.
 
-use lockstep_nn::{Dims, EmbeddingTable, LayerSpec, NamedLayer, zoo};
+use lockstep_nn::{Dims, EmbeddingTable, LayerSpec, NamedLayer, layers, zoo};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -35,10 +35,10 @@ pub(crate) fn sequential(name: &str, layers: &[Layer]) -> Vec<NamedLayer> {
         let name = format!("{name}.{i}");
         let spec = match layer {
             Layer::Plain(text) => plain(text),
-            Layer::Residual { body, shortcut } => LayerSpec::Residual {
+            Layer::Residual { body, shortcut } => LayerSpec::Residual(layers::Residual {
                 body: sequential(&format!("{name}.body"), body),
                 shortcut: sequential(&format!("{name}.shortcut"), shortcut),
-            },
+            }),
         };
         NamedLayer { name, spec }
     };
@@ -56,44 +56,44 @@ fn plain(text: &str) -> LayerSpec {
         [number(height), number(width)]
     };
     match kind {
-        "linear" => LayerSpec::Linear { out: out() },
+        "linear" => LayerSpec::Linear(layers::Linear { out: out() }),
         "relu" => LayerSpec::Relu,
         "gelu" => LayerSpec::Gelu,
-        "leaky-relu" => LayerSpec::LeakyRelu { slope: 0.25 },
+        "leaky-relu" => LayerSpec::LeakyRelu(layers::LeakyRelu { slope: 0.25 }),
         "silu" => LayerSpec::Silu,
         "sigmoid" => LayerSpec::Sigmoid,
         "tanh" => LayerSpec::Tanh,
         "layer-norm" => LayerSpec::LayerNorm,
-        "group-norm" => LayerSpec::GroupNorm {
+        "group-norm" => LayerSpec::GroupNorm(layers::GroupNorm {
             groups: number(options["groups"]),
-        },
+        }),
         "batch-norm" => LayerSpec::BatchNorm,
-        "conv2d" => LayerSpec::Conv2d {
+        "conv2d" => LayerSpec::Conv2d(layers::Conv2d {
             out: out(),
             kernel: pair("kernel"),
             stride: pair("stride"),
             padding: pair("padding"),
             groups: options.get("groups").map_or(1, |groups| number(groups)),
             bias: options["bias"] == "true",
-        },
-        "conv1d" => LayerSpec::Conv1d {
+        }),
+        "conv1d" => LayerSpec::Conv1d(layers::Conv1d {
             out: out(),
             kernel: number(options["kernel"]),
             stride: number(options["stride"]),
             padding: number(options["padding"]),
             groups: number(options["groups"]),
             bias: options["bias"] == "true",
-        },
-        "max-pool" => LayerSpec::MaxPool {
+        }),
+        "max-pool" => LayerSpec::MaxPool(layers::MaxPool {
             kernel: pair("kernel"),
             stride: pair("stride"),
             padding: pair("padding"),
-        },
-        "avg-pool" => LayerSpec::AvgPool {
+        }),
+        "avg-pool" => LayerSpec::AvgPool(layers::AvgPool {
             kernel: pair("kernel"),
             stride: pair("stride"),
             padding: pair("padding"),
-        },
+        }),
         "global-pool" => LayerSpec::GlobalPool,
         "flatten" => LayerSpec::Flatten,
         "unflatten" => {
@@ -104,7 +104,7 @@ fn plain(text: &str) -> LayerSpec {
                 width,
                 channels,
             };
-            LayerSpec::Unflatten { shape }
+            LayerSpec::Unflatten(layers::Unflatten { shape })
         }
         "embedding" => {
             let tables = options["tables"].split(',').map(|table| {
@@ -114,9 +114,9 @@ fn plain(text: &str) -> LayerSpec {
                     width: number(width),
                 }
             });
-            LayerSpec::Embedding {
+            LayerSpec::Embedding(layers::Embedding {
                 tables: tables.collect(),
-            }
+            })
         }
         _ => panic!("no layer is called {kind}"),
     }
@@ -152,8 +152,8 @@ impl Network {
 fn narrower(layers: Vec<NamedLayer>, parts: usize) -> Vec<NamedLayer> {
     let narrow = |mut layer: NamedLayer| {
         match &mut layer.spec {
-            LayerSpec::Conv2d { out, .. } => *out /= parts,
-            LayerSpec::Residual { body, shortcut } => {
+            LayerSpec::Conv2d(layers::Conv2d { out, .. }) => *out /= parts,
+            LayerSpec::Residual(layers::Residual { body, shortcut }) => {
                 for path in [body, shortcut] {
                     *path = narrower(std::mem::take(path), parts);
                 }

@@ -1,10 +1,9 @@
 //! The formats that predictions are written in. A file appears when it is whole.
 
-use super::row::{Answer, Row};
-use anyhow::bail;
+use crate::row::{Answer, PredictedRow};
+use crate::{Outputs, WriteError};
 use lockstep_base::fs::{AtomicFile, write_atomic};
 use lockstep_data::TargetKind;
-use lockstep_model::Outputs;
 use lockstep_table::{
     ClassProbabilities, PredictedColumn, PredictionRow, write_predicted_numbers, write_predictions,
 };
@@ -13,17 +12,23 @@ use std::path::Path;
 
 /// How predictions are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Format {
+pub enum PredictionFormat {
+    /// A Parquet file.
     Parquet,
+    /// JSON lines in a file.
     Lines,
+    /// A CSV file.
     Csv,
     /// JSON lines on standard output.
     Standard,
 }
 
-impl Format {
+impl PredictionFormat {
     /// What the name of a file says.
-    pub(super) fn of(out: &Path) -> anyhow::Result<Self> {
+    ///
+    /// # Errors
+    /// When it says nothing.
+    pub fn of(out: &Path) -> Result<Self, WriteError> {
         if out == Path::new("-") {
             return Ok(Self::Standard);
         }
@@ -31,17 +36,17 @@ impl Format {
             Some("parquet") => Ok(Self::Parquet),
             Some("jsonl" | "ndjson") => Ok(Self::Lines),
             Some("csv") => Ok(Self::Csv),
-            _ => bail!(
-                "--out {}: the name must end in .parquet, .jsonl or .csv, which says what is written; `-` is \
-                 standard output",
-                out.display()
-            ),
+            _ => Err(WriteError::Format {
+                out: out.to_owned(),
+            }),
         }
     }
 }
 
-/// Predictions on their way.
-pub(super) enum Output {
+/// Predictions on their way to a file or to standard output.
+pub struct PredictionFile(Output);
+
+enum Output {
     /// A JSON object a sample, as they come.
     Lines(BufWriter<AtomicFile>),
     Standard(BufWriter<Stdout>),
@@ -61,53 +66,59 @@ pub(super) enum Output {
     },
 }
 
-impl Output {
+impl PredictionFile {
     /// For what a model with these outputs says; with `all`, the probabilities of all classes too.
-    pub(super) fn create(
-        format: Format,
+    ///
+    /// # Errors
+    /// When the file cannot be made.
+    pub fn create(
+        format: PredictionFormat,
         out: &Path,
         outputs: &Outputs,
         all: bool,
-    ) -> anyhow::Result<Self> {
+    ) -> Result<Self, WriteError> {
         // Of labels, what is predicted is each one's probability.
         let names: &[String] = match all && outputs.kind == TargetKind::Classes {
             true => &outputs.names,
             false => &[],
         };
-        Ok(match format {
-            Format::Lines => Self::Lines(BufWriter::new(AtomicFile::create(out)?)),
-            Format::Standard => Self::Standard(BufWriter::new(io::stdout())),
-            Format::Csv => {
+        Ok(Self(match format {
+            PredictionFormat::Lines => Output::Lines(BufWriter::new(AtomicFile::create(out)?)),
+            PredictionFormat::Standard => Output::Standard(BufWriter::new(io::stdout())),
+            PredictionFormat::Csv => {
                 let mut writer = csv::Writer::from_writer(AtomicFile::create(out)?);
                 writer.write_record(csv_columns(outputs, names))?;
-                Self::Csv(Box::new(writer))
+                Output::Csv(Box::new(writer))
             }
-            Format::Parquet if outputs.kind == TargetKind::Classes => Self::Classes {
+            PredictionFormat::Parquet if outputs.kind == TargetKind::Classes => Output::Classes {
                 rows: Vec::new(),
                 names: names.to_vec(),
                 probabilities: Vec::new(),
             },
-            Format::Parquet => {
+            PredictionFormat::Parquet => {
                 let column = |name: &String| PredictedColumn {
                     name: name.clone(),
                     ..PredictedColumn::default()
                 };
-                Self::Numbers {
+                Output::Numbers {
                     kind: outputs.kind,
                     paths: Vec::new(),
                     columns: outputs.names.iter().map(column).collect(),
                 }
             }
-        })
+        }))
     }
 
     /// Takes what is said of the next sample.
-    pub(super) fn add(&mut self, row: &Row<'_>) -> anyhow::Result<()> {
-        match self {
-            Self::Lines(out) => write_line(out, row),
-            Self::Standard(out) => write_line(out, row),
-            Self::Csv(out) => Ok(out.write_record(csv_record(row))?),
-            Self::Classes {
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn add(&mut self, row: &PredictedRow<'_>) -> Result<(), WriteError> {
+        match &mut self.0 {
+            Output::Lines(out) => write_line(out, row),
+            Output::Standard(out) => write_line(out, row),
+            Output::Csv(out) => Ok(out.write_record(csv_record(row))?),
+            Output::Classes {
                 rows,
                 probabilities,
                 ..
@@ -128,7 +139,7 @@ impl Output {
                 });
                 Ok(())
             }
-            Self::Numbers { paths, columns, .. } => {
+            Output::Numbers { paths, columns, .. } => {
                 paths.push(row.path_or_row());
                 for (at, column) in columns.iter_mut().enumerate() {
                     column.actual.push(number(row.label.as_ref(), at));
@@ -141,18 +152,21 @@ impl Output {
     }
 
     /// Writes what is left, and gives the file its name.
-    pub(super) fn finish(self, out: &Path, run: &str) -> anyhow::Result<()> {
-        match self {
-            Self::Lines(file) => {
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn finish(self, out: &Path, run: &str) -> Result<(), WriteError> {
+        match self.0 {
+            Output::Lines(file) => {
                 let file = file.into_inner().map_err(|error| error.into_error())?;
                 file.commit()?;
             }
-            Self::Standard(mut out) => out.flush()?,
-            Self::Csv(file) => {
+            Output::Standard(mut out) => out.flush()?,
+            Output::Csv(file) => {
                 let file = file.into_inner().map_err(|error| error.into_error())?;
                 file.commit()?;
             }
-            Self::Classes {
+            Output::Classes {
                 rows,
                 names,
                 probabilities,
@@ -163,7 +177,7 @@ impl Output {
                 };
                 write_atomic(out, &write_predictions(&rows, all, &[("run", run)])?)?;
             }
-            Self::Numbers {
+            Output::Numbers {
                 kind,
                 paths,
                 columns,
@@ -181,7 +195,7 @@ impl Output {
     }
 }
 
-fn write_line(out: &mut impl Write, row: &Row<'_>) -> anyhow::Result<()> {
+fn write_line(out: &mut impl Write, row: &PredictedRow<'_>) -> Result<(), WriteError> {
     let line = serde_json::to_string(row)?;
     Ok(writeln!(out, "{line}")?)
 }
@@ -212,7 +226,7 @@ fn csv_columns(outputs: &Outputs, all: &[String]) -> Vec<String> {
 }
 
 /// The cells of a sample. What is not known is left empty.
-fn csv_record(row: &Row<'_>) -> Vec<String> {
+fn csv_record(row: &PredictedRow<'_>) -> Vec<String> {
     let mut cells = vec![row.path_or_row()];
     match &row.predicted {
         Answer::Class(class) => {

@@ -1,20 +1,18 @@
 //! What a trial came to, by the record of its run.
 
-use super::trainer::Target;
-use crate::command::has_succeeded;
-use anyhow::bail;
+use crate::{Reached, SearchError, Target};
 use lockstep_events::event::Reported;
 use lockstep_runs::RunDir;
-use lockstep_tune::Reached;
 use serde_json::{Map, Value};
 
 /// What a run was worth when it came to the target, if it did. One that ended by itself before, as a script or with early
 /// stopping, is worth what its best epoch was: that is the model it left.
-pub(super) fn reached(run: &RunDir, target: &Target<'_>) -> anyhow::Result<Option<Reached>> {
-    if run.metrics().entry()?.is_none() {
+pub(crate) fn reached(run: &RunDir, target: &Target<'_>) -> Result<Option<Reached>, SearchError> {
+    let metrics = run.metrics();
+    if metrics.entry()?.is_none() {
         return Ok(None);
     }
-    let text = run.metrics().read()?;
+    let text = metrics.read()?;
     let mut curve = curve(&String::from_utf8_lossy(&text), target.metric)?;
     if let Some(value) = curve.get(target.epochs as usize - 1).copied() {
         curve.truncate(target.epochs as usize);
@@ -24,7 +22,7 @@ pub(super) fn reached(run: &RunDir, target: &Target<'_>) -> anyhow::Result<Optio
             curve,
         }));
     }
-    if !has_succeeded(run)? {
+    if !run.has_succeeded()? {
         return Ok(None);
     }
     let better = |a: f64, b: f64| match target.maximise {
@@ -37,12 +35,14 @@ pub(super) fn reached(run: &RunDir, target: &Target<'_>) -> anyhow::Result<Optio
             value,
             curve,
         })),
-        None => bail!("--metric {}: the script reported nothing", target.metric),
+        None => Err(SearchError::NothingReported {
+            metric: target.metric.to_owned(),
+        }),
     }
 }
 
 /// The metric after each epoch, or in each report of a script that has it.
-fn curve(text: &str, metric: &str) -> anyhow::Result<Vec<f64>> {
+fn curve(text: &str, metric: &str) -> Result<Vec<f64>, SearchError> {
     let mut curve = Vec::new();
     // The last line of a run that was killed may be cut.
     let rows = text
@@ -59,10 +59,10 @@ fn curve(text: &str, metric: &str) -> anyhow::Result<Vec<f64>> {
         }
         let Some(value) = row["val"][metric].as_f64() else {
             let known = row["val"].as_object().cloned().unwrap_or_default();
-            bail!(
-                "--metric {metric}: the validation set is not measured by that; there are {}",
-                names(&known)
-            );
+            return Err(SearchError::NotMeasured {
+                metric: metric.to_owned(),
+                known: names(&known),
+            });
         };
         // A run that went back to a checkpoint tells some epochs again.
         let at = row["epoch"].as_u64().unwrap_or(1).max(1) as usize - 1;
@@ -70,14 +70,30 @@ fn curve(text: &str, metric: &str) -> anyhow::Result<Vec<f64>> {
         curve.push(value);
     }
     match others {
-        Some(known) if curve.is_empty() => bail!(
-            "--metric {metric}: the script reports {} and no number of that name",
-            names(&known)
-        ),
+        Some(known) if curve.is_empty() => Err(SearchError::NotReported {
+            metric: metric.to_owned(),
+            known: names(&known),
+        }),
         _ => Ok(curve),
     }
 }
 
 fn names(known: &Map<String, Value>) -> String {
     known.keys().cloned().collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn epochs_that_are_told_again_replace_those_before() {
+        let text = concat!(
+            "{\"epoch\":1,\"val\":{\"loss\":3.0}}\n{\"epoch\":2,\"val\":{\"loss\":2.0}}\n",
+            "{\"epoch\":2,\"val\":{\"loss\":1.5}}\n{\"epoch\":3,\"val\":{\"lo",
+        );
+        assert_eq!(curve(text, "loss").unwrap(), [3.0, 1.5]);
+        let error = curve(text, "accuracy").unwrap_err().to_string();
+        assert!(error.ends_with("there are loss"), "{error}");
+    }
 }

@@ -1,34 +1,55 @@
 //! Runs that are measured. They leave nothing behind: what counts is how long they took and what they learned.
 
-use super::changes;
-use super::peers::Peers;
-use crate::args::{BenchArgs, Engine};
-use crate::command::launcher;
-use crate::command::scratch::ScratchStore;
-use crate::learners;
-use anyhow::{Context, bail};
+use crate::peers::Peers;
+use crate::{EpochPoint, How, MeasureError, Measured, Part, Peer, Setting};
 use lockstep_base::fs::CacheDir;
-use lockstep_bench::{EpochPoint, How, Measured, Part, Peer, Plan, Setting};
-use lockstep_engine::{RunRequest, Stop, StopFlag};
 use lockstep_events::event::{EpochResult, Event, RunResult, Status, StepTimes};
 use lockstep_job::{Job, NetworkJob};
+use std::error::Error;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
-use std::time::Instant;
 
 /// Steps of a run that is not counted: enough that data is decoded and every buffer touched.
 const WARM_UP_STEPS: u64 = 20;
 /// Steps of the run that says where the time of a step goes. It is not counted either: looking at the clock takes time.
 const PROFILED_STEPS: u64 = 200;
 
+/// Trains the runs that are measured.
+pub trait RunTrainer: Send + Sync {
+    /// Trains a job once, on this machine, and tells what happens.
+    ///
+    /// # Errors
+    /// When it cannot begin. A run that fails says so in its result.
+    fn train(
+        &self,
+        job: &Job,
+        purpose: Purpose,
+        on_event: &mut dyn FnMut(Event),
+    ) -> Result<RunResult, Box<dyn Error + Send + Sync>>;
+
+    /// Whether somebody asked to stop.
+    fn is_stopped(&self) -> bool;
+
+    /// Told, in words, what people may want to know.
+    fn say(&self, message: &str);
+}
+
+/// What a run is trained for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Purpose {
+    /// It stops after so many steps.
+    pub max_steps: Option<u64>,
+    /// It says where the time of its steps goes.
+    pub step_times: bool,
+}
+
 /// Measures settings, one after the other.
-pub(super) struct Runner {
+pub struct Runner {
     /// The settings and the job that each is.
     jobs: Vec<(Setting, Job)>,
-    folder: PathBuf,
     cache: CacheDir,
-    stop: StopFlag,
+    trainer: Box<dyn RunTrainer>,
     /// Samples of an epoch, once a run has said so.
     samples: Option<u64>,
     /// Where the time of steps goes, by setting.
@@ -37,121 +58,91 @@ pub(super) struct Runner {
     peers: Option<Peers>,
 }
 
-/// What a run is trained for.
-#[derive(Default)]
-struct Purpose {
-    max_steps: Option<u64>,
-    step_times: bool,
-}
-
 /// What a run said, as far as it counts.
 #[derive(Default)]
-struct Heard {
+struct Observed {
     samples: u64,
     parameters: u64,
     epochs: Vec<EpochPoint>,
 }
 
 impl Runner {
-    /// Reads the job of every setting, so that what is wrong with one is said before anything is measured.
-    pub(super) fn new(
-        args: &BenchArgs,
-        plan: &Plan,
-        scratch: &ScratchStore,
-        stop: StopFlag,
-    ) -> anyhow::Result<Runner> {
-        let mut jobs = Vec::new();
-        for setting in &plan.settings {
-            let given = args.job(Some(match setting.how {
-                How::Apart => 1,
-                _ => setting.workers,
-            }));
-            let parts = match setting.how {
-                How::Apart => setting.workers,
-                _ => 1,
-            };
-            let job = args.job(Some(setting.workers)).load()?;
-            // A worker of the gang computes so many lanes; alone it computes the same.
-            let lanes = matches!(setting.how, How::Apart).then(|| (job.lanes() / parts).max(1));
-            let batch = match args.batch.is_empty() && !args.weak && parts == 1 {
-                true => None,
-                false => setting.batch.map(|batch| batch / parts as u64),
-            };
-            let mut overrides = given.overrides()?;
-            overrides.extend(changes(batch, lanes, &scratch.location()));
-            let job = Job::load(&given.path, &overrides, given.workers)?;
-            jobs.push((setting.clone(), job));
-        }
-        let file = std::path::absolute(&args.path).context("cannot find the job file's folder")?;
-        Ok(Runner {
+    /// Measures these settings, each with its job.
+    pub fn new(jobs: Vec<(Setting, Job)>, cache: CacheDir, trainer: Box<dyn RunTrainer>) -> Runner {
+        Runner {
             jobs,
-            folder: file.parent().map(Path::to_owned).unwrap_or_default(),
-            cache: CacheDir::locate()?,
-            stop,
+            cache,
+            trainer,
             samples: None,
             profiles: Vec::new(),
             peers: None,
-        })
+        }
     }
 
     /// Makes other systems ready to train the job.
-    pub(super) fn prepare_peers(&mut self, peers: &[Peer]) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    /// When they cannot train it, and when what they need cannot be installed.
+    pub fn prepare_peers(&mut self, peers: &[Peer]) -> Result<(), MeasureError> {
         let job = self.jobs.first().map(|(_, job)| job);
         let network = job.and_then(|job| Some((job, network(job)?)));
         if let (false, Some(job)) = (peers.is_empty(), network) {
-            self.peers = Some(Peers::prepare(peers, job, &self.cache, self.stop.clone())?);
+            self.peers = Some(Peers::prepare(peers, job, &self.cache, &*self.trainer)?);
         }
         Ok(())
     }
 
     /// Measures a setting once. Nothing if somebody asked to stop.
-    pub(super) fn measure(
+    ///
+    /// # Errors
+    /// When a run fails.
+    pub fn measure(
         &mut self,
         part: Part,
         setting: &Setting,
-    ) -> anyhow::Result<Option<Measured>> {
+    ) -> Result<Option<Measured>, MeasureError> {
         let found = self.jobs.iter().find(|(known, _)| known == setting);
-        let job = &found.context("no such setting was planned")?.1;
+        let job = &found.ok_or(MeasureError::Unplanned)?.1;
         match (&setting.how, part) {
             // The gang's warm-up has decoded the data for all.
             (How::Apart, Part::WarmUp) => Ok(Some(Measured::default())),
             (How::Apart, Part::Turn) => self.apart(job, setting),
             (How::Peer(peer), part) => {
                 let (Some(peers), Some(network)) = (&self.peers, network(job)) else {
-                    bail!("{peer} was not made ready");
+                    return Err(MeasureError::NotReady(*peer));
                 };
                 let steps = (part == Part::WarmUp).then_some(WARM_UP_STEPS);
-                peers.train(*peer, network, setting, steps)
+                peers.train(*peer, network, setting, steps, &*self.trainer)
             }
             (_, Part::WarmUp) => {
                 let purpose = Purpose {
                     max_steps: Some(WARM_UP_STEPS),
                     step_times: false,
                 };
-                let Some((_, heard)) = self.train(job, purpose)? else {
+                let Some((_, observed)) = self.train(job, purpose)? else {
                     return Ok(None);
                 };
                 let profile = self.profile(job)?;
-                self.samples = Some(heard.samples);
+                self.samples = Some(observed.samples);
                 self.profiles
                     .extend(profile.map(|times| (setting.clone(), times)));
-                Ok((self.stop.get() == Stop::No).then(Measured::default))
+                Ok((!self.trainer.is_stopped()).then(Measured::default))
             }
             (_, Part::Turn) => {
-                let Some((result, heard)) = self.train(job, Purpose::default())? else {
+                let Some((result, observed)) = self.train(job, Purpose::default())? else {
                     return Ok(None);
                 };
                 let profile = self.profiles.iter().find(|(known, _)| known == setting);
                 Ok(Some(Measured {
                     step: profile.map(|(_, times)| *times),
-                    ..measured(&result, heard)
+                    ..measured(&result, observed)
                 }))
             }
         }
     }
 
     /// Where the time of steps goes; only networks say so.
-    fn profile(&self, job: &Job) -> anyhow::Result<Option<StepTimes>> {
+    fn profile(&self, job: &Job) -> Result<Option<StepTimes>, MeasureError> {
         let purpose = Purpose {
             max_steps: Some(PROFILED_STEPS),
             step_times: true,
@@ -166,9 +157,9 @@ impl Runner {
     }
 
     /// As many runs at once as there are workers, each with its share of the batch, for as many steps as a gang takes.
-    fn apart(&self, job: &Job, setting: &Setting) -> anyhow::Result<Option<Measured>> {
+    fn apart(&self, job: &Job, setting: &Setting) -> Result<Option<Measured>, MeasureError> {
         let Some(network) = network(job) else {
-            bail!("only a network's workers can be measured apart");
+            return Err(MeasureError::NotApart);
         };
         let batch = setting.batch.unwrap_or(1).max(1);
         let steps = self.samples.unwrap_or(0).div_ceil(batch).max(1);
@@ -180,7 +171,7 @@ impl Runner {
                         max_steps: Some(steps),
                         step_times: false,
                     };
-                    scope.spawn(|| self.train(job, purpose))
+                    scope.spawn(move || self.train(job, purpose))
                 })
                 .collect();
             runs.into_iter().map(|run| run.join()).collect()
@@ -188,12 +179,12 @@ impl Runner {
         let mut all = Measured::default();
         for ended in ended {
             let Ok(ended) = ended else {
-                bail!("a run without others ended in a panic");
+                return Err(MeasureError::Panic);
             };
             let Some((result, _)) = ended? else {
                 return Ok(None);
             };
-            let one = measured(&result, Heard::default());
+            let one = measured(&result, Observed::default());
             all.training_s = all.training_s.max(one.training_s);
             all.start_s = all.start_s.max(one.start_s);
             all.total_s = all.total_s.max(one.total_s);
@@ -204,36 +195,29 @@ impl Runner {
     }
 
     /// Trains once, and removes what was written.
-    fn train(&self, job: &Job, purpose: Purpose) -> anyhow::Result<Option<(RunResult, Heard)>> {
-        let request = RunRequest {
-            coordinator: learners::coordinator,
-            job: job.clone(),
-            folder: self.folder.clone(),
-            started_at: Instant::now(),
-            resume: None,
-            fork: None,
-            name: None,
-            max_steps: purpose.max_steps,
-            step_times: purpose.step_times,
-            stop: self.stop.clone(),
-            launcher: launcher(Engine::Local, job, job.workers().max, &self.cache)?,
-            cache: self.cache.clone(),
-        };
-        let mut heard = Heard::default();
-        let result = lockstep_engine::run(request, &mut |event| heard.hear(event))?;
+    fn train(
+        &self,
+        job: &Job,
+        purpose: Purpose,
+    ) -> Result<Option<(RunResult, Observed)>, MeasureError> {
+        let mut observed = Observed::default();
+        let mut on_event = |event| observed.observe(event, &*self.trainer);
+        let result = self.trainer.train(job, purpose, &mut on_event);
+        let result = result.map_err(MeasureError::Train)?;
         if let Some(folder) = &result.run_dir {
             // What cannot be removed now goes with the store.
             let _ = fs::remove_dir_all(folder);
         }
-        if self.stop.get() != Stop::No {
+        if self.trainer.is_stopped() {
             return Ok(None);
         }
         match result.status {
-            Status::Succeeded => Ok(Some((result, heard))),
-            Status::Interrupted if purpose.max_steps.is_some() => Ok(Some((result, heard))),
+            Status::Succeeded => Ok(Some((result, observed))),
+            Status::Interrupted if purpose.max_steps.is_some() => Ok(Some((result, observed))),
             _ => {
                 let error = result.error;
-                bail!(error.unwrap_or_else(|| "the run failed".to_owned()))
+                let error = error.unwrap_or_else(|| "the run failed".to_owned());
+                Err(MeasureError::Run(error))
             }
         }
     }
@@ -244,17 +228,17 @@ fn network(job: &Job) -> Option<&NetworkJob> {
     job.network(Path::new("")).ok()
 }
 
-impl Heard {
-    fn hear(&mut self, event: Event) {
+impl Observed {
+    fn observe(&mut self, event: Event, trainer: &dyn RunTrainer) {
         match event {
             Event::Started(started) => {
                 self.samples = started.train_samples as u64;
                 self.parameters = started.parameters as u64;
             }
             Event::Epoch(epoch) => self.epochs.push(point(&epoch)),
-            Event::Preparing { message } => eprintln!("{message}"),
-            Event::Warning { message } => eprintln!("warning: {message}"),
-            Event::Restart(restart) => eprintln!("warning: {}", restart.reason),
+            Event::Preparing { message } => trainer.say(&message),
+            Event::Warning { message } => trainer.say(&format!("warning: {message}")),
+            Event::Restart(restart) => trainer.say(&format!("warning: {}", restart.reason)),
             _ => {}
         }
     }
@@ -271,8 +255,8 @@ fn point(epoch: &EpochResult) -> EpochPoint {
     }
 }
 
-fn measured(result: &RunResult, heard: Heard) -> Measured {
-    let last = heard.epochs.last();
+fn measured(result: &RunResult, observed: Observed) -> Measured {
+    let last = observed.epochs.last();
     let of = |name: &str, of_epoch: Option<f64>| {
         let metrics = result.metrics.as_ref();
         metrics.and_then(|metrics| metrics.get(name)).or(of_epoch)
@@ -287,7 +271,7 @@ fn measured(result: &RunResult, heard: Heard) -> Measured {
         weights_sha256: result.weights_sha256.clone(),
         step: None,
         restarts: result.restarts,
-        parameters: heard.parameters,
-        epochs: heard.epochs,
+        parameters: observed.parameters,
+        epochs: observed.epochs,
     }
 }

@@ -1,38 +1,47 @@
 //! What is written of one sample, whatever the format.
 
-use crate::command::inference::Samples;
-use lockstep_model::{Block, Outputs, Predictions, class_name};
+use crate::{Block, Outputs, Predictions, class_name};
+use lockstep_data::Dataset;
 use serde::{Serialize, Serializer};
 
 /// What is written of one sample.
 #[derive(Serialize)]
-pub(super) struct Row<'a> {
+pub struct PredictedRow<'a> {
+    /// Where it comes from, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) path: Option<String>,
+    pub path: Option<String>,
     /// What is right, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) label: Option<Answer<'a>>,
-    pub(super) predicted: Answer<'a>,
+    pub label: Option<Answer<'a>>,
+    /// What the model says.
+    pub predicted: Answer<'a>,
+    /// How probable the class is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) probability: Option<f32>,
-    pub(super) row: usize,
+    pub probability: Option<f32>,
+    /// Its number, counted from 0.
+    pub row: usize,
+    /// How probable all classes are.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) probabilities: Option<Named<'a>>,
+    pub probabilities: Option<Named<'a>>,
 }
 
 /// What can be said of a sample.
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(super) enum Answer<'a> {
+pub enum Answer<'a> {
+    /// A class.
     Class(&'a str),
+    /// A number for every column or label.
     Numbers(Named<'a>),
 }
 
 /// A number for every class or column, by its name. Of labels, what is right is 0 or 1, and what is predicted how
 /// probable a label is.
-pub(super) struct Named<'a> {
-    pub(super) names: &'a [String],
-    pub(super) numbers: &'a [f32],
+pub struct Named<'a> {
+    /// The names.
+    pub names: &'a [String],
+    /// Their numbers.
+    pub numbers: &'a [f32],
 }
 
 impl Serialize for Named<'_> {
@@ -41,22 +50,26 @@ impl Serialize for Named<'_> {
     }
 }
 
-impl Row<'_> {
+impl PredictedRow<'_> {
     /// Where the sample comes from, or its row where that is not known.
-    pub(super) fn path_or_row(&self) -> String {
+    pub fn path_or_row(&self) -> String {
         self.path.clone().unwrap_or_else(|| self.row.to_string())
     }
 }
 
-/// Hands on what a model says of each sample of a block. So many rows come before these samples.
-pub(super) fn each(
-    samples: &Samples,
-    outputs: &Outputs,
-    block: &Block,
+/// Hands on what a model says of each sample of a block. So many rows come before these samples, and `path` says where
+/// each of them comes from.
+///
+/// # Errors
+/// Those of `sink`.
+pub fn each_row<E>(
+    set: &Dataset,
+    path: &dyn Fn(usize) -> Option<String>,
+    (outputs, block): (&Outputs, &Block),
     before: usize,
-    sink: &mut dyn FnMut(&Row<'_>) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    let (set, names) = (&samples.set, &outputs.names[..]);
+    sink: &mut dyn FnMut(&PredictedRow<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let names = &outputs.names[..];
     let width = names.len().max(1);
     match &block.predictions {
         Predictions::Classes(said) => {
@@ -65,8 +78,8 @@ pub(super) fn each(
                 let label = set.labels().get(at);
                 let label = label.map(|&label| Answer::Class(class_name(set, label as usize)));
                 let probabilities = all.next().map(|numbers| Named { names, numbers });
-                sink(&Row {
-                    path: samples.path(at),
+                sink(&PredictedRow {
+                    path: path(at),
                     label,
                     predicted: Answer::Class(&names[said.class as usize]),
                     probability: Some(said.probability),
@@ -79,8 +92,8 @@ pub(super) fn each(
             for (at, numbers) in (block.first..).zip(values.chunks_exact(width)) {
                 let right = set.numbers().get(at * width..(at + 1) * width);
                 let label = right.map(|numbers| Answer::Numbers(Named { names, numbers }));
-                sink(&Row {
-                    path: samples.path(at),
+                sink(&PredictedRow {
+                    path: path(at),
                     label,
                     predicted: Answer::Numbers(Named { names, numbers }),
                     probability: None,

@@ -1,17 +1,15 @@
 //! The same job in other systems: what they need is installed once, and the samples are handed over as plain files.
 
-use anyhow::{Context, bail};
+use crate::{MeasureError, Measured, Peer, PeerAnswer, RunTrainer, Setting};
 use lockstep_base::fs::CacheDir;
-use lockstep_bench::{Measured, Peer, PeerAnswer, Setting};
 use lockstep_data::{Dataset, Normaliser, TargetKind};
-use lockstep_engine::{Stop, StopFlag};
 use lockstep_job::{Data, DataRef, Job, JobColumnType, JobOptimizer, JobSchedule, NetworkJob};
 use lockstep_resolve::{NetworkPlan, ResolvedJob};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 use std::env;
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -26,7 +24,7 @@ const ROWS: usize = 1024;
 const PYTHON: &str = "LOCKSTEP_BENCH_PYTHON";
 
 /// Other systems, ready to train.
-pub(super) struct Peers {
+pub(crate) struct Peers {
     python: PathBuf,
     /// Goes with this.
     folder: tempfile::TempDir,
@@ -34,7 +32,6 @@ pub(super) struct Peers {
     test: Value,
     shape: [usize; 3],
     outputs: usize,
-    stop: StopFlag,
 }
 
 /// What of a job peers would leave out, so that they would train something else.
@@ -80,44 +77,37 @@ fn unknown_to_peers(data: &Data, network: &NetworkJob) -> Option<&'static str> {
 
 impl Peers {
     /// Installs what `peers` need, and writes the samples of `job`.
-    pub(super) fn prepare(
+    pub(crate) fn prepare(
         peers: &[Peer],
         (job, network): (&Job, &NetworkJob),
         cache: &CacheDir,
-        stop: StopFlag,
-    ) -> anyhow::Result<Peers> {
+        trainer: &dyn RunTrainer,
+    ) -> Result<Peers, MeasureError> {
         let resolved = ResolvedJob::of(job, network)?;
-        let data = job.data.as_ref().context("the job has no data")?;
+        let data = job.data.as_ref();
+        let data = data.ok_or(MeasureError::NoData)?;
         if resolved.embedding.is_some() || data.augment.is_some() {
-            bail!(
-                "--against: peers neither embed pictures nor change samples from step to step; leave [embed] and data.augment out"
-            );
+            return Err(MeasureError::Changing);
         }
         if let Some(key) = unknown_to_peers(data, network) {
-            bail!("--against: peers do not know {key}; leave it out");
+            return Err(MeasureError::UnknownToPeers(key));
         }
-        let mut tell = |message: &str| eprintln!("{message}");
+        let mut tell = |message: &str| trainer.say(message);
         let train = Dataset::open_telling(&resolved.sets.train, cache, &mut tell)?;
         if train.target_kind() != TargetKind::Classes {
-            bail!(
-                "--against: peers tell classes apart, and {} has {}",
-                train.name(),
-                train.target_kind()
-            );
+            return Err(MeasureError::NoClasses {
+                set: train.name().to_owned(),
+                kind: train.target_kind().to_string(),
+            });
         }
         if !train.table().is_plain() || data.standardise == Some(true) {
-            bail!(
-                "--against: peers take plain numbers alone; leave other columns, and data.standardise, out"
-            );
+            return Err(MeasureError::NotPlain);
         }
         let test = resolved.sets.test.as_ref();
         let test = test.map(|source| Dataset::open_beside(source, &train, cache, &mut tell));
         let settings = &resolved.training;
         let channels = train.shape()[0];
-        let normaliser = match &settings.normalise {
-            Some(scale) => Normaliser::new(&scale.mean, &scale.std, channels)?,
-            None => Normaliser::identity(channels),
-        };
+        let normaliser = Normaliser::of(settings.normalise.as_ref(), channels)?;
         let folder = tempfile::tempdir_in(cache.folder("peers")?)?;
         fs::write(folder.path().join("peer.py"), Peer::SCRIPT)?;
         let (rows, _) = train.split(settings.val_share, settings.stratify, settings.seed);
@@ -130,27 +120,32 @@ impl Peers {
             None => Value::Null,
         };
         Ok(Peers {
-            python: python(peers, cache, &stop)?,
+            python: python(peers, cache, trainer)?,
             train: written,
             test,
             shape: train.shape(),
             outputs: train.classes(),
             folder,
-            stop,
         })
     }
 
     /// Trains once, or so many steps. Nothing if somebody asked to stop.
-    pub(super) fn train(
+    pub(crate) fn train(
         &self,
         peer: Peer,
         network: &NetworkJob,
         setting: &Setting,
         max_steps: Option<u64>,
-    ) -> anyhow::Result<Option<Measured>> {
+        trainer: &dyn RunTrainer,
+    ) -> Result<Option<Measured>, MeasureError> {
         let learner = &network.train.learner;
         let answer = self.folder.path().join("answer.json");
-        let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let layers = NetworkPlan::of(&network.model.network).layers(self.outputs);
+        let modules: Vec<String> = layers
+            .iter()
+            .map(|layer| layer.spec.torch_module())
+            .collect();
         let spec = json!({
             "peer": peer.name(),
             "workers": setting.workers,
@@ -158,8 +153,7 @@ impl Peers {
             "epochs": learner.epochs,
             "max_steps": max_steps,
             "seed": network.train.seed,
-            "layers": NetworkPlan::of(&network.model.network).in_words(self.outputs),
-            "outputs": self.outputs,
+            "layers": modules,
             "shape": self.shape,
             "optimizer": learner.optimizer,
             "schedule": learner.schedule,
@@ -168,10 +162,10 @@ impl Peers {
             "train": self.train,
             "test": self.test,
             "answer": answer,
-            "started": now.as_secs_f64(),
+            "started": now.unwrap_or_default().as_secs_f64(),
         });
         let file = self.folder.path().join("spec.json");
-        fs::write(&file, serde_json::to_vec(&spec)?)?;
+        fs::write(&file, spec.to_string())?;
         let _ = fs::remove_file(&answer);
         let log = self.folder.path().join("log");
         let mut command = Command::new(&self.python);
@@ -180,25 +174,25 @@ impl Peers {
             .stdout(File::create(&log)?)
             .stderr(File::options().append(true).open(&log)?);
         let began = Instant::now();
-        let Some(ended) = wait(&mut command, &self.stop)? else {
+        let Some(ended) = wait(&mut command, trainer)? else {
             return Ok(None);
         };
         let total = began.elapsed().as_secs_f64();
         let said = match (ended.success(), fs::read(&answer)) {
             (true, Ok(said)) => said,
-            _ => bail!(
-                "{peer} failed ({ended}); the end of what it said:\n{}",
-                tail(&log)
-            ),
+            _ => {
+                let said = tail(&log);
+                return Err(MeasureError::Peer { peer, ended, said });
+            }
         };
         let answer: PeerAnswer = serde_json::from_slice(&said)
-            .with_context(|| format!("{peer}: its answer makes no sense"))?;
+            .map_err(|source| MeasureError::PeerAnswer { peer, source })?;
         Ok(Some(answer.measured(total)))
     }
 }
 
 /// Writes samples and classes as plain numbers; where they are.
-fn write(set: &Dataset, rows: &[u32], normaliser: &Normaliser, at: &Path) -> anyhow::Result<Value> {
+fn write(set: &Dataset, rows: &[u32], normaliser: &Normaliser, at: &Path) -> io::Result<Value> {
     let (samples, labels) = (at.with_extension("samples"), at.with_extension("labels"));
     let mut out = BufWriter::new(File::create(&samples)?);
     let mut classes = BufWriter::new(File::create(&labels)?);
@@ -221,7 +215,11 @@ fn write(set: &Dataset, rows: &[u32], normaliser: &Normaliser, at: &Path) -> any
 }
 
 /// A Python that has all that `peers` need, which is installed once.
-fn python(peers: &[Peer], cache: &CacheDir, stop: &StopFlag) -> anyhow::Result<PathBuf> {
+fn python(
+    peers: &[Peer],
+    cache: &CacheDir,
+    trainer: &dyn RunTrainer,
+) -> Result<PathBuf, MeasureError> {
     if let Some(python) = env::var_os(PYTHON) {
         return Ok(python.into());
     }
@@ -243,11 +241,11 @@ fn python(peers: &[Peer], cache: &CacheDir, stop: &StopFlag) -> anyhow::Result<P
     {
         return Ok(python);
     }
-    eprintln!(
+    trainer.say(&format!(
         "installing {} into {} (once; about {gigabytes} GB); {PYTHON} would name a Python that has them",
         needed.join(" "),
         folder.display()
-    );
+    ));
     let steps: [Vec<&str>; 2] = [
         vec!["-m", "venv"],
         [
@@ -268,15 +266,11 @@ fn python(peers: &[Peer], cache: &CacheDir, stop: &StopFlag) -> anyhow::Result<P
         if step[1] == "venv" {
             command.arg(&folder);
         }
-        let ended = wait(&mut command, stop)
-            .context("--against needs python3 with venv and pip")?
-            .context("interrupted")?;
+        let ended = wait(&mut command, trainer).map_err(MeasureError::NoPython)?;
+        let ended = ended.ok_or(MeasureError::Interrupted)?;
         if !ended.success() {
-            bail!(
-                "--against: `{} {}` failed ({ended})",
-                program.display(),
-                step.join(" ")
-            );
+            let command = format!("{} {}", program.display(), step.join(" "));
+            return Err(MeasureError::Install { command, ended });
         }
     }
     let all: Vec<&str> = installed.lines().chain(needed).collect();
@@ -285,13 +279,13 @@ fn python(peers: &[Peer], cache: &CacheDir, stop: &StopFlag) -> anyhow::Result<P
 }
 
 /// Runs a command to its end. Nothing, and no process left, if somebody asked to stop.
-fn wait(command: &mut Command, stop: &StopFlag) -> anyhow::Result<Option<ExitStatus>> {
+fn wait(command: &mut Command, trainer: &dyn RunTrainer) -> io::Result<Option<ExitStatus>> {
     let mut child: Child = command.stdin(Stdio::null()).process_group(0).spawn()?;
     loop {
         if let Some(ended) = child.try_wait()? {
             return Ok(Some(ended));
         }
-        if stop.get() != Stop::No {
+        if trainer.is_stopped() {
             if let Some(group) = Pid::from_raw(child.id() as i32) {
                 let _ = kill_process_group(group, Signal::KILL);
             }

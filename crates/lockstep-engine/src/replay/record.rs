@@ -1,6 +1,6 @@
 //! What a run has left that another can be held against.
 
-use anyhow::{Context, bail};
+use super::ReplayError;
 use lockstep_events::Trace;
 use lockstep_events::event::{Event, Reported, RunResult, Started, Status, UsedSet};
 use lockstep_place::{Access, Place};
@@ -9,20 +9,23 @@ use serde_json::{Map, Value};
 
 /// The record of a run, as far as it can be compared.
 #[derive(Debug, Default)]
-pub(super) struct RunRecord {
+pub struct RunRecord {
     /// The samples that it used.
-    pub(super) data: Vec<UsedSet>,
+    pub data: Vec<UsedSet>,
     /// Marks of its parameters.
-    pub(super) trace: Trace,
+    pub trace: Trace,
     /// What a script reported, by the number of the report.
-    pub(super) reports: Vec<(u64, Map<String, Value>)>,
+    pub reports: Vec<(u64, Map<String, Value>)>,
     /// How it ended, if it did.
-    pub(super) result: Option<RunResult>,
+    pub result: Option<RunResult>,
 }
 
 impl RunRecord {
     /// Reads it from the run's folder. What a crash cut short is passed over.
-    pub(super) fn read(run: &RunDir) -> anyhow::Result<Self> {
+    ///
+    /// # Errors
+    /// When the run cannot be read.
+    pub fn read(run: &RunDir) -> Result<Self, ReplayError> {
         let mut data = Vec::new();
         // The last part that began says what was used.
         run.each_event(|recorded| {
@@ -36,28 +39,27 @@ impl RunRecord {
             let reported: Reported = serde_json::from_str(line).ok()?;
             Some((reported.report, reported.metrics))
         });
-        let result = run.result().read().ok();
         Ok(Self {
             data,
             trace: Self::trace_of(run)?,
             reports: reports.collect(),
-            result: result.and_then(|text| serde_json::from_slice(&text).ok()),
+            result: run.read_result().ok().flatten(),
         })
     }
 
     /// The marks of a run, as far as they were written.
-    pub(super) fn trace_of(run: &RunDir) -> anyhow::Result<Trace> {
+    pub(super) fn trace_of(run: &RunDir) -> Result<Trace, ReplayError> {
         let text = run.read_log(files::TRACE);
-        Ok(Trace::parse(&text.context("cannot read the run's trace")?))
+        Ok(Trace::parse(&text.map_err(ReplayError::Trace)?))
     }
 
     /// The hash of what was learned.
-    pub(super) fn weights(&self) -> Option<&str> {
+    pub fn weights(&self) -> Option<&str> {
         self.result.as_ref()?.weights_sha256.as_deref()
     }
 
     /// Steps after which the run stopped, if it did not come to its end.
-    pub(super) fn stopped_after(&self) -> Option<u64> {
+    pub fn stopped_after(&self) -> Option<u64> {
         let succeeded = |result: &RunResult| result.status == Status::Succeeded;
         match self.result.as_ref().is_some_and(succeeded) {
             true => None,
@@ -66,12 +68,13 @@ impl RunRecord {
     }
 
     /// Refuses a run that left nothing to compare with.
-    pub(super) fn check_comparable(&self, name: &str) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    /// When it did not.
+    pub fn check_comparable(&self, name: &str) -> Result<(), ReplayError> {
         if self.trace.is_empty() && self.weights().is_none() && self.reports.is_empty() {
-            bail!(
-                "{name} has left nothing to compare with: it ended before its first step, or an older \
-                 version of lockstep trained it"
-            );
+            let name = name.to_owned();
+            return Err(ReplayError::NothingLeft { name });
         }
         Ok(())
     }

@@ -1,0 +1,78 @@
+//! When a run's state is written, how many stay, and what the best epoch or round is.
+
+use lockstep_job::{Every, JobCheckpoint};
+use lockstep_measure::Measure;
+use serde::{Deserialize, Serialize};
+
+/// When a run's state is written, how many stay, and what the best epoch or round is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CheckpointRules {
+    /// When it is written.
+    pub every: Interval,
+    /// How many of the newest stay.
+    pub keep: usize,
+    /// The measure on validation data by which the best is chosen.
+    pub best: Measure,
+}
+
+/// How often a checkpoint is written.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum Interval {
+    /// After so many steps.
+    Steps(u64),
+    /// After so many epochs.
+    Epochs(u64),
+    /// After so many seconds.
+    Seconds(f64),
+    /// Never while training goes on.
+    Never,
+}
+
+impl CheckpointRules {
+    /// What the job file's section means.
+    pub(crate) fn of(job: &JobCheckpoint) -> Self {
+        Self {
+            every: match job.every {
+                Every::Steps(steps) => Interval::Steps(steps),
+                Every::Epochs(epochs) => Interval::Epochs(epochs),
+                Every::Seconds(seconds) => Interval::Seconds(seconds),
+                Every::None => Interval::Never,
+            },
+            keep: job.keep,
+            best: measure(job.best),
+        }
+    }
+}
+
+fn measure(word: lockstep_job::Measure) -> Measure {
+    use lockstep_job::Measure as Word;
+    match word {
+        Word::Loss => Measure::Loss,
+        Word::Accuracy => Measure::Accuracy,
+        Word::F1 => Measure::F1,
+        Word::Top5 => Measure::Top5,
+        Word::Auc => Measure::Auc,
+        Word::Mse => Measure::Mse,
+        Word::Mae => Measure::Mae,
+        Word::R2 => Measure::R2,
+        Word::Ndcg => Measure::Ndcg,
+        Word::Ndcg10 => Measure::Ndcg10,
+        Word::Map => Measure::Map,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_have_the_names_that_the_job_file_has_for_them() {
+        for word in [
+            "loss", "accuracy", "f1", "top5", "auc", "mse", "mae", "r2", "ndcg", "ndcg10", "map",
+        ] {
+            let named: lockstep_job::Measure = serde_json::from_value(word.into()).unwrap();
+            assert_eq!(measure(named).word(), word);
+            assert_eq!(serde_json::json!(measure(named)), word);
+        }
+    }
+}

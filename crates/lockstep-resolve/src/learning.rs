@@ -1,0 +1,129 @@
+//! How a network learns.
+
+use crate::RateSchedule;
+use crate::training::target_kind;
+use lockstep_data::TargetKind;
+use lockstep_job::{JobOptimizer, NetworkTraining, WeightRule};
+use lockstep_nn::Optimizer;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// How a network learns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LearningSettings {
+    /// Passes over the training set.
+    pub epochs: u32,
+    /// Samples in an optimizer step, over all workers.
+    pub batch: usize,
+    /// What the labels must be; if absent, it is what they are found to be.
+    pub target: Option<TargetKind>,
+    /// The part of a target that is spread evenly over all classes.
+    pub label_smoothing: f64,
+    /// How much each class counts in the loss; if absent, all count alike.
+    pub class_weights: Option<ClassWeights>,
+    /// What turns gradients into new weights.
+    pub optimizer: Optimizer,
+    /// How the learning rate changes over the run.
+    pub schedule: RateSchedule,
+    /// Layers that do not learn, by name.
+    pub freeze: Vec<String>,
+    /// The part of the learning rate that layers learn with, by name.
+    pub rates: BTreeMap<String, f64>,
+    /// Gradients whose norm is larger are scaled down to it.
+    pub clip_norm: Option<f64>,
+    /// The share of the running average of the weights that each step keeps; without it, there is no average.
+    pub average: Option<f64>,
+    /// Epochs without a better one after which training ends.
+    pub patience: Option<u32>,
+    /// By how much more than nothing an epoch must be better to count for `patience`.
+    pub min_change: f64,
+    /// Whether the model is written as ONNX too.
+    pub onnx: bool,
+}
+
+/// How much each class counts in the loss.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum ClassWeights {
+    /// As if all had as many training samples.
+    Balanced,
+    /// A number for every class, in the order of the classes.
+    Each(Vec<f64>),
+}
+
+impl LearningSettings {
+    pub(crate) fn of(job: &NetworkTraining) -> Self {
+        Self {
+            epochs: job.epochs,
+            batch: job.batch,
+            target: job.loss.map(target_kind),
+            label_smoothing: job.label_smoothing,
+            class_weights: job.class_weights.as_ref().map(|weights| match weights {
+                lockstep_job::ClassWeights::Rule(WeightRule::Balanced) => ClassWeights::Balanced,
+                lockstep_job::ClassWeights::Each(weights) => ClassWeights::Each(weights.clone()),
+            }),
+            optimizer: optimizer(&job.optimizer),
+            schedule: RateSchedule::of(&job.schedule, job.optimizer.lr()),
+            freeze: job.freeze.clone(),
+            rates: job.rates.clone(),
+            clip_norm: job.clip_norm,
+            average: job.average,
+            patience: job.patience,
+            min_change: job.min_change.unwrap_or(0.0),
+            onnx: job.onnx,
+        }
+    }
+}
+
+/// The job's optimizer.
+fn optimizer(job: &JobOptimizer) -> Optimizer {
+    let adam = |betas: [f64; 2], eps: f64, weight_decay: f64, decoupled| Optimizer::Adam {
+        betas: betas.map(|beta| beta as f32),
+        epsilon: eps as f32,
+        weight_decay: weight_decay as f32,
+        decoupled,
+    };
+    match *job {
+        JobOptimizer::Sgd {
+            momentum,
+            nesterov,
+            weight_decay,
+            ..
+        } => Optimizer::Sgd {
+            momentum: momentum as f32,
+            nesterov,
+            weight_decay: weight_decay as f32,
+        },
+        JobOptimizer::Adam {
+            betas,
+            eps,
+            weight_decay,
+            ..
+        } => adam(betas, eps, weight_decay, false),
+        JobOptimizer::AdamW {
+            betas,
+            eps,
+            weight_decay,
+            ..
+        } => adam(betas, eps, weight_decay, true),
+        JobOptimizer::RmsProp {
+            alpha,
+            eps,
+            momentum,
+            weight_decay,
+            ..
+        } => Optimizer::RmsProp {
+            alpha: alpha as f32,
+            epsilon: eps as f32,
+            momentum: momentum as f32,
+            weight_decay: weight_decay as f32,
+        },
+        JobOptimizer::Lion {
+            betas,
+            weight_decay,
+            ..
+        } => Optimizer::Lion {
+            betas: betas.map(|beta| beta as f32),
+            weight_decay: weight_decay as f32,
+        },
+    }
+}
