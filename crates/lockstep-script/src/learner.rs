@@ -38,17 +38,17 @@ const MEET: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 /// When the assignment is not one.
-pub fn open(assignment: &Assignment) -> Result<Box<dyn Learner>, LearnerFailure> {
+pub(crate) fn open(assignment: &Assignment) -> Result<Box<dyn Learner>, LearnerFailure> {
     let part = serde_json::from_value(assignment.learner.clone());
     let part: ScriptPart = part.map_err(|error| failure(ScriptError::Assignment(error)))?;
-    Ok(Box::new(ScriptLearner { part }))
+    Ok(Box::new(Started { part }))
 }
 
-struct ScriptLearner {
+struct Started {
     part: ScriptPart,
 }
 
-impl Learner for ScriptLearner {
+impl Learner for Started {
     fn train(
         &mut self,
         gang: &Gang<'_>,

@@ -5,12 +5,12 @@ use crate::index_sink::IndexSink;
 use lockstep_engine::{RunRequest, Stop, StopFlag, describe};
 use lockstep_events::event::Event;
 use lockstep_job::{Job, Occasion as JobOccasion, TensorBoard as JobTensorBoard};
+use lockstep_learner::ForkFrom;
 use lockstep_place::{Access, Place};
 use lockstep_track::mlflow::{Exporter, Mlflow, MlflowSettings};
 use lockstep_track::notify::{Notices, NotifySettings, Occasion};
 use lockstep_track::tensorboard::{TensorBoard, TensorBoardSettings, WeightsOf};
 use lockstep_track::{Sink, Tracker};
-use lockstep_train::ForkFrom;
 use std::path::Path;
 use std::time::Duration;
 

@@ -3,6 +3,7 @@
 use super::run::failure;
 use super::watched::Watched;
 use crate::args::PodArgs;
+use crate::learners;
 use crate::print_error;
 use crate::signals;
 use crate::tracking::Tracked;
@@ -82,6 +83,7 @@ fn coordinate(pod: Pod, started_at: Instant) -> anyhow::Result<PodEnd> {
     let warn = |odd| eprintln!("warning: {odd}");
     let (run, hosts) = pod.coordinate(warn)?;
     let request = RunRequest {
+        coordinator: learners::coordinator,
         job: run.job,
         folder: run.folder,
         started_at,

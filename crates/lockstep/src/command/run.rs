@@ -4,6 +4,7 @@ use super::inference::open_run;
 use super::watched::Watched;
 use super::{dry_run, is_broken_pipe, verify};
 use crate::args::{Engine, RunArgs, ShowArgs};
+use crate::learners;
 use crate::signals::{self, INTERRUPTED};
 use crate::tracking::Tracked;
 use crate::view::{Json, Options, Plain, Terminal, View, shell};
@@ -109,6 +110,7 @@ pub(super) fn request_for(
     let cache = CacheDir::locate()?;
     let launcher = super::launcher(engine, &job, job.workers().max, &cache)?;
     Ok(RunRequest {
+        coordinator: learners::coordinator,
         resume,
         name: None,
         fork: None,
