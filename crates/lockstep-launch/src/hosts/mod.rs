@@ -17,7 +17,7 @@
 
 mod error;
 mod host;
-mod hosts;
+mod listener;
 mod launcher;
 mod oom;
 mod protocol;
@@ -27,6 +27,6 @@ mod token;
 
 pub use error::HostsError;
 pub use host::{Host, HostEnd, Surroundings};
-pub use hosts::{Hosts, HostsRequest};
+pub use listener::{Hosts, HostsRequest};
 pub use launcher::HostLauncher;
 pub use token::read_token;
