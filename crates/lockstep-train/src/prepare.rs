@@ -15,7 +15,7 @@ use lockstep_base::fs::CacheDir;
 use lockstep_data::{TargetKind, lane_rows};
 use lockstep_gang::{Plan, ShmCollective};
 use lockstep_learner::LayerLine;
-use lockstep_nn::{Compute, Dims, LayerSummary, Layout, Model};
+use lockstep_nn::{Dims, LayerSummary, Layout, Model, Threads};
 use lockstep_place::Place;
 use lockstep_resolve::{ClassWeights, ImageChanges, ResolvedJob, TrainingSettings};
 
@@ -245,7 +245,7 @@ pub(crate) fn read_snapshot(
 pub(crate) fn working_model(
     settings: &TrainingSettings,
     data: &DataFacts,
-    compute: &Compute,
+    compute: &Threads,
 ) -> Result<(Model, usize), TrainError> {
     let (_, workspace) = smallest_model(settings, data)?;
     let lane = largest_lane(settings, data);
@@ -287,12 +287,12 @@ fn model_for(
     data: &DataFacts,
     rows: usize,
 ) -> Result<Model, TrainError> {
-    model_on(&Compute::default(), settings, data, rows)
+    model_on(&Threads::default(), settings, data, rows)
 }
 
 /// The job's model for at most so many rows at a time.
 fn model_on(
-    compute: &Compute,
+    compute: &Threads,
     settings: &TrainingSettings,
     data: &DataFacts,
     rows: usize,

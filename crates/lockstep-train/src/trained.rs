@@ -6,7 +6,7 @@ use crate::{SavedModel, TrainError};
 use lockstep_data::{Dataset, InputColumn, Normaliser, TargetKind};
 use lockstep_learner::{LearnerError, TrainedModel};
 use lockstep_model::{BLOCK_ROWS, Block, Outputs, Predictions, RowOutput};
-use lockstep_nn::{Compute, Model};
+use lockstep_nn::{Model, Threads};
 use lockstep_resolve::PictureInput;
 use lockstep_runs::RunDir;
 use std::ops::Range;
@@ -37,7 +37,7 @@ impl Trained {
             reason,
         };
         let (input, outputs) = (saved.dims(), &saved.outputs);
-        let compute = Compute::with_threads(threads).map_err(|error| refused(error.to_string()))?;
+        let compute = Threads::with_threads(threads).map_err(|error| refused(error.to_string()))?;
         let build = |rows| match Model::on(&compute, &saved.layers, input, rows) {
             Ok(model) => Ok(model.minimising(loss(outputs.kind))),
             Err(error) => Err(refused(error.to_string())),

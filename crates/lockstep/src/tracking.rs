@@ -1,6 +1,6 @@
 //! Who hears of a run beside its view, by what the job says.
 
-use crate::command::Watched;
+use crate::command::StoppableView;
 use crate::index_sink::IndexSink;
 use lockstep_engine::{RunRequest, Stop, StopFlag, describe};
 use lockstep_events::event::Event;
@@ -43,7 +43,7 @@ impl Tracked {
     }
 
     /// Shows an event and tells it to whoever tracks the run. The result is shown last: after the trackers are done.
-    pub(crate) fn show(&mut self, watched: &mut Watched, event: &Event) {
+    pub(crate) fn show(&mut self, watched: &mut StoppableView, event: &Event) {
         self.tracker.hear(event);
         if matches!(event, Event::Result(_)) {
             let stop = self.stop.clone();

@@ -17,8 +17,8 @@
 
 mod error;
 mod host;
-mod listener;
 mod launcher;
+mod listener;
 mod oom;
 mod protocol;
 mod session;
@@ -27,6 +27,6 @@ mod token;
 
 pub use error::HostsError;
 pub use host::{Host, HostEnd, Surroundings};
-pub use listener::{Hosts, HostsRequest};
 pub use launcher::HostLauncher;
+pub use listener::{Hosts, HostsRequest};
 pub use token::read_token;

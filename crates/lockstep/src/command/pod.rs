@@ -1,7 +1,7 @@
 //! `lockstep pod`: one of the numbered processes of a run that a cluster starts ([`lockstep_engine::pod`]).
 
 use super::run::failure;
-use super::watched::Watched;
+use super::watched::StoppableView;
 use crate::args::PodArgs;
 use crate::learners;
 use crate::print_error;
@@ -96,7 +96,7 @@ fn coordinate(pod: Pod, started_at: Instant) -> anyhow::Result<PodEnd> {
         cache: CacheDir::locate()?,
         launcher: run.launcher,
     };
-    let mut watched = Watched::new(Box::new(view()), stop);
+    let mut watched = StoppableView::new(Box::new(view()), stop);
     let mut tracked = Tracked::of(&request);
     let mut last = None;
     let result = lockstep_engine::run(request, &mut |event| match event {

@@ -1,7 +1,7 @@
 //! `lockstep run`: trains a job.
 
 use super::inference::open_run;
-use super::watched::Watched;
+use super::watched::StoppableView;
 use super::{dry_run, is_broken_pipe, verify};
 use crate::args::{Engine, RunArgs, ShowArgs};
 use crate::learners;
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &RunArgs, started_at: Instant) -> anyhow::Result<ExitCod
 
 /// Has the engine run a job, and shows how it goes.
 pub(super) fn go(request: RunRequest, view: Box<dyn View>) -> anyhow::Result<ExitCode> {
-    let mut watched = Watched::new(view, request.stop.clone());
+    let mut watched = StoppableView::new(view, request.stop.clone());
     let mut tracked = Tracked::of(&request);
     let result = lockstep_engine::run(request, &mut |event| tracked.show(&mut watched, &event));
     if let Some(code) = watched.end()? {
