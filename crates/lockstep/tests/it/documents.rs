@@ -172,8 +172,9 @@ fn the_table_of_crates_is_complete_and_its_arrows_point_down() {
 }
 
 /// The crates that may read the job file. Whatever else works on a job is told what it means, by resolve.
-const JOB_READERS: [&str; 6] = [
+const JOB_READERS: [&str; 7] = [
     "lockstep",
+    "lockstep-bench",
     "lockstep-cluster",
     "lockstep-engine",
     "lockstep-launch",
