@@ -14,7 +14,7 @@ pub enum Part {
 
 /// How measuring ended.
 #[derive(Debug)]
-pub enum Ended<E> {
+pub enum BenchEnd<E> {
     /// Every turn was measured.
     Complete,
     /// Somebody asked to stop.
@@ -57,13 +57,13 @@ impl Bench {
         &self,
         one: &mut MeasureOne<'_, E>,
         keep: &mut dyn FnMut(&Comparison) -> Result<(), E>,
-    ) -> Result<(Comparison, Ended<E>), E> {
+    ) -> Result<(Comparison, BenchEnd<E>), E> {
         let mut turns = Vec::new();
         let ended = self.turns(&mut turns, one, keep)?;
         let error = match &ended {
-            Ended::Complete => None,
-            Ended::Stopped => Some("interrupted".to_owned()),
-            Ended::Failed(error) => Some(format!("{error:#}")),
+            BenchEnd::Complete => None,
+            BenchEnd::Stopped => Some("interrupted".to_owned()),
+            BenchEnd::Failed(error) => Some(format!("{error:#}")),
         };
         let comparison = Comparison::of(self, &turns, error, load());
         if !turns.is_empty() {
@@ -77,12 +77,12 @@ impl Bench {
         turns: &mut Vec<Turn>,
         one: &mut MeasureOne<'_, E>,
         keep: &mut dyn FnMut(&Comparison) -> Result<(), E>,
-    ) -> Result<Ended<E>, E> {
+    ) -> Result<BenchEnd<E>, E> {
         for setting in &self.plan.settings {
             match one(Part::WarmUp, setting) {
                 Ok(Some(_)) => {}
-                Ok(None) => return Ok(Ended::Stopped),
-                Err(error) => return Ok(Ended::Failed(error)),
+                Ok(None) => return Ok(BenchEnd::Stopped),
+                Err(error) => return Ok(BenchEnd::Failed(error)),
             }
         }
         let order = self.plan.turns();
@@ -91,8 +91,8 @@ impl Bench {
             let before = Busy::now();
             let measured = match one(Part::Turn, &self.plan.settings[setting]) {
                 Ok(Some(measured)) => measured,
-                Ok(None) => return Ok(Ended::Stopped),
-                Err(error) => return Ok(Ended::Failed(error)),
+                Ok(None) => return Ok(BenchEnd::Stopped),
+                Err(error) => return Ok(BenchEnd::Failed(error)),
             };
             let taken = before.and_then(|before| before.since());
             turns.push(Turn {
@@ -106,7 +106,7 @@ impl Bench {
                 keep(&Comparison::of(self, turns, so_far, load()))?;
             }
         }
-        Ok(Ended::Complete)
+        Ok(BenchEnd::Complete)
     }
 }
 
@@ -155,7 +155,7 @@ pub(crate) mod tests {
                 Ok(())
             })
             .unwrap();
-        assert!(matches!(ended, Ended::Complete));
+        assert!(matches!(ended, BenchEnd::Complete));
         assert_eq!(kept, 9, "three settings in three rounds");
         assert!(comparison.complete);
         let compared = comparison.comparison.unwrap();
@@ -180,7 +180,7 @@ pub(crate) mod tests {
                 &mut |_| Ok(()),
             )
             .unwrap();
-        assert!(matches!(ended, Ended::Failed(_)));
+        assert!(matches!(ended, BenchEnd::Failed(_)));
         assert_eq!(comparison.turns.len(), 4);
         assert_eq!(comparison.error.as_deref(), Some("the disk is full"));
         assert!(!comparison.complete);

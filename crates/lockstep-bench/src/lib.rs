@@ -26,7 +26,7 @@ mod runner;
 mod spread;
 mod warnings;
 
-pub use bench::{Bench, Ended, MeasureOne, Part};
+pub use bench::{Bench, BenchEnd, MeasureOne, Part};
 pub use comparison::{Compared, Comparison, SettingRow, Side};
 pub use error::{BenchError, MeasureError};
 pub use machine::{Busy, MachineFacts};

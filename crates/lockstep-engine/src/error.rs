@@ -4,9 +4,8 @@ use lockstep_base::fs::FsError;
 use lockstep_embed::EmbedError;
 use lockstep_gang::GangError;
 use lockstep_launch::{LaunchError, NotReady};
-use lockstep_onnx::OnnxError;
+use lockstep_learner::LearnerError;
 use lockstep_runs::RunsError;
-use lockstep_train::TrainError;
 use std::error::Error;
 use std::io;
 
@@ -16,21 +15,12 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
-    /// The job does not fit its data, or the data cannot be read.
+    /// The job does not fit its data, or something that its learner needs is not there.
     #[error(transparent)]
-    Prepare(#[from] TrainError),
-    /// A script's job does not fit its data, or the data cannot be read.
-    #[error(transparent)]
-    Script(#[from] lockstep_script::ScriptError),
-    /// A job of trees does not fit its data, or something that it needs is not there.
-    #[error(transparent)]
-    Trees(#[from] lockstep_trees::TreesError),
+    Learner(Box<dyn Error + Send + Sync>),
     /// The pictures cannot be embedded.
     #[error(transparent)]
     Embed(#[from] EmbedError),
-    /// The model cannot be written as ONNX.
-    #[error("train.onnx: {0}")]
-    Onnx(#[source] OnnxError),
     /// A file or a folder cannot be used.
     #[error(transparent)]
     File(#[from] FsError),
@@ -80,7 +70,7 @@ pub enum EngineError {
     },
     /// The state to go on from is not one of this job.
     #[error(transparent)]
-    Resume(TrainError),
+    Resume(Box<dyn Error + Send + Sync>),
     /// What the workers of numbered tasks need before the first one could not be had.
     #[error("cannot {kind}: {error}")]
     TaskSetup {
@@ -133,6 +123,15 @@ pub enum EngineError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+impl From<LearnerError> for EngineError {
+    fn from(error: LearnerError) -> Self {
+        match error {
+            LearnerError::Job(error) => Self::Learner(error),
+            LearnerError::Resume(error) => Self::Resume(error),
+        }
+    }
 }
 
 impl EngineError {

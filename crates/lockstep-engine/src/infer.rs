@@ -6,11 +6,12 @@
 
 use crate::ready::ready;
 use crate::tasks::{self, CrewSettings, TaskEvent, TaskFailure, Work};
-use crate::{EngineError, StopFlag, TrainedModel};
+use crate::{EngineError, StopFlag};
 use lockstep_base::fs::CacheDir;
 use lockstep_data::{DataError, Dataset, DecodedSet, Source};
 use lockstep_events::event::Event;
 use lockstep_launch::Launcher;
+use lockstep_learner::Learners;
 use lockstep_model::{BLOCK_ROWS, Block, Outputs, Prediction, Predictions, open_test};
 use lockstep_place::{Access, Place};
 use lockstep_runs::RunDir;
@@ -159,16 +160,16 @@ fn pieces(rows: usize, workers: usize) -> (Vec<usize>, usize) {
     ((0..rows).step_by(size).collect(), size)
 }
 
-/// The worker's side: predicts the pieces that it is handed.
+/// The worker's side: predicts the pieces that it is handed, with a model of one of `learners`.
 ///
 /// # Errors
 /// When the model or the set cannot be opened.
-pub fn work(setup: Value) -> Result<Work, TaskFailure> {
+pub fn work(setup: Value, learners: Learners) -> Result<Work, TaskFailure> {
     let setup: InferSetup = serde_json::from_value(setup).map_err(|error| error.to_string())?;
     let place = Place::parse(&setup.run, &setup.access);
     let run = RunDir::open(&place.map_err(|error| TaskFailure::of(&error))?)
         .map_err(|error| TaskFailure::of(&error))?;
-    let trained = TrainedModel::open(&run, setup.threads);
+    let trained = learners.open_model(&run, setup.threads);
     let mut trained = trained.map_err(|error| TaskFailure::of(&error))?;
     let set = match Dataset::reopen(&setup.set) {
         Err(DataError::DecodedGone { .. }) => open_here(&setup, trained.outputs())?,

@@ -23,7 +23,6 @@ pub mod embed;
 mod error;
 pub mod infer;
 mod invitation;
-mod model;
 pub mod node_check;
 mod parent;
 pub mod pod;
@@ -38,7 +37,5 @@ pub mod tasks;
 pub mod worker;
 
 pub use error::{EngineError, describe};
-pub use lockstep_script::become_script;
-pub use model::TrainedModel;
-pub use run::{RunRequest, run};
+pub use run::{FindCoordinator, RunRequest, run};
 pub use stop::{Stop, StopFlag};

@@ -7,7 +7,9 @@
 use crate::worker::WorkerError;
 use crate::{EngineError, describe};
 use lockstep_job::{LocalInput, Storage};
-use lockstep_launch::{Happened, LaunchNotice, Launcher, Notify, WorkerEnd, WorkerId, WorkerSpec};
+use lockstep_launch::{
+    LaunchNotice, Launcher, Notify, WorkerEnd, WorkerEvent, WorkerId, WorkerSpec,
+};
 use lockstep_place::{Access, Place, PlaceError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -158,7 +160,7 @@ fn hear_all(
         let notice = notices.recv_timeout(left).map_err(|_| silent())?;
         let seat = notice.id.seat;
         match notice.what {
-            Happened::Said(line) => {
+            WorkerEvent::Said(line) => {
                 let Ok(answer) = serde_json::from_str::<Answer>(&line) else {
                     last = line;
                     continue;
@@ -169,16 +171,16 @@ fn hear_all(
                 }
                 waiting.retain(|waits| *waits != seat);
             }
-            Happened::Wrote(line) => last = line,
-            Happened::Leaving(_) => {}
-            Happened::Ended(how) => end = how,
-            Happened::OutputEnded if waiting.contains(&seat) => {
+            WorkerEvent::Wrote(line) => last = line,
+            WorkerEvent::Leaving(_) => {}
+            WorkerEvent::Ended(how) => end = how,
+            WorkerEvent::OutputEnded if waiting.contains(&seat) => {
                 let node = &nodes[&seat];
                 let what =
                     format!("cannot look at node {node}: {end}; the last it wrote was: {last}");
                 return Err(EngineError::NotShared(what));
             }
-            Happened::OutputEnded | Happened::Started(_) => {}
+            WorkerEvent::OutputEnded | WorkerEvent::Started(_) => {}
         }
     }
     Ok(())

@@ -1,14 +1,10 @@
 //! Earlier runs: to go on with, or to begin a new one from.
 
 use crate::EngineError;
-use lockstep_base::fs::CacheDir;
-use lockstep_events::event::{RunResult, Status};
+use lockstep_learner::EarlierRun;
 use lockstep_place::Place;
-use lockstep_resolve::TrainingSettings;
 use lockstep_runs::checkpoint::Checkpoint;
 use lockstep_runs::{RunDir, RunLock, RunsError};
-use lockstep_train::{ForkFrom, FoundSets, ResumePoint, TrainError};
-use std::path::PathBuf;
 
 /// A run that left a state, and that nobody else trains.
 pub(crate) struct Earlier {
@@ -100,86 +96,12 @@ impl Earlier {
         }))
     }
 
-    /// Where training with `settings` goes on.
-    pub(crate) fn point(
-        &self,
-        settings: &TrainingSettings,
-        found: &FoundSets,
-    ) -> Result<ResumePoint, EngineError> {
-        let point = lockstep_train::check_resume(settings, &self.checkpoint, found);
-        let point = point.map_err(EngineError::Resume)?;
-        // A run that came to its end without saying so, in a power cut, may still do that.
-        if point.epochs == settings.learner.epochs && self.has_succeeded_with(point.epochs) {
-            let reason = format!(
-                "the run has trained {0} epochs already, and the job asks for {0}; ask for more",
-                point.epochs
-            );
-            return Err(EngineError::Resume(TrainError::Resume {
-                path: self.checkpoint.to_string().into(),
-                reason,
-            }));
-        }
-        Ok(point)
-    }
-
-    pub(crate) fn has_succeeded_with(&self, epochs: u32) -> bool {
-        let text = self.run.result().read().unwrap_or_default();
-        let result = serde_json::from_slice::<RunResult>(&text);
-        result.is_ok_and(|result| result.status == Status::Succeeded && result.epochs == epochs)
-    }
-
-    /// Where the run goes on, in words.
-    pub(crate) fn goes_on(&self, point: &ResumePoint, steps_per_epoch: u64) -> String {
-        let (epochs, step) = (point.epochs, point.step);
-        let inside = step.saturating_sub(u64::from(epochs) * steps_per_epoch);
-        let place = match inside {
-            0 => format!("after epoch {epochs}"),
-            _ => format!(
-                "at step {inside} of {steps_per_epoch} in epoch {}",
-                epochs + 1
-            ),
-        };
-        format!("going on with {} {place}, {step} steps done", self.run.name)
-    }
-
-    /// Writes weights of this run into the new run `run`, and returns the file to begin with and what it is in words.
-    pub(crate) fn fork(
-        &self,
-        which: ForkFrom,
-        run: &RunDir,
-        cache: &CacheDir,
-    ) -> Result<(PathBuf, String), EngineError> {
-        let weights = run.start();
-        let best = lockstep_train::export_weights(&self.checkpoint, which, &weights)
-            .map_err(EngineError::Resume)?;
-        let name = &self.run.name;
-        let words = match best {
-            Some(epoch) => format!("beginning with the weights that {name} kept, of epoch {epoch}"),
-            None => format!(
-                "beginning with the last weights of {name}, of step {}",
-                self.step
-            ),
-        };
-        Ok((self.local_start(run, &weights, cache)?, words))
-    }
-
-    /// The file of this machine that the new run `run` begins with.
-    fn local_start(
-        &self,
-        run: &RunDir,
-        weights: &Place,
-        cache: &CacheDir,
-    ) -> Result<PathBuf, EngineError> {
-        match weights.local() {
-            Some(path) => Ok(path.to_owned()),
-            // Weights to begin with are read from a file of this machine.
-            None => {
-                let name = format!("{}.safetensors", run.name);
-                let path = cache.folder("starts")?.join(name);
-                let bytes = weights.read().map_err(RunsError::from)?;
-                lockstep_base::fs::write_atomic(&path, &bytes)?;
-                Ok(path)
-            }
+    /// The run as a learner sees it.
+    pub(crate) fn run(&self) -> EarlierRun<'_> {
+        EarlierRun {
+            run: &self.run,
+            checkpoint: &self.checkpoint,
+            step: self.step,
         }
     }
 }

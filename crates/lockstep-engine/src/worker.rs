@@ -8,9 +8,8 @@
 
 use crate::invitation::{self, Invitation};
 use crate::parent::die_with_parent;
-use lockstep_events::control::{Assignment, LearnerKind};
 use lockstep_gang::{GangError, Hello, Link};
-use lockstep_learner::{self as learner, LearnerFailure};
+use lockstep_learner::{self as learner, LearnerFailure, Learners};
 use signal_hook::consts::SIGTERM;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, Read};
@@ -52,7 +51,7 @@ pub enum WorkerError {
     Task(String),
 }
 
-/// Does a worker's work in this process: joins, trains, and returns when it is done.
+/// Does a worker's work in this process: joins, trains with one of `learners`, and returns when it is done.
 ///
 /// Ends the process when standard input ends, and on a panic of any thread, whose message goes to
 /// standard error in one line.
@@ -60,7 +59,7 @@ pub enum WorkerError {
 /// # Errors
 /// When this process was not started as a worker, the coordinator cannot be reached, or training
 /// fails.
-pub fn run() -> Result<(), WorkerError> {
+pub fn run(learners: Learners) -> Result<(), WorkerError> {
     die_with_parent().map_err(system("die with the parent"))?;
     let line = invitation::receive().map_err(system("read what to do"))?;
     let invitation: Invitation = serde_json::from_str(&line).map_err(|_| {
@@ -96,18 +95,13 @@ pub fn run() -> Result<(), WorkerError> {
     };
     let address = advertised(SocketAddr::new(unspecified, 0), invitation.address)
         .map_err(system("find this machine's address"))?;
-    let open = &|assignment: &Assignment| match assignment.kind {
-        LearnerKind::Network => lockstep_train::open(assignment),
-        LearnerKind::Script => lockstep_script::open(assignment),
-        LearnerKind::Trees => lockstep_trees::open(assignment),
-    };
     Ok(learner::worker::run(
         link,
         listener,
         lease,
         leaving,
         address.ip(),
-        open,
+        learners,
     )?)
 }
 

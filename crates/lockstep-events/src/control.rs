@@ -9,25 +9,11 @@ use lockstep_measure::Summary;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What learns in a gang.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LearnerKind {
-    /// A network.
-    #[default]
-    Network,
-    /// A user's own script.
-    Script,
-    /// Boosted trees.
-    Trees,
-}
-
 /// A worker's place in the gang and all it needs to know to begin.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Assignment {
-    /// What learns.
-    #[serde(default)]
-    pub kind: LearnerKind,
+    /// The name of what learns.
+    pub kind: String,
     /// What the learner needs to begin; only it reads this.
     pub learner: Value,
     /// Where the run lies, a path or a URL; rank 0 writes what was learned there.

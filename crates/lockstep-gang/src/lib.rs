@@ -14,7 +14,7 @@
 //! | [`SharingCollective`] | what ranks do for each other besides: [shares, products, common chunks](sharing) |
 //! | [`Segment`] | the memory that workers of one host share, and how a child process inherits it |
 //! | [`Rendezvous`], [`Link`] | how workers find the coordinator, and what they then talk over |
-//! | [`Door`] | how hosts find it, on which workers are to be started |
+//! | [`HostListener`] | how hosts find it, on which workers are to be started |
 //!
 //! Every wait has a [`Deadline`]: a peer that is dead or stuck is an error that names its rank,
 //! never a hang.
@@ -23,8 +23,8 @@ mod abort;
 pub mod collective;
 #[cfg(feature = "conformance")]
 pub mod conformance;
-mod door;
 mod error;
+mod host_listener;
 mod link;
 mod plan;
 mod reduce;
@@ -39,8 +39,8 @@ pub mod tree;
 
 pub use abort::{AbortSwitch, Deadline, Membership};
 pub use collective::{Collective, CollectiveExt};
-pub use door::{Door, Visitor};
 pub use error::GangError;
+pub use host_listener::{HostConnection, HostListener};
 pub use link::{Hello, Link, LinkReader, LinkWriter, MAX_MESSAGE};
 pub use plan::{Partial, Plan};
 pub use reduce::TreeSum;

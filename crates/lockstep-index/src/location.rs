@@ -7,7 +7,7 @@
 
 use crate::IndexError;
 use crate::file_system::is_shared;
-use crate::schema::{self, Found};
+use crate::schema::{self, SchemaState};
 use lockstep_base::fs::{CacheDir, sha256};
 use lockstep_place::Place;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
@@ -86,20 +86,20 @@ impl Location {
             }
         };
         match schema::look(&connection).map_err(&failed)? {
-            Found::Ours => {}
-            Found::Newer(found) => {
+            SchemaState::Ours => {}
+            SchemaState::Newer(found) => {
                 return Err(IndexError::Newer {
                     path: self.name(),
                     found,
                     known: schema::VERSION,
                 });
             }
-            Found::Empty | Found::Older => {
+            SchemaState::Empty | SchemaState::Older => {
                 let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
                 let transaction = begun.map_err(&failed)?;
                 // Another may have made it meanwhile.
                 let found = schema::look(&transaction).map_err(&failed)?;
-                if matches!(found, Found::Empty | Found::Older) {
+                if matches!(found, SchemaState::Empty | SchemaState::Older) {
                     schema::make(&transaction).map_err(&failed)?;
                 }
                 transaction.commit().map_err(&failed)?;

@@ -58,7 +58,7 @@ CREATE TABLE points (
 const NAMES: [&str; 6] = ["run", "key", "param", "artifact", "series", "points"];
 
 /// What a file holds.
-pub(crate) enum Found {
+pub(crate) enum SchemaState {
     /// Nothing yet.
     Empty,
     /// Our tables.
@@ -70,14 +70,14 @@ pub(crate) enum Found {
 }
 
 /// Looks at what a file holds.
-pub(crate) fn look(connection: &Connection) -> rusqlite::Result<Found> {
+pub(crate) fn look(connection: &Connection) -> rusqlite::Result<SchemaState> {
     let number = |name: &str| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0));
     let version: u32 = number("user_version")?;
     Ok(match (number("application_id")?, version) {
-        (0u32, 0) => Found::Empty,
-        (APPLICATION, VERSION) => Found::Ours,
-        (APPLICATION, later) if later > VERSION => Found::Newer(later),
-        _ => Found::Older,
+        (0u32, 0) => SchemaState::Empty,
+        (APPLICATION, VERSION) => SchemaState::Ours,
+        (APPLICATION, later) if later > VERSION => SchemaState::Newer(later),
+        _ => SchemaState::Older,
     })
 }
 

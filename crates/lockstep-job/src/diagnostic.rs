@@ -24,12 +24,12 @@ const SHOWN: usize = 120;
 pub struct Diagnostic {
     message: String,
     label: String,
-    found: Found,
+    found: Origin,
 }
 
 /// Where it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Found {
+enum Origin {
     At(Box<TextPosition>),
     /// Nowhere in this file: it lacks something.
     In(String),
@@ -40,7 +40,7 @@ impl Diagnostic {
         Diagnostic {
             message: printable(message.as_ref()),
             label: printable(label.as_ref()),
-            found: Found::At(Box::new(spot.place())),
+            found: Origin::At(Box::new(spot.place())),
         }
     }
 
@@ -53,7 +53,7 @@ impl Diagnostic {
         Diagnostic {
             message: printable(message.as_ref()),
             label: printable(label.as_ref()),
-            found: Found::In(printable(&path.display().to_string())),
+            found: Origin::In(printable(&path.display().to_string())),
         }
     }
 
@@ -70,8 +70,8 @@ impl Diagnostic {
     /// The job file's line and column, both from 1; none for the command line or the whole file.
     pub fn position(&self) -> Option<(usize, usize)> {
         match &self.found {
-            Found::At(place) => Some((place.line?, place.column)),
-            Found::In(_) => None,
+            Origin::At(place) => Some((place.line?, place.column)),
+            Origin::In(_) => None,
         }
     }
 }
@@ -80,8 +80,8 @@ impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.message)?;
         let place = match &self.found {
-            Found::At(place) => place,
-            Found::In(file) => return write!(f, " --> {file}\n  = {}", self.label),
+            Origin::At(place) => place,
+            Origin::In(file) => return write!(f, " --> {file}\n  = {}", self.label),
         };
         let number = place.line.map_or(String::new(), |line| line.to_string());
         let pad = number.len().max(1);

@@ -13,7 +13,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What is to be done: what every job has, and what its learner is to do.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -142,6 +142,22 @@ impl Job {
     pub fn spare_checkpoints(&mut self) {
         if let LearnerJob::Network(network) = &mut self.learner {
             network.checkpoint.every = Every::None;
+        }
+    }
+
+    /// Lets a network begin with the weights of a file. Other learners begin with nothing.
+    pub fn begin_with(&mut self, weights: PathBuf) {
+        if let LearnerJob::Network(network) = &mut self.learner {
+            network.model.weights = Some(weights);
+        }
+    }
+
+    /// Epochs or rounds that the job asks for; nothing where only the learner knows when it ends.
+    pub fn epochs(&self) -> Option<u32> {
+        match &self.learner {
+            LearnerJob::Network(network) => Some(network.train.learner.epochs),
+            LearnerJob::Trees(trees) => Some(trees.model.rounds),
+            LearnerJob::Script(_) => None,
         }
     }
 

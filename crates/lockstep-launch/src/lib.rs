@@ -70,7 +70,7 @@ pub struct WorkerSpec<'a> {
     /// environment are no way to pass it on, since others may read them.
     pub invitation: String,
     /// Whether its standard output carries messages, each a line of any length, that are heard as
-    /// [`Happened::Said`]. Without, both of its streams are for people.
+    /// [`WorkerEvent::Said`]. Without, both of its streams are for people.
     pub speaks: bool,
     /// Memory that it shares with the others; only where the [site](Launcher::site) has such.
     pub memory: Option<&'a Segment>,
@@ -91,12 +91,12 @@ pub struct LaunchNotice {
     /// Which worker.
     pub id: WorkerId,
     /// What.
-    pub what: Happened,
+    pub what: WorkerEvent,
 }
 
 /// What can happen to a worker, as its launcher sees it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Happened {
+pub enum WorkerEvent {
     /// It is a process now, with this id; told where [`Launched`] could not say it.
     Started(u32),
     /// It said a message, without the end of its line.
@@ -177,8 +177,8 @@ pub struct NotReady(#[from] pub Box<dyn Error + Send + Sync>);
 /// Starts workers and ends them. See the [module](self) for what stands above it.
 ///
 /// # Guarantees
-/// - What happens to a worker is told in order: what it said and wrote, then [`Happened::OutputEnded`];
-///   and [`Happened::Ended`] once, before or after that.
+/// - What happens to a worker is told in order: what it said and wrote, then [`WorkerEvent::OutputEnded`];
+///   and [`WorkerEvent::Ended`] once, before or after that.
 /// - Notices carry the worker's identity, so that nobody takes a late word of one that was replaced for
 ///   one of its successor.
 /// - No worker outlives the launcher: dropping it ends all of them, as far as they can be ended.

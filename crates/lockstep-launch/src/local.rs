@@ -6,7 +6,7 @@
 
 use crate::lines::each_line;
 use crate::{
-    Ending, Happened, LaunchError, LaunchNotice, Launched, Launcher, Notify, Site, WorkerEnd,
+    Ending, LaunchError, LaunchNotice, Launched, Launcher, Notify, Site, WorkerEnd, WorkerEvent,
     WorkerId, WorkerSpec,
 };
 use lockstep_gang::GangError;
@@ -95,29 +95,29 @@ impl LocalLauncher {
         let wait = {
             let tell = tell.clone();
             move || {
-                tell(Happened::Ended(wait_for(pid)));
+                tell(WorkerEvent::Ended(wait_for(pid)));
             }
         };
         named("exit", id).spawn(wait)?;
         let hear = move || {
             let spoken = stdout.map(|stdout| {
                 let tell = tell.clone();
-                let hear = move || each_message(stdout, |line| tell(Happened::Said(line)));
+                let hear = move || each_message(stdout, |line| tell(WorkerEvent::Said(line)));
                 named("said", id).spawn(hear)
             });
             let written = match (pipe, stderr) {
-                (Some(pipe), _) => each_line(pipe, |line| tell(Happened::Wrote(line))),
-                (None, Some(stderr)) => each_line(stderr, |line| tell(Happened::Wrote(line))),
+                (Some(pipe), _) => each_line(pipe, |line| tell(WorkerEvent::Wrote(line))),
+                (None, Some(stderr)) => each_line(stderr, |line| tell(WorkerEvent::Wrote(line))),
                 (None, None) => Ok(()),
             };
             if let Err(error) = written {
                 let line = format!("(the output of this worker can no longer be read: {error})");
-                tell(Happened::Wrote(line));
+                tell(WorkerEvent::Wrote(line));
             }
             if let Some(Ok(thread)) = spoken {
                 let _ = thread.join();
             }
-            tell(Happened::OutputEnded);
+            tell(WorkerEvent::OutputEnded);
         };
         named("output", id).spawn(hear)?;
         Ok(launched)
@@ -253,7 +253,7 @@ fn die_with_parent(_command: &mut Command) {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::{self, Heard, spec};
+    use crate::conformance::{self, NoticeChannel, spec};
     use std::path::Path;
     use std::time::Duration;
 
@@ -287,7 +287,7 @@ mod tests {
     fn a_dropped_launcher_leaves_no_process() {
         let folder = tempfile::tempdir().unwrap();
         let mut launcher = launcher(&folder, "exec sleep 1000");
-        let heard = Heard::default();
+        let heard = NoticeChannel::default();
         let start = |seat| {
             let launched = launcher.start(&spec(seat, 1), heard.notify());
             launched.unwrap().pid.unwrap()
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn a_worker_dies_with_the_thread_that_started_it() {
         let folder = tempfile::tempdir().unwrap();
-        let heard = Heard::default();
+        let heard = NoticeChannel::default();
         let notify = heard.notify();
         let mut launcher = launcher(&folder, "exec sleep 1000");
         let started = thread::spawn(move || {
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn a_program_that_is_not_there_is_named() {
         let mut launcher = LocalLauncher::new("/no/such/program");
-        let heard = Heard::default();
+        let heard = NoticeChannel::default();
         let error = launcher.start(&spec(3, 1), heard.notify()).unwrap_err();
         let said = error.to_string();
         assert!(

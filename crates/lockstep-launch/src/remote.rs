@@ -2,10 +2,10 @@
 //!
 //! A launch has a number over the life of its launcher: a seat and an incarnation come again when the same launcher
 //! serves tasks first and a gang then. What is reported of launches, in pieces and by number, becomes notices of
-//! workers. Reports are taken in under the lock of a [`Watched`]; what they come to is told after that is let go, since
+//! workers. Reports are taken in under the lock of a [`SharedState`]; what they come to is told after that is let go, since
 //! those who listen may be slow and may at that moment ask the launcher for something.
 
-use super::{Happened, LaunchNotice, LineSplitter, Notify, WorkerEnd, WorkerId};
+use super::{LaunchNotice, LineSplitter, Notify, WorkerEnd, WorkerEvent, WorkerId};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -26,12 +26,12 @@ pub fn named(mut all: Vec<String>) -> String {
 
 /// A state, and a way to wait for it to change.
 #[derive(Debug, Default)]
-pub struct Watched<S> {
+pub struct SharedState<S> {
     state: Mutex<S>,
     changed: Condvar,
 }
 
-impl<S> Watched<S> {
+impl<S> SharedState<S> {
     /// Around a state.
     pub fn new(state: S) -> Self {
         Self {
@@ -73,7 +73,7 @@ impl<S> Watched<S> {
 
 /// What is reported of a launch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reported {
+pub enum LaunchReport {
     /// It is a process now, with this id.
     Started(u32),
     /// It said something: any part of its output, cut anywhere.
@@ -114,9 +114,9 @@ struct Launch {
 
 /// What is to be told of one worker, without any lock.
 #[must_use = "nobody hears it otherwise"]
-pub struct Tidings(Option<(WorkerId, Notify)>, Vec<Happened>);
+pub struct PendingNotices(Option<(WorkerId, Notify)>, Vec<WorkerEvent>);
 
-impl Tidings {
+impl PendingNotices {
     const NONE: Self = Self(None, Vec::new());
 
     /// Tells it.
@@ -179,47 +179,47 @@ impl Launches {
     }
 
     /// Takes in a report.
-    pub fn hear(&mut self, number: u64, reported: Reported) -> Tidings {
+    pub fn hear(&mut self, number: u64, reported: LaunchReport) -> PendingNotices {
         let Some(launch) = self.table.get_mut(&number) else {
-            return Tidings::NONE;
+            return PendingNotices::NONE;
         };
         let told = match reported {
-            Reported::Started(pid) => {
+            LaunchReport::Started(pid) => {
                 self.pids.insert(number, pid);
-                vec![Happened::Started(pid)]
+                vec![WorkerEvent::Started(pid)]
             }
-            Reported::Said(bytes) => launch.says(&bytes),
-            Reported::Wrote(bytes) => {
+            LaunchReport::Said(bytes) => launch.says(&bytes),
+            LaunchReport::Wrote(bytes) => {
                 let lines = bytes
                     .into_iter()
                     .filter_map(|byte| launch.written.push(byte));
-                lines.map(Happened::Wrote).collect()
+                lines.map(WorkerEvent::Wrote).collect()
             }
-            Reported::Leaving(why) => vec![Happened::Leaving(why)],
-            Reported::Silent => launch.falls_silent(),
-            Reported::Ended(_) if launch.ended => Vec::new(),
-            Reported::Ended(end) => {
+            LaunchReport::Leaving(why) => vec![WorkerEvent::Leaving(why)],
+            LaunchReport::Silent => launch.falls_silent(),
+            LaunchReport::Ended(_) if launch.ended => Vec::new(),
+            LaunchReport::Ended(end) => {
                 launch.ended = true;
-                vec![Happened::Ended(end)]
+                vec![WorkerEvent::Ended(end)]
             }
         };
         let to = (launch.id, launch.notify.clone());
         if launch.ended && launch.silent {
             self.table.remove(&number);
         }
-        Tidings(Some(to), told)
+        PendingNotices(Some(to), told)
     }
 }
 
 impl Launch {
-    fn says(&mut self, bytes: &[u8]) -> Vec<Happened> {
+    fn says(&mut self, bytes: &[u8]) -> Vec<WorkerEvent> {
         let mut told = Vec::new();
         for &byte in bytes {
             match byte {
                 b'\n' => {
                     let line = std::mem::take(&mut self.said);
                     let line = String::from_utf8_lossy(&line).trim_end().to_owned();
-                    told.push(Happened::Said(line));
+                    told.push(WorkerEvent::Said(line));
                 }
                 byte => self.said.push(byte),
             }
@@ -227,18 +227,20 @@ impl Launch {
         told
     }
 
-    fn falls_silent(&mut self) -> Vec<Happened> {
+    fn falls_silent(&mut self) -> Vec<WorkerEvent> {
         if std::mem::replace(&mut self.silent, true) {
             return Vec::new();
         }
         let mut told = Vec::new();
         let said = std::mem::take(&mut self.said);
         if !said.is_empty() {
-            told.push(Happened::Said(String::from_utf8_lossy(&said).into_owned()));
+            told.push(WorkerEvent::Said(
+                String::from_utf8_lossy(&said).into_owned(),
+            ));
         }
         let written = std::mem::take(&mut self.written);
-        told.extend(written.finish().map(Happened::Wrote));
-        told.push(Happened::OutputEnded);
+        told.extend(written.finish().map(WorkerEvent::Wrote));
+        told.push(WorkerEvent::OutputEnded);
         told
     }
 }
@@ -256,11 +258,11 @@ impl fmt::Debug for Launches {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::{Heard, spec};
+    use crate::conformance::{NoticeChannel, spec};
 
     #[test]
     fn output_that_comes_in_pieces_becomes_lines_and_ends_are_told_once() {
-        let heard = Heard::default();
+        let heard = NoticeChannel::default();
         let mut launches = Launches::default();
         let id = spec(2, 1).id;
         let number = launches.add(id, heard.notify());
@@ -269,26 +271,26 @@ mod tests {
             (Some(number), vec![number])
         );
         let reports = [
-            Reported::Said(b"a lo".to_vec()),
-            Reported::Said(b"ng line\nlast".to_vec()),
-            Reported::Wrote(b"people".to_vec()),
-            Reported::Silent,
-            Reported::Ended(WorkerEnd::Code(1)),
-            Reported::Ended(WorkerEnd::Code(2)),
-            Reported::Silent,
+            LaunchReport::Said(b"a lo".to_vec()),
+            LaunchReport::Said(b"ng line\nlast".to_vec()),
+            LaunchReport::Wrote(b"people".to_vec()),
+            LaunchReport::Silent,
+            LaunchReport::Ended(WorkerEnd::Code(1)),
+            LaunchReport::Ended(WorkerEnd::Code(2)),
+            LaunchReport::Silent,
         ];
         for report in reports {
             launches.hear(number, report).tell();
         }
         let told = std::iter::from_fn(|| heard.next(Duration::ZERO));
-        let told: Vec<Happened> = told.map(|notice| notice.what).collect();
-        let said = |line: &str| Happened::Said(line.to_owned());
+        let told: Vec<WorkerEvent> = told.map(|notice| notice.what).collect();
+        let said = |line: &str| WorkerEvent::Said(line.to_owned());
         let wanted = [
             said("a long line"),
             said("last"),
-            Happened::Wrote("people".to_owned()),
-            Happened::OutputEnded,
-            Happened::Ended(WorkerEnd::Code(1)),
+            WorkerEvent::Wrote("people".to_owned()),
+            WorkerEvent::OutputEnded,
+            WorkerEvent::Ended(WorkerEnd::Code(1)),
         ];
         assert_eq!(told, wanted);
         assert!(launches.has_ended(number) && launches.audible().is_empty());

@@ -1,21 +1,37 @@
-//! What runs in a gang: whatever learns, behind one seam, and the loop of a worker that drives it.
+//! Whatever learns, behind one seam with two sides, and the loop of a worker that drives it.
 //!
 //! A [`Learner`] is opened once in each worker's process. It trains on one generation of the gang after the
 //! other, stops when it is asked to, and reports. The trainer of networks is one; boosted trees and a user's
 //! own script are others. [`worker::run`] hears the coordinator, and knows nothing of what is learned.
+//!
+//! A [`Coordinator`] is the other side, in the process that starts the workers: it prepares a job's run, and says what
+//! the workers are told. A [`LearnerType`] is what both belong to; a program has a list of them ([`Learners`]).
 
+pub mod conformance;
+mod coordinator;
+mod earlier;
+mod error;
+mod forecast;
 mod gang;
 mod instructions;
+mod learners;
+mod model;
 mod reporter;
 mod shared;
 mod usage;
 pub mod worker;
 
+pub use coordinator::{Coordinator, Fork, FoundData, RunFacts, RunPlan};
+pub use earlier::{EarlierRun, ForkFrom, ResumePoint};
+pub use error::LearnerError;
+pub use forecast::{Fact, Forecast, LayerLine, VectorFacts};
 pub use gang::{Gang, JoinError};
+pub use learners::{LearnerNeeds, LearnerType, Learners};
+pub use model::TrainedModel;
 pub use reporter::Reporter;
 pub use shared::ShareError;
 
-use lockstep_events::control::{Assignment, Finished};
+use lockstep_events::control::Finished;
 use std::fmt;
 
 /// Something that learns in a gang.
@@ -58,9 +74,6 @@ pub enum GenerationEnd {
         step: u64,
     },
 }
-
-/// Opens the learner that an assignment is for. It outlives the generation that it is opened for.
-pub type Open = dyn Fn(&Assignment) -> Result<Box<dyn Learner>, LearnerFailure>;
 
 /// Why a learner cannot go on.
 #[derive(Debug)]

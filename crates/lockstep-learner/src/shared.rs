@@ -40,7 +40,7 @@ fn ranks(missing: &[usize]) -> String {
 /// What was heard of the present generation, by name and rank.
 #[derive(Default)]
 pub(crate) struct SharedValues {
-    heard: Mutex<Heard>,
+    heard: Mutex<GenerationValues>,
     changed: Condvar,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct SharedValues {
 const REMEMBERED: usize = 1024;
 
 #[derive(Default)]
-struct Heard {
+struct GenerationValues {
     generation: u16,
     values: HashMap<String, HashMap<usize, Value>>,
     /// The names, from the oldest on.
@@ -60,9 +60,9 @@ impl SharedValues {
     pub(crate) fn put(&self, generation: u16, name: String, rank: usize, value: Value) {
         let mut heard = self.lock();
         if generation > heard.generation {
-            *heard = Heard {
+            *heard = GenerationValues {
                 generation,
-                ..Heard::default()
+                ..GenerationValues::default()
             };
         }
         if generation == heard.generation {
@@ -87,7 +87,7 @@ impl SharedValues {
         ranks: &[usize],
         limit: Duration,
     ) -> Option<Vec<Value>> {
-        let is_whole = |heard: &Heard| {
+        let is_whole = |heard: &GenerationValues| {
             let values = heard.values.get(name);
             let whole =
                 |all: &HashMap<usize, Value>| ranks.iter().all(|rank| all.contains_key(rank));
@@ -119,7 +119,7 @@ impl SharedValues {
             .collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Heard> {
+    fn lock(&self) -> MutexGuard<'_, GenerationValues> {
         // Nobody panics while holding it in the middle of a change.
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }

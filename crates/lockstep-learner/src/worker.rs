@@ -5,7 +5,7 @@
 
 use crate::instructions::Instructions;
 use crate::reporter::Reporter;
-use crate::{Gang, GenerationEnd, JoinError, Learner, LearnerFailure, Open};
+use crate::{Gang, GenerationEnd, JoinError, Learner, LearnerFailure, Learners};
 use lockstep_events::control::{Assignment, FromWorker, ToWorker, Transport};
 use lockstep_gang::{
     Deadline, GangError, Link, LinkReader, Membership, Mesh, MeshPeer, Plan, Segment,
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// How often the listening thread looks whether it is still wanted, and whether its lease holds.
 const LISTEN: Duration = Duration::from_millis(250);
 
-/// Trains what `open` opens as the coordinator says over `link`, until it closes it. `listener` is for
+/// Trains with one of `learners` as the coordinator says over `link`, until it closes it. `listener` is for
 /// peers over TCP. Ends the process when the coordinator was not heard for the length of the `lease`, if
 /// there is one: then another may have taken its place. Once `leaving` is set, the coordinator is asked to do
 /// without this worker.
@@ -33,7 +33,7 @@ pub fn run(
     lease: Option<Duration>,
     leaving: Arc<AtomicBool>,
     address: IpAddr,
-    open: &Open,
+    learners: Learners,
 ) -> Result<(), LearnerFailure> {
     let (reader, writer) = link.split();
     let mut reporter = Reporter::new(writer);
@@ -57,7 +57,7 @@ pub fn run(
             share: &share,
             warn: &warn,
         };
-        match generation(&gang, &mut learner, open, &mut reporter) {
+        match generation(&gang, &mut learner, learners, &mut reporter) {
             Ok(GenerationEnd::Finished(finished)) => {
                 reporter.send(&FromWorker::Finished(*finished))?;
             }
@@ -94,12 +94,12 @@ fn membership(assignment: &Assignment) -> Membership {
 fn generation(
     gang: &Gang<'_>,
     learner: &mut Option<Box<dyn Learner>>,
-    open: &Open,
+    learners: Learners,
     reporter: &mut Reporter,
 ) -> Result<GenerationEnd, LearnerFailure> {
     let learner = match learner {
         Some(learner) => learner,
-        none => none.insert(open(gang.assignment)?),
+        none => none.insert(learners.open(gang.assignment)?),
     };
     // Before joining: a peer may be lost while this rank waits for it to come.
     let abort = gang.membership.abort.clone();

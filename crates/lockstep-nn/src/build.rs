@@ -3,12 +3,12 @@
 
 use crate::NnError;
 use crate::chain::Chain;
-use crate::compute::Compute;
 use crate::dims::Dims;
 use crate::init::Initial;
 use crate::layout::Layout;
 use crate::rates::LayerRates;
 use crate::spec::{LayerSpec, LayerSummary, NamedLayer};
+use crate::threads::Threads;
 
 /// Where in a network a layer is built.
 pub(crate) struct Site<'a> {
@@ -28,7 +28,7 @@ pub(crate) struct Site<'a> {
 pub(crate) struct ModelBuilder {
     /// The most rows that a pass may have.
     pub(crate) rows: usize,
-    pub(crate) compute: Compute,
+    pub(crate) compute: Threads,
     /// How fast layers learn.
     pub(crate) rates: LayerRates,
     /// Layers begun so far.
@@ -42,7 +42,7 @@ pub(crate) struct ModelBuilder {
 }
 
 impl ModelBuilder {
-    pub(crate) fn new(rows: usize, compute: &Compute) -> Self {
+    pub(crate) fn new(rows: usize, compute: &Threads) -> Self {
         Self {
             rows,
             compute: compute.clone(),
@@ -119,7 +119,7 @@ mod tests {
     fn error(specs: Vec<LayerSpec>) -> String {
         let input = Dims::image(5, 4, 3);
         let built =
-            ModelBuilder::new(2, &Compute::default()).chain(&NamedLayer::stack(specs), input);
+            ModelBuilder::new(2, &Threads::default()).chain(&NamedLayer::stack(specs), input);
         built
             .err()
             .expect("a chain that cannot be built")
@@ -204,7 +204,7 @@ mod tests {
             })
         };
         let layers = NamedLayer::stack([of_length(9), convolution.clone()]);
-        let mut builder = ModelBuilder::new(2, &Compute::default());
+        let mut builder = ModelBuilder::new(2, &Threads::default());
         let chain = builder.chain(&layers, Dims::vector(18)).unwrap();
         let output = Dims {
             height: 1,
@@ -251,7 +251,7 @@ mod tests {
             LayerSpec::Linear(layers::Linear { out: 7 }),
         ]);
         let input = Dims::image(5, 4, 3);
-        let mut builder = ModelBuilder::new(2, &Compute::default());
+        let mut builder = ModelBuilder::new(2, &Threads::default());
         let chain = builder.chain(&layers, input).unwrap();
         assert_eq!(chain.output(), Dims::vector(7));
         let lines: Vec<(&str, usize)> = builder

@@ -6,10 +6,10 @@
 //! where it is needed, with the same bits. And since every chunk of the weights is all that some columns
 //! of the output need, whoever has the chunk can compute those columns for everyone.
 
-use crate::compute::Compute;
 use crate::gemm::{Accumulate, Left, Shape, Span, WHOLE_DEPTH, Walk};
 use crate::layout::{CHUNK, Layout, NumberOrder, Role};
 use crate::simd::for_each_isa;
+use crate::threads::Threads;
 use std::ops::Range;
 
 /// Columns of a panel of weights: two vectors of the widest kind, so that most layers have as many panels
@@ -99,7 +99,7 @@ impl Factored {
     }
 
     /// Computes the output `y` of the rows `x`.
-    pub(crate) fn forward(&self, compute: &Compute, state: &[f32], x: &[f32], y: &mut [f32]) {
+    pub(crate) fn forward(&self, compute: &Threads, state: &[f32], x: &[f32], y: &mut [f32]) {
         let work = x.len() * self.outputs;
         compute.by_rows(work, (x, self.inputs), (y, self.outputs), |x, y| {
             let weights = (&state[self.weight.clone()], &state[self.bias.clone()]);
@@ -120,7 +120,7 @@ impl Factored {
     /// When the columns do not begin with a panel, or an operand is too short.
     pub fn product(
         &self,
-        compute: &Compute,
+        compute: &Threads,
         columns: Range<usize>,
         (weight, bias): (&[f32], &[f32]),
         x: &[f32],
@@ -152,7 +152,7 @@ impl Factored {
     /// packed (3 times faster than a packing product at 16 rows).
     pub(crate) fn input_gradient(
         &self,
-        compute: &Compute,
+        compute: &Threads,
         state: &[f32],
         dy_t: &[f32],
         dx_t: &mut [f32],
@@ -201,7 +201,7 @@ impl Factored {
     /// When the chunk is not of this layer, or `gradient` is not as long as it.
     pub fn gradient(
         &self,
-        compute: &Compute,
+        compute: &Threads,
         chunk: usize,
         (x, dy): (&[f32], &[f32]),
         gradient: &mut [f32],
@@ -219,7 +219,7 @@ impl Factored {
     /// As [`Factored::gradient`].
     pub fn add_gradient(
         &self,
-        compute: &Compute,
+        compute: &Threads,
         chunk: usize,
         (x, dy): (&[f32], &[f32]),
         sum: &mut [f32],
@@ -237,7 +237,7 @@ impl Factored {
     /// Computes a chunk of the weights' gradient.
     fn products(
         &self,
-        compute: &Compute,
+        compute: &Threads,
         chunk: usize,
         (x, dy): (&[f32], &[f32]),
         gradient: &mut [f32],
@@ -334,7 +334,7 @@ mod tests {
         let (layer, layout) = layer(40, 70);
         let (state, x) = (numbers(layout.len(), 3), numbers(5 * 40, 8));
         let mut whole = vec![0.0; 5 * 70];
-        let compute = Compute::default();
+        let compute = Threads::default();
         layer.forward(&compute, &state, &x, &mut whole);
         for columns in [0..32, 32..64, 64..70, 32..70] {
             let width = columns.len();
@@ -352,7 +352,7 @@ mod tests {
     #[test]
     fn adding_a_gradient_gives_the_bits_of_forming_it_and_adding() {
         let (layer, layout) = layer(2500, 39);
-        let compute = Compute::default();
+        let compute = Threads::default();
         for rows in [1, 4, WHOLE_DEPTH, WHOLE_DEPTH + 1] {
             let (x, dy) = (numbers(rows * 2500, 0), numbers(rows * 39, 5));
             for chunk in layer.chunks.clone() {

@@ -4,7 +4,6 @@
 //! network with all kinds of layers and both ways of convolving, forward and backward and evaluated, samples
 //! of those kinds that it lacks, every loss, dense layers formed from factors and by columns, every optimizer, the rates, and the norm.
 
-use crate::compute::Compute;
 use crate::device::{DeviceState, Network};
 use crate::dims::Dims;
 use crate::layers::{self, EmbeddingTable, Step};
@@ -14,6 +13,7 @@ use crate::optimizer::{Optimizer, average, square_sum};
 use crate::replica::Collect;
 use crate::schedule::{Decay, Schedule};
 use crate::spec::{LayerSpec, NamedLayer};
+use crate::threads::Threads;
 use std::collections::BTreeSet;
 
 /// Rows of the batches: sums over rows and pixels are longer than any block of them.
@@ -264,7 +264,7 @@ fn every_optimizer(model: &Model, gradient: &[f32], hash: &mut Hash) {
 /// The specimen's dense layers as workers exchange them: gradients formed from factors and added, and
 /// outputs by columns.
 fn dense_layers(model: &Model, hash: &mut Hash) {
-    let compute = Compute::default();
+    let compute = Threads::default();
     let state = model.initial_state(1);
     for layer in &model.layout().factored {
         let factors = (

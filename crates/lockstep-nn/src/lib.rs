@@ -13,7 +13,6 @@
 mod buffer;
 mod build;
 mod chain;
-mod compute;
 mod device;
 mod dims;
 pub mod encoder;
@@ -32,12 +31,12 @@ mod rates;
 mod replica;
 mod schedule;
 mod spec;
+mod threads;
 pub mod zoo;
 
 use lockstep_base::{math, simd};
 
 pub use buffer::Buffer;
-pub use compute::Compute;
 pub use device::{DeviceState, Network, StatePart};
 pub use dims::Dims;
 pub use factors::{Factored, PANEL, add};
@@ -53,6 +52,7 @@ pub use rates::{LayerRates, stands_for};
 pub use replica::{Collect, Replica};
 pub use schedule::{Decay, Schedule};
 pub use spec::{LayerSpec, LayerSummary, NamedLayer};
+pub use threads::Threads;
 
 /// Why a model cannot be built.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

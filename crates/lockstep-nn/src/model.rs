@@ -7,7 +7,6 @@ use crate::NnError;
 use crate::buffer::Buffer;
 use crate::build::ModelBuilder;
 use crate::chain::Chain;
-use crate::compute::Compute;
 use crate::dims::Dims;
 use crate::init::Initial;
 use crate::layers::{Pass, Step};
@@ -16,6 +15,7 @@ use crate::loss::{Loss, LossSum, Targets};
 use crate::rates::{LayerRates, TrainedChunks};
 use crate::replica::Replica;
 use crate::spec::{LayerSpec, LayerSummary, NamedLayer};
+use crate::threads::Threads;
 
 /// Rows to compute on.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +48,7 @@ impl Model {
     /// # Errors
     /// When a layer cannot be built as asked; the error names it.
     pub fn new(layers: &[NamedLayer], input: Dims, rows: usize) -> Result<Self, NnError> {
-        Self::on(&Compute::default(), layers, input, rows)
+        Self::on(&Threads::default(), layers, input, rows)
     }
 
     /// As [`Model::new`], on the threads of `compute`.
@@ -56,7 +56,7 @@ impl Model {
     /// # Errors
     /// As [`Model::new`].
     pub fn on(
-        compute: &Compute,
+        compute: &Threads,
         layers: &[NamedLayer],
         input: Dims,
         rows: usize,
@@ -71,7 +71,7 @@ impl Model {
     /// As [`Model::new`].
     pub fn with_rates(
         rates: &LayerRates,
-        compute: &Compute,
+        compute: &Threads,
         layers: &[NamedLayer],
         input: Dims,
         rows: usize,

@@ -4,7 +4,7 @@
 //! made once; it is there before the command starts. `process.N.json` says that the command runs. `ended.N.json` says how
 //! the attempt ended. An empty file `stop` says that it was asked to stop.
 
-use crate::{Asked, JobStatus, Log, QueueError};
+use crate::{JobRecord, JobStatus, Log, QueueError};
 use lockstep_base::fs::{AtomicFile, FileLock, write_atomic};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ pub(crate) struct Started {
 
 /// An attempt has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Ended {
+pub(crate) struct AttemptEnd {
     /// When, in milliseconds since 1970.
     pub(crate) at_ms: u64,
     /// How.
@@ -54,10 +54,10 @@ pub(crate) struct Ended {
     pub(crate) exit_code: Option<i32>,
 }
 
-impl Ended {
+impl AttemptEnd {
     /// A failure that is not the command's.
-    pub(crate) fn failed(error_type: &str, message: impl Into<String>) -> Ended {
-        Ended {
+    pub(crate) fn failed(error_type: &str, message: impl Into<String>) -> AttemptEnd {
+        AttemptEnd {
             at_ms: now_ms(),
             status: JobStatus::Failed,
             message: message.into(),
@@ -67,8 +67,8 @@ impl Ended {
     }
 
     /// The end of a job that was asked to stop.
-    pub(crate) fn stopped(exit_code: Option<i32>) -> Ended {
-        Ended {
+    pub(crate) fn stopped(exit_code: Option<i32>) -> AttemptEnd {
+        AttemptEnd {
             at_ms: now_ms(),
             status: JobStatus::Stopped,
             message: "Job was intentionally stopped.".to_owned(),
@@ -104,7 +104,7 @@ impl Folder {
         Log::new(self.at("log"))
     }
 
-    pub(crate) fn asked(&self) -> Result<Asked, QueueError> {
+    pub(crate) fn asked(&self) -> Result<JobRecord, QueueError> {
         let path = self.at("job.json");
         let text = fs::read(&path).map_err(QueueError::file(&path))?;
         serde_json::from_slice(&text).map_err(|error| {
@@ -112,7 +112,7 @@ impl Folder {
         })
     }
 
-    pub(crate) fn write_asked(&self, asked: &Asked) -> Result<(), QueueError> {
+    pub(crate) fn write_asked(&self, asked: &JobRecord) -> Result<(), QueueError> {
         Ok(write_atomic(&self.at("job.json"), &json(asked))?)
     }
 
@@ -133,7 +133,7 @@ impl Folder {
     }
 
     /// Writes down how an attempt ended. Only who holds the lock may.
-    pub(crate) fn end(&self, attempt: u32, ended: &Ended) -> Result<(), QueueError> {
+    pub(crate) fn end(&self, attempt: u32, ended: &AttemptEnd) -> Result<(), QueueError> {
         Ok(write_atomic(
             &self.at(&format!("ended.{attempt}.json")),
             &json(ended),
@@ -148,7 +148,7 @@ impl Folder {
         self.read(&format!("process.{attempt}.json"))
     }
 
-    pub(crate) fn ended(&self, attempt: u32) -> Option<Ended> {
+    pub(crate) fn ended(&self, attempt: u32) -> Option<AttemptEnd> {
         self.read(&format!("ended.{attempt}.json"))
     }
 
@@ -176,7 +176,7 @@ impl Folder {
     }
 
     /// Ends an attempt that has no keeper; whether it is at its end now.
-    pub(crate) fn conclude(&self, attempt: u32, ended: &Ended) -> Result<bool, QueueError> {
+    pub(crate) fn conclude(&self, attempt: u32, ended: &AttemptEnd) -> Result<bool, QueueError> {
         let Some(_lock) = self.lock()? else {
             return Ok(false);
         };
@@ -229,10 +229,12 @@ mod tests {
         assert!(!folder.is_kept());
         let keeper = folder.lock().unwrap().unwrap();
         assert!(folder.is_kept());
-        assert!(!folder.conclude(1, &Ended::stopped(None)).unwrap());
-        folder.end(1, &Ended::failed("X", "it failed")).unwrap();
+        assert!(!folder.conclude(1, &AttemptEnd::stopped(None)).unwrap());
+        folder
+            .end(1, &AttemptEnd::failed("X", "it failed"))
+            .unwrap();
         drop(keeper);
-        assert!(folder.conclude(1, &Ended::stopped(None)).unwrap());
+        assert!(folder.conclude(1, &AttemptEnd::stopped(None)).unwrap());
         assert_eq!(folder.ended(1).unwrap().message, "it failed");
     }
 }

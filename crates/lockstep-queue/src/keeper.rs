@@ -6,11 +6,11 @@
 //! attempt has begun, and goes.
 
 use crate::cgroup::Group;
-use crate::folder::{Begun, Ended, Folder, Started, now_ms};
+use crate::folder::{AttemptEnd, Begun, Folder, Started, now_ms};
 use crate::leftovers::kill_marked;
 use crate::log::LogWriter;
 use crate::setup::{Surroundings, set_up};
-use crate::{Asked, JobStatus, Notice, QueueError};
+use crate::{JobRecord, JobStatus, Notice, QueueError};
 use lockstep_base::fs::FileLock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
@@ -66,7 +66,7 @@ pub fn keep(folder: &Path, attempt: u32, gpus: &[u32]) -> Result<(), QueueError>
         return Ok(());
     }
     if folder.is_to_stop() && folder.begun(attempt).is_none() {
-        return folder.end(attempt, &Ended::stopped(None));
+        return folder.end(attempt, &AttemptEnd::stopped(None));
     }
     let begun = Begun {
         at_ms: now_ms(),
@@ -86,7 +86,7 @@ pub fn keep(folder: &Path, attempt: u32, gpus: &[u32]) -> Result<(), QueueError>
 }
 
 /// Writes down how an attempt ended, as soon as the disk takes it: what is not written is told as a loss.
-fn write_end(folder: &Folder, attempt: u32, ended: &Ended) -> Result<(), QueueError> {
+fn write_end(folder: &Folder, attempt: u32, ended: &AttemptEnd) -> Result<(), QueueError> {
     let until = Instant::now() + FULL;
     loop {
         match folder.end(attempt, ended) {
@@ -113,7 +113,7 @@ fn lock(folder: &Folder, attempt: u32) -> Result<Option<FileLock>, QueueError> {
 
 struct Keeper<'a> {
     folder: &'a Folder,
-    asked: &'a Asked,
+    asked: &'a JobRecord,
     attempt: u32,
     heard: Notice,
 }
@@ -131,11 +131,11 @@ struct Running {
 }
 
 impl Keeper<'_> {
-    fn run(&self, gpus: &[u32]) -> Ended {
+    fn run(&self, gpus: &[u32]) -> AttemptEnd {
         let around = match set_up(self.folder, self.asked, self.attempt, gpus) {
             Ok(around) => around,
             Err(why) => {
-                return Ended::failed(
+                return AttemptEnd::failed(
                     "RUNTIME_ENV_SETUP_FAILURE",
                     format!("Failed to set up runtime environment: {why}"),
                 );
@@ -145,7 +145,7 @@ impl Keeper<'_> {
         let mut running = match self.start(around) {
             Ok(running) => running,
             Err(error) => {
-                return Ended::failed(
+                return AttemptEnd::failed(
                     "JOB_ENTRYPOINT_COMMAND_START_ERROR",
                     format!("The command could not be started: {error}"),
                 );
@@ -257,14 +257,14 @@ impl Keeper<'_> {
         }
     }
 
-    fn judge(&self, status: Option<ExitStatus>, stopped: bool, out_of_memory: bool) -> Ended {
+    fn judge(&self, status: Option<ExitStatus>, stopped: bool, out_of_memory: bool) -> AttemptEnd {
         let of_signal = |status: ExitStatus| status.signal().map(|signal| 128 + signal);
         let code = status.and_then(|status| status.code().or(of_signal(status)));
         if stopped {
-            return Ended::stopped(code);
+            return AttemptEnd::stopped(code);
         }
         if code == Some(0) {
-            return Ended {
+            return AttemptEnd {
                 at_ms: now_ms(),
                 status: JobStatus::Succeeded,
                 message: "Job finished successfully.".to_owned(),
@@ -291,9 +291,9 @@ impl Keeper<'_> {
                  20,000 chars):\n{last}"
             ),
         };
-        Ended {
+        AttemptEnd {
             exit_code: code,
-            ..Ended::failed("JOB_ENTRYPOINT_COMMAND_ERROR", message)
+            ..AttemptEnd::failed("JOB_ENTRYPOINT_COMMAND_ERROR", message)
         }
     }
 }

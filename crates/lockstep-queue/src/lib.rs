@@ -15,11 +15,11 @@
 //! The functions block; call them from plain threads. It needs Linux: changes are heard through inotify.
 
 mod archive;
-mod asked;
 mod cgroup;
 mod error;
 mod folder;
 mod id;
+mod job_record;
 mod keeper;
 mod leftovers;
 mod log;
@@ -36,10 +36,10 @@ mod state;
 mod unpack;
 mod view;
 
-pub use asked::{Asked, Submission};
 pub use cgroup::enforced;
 pub use error::QueueError;
 pub use id::is_valid_id;
+pub use job_record::{JobRecord, Submission};
 pub use keeper::keep;
 pub use lockstep_base::JobStatus;
 pub use log::Log;

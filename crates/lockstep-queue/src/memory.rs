@@ -1,10 +1,10 @@
 //! All jobs of a queue in memory, as they were last read: who waits, who may begin, who never can.
 
-use crate::folder::{Ended, Folder};
+use crate::folder::{AttemptEnd, Folder};
 use crate::plan::{Waiting, in_line};
 use crate::queue::PASSING;
 use crate::state::Progress;
-use crate::{Asked, JobStatus, JobView, Machine, QueueError};
+use crate::{JobRecord, JobStatus, JobView, Machine, QueueError};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ pub(crate) type Fingerprint = Vec<(u64, u32, JobStatus, bool)>;
 /// A job in memory.
 #[derive(Debug)]
 pub(crate) struct Job {
-    pub(crate) asked: Arc<Asked>,
+    pub(crate) asked: Arc<JobRecord>,
     pub(crate) progress: Progress,
     /// The keeper that was started for this attempt, and the GPUs it was given.
     pub(crate) keeper: Option<(Child, Vec<u32>)>,
@@ -67,7 +67,7 @@ impl State {
         Ok(state)
     }
 
-    fn insert(&mut self, asked: Asked, progress: Progress) {
+    fn insert(&mut self, asked: JobRecord, progress: Progress) {
         let job = Job {
             asked: Arc::new(asked),
             progress,
@@ -83,7 +83,7 @@ impl State {
         numbers.max().map_or(1, |last| last + 1)
     }
 
-    pub(crate) fn add(&mut self, asked: Asked) -> Option<JobView> {
+    pub(crate) fn add(&mut self, asked: JobRecord) -> Option<JobView> {
         let id = asked.id.clone();
         let progress = Progress {
             attempt: 1,
@@ -93,7 +93,7 @@ impl State {
         self.view(&id)
     }
 
-    pub(crate) fn asked(&self, id: &str) -> Option<Arc<Asked>> {
+    pub(crate) fn asked(&self, id: &str) -> Option<Arc<JobRecord>> {
         self.jobs.get(id).map(|job| Arc::clone(&job.asked))
     }
 
@@ -210,7 +210,7 @@ impl State {
     }
 
     /// The end of a job that must not begin any more, because one that it was to run after did not succeed.
-    pub(crate) fn doomed(&self, job: &Job) -> Option<Ended> {
+    pub(crate) fn doomed(&self, job: &Job) -> Option<AttemptEnd> {
         job.asked.after.iter().find_map(|id| {
             let how = match self.jobs.get(id).map(|before| before.progress.status()) {
                 None => "is gone".to_owned(),
@@ -218,7 +218,10 @@ impl State {
                 Some(_) => return None,
             };
             let message = format!("It was to run after the job {id}, which {how}.");
-            Some(Ended::failed("JOB_SUPERVISOR_ACTOR_UNSCHEDULABLE", message))
+            Some(AttemptEnd::failed(
+                "JOB_SUPERVISOR_ACTOR_UNSCHEDULABLE",
+                message,
+            ))
         })
     }
 

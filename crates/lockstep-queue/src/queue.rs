@@ -1,12 +1,12 @@
 //! A queue of jobs, as whoever serves it has it.
 
-use crate::asked::Extras;
 use crate::folder::{Folder, now_ms};
 use crate::id::new_id;
+use crate::job_record::Extras;
 use crate::memory::State;
 use crate::scheduler::Scheduler;
 use crate::{
-    Asked, JobView, Log, Machine, Packages, QueueError, Retention, Submission, is_valid_id,
+    JobRecord, JobView, Log, Machine, Packages, QueueError, Retention, Submission, is_valid_id,
 };
 use lockstep_base::fs::{FileLock, random_letters, sync_folder};
 use rustix::event::{EventfdFlags, eventfd};
@@ -256,7 +256,7 @@ impl Queue {
         Ok(self.0.jobs().join(name))
     }
 
-    fn asked(&self, submission: Submission) -> Result<Asked, QueueError> {
+    fn asked(&self, submission: Submission) -> Result<JobRecord, QueueError> {
         let id = match submission.id {
             Some(id) if is_valid_id(&id) => id,
             Some(id) => {
@@ -290,7 +290,7 @@ impl Queue {
             ("local", Some(user)) => user,
             _ => submission.user,
         };
-        Ok(Asked {
+        Ok(JobRecord {
             id,
             number: self.0.next.fetch_add(1, Ordering::Relaxed),
             user,

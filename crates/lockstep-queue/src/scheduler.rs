@@ -3,7 +3,7 @@
 //! It sleeps until something happens: a job was submitted or asked to stop, or a file of a job changed. A job's keeper
 //! has its lock open for as long as it lives, so that its end is heard as that file being closed.
 
-use crate::folder::{Ended, Folder, now_ms};
+use crate::folder::{AttemptEnd, Folder, now_ms};
 use crate::leftovers::kill_marked;
 use crate::memory::{Fingerprint, Job, State};
 use crate::notice::LOST;
@@ -117,7 +117,7 @@ impl Scheduler {
                 let ended = state.doomed(job)?;
                 Some((job.asked.id.clone(), ended))
             });
-            let doomed: Vec<(String, Ended)> = doomed.collect();
+            let doomed: Vec<(String, AttemptEnd)> = doomed.collect();
             let mut ended_any = false;
             for (id, ended) in doomed {
                 if let Some(job) = state.jobs.get_mut(&id) {
@@ -205,7 +205,7 @@ fn begin(shared: &Shared, state: &mut State) -> Duration {
             Err(error) => {
                 let message =
                     format!("The process that looks after the job cannot be started: {error}");
-                let ended = Ended::failed("JOB_SUPERVISOR_ACTOR_START_FAILURE", message);
+                let ended = AttemptEnd::failed("JOB_SUPERVISOR_ACTOR_START_FAILURE", message);
                 conclude(&folder, job, &ended);
             }
         }
@@ -288,7 +288,7 @@ fn settle(folder: &Folder, job: &mut Job, touched: bool) {
         conclude(folder, job, &not_begun(folder));
         reap(job);
     } else if !job.is_placed() && job.progress.stop {
-        conclude(folder, job, &Ended::stopped(None));
+        conclude(folder, job, &AttemptEnd::stopped(None));
     }
 }
 
@@ -297,7 +297,7 @@ fn read(folder: &Folder, job: &mut Job) {
 }
 
 /// Ends a job's attempt that has no keeper.
-fn conclude(folder: &Folder, job: &mut Job, ended: &Ended) {
+fn conclude(folder: &Folder, job: &mut Job, ended: &AttemptEnd) {
     // What cannot be written now is tried again at the next look.
     if let Err(error) = folder.conclude(job.progress.attempt, ended) {
         eprintln!("warning: {error}");
@@ -306,10 +306,10 @@ fn conclude(folder: &Folder, job: &mut Job, ended: &Ended) {
 }
 
 /// The end of a job whose keeper is gone.
-fn lost(job: &Job) -> Ended {
+fn lost(job: &Job) -> AttemptEnd {
     match job.progress.stop {
-        true => Ended::stopped(None),
-        false => Ended::failed(
+        true => AttemptEnd::stopped(None),
+        false => AttemptEnd::failed(
             "JOB_SUPERVISOR_ACTOR_DIED",
             "The process that looked after the job is gone: it was killed, or the machine was restarted. What was left \
              of the job was ended.",
@@ -318,13 +318,13 @@ fn lost(job: &Job) -> Ended {
 }
 
 /// The end of a job whose keeper went before it began.
-fn not_begun(folder: &Folder) -> Ended {
+fn not_begun(folder: &Folder) -> AttemptEnd {
     let said = fs::read_to_string(folder.at("keeper.log")).unwrap_or_default();
     let message = format!(
         "The process that looks after the job ended before it began: {}",
         said.trim()
     );
-    Ended::failed("JOB_SUPERVISOR_ACTOR_START_FAILURE", message)
+    AttemptEnd::failed("JOB_SUPERVISOR_ACTOR_START_FAILURE", message)
 }
 
 /// Whether the job's keeper was started by this server and has ended.

@@ -4,7 +4,7 @@ use crate::folder::Folder;
 use crate::leftovers::MARK;
 use crate::packages::{Packages, beside, package_of};
 use crate::unpack::{Limits, unpack_file};
-use crate::{Asked, QueueError};
+use crate::{JobRecord, QueueError};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -33,7 +33,7 @@ pub(crate) struct Surroundings {
 /// Makes a job's folder and finds its variables. Says what cannot be done.
 pub(crate) fn set_up(
     folder: &Folder,
-    asked: &Asked,
+    asked: &JobRecord,
     attempt: u32,
     gpus: &[u32],
 ) -> Result<Surroundings, String> {
@@ -82,7 +82,7 @@ pub(crate) fn set_up(
     })
 }
 
-fn is_asked(asked: &Asked, key: &str) -> bool {
+fn is_asked(asked: &JobRecord, key: &str) -> bool {
     match asked.runtime_env.get(key) {
         None | Some(Value::Null) => false,
         Some(Value::Array(list)) => !list.is_empty(),
@@ -92,7 +92,7 @@ fn is_asked(asked: &Asked, key: &str) -> bool {
 }
 
 /// Makes the folder that the command runs in. A further attempt goes on in the folder of the one before.
-fn make_working(folder: &Folder, asked: &Asked, packages: &Packages) -> Result<(), String> {
+fn make_working(folder: &Folder, asked: &JobRecord, packages: &Packages) -> Result<(), String> {
     let working = folder.working();
     if working.exists() {
         return Ok(());
@@ -107,7 +107,7 @@ fn make_working(folder: &Folder, asked: &Asked, packages: &Packages) -> Result<(
 /// Unpacks the modules that go before Python's own.
 fn make_modules(
     folder: &Folder,
-    asked: &Asked,
+    asked: &JobRecord,
     packages: &Packages,
 ) -> Result<Vec<PathBuf>, String> {
     let list = match asked.runtime_env.get("py_modules") {
@@ -146,7 +146,7 @@ fn unpack_whole(packages: &Packages, uri: &str, to: &Path) -> Result<(), String>
 }
 
 /// The variables that were asked for.
-fn own_variables(asked: &Asked) -> Vec<(String, String)> {
+fn own_variables(asked: &JobRecord) -> Vec<(String, String)> {
     let Some(Value::Object(map)) = asked.runtime_env.get("env_vars") else {
         return Vec::new();
     };

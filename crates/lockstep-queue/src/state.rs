@@ -1,7 +1,7 @@
 //! How far a job has come: a function of the files in its folder.
 
-use crate::folder::{Begun, Ended, Folder, Started, now_ms};
-use crate::{Asked, JobStatus, JobView};
+use crate::folder::{AttemptEnd, Begun, Folder, Started, now_ms};
+use crate::{JobRecord, JobStatus, JobView};
 
 /// The first pause before another attempt, and the longest, in milliseconds.
 const PAUSES_MS: (u64, u64) = (1_000, 60_000);
@@ -14,15 +14,15 @@ pub(crate) struct Progress {
     pub(crate) begun: Option<Begun>,
     pub(crate) started: Option<Started>,
     /// How the last attempt ended, if the job has.
-    pub(crate) ended: Option<Ended>,
+    pub(crate) ended: Option<AttemptEnd>,
     /// How the attempt before this one ended.
-    pub(crate) before: Option<Ended>,
+    pub(crate) before: Option<AttemptEnd>,
     pub(crate) stop: bool,
 }
 
 impl Progress {
     /// Reads how far a job has come. Attempts before `known` are over.
-    pub(crate) fn read(folder: &Folder, asked: &Asked, known: u32) -> Progress {
+    pub(crate) fn read(folder: &Folder, asked: &JobRecord, known: u32) -> Progress {
         let stop = folder.is_to_stop();
         let mut attempt = known.max(1);
         let mut before = match attempt {
@@ -73,7 +73,7 @@ impl Progress {
     }
 
     /// The job as whoever asks is told of it.
-    pub(crate) fn view(&self, asked: &Asked, waits_for: Option<String>) -> JobView {
+    pub(crate) fn view(&self, asked: &JobRecord, waits_for: Option<String>) -> JobView {
         let last = self.ended.as_ref().or(self.before.as_ref());
         JobView {
             id: asked.id.clone(),
@@ -109,7 +109,7 @@ impl Progress {
     }
 
     /// How it is, in Ray's words and then in more.
-    fn message(&self, asked: &Asked, waits_for: Option<String>) -> String {
+    fn message(&self, asked: &JobRecord, waits_for: Option<String>) -> String {
         if let Some(ended) = &self.ended {
             return ended.message.clone();
         }
@@ -144,7 +144,7 @@ impl Progress {
     }
 }
 
-fn may_retry(asked: &Asked, attempt: u32, ended: &Ended) -> bool {
+fn may_retry(asked: &JobRecord, attempt: u32, ended: &AttemptEnd) -> bool {
     ended.status == JobStatus::Failed
         && attempt <= asked.retries
         && ended

@@ -113,7 +113,7 @@ impl Resumed {
 ///
 /// # Errors
 /// When the checkpoint is not a script's.
-pub fn history(run: &RunDir, checkpoint: &Place) -> Result<String, ScriptError> {
+pub(crate) fn history(run: &RunDir, checkpoint: &Place) -> Result<String, ScriptError> {
     let found = Checkpoint::open(checkpoint);
     let found = found.map_err(|error| ScriptError::Damaged(error.to_string()))?;
     let header: Header = serde_json::from_value(found.header().clone()).unwrap_or_default();

@@ -17,7 +17,7 @@ const THREADS: &str = "OMP_NUM_THREADS";
 
 /// Where a worker is, as it tells the others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Whereabouts {
+pub(crate) struct WorkerAddress {
     /// Its machine's name.
     pub(crate) node: String,
     /// Under which the others reach it.
@@ -26,7 +26,7 @@ pub(crate) struct Whereabouts {
     pub(crate) ports: Vec<u16>,
 }
 
-impl Whereabouts {
+impl WorkerAddress {
     /// Of a worker on this machine, with free ports.
     pub(crate) fn here(address: IpAddr) -> std::io::Result<Self> {
         // Held together, so that no port is offered twice.
@@ -68,7 +68,7 @@ pub(crate) struct Placing {
 
 impl Placing {
     /// Of `rank` among workers that are at these places, by rank.
-    pub(crate) fn of(rank: usize, all: &[Whereabouts]) -> Self {
+    pub(crate) fn of(rank: usize, all: &[WorkerAddress]) -> Self {
         let mut nodes: Vec<&str> = Vec::new();
         for place in all {
             if !nodes.contains(&place.node.as_str()) {
@@ -76,7 +76,7 @@ impl Placing {
             }
         }
         let own = all[rank].node.as_str();
-        let is_here = |place: &&Whereabouts| place.node == own;
+        let is_here = |place: &&WorkerAddress| place.node == own;
         Self {
             rank,
             workers: all.len(),
@@ -90,7 +90,7 @@ impl Placing {
 
 /// The variables of a script, beside those that its user set.
 pub(crate) fn variables(
-    all: &[Whereabouts],
+    all: &[WorkerAddress],
     placing: &Placing,
     run: &str,
     (generation, max_restarts): (u16, u32),
@@ -150,8 +150,8 @@ pub(crate) fn variables(
 mod tests {
     use super::*;
 
-    fn place(node: &str, last: u8) -> Whereabouts {
-        Whereabouts {
+    fn place(node: &str, last: u8) -> WorkerAddress {
+        WorkerAddress {
             node: node.to_owned(),
             address: IpAddr::from([10, 0, 0, last]),
             ports: vec![100, 200, 300, 400],

@@ -1,7 +1,7 @@
 //! A script as a learner: one generation of it after the other.
 
 use crate::checkpoints::{Resumed, Store};
-use crate::environment::{Placing, Whereabouts, variables};
+use crate::environment::{Placing, WorkerAddress, variables};
 use crate::leftovers;
 use crate::part::ScriptPart;
 use crate::process::{ScriptProcess, Start, end_words};
@@ -38,17 +38,17 @@ const MEET: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 /// When the assignment is not one.
-pub fn open(assignment: &Assignment) -> Result<Box<dyn Learner>, LearnerFailure> {
+pub(crate) fn open(assignment: &Assignment) -> Result<Box<dyn Learner>, LearnerFailure> {
     let part = serde_json::from_value(assignment.learner.clone());
     let part: ScriptPart = part.map_err(|error| failure(ScriptError::Assignment(error)))?;
-    Ok(Box::new(ScriptLearner { part }))
+    Ok(Box::new(Started { part }))
 }
 
-struct ScriptLearner {
+struct Started {
     part: ScriptPart,
 }
 
-impl Learner for ScriptLearner {
+impl Learner for Started {
     fn train(
         &mut self,
         gang: &Gang<'_>,
@@ -74,12 +74,12 @@ fn generation(
     let mark = format!("{}/{}", part.run, assignment.rank);
     // What a script of this seat left behind when its worker was killed.
     leftovers::end(&mark);
-    let here = Whereabouts::here(gang.address())
+    let here = WorkerAddress::here(gang.address())
         .map_err(ScriptError::system("find free ports"))
         .map_err(failure)?;
     let here = serde_json::to_value(here).expect("it is plain data");
     let all = gang.share("where", here, None, MEET).map_err(shared)?;
-    let all: Vec<Whereabouts> = all
+    let all: Vec<WorkerAddress> = all
         .into_iter()
         .map(serde_json::from_value)
         .collect::<Result<_, _>>()

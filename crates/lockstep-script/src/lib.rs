@@ -10,6 +10,7 @@
 //! was handed out of a data set by then is part of that checkpoint, so no sample is seen twice or missed.
 
 mod checkpoints;
+mod coordinator;
 mod environment;
 mod error;
 mod learner;
@@ -21,9 +22,6 @@ mod process;
 mod service;
 mod sets;
 
-pub use checkpoints::history;
+pub use coordinator::{ScriptCoordinator, ScriptLearner};
 pub use error::ScriptError;
-pub use learner::open;
-pub use part::ScriptPart;
 pub use process::become_script;
-pub use sets::ScriptSets;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// The sets as they were found when the job was prepared: where each comes from and lies decoded.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct ScriptSets {
+pub(crate) struct ScriptSets {
     sets: Vec<FoundSet>,
     /// The share of the training set that is handed out as `val`.
     val_share: f64,
@@ -85,7 +85,7 @@ impl ScriptSets {
     ///
     /// # Errors
     /// When one is missing or damaged, or does not fit the training set.
-    pub fn find(
+    pub(crate) fn find(
         job: &ResolvedScript,
         cache: &CacheDir,
         progress: &mut dyn FnMut(&str),
@@ -113,7 +113,7 @@ impl ScriptSets {
     }
 
     /// How many samples a set has that is handed out under this name.
-    pub fn samples(&self, name: &str) -> usize {
+    pub(crate) fn samples(&self, name: &str) -> usize {
         let of = |name: &str| self.sets.iter().find(|set| set.name == name);
         let aside =
             || of("train").map_or(0, |train| split(train.samples, self.val_share, 0).1.len());
@@ -126,7 +126,7 @@ impl ScriptSets {
     }
 
     /// What each set is used for, what it is called, and its hash; of a table that is not known.
-    pub fn by_use(&self) -> impl Iterator<Item = (&str, &str, &str)> {
+    pub(crate) fn by_use(&self) -> impl Iterator<Item = (&str, &str, &str)> {
         self.sets.iter().map(|set| match &set.decoded {
             FoundDecoded::Samples(decoded) => (&*set.name, &*decoded.name, &*decoded.sha256),
             FoundDecoded::Columns(decoded) => (&*set.name, decoded.name(), ""),

@@ -12,7 +12,7 @@ mod login;
 mod origin;
 mod tokens;
 
-pub(crate) use audit::Deed;
+pub(crate) use audit::AuditAction;
 pub(crate) use login::endpoints;
 pub use tokens::{Token, Tokens};
 
@@ -71,7 +71,7 @@ pub(crate) struct Peer(pub(crate) SocketAddr);
 
 /// What a request has to show.
 #[derive(Debug, Clone, Copy)]
-enum Given<'a> {
+enum Credential<'a> {
     Nothing,
     /// Something that is no token.
     Nonsense,
@@ -105,7 +105,7 @@ impl Guard {
     }
 
     /// Who shows this.
-    fn caller_of(&self, given: Given<'_>) -> Result<Caller, Refusal> {
+    fn caller_of(&self, given: Credential<'_>) -> Result<Caller, Refusal> {
         let Some(tokens) = &self.tokens else {
             return Ok(Caller {
                 name: "local".to_owned(),
@@ -113,13 +113,13 @@ impl Guard {
             });
         };
         let found = match given {
-            Given::Nothing => {
+            Credential::Nothing => {
                 return Err(Refusal::unauthorised(
                     "Unauthorized: Missing authentication token",
                 ));
             }
-            Given::Nonsense => None,
-            Given::Token(token) => tokens.find(token).map_err(Refusal::internal)?,
+            Credential::Nonsense => None,
+            Credential::Token(token) => tokens.find(token).map_err(Refusal::internal)?,
         };
         match found {
             Some(token) => Ok(Caller {
@@ -155,17 +155,17 @@ impl Guard {
 }
 
 /// `Authorization: Bearer TOKEN`; only if that is not there, `X-Ray-Authorization`, which proxies leave alone.
-fn header_token(headers: &HeaderMap) -> Option<Given<'_>> {
+fn header_token(headers: &HeaderMap) -> Option<Credential<'_>> {
     let own = header::AUTHORIZATION.as_str();
     let said =
         origin::text(headers, own).or_else(|| origin::text(headers, "x-ray-authorization"))?;
     Some(match said.strip_prefix("Bearer ") {
-        Some(token) => Given::Token(token),
-        None => Given::Nonsense,
+        Some(token) => Credential::Token(token),
+        None => Credential::Nonsense,
     })
 }
 
-fn cookie_token(headers: &HeaderMap) -> Given<'_> {
+fn cookie_token(headers: &HeaderMap) -> Credential<'_> {
     let all = headers.get_all(header::COOKIE).iter();
     let mut cookies = all
         .filter_map(|line| line.to_str().ok())
@@ -174,7 +174,7 @@ fn cookie_token(headers: &HeaderMap) -> Given<'_> {
         let (name, value) = cookie.trim().split_once('=')?;
         (name == login::COOKIE).then_some(value)
     });
-    found.map_or(Given::Nothing, Given::Token)
+    found.map_or(Credential::Nothing, Credential::Token)
 }
 
 /// Lets through who may ask, says to the routes who it is, and writes down what came of it.
@@ -207,7 +207,10 @@ pub(crate) async fn guard(State(server): State<Server>, request: Request, next: 
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::MISDIRECTED_REQUEST
     );
     if denied || routes::role(&method, &path) != Role::Read {
-        let deed = answer.extensions().get::<Deed>().map(|deed| deed.0.clone());
+        let deed = answer
+            .extensions()
+            .get::<AuditAction>()
+            .map(|deed| deed.0.clone());
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let noted = guard.audit.note(&Entry {
             time: now.unwrap_or_default().as_secs_f64(),

@@ -7,12 +7,12 @@
 //! and tagged.
 
 mod artifacts;
-mod asked;
 mod error;
 mod experiment_routes;
 mod experiments;
 mod filter;
 mod record;
+mod request_fields;
 mod run_routes;
 mod search;
 mod view;

@@ -13,14 +13,14 @@ use csv::StringRecord;
 
 /// What the cells of a column have been so far.
 #[derive(Debug, Clone, Copy, Default)]
-struct Seen {
+struct CellKinds {
     any: bool,
     no_bool: bool,
     no_int: bool,
     no_float: bool,
 }
 
-impl Seen {
+impl CellKinds {
     fn cell(&mut self, cell: &str) {
         let cell = cell.trim();
         if cell.is_empty() {
@@ -34,10 +34,10 @@ impl Seen {
 
     fn form(self) -> (FrameElement, FrameCell) {
         let element = match self {
-            Seen { any: false, .. } => return (FrameElement::UInt8, FrameCell::Text),
-            Seen { no_bool: false, .. } => FrameElement::Bool,
-            Seen { no_int: false, .. } => FrameElement::Int64,
-            Seen {
+            CellKinds { any: false, .. } => return (FrameElement::UInt8, FrameCell::Text),
+            CellKinds { no_bool: false, .. } => FrameElement::Bool,
+            CellKinds { no_int: false, .. } => FrameElement::Int64,
+            CellKinds {
                 no_float: false, ..
             } => FrameElement::Float64,
             _ => return (FrameElement::UInt8, FrameCell::Text),
@@ -74,7 +74,7 @@ pub(crate) fn schema(
         }
         match &names {
             None => {
-                seen = vec![Seen::default(); own.len()];
+                seen = vec![CellKinds::default(); own.len()];
                 names = Some((own, name.clone()));
             }
             Some((names, of)) if *names != own => {

@@ -10,7 +10,7 @@ use crate::csv_file::{self, Begun};
 use crate::files::{TableFile, TableFormat};
 use crate::kind::{ColumnKind, ColumnType, LeftOut};
 use crate::parquet_file::{self, FEATURES};
-use crate::seen::{Found, Seen};
+use crate::seen::{ColumnContent, ColumnScan};
 use crate::{ColumnNames, Gaps, cells};
 use arrow_schema::{DataType, Schema};
 use csv::StringRecord;
@@ -46,7 +46,7 @@ pub fn look(
 struct First {
     file: String,
     features: Vec<String>,
-    seen: Vec<Seen>,
+    seen: Vec<ColumnScan>,
     left_out: Vec<LeftOut>,
 }
 
@@ -60,7 +60,7 @@ impl First {
             });
         }
         let (features, left_out) = columns.choose(all);
-        let seen = |name| Seen::new(columns.types.get(name).copied(), columns.decimal_comma);
+        let seen = |name| ColumnScan::new(columns.types.get(name).copied(), columns.decimal_comma);
         Ok(Self {
             file: file.to_owned(),
             seen: features.iter().map(seen).collect(),
@@ -93,11 +93,11 @@ impl First {
         };
         for (name, seen) in self.features.into_iter().zip(self.seen) {
             match seen.decide() {
-                Found::Kind(kind) => {
+                ColumnContent::Kind(kind) => {
                     looked.features.push(name);
                     looked.kinds.push(kind);
                 }
-                Found::OfNoUse(reason) => looked.left_out.push(LeftOut { name, reason }),
+                ColumnContent::OfNoUse(reason) => looked.left_out.push(LeftOut { name, reason }),
             }
         }
         let named = |left: &&LeftOut| columns.features.contains(&left.name);
@@ -249,7 +249,7 @@ fn scan(
     file: &TableFile,
     schema: &Schema,
     scanned: &[(usize, usize)],
-    seen: &mut [Seen],
+    seen: &mut [ColumnScan],
     memory: u64,
 ) -> Result<(), TableError> {
     let name = file.place.to_string();

@@ -13,7 +13,7 @@ const MOST: usize = 10_000;
 
 /// The cells of a column so far.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct ColumnScan {
     wanted: Option<ColumnType>,
     comma: bool,
     gaps: u64,
@@ -34,13 +34,13 @@ pub(crate) struct Seen {
 
 /// What a column holds.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum ColumnContent {
     Kind(ColumnKind),
     /// Nothing that a model could use, and why.
     OfNoUse(String),
 }
 
-impl Seen {
+impl ColumnScan {
     /// Of a column that is said to be this.
     pub(crate) fn new(wanted: Option<ColumnType>, comma: bool) -> Self {
         Self {
@@ -106,7 +106,7 @@ impl Seen {
     }
 
     /// What they all came to.
-    pub(crate) fn decide(self) -> Found {
+    pub(crate) fn decide(self) -> ColumnContent {
         use ColumnType::{Boolean, Category, Date, Number, Text};
         // Where all cells can be read in both orders, the month comes first.
         let dates = match self.dates {
@@ -118,10 +118,10 @@ impl Seen {
             day_first,
         };
         if let Some(reason) = self.of_no_use {
-            return Found::OfNoUse(reason);
+            return ColumnContent::OfNoUse(reason);
         }
         if let Some(kind) = self.known {
-            return Found::Kind(kind);
+            return ColumnContent::Kind(kind);
         }
         let few = self
             .values
@@ -134,32 +134,32 @@ impl Seen {
             .is_none_or(|values| values.len() > 2 * HANDFUL);
         let mostly = self.numbers * 100 >= self.cells * if few { 99 } else { 90 };
         match (self.wanted, self.values) {
-            (Some(Text), _) => Found::OfNoUse("it is said to be text".to_owned()),
+            (Some(Text), _) => ColumnContent::OfNoUse("it is said to be text".to_owned()),
             (None, _) if self.cells == 0 && self.gaps > 0 => {
-                Found::OfNoUse("it is empty in all rows".to_owned())
+                ColumnContent::OfNoUse("it is empty in all rows".to_owned())
             }
-            (Some(Number), _) => Found::Kind(ColumnKind::Number),
-            (Some(Boolean), _) => Found::Kind(ColumnKind::Boolean),
-            (Some(Date), _) => Found::Kind(date(dates.unwrap_or((None, false)))),
-            (Some(Category), Some(values)) => Found::Kind(category(values)),
+            (Some(Number), _) => ColumnContent::Kind(ColumnKind::Number),
+            (Some(Boolean), _) => ColumnContent::Kind(ColumnKind::Boolean),
+            (Some(Date), _) => ColumnContent::Kind(date(dates.unwrap_or((None, false)))),
+            (Some(Category), Some(values)) => ColumnContent::Kind(category(values)),
             (Some(Category), None) => {
-                Found::OfNoUse(format!("it has more than {MOST} different values"))
+                ColumnContent::OfNoUse(format!("it has more than {MOST} different values"))
             }
             (None, _) if self.numbers == self.cells || (mostly && many) => {
-                Found::Kind(ColumnKind::Number)
+                ColumnContent::Kind(ColumnKind::Number)
             }
             (None, _) if matches!(self.truths, Some((_, [true, true]))) => {
-                Found::Kind(ColumnKind::Boolean)
+                ColumnContent::Kind(ColumnKind::Boolean)
             }
-            (None, _) if dates.is_some() => Found::Kind(date(dates.unwrap_or_default())),
-            (None, Some(values)) if few => Found::Kind(category(values)),
-            (None, Some(values)) => Found::OfNoUse(format!(
+            (None, _) if dates.is_some() => ColumnContent::Kind(date(dates.unwrap_or_default())),
+            (None, Some(values)) if few => ColumnContent::Kind(category(values)),
+            (None, Some(values)) => ColumnContent::OfNoUse(format!(
                 "it is text with {} different values in {} rows",
                 values.len(),
                 self.cells
             )),
             (None, None) => {
-                Found::OfNoUse(format!("it is text with more than {FEW} different values"))
+                ColumnContent::OfNoUse(format!("it is text with more than {FEW} different values"))
             }
         }
     }
@@ -185,27 +185,33 @@ fn category(values: HashSet<String>) -> ColumnKind {
 mod tests {
     use super::*;
 
-    fn found<'a>(cells: impl IntoIterator<Item = &'a str>, wanted: Option<ColumnType>) -> Found {
-        let mut seen = Seen::new(wanted, false);
+    fn found<'a>(
+        cells: impl IntoIterator<Item = &'a str>,
+        wanted: Option<ColumnType>,
+    ) -> ColumnContent {
+        let mut seen = ColumnScan::new(wanted, false);
         cells.into_iter().for_each(|cell| seen.cell(cell));
         seen.decide()
     }
 
-    fn categories(values: &[&str]) -> Found {
+    fn categories(values: &[&str]) -> ColumnContent {
         let values = values.iter().map(|&value| value.to_owned()).collect();
-        Found::Kind(ColumnKind::Category { values })
+        ColumnContent::Kind(ColumnKind::Category { values })
     }
 
     #[test]
     fn a_column_is_what_all_its_cells_are() {
         let is = |cells: &[&str]| found(cells.iter().copied(), None);
-        let date_in = |form, day_first| Found::Kind(ColumnKind::Date { form, day_first });
+        let date_in = |form, day_first| ColumnContent::Kind(ColumnKind::Date { form, day_first });
         let date = |form| date_in(form, false);
         assert_eq!(
             is(&["1", "", "-2.5e3", "NA"]),
-            Found::Kind(ColumnKind::Number)
+            ColumnContent::Kind(ColumnKind::Number)
         );
-        assert_eq!(is(&["yes", "No", ""]), Found::Kind(ColumnKind::Boolean));
+        assert_eq!(
+            is(&["yes", "No", ""]),
+            ColumnContent::Kind(ColumnKind::Boolean)
+        );
         assert_eq!(is(&["y", "f"]), categories(&["f", "y"]));
         assert_eq!(is(&["y", "y"]), categories(&["y"]));
         assert_eq!(is(&["2024-01-02", "2024-01-03 00:00"]), date(TimeForm::Day));
@@ -229,7 +235,7 @@ mod tests {
         assert_eq!(is(&["1", "2", "3+"]), categories(&["1", "2", "3+"]));
         assert_eq!(
             is(&["", " "]),
-            Found::OfNoUse("it is empty in all rows".into())
+            ColumnContent::OfNoUse("it is empty in all rows".into())
         );
     }
 
@@ -238,15 +244,15 @@ mod tests {
         let names: Vec<String> = (0..100).map(|i| format!("name {i}")).collect();
         let found_names = found(names.iter().map(String::as_str), None);
         let reason = "it is text with 100 different values in 100 rows";
-        assert_eq!(found_names, Found::OfNoUse(reason.into()));
+        assert_eq!(found_names, ColumnContent::OfNoUse(reason.into()));
         let category = found(names.iter().map(String::as_str), Some(ColumnType::Category));
         assert!(
-            matches!(category, Found::Kind(ColumnKind::Category { values }) if values.len() == 100)
+            matches!(category, ColumnContent::Kind(ColumnKind::Category { values }) if values.len() == 100)
         );
         let mut numbers: Vec<String> = (0..1000).map(|i| format!("{i}.5")).collect();
         numbers[500] = "1O".into();
         let cells = numbers.iter().map(String::as_str);
-        assert_eq!(found(cells, None), Found::Kind(ColumnKind::Number));
+        assert_eq!(found(cells, None), ColumnContent::Kind(ColumnKind::Number));
         // Few values, of which one is a number of another kind.
         let ages = (0..1000).map(|i| {
             if i == 7 {

@@ -14,7 +14,7 @@ const OUTPUT_DEADLINE: Duration = Duration::from_secs(1);
 
 /// What a program said.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct ProgramOutput {
     pub(crate) status: ExitStatus,
     /// Its standard output, up to the bound.
     pub(crate) output: Vec<u8>,
@@ -29,7 +29,7 @@ pub(crate) fn run_bounded(
     input: Vec<u8>,
     most: usize,
     deadline: Instant,
-) -> io::Result<Said> {
+) -> io::Result<ProgramOutput> {
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -50,7 +50,7 @@ pub(crate) fn run_bounded(
     // Something that it started may hold its output open.
     let read = receiver.recv_timeout(OUTPUT_DEADLINE);
     let (output, cut) = read.ok().flatten().unwrap_or_default();
-    Ok(Said {
+    Ok(ProgramOutput {
         status,
         output,
         cut,

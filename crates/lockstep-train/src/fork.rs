@@ -4,18 +4,10 @@ use crate::TrainError;
 use crate::network;
 use crate::snapshot::{Subject, Weights, read_weights};
 use crate::weights::{tensors, write_safetensors};
+use lockstep_learner::ForkFrom;
 use lockstep_nn::{Dims, Model};
 use lockstep_place::Place;
 use lockstep_resolve::NetworkPlan;
-
-/// Which weights of a run another one begins with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ForkFrom {
-    /// Those that were kept as the best so far; the last where none are, since nothing is validated.
-    Best,
-    /// Those of the newest step.
-    Last,
-}
 
 /// Writes weights of the checkpoint at `place` to the file `to`, as weights that a job can begin
 /// with. Nothing but the checkpoint is needed: it says of which network they are. Returns of which epoch they are if

@@ -36,23 +36,23 @@ impl LearnerPart {
 ///
 /// # Errors
 /// When the data or the model cannot be used.
-pub fn open(assignment: &Assignment) -> Result<Box<dyn Learner>, LearnerFailure> {
+pub(crate) fn open(assignment: &Assignment) -> Result<Box<dyn Learner>, LearnerFailure> {
     let open = || {
         let part = LearnerPart::of(assignment)?;
         Opened::open(&part, &CacheDir::locate()?)
     };
     match open() {
-        Ok(opened) => Ok(Box::new(NetworkLearner { opened })),
+        Ok(opened) => Ok(Box::new(Training { opened })),
         Err(error) => Err(failure(error, 0)),
     }
 }
 
 /// Trains a network. Its data and its model are kept from one generation to the next.
-struct NetworkLearner {
+struct Training {
     opened: Opened,
 }
 
-impl Learner for NetworkLearner {
+impl Learner for Training {
     fn train(
         &mut self,
         gang: &Gang<'_>,

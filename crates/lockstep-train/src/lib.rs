@@ -1,6 +1,6 @@
 //! The training loop: data, model and gang brought together.
 //!
-//! [`prepare`](prepare()) checks a job before any worker exists; [`open`] is the learner that each worker drives. Everything
+//! A [`NetworkCoordinator`] checks a job before any worker exists; a [`NetworkLearner`] is what each worker drives. Everything
 //! that decides the result is computed alike on every rank or exchanged through the gang's collectives;
 //! the control link only carries news.
 
@@ -8,6 +8,7 @@ mod average;
 mod batches;
 mod card;
 mod checkpoint;
+mod coordinator;
 mod error;
 mod evaluate;
 mod exchange;
@@ -33,14 +34,11 @@ mod trained;
 mod trainer;
 mod weights;
 
+pub use coordinator::{ModelExporter, NetworkCoordinator, NetworkLearner};
 pub use error::TrainError;
-pub use fork::{ForkFrom, export_weights};
-pub use learner::{LearnerPart, open};
-pub use prepare::{
-    LayerLine, MemoryEstimate, Prepared, ResumePoint, Start, check_resume, check_start, plan,
-    prepare,
-};
+pub use fork::export_weights;
+pub use learner::LearnerPart;
+pub use prepare::{MemoryEstimate, Prepared, Start, check_start, plan, prepare};
 pub use recover::recover_model;
 pub use saved::{InputElement, SavedModel};
 pub use sets::{DataFacts, FoundSets};
-pub use trained::Trained;

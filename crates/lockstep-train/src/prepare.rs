@@ -14,10 +14,10 @@ use crate::targets::{self, loss};
 use lockstep_base::fs::CacheDir;
 use lockstep_data::{TargetKind, lane_rows};
 use lockstep_gang::{Plan, ShmCollective};
-use lockstep_nn::{Compute, Dims, LayerSummary, Layout, Model};
+use lockstep_learner::LayerLine;
+use lockstep_nn::{Dims, LayerSummary, Layout, Model, Threads};
 use lockstep_place::Place;
 use lockstep_resolve::{ClassWeights, ImageChanges, ResolvedJob, TrainingSettings};
-use serde::Serialize;
 
 /// A job that can be trained.
 #[derive(Debug, Clone)]
@@ -52,27 +52,12 @@ pub struct Prepared {
     pub notes: Vec<String>,
 }
 
-/// One layer of the model, for people to read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LayerLine {
-    /// Its name: the prefix of its tensors' names.
-    pub name: String,
-    /// What it is, as the job file calls it.
-    pub kind: String,
-    /// The shape of its output for one sample.
-    pub output: String,
-    /// Its parameters.
-    pub parameters: usize,
-}
-
-impl From<&LayerSummary> for LayerLine {
-    fn from(layer: &LayerSummary) -> Self {
-        Self {
-            name: layer.name.clone(),
-            kind: layer.kind.to_owned(),
-            output: layer.output.to_string(),
-            parameters: layer.parameters,
-        }
+fn layer_line(layer: &LayerSummary) -> LayerLine {
+    LayerLine {
+        name: layer.name.clone(),
+        kind: layer.kind.to_owned(),
+        output: layer.output.to_string(),
+        parameters: layer.parameters,
     }
 }
 
@@ -193,7 +178,7 @@ pub fn plan(settings: &TrainingSettings, data: &DataFacts) -> Result<Prepared, T
             },
         },
         plan,
-        layers: model.summary().iter().map(LayerLine::from).collect(),
+        layers: model.summary().iter().map(layer_line).collect(),
         input_shape: data.shape,
         classes: data.names.clone(),
         metrics: metrics(model.loss()),
@@ -242,41 +227,25 @@ pub fn check_start(settings: &TrainingSettings, data: &DataFacts) -> Result<Star
     })
 }
 
-/// Where a run goes on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ResumePoint {
-    /// Optimizer steps done.
-    pub step: u64,
-    /// Epochs done completely.
-    pub epochs: u32,
-    /// What those came to, as in `metrics.jsonl`.
-    pub history: String,
-}
-
-/// Checks that training can go on from the checkpoint at `place`, and says where that is.
+/// The state of the checkpoint at `place`, from which training can go on.
 ///
 /// # Errors
 /// When the checkpoint is missing or damaged, or the job has changed what would change the result.
-pub fn check_resume(
+pub(crate) fn read_snapshot(
     settings: &TrainingSettings,
     place: &Place,
     found: &FoundSets,
-) -> Result<ResumePoint, TrainError> {
+) -> Result<Snapshot, TrainError> {
     let sets = Sets::reopen(settings, found)?;
     let len = model_for(settings, &sets.facts(), 1)?.layout().len();
-    let snapshot = Snapshot::read(place, settings, &sets, len)?;
-    Ok(ResumePoint {
-        step: snapshot.position.step,
-        epochs: snapshot.position.epochs,
-        history: snapshot.history,
-    })
+    Snapshot::read(place, settings, &sets, len)
 }
 
 /// The job's model for its lanes and for evaluation, and how many rows that may compute at a time.
 pub(crate) fn working_model(
     settings: &TrainingSettings,
     data: &DataFacts,
-    compute: &Compute,
+    compute: &Threads,
 ) -> Result<(Model, usize), TrainError> {
     let (_, workspace) = smallest_model(settings, data)?;
     let lane = largest_lane(settings, data);
@@ -318,12 +287,12 @@ fn model_for(
     data: &DataFacts,
     rows: usize,
 ) -> Result<Model, TrainError> {
-    model_on(&Compute::default(), settings, data, rows)
+    model_on(&Threads::default(), settings, data, rows)
 }
 
 /// The job's model for at most so many rows at a time.
 fn model_on(
-    compute: &Compute,
+    compute: &Threads,
     settings: &TrainingSettings,
     data: &DataFacts,
     rows: usize,

@@ -1,9 +1,10 @@
 //! The model of a run that did not end: that of its newest whole checkpoint.
 
-use crate::fork::{ForkFrom, model_of};
+use crate::fork::model_of;
 use crate::snapshot::{Weights, read_weights};
 use crate::weights::{sha256, write_model};
 use crate::{SavedModel, TrainError};
+use lockstep_learner::ForkFrom;
 use lockstep_runs::RunDir;
 
 /// Writes the `model` folder of a run from its newest whole checkpoint: the weights that it kept as the best so far, or

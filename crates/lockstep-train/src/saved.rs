@@ -1,6 +1,6 @@
 //! The model that a run left, read back: its layers, its weights, and what goes in and comes out.
 //!
-//! All of it is in the `model` folder of the run. [`Trained`](crate::Trained) predicts with it; others write it in a
+//! All of it is in the `model` folder of the run. The learner predicts with it; others write it in a
 //! form of their own.
 
 use crate::card::{self, Card};

@@ -7,6 +7,7 @@ use lockstep_base::fs::CacheDir;
 use lockstep_data::{
     Augmenter, Dataset, DecodedSet, Encoding, Normaliser, TargetKind, TargetScale, split,
 };
+use lockstep_learner::VectorFacts;
 use lockstep_nn::EmbeddingTable;
 use lockstep_resolve::{SetSources, TrainingSettings};
 use serde::{Deserialize, Serialize};
@@ -69,24 +70,17 @@ pub struct DataFacts {
 }
 
 impl DataFacts {
-    /// Of vectors of `width` numbers, one of the classes `names` each: `train` of them, of which a share may
-    /// be set aside for validation, and those of sets of their own.
-    pub fn of_vectors(
-        settings: &TrainingSettings,
-        width: usize,
-        names: Vec<String>,
-        train: usize,
-        val: usize,
-        test: usize,
-    ) -> Self {
-        let aside = split(train, settings.val_share, settings.seed).1.len();
+    /// Of vectors, each of one class: of those to train on a share may be set aside for validation.
+    pub fn of_vectors(settings: &TrainingSettings, vectors: &VectorFacts) -> Self {
+        let (share, seed) = (settings.val_share, settings.seed);
+        let aside = split(vectors.train, share, seed).1.len();
         Self {
-            train: train - aside,
-            val: val + aside,
-            test,
-            shape: [width, 1, 1],
+            train: vectors.train - aside,
+            val: vectors.val + aside,
+            test: vectors.test,
+            shape: [vectors.width, 1, 1],
             kind: TargetKind::Classes,
-            names,
+            names: vectors.classes.clone(),
             embeddings: Vec::new(),
         }
     }

@@ -7,11 +7,11 @@
 
 use crate::TrainError;
 use crate::card::Card;
-use crate::fork::ForkFrom;
 use crate::improvement::{Improvement, Plateaus};
 use crate::resume_fingerprint::ResumeFingerprint;
 use crate::sets::Sets;
 use lockstep_events::Metrics;
+use lockstep_learner::ForkFrom;
 use lockstep_nn::LossSum;
 use lockstep_place::Place;
 use lockstep_resolve::TrainingSettings;

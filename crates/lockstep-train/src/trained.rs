@@ -4,15 +4,16 @@ use crate::evaluate::{Evaluator, rows_at_once};
 use crate::targets::loss;
 use crate::{SavedModel, TrainError};
 use lockstep_data::{Dataset, InputColumn, Normaliser, TargetKind};
+use lockstep_learner::{LearnerError, TrainedModel};
 use lockstep_model::{BLOCK_ROWS, Block, Outputs, Predictions, RowOutput};
-use lockstep_nn::{Compute, Model};
+use lockstep_nn::{Model, Threads};
 use lockstep_resolve::PictureInput;
 use lockstep_runs::RunDir;
 use std::ops::Range;
 use std::path::PathBuf;
 
 /// A model with the weights that a run ended with.
-pub struct Trained {
+pub(crate) struct Trained {
     path: PathBuf,
     model: Model,
     state: Vec<f32>,
@@ -29,14 +30,14 @@ impl Trained {
     ///
     /// # Errors
     /// When the run has no model yet, or its files are damaged or do not belong together.
-    pub fn open(run: &RunDir, threads: usize) -> Result<Self, TrainError> {
+    pub(crate) fn open(run: &RunDir, threads: usize) -> Result<Self, TrainError> {
         let saved = SavedModel::open(run)?;
         let refused = |reason: String| TrainError::Trained {
             path: saved.path.clone(),
             reason,
         };
         let (input, outputs) = (saved.dims(), &saved.outputs);
-        let compute = Compute::with_threads(threads).map_err(|error| refused(error.to_string()))?;
+        let compute = Threads::with_threads(threads).map_err(|error| refused(error.to_string()))?;
         let build = |rows| match Model::on(&compute, &saved.layers, input, rows) {
             Ok(model) => Ok(model.minimising(loss(outputs.kind))),
             Err(error) => Err(refused(error.to_string())),
@@ -63,27 +64,11 @@ impl Trained {
         })
     }
 
-    /// What the model predicts.
-    pub fn outputs(&self) -> &Outputs {
-        &self.outputs
-    }
-
-    /// The columns of the table that it was trained on, in their order, none if that is not known; and whether values may
-    /// be missing from them.
-    pub fn inputs(&self) -> (&[InputColumn], bool) {
-        (&self.inputs, self.normaliser.encoding().is_some())
-    }
-
-    /// How pictures become samples; nothing if the samples are none, or that is not known.
-    pub fn pictures(&self) -> Option<&PictureInput> {
-        self.pictures.as_ref()
-    }
-
     /// Checks that samples of `set` are what the model takes.
     ///
     /// # Errors
     /// When they have another shape, or other things are known of them than the model predicts.
-    pub fn check(&self, set: &Dataset) -> Result<(), TrainError> {
+    fn check_set(&self, set: &Dataset) -> Result<(), TrainError> {
         let (kind, own) = (self.outputs.kind, set.target_kind());
         let known = set.is_labelled();
         let differs = kind != own
@@ -121,13 +106,33 @@ impl Trained {
             ),
         })
     }
+}
 
-    /// What the model says of some samples of `set`, the first of which is the first of a block. With
-    /// `all`, the probabilities of all classes too.
-    ///
+impl TrainedModel for Trained {
+    fn outputs(&self) -> &Outputs {
+        &self.outputs
+    }
+
+    fn inputs(&self) -> (&[InputColumn], bool) {
+        (&self.inputs, self.normaliser.encoding().is_some())
+    }
+
+    fn pictures(&self) -> Option<&PictureInput> {
+        self.pictures.as_ref()
+    }
+
+    fn check(&self, set: &Dataset) -> Result<(), LearnerError> {
+        Ok(self.check_set(set)?)
+    }
+
     /// # Panics
     /// When the set's samples are of another shape, or the range is none of its.
-    pub fn predict(&mut self, set: &Dataset, rows: Range<usize>, all: bool) -> Block {
+    fn predict(
+        &mut self,
+        set: &Dataset,
+        rows: Range<usize>,
+        all: bool,
+    ) -> Result<Block, LearnerError> {
         assert!(rows.start.is_multiple_of(BLOCK_ROWS), "whole blocks");
         let indices: Vec<u32> = rows.clone().map(|row| row as u32).collect();
         let mut block = Block {
@@ -159,6 +164,6 @@ impl Trained {
             );
             block.losses.push(sum.loss.loss);
         }
-        block
+        Ok(block)
     }
 }

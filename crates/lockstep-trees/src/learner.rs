@@ -24,10 +24,10 @@ const LOOK: Duration = Duration::from_millis(10);
 ///
 /// # Errors
 /// When they cannot be used.
-pub fn open(assignment: &Assignment) -> Result<Box<dyn Learner>, LearnerFailure> {
+pub(crate) fn open(assignment: &Assignment) -> Result<Box<dyn Learner>, LearnerFailure> {
     let open = || {
         let part = part(assignment)?;
-        Ok(TreesLearner {
+        Ok(Growing {
             xgboost: load_xgboost()?,
             tables: Tables::of_part(&part, &CacheDir::locate()?)?,
         })
@@ -39,12 +39,12 @@ pub fn open(assignment: &Assignment) -> Result<Box<dyn Learner>, LearnerFailure>
 }
 
 /// Grows trees. Its tables are kept from one generation to the next.
-struct TreesLearner {
+struct Growing {
     xgboost: Xgboost,
     tables: Tables,
 }
 
-impl Learner for TreesLearner {
+impl Learner for Growing {
     fn train(
         &mut self,
         gang: &Gang<'_>,
@@ -59,7 +59,7 @@ impl Learner for TreesLearner {
     }
 }
 
-impl TreesLearner {
+impl Growing {
     fn generation(
         &self,
         gang: &Gang<'_>,

@@ -13,6 +13,7 @@
 mod apart;
 mod boosting;
 mod contributions;
+mod coordinator;
 pub mod cuts;
 mod error;
 mod exact_sum;
@@ -41,8 +42,8 @@ mod watch;
 pub mod xgboost;
 
 pub use boosting::Boosting;
+pub use coordinator::{TreesCoordinator, TreesLearner};
 pub use error::TreesError;
-pub use learner::open;
 pub use measure::metric_names;
 pub use part::{FoundTables, Tables, TreesPart};
 pub use plan::plan;
@@ -50,6 +51,5 @@ pub use prepare::{PreparedTrees, prepare};
 pub use ranks::ranking;
 pub use recover::recover_model;
 pub use settings::BoostSettings;
-pub use state::{TreesResume, check_resume};
 pub use together::{Alone, Together};
-pub use trained::{TrainedTrees, is_of_trees, load_xgboost};
+pub use trained::load_xgboost;

@@ -95,18 +95,18 @@ pub(crate) fn write(
 
 /// Where a run of trees goes on.
 #[derive(Debug)]
-pub struct TreesResume {
+pub(crate) struct TreesResume {
     /// The record of metrics up to there.
-    pub history: String,
+    pub(crate) history: String,
     /// Rounds that were trained.
-    pub rounds: u32,
+    pub(crate) rounds: u32,
 }
 
 /// Checks that a run can go on from a checkpoint with these settings and this data.
 ///
 /// # Errors
 /// When what must not change has changed, which is named, or the checkpoint cannot be read.
-pub fn check_resume(
+pub(crate) fn check_resume(
     settings: &TreesSettings,
     data: &[String],
     checkpoint: &Place,

@@ -6,13 +6,14 @@ use crate::xgboost::{Booster, Matrix, Predicted, Xgboost, find};
 use crate::{TreesError, said, shard};
 use lockstep_base::fs::{CacheDir, sha256};
 use lockstep_data::{Dataset, InputColumn, TargetKind};
+use lockstep_learner::{LearnerError, TrainedModel};
 use lockstep_model::{BLOCK_ROWS, Block, Outputs, inputs};
 use lockstep_runs::RunDir;
 use std::ops::Range;
 
 /// Trees that a run ended with.
 #[derive(Debug)]
-pub struct TrainedTrees {
+pub(crate) struct TrainedTrees {
     xgboost: Xgboost,
     booster: Booster,
     card: Card,
@@ -27,7 +28,7 @@ pub struct TrainedTrees {
 ///
 /// # Errors
 /// When the run's files cannot be read.
-pub fn is_of_trees(run: &RunDir) -> Result<bool, TreesError> {
+pub(crate) fn is_of_trees(run: &RunDir) -> Result<bool, TreesError> {
     Ok(Card::read(run)?.is_some())
 }
 
@@ -45,7 +46,7 @@ impl TrainedTrees {
     ///
     /// # Errors
     /// When the run has none, its files are damaged, or XGBoost is not here.
-    pub fn open(run: &RunDir, threads: usize) -> Result<Self, TreesError> {
+    pub(crate) fn open(run: &RunDir, threads: usize) -> Result<Self, TreesError> {
         let place = run.model().to_string();
         let refused = |reason: String| TreesError::Saved {
             place: place.clone(),
@@ -79,21 +80,11 @@ impl TrainedTrees {
         })
     }
 
-    /// What the trees predict.
-    pub fn outputs(&self) -> &Outputs {
-        &self.outputs
-    }
-
-    /// The columns that a row's numbers come from, in their order; none if that is not known.
-    pub fn inputs(&self) -> &[InputColumn] {
-        &self.inputs
-    }
-
     /// Checks that rows of `set` are what the trees take.
     ///
     /// # Errors
     /// When they have other columns, or other things are known of them than the trees predict.
-    pub fn check(&self, set: &Dataset) -> Result<(), TreesError> {
+    fn check_set(&self, set: &Dataset) -> Result<(), TreesError> {
         let refused = |reason: String| TreesError::Saved {
             place: self.place.clone(),
             reason,
@@ -122,7 +113,7 @@ impl TrainedTrees {
     ///
     /// # Errors
     /// When XGBoost refuses.
-    pub fn predict(
+    fn predict_rows(
         &mut self,
         set: &Dataset,
         rows: Range<usize>,
@@ -163,5 +154,28 @@ impl TrainedTrees {
                 false => Vec::new(),
             },
         })
+    }
+}
+
+impl TrainedModel for TrainedTrees {
+    fn outputs(&self) -> &Outputs {
+        &self.outputs
+    }
+
+    fn inputs(&self) -> (&[InputColumn], bool) {
+        (&self.inputs, true)
+    }
+
+    fn check(&self, set: &Dataset) -> Result<(), LearnerError> {
+        Ok(self.check_set(set)?)
+    }
+
+    fn predict(
+        &mut self,
+        set: &Dataset,
+        rows: Range<usize>,
+        all: bool,
+    ) -> Result<Block, LearnerError> {
+        Ok(self.predict_rows(set, rows, all)?)
     }
 }

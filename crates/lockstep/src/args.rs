@@ -34,7 +34,7 @@ use clap::builder::ArgPredicate;
 use clap::{Arg, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use lockstep_cluster::submit::JobSource;
 use lockstep_job::{Job, Override};
-use lockstep_train::ForkFrom;
+use lockstep_learner::ForkFrom;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;

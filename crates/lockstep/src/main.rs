@@ -6,6 +6,7 @@
 mod args;
 mod command;
 mod index_sink;
+mod learners;
 mod signals;
 mod tracking;
 mod view;

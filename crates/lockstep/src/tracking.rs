@@ -1,16 +1,16 @@
 //! Who hears of a run beside its view, by what the job says.
 
-use crate::command::Watched;
+use crate::command::StoppableView;
 use crate::index_sink::IndexSink;
 use lockstep_engine::{RunRequest, Stop, StopFlag, describe};
 use lockstep_events::event::Event;
 use lockstep_job::{Job, Occasion as JobOccasion, TensorBoard as JobTensorBoard};
+use lockstep_learner::ForkFrom;
 use lockstep_place::{Access, Place};
 use lockstep_track::mlflow::{Exporter, Mlflow, MlflowSettings};
 use lockstep_track::notify::{Notices, NotifySettings, Occasion};
 use lockstep_track::tensorboard::{TensorBoard, TensorBoardSettings, WeightsOf};
 use lockstep_track::{Sink, Tracker};
-use lockstep_train::ForkFrom;
 use std::path::Path;
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ impl Tracked {
     }
 
     /// Shows an event and tells it to whoever tracks the run. The result is shown last: after the trackers are done.
-    pub(crate) fn show(&mut self, watched: &mut Watched, event: &Event) {
+    pub(crate) fn show(&mut self, watched: &mut StoppableView, event: &Event) {
         self.tracker.hear(event);
         if matches!(event, Event::Result(_)) {
             let stop = self.stop.clone();

@@ -2,8 +2,8 @@
 
 use crate::ClusterError;
 use crate::follow::{OURS, Remote};
-use crate::jobs::{Heard, JobInfo, JobStatus};
-use crate::kube::{Client, Ended, Heard as Log, JobState, ManifestKind, Tail, Wanted};
+use crate::jobs::{JobInfo, JobStatus, LogEvent};
+use crate::kube::{Client, JobEnd, JobState, LogEvent as Log, ManifestKind, Tail, Wanted};
 use crate::shell;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -40,7 +40,7 @@ impl<'c> KubeJob<'c> {
 
     /// What the cluster says of the job, in the words that are judged. Why pods failed is asked once it has.
     fn info(&self, state: &JobState) -> JobInfo {
-        let failed = state.ended == Some(Ended::Failed);
+        let failed = state.ended == Some(JobEnd::Failed);
         let why = match failed {
             true => self.tail.why_not_yet(),
             false => None,
@@ -53,9 +53,9 @@ impl<'c> KubeJob<'c> {
             submission_id: Some(self.name.clone()),
             job_id: None,
             status: match state.ended {
-                Some(Ended::Succeeded) => JobStatus::Succeeded,
-                Some(Ended::Failed) => JobStatus::Failed,
-                Some(Ended::Stopped) => JobStatus::Stopped,
+                Some(JobEnd::Succeeded) => JobStatus::Succeeded,
+                Some(JobEnd::Failed) => JobStatus::Failed,
+                Some(JobEnd::Stopped) => JobStatus::Stopped,
                 None => JobStatus::Running,
             },
             entrypoint: String::new(),
@@ -78,12 +78,12 @@ impl Remote for KubeJob<'_> {
         "the API server"
     }
 
-    fn next(&mut self, wait: Duration) -> Result<Heard, ClusterError> {
+    fn next(&mut self, wait: Duration) -> Result<LogEvent, ClusterError> {
         Ok(match self.tail.next(wait)? {
-            Log::Text(text) => Heard::Text(text),
-            Log::Nothing => Heard::Nothing,
-            Log::Lost(why) => Heard::Lost(why),
-            Log::Ended(state) => Heard::Ended(Box::new(self.info(&state))),
+            Log::Text(text) => LogEvent::Text(text),
+            Log::Nothing => LogEvent::Nothing,
+            Log::Lost(why) => LogEvent::Lost(why),
+            Log::Ended(state) => LogEvent::Ended(Box::new(self.info(&state))),
         })
     }
 

@@ -15,7 +15,7 @@ pub use ray::{RayJob, wait_stopped};
 pub use remote::Remote;
 
 use crate::ClusterError;
-use crate::jobs::{Heard, JobInfo, Needs};
+use crate::jobs::{JobInfo, LogEvent, Needs};
 use lines::{Line, Lines};
 use lockstep_events::event::{Event, RunResult};
 use std::collections::VecDeque;
@@ -137,13 +137,13 @@ impl<'c> Follower<'c> {
             }
         }
         match self.remote.next(TICK)? {
-            Heard::Text(text) => {
+            LogEvent::Text(text) => {
                 self.found_again(updates);
                 self.text(&text, updates);
             }
-            Heard::Nothing => (),
-            Heard::Lost(why) => self.lost(&why, updates),
-            Heard::Ended(job) => {
+            LogEvent::Nothing => (),
+            LogEvent::Lost(why) => self.lost(&why, updates),
+            LogEvent::Ended(job) => {
                 if let Some(rest) = self.lines.rest() {
                     self.line(rest, updates);
                 }
@@ -300,8 +300,8 @@ mod tests {
             "the head"
         }
 
-        fn next(&mut self, _: Duration) -> Result<Heard, ClusterError> {
-            Ok(self.log.take().map_or(Heard::Nothing, Heard::Text))
+        fn next(&mut self, _: Duration) -> Result<LogEvent, ClusterError> {
+            Ok(self.log.take().map_or(LogEvent::Nothing, LogEvent::Text))
         }
 
         fn job(&self) -> Result<JobInfo, ClusterError> {

@@ -2,7 +2,7 @@
 
 use crate::ClusterError;
 use crate::follow::Remote;
-use crate::jobs::{Client, Heard, JobInfo, Tail};
+use crate::jobs::{Client, JobInfo, LogEvent, Tail};
 use crate::shell;
 use std::time::{Duration, Instant};
 
@@ -63,7 +63,7 @@ impl Remote for RayJob<'_> {
         "the head"
     }
 
-    fn next(&mut self, wait: Duration) -> Result<Heard, ClusterError> {
+    fn next(&mut self, wait: Duration) -> Result<LogEvent, ClusterError> {
         Ok(self.tail.next(wait)?)
     }
 

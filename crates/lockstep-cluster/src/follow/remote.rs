@@ -1,7 +1,7 @@
 //! The seam between following a job and where it runs: a Ray cluster, or Kubernetes.
 
 use crate::ClusterError;
-use crate::jobs::{Heard, JobInfo};
+use crate::jobs::{JobInfo, LogEvent};
 use std::time::Duration;
 
 /// A job on a cluster, as whoever follows it needs it.
@@ -16,7 +16,7 @@ pub trait Remote {
     ///
     /// # Errors
     /// When it cannot be followed any more.
-    fn next(&mut self, wait: Duration) -> Result<Heard, ClusterError>;
+    fn next(&mut self, wait: Duration) -> Result<LogEvent, ClusterError>;
 
     /// Asks for what is in the log beyond what was heard.
     fn look(&mut self) -> Option<String> {

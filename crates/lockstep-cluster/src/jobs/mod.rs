@@ -40,5 +40,5 @@ pub use ignore::files_to_send;
 pub use job::{JobInfo, RuntimeEnv, Submission};
 pub use lockstep_base::JobStatus;
 pub use package::{LIMIT, Package};
-pub use tail::{Heard, Tail};
+pub use tail::{LogEvent, Tail};
 pub use unfit::{introduced, unfit};

@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// What is heard of a log.
 #[derive(Debug)]
-pub enum Heard {
+pub enum LogEvent {
     /// More of the log, in pieces that need not end with a line.
     Text(String),
     /// Nothing within the time.
@@ -80,14 +80,14 @@ impl<'c> Tail<'c> {
     /// # Errors
     /// When there is no such job, when the head does not let us in any more, and when it could not be reached
     /// for longer than the patience.
-    pub fn next(&mut self, wait: Duration) -> Result<Heard, JobsError> {
+    pub fn next(&mut self, wait: Duration) -> Result<LogEvent, JobsError> {
         if let Some(job) = &self.ended {
-            return Ok(Heard::Ended(job.clone()));
+            return Ok(LogEvent::Ended(job.clone()));
         }
         let due = self.next.saturating_duration_since(Instant::now());
         if self.socket.is_none() && !due.is_zero() {
             thread::sleep(due.min(wait));
-            return Ok(Heard::Nothing);
+            return Ok(LogEvent::Nothing);
         }
         if self.socket.is_none() && self.refusals >= REFUSALS {
             return self.ask();
@@ -104,7 +104,7 @@ impl<'c> Tail<'c> {
             }
         }
         let Some(socket) = &mut self.socket else {
-            return Ok(Heard::Nothing);
+            return Ok(LogEvent::Nothing);
         };
         match socket.receive(self.client, wait) {
             Received::Text(text) => {
@@ -112,7 +112,7 @@ impl<'c> Tail<'c> {
                 self.at += text.len();
                 Ok(self.heard(from, &text))
             }
-            Received::Nothing if self.stirred.elapsed() < QUIET => Ok(Heard::Nothing),
+            Received::Nothing if self.stirred.elapsed() < QUIET => Ok(LogEvent::Nothing),
             Received::Nothing => {
                 self.stirred = Instant::now();
                 match self.client.job(&self.id) {
@@ -120,7 +120,7 @@ impl<'c> Tail<'c> {
                     Ok(job) if job.status.is_final() => {
                         self.closed("nothing comes any more", false)
                     }
-                    _ => Ok(Heard::Nothing),
+                    _ => Ok(LogEvent::Nothing),
                 }
             }
             Received::Closed => self.closed("the head closed the connection", true),
@@ -135,13 +135,13 @@ impl<'c> Tail<'c> {
         }
         let log = self.client.logs_within(LOOK, &self.id).ok()?;
         match self.heard(0, &log) {
-            Heard::Text(text) => Some(text),
+            LogEvent::Text(text) => Some(text),
             _ => None,
         }
     }
 
     /// What of a piece of the log is new, which begins at byte `from`.
-    fn heard(&mut self, from: usize, text: &str) -> Heard {
+    fn heard(&mut self, from: usize, text: &str) -> LogEvent {
         self.lost = None;
         self.pause = PAUSES.0;
         self.stirred = Instant::now();
@@ -150,28 +150,28 @@ impl<'c> Tail<'c> {
         let new = new.unwrap_or_default();
         self.seen += new.len();
         match new.is_empty() {
-            true => Heard::Nothing,
-            false => Heard::Text(new.to_owned()),
+            true => LogEvent::Nothing,
+            false => LogEvent::Text(new.to_owned()),
         }
     }
 
     /// No websocket: is there no such job, or does only this not get through?
-    fn refused(&mut self, why: String) -> Result<Heard, JobsError> {
+    fn refused(&mut self, why: String) -> Result<LogEvent, JobsError> {
         if let Err(error) = self.client.job(&self.id) {
             return self.lost(error);
         }
         self.refusals += 1;
         self.wait();
-        Ok(Heard::Lost(why))
+        Ok(LogEvent::Lost(why))
     }
 
     /// A connection is over: is the job?
-    fn closed(&mut self, why: &str, in_order: bool) -> Result<Heard, JobsError> {
+    fn closed(&mut self, why: &str, in_order: bool) -> Result<LogEvent, JobsError> {
         self.socket = None;
         match self.client.job(&self.id) {
             Ok(job) if job.status.is_final() && in_order => {
                 self.ended = Some(Box::new(job.clone()));
-                Ok(Heard::Ended(Box::new(job)))
+                Ok(LogEvent::Ended(Box::new(job)))
             }
             Ok(job) if job.status.is_final() => match self.client.logs(&self.id) {
                 Ok(log) => {
@@ -182,14 +182,14 @@ impl<'c> Tail<'c> {
             },
             Ok(_) => {
                 self.wait();
-                Ok(Heard::Lost(why.to_owned()))
+                Ok(LogEvent::Lost(why.to_owned()))
             }
             Err(error) => self.lost(error),
         }
     }
 
     /// Reads the log as a whole, where websockets do not get through.
-    fn ask(&mut self) -> Result<Heard, JobsError> {
+    fn ask(&mut self) -> Result<LogEvent, JobsError> {
         let began = Instant::now();
         let asked = (|| Ok((self.client.job(&self.id)?, self.client.logs(&self.id)?)))();
         match asked {
@@ -206,7 +206,7 @@ impl<'c> Tail<'c> {
     }
 
     /// Tries again later, unless there is no hope or no patience left.
-    fn lost(&mut self, error: JobsError) -> Result<Heard, JobsError> {
+    fn lost(&mut self, error: JobsError) -> Result<LogEvent, JobsError> {
         if !error.is_passing() {
             return Err(error);
         }
@@ -220,7 +220,7 @@ impl<'c> Tail<'c> {
             });
         }
         self.wait();
-        Ok(Heard::Lost(error.to_string()))
+        Ok(LogEvent::Lost(error.to_string()))
     }
 
     fn wait(&mut self) {

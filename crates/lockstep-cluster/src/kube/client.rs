@@ -1,7 +1,7 @@
 //! A cluster that is asked: objects are made, read, changed and removed.
 
 use crate::kube::config::Config;
-use crate::kube::job::{Found, JobState};
+use crate::kube::job::{ClusterJob, JobState};
 use crate::kube::manifest::{Manifest, ManifestKind, merge};
 use crate::kube::request::{self, About};
 use crate::kube::{KubeError, Tail, log};
@@ -365,7 +365,7 @@ impl Client {
     ///
     /// # Errors
     /// When there is none, or the server cannot be asked.
-    pub fn job(&self, namespace: &str, name: &str) -> Result<Found, KubeError> {
+    pub fn job(&self, namespace: &str, name: &str) -> Result<ClusterJob, KubeError> {
         let mut missing = None;
         for kind in [
             ManifestKind::Job,
@@ -373,7 +373,7 @@ impl Client {
             ManifestKind::RayCluster,
         ] {
             match self.get(kind, namespace, name) {
-                Ok(value) => return Ok(Found { kind, value }),
+                Ok(value) => return Ok(ClusterJob { kind, value }),
                 Err(error @ KubeError::NoSuchJob { .. }) => {
                     missing.get_or_insert(error);
                 }
@@ -399,7 +399,7 @@ impl Client {
         name: &str,
     ) -> Result<JobState, KubeError> {
         let value = self.get(kind, namespace, name)?;
-        Ok(Found { kind, value }.state())
+        Ok(ClusterJob { kind, value }.state())
     }
 
     /// The log of the pod that tells of a job's run, as it is now; nothing if there is no such pod.

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// A job as the cluster has it.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct ClusterJob {
     /// What it is.
     pub kind: ManifestKind,
     /// All of it.
@@ -14,7 +14,7 @@ pub struct Found {
 
 /// How a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum JobEnd {
     /// All its pods did what they should.
     Succeeded,
     /// It did not.
@@ -31,7 +31,7 @@ pub struct JobState {
     /// What it is.
     pub kind: ManifestKind,
     /// How it ended, if it has.
-    pub ended: Option<Ended>,
+    pub ended: Option<JobEnd>,
     /// One word for how it is.
     pub word: String,
     /// Why, in the words of whoever decided it.
@@ -42,7 +42,7 @@ pub struct JobState {
     pub created: String,
 }
 
-impl Found {
+impl ClusterJob {
     /// How it is.
     pub fn state(&self) -> JobState {
         let value = &self.value;
@@ -70,7 +70,7 @@ impl Found {
     }
 }
 
-type Said = (Option<Ended>, String, Option<String>);
+type StateWords = (Option<JobEnd>, String, Option<String>);
 
 /// What a condition says, if it holds.
 fn condition<'v>(value: &'v Value, kind: &str) -> Option<&'v Value> {
@@ -79,16 +79,16 @@ fn condition<'v>(value: &'v Value, kind: &str) -> Option<&'v Value> {
     conditions.iter().find(holds)
 }
 
-fn job(value: &Value) -> Said {
+fn job(value: &Value) -> StateWords {
     let why = |condition: &Value| {
         let part = |key: &str| condition[key].as_str().unwrap_or_default().to_owned();
         Some(format!("{}: {}", part("reason"), part("message")))
     };
     if condition(value, "Complete").is_some() {
-        return (Some(Ended::Succeeded), "succeeded".to_owned(), None);
+        return (Some(JobEnd::Succeeded), "succeeded".to_owned(), None);
     }
     if let Some(failed) = condition(value, "Failed") {
-        return (Some(Ended::Failed), "failed".to_owned(), why(failed));
+        return (Some(JobEnd::Failed), "failed".to_owned(), why(failed));
     }
     if let Some(failing) = condition(value, "FailureTarget") {
         return (None, "failing".to_owned(), why(failing));
@@ -101,7 +101,7 @@ fn job(value: &Value) -> Said {
             value["status"]["startTime"].is_string() || condition(value, "Suspended").is_some();
         let queued = value["metadata"]["labels"]["kueue.x-k8s.io/queue-name"].is_string();
         return match (ran && !queued, active) {
-            (true, 0) => (Some(Ended::Stopped), "stopped".to_owned(), None),
+            (true, 0) => (Some(JobEnd::Stopped), "stopped".to_owned(), None),
             (true, _) => (None, "stopping".to_owned(), None),
             _ => (None, "queued".to_owned(), None),
         };
@@ -114,7 +114,7 @@ fn job(value: &Value) -> Said {
 }
 
 /// KubeRay's words are kept open: others than those that are documented were seen.
-fn ray(value: &Value) -> Said {
+fn ray(value: &Value) -> StateWords {
     let status = &value["status"];
     let part = |key: &str| status[key].as_str().unwrap_or_default();
     let (deployment, run) = (part("jobDeploymentStatus"), part("jobStatus"));
@@ -125,11 +125,11 @@ fn ray(value: &Value) -> Said {
     let message = Some(message);
     match (deployment, run) {
         // Never "running" when it failed, whichever of the two says so first.
-        ("Failed" | "ValidationFailed", _) => (Some(Ended::Failed), "failed".to_owned(), message),
-        ("Complete", "SUCCEEDED") => (Some(Ended::Succeeded), "succeeded".to_owned(), None),
-        ("Complete", "STOPPED") => (Some(Ended::Stopped), "stopped".to_owned(), message),
-        ("Complete", _) => (Some(Ended::Failed), "failed".to_owned(), message),
-        ("Suspended", _) => (Some(Ended::Stopped), "stopped".to_owned(), message),
+        ("Failed" | "ValidationFailed", _) => (Some(JobEnd::Failed), "failed".to_owned(), message),
+        ("Complete", "SUCCEEDED") => (Some(JobEnd::Succeeded), "succeeded".to_owned(), None),
+        ("Complete", "STOPPED") => (Some(JobEnd::Stopped), "stopped".to_owned(), message),
+        ("Complete", _) => (Some(JobEnd::Failed), "failed".to_owned(), message),
+        ("Suspended", _) => (Some(JobEnd::Stopped), "stopped".to_owned(), message),
         (_, "FAILED") => (None, "failing".to_owned(), message),
         ("", "") => {
             let state = part("state");
@@ -145,8 +145,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn ended(kind: ManifestKind, value: Value) -> Option<Ended> {
-        Found { kind, value }.state().ended
+    fn ended(kind: ManifestKind, value: Value) -> Option<JobEnd> {
+        ClusterJob { kind, value }.state().ended
     }
 
     #[test]
@@ -154,13 +154,13 @@ mod tests {
         let with =
             |kind: &str| json!({"status": {"conditions": [{"type": kind, "status": "True"}]}});
         let job = |value| ended(ManifestKind::Job, value);
-        assert_eq!(job(with("Complete")), Some(Ended::Succeeded));
-        assert_eq!(job(with("Failed")), Some(Ended::Failed));
+        assert_eq!(job(with("Complete")), Some(JobEnd::Succeeded));
+        assert_eq!(job(with("Failed")), Some(JobEnd::Failed));
         assert_eq!(job(with("FailureTarget")), None);
         assert_eq!(job(with("SuccessCriteriaMet")), None);
         assert_eq!(job(json!({"status": {"active": 2}})), None);
         let stopped = json!({"spec": {"suspend": true}, "status": {"startTime": "x"}});
-        assert_eq!(job(stopped), Some(Ended::Stopped));
+        assert_eq!(job(stopped), Some(JobEnd::Stopped));
         let queued = json!({"spec": {"suspend": true}, "status": {},
             "metadata": {"labels": {"kueue.x-k8s.io/queue-name": "q"}}});
         assert_eq!(job(queued), None);
@@ -172,11 +172,11 @@ mod tests {
             let status = json!({"jobDeploymentStatus": deployment, "jobStatus": run});
             ended(ManifestKind::RayJob, json!({ "status": status }))
         };
-        assert_eq!(ray("Complete", "SUCCEEDED"), Some(Ended::Succeeded));
-        assert_eq!(ray("Complete", "FAILED"), Some(Ended::Failed));
-        assert_eq!(ray("Complete", "Failure"), Some(Ended::Failed));
-        assert_eq!(ray("ValidationFailed", ""), Some(Ended::Failed));
-        assert_eq!(ray("Failed", "RUNNING"), Some(Ended::Failed));
+        assert_eq!(ray("Complete", "SUCCEEDED"), Some(JobEnd::Succeeded));
+        assert_eq!(ray("Complete", "FAILED"), Some(JobEnd::Failed));
+        assert_eq!(ray("Complete", "Failure"), Some(JobEnd::Failed));
+        assert_eq!(ray("ValidationFailed", ""), Some(JobEnd::Failed));
+        assert_eq!(ray("Failed", "RUNNING"), Some(JobEnd::Failed));
         assert_eq!(ray("Running", "RUNNING"), None);
         assert_eq!(ray("Initializing", ""), None);
     }

@@ -22,7 +22,7 @@ const QUIET: Duration = Duration::from_secs(10);
 
 /// What is heard of a log.
 #[derive(Debug)]
-pub enum Heard {
+pub enum LogEvent {
     /// More of the log, in whole lines.
     Text(String),
     /// Nothing within the time.
@@ -95,9 +95,9 @@ impl<'c> Tail<'c> {
     /// # Errors
     /// When there is no such job, when the server does not let us in any more, and when it could not be reached for
     /// longer than the patience.
-    pub fn next(&mut self, wait: Duration) -> Result<Heard, KubeError> {
+    pub fn next(&mut self, wait: Duration) -> Result<LogEvent, KubeError> {
         if let Some(state) = &self.ended {
-            return Ok(Heard::Ended(state.clone()));
+            return Ok(LogEvent::Ended(state.clone()));
         }
         if self.stream.is_some() {
             return self.receive(wait);
@@ -105,10 +105,10 @@ impl<'c> Tail<'c> {
         let due = self.next.saturating_duration_since(Instant::now());
         if !due.is_zero() {
             thread::sleep(due.min(wait));
-            return Ok(Heard::Nothing);
+            return Ok(LogEvent::Nothing);
         }
         match self.connect() {
-            Ok(true) => Ok(Heard::Nothing),
+            Ok(true) => Ok(LogEvent::Nothing),
             Ok(false) => self.idle(),
             Err(error) => self.lost(error),
         }
@@ -187,15 +187,15 @@ impl<'c> Tail<'c> {
         }
     }
 
-    fn receive(&mut self, wait: Duration) -> Result<Heard, KubeError> {
+    fn receive(&mut self, wait: Duration) -> Result<LogEvent, KubeError> {
         let Some(stream) = &mut self.stream else {
-            return Ok(Heard::Nothing);
+            return Ok(LogEvent::Nothing);
         };
         match self
             .client
             .block(async { timeout(wait, stream.chunk()).await })
         {
-            Err(_) if self.stirred.elapsed() < QUIET => Ok(Heard::Nothing),
+            Err(_) if self.stirred.elapsed() < QUIET => Ok(LogEvent::Nothing),
             Err(_) => {
                 self.stirred = Instant::now();
                 // The end should have come through here: something between us may have swallowed it.
@@ -203,13 +203,13 @@ impl<'c> Tail<'c> {
                 if state.is_ok_and(|state| state.ended.is_some()) {
                     self.stream = None;
                 }
-                Ok(Heard::Nothing)
+                Ok(LogEvent::Nothing)
             }
             Ok(Ok(Some(piece))) => {
                 self.stirred = Instant::now();
                 Ok(match self.heard(&piece) {
-                    text if text.is_empty() => Heard::Nothing,
-                    text => Heard::Text(text),
+                    text if text.is_empty() => LogEvent::Nothing,
+                    text => LogEvent::Text(text),
                 })
             }
             Ok(Ok(None)) => {
@@ -228,7 +228,7 @@ impl<'c> Tail<'c> {
     }
 
     /// A log's connection was closed in good order: it is the log's end if its pod has ended.
-    fn is_done(&mut self) -> Result<Heard, KubeError> {
+    fn is_done(&mut self) -> Result<LogEvent, KubeError> {
         let pods = match self.client.pods(&self.namespace, &self.name) {
             Ok(pods) => pods,
             Err(error) => return self.lost(error),
@@ -240,15 +240,15 @@ impl<'c> Tail<'c> {
             let phase = pod.and_then(|pod| pod["status"]["phase"].as_str());
             place.done = matches!(phase, None | Some("Succeeded" | "Failed"));
         }
-        Ok(Heard::Nothing)
+        Ok(LogEvent::Nothing)
     }
 
     /// There is nothing to hear now: the job has ended, or its pod is still to come.
-    fn idle(&mut self) -> Result<Heard, KubeError> {
+    fn idle(&mut self) -> Result<LogEvent, KubeError> {
         match self.client.state(self.kind, &self.namespace, &self.name) {
             Ok(state) if state.ended.is_some() => {
                 self.ended = Some(Box::new(state.clone()));
-                return Ok(Heard::Ended(Box::new(state)));
+                return Ok(LogEvent::Ended(Box::new(state)));
             }
             Ok(_) => self.lost = None,
             Err(error) => return self.lost(error),
@@ -256,10 +256,10 @@ impl<'c> Tail<'c> {
         self.next = Instant::now() + self.pause;
         // Pods come and go within seconds: a longer pause would only be seen as one.
         self.pause = (self.pause * 2).min(PAUSES.1 / 6);
-        Ok(Heard::Nothing)
+        Ok(LogEvent::Nothing)
     }
 
-    fn lost(&mut self, error: KubeError) -> Result<Heard, KubeError> {
+    fn lost(&mut self, error: KubeError) -> Result<LogEvent, KubeError> {
         if !error.is_passing() {
             return Err(error);
         }
@@ -273,7 +273,7 @@ impl<'c> Tail<'c> {
         }
         self.next = Instant::now() + self.pause;
         self.pause = (self.pause * 2).min(PAUSES.1);
-        Ok(Heard::Lost(error.to_string()))
+        Ok(LogEvent::Lost(error.to_string()))
     }
 
     /// What of a piece of the log is new.

@@ -2,7 +2,7 @@
 
 use crate::kube::client::Client;
 use crate::kube::manifest::ManifestKind;
-use crate::kube::{Found, KubeError, first_reason, log};
+use crate::kube::{ClusterJob, KubeError, first_reason, log};
 use serde_json::Value;
 
 /// The port of Ray's dashboard, where jobs are submitted too.
@@ -41,7 +41,7 @@ impl Client {
         namespace: &str,
         name: &str,
         port: Option<u16>,
-        found: &Found,
+        found: &ClusterJob,
     ) -> Result<Target, KubeError> {
         let pods = self.pods(namespace, name)?;
         let (pod, usual) = match found.kind {

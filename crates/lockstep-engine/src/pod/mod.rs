@@ -227,10 +227,8 @@ fn would_come_again(error: &EngineError) -> bool {
     }
     matches!(
         error,
-        EngineError::Prepare(_)
-            | EngineError::Script(_)
+        EngineError::Learner(_)
             | EngineError::Embed(_)
-            | EngineError::Onnx(_)
             | EngineError::Resume(_)
             | EngineError::NoSharedMemory
             | EngineError::Start(_)

@@ -1,9 +1,7 @@
 //! From a job to a result: prepares, starts the gang, and says how it ended.
 
 mod folder;
-mod network;
-mod script;
-mod trees;
+mod prepare;
 
 use crate::node_check::check_nodes;
 use crate::ready::ready;
@@ -16,26 +14,29 @@ use crate::supervise::supervisor::{GangOutcome, Supervisor, Watch, in_turn};
 use crate::{EngineError, StopFlag, describe};
 use folder::Unstarted;
 use lockstep_base::fs::CacheDir;
-use lockstep_events::control::{Finished, LearnerKind};
-use lockstep_events::event::{Event, RunResult, Started, Status, UsedSet};
+use lockstep_events::control::Finished;
+use lockstep_events::event::{Event, RunResult, Started, Status};
 use lockstep_events::{Recorded, Thin};
-use lockstep_gang::{Plan, Rendezvous};
-use lockstep_job::{Job, JobGang, LearnerJob, LocalInput, Recover, Storage, Workers};
+use lockstep_gang::Rendezvous;
+use lockstep_job::Job;
 use lockstep_launch::Launcher;
-use lockstep_onnx::OnnxError;
+use lockstep_learner::{Coordinator, ForkFrom, LearnerError, ResumePoint, RunPlan};
 use lockstep_place::Place;
 use lockstep_runs::{RunDir, RunLock, RunsError};
-use lockstep_train::ForkFrom;
-use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
+
+/// Finds the coordinator's side of the learner of a job whose file lies, or would lie, in a folder.
+pub type FindCoordinator = fn(&Job, &Path) -> Result<Box<dyn Coordinator>, LearnerError>;
 
 /// What to run.
 #[derive(Debug)]
 pub struct RunRequest {
     /// The job, checked and complete.
     pub job: Job,
+    /// What finds its learner.
+    pub coordinator: FindCoordinator,
     /// The job file's folder, where scripts start.
     pub folder: PathBuf,
     /// When the command started: what the time to the first step counts from.
@@ -101,6 +102,12 @@ impl Early<'_> {
         }
         (self.show)(event.event);
     }
+
+    fn note(&mut self, notes: impl IntoIterator<Item = String>) {
+        for message in notes {
+            self.tell(Event::Note { message });
+        }
+    }
 }
 
 fn try_run(
@@ -112,23 +119,17 @@ fn try_run(
         kept: Vec::new(),
         thin: Thin::for_curves(Recorded::clock()),
     };
-    let job = request.job.clone();
-    let ready_run = match job.learner.clone() {
-        LearnerJob::Network(own) => network::prepare(job, *own, request, &mut early)?,
-        LearnerJob::Script(own) => script::prepare(job, &own, request, &mut early)?,
-        LearnerJob::Trees(own) => trees::prepare(job, &own, request, &mut early)?,
-    };
-    let Some((ready_run, folder)) = ready_run else {
+    let Some((ready_run, folder)) = prepare::prepare(request, &mut early)? else {
         return Ok(unstarted(request));
     };
-    let patience = Duration::from_secs_f64(ready_run.gang.start_deadline_s);
+    let patience = Duration::from_secs_f64(ready_run.job.gang.start_deadline_s);
     let mut tell = |event| early.tell(event);
     if !ready(&mut *request.launcher, patience, &request.stop, &mut tell)? {
         return Ok(unstarted(request));
     }
     check_nodes(
         &mut *request.launcher,
-        (&ready_run.inputs, &ready_run.storage),
+        (&ready_run.job.local_inputs(), &ready_run.job.storage),
         ("run.store", ready_run.run.place()),
         patience,
     )?;
@@ -138,60 +139,18 @@ fn try_run(
 
 /// All that is known when the workers are about to start.
 struct ReadyRun {
-    /// What learns, and what it is told when it begins with so many workers.
-    kind: LearnerKind,
-    learner: Box<dyn Fn(usize) -> Value>,
-    /// The exchange of the whole gang; none where the learner has its own.
-    plan: Option<Plan>,
-    workers: Workers,
-    gang: JobGang,
-    recover: Recover,
-    /// How long all may get no further, in seconds, where that is not the gang's deadline.
-    stall_s: Option<f64>,
+    /// What learns.
+    kind: &'static str,
+    plan: Box<dyn RunPlan>,
     /// What is told when the gang begins.
     started: Started,
-    /// The job file as it is kept in the run's folder.
-    text: String,
-    /// Files and folders of the nodes that the job reads, and how its places are reached.
-    inputs: Vec<LocalInput>,
-    storage: Storage,
+    /// The job, as it is kept in the run's folder.
+    job: Job,
     run: RunDir,
     /// Proof that the run is this process's.
     lock: RunLock,
-    /// What was recorded up to the state that the run goes on from.
-    resume: Option<Resumed>,
-    /// Whether the model is to be written as ONNX too.
-    onnx: bool,
-}
-
-/// A set as it is told: what it is used for, what it is called, its hash, and what the job file says of it.
-fn used_set(started: &Started, set: &str, name: &str, sha256: &str) -> UsedSet {
-    let key = format!("data.{set}");
-    let is_of_set = |row: &&(String, String)| {
-        let rest = row.0.strip_prefix(&key);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
-    let rows = started.config.iter().filter(is_of_set);
-    let sources: Vec<&str> = rows.map(|(_, value)| value.as_str()).collect();
-    UsedSet {
-        set: set.to_owned(),
-        name: name.to_owned(),
-        source: sources.join(" "),
-        samples: match set {
-            "train" => started.train_samples,
-            "val" => started.val_samples,
-            _ => started.test_samples,
-        },
-        sha256: sha256.to_owned(),
-    }
-}
-
-/// The state that a run goes on from.
-struct Resumed {
-    /// The record of metrics up to it.
-    history: String,
-    /// Epochs that were trained completely.
-    epochs: u32,
+    /// The state that the run goes on from.
+    resume: Option<ResumePoint>,
 }
 
 fn run_gang(
@@ -203,18 +162,19 @@ fn run_gang(
 ) -> Result<RunResult, EngineError> {
     let unstarted = unstarted(request);
     let ReadyRun {
-        gang: job_gang,
-        recover,
+        kind,
+        plan,
+        mut started,
+        job,
         run,
         lock,
         resume,
-        mut started,
-        ..
     } = ready_run;
-    let workers = ready_run.workers.max;
+    let workers = job.workers().max;
     let site = request.launcher.site();
-    let carrier = match ready_run.plan {
-        Some(_) => Carrier::of(job_gang.transport, workers, &site)?,
+    let facts = plan.facts();
+    let carrier = match facts.plan {
+        Some(_) => Carrier::of(job.gang.transport, workers, &site)?,
         None => Carrier::Own,
     };
     let door = Rendezvous::bind(site.listen)?;
@@ -223,20 +183,21 @@ fn run_gang(
         record.restore(&resumed.history)?;
     }
     let (sender, notices) = sync_channel(WAITING);
+    let part = |workers| plan.part(&run.name, workers);
     let settings = GangSettings {
         workers,
-        kind: ready_run.kind,
-        plan: ready_run.plan.as_ref(),
+        kind,
+        plan: facts.plan.as_ref(),
         carrier,
-        encrypt: job_gang.encrypt,
-        learner: &*ready_run.learner,
+        encrypt: job.gang.encrypt,
+        learner: &part,
         run_dir: run.place().to_string(),
         max_steps: request.max_steps,
         step_times: request.step_times,
-        deadline_s: job_gang.deadline_s,
-        stall_s: ready_run.stall_s,
-        start_deadline_s: job_gang.start_deadline_s,
-        lease_s: job_gang.lease_s,
+        deadline_s: job.gang.deadline_s,
+        stall_s: facts.stall_s,
+        start_deadline_s: job.gang.start_deadline_s,
+        lease_s: job.gang.lease_s,
     };
     let at = JoinPoint {
         address: door.address(),
@@ -260,7 +221,7 @@ fn run_gang(
     })?;
     // Written while the workers start, since it waits for the disk; again if a later part of the run
     // is another job: more epochs, or other workers.
-    let text = ready_run.text;
+    let text = job.to_toml();
     if !run
         .job()
         .read()
@@ -271,15 +232,15 @@ fn run_gang(
     run.sync_name()?;
 
     let begin_generation = |generation| begin_generation(&run, &lock, generation);
-    let elastic = Some(ready_run.workers).filter(|workers| workers.is_elastic());
+    let elastic = Some(job.workers()).filter(|workers| workers.is_elastic());
     let watch = Watch {
         notices,
         record,
         stop: request.stop.clone(),
         started_at: request.started_at,
         limits: GangLimits {
-            max_restarts: recover.max_restarts,
-            min_workers: recover.min_workers,
+            max_restarts: job.recover.max_restarts,
+            min_workers: job.recover.min_workers,
             enough: elastic.map(|workers| workers.min),
         },
         epochs: resume.as_ref().map_or(0, |resumed| resumed.epochs),
@@ -299,8 +260,12 @@ fn run_gang(
     };
     let finished = matches!(outcome, GangOutcome::Finished(_));
     let mut result = conclude(unstarted.clone(), &run, outcome);
-    if ready_run.onnx && result.status == Status::Succeeded {
-        write_onnx(&run, &mut result);
+    if result.status == Status::Succeeded
+        && let Err(error) = plan.finish(&run)
+    {
+        // Its model stays.
+        result.status = Status::Failed;
+        result.error = Some(describe(&error));
     }
     result.timing.start_to_first_step_s = supervisor.first_step_s.unwrap_or(0.0);
     result.timing.total_s = request.started_at.elapsed().as_secs_f64();
@@ -326,16 +291,6 @@ fn run_gang(
         record_result(supervisor.record(), &mut result);
     }
     Ok(result)
-}
-
-/// Writes the model as ONNX beside its weights. A run that was to do so and cannot has failed; its weights stay.
-fn write_onnx(run: &RunDir, result: &mut RunResult) {
-    let written = lockstep_onnx::export_run(run)
-        .and_then(|content| run.onnx().write(&content).map_err(OnnxError::from));
-    if let Err(error) = written {
-        result.status = Status::Failed;
-        result.error = Some(describe(&EngineError::Onnx(error)));
-    }
 }
 
 /// Writes how the run ended. A run that cannot say so has failed, but its first failure comes first.

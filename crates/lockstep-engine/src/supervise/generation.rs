@@ -4,7 +4,7 @@ use super::member::Member;
 use super::notice::{Notice, from_launcher};
 use crate::EngineError;
 use crate::invitation::Invitation;
-use lockstep_events::control::{Assignment, LearnerKind, Transport};
+use lockstep_events::control::{Assignment, Transport};
 use lockstep_gang::{Admissions, MeshPeer, Plan, Segment, ShmCollective, ShmControl};
 use lockstep_launch::{Launcher, Site, WorkerId, WorkerSpec};
 use serde_json::Value;
@@ -59,7 +59,7 @@ pub(crate) struct GangSettings<'a> {
     /// How many there are at most.
     pub(crate) workers: usize,
     /// What learns.
-    pub(crate) kind: LearnerKind,
+    pub(crate) kind: &'a str,
     /// The exchange of the whole gang; a smaller one's follows from it. None where the learner has its own.
     pub(crate) plan: Option<&'a Plan>,
     pub(crate) carrier: Carrier,
@@ -197,7 +197,7 @@ impl<'a> GangWorkers<'a> {
         let peers = |rank: usize| serde_json::to_value(&peers[rank]).expect("keys are plain data");
         let learner = (self.settings.learner)(workers);
         let assignment = |(rank, &seat): (usize, &usize)| Assignment {
-            kind: self.settings.kind,
+            kind: self.settings.kind.to_owned(),
             learner: learner.clone(),
             run_dir: self.settings.run_dir.clone(),
             incarnation: begin.incarnation.clone(),

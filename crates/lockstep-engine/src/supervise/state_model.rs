@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 /// What the coordinator says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Told {
+enum CoordinatorMessage {
     Begin(u16),
     CallOff(u16),
     Pause(u16),
@@ -32,7 +32,7 @@ struct Process {
     asked_to_pause: bool,
     /// The coordinator ended it, and cannot say whether that worked: its lease is running out.
     condemned: bool,
-    inbox: VecDeque<Told>,
+    inbox: VecDeque<CoordinatorMessage>,
     outbox: VecDeque<News>,
 }
 
@@ -162,7 +162,7 @@ impl World {
                         {
                             self.processes[seat]
                                 .inbox
-                                .push_back(Told::CallOff(generation));
+                                .push_back(CoordinatorMessage::CallOff(generation));
                         }
                     }
                 }
@@ -173,13 +173,15 @@ impl World {
                         {
                             self.processes[seat]
                                 .inbox
-                                .push_back(Told::Pause(generation));
+                                .push_back(CoordinatorMessage::Pause(generation));
                         }
                     }
                 }
                 Order::Dismiss(seat) => {
                     if self.processes[seat].alive {
-                        self.processes[seat].inbox.push_back(Told::Dismiss);
+                        self.processes[seat]
+                            .inbox
+                            .push_back(CoordinatorMessage::Dismiss);
                     }
                 }
                 Order::Kill(seat) if !works && self.cuts_left > 0 => {
@@ -202,7 +204,7 @@ impl World {
                     self.overlapped |= self.processes.iter().any(|p| p.works_in.is_some());
                     self.too_few |= seats.len() < min_workers;
                     for &seat in &seats {
-                        let told = Told::Begin(self.state.generation());
+                        let told = CoordinatorMessage::Begin(self.state.generation());
                         if self.processes[seat].alive {
                             self.processes[seat].inbox.push_back(told);
                         }
@@ -348,19 +350,21 @@ impl Model for GangModel {
             ModelEvent::Obey(seat) => {
                 let process = &mut world.processes[seat];
                 match process.inbox.pop_front()? {
-                    Told::Begin(generation) => {
+                    CoordinatorMessage::Begin(generation) => {
                         process.works_in = Some(generation);
                         process.arrived = false;
                         process.asked_to_pause = false;
                     }
-                    Told::Pause(generation) => {
+                    CoordinatorMessage::Pause(generation) => {
                         process.asked_to_pause |= process.works_in == Some(generation);
                     }
-                    Told::Dismiss => process.die(),
-                    Told::CallOff(generation) if process.works_in == Some(generation) => {
+                    CoordinatorMessage::Dismiss => process.die(),
+                    CoordinatorMessage::CallOff(generation)
+                        if process.works_in == Some(generation) =>
+                    {
                         process.stop_working();
                     }
-                    Told::CallOff(_) => {}
+                    CoordinatorMessage::CallOff(_) => {}
                 }
             }
             ModelEvent::Arrive(seat) => {

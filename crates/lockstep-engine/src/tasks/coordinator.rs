@@ -7,7 +7,7 @@ use super::message::{FromTaskWorker, ToTaskWorker, line};
 use super::queue::{AfterLoss, TASK_KILLS, TaskQueue};
 use super::run::{Request, TaskEvent};
 use crate::{EngineError, Stop};
-use lockstep_launch::{Happened, LaunchNotice, Notify, WorkerEnd, WorkerId, WorkerSpec};
+use lockstep_launch::{LaunchNotice, Notify, WorkerEnd, WorkerEvent, WorkerId, WorkerSpec};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
@@ -177,20 +177,20 @@ impl<'r, 'e> TaskCoordinator<'r, 'e> {
             return Ok(());
         }
         match notice.what {
-            Happened::Said(text) => match serde_json::from_str(&text) {
+            WorkerEvent::Said(text) => match serde_json::from_str(&text) {
                 Ok(message) => return self.hear(seat, message),
                 // What is no message was written for people.
                 Err(_) => self.wrote(seat, text),
             },
-            Happened::Started(pid) => {
+            WorkerEvent::Started(pid) => {
                 self.seats[seat].pid = pid;
                 (self.events)(TaskEvent::Worker { worker: seat, pid });
             }
-            Happened::Wrote(text) => self.wrote(seat, text),
+            WorkerEvent::Wrote(text) => self.wrote(seat, text),
             // It finishes its task if it can; if not, that is done again.
-            Happened::Leaving(_) => {}
-            Happened::OutputEnded => self.seats[seat].output_ended = true,
-            Happened::Ended(end) => self.seats[seat].end = Some((end, Instant::now())),
+            WorkerEvent::Leaving(_) => {}
+            WorkerEvent::OutputEnded => self.seats[seat].output_ended = true,
+            WorkerEvent::Ended(end) => self.seats[seat].end = Some((end, Instant::now())),
         }
         self.judge_end(seat)
     }

@@ -143,7 +143,8 @@ fn a_full_disk_fails_whoever_writes_the_index_and_nobody_who_reads_it() {
         .output()
         .unwrap();
     assert!(!output.status.success());
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
     assert!(
         said.contains("No space left") && said.contains("index.sqlite"),
         "{said}"

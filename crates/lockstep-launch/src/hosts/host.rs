@@ -3,7 +3,7 @@
 use crate::hosts::HostsError;
 use crate::hosts::protocol::Hello;
 use crate::hosts::session::{self, SessionEnd};
-use lockstep_gang::{Door, Link, Secret};
+use lockstep_gang::{HostListener, Link, Secret};
 use std::net::ToSocketAddrs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -65,8 +65,8 @@ impl Host {
     pub fn serve(&self, around: &mut Surroundings<'_>) -> Result<HostEnd, HostsError> {
         loop {
             let link = match self.connect(around)? {
-                Found::Coordinator(link) => link,
-                Found::End(end) => return Ok(end),
+                Search::Coordinator(link) => link,
+                Search::End(end) => return Ok(end),
             };
             (around.say)(format!("serving the coordinator at {}", self.coordinator));
             match session::serve(*link, &self.program, around.leaving) {
@@ -83,16 +83,16 @@ impl Host {
     }
 
     /// Looks for the coordinator.
-    fn connect(&self, around: &mut Surroundings<'_>) -> Result<Found, HostsError> {
+    fn connect(&self, around: &mut Surroundings<'_>) -> Result<Search, HostsError> {
         let began = Instant::now();
         let (mut pause, mut looked) = (PAUSE.0, began);
         let mut told = false;
         loop {
             if around.leaving.load(Ordering::Relaxed) {
-                return Ok(Found::End(HostEnd::Left));
+                return Ok(Search::End(HostEnd::Left));
             }
             let last = match self.attempt() {
-                Ok(link) => return Ok(Found::Coordinator(Box::new(link))),
+                Ok(link) => return Ok(Search::Coordinator(Box::new(link))),
                 Err(why) => why,
             };
             if !std::mem::replace(&mut told, true) {
@@ -105,7 +105,7 @@ impl Host {
             if looked.elapsed() > LOOK || late {
                 looked = Instant::now();
                 if let Some(success) = (around.is_over)() {
-                    return Ok(Found::End(HostEnd::Over { success }));
+                    return Ok(Search::End(HostEnd::Over { success }));
                 }
             }
             if late {
@@ -127,7 +127,7 @@ impl Host {
         let mut last = "its name has no address".to_owned();
         let hello = Hello::own();
         for address in addresses {
-            match Door::knock(address, &self.token, self.index, &hello, ATTEMPT) {
+            match HostListener::connect(address, &self.token, self.index, &hello, ATTEMPT) {
                 Ok(link) => return Ok(link),
                 Err(error) => last = error.to_string(),
             }
@@ -137,7 +137,7 @@ impl Host {
 }
 
 /// What came of looking for the coordinator.
-enum Found {
+enum Search {
     Coordinator(Box<Link>),
     End(HostEnd),
 }

@@ -2,7 +2,7 @@
 
 use crate::hosts::HostsError;
 use crate::hosts::protocol::ToHost;
-use crate::hosts::state::{State, Watched};
+use crate::hosts::state::{SharedState, State};
 use crate::remote::named;
 use crate::{
     Ending, LaunchError, Launched, Launcher, NotReady, Notify, Site, WorkerId, WorkerSpec,
@@ -23,7 +23,7 @@ const TELL: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(
 
 /// Starts workers on the hosts that have come. The worker of a seat whose host is not there starts when it comes.
 pub struct HostLauncher {
-    watched: Arc<Watched>,
+    watched: Arc<SharedState>,
     /// Where the coordinator listens for workers.
     listen: SocketAddr,
     seats: usize,
@@ -32,7 +32,7 @@ pub struct HostLauncher {
 
 impl HostLauncher {
     pub(crate) fn new(
-        watched: Arc<Watched>,
+        watched: Arc<SharedState>,
         listen: SocketAddr,
         seats: usize,
         enough: usize,

@@ -17,8 +17,8 @@
 
 mod error;
 mod host;
-mod hosts;
 mod launcher;
+mod listener;
 mod oom;
 mod protocol;
 mod session;
@@ -27,6 +27,6 @@ mod token;
 
 pub use error::HostsError;
 pub use host::{Host, HostEnd, Surroundings};
-pub use hosts::{Hosts, HostsRequest};
 pub use launcher::HostLauncher;
+pub use listener::{Hosts, HostsRequest};
 pub use token::read_token;

@@ -6,7 +6,9 @@
 use crate::LocalLauncher;
 use crate::hosts::oom;
 use crate::hosts::protocol::{FromHost, HEARTBEAT, ToHost, pieces};
-use crate::{COMMANDS, Happened, LaunchNotice, Launcher, Notify, WorkerEnd, WorkerId, WorkerSpec};
+use crate::{
+    COMMANDS, LaunchNotice, Launcher, Notify, WorkerEnd, WorkerEvent, WorkerId, WorkerSpec,
+};
 use lockstep_gang::{GangError, Link, LinkReader, LinkWriter};
 use std::collections::HashMap;
 use std::path::Path;
@@ -225,23 +227,23 @@ impl Session<'_> {
     fn tell(&mut self, notice: LaunchNotice) -> Result<(), GangError> {
         let launch = u64::from(notice.id.incarnation);
         let message = match notice.what {
-            Happened::Said(line) => {
+            WorkerEvent::Said(line) => {
                 for text in pieces(&line) {
                     self.writer.send(&FromHost::Said { launch, text })?;
                 }
                 return Ok(());
             }
-            Happened::Wrote(line) => {
+            WorkerEvent::Wrote(line) => {
                 let text = line + "\n";
                 FromHost::Wrote { launch, text }
             }
-            Happened::OutputEnded => {
+            WorkerEvent::OutputEnded => {
                 if let Some(started) = self.started.get_mut(&launch) {
                     started.silent = true;
                 }
                 FromHost::Silent { launch }
             }
-            Happened::Ended(end) => {
+            WorkerEvent::Ended(end) => {
                 let mut before = 0;
                 if let Some(started) = self.started.get_mut(&launch) {
                     started.ended = Some(Instant::now());
@@ -253,7 +255,7 @@ impl Session<'_> {
                 };
                 FromHost::Ended { launch, end }
             }
-            Happened::Started(_) | Happened::Leaving(_) => return Ok(()),
+            WorkerEvent::Started(_) | WorkerEvent::Leaving(_) => return Ok(()),
         };
         self.writer.send(&message)
     }

@@ -2,7 +2,7 @@
 
 use crate::WorkerEnd;
 use crate::hosts::protocol::ToHost;
-use crate::remote::{self, Launches, Reported, Tidings};
+use crate::remote::{self, LaunchReport, Launches, PendingNotices};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use std::sync::mpsc::SyncSender;
 const KILL: i32 = 9;
 
 /// The state, and a way to wait for it to change.
-pub(crate) type Watched = remote::Watched<State>;
+pub(crate) type SharedState = remote::SharedState<State>;
 
 /// What is known now.
 #[derive(Default)]
@@ -100,23 +100,23 @@ impl State {
     }
 
     /// A host is about to be taken away: nothing new is started there, and its workers leave.
-    pub(crate) fn leaving(&mut self, number: u64, why: &str) -> Vec<Tidings> {
+    pub(crate) fn leaving(&mut self, number: u64, why: &str) -> Vec<PendingNotices> {
         self.unseat(number);
-        let leaving = |launch| (launch, Reported::Leaving(why.to_owned()));
+        let leaving = |launch| (launch, LaunchReport::Leaving(why.to_owned()));
         let launches: Vec<_> = self.placed_on(number).into_iter().map(leaving).collect();
         self.hear_all(launches)
     }
 
     /// A link is at its end, and so are the workers behind it.
-    pub(crate) fn gone(&mut self, number: u64, why: &str) -> Vec<Tidings> {
+    pub(crate) fn gone(&mut self, number: u64, why: &str) -> Vec<PendingNotices> {
         self.unseat(number);
         self.connections.remove(&number);
         let mut reports = Vec::new();
         for launch in self.placed_on(number) {
             self.placed.remove(&launch);
-            reports.push((launch, Reported::Silent));
+            reports.push((launch, LaunchReport::Silent));
             let lost = WorkerEnd::Lost(why.to_owned());
-            reports.push((launch, Reported::Ended(lost)));
+            reports.push((launch, LaunchReport::Ended(lost)));
         }
         self.hear_all(reports)
     }
@@ -131,7 +131,7 @@ impl State {
         placed.map(|(launch, _)| *launch).collect()
     }
 
-    fn hear_all(&mut self, reports: Vec<(u64, Reported)>) -> Vec<Tidings> {
+    fn hear_all(&mut self, reports: Vec<(u64, LaunchReport)>) -> Vec<PendingNotices> {
         let hear = |(launch, reported)| self.launches.hear(launch, reported);
         reports.into_iter().map(hear).collect()
     }
@@ -156,7 +156,7 @@ impl State {
     }
 
     /// Ends a launch. One that waits for a host never begins.
-    pub(crate) fn end(&mut self, launch: u64) -> Vec<Tidings> {
+    pub(crate) fn end(&mut self, launch: u64) -> Vec<PendingNotices> {
         if self.placed.contains_key(&launch) {
             self.order(0, launch, ToHost::End { launch });
             return Vec::new();
@@ -164,12 +164,12 @@ impl State {
         for waiting in self.waiting.values_mut() {
             waiting.retain(|(of, _)| *of != launch);
         }
-        let ended = Reported::Ended(WorkerEnd::Signal(KILL));
-        self.hear_all(vec![(launch, Reported::Silent), (launch, ended)])
+        let ended = LaunchReport::Ended(WorkerEnd::Signal(KILL));
+        self.hear_all(vec![(launch, LaunchReport::Silent), (launch, ended)])
     }
 
     /// Takes in what a host reports of a launch.
-    pub(crate) fn hear(&mut self, launch: u64, reported: Reported) -> Tidings {
+    pub(crate) fn hear(&mut self, launch: u64, reported: LaunchReport) -> PendingNotices {
         let tidings = self.launches.hear(launch, reported);
         if !self.launches.is_audible(launch) {
             self.placed.remove(&launch);

@@ -4,7 +4,7 @@ use crate::ray::RayError;
 use crate::ray::protocol::{Open, Order, Waiting};
 use crate::ray::room;
 use crate::ray::shim::Shim;
-use crate::ray::state::{State, Watched};
+use crate::ray::state::{SharedState, State};
 use crate::remote::named;
 use crate::{
     Ending, LaunchError, Launched, Launcher, NotReady, Notify, Site, WorkerId, WorkerSpec,
@@ -54,7 +54,7 @@ pub struct RayRequest {
 pub struct RayLauncher {
     request: RayRequest,
     shim: Shim,
-    watched: Arc<Watched>,
+    watched: Arc<SharedState>,
 }
 
 impl RayLauncher {
@@ -83,7 +83,7 @@ impl RayLauncher {
             size: size.len(),
             lease_s: request.lease_s,
         };
-        let watched = Arc::new(Watched::default());
+        let watched = Arc::new(SharedState::default());
         Ok(Self {
             shim: Shim::start(&request, &open, watched.clone())?,
             request,

@@ -3,7 +3,7 @@
 use crate::WorkerEnd;
 use crate::ray::RayError;
 use crate::ray::protocol::{Report, Waiting, bytes};
-use crate::remote::{self, Launches, Reported};
+use crate::remote::{self, LaunchReport, Launches};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -25,10 +25,10 @@ pub(crate) struct State {
 }
 
 /// The state, and a way to wait for it to change.
-pub(crate) type Watched = remote::Watched<State>;
+pub(crate) type SharedState = remote::SharedState<State>;
 
 /// Takes in a report, and tells those who listen what happened to their workers.
-pub(crate) fn take(watched: &Watched, report: Report) {
+pub(crate) fn take(watched: &SharedState, report: Report) {
     let (launch, reported) = match report {
         Report::Failed { why, error, python } => {
             return watched.change(|state| {
@@ -59,31 +59,31 @@ pub(crate) fn take(watched: &Watched, report: Report) {
                 }
             });
         }
-        Report::Started { launch, value } => (launch, Reported::Started(value)),
-        Report::Leaving { launch, value } => (launch, Reported::Leaving(value)),
-        Report::Said { launch, value } => (launch, Reported::Said(bytes(&value))),
-        Report::Wrote { launch, value } => (launch, Reported::Wrote(bytes(&value))),
-        Report::Silent { launch } => (launch, Reported::Silent),
-        Report::Ended { launch, value } => (launch, Reported::Ended(value.worker_end())),
+        Report::Started { launch, value } => (launch, LaunchReport::Started(value)),
+        Report::Leaving { launch, value } => (launch, LaunchReport::Leaving(value)),
+        Report::Said { launch, value } => (launch, LaunchReport::Said(bytes(&value))),
+        Report::Wrote { launch, value } => (launch, LaunchReport::Wrote(bytes(&value))),
+        Report::Silent { launch } => (launch, LaunchReport::Silent),
+        Report::Ended { launch, value } => (launch, LaunchReport::Ended(value.worker_end())),
     };
     hear(watched, launch, reported);
 }
 
-fn hear(watched: &Watched, launch: u64, reported: Reported) {
+fn hear(watched: &SharedState, launch: u64, reported: LaunchReport) {
     watched
         .change(|state| state.launches.hear(launch, reported))
         .tell();
 }
 
 /// The shim is gone: so are all workers, since Ray ends the actors of a driver that is.
-pub(crate) fn end(watched: &Watched, error: &RayError) {
+pub(crate) fn end(watched: &SharedState, error: &RayError) {
     let left = watched.change(|state| {
         state.failed.get_or_insert(error.clone());
         state.launches.audible()
     });
     for launch in left {
-        hear(watched, launch, Reported::Silent);
+        hear(watched, launch, LaunchReport::Silent);
         let lost = WorkerEnd::Lost(error.to_string());
-        hear(watched, launch, Reported::Ended(lost));
+        hear(watched, launch, LaunchReport::Ended(lost));
     }
 }

@@ -4,7 +4,7 @@ use lockstep_gang::Secret;
 use lockstep_launch::hosts::{Host, HostEnd, Hosts, HostsError, HostsRequest, Surroundings};
 use lockstep_launch::{
     Ending, Launcher, WorkerEnd,
-    conformance::{self, Heard, spec},
+    conformance::{self, NoticeChannel, spec},
 };
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -88,7 +88,7 @@ fn a_worker_whose_host_is_not_there_starts_when_it_comes_and_can_be_ended_before
     let program = script(&folder, "worker.sh", "read line; echo \"$line\"");
     let (hosts, token) = open(2, 0);
     let mut launcher = hosts.launcher();
-    let heard = Heard::default();
+    let heard = NoticeChannel::default();
     launcher.start(&spec(1, 1), heard.notify()).unwrap();
     assert_eq!(launcher.end(spec(1, 1).id), Ending::Certain);
     assert!(heard.end(spec(1, 1).id).is_violent());
@@ -107,10 +107,10 @@ fn a_host_that_loses_its_coordinator_ends_its_worker_and_serves_the_next() {
     let address = hosts.address();
     let (served, _) = host(&hosts, &token, 0, &program);
     let mut launcher = hosts.launcher();
-    let heard = Heard::default();
+    let heard = NoticeChannel::default();
     launcher.start(&spec(0, 1), heard.notify()).unwrap();
     let pid = loop {
-        use lockstep_launch::Happened::Started;
+        use lockstep_launch::WorkerEvent::Started;
         if let Started(pid) = heard.next(LIMIT).expect("it starts").what {
             break pid;
         }
@@ -145,7 +145,7 @@ fn of_two_hosts_with_one_number_the_later_is_kept() {
     let (first, _) = host(&hosts, &token, 0, &program);
     let mut launcher = hosts.launcher();
     assert!(launcher.ready(LIMIT, &mut |_| true).unwrap());
-    let heard = Heard::default();
+    let heard = NoticeChannel::default();
     launcher.start(&spec(0, 1), heard.notify()).unwrap();
     let (second, _) = host(&hosts, &token, 0, &program);
     let error = first.join().unwrap().unwrap_err().to_string();

@@ -4,7 +4,6 @@ use super::flatten::flatten;
 use super::{Layer, Pass};
 use crate::NnError;
 use crate::build::Site;
-use crate::compute::Compute;
 use crate::dims::Dims;
 use crate::factors::Factored;
 use crate::graph::{Attribute, Flow, LayerGraph};
@@ -13,6 +12,7 @@ use crate::layout::Layout;
 use crate::replica::Replica;
 use crate::simd::for_each_isa;
 use crate::spec::LayerKind;
+use crate::threads::Threads;
 
 /// The settings of a dense layer. An image is flattened for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub(crate) struct LinearLayer {
     factored: Factored,
     /// The place of `factored` in the layout.
     number: usize,
-    compute: Compute,
+    compute: Threads,
 }
 
 impl LinearLayer {
@@ -73,7 +73,7 @@ impl LinearLayer {
         name: &str,
         inputs: usize,
         outputs: usize,
-        compute: &Compute,
+        compute: &Threads,
         layout: &mut Layout,
     ) -> Self {
         let factored = Factored::new(name, inputs, outputs, layout);
@@ -159,7 +159,7 @@ mod tests {
         for (rows, inputs, outputs) in [(1, 1, 1), (3, 5, 4), (17, 20, 9), (2, 3, 40)] {
             let mut layout = Layout::default();
             let mut layer =
-                LinearLayer::new("l", inputs, outputs, &Compute::default(), &mut layout);
+                LinearLayer::new("l", inputs, outputs, &Threads::default(), &mut layout);
             check_layer(&mut layer, &layout, rows, inputs, outputs, &|state, x| {
                 let (weight, bias) = state.split_at(inputs * outputs);
                 let weight = |i: usize, o: usize| {

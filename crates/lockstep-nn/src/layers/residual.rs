@@ -181,8 +181,8 @@ mod tests {
     use super::super::check::{Definition, check_layer};
     use super::*;
     use crate::build::ModelBuilder;
-    use crate::compute::Compute;
     use crate::layers;
+    use crate::threads::Threads;
 
     /// A dense layer in `f64` on one row, and what of the state it leaves.
     fn dense<'a>(state: &'a [f64], x: &[f64], out: usize) -> (Vec<f64>, &'a [f64]) {
@@ -197,7 +197,7 @@ mod tests {
 
     fn check(body: Vec<LayerSpec>, shortcut: Vec<LayerSpec>, row: &Definition<'_>) {
         const ROWS: usize = 4;
-        let mut builder = ModelBuilder::new(ROWS, &Compute::default());
+        let mut builder = ModelBuilder::new(ROWS, &Threads::default());
         let input = Dims::vector(3);
         let body = builder.chain(&NamedLayer::stack(body), input).unwrap();
         let shortcut = match shortcut.is_empty() {

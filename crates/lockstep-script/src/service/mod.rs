@@ -13,7 +13,7 @@ pub(crate) use shard::Shards;
 
 use crate::ScriptError;
 use crate::checkpoints::{Resumed, Store};
-use crate::environment::{Placing, Whereabouts};
+use crate::environment::{Placing, WorkerAddress};
 use crate::part::ScriptPart;
 use lockstep_learner::{Gang, Reporter, ShareError};
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ pub(crate) struct Service<'g> {
     pub(crate) gang: &'g Gang<'g>,
     pub(crate) part: &'g ScriptPart,
     pub(crate) placing: Placing,
-    pub(crate) all: Vec<Whereabouts>,
+    pub(crate) all: Vec<WorkerAddress>,
     pub(crate) resumed: Option<Resumed>,
     /// A folder of this generation alone.
     pub(crate) scratch: PathBuf,
@@ -78,7 +78,7 @@ enum Request {
         #[serde(default)]
         timeout_s: Option<f64>,
     },
-    Shard(shard::Asked),
+    Shard(shard::ShardRequest),
     Next {
         iterator: u64,
         #[serde(default)]

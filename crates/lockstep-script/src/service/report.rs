@@ -24,7 +24,7 @@ const INCOMING: &str = "incoming";
 
 /// What a rank says of its report.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Said {
+struct RankReport {
     /// The folder of its checkpoint.
     folder: Option<PathBuf>,
     /// What rank 0 reports.
@@ -62,7 +62,7 @@ impl Service<'_> {
             let told = lock(&self.reporter).send(&FromWorker::Reported(reported));
             told.map_err(|error| Refusal::from(lockstep_learner::ShareError::from(error)))?;
         }
-        let said = Said {
+        let said = RankReport {
             folder: checkpoint.map(Path::to_owned),
             metrics: if rank == 0 { metrics } else { Map::new() },
             handed: lock(&self.shards).handed(),
@@ -78,7 +78,7 @@ impl Service<'_> {
             return Ok(json!({ "number": number, "checkpoint": null }));
         }
         let all = self.share(&name, value, None, patience)?;
-        let all: Vec<Said> = all
+        let all: Vec<RankReport> = all
             .into_iter()
             .map(serde_json::from_value)
             .collect::<Result<_, _>>()
@@ -88,7 +88,7 @@ impl Service<'_> {
     }
 
     /// Gathers the files of all ranks at the one that writes, and begins to write them.
-    fn write(&self, number: u64, all: &[Said], patience: Duration) -> Result<(), Refusal> {
+    fn write(&self, number: u64, all: &[RankReport], patience: Duration) -> Result<(), Refusal> {
         let rank = self.placing.rank;
         let with_files: Vec<usize> = (0..all.len())
             .filter(|rank| all[*rank].folder.is_some())
@@ -150,11 +150,11 @@ impl Service<'_> {
 }
 
 /// How far each data set was handed out to all ranks together.
-fn positions(all: &[Said]) -> BTreeMap<String, Position> {
+fn positions(all: &[RankReport]) -> BTreeMap<String, Position> {
     let mut positions = BTreeMap::new();
     let names = all.iter().flat_map(|said| said.handed.keys());
     for name in names {
-        let of = |said: &Said| said.handed.get(name).cloned();
+        let of = |said: &RankReport| said.handed.get(name).cloned();
         let handed: Vec<Option<Handed>> = all.iter().map(of).collect();
         let Some(least) = handed
             .iter()
@@ -213,7 +213,7 @@ fn receive(incoming: &Place, name: &str) -> Result<Files, RunsError> {
 mod tests {
     use super::*;
 
-    fn said(epoch: u32, batches: u64) -> Said {
+    fn said(epoch: u32, batches: u64) -> RankReport {
         let handed = Handed {
             before: Position {
                 epoch,
@@ -222,7 +222,7 @@ mod tests {
             batch: 4,
             batches,
         };
-        Said {
+        RankReport {
             folder: None,
             metrics: Map::new(),
             handed: BTreeMap::from([("train".to_owned(), handed)]),

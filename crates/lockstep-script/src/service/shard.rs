@@ -19,7 +19,7 @@ const MOST_PREFETCHED: usize = 64;
 
 /// What a script asks of a data set.
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct ShardRequest {
     name: String,
     /// Samples in a batch of this rank.
     #[serde(default)]
@@ -64,7 +64,11 @@ impl Shards {
         }
     }
 
-    pub(super) fn open(&mut self, asked: &Asked, service: &Service<'_>) -> Result<Value, Refusal> {
+    pub(super) fn open(
+        &mut self,
+        asked: &ShardRequest,
+        service: &Service<'_>,
+    ) -> Result<Value, Refusal> {
         let part = service.part;
         let batch = asked.batch.unwrap_or(part.settings.batch);
         if batch == 0 || batch > 1 << 24 {

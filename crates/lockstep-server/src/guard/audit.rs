@@ -19,7 +19,7 @@ const KEPT: u32 = 5;
 /// What a route did, in words, where the method and the path do not say it: `submitted raysubmit_1`. A route puts it
 /// into the extensions of its response.
 #[derive(Debug, Clone)]
-pub(crate) struct Deed(pub(crate) String);
+pub(crate) struct AuditAction(pub(crate) String);
 
 /// One line.
 #[derive(Debug, Serialize)]

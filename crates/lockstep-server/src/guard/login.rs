@@ -4,7 +4,7 @@
 //! only with requests that a page of this server makes.
 
 use super::origin::follows_foreign_link;
-use super::{Given, cookie_token, header_token};
+use super::{Credential, cookie_token, header_token};
 use crate::endpoint::Endpoint;
 use crate::{Refusal, Server};
 use axum::extract::State;
@@ -88,7 +88,7 @@ async fn log_in(State(server): State<Server>, headers: HeaderMap, body: String) 
             _ => (),
         }
     }
-    match server.guard().caller_of(Given::Token(&token)) {
+    match server.guard().caller_of(Credential::Token(&token)) {
         Ok(_) => {
             let cookie = cookie(&token, KEPT, server.guard().encrypted);
             let to = [(header::SET_COOKIE, cookie), (header::LOCATION, next)];
@@ -140,7 +140,7 @@ async fn authenticate(
     server.guard().caller_of(given)?;
     let said = axum::Json(json!({ "status": "authenticated", "message": "Token is valid" }));
     let mut answer = said.into_response();
-    if let Given::Token(token) = given
+    if let Credential::Token(token) = given
         && let Ok(cookie) = cookie(token, KEPT, server.guard().encrypted).parse()
     {
         answer.headers_mut().insert(header::SET_COOKIE, cookie);

@@ -2,7 +2,7 @@
 
 use super::submission::read;
 use super::with_queue;
-use crate::guard::Deed;
+use crate::guard::AuditAction;
 use crate::{Caller, Refusal, Role, Server};
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
@@ -22,7 +22,7 @@ pub(super) async fn submit(
     submission.user = caller.name;
     let job = with_queue(&server, move |queue| queue.submit(submission)).await?;
     // These keys and no others: Ray's client knows no more.
-    let deed = Extension(Deed(format!("submitted the job {}", job.id)));
+    let deed = Extension(AuditAction(format!("submitted the job {}", job.id)));
     let answer = Json(json!({"job_id": job.id, "submission_id": job.id}));
     Ok((deed, answer))
 }

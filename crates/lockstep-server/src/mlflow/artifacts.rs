@@ -4,8 +4,8 @@
 //! written. Files come back as something to be kept, never as a page: somebody else's HTML has no business in a browser
 //! that trusts this server.
 
-use super::asked::Asked;
 use super::record::Record;
+use super::request_fields::RequestFields;
 use super::{Answer, MlflowError, blocking, run_dir, view};
 use crate::Server;
 use crate::endpoint::{BYTES, Endpoint};
@@ -156,7 +156,7 @@ fn shown(names: BTreeMap<String, Option<u64>>, before: &str) -> Vec<Value> {
     shown.collect()
 }
 
-async fn list(State(server): State<Server>, asked: Asked) -> Answer {
+async fn list(State(server): State<Server>, asked: RequestFields) -> Answer {
     blocking(move || {
         let files = Files::parse(&server, asked.needed("path")?)?;
         Ok(Json(json!({ "files": shown(files.list()?, "") })))
@@ -164,7 +164,7 @@ async fn list(State(server): State<Server>, asked: Asked) -> Answer {
     .await
 }
 
-pub(super) async fn list_of_run(State(server): State<Server>, asked: Asked) -> Answer {
+pub(super) async fn list_of_run(State(server): State<Server>, asked: RequestFields) -> Answer {
     blocking(move || {
         let id = asked.run()?;
         let path = asked
@@ -190,7 +190,7 @@ async fn download(
 
 async fn download_of_run(
     State(server): State<Server>,
-    asked: Asked,
+    asked: RequestFields,
 ) -> Result<Response, MlflowError> {
     let found =
         blocking(move || open(&Files::of(&server, asked.run()?, asked.needed("path")?)?)).await?;

@@ -1,8 +1,8 @@
 //! `experiments/…`
 
-use super::asked::Asked;
 use super::experiments::Experiment;
 use super::filter::Name;
+use super::request_fields::RequestFields;
 use super::search::Search;
 use super::{Answer, MlflowError, blocking, everything, now};
 use crate::Server;
@@ -69,7 +69,7 @@ pub(super) fn find(server: &Server, id: &str) -> Result<Experiment, MlflowError>
     found.ok_or_else(|| MlflowError::missing(format!("No Experiment with id={id:.200} exists")))
 }
 
-async fn create(State(server): State<Server>, asked: Asked) -> Answer {
+async fn create(State(server): State<Server>, asked: RequestFields) -> Answer {
     blocking(move || {
         let name = asked.needed("name")?;
         let (_, all) = everything(&server)?;
@@ -87,7 +87,7 @@ async fn create(State(server): State<Server>, asked: Asked) -> Answer {
     .await
 }
 
-async fn by_id(State(server): State<Server>, asked: Asked) -> Answer {
+async fn by_id(State(server): State<Server>, asked: RequestFields) -> Answer {
     blocking(move || {
         let found = find(&server, asked.needed("experiment_id")?)?;
         Ok(Json(json!({ "experiment": found.shown() })))
@@ -95,7 +95,7 @@ async fn by_id(State(server): State<Server>, asked: Asked) -> Answer {
     .await
 }
 
-async fn by_name(State(server): State<Server>, asked: Asked) -> Answer {
+async fn by_name(State(server): State<Server>, asked: RequestFields) -> Answer {
     blocking(move || {
         let name = asked.needed("experiment_name")?;
         let (_, all) = everything(&server)?;
@@ -108,7 +108,7 @@ async fn by_name(State(server): State<Server>, asked: Asked) -> Answer {
     .await
 }
 
-async fn search(State(server): State<Server>, asked: Asked) -> Answer {
+async fn search(State(server): State<Server>, asked: RequestFields) -> Answer {
     blocking(move || {
         let search = Search::of(&asked, "view_type", 1000)?;
         let (_, all) = everything(&server)?;
@@ -143,7 +143,7 @@ async fn search(State(server): State<Server>, asked: Asked) -> Answer {
     .await
 }
 
-async fn update(State(server): State<Server>, asked: Asked) -> Answer {
+async fn update(State(server): State<Server>, asked: RequestFields) -> Answer {
     let name = asked.text("new_name")?.map(str::to_owned);
     change(server, asked, move |one| {
         if let Some(name) = name {
@@ -153,27 +153,27 @@ async fn update(State(server): State<Server>, asked: Asked) -> Answer {
     .await
 }
 
-async fn delete(State(server): State<Server>, asked: Asked) -> Answer {
+async fn delete(State(server): State<Server>, asked: RequestFields) -> Answer {
     change(server, asked, |one| one.deleted = true).await
 }
 
-async fn restore(State(server): State<Server>, asked: Asked) -> Answer {
+async fn restore(State(server): State<Server>, asked: RequestFields) -> Answer {
     change(server, asked, |one| one.deleted = false).await
 }
 
-async fn set_tag(State(server): State<Server>, asked: Asked) -> Answer {
+async fn set_tag(State(server): State<Server>, asked: RequestFields) -> Answer {
     let (key, value) = asked.tag()?;
     change(server, asked, move |one| drop(one.tags.insert(key, value))).await
 }
 
-async fn delete_tag(State(server): State<Server>, asked: Asked) -> Answer {
+async fn delete_tag(State(server): State<Server>, asked: RequestFields) -> Answer {
     let key = asked.needed("key")?.to_owned();
     change(server, asked, move |one| drop(one.tags.remove(&key))).await
 }
 
 async fn change(
     server: Server,
-    asked: Asked,
+    asked: RequestFields,
     change: impl FnOnce(&mut Experiment) + Send + 'static,
 ) -> Answer {
     blocking(move || {

@@ -1,8 +1,8 @@
 //! `runs/…`, `metrics/…` and `artifacts/list`.
 
-use super::asked::Asked;
 use super::experiments::DEFAULT;
 use super::record::{Record, Status};
+use super::request_fields::RequestFields;
 use super::search::Search;
 use super::view::{NOTE, View};
 use super::writer::{self, Writer};
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::Server;
 use crate::endpoint::Endpoint;
-use crate::guard::Deed;
+use crate::guard::AuditAction;
 use axum::extract::State;
 use axum::{Extension, Json};
 use lockstep_index::tags;
@@ -72,8 +72,8 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 
 async fn create(
     State(server): State<Server>,
-    asked: Asked,
-) -> Result<(Extension<Deed>, Json<Value>), MlflowError> {
+    asked: RequestFields,
+) -> Result<(Extension<AuditAction>, Json<Value>), MlflowError> {
     blocking(move || {
         let id = asked.text("experiment_id")?.filter(|id| !id.is_empty()).unwrap_or(DEFAULT);
         let experiment = experiment_routes::find(&server, id)?;
@@ -117,7 +117,7 @@ async fn create(
         let id = writer.run.name.clone();
         server.mlflow().writers.keep(writer);
         let answer = json!({ "run": view(&server, &id)?.shown() });
-        Ok((Extension(Deed(format!("made the run {id}"))), Json(answer)))
+        Ok((Extension(AuditAction(format!("made the run {id}"))), Json(answer)))
     })
     .await
 }
@@ -132,11 +132,11 @@ async fn no_models() -> Json<Value> {
     Json(json!({ "models": [] }))
 }
 
-async fn show(State(server): State<Server>, asked: Asked) -> Answer {
+async fn show(State(server): State<Server>, asked: RequestFields) -> Answer {
     blocking(move || Ok(Json(json!({ "run": view(&server, asked.run()?)?.shown() })))).await
 }
 
-async fn search(State(server): State<Server>, asked: Asked) -> Answer {
+async fn search(State(server): State<Server>, asked: RequestFields) -> Answer {
     blocking(move || {
         let search = Search::of(&asked, "run_view_type", 1000)?;
         let wanted = asked.texts("experiment_ids")?;
@@ -197,7 +197,7 @@ fn check_active(writer: &Writer) -> Result<(), MlflowError> {
     }
 }
 
-async fn update(State(server): State<Server>, asked: Asked) -> Answer {
+async fn update(State(server): State<Server>, asked: RequestFields) -> Answer {
     blocking(move || {
         let id = asked.run()?;
         let status = asked.get("status").map(|said| {
@@ -223,15 +223,15 @@ async fn update(State(server): State<Server>, asked: Asked) -> Answer {
     .await
 }
 
-async fn delete(State(server): State<Server>, asked: Asked) -> Answer {
+async fn delete(State(server): State<Server>, asked: RequestFields) -> Answer {
     set_deleted(server, asked, true).await
 }
 
-async fn restore(State(server): State<Server>, asked: Asked) -> Answer {
+async fn restore(State(server): State<Server>, asked: RequestFields) -> Answer {
     set_deleted(server, asked, false).await
 }
 
-async fn set_deleted(server: Server, asked: Asked, deleted: bool) -> Answer {
+async fn set_deleted(server: Server, asked: RequestFields, deleted: bool) -> Answer {
     blocking(move || {
         write(&server, asked.run()?, |writer| {
             writer.record.deleted = deleted;
@@ -242,7 +242,7 @@ async fn set_deleted(server: Server, asked: Asked, deleted: bool) -> Answer {
     .await
 }
 
-async fn log_metric(State(server): State<Server>, asked: Asked) -> Answer {
+async fn log_metric(State(server): State<Server>, asked: RequestFields) -> Answer {
     blocking(move || {
         let point = asked.point(now())?;
         write(&server, asked.run()?, |writer| {
@@ -254,7 +254,7 @@ async fn log_metric(State(server): State<Server>, asked: Asked) -> Answer {
     .await
 }
 
-async fn log_parameter(State(server): State<Server>, asked: Asked) -> Answer {
+async fn log_parameter(State(server): State<Server>, asked: RequestFields) -> Answer {
     blocking(move || {
         let param = asked.param()?;
         write(&server, asked.run()?, |writer| {
@@ -266,7 +266,7 @@ async fn log_parameter(State(server): State<Server>, asked: Asked) -> Answer {
     .await
 }
 
-async fn log_batch(State(server): State<Server>, asked: Asked) -> Answer {
+async fn log_batch(State(server): State<Server>, asked: RequestFields) -> Answer {
     blocking(move || {
         let now = now();
         let points = asked.tables("metrics")?;
@@ -279,7 +279,7 @@ async fn log_batch(State(server): State<Server>, asked: Asked) -> Answer {
         let params = asked.tables("params")?;
         let params = params
             .iter()
-            .map(Asked::param)
+            .map(RequestFields::param)
             .collect::<Result<Vec<_>, _>>()?;
         let tags: Vec<_> = asked.tags("tags")?.into_iter().collect();
         let id = asked.run()?;
@@ -294,7 +294,7 @@ async fn log_batch(State(server): State<Server>, asked: Asked) -> Answer {
     .await
 }
 
-async fn log_inputs(State(server): State<Server>, asked: Asked) -> Answer {
+async fn log_inputs(State(server): State<Server>, asked: RequestFields) -> Answer {
     blocking(move || {
         let inputs = asked
             .get("datasets")
@@ -315,7 +315,7 @@ async fn log_inputs(State(server): State<Server>, asked: Asked) -> Answer {
     .await
 }
 
-async fn set_tag(State(server): State<Server>, asked: Asked) -> Answer {
+async fn set_tag(State(server): State<Server>, asked: RequestFields) -> Answer {
     blocking(move || {
         set_tags(&server, asked.run()?, &[asked.tag()?])?;
         Ok(Json(json!({})))
@@ -354,7 +354,7 @@ fn set_tags(server: &Server, id: &str, given: &[(String, String)]) -> Result<(),
     Ok(())
 }
 
-async fn delete_tag(State(server): State<Server>, asked: Asked) -> Answer {
+async fn delete_tag(State(server): State<Server>, asked: RequestFields) -> Answer {
     blocking(move || {
         let (id, key) = (asked.run()?, asked.needed("key")?);
         if !view(&server, id)?.tags.contains_key(key) {
@@ -379,7 +379,7 @@ async fn delete_tag(State(server): State<Server>, asked: Asked) -> Answer {
     .await
 }
 
-async fn history(State(server): State<Server>, asked: Asked) -> Answer {
+async fn history(State(server): State<Server>, asked: RequestFields) -> Answer {
     blocking(move || {
         let key = asked.needed("metric_key")?;
         let run = run_dir(&server, asked.run()?)?;

@@ -1,8 +1,8 @@
 //! A page of what was searched: chosen, in order, and so many at a time.
 
 use super::MlflowError;
-use super::asked::Asked;
 use super::filter::{Filter, Name, named};
+use super::request_fields::RequestFields;
 use lockstep_index::filter::Worth;
 use std::cmp::Ordering;
 
@@ -22,7 +22,7 @@ pub(crate) struct Search {
 impl Search {
     /// Understands one. `view` is the key that says whether those in the bin are meant, `usual` how many an answer has if
     /// that is not said.
-    pub(crate) fn of(asked: &Asked, view: &str, usual: i64) -> Result<Search, MlflowError> {
+    pub(crate) fn of(asked: &RequestFields, view: &str, usual: i64) -> Result<Search, MlflowError> {
         let most = asked.whole("max_results")?.unwrap_or(usual);
         if !(1..=MOST).contains(&most) {
             return Err(MlflowError::wrong(format!(

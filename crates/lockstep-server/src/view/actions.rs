@@ -21,14 +21,14 @@ enum Action {
 
 /// What is to be done with which jobs.
 #[derive(Debug, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct ActionRequest {
     action: Action,
     ids: Vec<String>,
 }
 
 /// What came of one.
 #[derive(Debug, Serialize)]
-pub(super) struct Done {
+pub(super) struct ActionOutcome {
     id: String,
     /// The id of the new job, of one that was submitted once more.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,8 +41,8 @@ pub(super) struct Done {
 pub(super) async fn act(
     State(server): State<Server>,
     caller: Caller,
-    Json(asked): Json<Asked>,
-) -> Result<Json<Vec<Done>>, Refusal> {
+    Json(asked): Json<ActionRequest>,
+) -> Result<Json<Vec<ActionOutcome>>, Refusal> {
     caller.needs(Role::Submit)?;
     if asked.ids.len() > MOST {
         return Err(Refusal::bad(format!("ids: at most {MOST} at once")));
@@ -53,7 +53,7 @@ pub(super) async fn act(
                 Ok(new_id) => (new_id, None),
                 Err(refusal) => (None, Some(refusal.message)),
             };
-            Done { id, new_id, error }
+            ActionOutcome { id, new_id, error }
         });
         Ok(Json(done.collect()))
     })

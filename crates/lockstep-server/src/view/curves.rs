@@ -17,7 +17,7 @@ const WIDTHS: (usize, usize) = (4000, 800);
 /// Which curves are asked for.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Asked {
+pub(super) struct CurveQuery {
     /// Names of runs, with commas between them.
     runs: String,
     /// Names of series, with commas between them; all that are learned if it is empty.
@@ -65,7 +65,7 @@ impl Named {
 
 pub(super) async fn show(
     State(server): State<Server>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<CurveQuery>,
 ) -> Result<Json<Vec<OfRun>>, Refusal> {
     let runs: Vec<String> = words(&asked.runs);
     if runs.is_empty() || runs.len() > MOST_RUNS {
@@ -85,7 +85,7 @@ pub(super) async fn show(
     .await
 }
 
-fn curves(server: &Server, run: &str, by: By, asked: &Asked) -> Result<OfRun, Refusal> {
+fn curves(server: &Server, run: &str, by: By, asked: &CurveQuery) -> Result<OfRun, Refusal> {
     let names = words(&asked.names);
     let wanted = |kind: Kind, name: &str| {
         let kind = (kind == Kind::System) == asked.system;

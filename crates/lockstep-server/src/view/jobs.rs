@@ -20,7 +20,7 @@ const OF_LATE: f64 = 86_400.0;
 /// What is asked of the list.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Asked {
+pub(super) struct JobListQuery {
     /// `PENDING`, `RUNNING`, …; any if it is empty.
     status: String,
     /// Words that must be in the command, the id, the user or the metadata.
@@ -162,7 +162,7 @@ impl Row {
     }
 }
 
-impl Asked {
+impl JobListQuery {
     fn holds(&self, job: &JobView) -> bool {
         if !self.status.is_empty() && job.status.in_capitals() != self.status {
             return false;
@@ -180,7 +180,7 @@ impl Asked {
 
 pub(super) async fn list(
     State(server): State<Server>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<JobListQuery>,
 ) -> Result<Json<List>, Refusal> {
     let mut jobs = server.queue().list();
     let counts = Counts::of(&jobs, now());

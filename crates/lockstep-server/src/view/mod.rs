@@ -9,7 +9,7 @@ mod benchmarks;
 mod cluster;
 mod curves;
 mod evaluation;
-mod heard;
+mod folder_watch;
 mod jobs;
 mod live;
 mod machine;

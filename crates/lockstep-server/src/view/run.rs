@@ -51,7 +51,7 @@ pub(super) struct Details {
 
 /// What a user says of a run.
 #[derive(Debug, Deserialize)]
-pub(super) struct Said {
+pub(super) struct RunAnnotations {
     tags: BTreeMap<String, String>,
     note: String,
 }
@@ -144,7 +144,7 @@ pub(super) async fn tag(
     State(server): State<Server>,
     caller: Caller,
     Path(name): Path<String>,
-    Json(said): Json<Said>,
+    Json(said): Json<RunAnnotations>,
 ) -> Result<Json<tags::Tags>, Refusal> {
     caller.needs(Role::Submit)?;
     let texts = said.tags.iter().flat_map(|(key, value)| [key, value]);

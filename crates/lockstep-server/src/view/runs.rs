@@ -17,7 +17,7 @@ const MOST: usize = 1000;
 /// What is asked of the list.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Asked {
+pub(super) struct RunListQuery {
     /// Which runs, in the language of `lockstep runs list`.
     filter: String,
     /// What they are sorted by; the newest come first if it is empty.
@@ -115,7 +115,7 @@ impl Row {
 
 pub(super) async fn list(
     State(server): State<Server>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<RunListQuery>,
 ) -> Result<Json<List>, Refusal> {
     blocking(move || choose(&server, &asked).map(Json)).await
 }
@@ -129,7 +129,7 @@ pub(super) async fn names(State(server): State<Server>) -> Result<Json<Known>, R
     }))
 }
 
-fn choose(server: &Server, asked: &Asked) -> Result<List, Refusal> {
+fn choose(server: &Server, asked: &RunListQuery) -> Result<List, Refusal> {
     let store = &server.view().store;
     let columns: Vec<&str> = asked.columns.split(',').filter(|c| !c.is_empty()).collect();
     // Looking up names takes a look at all runs, which most lists do without.

@@ -4,7 +4,7 @@
 //! at while nothing changes. Of a run that goes on only its own folder is read again. A store that cannot be heard, such
 //! as a bucket, is looked through every few seconds while somebody asks.
 
-use super::heard::Heard;
+use super::folder_watch::FolderWatch;
 use crate::Refusal;
 use lockstep_base::fs::CacheDir;
 use lockstep_index::{Index, IndexError, Keys, Run, State};
@@ -31,7 +31,7 @@ const INDEX: &str = "index.sqlite";
 pub(super) struct RunStore {
     place: Place,
     cache: CacheDir,
-    heard: Option<Heard>,
+    heard: Option<FolderWatch>,
     state: Mutex<Known>,
     /// Told when there are news.
     pub(super) told: Notify,
@@ -64,7 +64,7 @@ pub(super) struct News {
 
 impl RunStore {
     pub(super) fn new(place: Place, cache: CacheDir) -> RunStore {
-        let heard = place.local().and_then(|_| Heard::new().ok());
+        let heard = place.local().and_then(|_| FolderWatch::new().ok());
         RunStore {
             place,
             cache,
@@ -75,7 +75,7 @@ impl RunStore {
     }
 
     /// What says that something has changed, if the store can be heard.
-    pub(super) fn heard(&self) -> Option<&Heard> {
+    pub(super) fn heard(&self) -> Option<&FolderWatch> {
         self.heard.as_ref()
     }
 
@@ -227,7 +227,7 @@ impl RunStore {
 
     /// Hears of the folders of these runs from now on, and of no others.
     fn watch(&self, known: &mut Known, going: &BTreeSet<String>) {
-        let Some(notice) = self.heard.as_ref().map(Heard::notice) else {
+        let Some(notice) = self.heard.as_ref().map(FolderWatch::notice) else {
             let numbered = (1..).map(|number: i32| -number).zip(going.iter().cloned());
             known.going = numbered.collect();
             return;

@@ -3,7 +3,7 @@
 use super::file::{EventFile, cut_off};
 use super::histogram::histogram;
 use super::proto::{Datum, Value};
-use super::write::{Told, summary};
+use super::write::{WrittenSteps, summary};
 use crate::{Begun, Sink, SinkError};
 use lockstep_events::Recorded;
 use lockstep_place::{Access, Place};
@@ -65,7 +65,7 @@ struct Written {
     parts: u32,
     /// Up to where the record was read.
     events: Position,
-    told: Told,
+    told: WrittenSteps,
     /// Checkpoints whose weights were counted.
     checkpoints: BTreeSet<String>,
 }

@@ -13,7 +13,7 @@ const START: i32 = 1;
 /// What is known of the events before.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Told {
+pub(super) struct WrittenSteps {
     /// The last step that was told of each metric. What comes again after a failure is not told again.
     pub(super) steps: BTreeMap<String, u64>,
     /// The last step of all.
@@ -45,7 +45,7 @@ fn scalar(tag: String, value: f64) -> Value {
     }
 }
 
-impl Told {
+impl WrittenSteps {
     /// What TensorBoard is told of an event. `evaluation` is read when the run has ended.
     pub(super) fn events(
         &mut self,
@@ -145,8 +145,8 @@ mod tests {
 
     #[test]
     fn what_comes_again_after_a_failure_is_told_once_and_after_a_resume_again() {
-        let mut told = Told::default();
-        let steps = |told: &mut Told, step| {
+        let mut told = WrittenSteps::default();
+        let steps = |told: &mut WrittenSteps, step| {
             let events = told.events(&progress(step), "", true, &Vec::new);
             events.iter().map(|event| event.step).collect::<Vec<_>>()
         };

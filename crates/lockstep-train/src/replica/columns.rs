@@ -10,7 +10,7 @@ use super::StepPlan;
 use super::factors::{DenseExchange, other_lanes};
 use lockstep_data::lane_rows;
 use lockstep_gang::{GangError, Plan, SharingCollective};
-use lockstep_nn::{Buffer, Compute, DeviceState, Factored};
+use lockstep_nn::{Buffer, DeviceState, Factored, Threads};
 use std::ops::Range;
 
 /// What computing by columns needs.
@@ -37,7 +37,7 @@ impl DenseExchange {
     /// their ranks count on it.
     pub(super) fn make_columns(
         &mut self,
-        compute: &Compute,
+        compute: &Threads,
         step: &StepPlan<'_>,
         collective: &mut dyn SharingCollective,
         state: &mut impl DeviceState,
@@ -71,7 +71,7 @@ impl DenseExchange {
     /// fetches the others'.
     pub(super) fn take_columns(
         &mut self,
-        compute: &Compute,
+        compute: &Threads,
         step: &StepPlan<'_>,
         lane: usize,
         y: &mut [f32],

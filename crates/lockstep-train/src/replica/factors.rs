@@ -5,7 +5,7 @@ use super::columns::Columns;
 use crate::exchange::Strategy;
 use lockstep_data::lane_rows;
 use lockstep_gang::{GangError, Plan, SharingCollective};
-use lockstep_nn::{Buffer, Compute, Factored, add};
+use lockstep_nn::{Buffer, Factored, Threads, add};
 use std::ops::Range;
 
 /// The factors of one layer in one step: of each lane a share, `x` unless every rank has it, then `dy`.
@@ -96,7 +96,7 @@ impl DenseExchange {
     /// buffers. The last buffer is spare.
     pub(super) fn form(
         &self,
-        compute: &Compute,
+        compute: &Threads,
         step: &StepPlan<'_>,
         chunk: usize,
         collective: &dyn SharingCollective,

@@ -27,7 +27,7 @@ use lane::LaneReplica;
 use lockstep_base::progress::{Phase, enter};
 use lockstep_gang::{CollectiveExt, GangError, SharingCollective, TreeSum};
 use lockstep_nn::{
-    Batch, Buffer, Compute, DeviceState, Layout, LossSum, Network, StatePart, Step, Update,
+    Batch, Buffer, DeviceState, Layout, LossSum, Network, StatePart, Step, Threads, Update,
 };
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -42,7 +42,7 @@ pub(crate) struct GangReplica<S> {
     /// owners keep to themselves until [`GangReplica::gather_state`]. Of the optimizer's vectors only own
     /// chunks are kept up.
     pub(crate) state: S,
-    compute: Compute,
+    compute: Threads,
     parameters: usize,
     /// The part of the learning rate that each chunk learns with; 0 never changes, and nothing of it is exchanged.
     rates: Vec<f32>,
@@ -100,7 +100,7 @@ impl<'a> StepPlan<'a> {
 pub(crate) struct ReplicaSetup<'a> {
     pub(crate) layout: &'a Layout,
     pub(crate) exchange: &'a ExchangePlan,
-    pub(crate) compute: Compute,
+    pub(crate) compute: Threads,
     /// The optimizer's vectors.
     pub(crate) planes: usize,
     pub(crate) clip_norm: Option<f64>,

@@ -172,7 +172,7 @@ fn train<N: Network>(network: &mut N, workload: Workload) -> Vec<u32> {
     let setup = ReplicaSetup {
         layout: network.layout(),
         exchange: &exchange,
-        compute: Compute::default(),
+        compute: Threads::default(),
         planes: adam.planes(),
         clip_norm: workload.clips.then_some(0.5),
         aside: program.aside,

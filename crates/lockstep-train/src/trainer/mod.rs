@@ -27,7 +27,7 @@ use lockstep_events::event::EpochResult;
 use lockstep_gang::{CollectiveExt, Plan, SharingCollective};
 use lockstep_learner::{GenerationEnd, Reporter, Wish};
 use lockstep_measure::Measure;
-use lockstep_nn::{Compute, Model, Network};
+use lockstep_nn::{Model, Network, Threads};
 use lockstep_resolve::Interval;
 use lockstep_runs::RunsError;
 use publish::Publisher;
@@ -39,7 +39,7 @@ use steps::StepLoop;
 pub(crate) struct Opened {
     sets: Sets,
     model: Model,
-    compute: Compute,
+    compute: Threads,
     evaluation_rows: usize,
 }
 
@@ -48,7 +48,7 @@ impl Opened {
     /// be cleared at any time. Then it is looked for again.
     pub(crate) fn open(part: &LearnerPart, cache: &CacheDir) -> Result<Self, TrainError> {
         let settings = &part.settings;
-        let compute = Compute::with_threads(settings.threads).map_err(|error| {
+        let compute = Threads::with_threads(settings.threads).map_err(|error| {
             let reason = error.to_string();
             TrainError::Misfit {
                 key: "train.threads",

@@ -18,7 +18,7 @@ use lockstep_events::event::StepTimes;
 use lockstep_gang::{Plan, SharingCollective};
 use lockstep_learner::{Reporter, Wish};
 use lockstep_measure::Measure;
-use lockstep_nn::{Compute, DeviceState, LossSum, Network, Optimizer, Schedule, StatePart, Step};
+use lockstep_nn::{DeviceState, LossSum, Network, Optimizer, Schedule, StatePart, Step, Threads};
 use lockstep_resolve::TrainingSettings;
 use std::time::{Duration, Instant};
 
@@ -78,7 +78,7 @@ impl<'a, N: Network> StepLoop<'a, N> {
     pub(super) fn new(
         (assignment, settings): (&Assignment, &TrainingSettings),
         sets: &'a Sets,
-        (network, compute): (&'a mut N, &Compute),
+        (network, compute): (&'a mut N, &Threads),
         beginning: &mut StartState,
         join: impl FnOnce(Plan) -> Result<Box<dyn SharingCollective>, TrainError>,
     ) -> Result<Self, TrainError> {

@@ -23,7 +23,7 @@ pub const CACHED: &str = match cfg!(target_os = "macos") {
 
 /// A library that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct LibraryFile {
     /// The file.
     pub path: PathBuf,
     /// How it was found.
@@ -58,10 +58,10 @@ impl fmt::Display for Way {
 ///
 /// # Errors
 /// When there is none, with all places that were looked at.
-pub fn find(cache: &Path) -> Result<Found, XgboostError> {
+pub fn find(cache: &Path) -> Result<LibraryFile, XgboostError> {
     if let Some(path) = env::var_os("LOCKSTEP_XGBOOST").map(PathBuf::from) {
         return match path.is_file() {
-            true => Ok(Found {
+            true => Ok(LibraryFile {
                 path,
                 way: Way::Named,
             }),
@@ -72,7 +72,7 @@ pub fn find(cache: &Path) -> Result<Found, XgboostError> {
     for (folder, way) in folders(cache) {
         let path = folder.join(FILE);
         if path.is_file() {
-            return Ok(Found { path, way });
+            return Ok(LibraryFile { path, way });
         }
         looked.push(folder.display().to_string());
     }

@@ -26,7 +26,7 @@ mod tracker;
 pub use booster::{Booster, Importance, ModelFormat, Predicted};
 pub use communicator::{Communicator, Number, Operation};
 pub use error::XgboostError;
-pub use find::{CACHED, Found, Way, find};
+pub use find::{CACHED, LibraryFile, Way, find};
 pub use hang_up::HangUp;
 pub use library::{OLDEST, Version, Xgboost};
 pub use matrix::{Matrix, MatrixForm, RowBlocks, Rows};

@@ -1,3 +1,4 @@
 //! The integration tests of `lockstep-trees`: one program, a module for each subject.
 
+mod conformance;
 mod same_model;

@@ -13,8 +13,8 @@ use crate::view::{Column, lines_of, plural, shell};
 use anyhow::{Context, bail};
 use lockstep_base::fs::CacheDir;
 use lockstep_bench::{
-    Bench, BenchError, COMPARISON, Comparison, Ended, How, MachineFacts, Network, Part, Peer, Plan,
-    REPORT, Runner, Setting, TABLE,
+    Bench, BenchEnd, BenchError, COMPARISON, Comparison, How, MachineFacts, Network, Part, Peer,
+    Plan, REPORT, Runner, Setting, TABLE,
 };
 use lockstep_engine::StopFlag;
 use lockstep_index::dates;
@@ -80,11 +80,11 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         show(args, &comparison, &folders)?;
     }
     match ended {
-        Ended::Failed(error) => {
+        BenchEnd::Failed(error) => {
             Err(error.context("a turn failed; what was measured before is kept"))
         }
-        Ended::Stopped => Ok(ExitCode::from(INTERRUPTED)),
-        Ended::Complete => judge(args, &comparison),
+        BenchEnd::Stopped => Ok(ExitCode::from(INTERRUPTED)),
+        BenchEnd::Complete => judge(args, &comparison),
     }
 }
 

@@ -13,6 +13,7 @@ mod store;
 
 use super::print;
 use crate::args::DoctorArgs;
+use crate::learners;
 use check::{Check, State};
 use console::style;
 use lockstep_job::{Job, Location, Override, Storage};
@@ -41,7 +42,10 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     if let Some(job) = &job {
         checks.extend(job::checks(job));
     }
-    checks.extend(programs::checks(job.as_ref()));
+    checks.extend(programs::checks(
+        job.as_ref()
+            .and_then(|job| learners::of(job).needs().program),
+    ));
     checks.extend(services::checks(args, job.as_ref()));
     show(args, &checks)?;
     let worst = checks.iter().map(|check| check.state).max();

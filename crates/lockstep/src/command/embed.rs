@@ -1,7 +1,7 @@
 //! `lockstep embed`: pictures become vectors, and nothing is trained.
 
 use super::run::view_as;
-use super::watched::Watched;
+use super::watched::StoppableView;
 use crate::args::EmbedArgs;
 use crate::signals::{self, INTERRUPTED};
 use crate::view::Options;
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &EmbedArgs) -> anyhow::Result<ExitCode> {
             elsewhere: false,
         },
     );
-    let mut watched = Watched::new(view, stop.clone());
+    let mut watched = StoppableView::new(view, stop.clone());
     let cache = CacheDir::locate()?;
     let mut launcher = super::launcher(args.engine.engine, &job, job.workers().max, &cache)?;
     let request = EmbedRequest {

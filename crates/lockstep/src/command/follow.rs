@@ -6,9 +6,9 @@ use super::run::{failure, view_as};
 use crate::args::FollowArgs;
 use crate::signals::INTERRUPTED;
 use crate::view::{Options, View, harmless};
-use interrupts::{Asked, Interrupts};
+use interrupts::{InterruptChoice, Interrupts};
 use lockstep_cluster::follow::{Follower, Outcome, Remote, Update};
-use lockstep_cluster::jobs::{Heard, JobInfo, Needs};
+use lockstep_cluster::jobs::{JobInfo, LogEvent, Needs};
 use lockstep_events::event::{Event, Status};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -22,13 +22,13 @@ pub(super) fn print_log(remote: &mut dyn Remote) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     loop {
         match remote.next(TICK)? {
-            Heard::Text(text) => {
+            LogEvent::Text(text) => {
                 out.write_all(text.as_bytes())?;
                 out.flush()?;
             }
-            Heard::Nothing => (),
-            Heard::Lost(why) => eprintln!("the connection is lost and tried again: {why}"),
-            Heard::Ended(_) => return Ok(()),
+            LogEvent::Nothing => (),
+            LogEvent::Lost(why) => eprintln!("the connection is lost and tried again: {why}"),
+            LogEvent::Ended(_) => return Ok(()),
         }
     }
 }
@@ -85,22 +85,22 @@ impl Watcher<'_> {
         let mut updates = Vec::new();
         loop {
             match interrupts.asked() {
-                Asked::Nothing => (),
-                Asked::Wait => self.tell(format!(
+                InterruptChoice::Nothing => (),
+                InterruptChoice::Wait => self.tell(format!(
                     "the job `{id}` goes on; press Ctrl-C again within 3 seconds to stop it"
                 ))?,
-                Asked::Leave => {
+                InterruptChoice::Leave => {
                     let [again, stop] = follower.remote().again();
                     eprintln!(
                         "left the job `{id}` to itself; `{again}` shows it again, `{stop}` stops it"
                     );
                     return Ok(None);
                 }
-                Asked::Stop => {
+                InterruptChoice::Stop => {
                     self.tell(format!("stopping the job `{id}`"))?;
                     follower.remote().stop()?;
                 }
-                Asked::Now => return Ok(None),
+                InterruptChoice::Now => return Ok(None),
             }
             let polled = follower.poll(&mut updates);
             for update in updates.drain(..) {

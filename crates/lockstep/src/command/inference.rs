@@ -3,21 +3,22 @@
 mod given;
 
 use crate::args::{Engine, ModelArgs};
+use crate::learners::{self, LEARNERS};
 use crate::signals;
 use crate::view::{count, summary};
 use anyhow::{Context, bail};
 use given::Given;
 use lockstep_base::fs::CacheDir;
 use lockstep_data::{Dataset, SkippedFile, Source};
+use lockstep_engine::StopFlag;
 use lockstep_engine::embed::{EmbedRequest, embed};
 use lockstep_engine::infer::{InferRequest, infer};
 use lockstep_engine::tasks::CrewSettings;
-use lockstep_engine::{StopFlag, TrainedModel};
 use lockstep_events::event::Event;
-use lockstep_job::{DataRef, Job, LearnerJob, Location, Override, Storage};
+use lockstep_job::{DataRef, Job, Location, Override, Storage};
 use lockstep_model::{Block, Outputs, open_test, test_source};
 use lockstep_place::Place;
-use lockstep_resolve::{PictureInput, ResolveError, TestSource, access, place};
+use lockstep_resolve::{PictureInput, TestSource, access, place};
 use lockstep_runs::RunDir;
 use lockstep_runs::registry::Registry;
 use std::path::Path;
@@ -94,7 +95,7 @@ impl Inference {
         let stop = StopFlag::new();
         signals::obey(stop.clone())?;
         let cache = CacheDir::locate()?;
-        let trained = TrainedModel::open(&run, 1)?;
+        let trained = LEARNERS.open_model(&run, 1)?;
         let engine = args.engine.engine;
         let workers = args.workers.unwrap_or(jobs[0].workers().max).max(1);
         let mut samples = Vec::new();
@@ -107,14 +108,7 @@ impl Inference {
             if !own {
                 own_vectors(job, given, &cache)?;
             }
-            let mut test = match &job.learner {
-                LearnerJob::Network(own) => TestSource::of_network(job, own)?,
-                LearnerJob::Trees(_) => TestSource::of_trees(job)?,
-                LearnerJob::Script(_) => {
-                    let name = job.name.clone();
-                    return Err(ResolveError::Script { name }.into());
-                }
-            };
+            let mut test = learners::test_source(job)?;
             if let Some(pictures) = trained.pictures() {
                 as_trained(&mut test, pictures, &run.name)?;
             }
@@ -302,16 +296,13 @@ fn with_model(run: RunDir) -> anyhow::Result<RunDir> {
     let name = &run.name;
     let file = run.job().local_copy()?;
     let job = Job::load(file.path(), &[], None)?;
-    if let LearnerJob::Script(_) = job.learner {
+    let learner = learners::of(&job);
+    if !learner.predicts() {
         return Ok(run);
     }
     let lock = run.lock(&mut |_| {});
     let _lock = lock.with_context(|| format!("{name} has not ended, so it has no model yet"))?;
-    let recovered = match job.learner {
-        LearnerJob::Trees(_) => lockstep_trees::recover_model(&run)?,
-        _ => lockstep_train::recover_model(&run)?,
-    };
-    if let Some(words) = recovered {
+    if let Some(words) = learner.recover_model(&run)? {
         eprintln!("{name} did not end; its model is taken from its newest checkpoint: {words}");
     }
     Ok(run)

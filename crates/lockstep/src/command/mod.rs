@@ -36,7 +36,7 @@ mod watched;
 pub(crate) mod worker;
 
 pub(crate) use init::JobKind;
-pub(crate) use watched::Watched;
+pub(crate) use watched::StoppableView;
 
 pub(crate) use models::lineage;
 pub(crate) use runs::rm::rules as keep_rules;

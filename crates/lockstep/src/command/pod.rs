@@ -1,8 +1,9 @@
 //! `lockstep pod`: one of the numbered processes of a run that a cluster starts ([`lockstep_engine::pod`]).
 
 use super::run::failure;
-use super::watched::Watched;
+use super::watched::StoppableView;
 use crate::args::PodArgs;
+use crate::learners;
 use crate::print_error;
 use crate::signals;
 use crate::tracking::Tracked;
@@ -82,6 +83,7 @@ fn coordinate(pod: Pod, started_at: Instant) -> anyhow::Result<PodEnd> {
     let warn = |odd| eprintln!("warning: {odd}");
     let (run, hosts) = pod.coordinate(warn)?;
     let request = RunRequest {
+        coordinator: learners::coordinator,
         job: run.job,
         folder: run.folder,
         started_at,
@@ -94,7 +96,7 @@ fn coordinate(pod: Pod, started_at: Instant) -> anyhow::Result<PodEnd> {
         cache: CacheDir::locate()?,
         launcher: run.launcher,
     };
-    let mut watched = Watched::new(Box::new(view()), stop);
+    let mut watched = StoppableView::new(Box::new(view()), stop);
     let mut tracked = Tracked::of(&request);
     let mut last = None;
     let result = lockstep_engine::run(request, &mut |event| match event {

@@ -6,7 +6,7 @@ use super::inference::open_run;
 use super::print;
 use super::run::{request_for, view_of};
 use super::scratch::ScratchStore;
-use super::watched::Watched;
+use super::watched::StoppableView;
 use crate::args::ReplayArgs;
 use crate::signals::INTERRUPTED;
 use anyhow::{Context, bail};
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &ReplayArgs, started_at: Instant) -> anyhow::Result<Exit
     let request = request(args, &run, &earlier, &scratch, started_at)?;
     let stop = request.stop.clone();
     let words = format!("lockstep replay {}", args.run.display());
-    let mut watched = Watched::new(view_of(&args.show, words), stop.clone());
+    let mut watched = StoppableView::new(view_of(&args.show, words), stop.clone());
     let mut replay = Replay::new(&earlier, stop);
     let result = lockstep_engine::run(request, &mut |event| {
         replay.hear(&event);

@@ -1,9 +1,10 @@
 //! `lockstep run`: trains a job.
 
 use super::inference::open_run;
-use super::watched::Watched;
+use super::watched::StoppableView;
 use super::{dry_run, is_broken_pipe, verify};
 use crate::args::{Engine, RunArgs, ShowArgs};
+use crate::learners;
 use crate::signals::{self, INTERRUPTED};
 use crate::tracking::Tracked;
 use crate::view::{Json, Options, Plain, Terminal, View, shell};
@@ -36,7 +37,7 @@ pub(crate) fn run(args: &RunArgs, started_at: Instant) -> anyhow::Result<ExitCod
 
 /// Has the engine run a job, and shows how it goes.
 pub(super) fn go(request: RunRequest, view: Box<dyn View>) -> anyhow::Result<ExitCode> {
-    let mut watched = Watched::new(view, request.stop.clone());
+    let mut watched = StoppableView::new(view, request.stop.clone());
     let mut tracked = Tracked::of(&request);
     let result = lockstep_engine::run(request, &mut |event| tracked.show(&mut watched, &event));
     if let Some(code) = watched.end()? {
@@ -109,6 +110,7 @@ pub(super) fn request_for(
     let cache = CacheDir::locate()?;
     let launcher = super::launcher(engine, &job, job.workers().max, &cache)?;
     Ok(RunRequest {
+        coordinator: learners::coordinator,
         resume,
         name: None,
         fork: None,

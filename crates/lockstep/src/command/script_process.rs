@@ -9,7 +9,7 @@ pub(crate) fn run(command: &[OsString]) -> anyhow::Result<ExitCode> {
         .first()
         .map(|word| word.to_string_lossy().into_owned());
     let program = program.unwrap_or_default();
-    match lockstep_engine::become_script(command) {
+    match lockstep_script::become_script(command) {
         Ok(never) => match never {},
         Err(error) => Err(error).with_context(|| format!("cannot start `{program}`")),
     }

@@ -1,5 +1,6 @@
 //! `lockstep task-worker`: the process that does numbered tasks, whatever they are.
 
+use crate::learners::LEARNERS;
 use lockstep_engine::embed;
 use lockstep_engine::infer;
 use lockstep_engine::tasks::{self, TaskFailure, Work};
@@ -20,7 +21,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
 fn open(kind: &str, setup: Value) -> Result<Work, TaskFailure> {
     match kind {
         embed::KIND => embed::work(setup),
-        infer::KIND => infer::work(setup),
+        infer::KIND => infer::work(setup, LEARNERS),
         _ => Err(format!("this program does not know how to {kind}").into()),
     }
 }

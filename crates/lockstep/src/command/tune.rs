@@ -10,7 +10,7 @@ use crate::signals::{self, INTERRUPTED};
 use crate::view::{Column, lines_of, plural, shell};
 use anyhow::{Context, bail};
 use lockstep_engine::{Stop, StopFlag};
-use lockstep_job::{Job, LearnerJob, Override, Validation};
+use lockstep_job::{Job, Override, Validation};
 use lockstep_place::Place;
 use lockstep_resolve::place;
 use lockstep_runs::RunDir;
@@ -80,11 +80,10 @@ fn load(args: &TuneArgs, values: &[(String, String)]) -> anyhow::Result<Job> {
 }
 
 fn rules(args: &TuneArgs, job: &Job, space: Space) -> anyhow::Result<Rules> {
-    let rungs = match &job.learner {
-        LearnerJob::Network(own) => rungs(own.train.learner.epochs, !args.no_halving),
-        LearnerJob::Trees(own) => rungs(own.model.rounds, !args.no_halving),
+    let rungs = match job.epochs() {
+        Some(epochs) => rungs(epochs, !args.no_halving),
         // It has no epochs that it could be stopped after.
-        LearnerJob::Script(_) => vec![TO_ITS_END],
+        None => vec![TO_ITS_END],
     };
     let fixed = ["train.epochs", "model.rounds", "run.store", "name"];
     let searched = space
@@ -96,8 +95,8 @@ fn rules(args: &TuneArgs, job: &Job, space: Space) -> anyhow::Result<Rules> {
             "--search {key}: it must be the same for all trials, which are compared with each other"
         );
     }
-    let is_script = matches!(job.learner, LearnerJob::Script(_));
-    let has_validation = is_script
+    // What has no epochs measures itself.
+    let has_validation = job.epochs().is_none()
         || job
             .data
             .as_ref()

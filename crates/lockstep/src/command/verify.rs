@@ -3,6 +3,7 @@
 use super::print;
 use super::scratch::ScratchStore;
 use crate::args::{Engine, RunArgs};
+use crate::learners;
 use crate::signals::{self, INTERRUPTED};
 use crate::view::plural;
 use anyhow::bail;
@@ -68,6 +69,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
 fn train(job: &Job, stop: &StopFlag) -> anyhow::Result<Option<String>> {
     let cache = CacheDir::locate()?;
     let request = RunRequest {
+        coordinator: learners::coordinator,
         job: job.clone(),
         folder: PathBuf::new(),
         started_at: Instant::now(),

@@ -9,13 +9,13 @@ use std::io;
 use std::process::ExitCode;
 
 /// A view of work that can be stopped.
-pub(crate) struct Watched {
+pub(crate) struct StoppableView {
     view: Box<dyn View>,
     stop: StopFlag,
     unseen: Option<io::Error>,
 }
 
-impl Watched {
+impl StoppableView {
     pub(crate) fn new(view: Box<dyn View>, stop: StopFlag) -> Self {
         Self {
             view,

@@ -1,6 +1,7 @@
 //! The engine with workers that misbehave: what they write arrives with their rank and pid, identical
 //! lines folded and nothing lost, and whoever fails is named.
 use crate::common::Place;
+use crate::learners;
 use lockstep_base::fs::CacheDir;
 use lockstep_engine::{RunRequest, StopFlag, run};
 use lockstep_events::event::{Event, LogLine, Status};
@@ -41,6 +42,7 @@ fn launcher(place: &Place, program: PathBuf) -> LocalLauncher {
 
 fn request(place: &Place, worker_exe: PathBuf) -> RunRequest {
     RunRequest {
+        coordinator: learners::coordinator,
         job: Job::load(&place.path("job.toml"), &[], None).unwrap(),
         folder: place.path(""),
         started_at: Instant::now(),

@@ -3,6 +3,9 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[allow(dead_code, reason = "these tests use only what the engine asks for")]
+#[path = "../../src/learners.rs"]
+mod learners;
 
 mod bad_input;
 mod bits;
@@ -22,6 +25,7 @@ mod hosts;
 mod image;
 mod images;
 mod init;
+mod kinds;
 mod kube;
 mod links;
 mod models;

@@ -1,6 +1,7 @@
 //! A worker that is lost is replaced, and the weights are those of a run that nothing happened to.
 
 use crate::common::{JOB, LIMIT, Place, Running, send};
+use crate::learners;
 use lockstep_base::fs::CacheDir;
 use lockstep_engine::{RunRequest, StopFlag, run};
 use lockstep_events::event::Event;
@@ -109,6 +110,7 @@ fn a_gang_whose_workers_cannot_be_replaced_goes_on_with_fewer() {
     let exe = place.path("program");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_lockstep"), &exe).unwrap();
     let request = RunRequest {
+        coordinator: learners::coordinator,
         job: Job::load(&place.path("job.toml"), &[], None).unwrap(),
         folder: place.path(""),
         started_at: Instant::now(),

@@ -27,7 +27,7 @@ struct Variable {
 }
 
 /// What it handed out.
-pub(super) struct Given {
+pub(super) struct PluginCredential {
     pub(super) token: Option<String>,
     pub(super) identity: Option<Vec<u8>>,
 }
@@ -46,7 +46,7 @@ struct Status {
 }
 
 impl Exec {
-    pub(super) fn run(&self) -> Result<Given, KubeError> {
+    pub(super) fn run(&self) -> Result<PluginCredential, KubeError> {
         let failed = |why: String| KubeError::Exec {
             command: self.command.clone(),
             why,
@@ -78,7 +78,7 @@ impl Exec {
             (Some(certificate), Some(key)) => Some(format!("{certificate}\n{key}").into_bytes()),
             _ => None,
         };
-        Ok(Given {
+        Ok(PluginCredential {
             token: status.token,
             identity,
         })

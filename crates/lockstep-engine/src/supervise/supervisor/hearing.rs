@@ -8,7 +8,7 @@ use crate::{EngineError, Stop};
 use lockstep_events::control::{FromWorker, ToWorker, WorkerUsage};
 use lockstep_events::event::{Event, Usage};
 use lockstep_gang::{Hello, Link};
-use lockstep_launch::{Happened, LaunchNotice, WorkerEnd, WorkerId};
+use lockstep_launch::{LaunchNotice, WorkerEnd, WorkerEvent, WorkerId};
 use std::time::Instant;
 
 impl Supervisor<'_> {
@@ -50,22 +50,22 @@ impl Supervisor<'_> {
         member.is_some_and(|member| member.id == id)
     }
 
-    pub(super) fn happened(&mut self, seat: usize, what: Happened) -> Result<(), EngineError> {
+    pub(super) fn happened(&mut self, seat: usize, what: WorkerEvent) -> Result<(), EngineError> {
         match what {
-            Happened::Started(pid) => {
+            WorkerEvent::Started(pid) => {
                 self.gang.members[seat].pid = pid;
                 return Ok(());
             }
-            Happened::Wrote(line) | Happened::Said(line) => {
+            WorkerEvent::Wrote(line) | WorkerEvent::Said(line) => {
                 self.watch.record.log(seat, &line)?;
                 let member = &mut self.gang.members[seat];
                 member.hear(&line);
                 self.folder.push(seat, member.pid, line, Instant::now());
                 return Ok(());
             }
-            Happened::Leaving(why) => return self.leaves(seat, &why),
-            Happened::OutputEnded => self.gang.members[seat].output_ended = true,
-            Happened::Ended(end) => {
+            WorkerEvent::Leaving(why) => return self.leaves(seat, &why),
+            WorkerEvent::OutputEnded => self.gang.members[seat].output_ended = true,
+            WorkerEvent::Ended(end) => {
                 let member = &mut self.gang.members[seat];
                 match end {
                     // Nothing more will be heard of it, not even that its link ended.

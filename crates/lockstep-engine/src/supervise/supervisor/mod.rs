@@ -22,7 +22,7 @@ use crate::{EngineError, Stop, StopFlag, describe};
 use lockstep_events::Recorded;
 use lockstep_events::control::Finished;
 use lockstep_events::event::Event;
-use lockstep_launch::{Happened, LaunchNotice};
+use lockstep_launch::{LaunchNotice, WorkerEvent};
 use serde_json::{Map, Value};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
@@ -288,8 +288,8 @@ impl<'a> Supervisor<'a> {
             match self.watch.notices.recv_timeout(left) {
                 Ok(Notice::Launcher(LaunchNotice { id, what })) if self.is_present(id) => {
                     match what {
-                        Happened::Ended(_) | Happened::Started(_) => (),
-                        Happened::OutputEnded => self.gang.members[id.seat].output_ended = true,
+                        WorkerEvent::Ended(_) | WorkerEvent::Started(_) => (),
+                        WorkerEvent::OutputEnded => self.gang.members[id.seat].output_ended = true,
                         written => self.happened(id.seat, written)?,
                     }
                 }

@@ -2,7 +2,7 @@
 
 use crate::ray::error::PYTHON;
 use crate::ray::protocol::{Open, Order, Report};
-use crate::ray::state::{self, Watched};
+use crate::ray::state::{self, SharedState};
 use crate::ray::{RayError, RayRequest};
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -42,7 +42,7 @@ impl Shim {
     pub(crate) fn start(
         request: &RayRequest,
         open: &Open,
-        watched: Arc<Watched>,
+        watched: Arc<SharedState>,
     ) -> Result<Self, RayError> {
         let named = || std::env::var_os(PYTHON).map(PathBuf::from);
         let python = request.python.clone().or_else(named);
@@ -102,7 +102,11 @@ impl Drop for Shim {
 }
 
 /// Hears what the process reports and what it writes for people, each in a thread of its own, to the end.
-fn hear(reports: ChildStdout, words: ChildStderr, watched: Arc<Watched>) -> std::io::Result<()> {
+fn hear(
+    reports: ChildStdout,
+    words: ChildStderr,
+    watched: Arc<SharedState>,
+) -> std::io::Result<()> {
     let last = Arc::new(Mutex::new(VecDeque::new()));
     let kept = last.clone();
     let read_words = move || {

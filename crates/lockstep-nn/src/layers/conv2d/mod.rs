@@ -13,7 +13,6 @@ use super::window::Window;
 use super::{Layer, Pass, carve, carved};
 use crate::NnError;
 use crate::build::{Site, check_groups};
-use crate::compute::Compute;
 use crate::dims::Dims;
 use crate::factors::{add, sum_rows};
 use crate::graph::{Attribute, Flow, LayerGraph, window_attributes};
@@ -21,6 +20,7 @@ use crate::init::Initial;
 use crate::layout::{Layout, NumberOrder, Role};
 use crate::replica::Replica;
 use crate::spec::LayerKind;
+use crate::threads::Threads;
 use direct::Direct;
 use std::ops::Range;
 use winograd::Winograd;
@@ -130,7 +130,7 @@ enum Method {
 }
 
 impl Method {
-    fn new(input: Dims, output: Dims, window: Window, compute: &Compute) -> Self {
+    fn new(input: Dims, output: Dims, window: Window, compute: &Threads) -> Self {
         if Winograd::suits(input, output, window) {
             let winograd = Winograd::new(input, output, window.padding, compute);
             return Self::Winograd(winograd);
@@ -171,7 +171,7 @@ impl Conv2dLayer {
         output: Dims,
         window: Window,
         bias: bool,
-        compute: &Compute,
+        compute: &Threads,
         layout: &mut Layout,
     ) -> Self {
         let channels = output.channels;

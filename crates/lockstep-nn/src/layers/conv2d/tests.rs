@@ -63,7 +63,7 @@ fn check(rows: usize, input: [usize; 3], out: usize, window: [[usize; 2]; 3], bi
         output,
         window,
         bias,
-        &Compute::default(),
+        &Threads::default(),
         &mut layout,
     );
     check_layer(
@@ -122,7 +122,7 @@ fn a_large_kernel_is_cut_into_chunks_of_whole_rows() {
         output,
         window,
         true,
-        &Compute::default(),
+        &Threads::default(),
         &mut layout,
     );
     assert_eq!(layout.len(), 181_000);
@@ -174,7 +174,7 @@ fn winograds_method_loses_little_against_the_direct_one() {
         output,
         window,
         false,
-        &Compute::default(),
+        &Threads::default(),
         &mut layout,
     );
     let Method::Winograd(winograd) = &layer.method else {

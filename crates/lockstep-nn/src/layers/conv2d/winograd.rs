@@ -10,9 +10,9 @@ use super::super::{carve, carved};
 use super::tiles::{
     OutputGradients, OutputTransform, PixelTransform, Tiling, WeightGradients, WeightTransform,
 };
-use crate::compute::Compute;
 use crate::dims::Dims;
 use crate::gemm::{Accumulate, Left, dispatch};
+use crate::threads::Threads;
 use std::ops::Range;
 
 /// Places of a tile.
@@ -33,7 +33,7 @@ pub(super) struct Winograd {
     input: Dims,
     output: Dims,
     padding: [usize; 2],
-    compute: Compute,
+    compute: Threads,
 }
 
 impl Winograd {
@@ -46,7 +46,7 @@ impl Winograd {
             && output.channels.is_multiple_of(GROUP)
     }
 
-    pub(super) fn new(input: Dims, output: Dims, padding: [usize; 2], compute: &Compute) -> Self {
+    pub(super) fn new(input: Dims, output: Dims, padding: [usize; 2], compute: &Threads) -> Self {
         Self {
             input,
             output,
@@ -199,7 +199,7 @@ fn plane(tiles: usize, channels: usize) -> usize {
 
 /// Convolves images, whose tiles lie as in `from`, into the tiles of `to`.
 fn convolve(
-    compute: &Compute,
+    compute: &Threads,
     weight: &[f32],
     bias: Option<&[f32]>,
     (x, from): (&[f32], Tiling),

@@ -2,7 +2,7 @@
 
 use super::Topic;
 use crate::Server;
-use crate::view::heard::{Heard, Waiting};
+use crate::view::folder_watch::{FolderWatch, Waiting};
 use lockstep_queue::Log;
 use serde::Serialize;
 use std::io;
@@ -77,13 +77,13 @@ pub(super) fn start(server: &Server, id: String) {
     });
 }
 
-fn heard(log: &Log) -> io::Result<Heard> {
-    let heard = Heard::new()?;
+fn heard(log: &Log) -> io::Result<FolderWatch> {
+    let heard = FolderWatch::new()?;
     heard.notice().of_growth(log.folder())?;
     Ok(heard)
 }
 
-async fn growth(heard: Option<&Heard>, waiting: &mut Waiting) {
+async fn growth(heard: Option<&FolderWatch>, waiting: &mut Waiting) {
     match heard {
         None => sleep(UNHEARD).await,
         Some(heard) => {

@@ -2,7 +2,7 @@
 
 use super::{Live, Topic};
 use crate::Server;
-use crate::view::heard::Waiting;
+use crate::view::folder_watch::Waiting;
 use crate::view::jobs::Counts;
 use crate::view::machine::Sample;
 use crate::view::runs::Row;

@@ -2,6 +2,7 @@
 
 use crate::args::Engine;
 use crate::command::launcher;
+use crate::learners;
 use lockstep_base::fs::CacheDir;
 use lockstep_bench::{Purpose, RunTrainer};
 use lockstep_engine::{RunRequest, Stop, StopFlag};
@@ -27,6 +28,7 @@ impl RunTrainer for EngineTrainer {
         on_event: &mut dyn FnMut(Event),
     ) -> Result<RunResult, Box<dyn Error + Send + Sync>> {
         let request = RunRequest {
+            coordinator: learners::coordinator,
             job: job.clone(),
             folder: self.folder.clone(),
             started_at: Instant::now(),

@@ -1,11 +1,12 @@
 //! What a job reads.
 
 use super::check::{Check, State};
+use crate::learners;
 use crate::view::{count, plural};
 use lockstep_base::fs::CacheDir;
 use lockstep_engine::describe;
-use lockstep_job::{Job, LearnerJob, NetworkJob};
-use lockstep_resolve::ResolvedJob;
+use lockstep_job::Job;
+use std::path::Path;
 
 pub(super) fn checks(job: &Job) -> Vec<Check> {
     let missing: Vec<Check> = job
@@ -21,10 +22,10 @@ pub(super) fn checks(job: &Job) -> Vec<Check> {
             )
         })
         .collect();
-    match (missing.is_empty(), &job.learner) {
+    match (missing.is_empty(), learners::of(job).needs().opens_data) {
         (false, _) => missing,
-        (true, LearnerJob::Network(own)) => vec![network(job, own)],
-        (true, _) => {
+        (true, true) => vec![data(job)],
+        (true, false) => {
             let inputs = plural(job.local_inputs().len(), "file or folder");
             vec![Check::ok("data", format!("{inputs} of the job are there"))]
         }
@@ -32,26 +33,26 @@ pub(super) fn checks(job: &Job) -> Vec<Check> {
 }
 
 /// Opens the sets as a run would: what is not decoded yet is decoded.
-fn network(job: &Job, own: &NetworkJob) -> Check {
+fn data(job: &Job) -> Check {
     let opened = || -> anyhow::Result<Check> {
-        let resolved = ResolvedJob::of(job, own)?;
-        if resolved.embedding.is_some() {
+        let learner = learners::coordinator(job, Path::new(""))?;
+        if learner.embedding().is_some() {
             return Ok(Check::ok(
                 "data",
                 "the pictures are looked at when they are embedded",
             ));
         }
-        let cache = CacheDir::locate()?;
         let mut tell = |message: &str| eprintln!("{message}");
-        let prepared = lockstep_train::prepare(&resolved, &cache, &mut tell)?.0;
+        let plan = learner.prepare(None, &CacheDir::locate()?, &mut tell)?;
+        let facts = plan.facts();
         Ok(Check::ok(
             "data",
             format!(
                 "{} samples to train on, {} to validate, {} to test; {} parameters",
-                count(prepared.train_samples),
-                count(prepared.val_samples),
-                count(prepared.test_samples),
-                count(prepared.parameters)
+                count(facts.train_samples),
+                count(facts.val_samples),
+                count(facts.test_samples),
+                count(facts.parameters)
             ),
         ))
     };

@@ -2,7 +2,6 @@
 
 use super::check::{Check, State};
 use lockstep_base::fs::CacheDir;
-use lockstep_job::{Job, LearnerJob};
 use lockstep_track::ask_program;
 use lockstep_trees::xgboost::{Xgboost, find};
 use std::process::Command;
@@ -22,11 +21,20 @@ for name in ('lockstep', 'numpy', 'torch', 'ray', 'xgboost', 'mlflow'):
 print(', '.join(found))
 ";
 
-pub(super) fn checks(job: Option<&Job>) -> Vec<Check> {
-    vec![python(job), xgboost(job)]
+/// `needed` is the name of what the job's learner cannot do without.
+pub(super) fn checks(needed: Option<&str>) -> Vec<Check> {
+    vec![python(needed), xgboost(needed)]
 }
 
-fn python(job: Option<&Job>) -> Check {
+/// How bad it is that something is not there.
+fn state_without(name: &str, needed: Option<&str>) -> State {
+    match needed == Some(name) {
+        true => State::Problem,
+        false => State::Absent,
+    }
+}
+
+fn python(needed: Option<&str>) -> Check {
     let named = std::env::var("LOCKSTEP_PYTHON").ok();
     let program = named.as_deref().unwrap_or("python3");
     let mut command = Command::new(program);
@@ -37,15 +45,12 @@ fn python(job: Option<&Job>) -> Check {
         Ok(None) => format!("{program} does not answer as Python does"),
         Err(error) => format!("{program}: {error}"),
     };
-    let state = match job.map(|job| &job.learner) {
-        Some(LearnerJob::Script(_)) => State::Problem,
-        _ => State::Absent,
-    };
+    let state = state_without("python", needed);
     let help = "install Python 3.9 or newer, or set LOCKSTEP_PYTHON to one; scripts and Ray need it, networks and trees do not";
     Check::wrong(state, "python", why, help)
 }
 
-fn xgboost(job: Option<&Job>) -> Check {
+fn xgboost(needed: Option<&str>) -> Check {
     let tried = CacheDir::locate()
         .and_then(|cache| cache.folder("xgboost"))
         .map_err(|error| error.to_string())
@@ -58,10 +63,7 @@ fn xgboost(job: Option<&Job>) -> Check {
     match tried {
         Ok(found) => Check::ok("xgboost", found),
         Err(error) => {
-            let state = match job.map(|job| &job.learner) {
-                Some(LearnerJob::Trees(_)) => State::Problem,
-                _ => State::Absent,
-            };
+            let state = state_without("xgboost", needed);
             let help = "jobs with model.kind = \"xgboost\" need it: lockstep data get xgboost";
             Check::wrong(state, "xgboost", error, help)
         }

@@ -13,7 +13,7 @@ const GRACE: Duration = Duration::from_secs(3);
 
 /// What was asked for so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum InterruptChoice {
     /// Nothing new.
     Nothing,
     /// Whether the job is meant too will show in a moment.
@@ -66,29 +66,29 @@ impl Interrupts {
     }
 
     /// What was asked for since the last time.
-    pub(super) fn asked(&mut self) -> Asked {
+    pub(super) fn asked(&mut self) -> InterruptChoice {
         self.at(Instant::now())
     }
 
-    fn at(&mut self, now: Instant) -> Asked {
+    fn at(&mut self, now: Instant) -> InterruptChoice {
         if self.leave.load(Ordering::Relaxed) {
-            return Asked::Leave;
+            return InterruptChoice::Leave;
         }
         let presses = self.presses.load(Ordering::Relaxed);
         let waited = self.first.map(|first| now.duration_since(first));
         if presses == self.answered {
             return match waited {
-                Some(waited) if self.answered == 1 && waited > GRACE => Asked::Leave,
-                _ => Asked::Nothing,
+                Some(waited) if self.answered == 1 && waited > GRACE => InterruptChoice::Leave,
+                _ => InterruptChoice::Nothing,
             };
         }
         let before = self.answered;
         self.answered = presses;
         self.first.get_or_insert(now);
         match (before, presses) {
-            (0, 1) => Asked::Wait,
-            (0 | 1, 2) => Asked::Stop,
-            _ => Asked::Now,
+            (0, 1) => InterruptChoice::Wait,
+            (0 | 1, 2) => InterruptChoice::Stop,
+            _ => InterruptChoice::Now,
         }
     }
 }
@@ -110,22 +110,22 @@ mod tests {
     fn one_leaves_the_job_two_stop_it_three_go_at_once() {
         let mut interrupts = interrupts();
         let begin = Instant::now();
-        assert_eq!(interrupts.at(begin), Asked::Nothing);
+        assert_eq!(interrupts.at(begin), InterruptChoice::Nothing);
         interrupts.presses.store(1, Ordering::Relaxed);
-        assert_eq!(interrupts.at(begin), Asked::Wait);
-        assert_eq!(interrupts.at(begin + GRACE / 2), Asked::Nothing);
-        assert_eq!(interrupts.at(begin + GRACE * 2), Asked::Leave);
+        assert_eq!(interrupts.at(begin), InterruptChoice::Wait);
+        assert_eq!(interrupts.at(begin + GRACE / 2), InterruptChoice::Nothing);
+        assert_eq!(interrupts.at(begin + GRACE * 2), InterruptChoice::Leave);
         interrupts.presses.store(2, Ordering::Relaxed);
-        assert_eq!(interrupts.at(begin), Asked::Stop);
-        assert_eq!(interrupts.at(begin + GRACE * 2), Asked::Nothing);
+        assert_eq!(interrupts.at(begin), InterruptChoice::Stop);
+        assert_eq!(interrupts.at(begin + GRACE * 2), InterruptChoice::Nothing);
         interrupts.presses.store(3, Ordering::Relaxed);
-        assert_eq!(interrupts.at(begin), Asked::Now);
+        assert_eq!(interrupts.at(begin), InterruptChoice::Now);
     }
 
     #[test]
     fn being_ended_leaves_the_job_at_once() {
         let mut interrupts = interrupts();
         interrupts.leave.store(true, Ordering::Relaxed);
-        assert_eq!(interrupts.at(Instant::now()), Asked::Leave);
+        assert_eq!(interrupts.at(Instant::now()), InterruptChoice::Leave);
     }
 }

@@ -1,7 +1,7 @@
 //! Jobs on Kubernetes, shown to people and programs.
 
 use crate::view::{Column, harmless, lines_of};
-use lockstep_cluster::kube::{Client, Found, JobState, KubeError, ManifestKind, explain};
+use lockstep_cluster::kube::{Client, ClusterJob, JobState, KubeError, ManifestKind, explain};
 use serde_json::{Value, json};
 
 /// How a job is, and why its pods do not run.
@@ -76,7 +76,7 @@ pub(super) fn list(client: &Client, namespace: &str, as_json: bool) -> anyhow::R
                 states.extend(
                     values
                         .into_iter()
-                        .map(|value| Found { kind, value }.state()),
+                        .map(|value| ClusterJob { kind, value }.state()),
                 );
             }
             Err(KubeError::NoKind { .. }) => (),

@@ -3,6 +3,7 @@
 use super::load;
 use crate::args::TuneArgs;
 use crate::command::launcher;
+use crate::learners;
 use crate::view::plural;
 use anyhow::Context;
 use lockstep_base::fs::CacheDir;
@@ -42,6 +43,7 @@ impl Trainer for EngineTrainer<'_> {
         let stop = StopFlag::new();
         let engine = self.args.engine.engine;
         let request = RunRequest {
+            coordinator: learners::coordinator,
             folder: self.folder.clone(),
             started_at: Instant::now(),
             resume: None,

@@ -63,7 +63,7 @@ fn a_node_that_lacks_the_program_gets_a_copy() {
     rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty()).unwrap();
     let program = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
     let mut launcher = launcher(&cluster, program);
-    let heard = conformance::Heard::default();
+    let heard = conformance::NoticeChannel::default();
     let spec = conformance::spec(1, 1);
     launcher.start(&spec, heard.notify()).unwrap();
     assert_eq!(heard.end(spec.id), WorkerEnd::Code(0));

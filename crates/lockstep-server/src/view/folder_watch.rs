@@ -12,16 +12,16 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 /// Waits for changes in folders. A clone waits for the same.
 #[derive(Debug, Clone)]
-pub(super) struct Heard {
+pub(super) struct FolderWatch {
     notice: Arc<Notice>,
     end: Arc<OwnedFd>,
 }
 
-impl Heard {
+impl FolderWatch {
     /// Waits for changes of no folder yet.
-    pub(super) fn new() -> io::Result<Heard> {
+    pub(super) fn new() -> io::Result<FolderWatch> {
         let end = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Heard {
+        Ok(FolderWatch {
             notice: Arc::new(Notice::new()?),
             end: Arc::new(end),
         })
@@ -57,7 +57,7 @@ pub(super) struct Waiting(Option<JoinHandle<()>>);
 
 impl Waiting {
     /// Waits until something has changed, or for about so long. Dropped and called again, it goes on with the same wait.
-    pub(super) async fn on(&mut self, heard: &Heard, longest: Duration) {
+    pub(super) async fn on(&mut self, heard: &FolderWatch, longest: Duration) {
         let waiting = self.0.get_or_insert_with(|| {
             let heard = heard.clone();
             spawn_blocking(move || heard.wait(longest))
@@ -76,7 +76,7 @@ mod tests {
     #[tokio::test]
     async fn a_change_and_an_end_are_heard_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
-        let heard = Heard::new().unwrap();
+        let heard = FolderWatch::new().unwrap();
         heard.notice().of_all(folder.path()).unwrap();
         let mut waiting = Waiting::default();
         let began = Instant::now();

@@ -16,12 +16,12 @@ const WORTH_SHARING: usize = 1 << 21;
 
 /// The threads to compute with. Every clone shares them.
 #[derive(Debug, Clone, Default)]
-pub struct Compute {
+pub struct Threads {
     /// None computes on the calling thread alone.
     pool: Option<Arc<ThreadPool>>,
 }
 
-impl Compute {
+impl Threads {
     /// So many threads; 0 and 1 both mean the calling thread.
     ///
     /// # Errors

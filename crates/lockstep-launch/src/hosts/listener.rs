@@ -7,9 +7,11 @@
 use crate::hosts::HostsError;
 use crate::hosts::launcher::HostLauncher;
 use crate::hosts::protocol::{FromHost, HEARTBEAT, Hello, ToHost};
-use crate::hosts::state::{Connection, Silence, State, Watched};
-use crate::remote::{Reported, Tidings};
-use lockstep_gang::{Door, GangError, Link, LinkReader, LinkWriter, Secret, Visitor};
+use crate::hosts::state::{Connection, SharedState, Silence, State};
+use crate::remote::{LaunchReport, PendingNotices};
+use lockstep_gang::{
+    GangError, HostConnection, HostListener, Link, LinkReader, LinkWriter, Secret,
+};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,7 +20,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How often the one at the door looks whether it is still wanted.
+/// How often the one at the listener looks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(100);
 /// What may wait to be said to one host.
 const ORDERS: usize = 1024;
@@ -47,12 +49,12 @@ pub struct HostsRequest {
 
 /// The hosts of a run. Dropping it closes the links to them: they end their workers, and wait for the next coordinator.
 pub struct Hosts {
-    watched: Arc<Watched>,
+    watched: Arc<SharedState>,
     address: SocketAddr,
     seats: usize,
     enough: usize,
     closing: Arc<AtomicBool>,
-    door: Option<JoinHandle<()>>,
+    listener: Option<JoinHandle<()>>,
 }
 
 impl Hosts {
@@ -61,9 +63,9 @@ impl Hosts {
     /// # Errors
     /// When the address cannot be listened at.
     pub fn open(request: HostsRequest) -> Result<Self, HostsError> {
-        let mut door = Door::bind(request.listen, request.token)?;
-        let address = door.address();
-        let watched = Arc::new(Watched::default());
+        let mut listener = HostListener::bind(request.listen, request.token)?;
+        let address = listener.address();
+        let watched = Arc::new(SharedState::default());
         let closing = Arc::new(AtomicBool::new(false));
         let porter = Porter {
             watched: watched.clone(),
@@ -73,12 +75,12 @@ impl Hosts {
         let (closed, warn) = (closing.clone(), request.warn);
         let attend = move || {
             while !closed.load(Ordering::Relaxed) {
-                let came = match door.accept::<Hello>(LOOK) {
+                let came = match listener.accept::<Hello>(LOOK) {
                     Ok(None) => continue,
-                    Ok(Some(Visitor::Host { index, hello, link })) => {
+                    Ok(Some(HostConnection::Host { index, hello, link })) => {
                         porter.admit(index, hello, link)
                     }
-                    Ok(Some(Visitor::Refused(refusal))) => Err(refusal.to_string()),
+                    Ok(Some(HostConnection::Refused(refusal))) => Err(refusal.to_string()),
                     Err(error) => {
                         thread::sleep(LOOK);
                         Err(error.to_string())
@@ -89,14 +91,16 @@ impl Hosts {
                 }
             }
         };
-        let door = thread::Builder::new().name("door".to_owned()).spawn(attend);
+        let listener = thread::Builder::new()
+            .name("listener".to_owned())
+            .spawn(attend);
         Ok(Self {
             watched,
             address,
             seats: request.seats,
             enough: request.enough,
             closing,
-            door: Some(door.map_err(HostsError::system("start a thread"))?),
+            listener: Some(listener.map_err(HostsError::system("start a thread"))?),
         })
     }
 
@@ -128,8 +132,8 @@ impl Hosts {
 impl Drop for Hosts {
     fn drop(&mut self) {
         self.closing.store(true, Ordering::Relaxed);
-        if let Some(door) = self.door.take() {
-            let _ = door.join();
+        if let Some(listener) = self.listener.take() {
+            let _ = listener.join();
         }
         // With its queue gone, the writer of each link closes it.
         self.watched.change(|state| state.connections.clear());
@@ -146,7 +150,7 @@ impl fmt::Debug for Hosts {
 
 /// Who lets hosts in.
 struct Porter {
-    watched: Arc<Watched>,
+    watched: Arc<SharedState>,
     seats: usize,
     lease: Duration,
 }
@@ -221,7 +225,7 @@ fn speak(mut writer: LinkWriter, orders: &Receiver<ToHost>, silence: &Silence) {
 
 /// Hears one host.
 struct Hearing {
-    watched: Arc<Watched>,
+    watched: Arc<SharedState>,
     number: u64,
     /// The host, for people.
     who: String,
@@ -266,11 +270,11 @@ impl Hearing {
                         .change(|state| state.leaving(self.number, &why)),
                 );
             }
-            FromHost::Started { launch, pid } => (launch, Reported::Started(pid)),
-            FromHost::Said { launch, text } => (launch, Reported::Said(text.into_bytes())),
-            FromHost::Wrote { launch, text } => (launch, Reported::Wrote(text.into_bytes())),
-            FromHost::Silent { launch } => (launch, Reported::Silent),
-            FromHost::Ended { launch, end } => (launch, Reported::Ended(end)),
+            FromHost::Started { launch, pid } => (launch, LaunchReport::Started(pid)),
+            FromHost::Said { launch, text } => (launch, LaunchReport::Said(text.into_bytes())),
+            FromHost::Wrote { launch, text } => (launch, LaunchReport::Wrote(text.into_bytes())),
+            FromHost::Silent { launch } => (launch, LaunchReport::Silent),
+            FromHost::Ended { launch, end } => (launch, LaunchReport::Ended(end)),
         };
         self.watched
             .change(|state| state.hear(launch, reported))
@@ -278,7 +282,7 @@ impl Hearing {
     }
 }
 
-fn tell(tidings: Vec<Tidings>) {
+fn tell(tidings: Vec<PendingNotices>) {
     for tidings in tidings {
         tidings.tell();
     }

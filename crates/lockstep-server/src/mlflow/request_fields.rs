@@ -18,9 +18,9 @@ const TAG: usize = 8000;
 
 /// What was asked.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Asked(Map<String, Value>);
+pub(crate) struct RequestFields(Map<String, Value>);
 
-impl<S: Send + Sync> FromRequest<S> for Asked {
+impl<S: Send + Sync> FromRequest<S> for RequestFields {
     type Rejection = MlflowError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, MlflowError> {
@@ -40,11 +40,11 @@ impl<S: Send + Sync> FromRequest<S> for Asked {
             };
             said.extend(body);
         }
-        Ok(Asked(said))
+        Ok(RequestFields(said))
     }
 }
 
-impl Asked {
+impl RequestFields {
     /// What stands under a key; null is like nothing.
     pub(crate) fn get(&self, key: &str) -> Option<&Value> {
         self.0.get(key).filter(|value| !value.is_null())
@@ -99,7 +99,7 @@ impl Asked {
     }
 
     /// The tables of a list; none if it is not there.
-    pub(crate) fn tables(&self, key: &str) -> Result<Vec<Asked>, MlflowError> {
+    pub(crate) fn tables(&self, key: &str) -> Result<Vec<RequestFields>, MlflowError> {
         let Some(found) = self.get(key) else {
             return Ok(Vec::new());
         };
@@ -107,7 +107,7 @@ impl Asked {
             return Err(wrong(key, "a list", found));
         };
         let tables = all.iter().map(|value| match value {
-            Value::Object(table) => Ok(Asked(table.clone())),
+            Value::Object(table) => Ok(RequestFields(table.clone())),
             other => Err(wrong(key, "a list of objects", other)),
         });
         tables.collect()
@@ -115,7 +115,7 @@ impl Asked {
 
     /// Keys with values, such as tags.
     pub(crate) fn tags(&self, key: &str) -> Result<BTreeMap<String, String>, MlflowError> {
-        self.tables(key)?.iter().map(Asked::tag).collect()
+        self.tables(key)?.iter().map(RequestFields::tag).collect()
     }
 
     /// A tag: its key and its value, both of which this has.

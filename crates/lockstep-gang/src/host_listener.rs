@@ -14,14 +14,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The coordinator's end.
-pub struct Door {
+pub struct HostListener {
     acceptor: Acceptor,
     address: SocketAddr,
 }
 
-/// Somebody who came to the door, and says `H` of itself.
+/// Somebody who came to the listener, and says `H` of itself.
 #[derive(Debug)]
-pub enum Visitor<H> {
+pub enum HostConnection<H> {
     /// A host that has the key.
     Host {
         /// Its number, which it says itself.
@@ -35,7 +35,7 @@ pub enum Visitor<H> {
     Refused(Refusal),
 }
 
-impl Door {
+impl HostListener {
     /// Listens at `address` for hosts that have the key.
     ///
     /// # Errors
@@ -70,23 +70,23 @@ impl Door {
     pub fn accept<H: DeserializeOwned>(
         &mut self,
         timeout: Duration,
-    ) -> Result<Option<Visitor<H>>, GangError> {
+    ) -> Result<Option<HostConnection<H>>, GangError> {
         let (introduction, card, channel) = match self.acceptor.accept(Instant::now() + timeout)? {
             None => return Ok(None),
             Some(ConnectionOutcome::Refused(refusal)) => {
-                return Ok(Some(Visitor::Refused(refusal)));
+                return Ok(Some(HostConnection::Refused(refusal)));
             }
             Some(ConnectionOutcome::Proven(introduction, card, channel)) => {
                 (introduction, card, channel)
             }
         };
         Ok(Some(match serde_json::from_slice(&card) {
-            Ok(hello) => Visitor::Host {
+            Ok(hello) => HostConnection::Host {
                 index: introduction.from as usize,
                 hello,
                 link: Link::over(channel)?,
             },
-            Err(_) => Visitor::Refused(Refusal {
+            Err(_) => HostConnection::Refused(Refusal {
                 from: channel.stream.peer_addr().unwrap_or(self.address),
                 reason: "it does not introduce itself as this version does".to_owned(),
             }),
@@ -98,7 +98,7 @@ impl Door {
     /// # Errors
     /// [`GangError::Io`] when nobody listens there, [`GangError::Handshake`] when the one who does has another key or
     /// does not answer within `timeout`.
-    pub fn knock<H: Serialize>(
+    pub fn connect<H: Serialize>(
         address: SocketAddr,
         key: &Secret,
         index: usize,
@@ -127,31 +127,31 @@ mod tests {
     fn one_key_lets_every_host_in_as_often_as_it_comes_and_no_other_key_does() {
         let key = Secret::random().unwrap();
         let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let mut door = Door::bind(anywhere, key.clone()).unwrap();
-        let address = door.address();
-        let knock = move |key: Secret, index| {
-            thread::spawn(move || Door::knock(address, &key, index, &"me", LONG))
+        let mut listener = HostListener::bind(anywhere, key.clone()).unwrap();
+        let address = listener.address();
+        let connect = move |key: Secret, index| {
+            thread::spawn(move || HostListener::connect(address, &key, index, &"me", LONG))
         };
         for index in [3, 3, 0] {
-            let host = knock(key.clone(), index);
-            let visitor = door.accept::<String>(LONG).unwrap().unwrap();
-            let Visitor::Host {
+            let host = connect(key.clone(), index);
+            let connection = listener.accept::<String>(LONG).unwrap().unwrap();
+            let HostConnection::Host {
                 index: found,
                 hello,
                 mut link,
-            } = visitor
+            } = connection
             else {
-                panic!("{visitor:?}");
+                panic!("{connection:?}");
             };
             assert_eq!((found, hello.as_str()), (index, "me"));
             link.send(&"welcome").unwrap();
             let mut host = host.join().unwrap().unwrap();
             assert_eq!(host.recv::<String>(LONG).unwrap().unwrap(), "welcome");
         }
-        let stranger = knock(Secret::random().unwrap(), 1);
-        let visitor = door.accept::<String>(LONG).unwrap().unwrap();
-        let Visitor::Refused(refusal) = visitor else {
-            panic!("{visitor:?}");
+        let stranger = connect(Secret::random().unwrap(), 1);
+        let connection = listener.accept::<String>(LONG).unwrap().unwrap();
+        let HostConnection::Refused(refusal) = connection else {
+            panic!("{connection:?}");
         };
         assert!(
             refusal.reason.contains("does not know the key"),

@@ -35,7 +35,7 @@ pub struct Submission {
 
 /// What was asked, as `job.json` has it. It is never changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct JobRecord {
     /// Its id.
     pub id: String,
     /// Jobs are numbered in the order in which they came.

@@ -1,0 +1,40 @@
+//! The model that a run ended with, whatever learned it.
+
+use crate::LearnerError;
+use lockstep_data::{Dataset, InputColumn};
+use lockstep_model::{Block, Outputs};
+use lockstep_resolve::PictureInput;
+use std::ops::Range;
+
+/// A model that is ready to predict.
+pub trait TrainedModel {
+    /// What the model predicts.
+    fn outputs(&self) -> &Outputs;
+
+    /// The columns of the table that it was trained on, in their order, none if it was no table; and whether values may be
+    /// missing from them.
+    fn inputs(&self) -> (&[InputColumn], bool);
+
+    /// How pictures become samples; nothing if the samples are none, or that is not known.
+    fn pictures(&self) -> Option<&PictureInput> {
+        None
+    }
+
+    /// Checks that samples of `set` are what the model takes.
+    ///
+    /// # Errors
+    /// When they have another shape, or other things are known of them than the model predicts.
+    fn check(&self, set: &Dataset) -> Result<(), LearnerError>;
+
+    /// What the model says of some samples of `set`, the first of which is the first of a block. With `all`, the
+    /// probabilities of all classes too.
+    ///
+    /// # Errors
+    /// When a library of others refuses.
+    fn predict(
+        &mut self,
+        set: &Dataset,
+        rows: Range<usize>,
+        all: bool,
+    ) -> Result<Block, LearnerError>;
+}
