@@ -48,6 +48,7 @@ impl Line {
     fn read(text: &str) -> Line {
         if text.starts_with('{')
             && let Ok(event) = serde_json::from_str(text)
+            && event != Event::Unknown
         {
             return Line::Event(Box::new(event));
         }
