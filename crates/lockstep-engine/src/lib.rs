@@ -9,8 +9,6 @@
 //! |---|---|
 //! | [`run`](fn@run) | from a job to a result |
 //! | `supervise` | who is in a gang, generations, root causes, recovery |
-//! | [`launcher`] | where workers run: the little that is asked of a machine or a cluster |
-//! | [`LocalLauncher`] | workers that are child processes of this one |
 //! | `record`, `resume` | what a run writes, and earlier runs to go on with |
 //! | [`tasks`] | workers without a gang, which take numbered tasks |
 //! | [`embed`], [`infer`] | tasks: pictures become vectors; a trained model on a whole set |
