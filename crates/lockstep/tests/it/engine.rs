@@ -231,7 +231,7 @@ fn the_record_of_events_is_what_was_told() {
         .map(|line| {
             let mut event: Value = serde_json::from_str(line).unwrap();
             let event_of = event.as_object_mut().unwrap();
-            assert_eq!(event_of.remove("v"), Some(Value::from(1)));
+            assert_eq!(event_of.remove("v"), Some(Value::from(2)));
             assert!(event_of.remove("time").unwrap().as_f64().unwrap() > 1.6e9);
             event
         })
