@@ -1,6 +1,6 @@
 //! Runs in MLflow: an experiment's run with its parameters, metrics, data, files and model.
 //!
-//! What is sent is read from the run's folder, never from what passes by ([`crate::record`]): `mlflow.json` in that
+//! What is sent is read from the run's folder, never from what passes by: `mlflow.json` in that
 //! folder says which of MLflow's runs it is and how far it was sent. So a server that was away catches up, a run that
 //! is resumed goes on with the same of MLflow's runs, and one that ended long ago can be [pushed](push), all by the
 //! same code. If this process dies between sending something and noting that, it is sent again, with the same time
