@@ -3,7 +3,7 @@
 //! A [`Launcher`] starts a worker on a seat, ends it, tells through one channel what happens to it, and
 //! describes it for people. Who is in a gang, generations, recovery and records stand above this and are
 //! written once. A child process of this one is the first implementation
-//! ([`LocalLauncher`](crate::LocalLauncher)); every implementation runs the suite in `conformance`.
+//! ([`LocalLauncher`]); every implementation runs the suite in `conformance`.
 //!
 //! A worker is known by its seat and its incarnation, never by a process id: ids mean nothing on another
 //! machine, and are used again.

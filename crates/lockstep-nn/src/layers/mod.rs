@@ -1,8 +1,8 @@
-//! A layer is one file: its settings with all that there is to know of its kind ([`LayerKind`](crate::spec::LayerKind)),
+//! A layer is one file: its settings with all that there is to know of its kind (`LayerKind`),
 //! forward and backward beside each other, its tests at the foot.
 //!
-//! Layers that make a new activation implement [`Layer`]; those that only change one where it lies
-//! implement [`Pointwise`] and cost no memory. Activations lie row by row, each row an image with its
+//! Layers that make a new activation implement `Layer`; those that only change one where it lies
+//! implement `Pointwise` and cost no memory. Activations lie row by row, each row an image with its
 //! channels innermost: `rows x height x width x channels`. A vector is an image of one pixel.
 
 pub(crate) mod activation;
