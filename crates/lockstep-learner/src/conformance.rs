@@ -3,7 +3,7 @@
 //! The suite is given a small job of the learner, whose coordinator's side is made anew for each promise. A worker opens
 //! what it is told in this same process, so that the cache folder of the process should be one of the test's own.
 
-use crate::{Coordinator, EarlierRun, LearnerType, Learners, RunPlan};
+use crate::{Coordinator, LearnerType, Learners, RunPlan};
 use lockstep_base::fs::CacheDir;
 use lockstep_events::control::{Assignment, Transport};
 use serde_json::Value;
@@ -83,17 +83,6 @@ fn what_is_prepared_can_be_opened(subject: &Subject<'_>) {
     };
     if let Err(failure) = subject.learner.open(&assignment) {
         panic!("what was prepared cannot be opened: {failure}");
-    }
-}
-
-/// Checks that a run of another job is not gone on with, and that `key`, by which the jobs differ, is named.
-///
-/// # Panics
-/// When a promise is not kept.
-pub fn refuses_another_job(plan: &dyn RunPlan, earlier: &EarlierRun<'_>, key: &str) {
-    match plan.check_resume(earlier) {
-        Ok(point) => panic!("a run of another job was gone on with: {point:?}"),
-        Err(error) => assert!(error.to_string().contains(key), "{error}"),
     }
 }
 
