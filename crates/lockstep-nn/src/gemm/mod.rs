@@ -16,7 +16,7 @@ mod tile;
 mod vector;
 
 use crate::simd::Isa;
-use tile::{Product, Registers16, Registers32};
+use tile::Product;
 pub(crate) use vector::{Kernel, Vector, dispatch};
 
 /// A dimension that is walked as three nested loops: its length is their product.
@@ -281,19 +281,19 @@ unsafe fn run(level: Isa, product: Product) {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
 unsafe fn avx512(p: Product) {
     // SAFETY: by `run`'s contract.
-    unsafe { tile::product::<vector::x86::Wide, Registers32>(p) }
+    unsafe { tile::product::<vector::x86::Wide>(p) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn avx2(p: Product) {
     // SAFETY: by `run`'s contract.
-    unsafe { tile::product::<vector::x86::Half, Registers16>(p) }
+    unsafe { tile::product::<vector::x86::Half>(p) }
 }
 
 unsafe fn portable(p: Product) {
     // SAFETY: by `run`'s contract.
-    unsafe { tile::product::<vector::Plain, Registers16>(p) }
+    unsafe { tile::product::<vector::Plain>(p) }
 }
 
 #[cfg(test)]

@@ -182,8 +182,6 @@ impl Strip {
     /// A, C and the sums have so many rows; B and the bias have `NV` whole vectors.
     #[inline(always)]
     unsafe fn run<V: Vector, const NV: usize>(self, rows: usize) {
-        // As many rows as leave registers for a row of B and a number of A.
-        let most = if V::LANES == 16 { 8 } else { 4 };
         let mut i = 0;
         while i < rows {
             // SAFETY: the tile's rows are below `rows`.
@@ -195,14 +193,14 @@ impl Strip {
                     ..self
                 };
                 // The conditions keep tiles that no level uses from being compiled.
-                i += match tile_rows(rows - i, most) {
-                    8 if const { V::LANES == 16 } => at.tile::<V, NV, 8>(),
-                    7 if const { V::LANES == 16 } => at.tile::<V, NV, 7>(),
-                    6 if const { V::LANES == 16 } => at.tile::<V, NV, 6>(),
-                    5 if const { V::LANES == 16 } => at.tile::<V, NV, 5>(),
-                    4 => at.tile::<V, NV, 4>(),
-                    3 => at.tile::<V, NV, 3>(),
-                    2 => at.tile::<V, NV, 2>(),
+                i += match tile_rows(rows - i, V::TILE_ROWS[2]) {
+                    8 if const { V::TILE_ROWS[2] >= 8 } => at.tile::<V, NV, 8>(),
+                    7 if const { V::TILE_ROWS[2] >= 7 } => at.tile::<V, NV, 7>(),
+                    6 if const { V::TILE_ROWS[2] >= 6 } => at.tile::<V, NV, 6>(),
+                    5 if const { V::TILE_ROWS[2] >= 5 } => at.tile::<V, NV, 5>(),
+                    4 if const { V::TILE_ROWS[2] >= 4 } => at.tile::<V, NV, 4>(),
+                    3 if const { V::TILE_ROWS[2] >= 3 } => at.tile::<V, NV, 3>(),
+                    2 if const { V::TILE_ROWS[2] >= 2 } => at.tile::<V, NV, 2>(),
                     _ => at.tile::<V, NV, 1>(),
                 };
             }

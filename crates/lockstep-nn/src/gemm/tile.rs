@@ -30,30 +30,13 @@ pub(super) struct Product {
     pub(super) add_whole: bool,
 }
 
-/// The most rows of a register tile for 1, 2 and 3 vectors across.
-pub(super) trait TileShape {
-    const ROWS: [usize; 3];
-}
-
-/// For 32 vector registers.
-pub(super) struct Registers32;
-impl TileShape for Registers32 {
-    const ROWS: [usize; 3] = [16, 12, 8];
-}
-
-/// For 16 vector registers.
-pub(super) struct Registers16;
-impl TileShape for Registers16 {
-    const ROWS: [usize; 3] = [8, 6, 4];
-}
-
 /// Computes the whole product. Every element of C is one chain of fused multiply-adds in the order of
 /// the depth, whatever the tiling: parts of the depth go through memory exactly.
 ///
 /// # Safety
 /// All elements that `p` describes are accessible, and C overlaps neither A nor B.
 #[inline(always)]
-pub(super) unsafe fn product<V: Vector, S: TileShape>(p: Product) {
+pub(super) unsafe fn product<V: Vector>(p: Product) {
     let part = part_of(p.depth, PANEL / (3 * V::LANES));
     let mut done = 0;
     for outer in (0..p.depth.outer).step_by(part.outer) {
@@ -66,7 +49,7 @@ pub(super) unsafe fn product<V: Vector, S: TileShape>(p: Product) {
                 };
                 // SAFETY: the part lies inside the operands' depth.
                 unsafe {
-                    panels::<V, S>(Product {
+                    panels::<V>(Product {
                         depth,
                         a: p.a.add(p.a_depth.place(outer, middle, inner)),
                         b: p.b.add(done * p.b_stride),
@@ -111,7 +94,7 @@ fn part_of(depth: Span, most: usize) -> Span {
 /// # Safety
 /// As for [`product`]; `depth x 3` vectors fit a packed panel.
 #[inline(always)]
-unsafe fn panels<V: Vector, S: TileShape>(p: Product) {
+unsafe fn panels<V: Vector>(p: Product) {
     let mut packed = [std::mem::MaybeUninit::<f32>::uninit(); PANEL];
     let packed = packed.as_mut_ptr().cast::<f32>();
     let mut j = 0;
@@ -122,7 +105,7 @@ unsafe fn panels<V: Vector, S: TileShape>(p: Product) {
             left => left.min(3),
         };
         let width = (vectors * V::LANES).min(p.columns - j);
-        let tiles = p.rows.outer * p.rows.middle * p.rows.inner.div_ceil(S::ROWS[vectors - 1]);
+        let tiles = p.rows.outer * p.rows.middle * p.rows.inner.div_ceil(V::TILE_ROWS[vectors - 1]);
         // SAFETY: columns j..j+width lie inside B and C, and the panel fits the packing buffer.
         unsafe {
             let mut part = Product {
@@ -137,12 +120,12 @@ unsafe fn panels<V: Vector, S: TileShape>(p: Product) {
                 part.b_stride = vectors * V::LANES;
             }
             match (vectors, width.is_multiple_of(V::LANES)) {
-                (1, true) => panel::<V, S, 1, false>(part),
-                (1, false) => panel::<V, S, 1, true>(part),
-                (2, true) => panel::<V, S, 2, false>(part),
-                (2, false) => panel::<V, S, 2, true>(part),
-                (_, true) => panel::<V, S, 3, false>(part),
-                (_, false) => panel::<V, S, 3, true>(part),
+                (1, true) => panel::<V, 1, false>(part),
+                (1, false) => panel::<V, 1, true>(part),
+                (2, true) => panel::<V, 2, false>(part),
+                (2, false) => panel::<V, 2, true>(part),
+                (_, true) => panel::<V, 3, false>(part),
+                (_, false) => panel::<V, 3, true>(part),
             }
         }
         j += width;
@@ -174,7 +157,7 @@ unsafe fn pack<V: Vector>(p: Product, to: *mut f32) {
 /// # Safety
 /// As for [`product`].
 #[inline(always)]
-unsafe fn panel<V: Vector, S: TileShape, const NV: usize, const TAIL: bool>(p: Product) {
+unsafe fn panel<V: Vector, const NV: usize, const TAIL: bool>(p: Product) {
     for outer in 0..p.rows.outer {
         for middle in 0..p.rows.middle {
             let mut i = 0;
@@ -187,22 +170,22 @@ unsafe fn panel<V: Vector, S: TileShape, const NV: usize, const TAIL: bool>(p: P
                         ..p
                     };
                     // The conditions keep tiles that no level uses from being compiled.
-                    i += match tile_rows(p.rows.inner - i, S::ROWS[NV - 1]) {
-                        16 if const { S::ROWS[NV - 1] >= 16 } => tile::<V, 16, NV, TAIL>(part),
-                        15 if const { S::ROWS[NV - 1] >= 15 } => tile::<V, 15, NV, TAIL>(part),
-                        14 if const { S::ROWS[NV - 1] >= 14 } => tile::<V, 14, NV, TAIL>(part),
-                        13 if const { S::ROWS[NV - 1] >= 13 } => tile::<V, 13, NV, TAIL>(part),
-                        12 if const { S::ROWS[NV - 1] >= 12 } => tile::<V, 12, NV, TAIL>(part),
-                        11 if const { S::ROWS[NV - 1] >= 11 } => tile::<V, 11, NV, TAIL>(part),
-                        10 if const { S::ROWS[NV - 1] >= 10 } => tile::<V, 10, NV, TAIL>(part),
-                        9 if const { S::ROWS[NV - 1] >= 9 } => tile::<V, 9, NV, TAIL>(part),
-                        8 if const { S::ROWS[NV - 1] >= 8 } => tile::<V, 8, NV, TAIL>(part),
-                        7 if const { S::ROWS[NV - 1] >= 7 } => tile::<V, 7, NV, TAIL>(part),
-                        6 if const { S::ROWS[NV - 1] >= 6 } => tile::<V, 6, NV, TAIL>(part),
-                        5 if const { S::ROWS[NV - 1] >= 5 } => tile::<V, 5, NV, TAIL>(part),
-                        4 if const { S::ROWS[NV - 1] >= 4 } => tile::<V, 4, NV, TAIL>(part),
-                        3 if const { S::ROWS[NV - 1] >= 3 } => tile::<V, 3, NV, TAIL>(part),
-                        2 if const { S::ROWS[NV - 1] >= 2 } => tile::<V, 2, NV, TAIL>(part),
+                    i += match tile_rows(p.rows.inner - i, V::TILE_ROWS[NV - 1]) {
+                        16 if const { V::TILE_ROWS[NV - 1] >= 16 } => tile::<V, 16, NV, TAIL>(part),
+                        15 if const { V::TILE_ROWS[NV - 1] >= 15 } => tile::<V, 15, NV, TAIL>(part),
+                        14 if const { V::TILE_ROWS[NV - 1] >= 14 } => tile::<V, 14, NV, TAIL>(part),
+                        13 if const { V::TILE_ROWS[NV - 1] >= 13 } => tile::<V, 13, NV, TAIL>(part),
+                        12 if const { V::TILE_ROWS[NV - 1] >= 12 } => tile::<V, 12, NV, TAIL>(part),
+                        11 if const { V::TILE_ROWS[NV - 1] >= 11 } => tile::<V, 11, NV, TAIL>(part),
+                        10 if const { V::TILE_ROWS[NV - 1] >= 10 } => tile::<V, 10, NV, TAIL>(part),
+                        9 if const { V::TILE_ROWS[NV - 1] >= 9 } => tile::<V, 9, NV, TAIL>(part),
+                        8 if const { V::TILE_ROWS[NV - 1] >= 8 } => tile::<V, 8, NV, TAIL>(part),
+                        7 if const { V::TILE_ROWS[NV - 1] >= 7 } => tile::<V, 7, NV, TAIL>(part),
+                        6 if const { V::TILE_ROWS[NV - 1] >= 6 } => tile::<V, 6, NV, TAIL>(part),
+                        5 if const { V::TILE_ROWS[NV - 1] >= 5 } => tile::<V, 5, NV, TAIL>(part),
+                        4 if const { V::TILE_ROWS[NV - 1] >= 4 } => tile::<V, 4, NV, TAIL>(part),
+                        3 if const { V::TILE_ROWS[NV - 1] >= 3 } => tile::<V, 3, NV, TAIL>(part),
+                        2 if const { V::TILE_ROWS[NV - 1] >= 2 } => tile::<V, 2, NV, TAIL>(part),
                         _ => tile::<V, 1, NV, TAIL>(part),
                     };
                 }

@@ -7,6 +7,9 @@ pub(crate) trait Vector: Copy {
     /// Number of lanes.
     const LANES: usize;
 
+    /// The most rows of a tile of 1, 2 and 3 vectors across, so that it fits the registers beside a row of B.
+    const TILE_ROWS: [usize; 3];
+
     /// Says that the cache line of this address will be read soon. Any address will do.
     #[inline(always)]
     fn prefetch(_: *const f32) {}
@@ -127,6 +130,14 @@ pub(super) struct Plain([f32; 8]);
 impl Vector for Plain {
     const LANES: usize = 8;
 
+    /// An x86-64 processor that comes here multiplies and adds by a call of a function, so tiles would gain nothing
+    /// and take half of the time that this crate takes to compile.
+    const TILE_ROWS: [usize; 3] = if cfg!(target_arch = "x86_64") {
+        [1, 1, 1]
+    } else {
+        [8, 6, 4]
+    };
+
     #[inline(always)]
     fn zero() -> Self {
         Self([0.0; 8])
@@ -215,6 +226,7 @@ pub(super) mod x86 {
     // is accessible by each method's own contract.
     impl Vector for Wide {
         const LANES: usize = 16;
+        const TILE_ROWS: [usize; 3] = [16, 12, 8];
 
         #[inline(always)]
         fn prefetch(p: *const f32) {
@@ -283,6 +295,7 @@ pub(super) mod x86 {
 
     impl Vector for Half {
         const LANES: usize = 8;
+        const TILE_ROWS: [usize; 3] = [8, 6, 4];
 
         #[inline(always)]
         fn prefetch(p: *const f32) {

@@ -199,6 +199,16 @@ impl Place {
         ran.result()
     }
 
+    /// Trains `job.toml` with these further arguments until a power cut in the second checkpoint, at a point that does not
+    /// depend on how fast the machine is.
+    pub(crate) fn cut_off(&self, args: &[&str]) {
+        let mut command = self.command(&[&["run", "job.toml", "--json"], args].concat());
+        command.env("LOCKSTEP_FAILPOINTS", "checkpoint.after_manifest=cut@2");
+        let ran = Ran::from(command.output().unwrap());
+        assert_eq!(ran.code, None, "{args:?} was not cut off: {}", ran.stderr);
+        self.assert_no_process_is_left();
+    }
+
     /// The hash of the weights that training with these further arguments ends with.
     pub(crate) fn weights(&self, args: &[&str]) -> String {
         let result = self.train(args);

@@ -32,11 +32,7 @@ fn a_run_that_was_killed_and_resumed_replays_to_the_same_bits_on_any_number_of_w
         "--set",
         BY_COLUMNS,
     ];
-    let mut run = place.start(&args);
-    run.wait_for("epoch");
-    run.signal(Signal::KILL);
-    run.finish();
-    place.assert_no_process_is_left();
+    place.cut_off(&args);
     let resumed = place.train(&[&args[..], &["--workers", "1", "--resume"]].concat());
     for workers in ["2", "1"] {
         let ran = replay(&place, &folder(&resumed), &["--workers", workers]);
@@ -44,7 +40,7 @@ fn a_run_that_was_killed_and_resumed_replays_to_the_same_bits_on_any_number_of_w
         let verdict = verdict(&ran);
         assert_eq!(verdict["same"], true, "{verdict}");
         assert_eq!(verdict["weights_sha256"], resumed["weights_sha256"]);
-        // Steps between the last that was told and the kill may be missing where a checkpoint was newer.
+        // Steps between the last that was written and the cut may be missing where a checkpoint was newer.
         assert!(verdict["steps"].as_u64().unwrap() > 150, "{verdict}");
     }
     let runs = place.runs();
