@@ -255,16 +255,12 @@ pub enum DataError {
         /// What differs.
         reason: String,
     },
-    /// The normalisation of the job does not fit the data.
-    #[error("the normalisation cannot be used: {reason}")]
-    Normalise {
-        /// What was found, and what would be right.
-        reason: String,
-    },
-    /// The augmentation of the job does not fit the data.
-    #[error("the augmentation cannot be used: {reason}")]
-    Augment {
-        /// What was found, and what would be right.
+    /// A setting that does not fit the data.
+    #[error("the {setting} cannot be used: {reason}")]
+    Setting {
+        /// Which: the normalisation, the augmentation or the transform.
+        setting: &'static str,
+        /// Why.
         reason: String,
     },
     /// A place could not be read.
@@ -361,12 +357,6 @@ pub enum DataError {
         /// The first of them.
         path: String,
         /// Why it could not be read.
-        reason: String,
-    },
-    /// The transform of the job cannot be used.
-    #[error("the transform cannot be used: {reason}")]
-    Transform {
-        /// What was found, and what would be right.
         reason: String,
     },
     /// There is no known data set, or no split, of this name.

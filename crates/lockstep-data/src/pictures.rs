@@ -225,7 +225,8 @@ impl Recipe for PictureSet {
 }
 
 fn transform(error: lockstep_image::ImageError) -> DataError {
-    DataError::Transform {
+    DataError::Setting {
+        setting: "transform",
         reason: error.to_string(),
     }
 }
