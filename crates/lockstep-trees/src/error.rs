@@ -97,6 +97,22 @@ pub enum TreesError {
     Gang(#[from] lockstep_gang::GangError),
 }
 
+impl TreesError {
+    /// What the job says at `key` does not fit, for this reason.
+    pub(crate) fn misfit(key: &'static str, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self::Misfit { key, reason }
+    }
+
+    /// What was saved at `place` cannot be used, for this reason.
+    pub(crate) fn saved(place: impl ToString, reason: impl Into<String>) -> Self {
+        Self::Saved {
+            place: place.to_string(),
+            reason: reason.into(),
+        }
+    }
+}
+
 impl From<Infallible> for TreesError {
     fn from(never: Infallible) -> Self {
         match never {}
