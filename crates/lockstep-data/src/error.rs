@@ -227,7 +227,7 @@ pub enum DataError {
     },
     /// The folder is none of those that CIFAR's archives unpack to.
     #[error(
-        "{} is no folder of CIFAR-10's or CIFAR-100's binary files: {reason}",
+        "{} is not a folder of CIFAR-10's or CIFAR-100's binary files: {reason}",
         shown(folder)
     )]
     NotCifar {
@@ -277,9 +277,9 @@ pub enum DataError {
         /// What was looked for.
         reason: &'static str,
     },
-    /// A label is no number, where nearly all others are decimals.
+    /// A label is not a number, where nearly all others are decimals.
     #[error(
-        "{path}: the label of row {row} is `{found}`, which is no number, though nearly all labels are decimals; correct it, or say \
+        "{path}: the label of row {row} is `{found}`, which is not a number, though nearly all labels are decimals; correct it, or say \
          train.loss = \"cross-entropy\" (for trees, a model.objective of classes) if each label is a class"
     )]
     NoNumber {

@@ -263,7 +263,7 @@ mod tests {
         Dataset::open(&Source::Pictures(pictures), &folder.cache())
     }
 
-    /// Three pugs, two huskies, and what is no picture.
+    /// Three pugs, two huskies, and a file that is not a picture.
     fn dogs() -> Folder {
         let folder = Folder::new();
         for (path, colour) in [

@@ -57,7 +57,7 @@ impl PartMaker {
     /// batch how many pictures are done.
     ///
     /// # Errors
-    /// When a place fails. A picture that cannot be read is no error: it is listed in what is returned.
+    /// When a place fails. A picture that cannot be read is not an error: it is listed in what is returned.
     pub fn make(
         &mut self,
         task: &PartTask,

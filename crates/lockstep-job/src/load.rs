@@ -130,7 +130,7 @@ impl Keep {
     ///
     /// # Errors
     ///
-    /// If it is no such thing.
+    /// If it is not a value of that key.
     pub fn parse(text: &str) -> Result<Keep, JobError> {
         let change: Override = format!("run.keep={text}").parse()?;
         of_command_line([&change], |mut section| {

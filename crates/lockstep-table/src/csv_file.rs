@@ -524,7 +524,7 @@ mod tests {
             ),
             (
                 "x,label\n1,a\ntwo,a\n",
-                ", line 3: the column `x` holds `two`, which is no number",
+                ", line 3: the column `x` holds `two`, which is not a number",
             ),
             (
                 "x,label\n\"1\n\",a\n,a\n",

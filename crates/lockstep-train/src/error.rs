@@ -96,7 +96,7 @@ pub enum TrainError {
     #[error("cannot start the thread that writes checkpoints: {0}")]
     Thread(io::Error),
 
-    /// The loss is no number any more.
+    /// The loss is not a number any more.
     #[error(
         "the loss became {loss} at step {step} (epoch {epoch}): training diverged; a smaller \
          train.optimizer.lr or train.clip_norm may help"

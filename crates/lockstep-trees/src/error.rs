@@ -64,7 +64,7 @@ pub enum TreesError {
         /// The set.
         set: String,
     },
-    /// A measure is no number any more.
+    /// A measure is not a number any more.
     #[error(
         "the loss or another measure became infinite in round {round}: training diverged; a smaller model.eta or \
          model.max_delta_step may help"

@@ -116,7 +116,7 @@ fn what_the_labels_are_is_found_out_or_said() {
     assert!(error.contains("`whole` is a second column"), "{error}");
     let error = refused(&["word"], Some(Numbers));
     assert!(
-        error.contains("line 2: the column `word` holds `a`, which is no number"),
+        error.contains("line 2: the column `word` holds `a`, which is not a number"),
         "{error}"
     );
 }
