@@ -53,7 +53,8 @@ impl Augmenter {
     /// all black then.
     pub fn new(augment: Augment, shape: [usize; 3], seed: u64) -> Result<Augmenter, DataError> {
         let [channels, height, width] = shape;
-        let refused = |reason| Err(DataError::Augment { reason });
+        let setting = "augmentation";
+        let refused = |reason| Err(DataError::Setting { setting, reason });
         if height == 1 {
             let numbers = channels * width;
             return refused(format!(

@@ -105,14 +105,7 @@ impl Dataset {
         let decoded = decoded::open(&*files.recipe, cache, classes)?;
         let form = &decoded.layout.form;
         if form.target != TargetKind::Classes || form.outputs == 0 {
-            return Ok(Dataset {
-                name: files.name,
-                decoded,
-                class_names: Vec::new(),
-                renumbered: None,
-                unseen: Vec::new(),
-                sha256: OnceLock::new(),
-            });
+            return Ok(Dataset::of(files.name, decoded, Vec::new()));
         }
         let labels = decoded.map.words(decoded.layout.labels.clone());
         let largest = labels.iter().copied().max().unwrap_or(0);
@@ -134,14 +127,18 @@ impl Dataset {
                 classes: class_names.len() as u64,
             });
         }
-        Ok(Dataset {
-            name: files.name,
+        Ok(Dataset::of(files.name, decoded, class_names))
+    }
+
+    fn of(name: String, decoded: Decoded, class_names: Vec<String>) -> Dataset {
+        Dataset {
+            name,
             decoded,
             class_names,
             renumbered: None,
             unseen: Vec::new(),
             sha256: OnceLock::new(),
-        })
+        }
     }
 
     /// Opens a set that is used beside `train`: what is to be predicted is of the same kind, classes have the same numbers,
@@ -225,12 +222,8 @@ impl Dataset {
             });
         };
         let mut opened = Dataset {
-            name: set.name.clone(),
-            decoded,
-            class_names: set.class_names.clone(),
-            renumbered: None,
-            unseen: Vec::new(),
             sha256: OnceLock::from(set.sha256.clone()),
+            ..Dataset::of(set.name.clone(), decoded, set.class_names.clone())
         };
         if opened.has_named_classes() && opened.decoded.classes != set.class_names {
             opened.number_by(&set.class_names);
@@ -467,30 +460,18 @@ impl Dataset {
     /// # Errors
     /// When they do not; the error says what differs.
     pub fn check_against(&self, train: &Dataset) -> Result<(), DataError> {
-        let reason = if self.shape() != train.shape() {
-            format!(
-                "its samples are {:?} instead of {:?}",
-                self.shape(),
-                train.shape()
-            )
-        } else if self.element() != train.element() {
-            format!(
-                "its samples are {:?} instead of {:?}",
-                self.element(),
-                train.element()
-            )
-        } else if self.target_kind() != train.target_kind() {
-            format!(
-                "what it is labelled with are {} instead of {}",
-                self.target_kind(),
-                train.target_kind()
-            )
-        } else if self.target_kind() != TargetKind::Classes && self.outputs() != train.outputs() {
-            format!(
-                "it has {} columns to predict instead of {}",
-                self.outputs(),
-                train.outputs()
-            )
+        let (shape, shapes) = (self.shape(), train.shape());
+        let (element, elements) = (self.element(), train.element());
+        let (kind, kinds) = (self.target_kind(), train.target_kind());
+        let (outputs, wanted) = (self.outputs(), train.outputs());
+        let reason = if shape != shapes {
+            format!("its samples are {shape:?} instead of {shapes:?}")
+        } else if element != elements {
+            format!("its samples are {element:?} instead of {elements:?}")
+        } else if kind != kinds {
+            format!("what it is labelled with are {kind} instead of {kinds}")
+        } else if kind != TargetKind::Classes && outputs != wanted {
+            format!("it has {outputs} columns to predict instead of {wanted}")
         } else if self.has_named_classes()
             && train.has_named_classes()
             && self.class_names != train.class_names
@@ -523,6 +504,7 @@ impl Dataset {
 mod tests {
     use super::*;
     use crate::testing::{Folder, gzipped, idx_bytes};
+    use crate::{TableFormat, TableSource};
 
     #[test]
     fn classes_are_counted_from_the_labels_unless_they_are_named() {
@@ -575,12 +557,14 @@ mod tests {
     fn the_hash_that_is_kept_is_the_one_that_reading_all_gives() {
         use sha2::Sha256;
         let folder = Folder::new();
-        let csv = |text: &str| Source::Csv {
-            place: crate::testing::place(&folder.file(text.as_bytes())),
-            delimiter: b',',
-            columns: crate::ColumnNames::default(),
-            target: None,
-            memory: 1 << 20,
+        let csv = |text: &str| {
+            Source::Table(TableSource {
+                place: crate::testing::place(&folder.file(text.as_bytes())),
+                format: TableFormat::Csv { delimiter: b',' },
+                columns: crate::ColumnNames::default(),
+                target: None,
+                memory: 1 << 20,
+            })
         };
         let train = Dataset::open(&csv("x,label\n1,b\n2,a\n3,c\n"), &folder.cache()).unwrap();
         let val = csv("x,label\n4,c\n5,b\n");

@@ -227,7 +227,7 @@ pub enum DataError {
     },
     /// The folder is none of those that CIFAR's archives unpack to.
     #[error(
-        "{} is no folder of CIFAR-10's or CIFAR-100's binary files: {reason}",
+        "{} is not a folder of CIFAR-10's or CIFAR-100's binary files: {reason}",
         shown(folder)
     )]
     NotCifar {
@@ -255,16 +255,12 @@ pub enum DataError {
         /// What differs.
         reason: String,
     },
-    /// The normalisation of the job does not fit the data.
-    #[error("the normalisation cannot be used: {reason}")]
-    Normalise {
-        /// What was found, and what would be right.
-        reason: String,
-    },
-    /// The augmentation of the job does not fit the data.
-    #[error("the augmentation cannot be used: {reason}")]
-    Augment {
-        /// What was found, and what would be right.
+    /// A setting that does not fit the data.
+    #[error("the {setting} cannot be used: {reason}")]
+    Setting {
+        /// Which: the normalisation, the augmentation or the transform.
+        setting: &'static str,
+        /// Why.
         reason: String,
     },
     /// A place could not be read.
@@ -281,9 +277,9 @@ pub enum DataError {
         /// What was looked for.
         reason: &'static str,
     },
-    /// A label is no number, where nearly all others are decimals.
+    /// A label is not a number, where nearly all others are decimals.
     #[error(
-        "{path}: the label of row {row} is `{found}`, which is no number, though nearly all labels are decimals; correct it, or say \
+        "{path}: the label of row {row} is `{found}`, which is not a number, though nearly all labels are decimals; correct it, or say \
          train.loss = \"cross-entropy\" (for trees, a model.objective of classes) if each label is a class"
     )]
     NoNumber {
@@ -361,12 +357,6 @@ pub enum DataError {
         /// The first of them.
         path: String,
         /// Why it could not be read.
-        reason: String,
-    },
-    /// The transform of the job cannot be used.
-    #[error("the transform cannot be used: {reason}")]
-    Transform {
-        /// What was found, and what would be right.
         reason: String,
     },
     /// There is no known data set, or no split, of this name.

@@ -153,7 +153,8 @@ fn check(
     } else {
         return Ok(());
     };
-    Err(DataError::Normalise { reason })
+    let setting = "normalisation";
+    Err(DataError::Setting { setting, reason })
 }
 
 impl Dataset {

@@ -35,7 +35,7 @@ pub(crate) struct Labels {
     no_number: Option<NoNumber>,
 }
 
-/// A label that is no number.
+/// A label that is not a number.
 #[derive(Debug)]
 struct NoNumber {
     text: String,

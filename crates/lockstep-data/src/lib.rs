@@ -63,5 +63,5 @@ pub use lockstep_table::{
 pub use order::{EpochOrder, lane_rows, split, stratified_split};
 pub use picture_changes::PictureChanges;
 pub use pictures::Pictures;
-pub use source::{Source, labels_beside};
+pub use source::{Source, TableSource, labels_beside};
 pub use target::{TargetKind, TargetScale};

@@ -42,13 +42,7 @@ impl Mapped {
     /// # Panics
     /// When `range` does not lie within the file or is not aligned to four bytes.
     pub(crate) fn words(&self, range: Range<usize>) -> &[u32] {
-        // SAFETY: every bit pattern is a u32.
-        let (before, words, after) = unsafe { self.map[range].align_to() };
-        assert!(
-            before.is_empty() && after.is_empty(),
-            "words must be aligned"
-        );
-        words
+        bytemuck::cast_slice(&self.map[range])
     }
 
     /// The bytes in `range` as `f32`.
@@ -56,13 +50,7 @@ impl Mapped {
     /// # Panics
     /// As for [`Mapped::words`].
     pub(crate) fn floats(&self, range: Range<usize>) -> &[f32] {
-        // SAFETY: every bit pattern is an f32.
-        let (before, floats, after) = unsafe { self.map[range].align_to() };
-        assert!(
-            before.is_empty() && after.is_empty(),
-            "floats must be aligned"
-        );
-        floats
+        bytemuck::cast_slice(&self.map[range])
     }
 }
 

@@ -65,7 +65,8 @@ impl PictureChanges {
     pub(crate) fn check(&self, channels: usize) -> Result<(), DataError> {
         match self.saturation > 0.0 && channels != 3 {
             false => Ok(()),
-            true => Err(DataError::Augment {
+            true => Err(DataError::Setting {
+                setting: "augmentation",
                 reason: format!(
                     "saturation is for images of 3 channels, and these have {channels}"
                 ),

@@ -225,7 +225,8 @@ impl Recipe for PictureSet {
 }
 
 fn transform(error: lockstep_image::ImageError) -> DataError {
-    DataError::Transform {
+    DataError::Setting {
+        setting: "transform",
         reason: error.to_string(),
     }
 }
@@ -262,7 +263,7 @@ mod tests {
         Dataset::open(&Source::Pictures(pictures), &folder.cache())
     }
 
-    /// Three pugs, two huskies, and what is no picture.
+    /// Three pugs, two huskies, and a file that is not a picture.
     fn dogs() -> Folder {
         let folder = Folder::new();
         for (path, colour) in [

@@ -45,34 +45,8 @@ pub enum Source {
         /// The files.
         files: Vec<PathBuf>,
     },
-    /// A Parquet file, or all of those below a folder, sorted by their paths.
-    Parquet {
-        /// The file or folder.
-        #[serde(with = "lockstep_place::portable")]
-        place: Place,
-        /// Which columns mean what; the labels are in `label` unless another column is named.
-        columns: ColumnNames,
-        /// What the labels are. If absent, that is found out: decimals are numbers to predict, several columns of
-        /// 0 and 1 are labels, and everything else is classes.
-        target: Option<TargetKind>,
-        /// Bytes that reading may take.
-        memory: u64,
-    },
-    /// A CSV file, or all of those below a folder, sorted by their paths. The first line of each names the
-    /// columns.
-    Csv {
-        /// The file or folder.
-        #[serde(with = "lockstep_place::portable")]
-        place: Place,
-        /// What stands between two values.
-        delimiter: u8,
-        /// As for Parquet.
-        columns: ColumnNames,
-        /// As for Parquet.
-        target: Option<TargetKind>,
-        /// Bytes that reading may take.
-        memory: u64,
-    },
+    /// A table.
+    Table(TableSource),
     /// A folder of pictures, whose classes are the folders in it.
     Pictures(Pictures),
     /// Samples to predict: what is known of them is read where it is there, but it need not be. Pictures that
@@ -93,6 +67,24 @@ pub enum Source {
     },
 }
 
+/// Where a table comes from: a file, or all of its format below a folder, sorted by their paths. The first line of a CSV
+/// file names its columns.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TableSource {
+    /// The file or folder.
+    #[serde(with = "lockstep_place::portable")]
+    pub place: Place,
+    /// What the files are.
+    pub format: TableFormat,
+    /// Which columns mean what; the labels are in `label` unless another column is named.
+    pub columns: ColumnNames,
+    /// What the labels are. If absent, that is found out: decimals are numbers to predict, several columns of
+    /// 0 and 1 are labels, and everything else is classes.
+    pub target: Option<TargetKind>,
+    /// Bytes that reading may take.
+    pub memory: u64,
+}
+
 /// The files that a source stands for, all in place.
 pub(crate) struct Files {
     /// What a person calls the set.
@@ -102,13 +94,20 @@ pub(crate) struct Files {
 }
 
 impl Source {
+    /// The table that it is, or whose samples it takes.
+    fn table_mut(&mut self) -> Option<&mut TableSource> {
+        match self {
+            Source::Table(table) => Some(table),
+            Source::Samples { source, .. } => source.table_mut(),
+            _ => None,
+        }
+    }
+
     /// The same source, whose labels are this if it is a table that does not say what they are by itself.
     #[must_use]
     pub fn labelled_as(mut self, kind: TargetKind) -> Self {
-        match &mut self {
-            Source::Parquet { target, .. } | Source::Csv { target, .. } => *target = Some(kind),
-            Source::Samples { source, .. } => **source = source.clone().labelled_as(kind),
-            _ => {}
+        if let Some(table) = self.table_mut() {
+            table.target = Some(kind);
         }
         self
     }
@@ -117,23 +116,17 @@ impl Source {
     /// order, unless the source names others. With `gaps`, values may be missing.
     #[must_use]
     pub fn with_columns(mut self, inputs: &[InputColumn], gaps: bool) -> Self {
-        match &mut self {
-            Source::Parquet { columns, .. } | Source::Csv { columns, .. } if !inputs.is_empty() => {
-                if columns.features.is_empty() {
-                    columns.features = inputs.iter().map(|input| input.name.clone()).collect();
-                    columns.of_training = true;
-                }
-                if columns.features.len() == inputs.len() {
-                    columns.kinds = inputs.iter().map(|input| input.kind.clone()).collect();
-                }
-                if gaps {
-                    columns.gaps = Gaps::Keep;
-                }
+        if let Some(TableSource { columns, .. }) = self.table_mut().filter(|_| !inputs.is_empty()) {
+            if columns.features.is_empty() {
+                columns.features = inputs.iter().map(|input| input.name.clone()).collect();
+                columns.of_training = true;
             }
-            Source::Samples { source, .. } => {
-                **source = source.clone().with_columns(inputs, gaps);
+            if columns.features.len() == inputs.len() {
+                columns.kinds = inputs.iter().map(|input| input.kind.clone()).collect();
             }
-            _ => {}
+            if gaps {
+                columns.gaps = Gaps::Keep;
+            }
         }
         self
     }
@@ -141,12 +134,8 @@ impl Source {
     /// The same source, in which numbers of a table may be missing: they are NaN.
     #[must_use]
     pub fn with_gaps(mut self) -> Self {
-        match &mut self {
-            Source::Parquet { columns, .. } | Source::Csv { columns, .. } => {
-                columns.gaps = Gaps::Keep
-            }
-            Source::Samples { source, .. } => **source = source.clone().with_gaps(),
-            _ => {}
+        if let Some(table) = self.table_mut() {
+            table.columns.gaps = Gaps::Keep;
         }
         self
     }
@@ -154,13 +143,8 @@ impl Source {
     /// The same source, whose samples belong to groups by this column if it names no other.
     #[must_use]
     pub fn grouped_by(mut self, group: Option<&str>) -> Self {
-        match &mut self {
-            Source::Parquet { columns, .. } | Source::Csv { columns, .. } => {
-                let group = group.map(str::to_owned);
-                columns.group = columns.group.take().or(group);
-            }
-            Source::Samples { source, .. } => **source = source.clone().grouped_by(group),
-            _ => {}
+        if let Some(TableSource { columns, .. }) = self.table_mut() {
+            columns.group = columns.group.take().or(group.map(str::to_owned));
         }
         self
     }
@@ -168,7 +152,7 @@ impl Source {
     /// Whether opening it may be a matter of minutes.
     pub(crate) fn takes_long(&self) -> bool {
         match self {
-            Source::Parquet { .. } | Source::Csv { .. } | Source::Pictures(_) => true,
+            Source::Table(_) | Source::Pictures(_) => true,
             Source::Samples { source, .. } => source.takes_long(),
             _ => false,
         }
@@ -217,55 +201,14 @@ impl Source {
                     class_names: Some(numbered(kind)),
                 })
             }
-            Source::Parquet {
-                place,
-                columns,
-                target,
-                memory,
-            } => {
-                let table = TableSet::find(place, TableFormat::Parquet, columns, *target, *memory)?;
-                Ok(of_table(table))
-            }
-            Source::Csv {
-                place,
-                delimiter,
-                columns,
-                target,
-                memory,
-            } => {
-                let delimiter = *delimiter;
-                let format = TableFormat::Csv { delimiter };
-                let table = TableSet::find(place, format, columns, *target, *memory)?;
-                Ok(of_table(table))
-            }
+            Source::Table(table) => Ok(of_table(TableSet::find(table)?)),
             Source::Pictures(pictures) => Ok(of_pictures(PictureSet::find(pictures)?)),
             Source::Samples { source, pictures } => match &**source {
                 Source::Pictures(folder) => {
                     let set = PictureSet::find_samples(folder, pictures.as_deref())?;
                     Ok(of_pictures(set))
                 }
-                Source::Parquet {
-                    place,
-                    columns,
-                    target,
-                    memory,
-                } => {
-                    let table =
-                        TableSet::find(place, TableFormat::Parquet, columns, *target, *memory)?;
-                    Ok(of_table(table.of_samples()?))
-                }
-                Source::Csv {
-                    place,
-                    delimiter,
-                    columns,
-                    target,
-                    memory,
-                } => {
-                    let delimiter = *delimiter;
-                    let format = TableFormat::Csv { delimiter };
-                    let table = TableSet::find(place, format, columns, *target, *memory)?;
-                    Ok(of_table(table.of_samples()?))
-                }
+                Source::Table(table) => Ok(of_table(TableSet::find(table)?.of_samples()?)),
                 other => other.files(cache, progress),
             },
             Source::Known { name, split } => {

@@ -9,9 +9,9 @@ use crate::builder::Builder;
 use crate::columns::{TableColumn, TableSchema};
 use crate::dataset::StoredElement;
 use crate::decoded::Recipe;
+use crate::source::TableSource;
 use crate::stamp::{Stamp, whole_place};
 use crate::target::TargetKind;
-use lockstep_place::Place;
 use lockstep_table::{
     ColumnNames, Gaps, InputColumn, TableFile, TableFormat, TableReader, column_names, find_files,
     look,
@@ -26,47 +26,35 @@ const VECTORS: &str = "embedding";
 /// The files of a table and what is read from them.
 #[derive(Debug)]
 pub(crate) struct TableSet {
-    place: Place,
+    source: TableSource,
     files: Vec<TableFile>,
-    format: TableFormat,
-    columns: ColumnNames,
-    /// What the labels are; `None` if that is to be found out.
-    target: Option<TargetKind>,
-    /// Whether the columns of the labels are there.
+    /// Whether the label columns are there.
     labelled: bool,
-    /// Bytes that reading may take.
-    memory: u64,
 }
 
 impl TableSet {
     /// Finds the files at `place`.
-    pub(crate) fn find(
-        place: &Place,
-        format: TableFormat,
-        columns: &ColumnNames,
-        target: Option<TargetKind>,
-        memory: u64,
-    ) -> Result<TableSet, DataError> {
-        let mut columns = columns.clone();
+    pub(crate) fn find(source: &TableSource) -> Result<TableSet, DataError> {
+        let mut source = source.clone();
+        let columns = &mut source.columns;
         if columns.numbers.is_empty() {
             columns.label.get_or_insert_with(|| LABEL.to_owned());
         }
-        if matches!(target, Some(TargetKind::Numbers | TargetKind::Labels)) {
+        if matches!(
+            source.target,
+            Some(TargetKind::Numbers | TargetKind::Labels)
+        ) {
             columns.numbers.extend(columns.label.take());
-        } else if let (Some(_), [_, second, ..]) = (target, &columns.numbers[..]) {
+        } else if let (Some(_), [_, second, ..]) = (source.target, &columns.numbers[..]) {
             return Err(DataError::SeveralClasses {
-                place: place.to_string(),
+                place: source.place.to_string(),
                 column: second.clone(),
             });
         }
         Ok(TableSet {
-            files: find_files(place, format)?,
-            place: place.clone(),
-            format,
-            columns,
-            target,
+            files: find_files(&source.place, source.format)?,
+            source,
             labelled: true,
-            memory,
         })
     }
 
@@ -75,9 +63,9 @@ impl TableSet {
     pub(crate) fn of_samples(mut self) -> Result<TableSet, DataError> {
         let mut all = Vec::with_capacity(self.files.len());
         for file in &self.files {
-            all.push(column_names(file, self.format, self.memory)?);
+            all.push(column_names(file, self.source.format, self.source.memory)?);
         }
-        let columns = &mut self.columns;
+        let columns = &mut self.source.columns;
         let missing = |name: &String| all.iter().any(|names| !names.contains(name));
         columns.path.take_if(|path| missing(path));
         // What counts how much, and what belongs together, is of no matter here, but it is no input.
@@ -102,20 +90,25 @@ impl TableSet {
 
     /// What a person calls the set.
     pub(crate) fn name(&self) -> String {
-        self.place.to_string()
+        self.source.place.to_string()
     }
 
     /// The columns that are read, with what they hold, and what is known of them before a row is. Where nobody said what
     /// columns hold, the table is looked at first.
     fn columns(&self) -> Result<(ColumnNames, TableSchema), DataError> {
-        let mut columns = self.columns.clone();
+        let mut columns = self.source.columns.clone();
         let mut schema = TableSchema::default();
         if columns.of_training && self.holds_vectors(&columns.features)? {
             columns.features.clear();
             columns.kinds.clear();
         }
         if columns.kinds.is_empty() {
-            let looked = look(&self.files, self.format, &columns, self.memory)?;
+            let looked = look(
+                &self.files,
+                self.source.format,
+                &columns,
+                self.source.memory,
+            )?;
             columns.features = looked.features;
             columns.kinds = looked.kinds;
             schema.left_out = looked.left_out;
@@ -136,24 +129,24 @@ impl TableSet {
 
     /// Whether this is a table of vectors, where one of these columns is expected.
     fn holds_vectors(&self, expected: &[String]) -> Result<bool, DataError> {
-        let (TableFormat::Parquet, Some(first)) = (self.format, self.files.first()) else {
+        let (TableFormat::Parquet, Some(first)) = (self.source.format, self.files.first()) else {
             return Ok(false);
         };
-        let names = column_names(first, self.format, self.memory)?;
+        let names = column_names(first, self.source.format, self.source.memory)?;
         let has_none = !expected.iter().any(|name| names.contains(name));
         Ok(has_none && names.iter().any(|name| name == VECTORS))
     }
 
     /// Checks that labels are some, where the first of these is of the row `first`.
     fn check(&self, first: usize, numbers: &[f32]) -> Result<(), DataError> {
-        if self.target != Some(TargetKind::Labels) {
+        if self.source.target != Some(TargetKind::Labels) {
             return Ok(());
         }
-        let columns = &self.columns.numbers;
+        let columns = &self.source.columns.numbers;
         match numbers.iter().position(|&x| x != 0.0 && x != 1.0) {
             None => Ok(()),
             Some(at) => Err(DataError::NoLabel {
-                place: self.place.to_string(),
+                place: self.source.place.to_string(),
                 row: first + at / columns.len(),
                 column: columns[at % columns.len()].clone(),
                 found: numbers[at],
@@ -164,7 +157,7 @@ impl TableSet {
 
 impl Recipe for TableSet {
     fn reader(&self) -> &'static str {
-        match self.format {
+        match self.source.format {
             TableFormat::Parquet => "parquet",
             TableFormat::Csv { .. } => "csv",
         }
@@ -172,11 +165,14 @@ impl Recipe for TableSet {
 
     fn variant(&self) -> String {
         // Without labels the columns say so.
-        format!("{:?} {:?} {:?}", self.format, self.columns, self.target)
+        format!(
+            "{:?} {:?} {:?}",
+            self.source.format, self.source.columns, self.source.target
+        )
     }
 
     fn roots(&self) -> Result<Vec<Vec<u8>>, DataError> {
-        Ok(vec![whole_place(&self.place)?])
+        Ok(vec![whole_place(&self.source.place)?])
     }
 
     fn stamp(&self, stamp: &mut Stamp) -> Result<(), DataError> {
@@ -188,20 +184,21 @@ impl Recipe for TableSet {
     }
 
     fn labels_file(&self) -> &Path {
-        self.place.local().unwrap_or(Path::new(""))
+        self.source.place.local().unwrap_or(Path::new(""))
     }
 
     fn decode(&self, out: &mut Builder) -> Result<(), DataError> {
         let files = self.files.clone();
         let (columns, mut schema) = self.columns()?;
-        let mut reader = TableReader::of_files(files, self.format, &columns, self.memory);
-        let labels = match &self.columns.label {
+        let mut reader =
+            TableReader::of_files(files, self.source.format, &columns, self.source.memory);
+        let labels = match &self.source.columns.label {
             Some(label) => vec![label.clone()],
-            None => self.columns.numbers.clone(),
+            None => self.source.columns.numbers.clone(),
         };
         match self.labelled {
-            true => out.expect(self.target, labels),
-            false => out.expect_nothing(self.target.unwrap_or(TargetKind::Classes)),
+            true => out.expect(self.source.target, labels),
+            false => out.expect_nothing(self.source.target.unwrap_or(TargetKind::Classes)),
         }
         let mut bytes = Vec::new();
         let mut rows = 0;
@@ -218,7 +215,7 @@ impl Recipe for TableSet {
                 out.samples(&bytes)?;
             }
             for class in batch.labels.iter().flatten() {
-                out.class(class, &|| self.place.to_string())?;
+                out.class(class, &|| self.source.place.to_string())?;
             }
             out.numbers(&batch.numbers)?;
             out.weights(&batch.weights)?;
@@ -231,7 +228,7 @@ impl Recipe for TableSet {
         }
         if rows == 0 {
             return Err(DataError::NoSamples {
-                place: self.place.to_string(),
+                place: self.source.place.to_string(),
                 reason: "the table has no rows",
             });
         }
@@ -252,7 +249,8 @@ mod tests {
     use std::path::PathBuf;
 
     fn parquet(path: &Path) -> Source {
-        Source::Parquet {
+        Source::Table(TableSource {
+            format: TableFormat::Parquet,
             place: place(path),
             columns: ColumnNames {
                 path: Some("path".into()),
@@ -260,17 +258,17 @@ mod tests {
             },
             target: None,
             memory: 1 << 20,
-        }
+        })
     }
 
     fn csv(path: &Path) -> Source {
-        Source::Csv {
+        Source::Table(TableSource {
             place: place(path),
-            delimiter: b',',
+            format: TableFormat::Csv { delimiter: b',' },
             columns: ColumnNames::default(),
             target: None,
             memory: 1 << 20,
-        }
+        })
     }
 
     /// A part with these labels, whose vectors are the number of the row three times.
@@ -354,13 +352,13 @@ mod tests {
                 features: features.iter().map(|&name| name.into()).collect(),
                 ..ColumnNames::default()
             };
-            let source = Source::Csv {
+            let source = Source::Table(TableSource {
                 place: place.clone(),
-                delimiter: b',',
+                format: TableFormat::Csv { delimiter: b',' },
                 columns,
                 target: None,
                 memory: 1 << 20,
-            };
+            });
             Dataset::open(&source, &folder.cache()).unwrap()
         };
         let (a, both) = (open(&["a"]), open(&["b", "a"]));

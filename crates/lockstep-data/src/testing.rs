@@ -1,6 +1,6 @@
 //! Files for tests.
 
-use crate::{ColumnNames, DataError, Dataset, Source};
+use crate::{ColumnNames, DataError, Dataset, Source, TableFormat, TableSource};
 use flate2::{Compression, write::GzEncoder};
 use lockstep_base::fs::CacheDir;
 use lockstep_place::{Access, Place};
@@ -89,13 +89,13 @@ pub(crate) fn vectors(numbers: &[f32], width: usize) -> (Folder, Dataset) {
         text += &format!("{},a\n", cells.join(","));
     }
     let file = folder.file(text.as_bytes());
-    let source = Source::Csv {
+    let source = Source::Table(TableSource {
         place: place(&file),
-        delimiter: b',',
+        format: TableFormat::Csv { delimiter: b',' },
         columns: ColumnNames::default(),
         target: None,
         memory: 1 << 20,
-    };
+    });
     let set = Dataset::open(&source, &folder.cache()).unwrap();
     (folder, set)
 }

@@ -127,7 +127,9 @@ pub enum EmbedError {
         first: String,
     },
     /// What a part says of itself makes no sense.
-    #[error("{file} is no part that this program wrote: {reason}; remove it to have it made again")]
+    #[error(
+        "{file} is not a part that this program wrote: {reason}; remove it to have it made again"
+    )]
     Part {
         /// The file.
         file: String,

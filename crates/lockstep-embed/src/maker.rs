@@ -3,7 +3,7 @@
 use crate::part::part_name;
 use crate::reading::{Bunch, ahead};
 use crate::{EmbedError, EmbedRecipe, EncoderModel, FinishedPart, PartTask, SkippedPicture};
-use lockstep_image::{Limits, Transformer};
+use lockstep_image::{ByteNormaliser, Limits, Transformer};
 use lockstep_nn::encoder::Encoder;
 use lockstep_place::Place;
 use lockstep_table::{EmbeddingPart, write_part};
@@ -17,6 +17,7 @@ pub struct PartMaker {
     recipe: EmbedRecipe,
     encoder: Encoder,
     transformer: Transformer,
+    normaliser: ByteNormaliser,
     batch: usize,
     memory: u64,
     pixels: Vec<f32>,
@@ -44,6 +45,7 @@ impl PartMaker {
         Ok(PartMaker {
             recipe: recipe.clone(),
             pixels: vec![0.0; batch * transformer.output_len()],
+            normaliser: ByteNormaliser::new(&recipe.normalise),
             encoder,
             transformer,
             batch,
@@ -55,7 +57,7 @@ impl PartMaker {
     /// batch how many pictures are done.
     ///
     /// # Errors
-    /// When a place fails. A picture that cannot be read is no error: it is listed in what is returned.
+    /// When a place fails. A picture that cannot be read is not an error: it is listed in what is returned.
     pub fn make(
         &mut self,
         task: &PartTask,
@@ -109,8 +111,7 @@ impl PartMaker {
             let path = format!("{folder}/{}", picture.path);
             let out = &mut self.pixels[rows * len..][..len];
             let decoded = bytes.and_then(|bytes| {
-                let normalise = &self.recipe.normalise;
-                let applied = self.transformer.apply_normalised(&bytes, normalise, out);
+                let applied = (self.transformer).apply_normalised(&bytes, &self.normaliser, out);
                 applied.map_err(|error| (error.kind(), error.to_string()))
             });
             match decoded {

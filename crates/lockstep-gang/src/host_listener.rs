@@ -50,7 +50,7 @@ impl HostListener {
             bind().map_err(GangError::io(format!("listen for hosts at {address}")))?;
         let key_of = move |introduction: Introduction| match introduction.purpose {
             Purpose::Host => Ok(key.clone()),
-            _ => Err("it is no host".to_owned()),
+            _ => Err("it is not a host".to_owned()),
         };
         Ok(Self {
             acceptor: Acceptor::new(listener, &[], Arc::new(key_of))?,

@@ -21,8 +21,6 @@
 
 mod abort;
 pub mod collective;
-#[cfg(feature = "conformance")]
-pub mod conformance;
 mod error;
 mod host_listener;
 mod link;

@@ -13,9 +13,16 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use lockstep_image::{Filter, Limits, Normalise, Transform, Transformer, decode, probe};
+use lockstep_image::{
+    ByteNormaliser, Filter, Limits, Normalise, Transform, Transformer, decode, probe,
+};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+const IMAGENET: Normalise = Normalise {
+    mean: [0.485, 0.456, 0.406],
+    std: [0.229, 0.224, 0.225],
+};
 
 struct Options {
     folder: String,
@@ -62,7 +69,7 @@ fn main() -> Result<()> {
 /// Goes through the files for some seconds, when told to.
 fn worker(options: &Options, files: &[Vec<u8>]) -> Result<()> {
     let mut transformer = Transformer::new(&options.transform(), Limits::default())?;
-    let normalise = Normalise::by_name("imagenet").ok_or("imagenet is a name")?;
+    let normalise = ByteNormaliser::new(&IMAGENET);
     let mut out = vec![0.0; transformer.output_len()];
     // The first pictures take page faults and grow the buffers.
     for file in files.iter().take(50) {
@@ -85,7 +92,7 @@ fn worker(options: &Options, files: &[Vec<u8>]) -> Result<()> {
 /// The time of a picture up to each stage; the least of some passes.
 fn stages(options: &Options, files: &[Vec<u8>]) -> Result<()> {
     let mut transformer = Transformer::new(&options.transform(), Limits::default())?;
-    let normalise = Normalise::by_name("imagenet").ok_or("imagenet is a name")?;
+    let normalise = ByteNormaliser::new(&IMAGENET);
     let mut pixels = vec![0; transformer.output_len()];
     let mut out = vec![0.0; transformer.output_len()];
     let report =

@@ -22,7 +22,7 @@ pub struct Picture {
 /// What a file says of its picture; reads the header and decodes nothing.
 ///
 /// # Errors
-/// If the bytes are no picture, or the header is cut or damaged. Limits are not checked.
+/// If the bytes are not a picture, or the header is cut or damaged. Limits are not checked.
 pub fn probe(bytes: &[u8]) -> Result<PictureHeader, ImageError> {
     let format = PictureFormat::of(bytes)?;
     guarded(format, || Ok(formats::open(format, bytes)?.header()))

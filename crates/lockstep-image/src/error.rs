@@ -1,6 +1,6 @@
 //! Why a file did not become a picture.
 
-use crate::PictureFormat;
+use crate::{PictureFormat, PictureHeader};
 
 /// Why a file did not become a picture, in a sentence; which file it was is the caller's to say.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -22,30 +22,22 @@ pub enum ImageError {
         what: String,
     },
     /// A side is longer than the limits allow.
-    #[error("a {format} of {width} x {height} pixels is over the limit of {max_side} a side")]
+    #[error("{header} is over the limit of {max_side} a side")]
     TooLong {
-        /// What the bytes are.
-        format: PictureFormat,
-        /// Pixels across, as the header says.
-        width: u32,
-        /// Pixels down, as the header says.
-        height: u32,
+        /// What the file says of its picture.
+        header: PictureHeader,
         /// The limit of a side.
         max_side: u32,
     },
     /// Reading it takes more memory than the limits allow.
     #[error(
-        "a {format} of {width} x {height} pixels takes {} MiB to read, and it may take {} MiB; give it more memory",
+        "{header} takes {} MiB to read, and it may take {} MiB; give it more memory",
         needed.div_ceil(1 << 20),
         max_memory >> 20
     )]
     TooLarge {
-        /// What the bytes are.
-        format: PictureFormat,
-        /// Pixels across, as the header says.
-        width: u32,
-        /// Pixels down, as the header says.
-        height: u32,
+        /// What the file says of its picture.
+        header: PictureHeader,
         /// Bytes that it takes.
         needed: u64,
         /// Bytes that it may take.

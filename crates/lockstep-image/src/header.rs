@@ -1,5 +1,7 @@
 //! What a file says of its picture before the pixels.
 
+use std::fmt;
+
 use crate::{Orientation, PictureFormat};
 
 /// What a file says of its picture before the pixels.
@@ -15,6 +17,13 @@ pub struct PictureHeader {
     pub orientation: Orientation,
     /// Bytes that the decoder works in at most, beside those of the result.
     pub(crate) work: u64,
+}
+
+impl fmt::Display for PictureHeader {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (width, height) = (self.width, self.height);
+        write!(out, "a {} of {width} x {height} pixels", self.format)
+    }
 }
 
 impl PictureHeader {

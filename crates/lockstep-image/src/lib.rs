@@ -11,7 +11,7 @@
 //! - **No half pictures.** A file that is cut short or damaged is an [`ImageError`] that says so, never a picture with
 //!   a grey half.
 //! - **Bounds.** Dimensions are checked before memory is taken; [`PictureHeader::memory`] says what decoding takes at most.
-//! - **No chance.** Nothing here is random: a random crop is a [`PictureView`] made of numbers that the caller chose.
+//! - **No chance.** Nothing here is random.
 //!
 //! # How special pictures are read
 //!
@@ -55,4 +55,3 @@ pub use normalise::{ByteNormaliser, Normalise};
 pub use orientation::Orientation;
 pub use transform::{Filter, Transform};
 pub use transformer::Transformer;
-pub use view::PictureView;

@@ -27,30 +27,14 @@ impl Default for Limits {
 impl Limits {
     /// Refuses a picture that is too large, if reading it takes `needed` bytes.
     pub(crate) fn check(&self, header: &PictureHeader, needed: u64) -> Result<(), ImageError> {
-        let PictureHeader {
-            format,
-            width,
-            height,
-            ..
-        } = *header;
-        let Limits {
-            max_memory,
-            max_side,
-        } = *self;
-        if width.max(height) > max_side {
-            return Err(ImageError::TooLong {
-                format,
-                width,
-                height,
-                max_side,
-            });
+        let (header, max_side, max_memory) = (*header, self.max_side, self.max_memory);
+        if header.width.max(header.height) > max_side {
+            return Err(ImageError::TooLong { header, max_side });
         }
         match needed <= max_memory {
             true => Ok(()),
             false => Err(ImageError::TooLarge {
-                format,
-                width,
-                height,
+                header,
                 needed,
                 max_memory,
             }),

@@ -2,21 +2,21 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ImageError, PictureHeader, PictureView};
+use crate::{ImageError, PictureHeader};
 
-/// What is done to every picture, in this order: the shorter side is resized, a part is cut out, perhaps mirrored.
+/// What is done to every picture, in this order: the shorter side is resized, the middle is cut out.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Transform {
     /// What the shorter side becomes, in pixels; the other one follows. Nothing leaves the size as it is.
     pub resize: Option<u32>,
-    /// Height and width that are cut out, from the middle unless `random_crop`. Nothing is a square of `resize`.
+    /// Height and width that are cut out, from the middle. Nothing is a square of `resize`.
     pub crop: Option<[u32; 2]>,
     /// How pixels are resampled.
     pub filter: Filter,
-    /// For training: cut a part at random instead of the middle.
+    /// Never set: nothing here is left to chance. Saved recipes and their hashes hold it.
     pub random_crop: bool,
-    /// For training: mirror every other picture.
+    /// Never set, as `random_crop`.
     pub flip: bool,
 }
 
@@ -65,15 +65,6 @@ impl Transform {
             (None, None) => {
                 wrong("the transform needs a resize or a crop: pictures of one size must come out")
             }
-        }
-    }
-
-    /// The view of one sample by three random numbers of the caller's; the middle where nothing is left to chance.
-    pub fn view(&self, numbers: [u32; 3]) -> PictureView {
-        let PictureView { at, flip } = PictureView::random(numbers);
-        PictureView {
-            at: at.filter(|_| self.random_crop),
-            flip: flip && self.flip,
         }
     }
 
@@ -142,23 +133,5 @@ mod tests {
         assert_eq!(transform.output(), Ok([224, 192]));
         assert_eq!(transform.filter, Filter::Bicubic);
         assert!(serde_json::from_str::<Transform>(r#"{"resise": 256}"#).is_err());
-    }
-
-    #[test]
-    fn nothing_is_left_to_chance_unless_asked() {
-        let numbers = [1 << 31, 7, 1];
-        assert_eq!(resize(8).view(numbers), PictureView::default());
-        let random = Transform {
-            random_crop: true,
-            flip: true,
-            ..resize(8)
-        };
-        assert_eq!(
-            random.view(numbers),
-            PictureView {
-                at: Some([1 << 31, 7]),
-                flip: true
-            }
-        );
     }
 }

@@ -6,7 +6,7 @@
 use crate::decode::{Buffers, Pixel, grown};
 use crate::resample::{Pixels, Resampler};
 use crate::view::Overlap;
-use crate::{ByteNormaliser, ImageError, Limits, Normalise, PictureView, Transform};
+use crate::{ByteNormaliser, ImageError, Limits, Transform};
 
 /// Does a [`Transform`] to picture after picture.
 #[derive(Debug)]
@@ -19,7 +19,6 @@ pub struct Transformer {
     resampler: Resampler,
     /// What is to be seen of the picture.
     part: Vec<Pixel>,
-    normaliser: Option<ByteNormaliser>,
 }
 
 impl Transformer {
@@ -36,7 +35,6 @@ impl Transformer {
             buffers: Buffers::default(),
             resampler: Resampler::new(transform.filter),
             part: Vec::new(),
-            normaliser: None,
         })
     }
 
@@ -56,22 +54,9 @@ impl Transformer {
     /// If the file is not a whole, sound picture within the limits; `out` is then of no meaning. Also if `out` is not
     /// [`Transformer::output_len`] long.
     pub fn apply(&mut self, bytes: &[u8], out: &mut [u8]) -> Result<(), ImageError> {
-        self.apply_view(bytes, &PictureView::default(), out)
-    }
-
-    /// The same, of a part that the caller chose.
-    ///
-    /// # Errors
-    /// As [`Transformer::apply`].
-    pub fn apply_view(
-        &mut self,
-        bytes: &[u8],
-        view: &PictureView,
-        out: &mut [u8],
-    ) -> Result<(), ImageError> {
         self.check(out.len())?;
-        let shown = self.show(bytes, view)?;
-        self.write(&shown, view.flip, |rgb| rgb, out);
+        let shown = self.show(bytes)?;
+        self.write(&shown, |rgb| rgb, out);
         Ok(())
     }
 
@@ -82,32 +67,12 @@ impl Transformer {
     pub fn apply_normalised(
         &mut self,
         bytes: &[u8],
-        normalise: &Normalise,
-        out: &mut [f32],
-    ) -> Result<(), ImageError> {
-        self.apply_view_normalised(bytes, &PictureView::default(), normalise, out)
-    }
-
-    /// The same, of a part that the caller chose.
-    ///
-    /// # Errors
-    /// As [`Transformer::apply`].
-    pub fn apply_view_normalised(
-        &mut self,
-        bytes: &[u8],
-        view: &PictureView,
-        normalise: &Normalise,
+        normaliser: &ByteNormaliser,
         out: &mut [f32],
     ) -> Result<(), ImageError> {
         self.check(out.len())?;
-        let shown = self.show(bytes, view)?;
-        let known = self
-            .normaliser
-            .take()
-            .filter(|normaliser| normaliser.normalise() == normalise);
-        let normaliser = known.unwrap_or_else(|| ByteNormaliser::new(normalise));
-        self.write(&shown, view.flip, |rgb| normaliser.pixel(rgb), out);
-        self.normaliser = Some(normaliser);
+        let shown = self.show(bytes)?;
+        self.write(&shown, |rgb| normaliser.pixel(rgb), out);
         Ok(())
     }
 
@@ -121,12 +86,12 @@ impl Transformer {
     }
 
     /// Decodes a picture and resamples what is to be seen of it into `self.part`.
-    fn show(&mut self, bytes: &[u8], view: &PictureView) -> Result<Overlap, ImageError> {
+    fn show(&mut self, bytes: &[u8]) -> Result<Overlap, ImageError> {
         let transform = &self.transform;
         let decoded = (self.buffers).decode(bytes, &self.limits, |header| transform.memory(header));
         let shown = decoded.map(|size| {
             let resized = self.transform.resized(size);
-            let shown = Overlap::new(resized, self.size, view.offset(resized, self.size));
+            let shown = Overlap::new(resized, self.size);
             let part = grown(
                 &mut self.part,
                 shown.size.0 as usize * shown.size.1 as usize,
@@ -144,13 +109,7 @@ impl Transformer {
     }
 
     /// Writes what is shown to its place in `out`, in which everything else is black.
-    fn write<T: Copy>(
-        &self,
-        shown: &Overlap,
-        flip: bool,
-        number: impl Fn([u8; 3]) -> [T; 3],
-        out: &mut [T],
-    ) {
+    fn write<T: Copy>(&self, shown: &Overlap, number: impl Fn([u8; 3]) -> [T; 3], out: &mut [T]) {
         let (out, _) = out.as_chunks_mut::<3>();
         if shown.size != self.size {
             out.fill(number([0; 3]));
@@ -165,9 +124,6 @@ impl Transformer {
         ) {
             for (out, &[red, green, blue, _]) in row[left..].iter_mut().zip(part) {
                 *out = number([red, green, blue]);
-            }
-            if flip {
-                row.reverse();
             }
         }
     }

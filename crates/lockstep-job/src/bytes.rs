@@ -1,9 +1,7 @@
 //! Amounts of memory: `"512 MiB"`.
 
 use crate::field::Field;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::borrow::Cow;
+use crate::keys::as_text;
 use std::fmt;
 
 const UNITS: [(&str, u64); 7] = [
@@ -56,32 +54,11 @@ impl fmt::Display for Bytes {
     }
 }
 
-impl Serialize for Bytes {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Bytes {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Cow::<str>::deserialize(deserializer)?;
-        Bytes::parse(&text).ok_or_else(|| serde::de::Error::custom(EXAMPLE))
-    }
-}
-
-impl JsonSchema for Bytes {
-    fn schema_name() -> Cow<'static, str> {
-        "Bytes".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "string",
-            "pattern": "^\\s*[0-9]+\\s*(B|KiB|MiB|GiB|kB|MB|GB)\\s*$",
-            "examples": ["512 MiB", "2 GiB"],
-        })
-    }
-}
+as_text!(Bytes, |text| Self::parse(text).ok_or(EXAMPLE), {
+    "type": "string",
+    "pattern": "^\\s*[0-9]+\\s*(B|KiB|MiB|GiB|kB|MB|GB)\\s*$",
+    "examples": ["512 MiB", "2 GiB"],
+});
 
 #[cfg(test)]
 mod tests {

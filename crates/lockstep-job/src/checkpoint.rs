@@ -1,12 +1,9 @@
 //! `[checkpoint]`: when a run's state is written, how many stay, and what the best epoch is.
 
 use crate::field::Field;
-use crate::keys::{Any, FromField, keys, words};
+use crate::keys::{Any, FromField, as_text, keys, words};
 use crate::nearest::listed;
 use lockstep_base::nearest::nearest;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -177,33 +174,11 @@ impl fmt::Display for Every {
     }
 }
 
-impl Serialize for Every {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Every {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Every, D::Error> {
-        let text = Cow::<str>::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-impl JsonSchema for Every {
-    fn schema_name() -> Cow<'static, str> {
-        "Every".into()
-    }
-
-    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
-        let units: Vec<&str> = UNITS.iter().map(|(word, _)| *word).collect();
-        json_schema!({
-            "type": "string",
-            "description": "A number and a unit, such as \"500 steps\", or \"none\".",
-            "pattern": format!("^(none|[0-9.]+ *({}))$", units.join("|")),
-        })
-    }
-}
+as_text!(Every, str::parse::<Every>, {
+    "type": "string",
+    "description": "A number and a unit, such as \"500 steps\", or \"none\".",
+    "pattern": format!("^(none|[0-9.]+ *({}))$", UNITS.map(|(word, _)| word).join("|")),
+});
 
 #[cfg(test)]
 mod tests {

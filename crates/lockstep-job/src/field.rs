@@ -8,6 +8,7 @@ use crate::nearest::suggestion;
 use crate::section::Section;
 use crate::tree::{Node, Value};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
@@ -277,6 +278,18 @@ impl<'a> Field<'a> {
     pub(crate) fn all<T>(&self, read: impl Fn(&Field<'a>) -> Option<T>) -> Option<Vec<T>> {
         // Reads them all before giving up, so that every mistake is reported.
         let read: Vec<Option<T>> = self.items()?.iter().map(read).collect();
+        read.into_iter().collect()
+    }
+
+    /// What `read` makes of every key of a table and its value. All of them are read, so that all mistakes are found.
+    pub(crate) fn map<T>(
+        &self,
+        expected: &str,
+        read: impl Fn(&str, &Field<'a>) -> Option<T>,
+    ) -> Option<BTreeMap<String, T>> {
+        let fields = self.section_or(expected)?.into_fields();
+        let read = |(name, field): (&str, Field<'a>)| Some((name.to_owned(), read(name, &field)?));
+        let read: Vec<Option<_>> = fields.into_iter().map(read).collect();
         read.into_iter().collect()
     }
 

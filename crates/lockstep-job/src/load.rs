@@ -7,9 +7,9 @@ use crate::section::Section;
 use crate::source::{JobText, Spot};
 use crate::tree::Node;
 use crate::{Diagnostic, Job, JobError, Keep, Override, Storage};
+use lockstep_base::fs::file_kind;
 use std::fs;
 use std::io;
-use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -130,7 +130,7 @@ impl Keep {
     ///
     /// # Errors
     ///
-    /// If it is no such thing.
+    /// If it is not a value of that key.
     pub fn parse(text: &str) -> Result<Keep, JobError> {
         let change: Override = format!("run.keep={text}").parse()?;
         of_command_line([&change], |mut section| {
@@ -154,23 +154,10 @@ fn read(path: &Path) -> Result<Vec<u8>, JobError> {
     if !file_type.is_file() {
         return Err(JobError::NotAFile {
             path: path.into(),
-            kind: kind_of(file_type),
+            kind: file_kind(file_type),
         });
     }
     fs::read(path).map_err(failed)
-}
-
-/// What a file that is not a regular one is.
-fn kind_of(file_type: fs::FileType) -> &'static str {
-    if file_type.is_dir() {
-        "a folder"
-    } else if file_type.is_fifo() {
-        "a FIFO"
-    } else if file_type.is_socket() {
-        "a socket"
-    } else {
-        "a device"
-    }
 }
 
 /// The folder of the job file, absolute, and such that paths in it can be written down.

@@ -1,10 +1,9 @@
 //! `[notify]`: who is told when something happens that people wait for.
 
 use crate::field::{Field, Rule};
-use crate::keys::{Any, Each, FromField, keys, words};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::borrow::Cow;
+use crate::keys::{Any, Each, FromField, as_text, keys, words};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
@@ -181,29 +180,11 @@ impl FromField for Condition {
     }
 }
 
-impl Serialize for Condition {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Condition {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let wrong = || serde::de::Error::custom(format!("{text:?} is no condition"));
-        text.parse().map_err(|()| wrong())
-    }
-}
-
-impl JsonSchema for Condition {
-    fn schema_name() -> Cow<'static, str> {
-        "Condition".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": "^\\s*\\S+?\\s*(>=|<=|>|<)\\s*[-+0-9.eE]+\\s*$" })
-    }
-}
+as_text!(
+    Condition,
+    |text: &str| text.parse().map_err(|()| format!("{text:?} is not a condition")),
+    { "type": "string", "pattern": "^\\s*\\S+?\\s*(>=|<=|>|<)\\s*[-+0-9.eE]+\\s*$" }
+);
 
 #[cfg(test)]
 mod tests {

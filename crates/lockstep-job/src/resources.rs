@@ -38,16 +38,6 @@ words! {
 
 /// A table of texts, by any key.
 pub(crate) fn texts(field: &Field<'_>) -> Option<BTreeMap<String, String>> {
-    let mut texts = BTreeMap::new();
-    let mut whole = true;
-    for (name, field) in field
-        .section_or("a table such as { zone = \"a\" }")?
-        .into_fields()
-    {
-        match field.text() {
-            Some(text) => drop(texts.insert(name.to_owned(), text.to_owned())),
-            None => whole = false,
-        }
-    }
-    whole.then_some(texts)
+    let expected = "a table such as { zone = \"a\" }";
+    field.map(expected, |_, field| field.text().map(str::to_owned))
 }

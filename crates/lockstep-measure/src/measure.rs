@@ -57,14 +57,7 @@ impl Measure {
     pub fn is_better_by(self, change: f64, value: f64, other: f64) -> bool {
         match self {
             Measure::Loss | Measure::Mse | Measure::Mae => value < other - change,
-            Measure::Accuracy
-            | Measure::F1
-            | Measure::Top5
-            | Measure::Auc
-            | Measure::R2
-            | Measure::Ndcg
-            | Measure::Ndcg10
-            | Measure::Map => value > other + change,
+            _ => value > other + change,
         }
     }
 }

@@ -48,7 +48,7 @@ impl Hardest {
     }
 }
 
-/// A probability that is no number is the least sure of all.
+/// A probability that is not a number is the least sure of all.
 fn harder(a: &Outcome, b: &Outcome) -> Ordering {
     let sure = |outcome: &Outcome| match outcome.probability.is_nan() {
         true => -1.0,

@@ -4,7 +4,6 @@
 //! scikit-learn for indicator matrices with `zero_division=0`.
 
 use crate::scores::ratio;
-use crate::table::{fitted, grouped, padded, printable};
 use crate::{ClassScores, Scores};
 use serde::{Deserialize, Serialize};
 
@@ -117,41 +116,6 @@ impl LabelTally {
             },
             labels,
         }
-    }
-}
-
-impl MultiLabel {
-    /// The scores of every label and their averages, as aligned lines of text.
-    pub fn table(&self) -> Vec<String> {
-        let names = self.labels.iter().map(|label| printable(&label.class));
-        let names: Vec<String> = names.map(|name| fitted(&name, 40)).collect();
-        let width = names.iter().map(|name| name.chars().count()).max();
-        let width = width.unwrap_or(0).max("macro average".len());
-        let row = |name: &str, scores: &Scores, support: u64| {
-            format!(
-                "{}     {:.4}  {:.4}  {:.4}  {:>7}",
-                padded(name, width),
-                scores.precision,
-                scores.recall,
-                scores.f1,
-                grouped(support)
-            )
-        };
-        let mut lines = vec![format!(
-            "{}  precision  recall      F1  samples",
-            padded("label", width)
-        )];
-        let labels = names.iter().zip(&self.labels);
-        lines.extend(labels.map(|(name, label)| row(name, &label.scores, label.support)));
-        lines.push(String::new());
-        let summary = &self.summary;
-        lines.push(row("micro average", &summary.micro, summary.samples));
-        lines.push(row(
-            "macro average",
-            &summary.macro_average,
-            summary.samples,
-        ));
-        lines
     }
 }
 

@@ -1,6 +1,6 @@
 //! The scores as text.
 
-use crate::{Classification, Scores};
+use crate::{ClassScores, Classification, MultiLabel, Scores};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr as _};
 
 /// The widest that a class's name may be.
@@ -9,38 +9,53 @@ const WIDEST: usize = 40;
 impl Classification {
     /// The scores of every class and their averages, as aligned lines of text.
     pub fn table(&self) -> Vec<String> {
-        let names = self
-            .classes
-            .iter()
-            .map(|class| printable(&class.class).width());
-        let width = names.max().unwrap_or(0).clamp(WEIGHTED.len(), WIDEST);
-        let mut lines = vec![format!(
-            "{}  precision  recall      F1  samples",
-            padded("class", width)
-        )];
-        let row = |name: &str, scores: &Scores, support: u64| {
-            format!(
-                "{}     {:.4}  {:.4}  {:.4}  {:>7}",
-                padded(&fitted(name, width), width),
-                scores.precision,
-                scores.recall,
-                scores.f1,
-                grouped(support)
-            )
-        };
-        for class in &self.classes {
-            lines.push(row(&printable(&class.class), &class.scores, class.support));
-        }
-        lines.push(String::new());
-        let summary = &self.summary;
-        lines.push(row(MACRO, &summary.macro_average, summary.samples));
-        lines.push(row(WEIGHTED, &summary.weighted_average, summary.samples));
-        lines
+        let averages = [
+            ("macro average", &self.summary.macro_average),
+            ("weighted average", &self.summary.weighted_average),
+        ];
+        score_table("class", &self.classes, averages, self.summary.samples)
     }
 }
 
-const MACRO: &str = "macro average";
-const WEIGHTED: &str = "weighted average";
+impl MultiLabel {
+    /// The scores of every label and their averages, as aligned lines of text.
+    pub fn table(&self) -> Vec<String> {
+        let averages = [
+            ("micro average", &self.summary.micro),
+            ("macro average", &self.summary.macro_average),
+        ];
+        score_table("label", &self.labels, averages, self.summary.samples)
+    }
+}
+
+fn score_table(
+    of: &str,
+    all: &[ClassScores],
+    averages: [(&str, &Scores); 2],
+    samples: u64,
+) -> Vec<String> {
+    let names = all.iter().map(|class| printable(&class.class).width());
+    let least = averages[0].0.len().max(averages[1].0.len());
+    let width = names.max().unwrap_or(0).clamp(least, WIDEST);
+    let row = |name: &str, scores: &Scores, support: u64| {
+        format!(
+            "{}     {:.4}  {:.4}  {:.4}  {:>7}",
+            padded(&fitted(name, width), width),
+            scores.precision,
+            scores.recall,
+            scores.f1,
+            grouped(support)
+        )
+    };
+    let head = padded(of, width);
+    let mut lines = vec![format!("{head}  precision  recall      F1  samples")];
+    for class in all {
+        lines.push(row(&printable(&class.class), &class.scores, class.support));
+    }
+    lines.push(String::new());
+    lines.extend(averages.map(|(name, scores)| row(name, scores, samples)));
+    lines
+}
 
 /// A name without what could move the cursor.
 pub(crate) fn printable(name: &str) -> String {

@@ -18,7 +18,7 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    /// From the scores of one row and what they have in common. A `label` that is no class of the model
+    /// From the scores of one row and what they have in common. A `label` that is not a class of the model
     /// is never among the most probable.
     pub fn of(scores: &[f32], softmax: &Softmax, label: u32) -> Self {
         let label = label as usize;

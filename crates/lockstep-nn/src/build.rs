@@ -1,9 +1,9 @@
 //! From layers as asked for to layers that compute: shapes are followed, tensors placed, and what
 //! cannot be built is refused by name.
 
-use crate::NnError;
 use crate::chain::Chain;
 use crate::dims::Dims;
+use crate::error::{LayerFault, NnError};
 use crate::init::Initial;
 use crate::layout::Layout;
 use crate::rates::LayerRates;
@@ -103,11 +103,7 @@ pub(crate) fn check_groups(name: &str, groups: usize, channels: &[usize]) -> Res
     let uneven = |&&channels: &&usize| groups == 0 || channels % groups != 0;
     match channels.iter().find(uneven) {
         None => Ok(()),
-        Some(&channels) => Err(NnError::Groups {
-            layer: name.to_owned(),
-            groups,
-            channels,
-        }),
+        Some(&channels) => Err(LayerFault::Groups { groups, channels }.of(name)),
     }
 }
 

@@ -48,11 +48,16 @@ impl Chain {
         self.dims.push(output);
     }
 
+    /// Appends a layer whose output has the shape of its input.
+    pub(crate) fn push_same(&mut self, layer: impl Layer + 'static) {
+        self.push(Box::new(layer), self.output());
+    }
+
     /// Appends a layer that changes the newest activation in place, or a copy of the input, which is
     /// not the chain's to change.
     pub(crate) fn push_in_place(&mut self, layer: Box<dyn Pointwise>) {
         if self.nodes.is_empty() {
-            self.push(Box::new(InputCopy), self.output());
+            self.push_same(InputCopy);
         }
         self.nodes.push(Node::Pointwise(layer));
     }
@@ -83,7 +88,7 @@ impl Chain {
     pub(crate) fn plan(&mut self, rows: usize) {
         if matches!(self.nodes.last(), Some(Node::Pointwise(_))) {
             // What it left will be needed on the way back, and the chain's output is not kept.
-            self.push(Box::new(InputCopy), self.output());
+            self.push_same(InputCopy);
         }
         let kept = &self.dims[1..self.dims.len() - 1];
         let kept = kept.iter().map(|dims| Buffer::zeros(dims.len() * rows));
@@ -129,20 +134,8 @@ impl Chain {
         &mut self.activations[0][..width]
     }
 
-    /// Computes `y` from `x`.
-    pub(crate) fn forward(
-        &mut self,
-        pass: Pass<'_>,
-        state: &[f32],
-        x: &[f32],
-        y: &mut [f32],
-        scratch: &mut [f32],
-    ) {
-        self.forward_after(0, pass, state, x, y, scratch);
-    }
-
     /// Computes `y` from `x`. The outputs of the first `done` layers are there already.
-    pub(crate) fn forward_after(
+    pub(crate) fn forward(
         &mut self,
         done: usize,
         pass: Pass<'_>,

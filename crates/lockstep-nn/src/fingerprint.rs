@@ -38,70 +38,53 @@ pub fn fingerprint() -> u64 {
     other_layers(&specimen, &mut hash);
     every_optimizer(&model, &gradient, &mut hash);
     dense_layers(&model, &mut hash);
-    for loss in [
-        Loss::CrossEntropy,
-        Loss::SquaredError,
-        Loss::BinaryCrossEntropy,
-    ] {
-        every_loss(loss, &mut hash);
-    }
+    every_loss(Loss::CrossEntropy, &mut hash);
+    every_loss(Loss::SquaredError, &mut hash);
+    every_loss(Loss::BinaryCrossEntropy, &mut hash);
     hash.0
 }
 
 /// A small network that has every kind of layer that there was when it was made. Other layers would change the
 /// fingerprint of all that is older; new kinds are found by [`other_layers`].
 fn specimen() -> Vec<NamedLayer> {
-    let convolution = |out, kernel: [usize; 2], stride| {
+    let convolution = |out, kernel, stride, padding, groups| {
         LayerSpec::Conv2d(layers::Conv2d {
             out,
             kernel,
-            stride: [stride; 2],
-            padding: [kernel[0] / 2, kernel[1] / 2],
-            groups: 1,
-            bias: true,
-        })
-    };
-    let grouped = |out, groups| {
-        LayerSpec::Conv2d(layers::Conv2d {
-            out,
-            kernel: [3, 2],
-            stride: [2, 1],
-            padding: [1, 0],
+            stride,
+            padding,
             groups,
             bias: true,
         })
     };
-    let (kernel, padding) = ([3, 2], [1, 0]);
     // With channels in groups of 16 a 3 x 3 convolution is Winograd's, without it is not.
-    let identity = LayerSpec::Residual(layers::Residual {
-        body: NamedLayer::stack([convolution(16, [3, 3], 1), LayerSpec::BatchNorm]),
-        shortcut: Vec::new(),
-    });
-    let projected = LayerSpec::Residual(layers::Residual {
-        body: NamedLayer::stack([convolution(5, [3, 3], 2), LayerSpec::Gelu]),
-        shortcut: NamedLayer::stack([convolution(5, [1, 1], 2)]),
-    });
-    let to_vector = LayerSpec::Residual(layers::Residual {
-        body: NamedLayer::stack([
-            LayerSpec::Flatten,
-            LayerSpec::Linear(layers::Linear { out: 37 }),
-        ]),
-        shortcut: NamedLayer::stack([
-            LayerSpec::GlobalPool,
-            LayerSpec::Linear(layers::Linear { out: 37 }),
-        ]),
-    });
-    let in_groups = LayerSpec::Residual(layers::Residual {
-        body: NamedLayer::stack([
+    let square = |out, stride| convolution(out, [3, 3], [stride; 2], [1, 1], 1);
+    let grouped = |groups| convolution(16, [3, 2], [2, 1], [1, 0], groups);
+    let linear = |out| LayerSpec::Linear(layers::Linear { out });
+    let residual = |body: Vec<LayerSpec>, shortcut: Vec<LayerSpec>| {
+        let (body, shortcut) = (NamedLayer::stack(body), NamedLayer::stack(shortcut));
+        LayerSpec::Residual(layers::Residual { body, shortcut })
+    };
+    let identity = residual(vec![square(16, 1), LayerSpec::BatchNorm], vec![]);
+    let point = convolution(5, [1, 1], [2, 2], [0, 0], 1);
+    let projected = residual(vec![square(5, 2), LayerSpec::Gelu], vec![point]);
+    let to_vector = residual(
+        vec![LayerSpec::Flatten, linear(37)],
+        vec![LayerSpec::GlobalPool, linear(37)],
+    );
+    let in_groups = residual(
+        vec![
             LayerSpec::GroupNorm(layers::GroupNorm { groups: 8 }),
             LayerSpec::LeakyRelu(layers::LeakyRelu { slope: 0.01 }),
-            grouped(16, 16),
+            grouped(16),
             LayerSpec::Silu,
-        ]),
-        shortcut: NamedLayer::stack([LayerSpec::LayerNorm, grouped(16, 2), LayerSpec::Tanh]),
-    });
+        ],
+        vec![LayerSpec::LayerNorm, grouped(2), LayerSpec::Tanh],
+    );
+    let (kernel, padding) = ([3, 2], [1, 0]);
+    let shape = Dims::image(1, 37, 1);
     NamedLayer::stack([
-        convolution(16, [3, 3], 1),
+        square(16, 1),
         LayerSpec::BatchNorm,
         LayerSpec::Relu,
         identity,
@@ -121,13 +104,7 @@ fn specimen() -> Vec<NamedLayer> {
         to_vector,
         LayerSpec::Relu,
         LayerSpec::Dropout(layers::Dropout { p: 0.3 }),
-        LayerSpec::Unflatten(layers::Unflatten {
-            shape: Dims {
-                height: 1,
-                width: 37,
-                channels: 1,
-            },
-        }),
+        LayerSpec::Unflatten(layers::Unflatten { shape }),
         LayerSpec::Conv1d(layers::Conv1d {
             out: 3,
             kernel: 5,
@@ -140,7 +117,7 @@ fn specimen() -> Vec<NamedLayer> {
         LayerSpec::Embedding(layers::Embedding {
             tables: vec![EmbeddingTable { rows: 5, width: 3 }; 2],
         }),
-        LayerSpec::Linear(layers::Linear { out: OUTPUTS }),
+        linear(OUTPUTS),
     ])
 }
 
@@ -152,7 +129,14 @@ fn every_layer(model: &mut Model, input: Dims, hash: &mut Hash) -> Vec<f32> {
     let layout = model.layout().clone();
     let mut collect = Collect::new(&state, &layout);
     let targets = Targets::Classes(&labels);
-    model.gradient(&mut collect, batch(&inputs, targets), step(&labels));
+    model.gradient(
+        &mut collect,
+        Batch {
+            inputs: &inputs,
+            targets,
+        },
+        step(&labels),
+    );
     hash.add(&collect.gradient);
     hash.add(model.scores(&state, &inputs));
     collect.gradient
@@ -248,10 +232,9 @@ fn every_optimizer(model: &Model, gradient: &[f32], hash: &mut Hash) {
                 state.update(chunk.clone(), &gradient[chunk.clone()], &update);
             }
         }
-        state
-            .read_all()
-            .into_iter()
-            .for_each(|vector| hash.add(vector));
+        for vector in state.read_all() {
+            hash.add(vector);
+        }
     }
     let mut averaged = values;
     average(&mut averaged, gradient, 0.3);
@@ -322,14 +305,17 @@ fn every_loss(loss: Loss, hash: &mut Hash) {
     };
     for &targets in all {
         let mut collect = Collect::new(&state, &layout);
-        let sum = model.gradient(&mut collect, batch(&inputs, targets), step(&labels));
+        let sum = model.gradient(
+            &mut collect,
+            Batch {
+                inputs: &inputs,
+                targets,
+            },
+            step(&labels),
+        );
         hash.add(&collect.gradient);
         hash.add_bits(sum.loss.to_bits());
     }
-}
-
-fn batch<'a>(inputs: &'a [f32], targets: Targets<'a>) -> Batch<'a> {
-    Batch { inputs, targets }
 }
 
 fn step(samples: &[u32]) -> Step<'_> {

@@ -192,6 +192,15 @@ impl Layout {
         range
     }
 
+    /// Appends the scale and the shift of a normalisation of so many features, and the one chunk that both are.
+    pub(crate) fn push_norm(&mut self, name: &str, features: usize) -> [Range<usize>; 3] {
+        let [scale, shift] = ["weight", "bias"].map(|part| {
+            let name = format!("{name}.{part}");
+            self.push(name, vec![features], NumberOrder::AsIs, Role::Parameter)
+        });
+        [scale, shift, self.cut([2 * features])]
+    }
+
     /// Appends chunks of these lengths and returns their numbers.
     pub(crate) fn cut(&mut self, lengths: impl IntoIterator<Item = usize>) -> Range<usize> {
         let first = self.chunks.len();

@@ -220,7 +220,7 @@ impl Model {
         let scores = rows * self.outputs();
         let logits = &mut self.logits[..scores];
         self.chain
-            .forward_after(done, pass, state, inputs, logits, &mut self.scratch);
+            .forward(done, pass, state, inputs, logits, &mut self.scratch);
     }
 }
 

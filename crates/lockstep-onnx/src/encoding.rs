@@ -1,7 +1,7 @@
 //! The rows of a table as a network takes them: numbers of one scale, an input for each value of a category, one for each
 //! column with gaps, and the places of values that become learned vectors.
 
-use crate::graph::{Graph, Value, int};
+use crate::graph::{Graph, GraphWriter, Value, int};
 use crate::proto::element;
 use crate::scale::normalise;
 use lockstep_data::{EmbeddedColumn, Encoding};
@@ -17,9 +17,9 @@ pub(crate) fn encode(graph: &mut Graph, input: &Value, encoding: &Encoding) -> V
         let shape = [encoding.numbers.len()];
         let columns = encoding.numbers.iter().map(|number| number.column);
         let numbers = pick(graph, input, "numbers", columns);
-        let gaps = graph.node("IsNaN", "numbers.gaps", &[&numbers], []);
+        let gaps = graph.node("IsNaN", "numbers.gaps", &[&numbers], &[]);
         let fill = graph.numbers("numbers.fill", &shape, &of(|number| number.fill));
-        let filled = graph.node("Where", "numbers.filled", &[&gaps, &fill, &numbers], []);
+        let filled = graph.node("Where", "numbers.filled", &[&gaps, &fill, &numbers], &[]);
         let (mean, std) = (of(|number| number.mean), of(|number| number.std));
         parts.push(normalise(graph, filled, &mean, &std, &shape));
     }
@@ -29,12 +29,12 @@ pub(crate) fn encode(graph: &mut Graph, input: &Value, encoding: &Encoding) -> V
         let places = encoding.values.iter().map(|slot| slot.value as f32);
         let places: Vec<f32> = places.collect();
         let places = graph.numbers("values.places", &[places.len()], &places);
-        let equal = graph.node("Equal", "values.equal", &[&picked, &places], []);
+        let equal = graph.node("Equal", "values.equal", &[&picked, &places], &[]);
         parts.push(as_number(graph, "values.hot", &equal));
     }
     if !encoding.gaps.is_empty() {
         let picked = pick(graph, input, "gaps", encoding.gaps.iter().copied());
-        let is_gap = graph.node("IsNaN", "gaps.found", &[&picked], []);
+        let is_gap = graph.node("IsNaN", "gaps.found", &[&picked], &[]);
         parts.push(as_number(graph, "gaps.flags", &is_gap));
     }
     parts.extend((encoding.embedded.iter()).map(|embedded| place(graph, input, embedded)));
@@ -42,7 +42,7 @@ pub(crate) fn encode(graph: &mut Graph, input: &Value, encoding: &Encoding) -> V
         [one] => one.clone(),
         parts => {
             let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-            graph.node("Concat", "encoded", &parts, [int("axis", 1)])
+            graph.node("Concat", "encoded", &parts, &[int("axis", 1)])
         }
     }
 }
@@ -51,7 +51,7 @@ pub(crate) fn encode(graph: &mut Graph, input: &Value, encoding: &Encoding) -> V
 fn place(graph: &mut Graph, input: &Value, embedded: &EmbeddedColumn) -> Value {
     let part = |part: &str| format!("embedded.{}.{part}", embedded.column);
     let picked = pick(graph, input, &part("value"), [embedded.column].into_iter());
-    let gap = graph.node("IsNaN", &part("gap"), &[&picked], []);
+    let gap = graph.node("IsNaN", &part("gap"), &[&picked], &[]);
     // Whatever is none of the values is taken for one below or above all of them.
     let most = embedded
         .values
@@ -59,11 +59,11 @@ fn place(graph: &mut Graph, input: &Value, embedded: &EmbeddedColumn) -> Value {
         .map_or(0, |&value| value as usize + 1);
     let [below, above, one] = [(-1.0, "below"), (most as f32, "above"), (1.0, "one")]
         .map(|(number, name)| graph.numbers(&part(name), &[], &[number]));
-    let filled = graph.node("Where", &part("filled"), &[&gap, &below, &picked], []);
-    let within = graph.node("Clip", &part("within"), &[&filled, &below, &above], []);
-    let index = graph.node("Add", &part("index"), &[&within, &one], []);
+    let filled = graph.node("Where", &part("filled"), &[&gap, &below, &picked], &[]);
+    let within = graph.node("Clip", &part("within"), &[&filled, &below, &above], &[]);
+    let index = graph.node("Add", &part("index"), &[&within, &one], &[]);
     let to = [int("to", i64::from(element::INT64))];
-    let index = graph.node("Cast", &part("whole"), &[&index], to);
+    let index = graph.node("Cast", &part("whole"), &[&index], &to);
     let mut places = vec![0.0; most + 2];
     for (place, &value) in (1..).zip(&embedded.values) {
         places[value as usize + 1] = place as f32;
@@ -73,7 +73,7 @@ fn place(graph: &mut Graph, input: &Value, embedded: &EmbeddedColumn) -> Value {
         "Gather",
         &part("place"),
         &[&places, &index],
-        [int("axis", 0)],
+        &[int("axis", 0)],
     )
 }
 
@@ -91,12 +91,12 @@ pub(crate) fn pick(
         "Gather",
         &format!("{name}.picked"),
         &[input, &columns],
-        axis,
+        &axis,
     )
 }
 
 /// What is true as 1, and else 0.
 fn as_number(graph: &mut Graph, name: &str, truths: &Value) -> Value {
     let to = [int("to", i64::from(element::FLOAT))];
-    graph.node("Cast", name, &[truths], to)
+    graph.node("Cast", name, &[truths], &to)
 }

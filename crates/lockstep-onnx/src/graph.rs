@@ -7,11 +7,11 @@ use crate::proto::{
     Attribute, Dimension, Entry, Extent, GraphMessage, Model, Node, OperatorSet, Shape, Tensor,
     TensorType, ValueInfo, ValueType, attribute_type, element,
 };
-use lockstep_nn::graph::{self as layer_graph, GraphWriter};
+use lockstep_nn::graph::Attribute as Setting;
 use prost::Message;
 use std::collections::HashSet;
 
-pub(crate) use lockstep_nn::graph::Value;
+pub(crate) use lockstep_nn::graph::{GraphWriter, Value};
 
 /// Which operators are used. 17 is the first with `LayerNormalization`, and what runtimes since 2022 read.
 pub const OPSET: i64 = 17;
@@ -156,43 +156,6 @@ impl Graph {
         });
     }
 
-    /// An operation on values.
-    pub(crate) fn node(
-        &mut self,
-        operator: &str,
-        name: &str,
-        inputs: &[&str],
-        attributes: impl IntoIterator<Item = Attribute>,
-    ) -> Value {
-        let name = self.name(name);
-        self.nodes.push(Node {
-            input: inputs.iter().map(ToString::to_string).collect(),
-            output: vec![name.clone()],
-            name: name.clone(),
-            op_type: operator.to_owned(),
-            attribute: attributes.into_iter().collect(),
-        });
-        name
-    }
-
-    /// A constant of floating-point numbers.
-    pub(crate) fn numbers(&mut self, name: &str, shape: &[usize], numbers: &[f32]) -> Value {
-        let bytes = numbers.iter().flat_map(|number| number.to_le_bytes());
-        self.constant(name, shape, element::FLOAT, bytes.collect())
-    }
-
-    /// A constant list of whole numbers, such as a shape.
-    pub(crate) fn integers(&mut self, name: &str, integers: &[i64]) -> Value {
-        let bytes = integers.iter().flat_map(|number| number.to_le_bytes());
-        let shape = [integers.len()];
-        self.constant(name, &shape, element::INT64, bytes.collect())
-    }
-
-    /// A constant whole number.
-    pub(crate) fn integer(&mut self, name: &str, integer: i64) -> Value {
-        self.constant(name, &[], element::INT64, integer.to_le_bytes().to_vec())
-    }
-
     fn constant(&mut self, name: &str, shape: &[usize], data_type: i32, bytes: Vec<u8>) -> Value {
         let name = self.name(name);
         self.constants.push(Tensor {
@@ -238,64 +201,77 @@ impl Graph {
     }
 }
 
-/// Layers write themselves.
 impl GraphWriter for Graph {
     fn node(
         &mut self,
         operator: &str,
         name: &str,
         inputs: &[&str],
-        attributes: &[(&str, layer_graph::Attribute)],
+        attributes: &[(&str, Setting)],
     ) -> Value {
-        let attributes = attributes.iter().map(|(name, value)| match value {
-            layer_graph::Attribute::Int(value) => int(name, *value),
-            layer_graph::Attribute::Ints(values) => ints(name, values.iter().copied()),
-            layer_graph::Attribute::Float(value) => float(name, *value),
+        let name = self.name(name);
+        self.nodes.push(Node {
+            input: inputs.iter().map(ToString::to_string).collect(),
+            output: vec![name.clone()],
+            name: name.clone(),
+            op_type: operator.to_owned(),
+            attribute: attributes.iter().map(attribute).collect(),
         });
-        Graph::node(self, operator, name, inputs, attributes)
+        name
     }
 
     fn numbers(&mut self, name: &str, shape: &[usize], numbers: &[f32]) -> Value {
-        Graph::numbers(self, name, shape, numbers)
+        let bytes = numbers.iter().flat_map(|number| number.to_le_bytes());
+        self.constant(name, shape, element::FLOAT, bytes.collect())
     }
 
     fn integers(&mut self, name: &str, integers: &[i64]) -> Value {
-        Graph::integers(self, name, integers)
+        let bytes = integers.iter().flat_map(|number| number.to_le_bytes());
+        let shape = [integers.len()];
+        self.constant(name, &shape, element::INT64, bytes.collect())
     }
 
     fn integer(&mut self, name: &str, integer: i64) -> Value {
-        Graph::integer(self, name, integer)
+        self.constant(name, &[], element::INT64, integer.to_le_bytes().to_vec())
     }
+}
+
+/// The message that holds a setting.
+fn attribute((name, setting): &(&str, Setting)) -> Attribute {
+    let mut message = Attribute {
+        name: (*name).to_owned(),
+        ..Attribute::default()
+    };
+    match setting {
+        Setting::Float(value) => {
+            message.f = Some(*value);
+            message.r#type = attribute_type::FLOAT;
+        }
+        Setting::Int(value) => {
+            message.i = Some(*value);
+            message.r#type = attribute_type::INT;
+        }
+        Setting::Ints(values) => {
+            message.ints = values.iter().map(|&value| value as i64).collect();
+            message.r#type = attribute_type::INTS;
+        }
+    }
+    message
 }
 
 /// A setting that is a floating-point number.
-pub(crate) fn float(name: &str, value: f32) -> Attribute {
-    Attribute {
-        name: name.to_owned(),
-        f: Some(value),
-        r#type: attribute_type::FLOAT,
-        ..Attribute::default()
-    }
+pub(crate) fn float(name: &str, value: f32) -> (&str, Setting) {
+    (name, Setting::Float(value))
 }
 
 /// A setting that is a whole number.
-pub(crate) fn int(name: &str, value: i64) -> Attribute {
-    Attribute {
-        name: name.to_owned(),
-        i: Some(value),
-        r#type: attribute_type::INT,
-        ..Attribute::default()
-    }
+pub(crate) fn int(name: &str, value: i64) -> (&str, Setting) {
+    (name, Setting::Int(value))
 }
 
-/// A setting that is a list of whole numbers.
-pub(crate) fn ints(name: &str, values: impl IntoIterator<Item = usize>) -> Attribute {
-    Attribute {
-        name: name.to_owned(),
-        ints: values.into_iter().map(|value| value as i64).collect(),
-        r#type: attribute_type::INTS,
-        ..Attribute::default()
-    }
+/// A setting that is a list of sizes or places.
+pub(crate) fn ints<'a>(name: &'a str, values: &[usize]) -> (&'a str, Setting) {
+    (name, Setting::Ints(values.to_vec()))
 }
 
 #[cfg(test)]
@@ -345,7 +321,7 @@ mod tests {
     #[test]
     fn values_of_one_name_are_told_apart() {
         let mut graph = Graph::default();
-        let names = [(); 3].map(|()| graph.node("Relu", "relu", &["x"], []));
+        let names = [(); 3].map(|()| graph.node("Relu", "relu", &["x"], &[]));
         assert_eq!(names, ["relu", "relu.2", "relu.3"]);
     }
 
@@ -354,7 +330,7 @@ mod tests {
         let mut graph = Graph::default();
         let input = graph.input("input", &[3]);
         let two = graph.numbers("two", &[1], &[2.0]);
-        let twice = graph.node("Mul", "twice", &[&input, &two], []);
+        let twice = graph.node("Mul", "twice", &[&input, &two], &[]);
         graph.output(&twice, "float32", &[3]);
         graph.note("key", "value");
         let model = graph.finish("doubling").unwrap();

@@ -69,16 +69,8 @@ impl Setting<Pair> for [usize; 2] {
 impl Setting<Vec<usize>> for Dims {
     fn of_key(value: &Vec<usize>, _: KeyPlace<'_>) -> Self {
         match value[..] {
-            [channels, height, width] => Dims {
-                height,
-                width,
-                channels,
-            },
-            _ => Dims {
-                height: 1,
-                width: value[1],
-                channels: value[0],
-            },
+            [channels, height, width] => Dims::image(height, width, channels),
+            _ => Dims::image(1, value[1], value[0]),
         }
     }
 

@@ -74,11 +74,8 @@ fn network_layers(network: &JobNetwork, classes: usize) -> Vec<NamedLayer> {
             dense,
             dense_dropout,
         } => {
-            let blocks: Vec<(usize, f64)> = channels
-                .iter()
-                .copied()
-                .zip(dropout.iter().copied())
-                .collect();
+            let blocks = channels.iter().copied().zip(dropout.iter().copied());
+            let blocks: Vec<(usize, f64)> = blocks.collect();
             zoo::cnn(&blocks, *dense, *dense_dropout, classes)
         }
         JobNetwork::ResNet18 { small_stem } => zoo::resnet18(classes, *small_stem),

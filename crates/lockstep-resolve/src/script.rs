@@ -4,7 +4,7 @@ use crate::sources::{frame, no_groups, of_reference};
 use crate::training::normalisation;
 use crate::{ResolveError, access, place};
 use lockstep_data::{FrameSource, Normalisation, Source};
-use lockstep_job::{BestMode, Job, ScriptJob, Validation};
+use lockstep_job::{BestMode, Job, ScriptJob};
 use lockstep_place::{Access, Place};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -126,9 +126,7 @@ impl ResolvedScript {
                     learner: "a script is handed every sample once an epoch",
                 });
             }
-            if let Validation::Split(share) = data.validation {
-                val_share = share;
-            }
+            val_share = data.validation.share();
             normalise = data.normalise.as_ref().map(normalisation);
         }
         Ok(Self {

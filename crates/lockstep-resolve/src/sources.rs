@@ -4,7 +4,7 @@ use crate::places::place;
 use crate::training::target_kind;
 use crate::{EmbedPlan, ResolveError, data_of};
 use lockstep_data::{
-    CifarSplit, ColumnType, FrameSource, Pictures, Source, TableFormat, TargetKind,
+    CifarSplit, ColumnType, FrameSource, Pictures, Source, TableFormat, TableSource, TargetKind,
 };
 use lockstep_image::{Filter, Limits, Transform, names_a_picture};
 use lockstep_job::{
@@ -31,19 +31,24 @@ impl SetSources {
         let data = data_of(job)?;
         no_groups(data)?;
         let wanted = network.train.learner.loss.map(target_kind);
-        let of = |name, reference, target| {
+        Self::of_each(data, |name, reference| {
+            let target = wanted.filter(|_| name == "train");
             source((data, &job.storage), network, name, reference, target)
+        })
+    }
+
+    /// The sets of a job, each made by `of` of its name and what the job says of it.
+    pub(crate) fn of_each(
+        data: &Data,
+        of: impl Fn(&str, &DataRef) -> Result<Source, ResolveError>,
+    ) -> Result<Self, ResolveError> {
+        let named = |wanted: &str| {
+            let set = data.sets().find(|(name, _)| *name == wanted);
+            set.map(|(name, reference)| of(name, reference)).transpose()
         };
-        let (mut val, mut test) = (None, None);
-        for (name, reference) in data.sets() {
-            match name {
-                "val" => val = Some(of(name, reference, None)?),
-                "test" => test = Some(of(name, reference, None)?),
-                _ => {}
-            }
-        }
+        let (val, test) = (named("val")?, named("test")?);
         Ok(Self {
-            train: of("train", &data.train, wanted)?,
+            train: of("train", &data.train)?,
             val,
             test,
         })
@@ -103,8 +108,9 @@ fn source(
     match &network.embed {
         // Their labels are folders.
         Some(embed) => {
-            let classes = Some(TargetKind::Classes);
-            parquet(data, &embed.store.join(name), &embedded_columns(), classes)
+            let (store, classes) = (embed.store.join(name), Some(TargetKind::Classes));
+            let columns = embedded_columns();
+            table(data, &store, TableFormat::Parquet, &columns, classes)
         }
         None => of_reference(data, reference, target),
     }
@@ -145,28 +151,33 @@ pub(crate) fn of_reference(
             files: files.clone(),
         },
         DataRef::Pictures { folder } => pictures((data, storage), folder)?,
-        DataRef::Parquet { files, columns } => parquet((data, storage), files, columns, target)?,
+        DataRef::Parquet { .. } | DataRef::Csv { .. } => {
+            let (location, format, columns) = table_of(reference).expect("it is a table");
+            table((data, storage), location, format, columns, target)?
+        }
+    })
+}
+
+/// The table that a reference names, what its files are, and its columns.
+fn table_of(reference: &DataRef) -> Option<(&Location, TableFormat, &JobColumns)> {
+    match reference {
+        DataRef::Parquet { files, columns } => Some((files, TableFormat::Parquet, columns)),
         DataRef::Csv {
             file,
             columns,
             delimiter,
-        } => Source::Csv {
-            place: place(file, storage)?,
+        } => {
             // The job file allows ASCII alone.
-            delimiter: *delimiter as u8,
-            columns: of_columns(columns),
-            target,
-            memory: data.memory.0,
-        },
-    })
+            let delimiter = *delimiter as u8;
+            Some((file, TableFormat::Csv { delimiter }, columns))
+        }
+        _ => None,
+    }
 }
 
 /// The column of the groups that a reference names.
 pub(crate) fn group_of(reference: &DataRef) -> Option<&str> {
-    match reference {
-        DataRef::Parquet { columns, .. } | DataRef::Csv { columns, .. } => columns.group.as_deref(),
-        _ => None,
-    }
+    table_of(reference)?.2.group.as_deref()
 }
 
 /// Checks that no set has groups, where nothing could be made of them.
@@ -185,18 +196,9 @@ pub(crate) fn frame(
     (data, storage): (&Data, &Storage),
     reference: &DataRef,
 ) -> Result<Option<FrameSource>, ResolveError> {
-    let plain = JobColumns::default();
-    let (location, format) = match reference {
-        DataRef::Parquet { files, columns } if *columns == plain => (files, TableFormat::Parquet),
-        DataRef::Csv {
-            file,
-            columns,
-            delimiter,
-        } if *columns == plain => {
-            let delimiter = *delimiter as u8;
-            (file, TableFormat::Csv { delimiter })
-        }
-        _ => return Ok(None),
+    let is_plain = |columns: &JobColumns| *columns == JobColumns::default();
+    let Some((location, format, _)) = table_of(reference).filter(|table| is_plain(table.2)) else {
+        return Ok(None);
     };
     Ok(Some(FrameSource {
         place: place(location, storage)?,
@@ -236,20 +238,18 @@ fn embedded_columns() -> JobColumns {
 }
 
 fn of_columns(columns: &JobColumns) -> lockstep_table::ColumnNames {
+    let (label, numbers) = match &columns.label {
+        Label::One(column) => (Some(column.clone()), Vec::new()),
+        Label::Several(columns) => (None, columns.clone()),
+    };
     lockstep_table::ColumnNames {
         features: match &columns.features {
             None => Vec::new(),
             Some(Features::List(column)) => vec![column.clone()],
             Some(Features::Numbers(columns)) => columns.clone(),
         },
-        label: match &columns.label {
-            Label::One(column) => Some(column.clone()),
-            Label::Several(_) => None,
-        },
-        numbers: match &columns.label {
-            Label::One(_) => Vec::new(),
-            Label::Several(columns) => columns.clone(),
-        },
+        label,
+        numbers,
         path: columns.path.clone(),
         weight: columns.weight.clone(),
         group: columns.group.clone(),
@@ -272,18 +272,20 @@ fn column_type(word: JobColumnType) -> ColumnType {
     }
 }
 
-fn parquet(
+fn table(
     (data, storage): (&Data, &Storage),
-    files: &Location,
+    location: &Location,
+    format: TableFormat,
     columns: &JobColumns,
     target: Option<TargetKind>,
 ) -> Result<Source, ResolveError> {
-    Ok(Source::Parquet {
-        place: place(files, storage)?,
+    Ok(Source::Table(TableSource {
+        place: place(location, storage)?,
+        format,
         columns: of_columns(columns),
         target,
         memory: data.memory.0,
-    })
+    }))
 }
 
 fn pictures((data, storage): (&Data, &Storage), folder: &Location) -> Result<Source, ResolveError> {

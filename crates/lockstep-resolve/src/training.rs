@@ -4,8 +4,7 @@ use crate::sources::image_transform;
 use crate::{CheckpointRules, LearningSettings, NetworkPlan, PictureInput};
 use lockstep_data::{Augment, Normalisation, PictureChanges, TargetKind};
 use lockstep_job::{
-    Data, DataRef, JobAugment, JobColumnType, JobLoss, JobNormalise, NetworkJob, Validation,
-    hide_secrets,
+    Data, DataRef, JobAugment, JobColumnType, JobLoss, JobNormalise, NetworkJob, hide_secrets,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -112,10 +111,7 @@ impl TrainingSettings {
             lanes: job.train.lanes,
             threads: job.train.threads,
             seed: job.train.seed,
-            val_share: match &data.validation {
-                Validation::Split(share) => *share,
-                Validation::Set(_) => 0.0,
-            },
+            val_share: data.validation.share(),
             stratify: data.stratify,
             balance: data.balance,
             normalise: data.normalise.as_ref().map(normalisation),
@@ -251,7 +247,7 @@ best = 'f1'
         let step = schedule("kind = 'step', every_epochs = 2, gamma = 0.5, warmup_steps = 4");
         let rate = |step_number| step.over(3, 7).rate(step_number);
         assert_eq!(rate(14), rate(13) * 0.5);
-        assert_eq!((step.warmup, step.plateau()), (4, None));
+        assert_eq!((step.warmup(), step.plateau()), (4, None));
         assert_eq!(
             settings(JOB).learner.schedule.plateau(),
             Some((10, 1.234_567_8e-7))

@@ -3,9 +3,7 @@
 use crate::sources::{group_of, of_reference};
 use crate::{CheckpointRules, ResolveError, SetSources, access, data_of, place};
 use lockstep_data::TargetKind;
-use lockstep_job::{
-    Data, INEXACT_PARAMETERS, Job, JobCheckpoint, TreesJob, TreesModel, Validation,
-};
+use lockstep_job::{Data, INEXACT_PARAMETERS, Job, JobCheckpoint, TreesJob, TreesModel};
 use lockstep_place::{Access, Place};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -104,36 +102,21 @@ impl ResolvedTrees {
     pub fn of(job: &Job, trees: &TreesJob) -> Result<Self, ResolveError> {
         let data = data_of(job)?;
         let group = group_of(&data.train);
-        let set = |reference, target| {
-            let source = of_reference((data, &job.storage), reference, target)?;
-            Ok::<_, ResolveError>(source.with_gaps().grouped_by(group))
-        };
-        let (mut val, mut test) = (None, None);
-        for (name, reference) in data.sets() {
-            match name {
-                "val" => val = Some(set(reference, None)?),
-                "test" => test = Some(set(reference, None)?),
-                _ => {}
-            }
-        }
         if data.balance {
             return Err(ResolveError::Balanced {
                 learner: "trees see all rows in every round",
             });
         }
         let (train, checkpoint) = (&trees.train, JobCheckpoint::from(&trees.checkpoint));
-        let val_share = match data.validation {
-            Validation::Split(share) => share,
-            Validation::Set(_) => 0.0,
-        };
+        let val_share = data.validation.share();
         Ok(Self {
             access: access(&job.storage)?,
             store: place(&job.run.store, &job.storage)?,
-            sets: SetSources {
-                train: set(&data.train, target(data, trees))?,
-                val,
-                test,
-            },
+            sets: SetSources::of_each(data, |name, reference| {
+                let target = target(data, trees).filter(|_| name == "train");
+                let source = of_reference((data, &job.storage), reference, target)?;
+                Ok(source.with_gaps().grouped_by(group))
+            })?,
             settings: TreesSettings {
                 model: TreesPlan::of(&trees.model)?,
                 threads: train.threads,

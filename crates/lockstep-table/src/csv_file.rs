@@ -5,7 +5,7 @@
 //! `1e-3`, with spaces around them or without.
 
 use crate::cells::no_weight;
-use crate::columns::{advice, shown};
+use crate::columns::shown;
 use crate::files::TableFile;
 use crate::input::{Input, InputReader};
 use crate::kind::{self, CellReader, ColumnType, Read as ReadCell, is_gap};
@@ -58,10 +58,8 @@ impl CsvFile {
         let names: Vec<String> = header.iter().map(|name| name.trim().into()).collect();
         columns.features = columns.choose(&names).0;
         if columns.features.is_empty() {
-            return Err(TableError::Columns {
-                file: name,
-                reason: "no column is left for the numbers of a sample".to_owned(),
-            });
+            let reason = "no column is left for the numbers of a sample";
+            return Err(TableError::columns(&name, reason));
         }
         let find = |column: &String| find(&name, header, column);
         Ok(CsvFile {
@@ -311,17 +309,10 @@ pub(crate) fn find(file: &str, header: &StringRecord, column: &str) -> Result<us
         .enumerate()
         .filter(|&(_, name)| name == column);
     let Some((at, _)) = found.next() else {
-        return Err(TableError::NoColumn {
-            file: file.to_owned(),
-            column: shown(column),
-            advice: advice(column, names),
-        });
+        return Err(TableError::no_column(file, column, names));
     };
     if found.next().is_some() {
-        return Err(TableError::Columns {
-            file: file.to_owned(),
-            reason: format!("two columns are called `{}`", shown(column)),
-        });
+        return Err(TableError::twice(file, column));
     }
     Ok(at)
 }
@@ -345,10 +336,7 @@ fn failed(file: &str, longest: u64, error: csv::Error) -> TableError {
                     );
                     return TableError::Damaged { file, reason };
                 }
-                Some(Err(source)) => {
-                    let reason = source.to_string();
-                    return TableError::Damaged { file, reason };
-                }
+                Some(Err(source)) => return TableError::damaged(&file, source.to_string()),
                 None => "the file could not be read".to_owned(),
             }
         }
@@ -536,7 +524,7 @@ mod tests {
             ),
             (
                 "x,label\n1,a\ntwo,a\n",
-                ", line 3: the column `x` holds `two`, which is no number",
+                ", line 3: the column `x` holds `two`, which is not a number",
             ),
             (
                 "x,label\n\"1\n\",a\n,a\n",

@@ -1,5 +1,6 @@
 //! What can be wrong with a table, with the file, the column and the row where it is.
 
+use crate::columns::{advice, shown};
 use lockstep_place::PlaceError;
 use parquet::errors::ParquetError;
 use thiserror::Error;
@@ -140,6 +141,72 @@ pub enum TableError {
 }
 
 impl TableError {
+    /// The choice of columns does not fit `file`.
+    pub(crate) fn columns(file: &str, reason: impl Into<String>) -> TableError {
+        TableError::Columns {
+            file: file.to_owned(),
+            reason: reason.into(),
+        }
+    }
+
+    /// `file` has a column that the first file of the table does not have.
+    pub(crate) fn one_more(file: &str, column: &str, first: &str) -> TableError {
+        let column = shown(column);
+        let reason = format!(
+            "it has the column `{column}`, which {first} does not have; `features` says which are meant"
+        );
+        TableError::columns(file, reason)
+    }
+
+    /// `file` has two columns of this name.
+    pub(crate) fn twice(file: &str, column: &str) -> TableError {
+        TableError::columns(file, format!("two columns are called `{}`", shown(column)))
+    }
+
+    /// `file` has the columns of these names, and not the one that was asked for.
+    pub(crate) fn no_column<'a>(
+        file: &str,
+        column: &str,
+        names: impl Iterator<Item = &'a str> + Clone,
+    ) -> TableError {
+        TableError::NoColumn {
+            file: file.to_owned(),
+            column: shown(column),
+            advice: advice(column, names),
+        }
+    }
+
+    /// A column that is in the file's footer did not come out of it.
+    pub(crate) fn undecoded(file: &str, column: &str) -> TableError {
+        TableError::damaged(
+            file,
+            format!("its column `{}` could not be decoded", shown(column)),
+        )
+    }
+
+    pub(crate) fn damaged(file: &str, reason: impl Into<String>) -> TableError {
+        TableError::Damaged {
+            file: file.to_owned(),
+            reason: reason.into(),
+        }
+    }
+
+    pub(crate) fn changed(place: impl Into<String>) -> TableError {
+        TableError::Changed {
+            place: place.into(),
+        }
+    }
+
+    /// A value in this row of a Parquet file cannot be used.
+    pub(crate) fn in_row(file: &str, row: u64, column: &str, found: String) -> TableError {
+        TableError::Value {
+            file: file.to_owned(),
+            at: format!("row {row}"),
+            column: shown(column),
+            found,
+        }
+    }
+
     pub(crate) fn encode(error: ParquetError) -> TableError {
         TableError::Encode {
             reason: error.to_string(),

@@ -47,14 +47,22 @@ pub struct TableFile {
 }
 
 impl TableFile {
+    /// The file at `place`, if there is one.
+    pub(crate) fn at(place: &Place) -> Result<Option<TableFile>, TableError> {
+        Ok(place.entry()?.map(|entry| TableFile {
+            place: place.clone(),
+            size: entry.size,
+            version: entry.version,
+            partitions: Vec::new(),
+        }))
+    }
+
     /// Checks that the file, which was read piece by piece, is still the one that it was: all pieces must have been
     /// of one version.
     pub(crate) fn check_unchanged(&self) -> Result<(), TableError> {
         match self.place.entry()? {
             Some(now) if now.version == self.version => Ok(()),
-            _ => Err(TableError::Changed {
-                place: self.place.to_string(),
-            }),
+            _ => Err(TableError::changed(self.place.to_string())),
         }
     }
 }
@@ -66,13 +74,8 @@ impl TableFile {
 /// # Errors
 /// When there is nothing at `place`, nothing of the kind below it, or it cannot be reached.
 pub fn find_files(place: &Place, format: TableFormat) -> Result<Vec<TableFile>, TableError> {
-    if let Some(entry) = place.entry()? {
-        return Ok(vec![TableFile {
-            place: place.clone(),
-            size: entry.size,
-            version: entry.version,
-            partitions: Vec::new(),
-        }]);
+    if let Some(file) = TableFile::at(place)? {
+        return Ok(vec![file]);
     }
     if place.local().is_some_and(|path| !path.exists()) {
         return Err(TableError::Missing {

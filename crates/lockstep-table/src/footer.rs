@@ -33,13 +33,7 @@ pub fn footer(place: &Place) -> Result<Footer, TableError> {
     let missing = || TableError::Missing {
         place: place.to_string(),
     };
-    let entry = place.entry()?.ok_or_else(missing)?;
-    let file = TableFile {
-        place: place.clone(),
-        size: entry.size,
-        version: entry.version,
-        partitions: Vec::new(),
-    };
+    let file = TableFile::at(place)?.ok_or_else(missing)?;
     let parsed = parse(&file, &Input::open(&file, 0, 0)?)?;
     let details = parsed.file_metadata();
     let pairs = details.key_value_metadata().into_iter().flatten();
@@ -85,10 +79,10 @@ pub(crate) fn parse(file: &TableFile, input: &Input) -> Result<ParquetMetaData, 
     if last != MAGIC {
         // Only now the beginning: of a remote file it is a request of its own.
         return Err(match four(0)? {
-            MAGIC => TableError::Damaged {
-                file: name,
-                reason: "it begins as a Parquet file does, but its end is missing".to_owned(),
-            },
+            MAGIC => TableError::damaged(
+                &name,
+                "it begins as a Parquet file does, but its end is missing",
+            ),
             first => not_parquet(format!(
                 "it begins with {first:02x?} and ends with {last:02x?} instead of `PAR1`"
             )),
@@ -98,10 +92,10 @@ pub(crate) fn parse(file: &TableFile, input: &Input) -> Result<ParquetMetaData, 
     let parsed = parsed.map_err(|error| TableError::decode(&name, error))?;
     match sound(&parsed, file.size) {
         true => Ok(parsed),
-        false => Err(TableError::Damaged {
-            file: name,
-            reason: "its footer places columns where the file has no bytes for them".to_owned(),
-        }),
+        false => Err(TableError::damaged(
+            &name,
+            "its footer places columns where the file has no bytes for them",
+        )),
     }
 }
 

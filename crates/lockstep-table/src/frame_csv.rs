@@ -4,7 +4,6 @@
 //! says nothing but spaces is missing from a column of numbers, and an empty text in one of texts.
 
 use crate::TableError;
-use crate::columns::shown;
 use crate::csv_file::Begun;
 use crate::files::TableFile;
 use crate::frame::{FrameBlock, FrameCell, FrameCells, FrameColumn, FrameElement, FrameSchema};
@@ -67,10 +66,7 @@ pub(crate) fn schema(
         let mut lines = Begun::open(file, delimiter, memory)?;
         let own: Vec<String> = lines.header.iter().map(|name| name.trim().into()).collect();
         if let Some(again) = (1..own.len()).find(|&at| own[..at].contains(&own[at])) {
-            return Err(TableError::Columns {
-                file: name,
-                reason: format!("two columns are called `{}`", shown(&own[again])),
-            });
+            return Err(TableError::twice(&name, &own[again]));
         }
         match &names {
             None => {
@@ -78,10 +74,8 @@ pub(crate) fn schema(
                 names = Some((own, name.clone()));
             }
             Some((names, of)) if *names != own => {
-                return Err(TableError::Columns {
-                    file: name,
-                    reason: format!("its columns are not those of {of}"),
-                });
+                let reason = format!("its columns are not those of {of}");
+                return Err(TableError::columns(&name, reason));
             }
             Some(_) => {}
         }
@@ -127,7 +121,7 @@ impl CsvBlocks {
         let name = file.place.to_string();
         let lines = Begun::open(file, delimiter, memory)?;
         if lines.header.len() != schema.columns.len() {
-            return Err(TableError::Changed { place: name });
+            return Err(TableError::changed(name));
         }
         Ok(Self {
             name,
@@ -153,9 +147,7 @@ impl CsvBlocks {
             let cells = schema.columns.iter().zip(&mut block.columns);
             for ((column, cells), cell) in cells.zip(&self.record) {
                 let pushed = push(cells, column, cell, block.rows);
-                pushed.ok_or_else(|| TableError::Changed {
-                    place: self.name.clone(),
-                })?;
+                pushed.ok_or_else(|| TableError::changed(&self.name))?;
             }
             block.rows += 1;
             bytes += self.record.as_slice().len() as u64 + 16 * schema.columns.len() as u64;

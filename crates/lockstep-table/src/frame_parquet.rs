@@ -23,10 +23,8 @@ pub(crate) fn schema(files: &[TableFile], memory: u64) -> Result<FrameSchema, Ta
         match &first {
             None => first = Some((found, name)),
             Some((schema, of)) if *schema != found => {
-                return Err(TableError::Columns {
-                    file: name,
-                    reason: format!("its columns or their types are not those of {of}"),
-                });
+                let reason = format!("its columns or their types are not those of {of}");
+                return Err(TableError::columns(&name, reason));
             }
             Some(_) => {}
         }
@@ -42,10 +40,7 @@ fn of_schema(file: &str, schema: &Schema) -> Result<FrameSchema, TableError> {
             .iter()
             .any(|other| other.name() == name)
         {
-            return Err(TableError::Columns {
-                file: file.to_owned(),
-                reason: format!("two columns are called `{}`", shown(name)),
-            });
+            return Err(TableError::twice(file, name));
         }
         match form(field.data_type()) {
             Some((element, cell)) => found.columns.push(FrameColumn {
@@ -123,9 +118,7 @@ impl ParquetBlocks {
         let (batches, budget) = parquet_file::batches(file, columns.len(), memory, |fields| {
             let place = |column: &FrameColumn| {
                 let found = fields.index_of(&column.name);
-                found.map_err(|_| TableError::Changed {
-                    place: name.clone(),
-                })
+                found.map_err(|_| TableError::changed(&name))
             };
             columns.iter().map(place).collect()
         })?;
@@ -157,16 +150,13 @@ impl ParquetBlocks {
                 let array = parquet_file::column(&batch, &self.partitions, &column.name);
                 let array = array
                     .filter(|array| form(array.data_type()) == Some((column.element, column.cell)));
-                let array = array.ok_or_else(|| TableError::Damaged {
-                    file: self.name.clone(),
-                    reason: format!("its column `{}` could not be decoded", shown(&column.name)),
-                })?;
-                columns.push(cells(&array).map_err(|(row, found)| TableError::Value {
-                    file: self.name.clone(),
-                    at: format!("row {}", self.row + row as u64),
-                    column: shown(&column.name),
-                    found: found.to_owned(),
-                })?);
+                let undecoded = || TableError::undecoded(&self.name, &column.name);
+                columns.push(
+                    cells(&array.ok_or_else(undecoded)?).map_err(|(row, found)| {
+                        let row = self.row + row as u64;
+                        TableError::in_row(&self.name, row, &column.name, found.to_owned())
+                    })?,
+                );
             }
             self.row += rows as u64;
             return Ok(Some(FrameBlock { rows, columns }));

@@ -194,7 +194,7 @@ impl CellReader {
                         (true, false) => "; the month comes before the day in this column",
                     };
                     format!(
-                        "holds `{}`, which is no date or time such as {}{order}",
+                        "holds `{}`, which is not a date or time such as {}{order}",
                         shown(cell),
                         form.example()
                     )
@@ -215,8 +215,8 @@ pub(crate) fn is_gap(cell: &str) -> bool {
 
 /// A cell as a number, or what is wrong with it.
 pub(crate) fn number(cell: &str, comma: bool) -> Result<f32, String> {
-    let number =
-        parse(cell, comma).ok_or_else(|| format!("holds `{}`, which is no number", shown(cell)))?;
+    let number = parse(cell, comma)
+        .ok_or_else(|| format!("holds `{}`, which is not a number", shown(cell)))?;
     used(number).ok_or_else(|| refused(number))
 }
 
@@ -309,7 +309,7 @@ mod tests {
             assert!(number.is_nan() && said == Read::Written, "{gap:?}");
         }
         let wrong = read(ColumnKind::Number, "two").unwrap_err();
-        assert_eq!(wrong, "holds `two`, which is no number");
+        assert_eq!(wrong, "holds `two`, which is not a number");
         let wrong = read(ColumnKind::Number, "1e39").unwrap_err();
         assert!(wrong.contains("too large for single precision"), "{wrong}");
         assert!(read(ColumnKind::Boolean, "maybe").is_err());

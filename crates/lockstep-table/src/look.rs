@@ -5,7 +5,7 @@
 //! it is text that no model here can use, and is left out. The answer depends on the table alone.
 
 use crate::TableError;
-use crate::columns::{advice, shown};
+use crate::columns::shown;
 use crate::csv_file::{self, Begun};
 use crate::files::{TableFile, TableFormat};
 use crate::kind::{ColumnKind, ColumnType, LeftOut};
@@ -53,11 +53,8 @@ struct First {
 impl First {
     fn new(file: &str, all: &[String], columns: &ColumnNames) -> Result<Self, TableError> {
         if let Some(name) = columns.mentioned().find(|name| !all.contains(name)) {
-            return Err(TableError::NoColumn {
-                file: file.to_owned(),
-                column: shown(name),
-                advice: advice(name, all.iter().map(String::as_str)),
-            });
+            let all = all.iter().map(String::as_str);
+            return Err(TableError::no_column(file, name, all));
         }
         let (features, left_out) = columns.choose(all);
         let seen = |name| ColumnScan::new(columns.types.get(name).copied(), columns.decimal_comma);
@@ -74,14 +71,7 @@ impl First {
         let own = columns.choose(all).0;
         match own.iter().find(|name| !self.features.contains(name)) {
             None => Ok(()),
-            Some(more) => Err(TableError::Columns {
-                file: file.to_owned(),
-                reason: format!(
-                    "it has the column `{}`, which {} does not have; `features` says which are meant",
-                    shown(more),
-                    self.file
-                ),
-            }),
+            Some(more) => Err(TableError::one_more(file, more, &self.file)),
         }
     }
 
@@ -102,14 +92,9 @@ impl First {
         }
         let named = |left: &&LeftOut| columns.features.contains(&left.name);
         if let Some(left) = looked.left_out.iter().find(named) {
-            return Err(TableError::Columns {
-                file: self.file,
-                reason: format!(
-                    "`features` names the column `{}`, but {}",
-                    shown(&left.name),
-                    left.reason
-                ),
-            });
+            let (name, reason) = (shown(&left.name), &left.reason);
+            let reason = format!("`features` names the column `{name}`, but {reason}");
+            return Err(TableError::columns(&self.file, reason));
         }
         if looked.features.is_empty() {
             let of = looked
@@ -117,10 +102,8 @@ impl First {
                 .iter()
                 .map(|left| format!("; `{}` is left out: {}", shown(&left.name), left.reason));
             let of: String = of.collect();
-            return Err(TableError::Columns {
-                file: self.file,
-                reason: format!("no column is left for the numbers of a sample{of}"),
-            });
+            let reason = format!("no column is left for the numbers of a sample{of}");
+            return Err(TableError::columns(&self.file, reason));
         }
         Ok(looked)
     }
@@ -261,13 +244,10 @@ fn scan(
         for &(feature, root) in scanned {
             let column = schema.field(root).name();
             let Some(array) = parquet_file::column(&batch, &file.partitions, column) else {
-                return Err(TableError::Changed { place: name });
+                return Err(TableError::changed(name));
             };
-            let texts = cells::texts(&array, Gaps::Keep).map_err(|wrong| TableError::Value {
-                file: name.clone(),
-                at: format!("row {}", rows + wrong.row as u64),
-                column: shown(column),
-                found: wrong.found,
+            let texts = cells::texts(&array, Gaps::Keep).map_err(|wrong| {
+                TableError::in_row(&name, rows + wrong.row as u64, column, wrong.found)
             })?;
             texts.iter().for_each(|text| seen[feature].cell(text));
         }

@@ -6,7 +6,7 @@
 
 use crate::budget::{Budget, NUMBER};
 use crate::cells::{self, Wrong};
-use crate::columns::{advice, shown};
+use crate::columns::shown;
 use crate::files::TableFile;
 use crate::footer;
 use crate::input::Input;
@@ -219,19 +219,11 @@ impl ParquetFile {
     }
 
     fn column(&self, batch: &RecordBatch, name: &str) -> Result<ArrayRef, TableError> {
-        column(batch, &self.partitions, name).ok_or_else(|| TableError::Damaged {
-            file: self.name.clone(),
-            reason: format!("its column `{}` could not be decoded", shown(name)),
-        })
+        column(batch, &self.partitions, name).ok_or_else(|| TableError::undecoded(&self.name, name))
     }
 
     fn wrong(&self, column: &str, Wrong { row, found }: Wrong) -> TableError {
-        TableError::Value {
-            file: self.name.clone(),
-            at: format!("row {}", self.row + row as u64),
-            column: shown(column),
-            found,
-        }
+        TableError::in_row(&self.name, self.row + row as u64, column, found)
     }
 }
 
@@ -361,20 +353,11 @@ pub(crate) fn find(
     let named = schema.fields().iter().enumerate();
     let mut named = named.filter(|(_, field)| *field.name() == name);
     let Some((root, field)) = named.next() else {
-        return Err(TableError::NoColumn {
-            file: file.to_owned(),
-            column: shown(name),
-            advice: advice(
-                name,
-                schema.fields().iter().map(|field| field.name().as_str()),
-            ),
-        });
+        let names = schema.fields().iter().map(|field| field.name().as_str());
+        return Err(TableError::no_column(file, name, names));
     };
     if named.next().is_some() {
-        return Err(TableError::Columns {
-            file: file.to_owned(),
-            reason: format!("two columns are called `{}`", shown(name)),
-        });
+        return Err(TableError::twice(file, name));
     }
     let (fits, right) = fits(field.data_type());
     if !fits {

@@ -1,6 +1,5 @@
 //! Reading: rows of numbers with a label and a path, file after file, in bounded memory.
 
-use crate::columns::shown;
 use crate::csv_file::{self, CsvFile};
 use crate::files::{TableFile, TableFormat, find_files};
 use crate::parquet_file::{self, ParquetFile};
@@ -155,13 +154,10 @@ impl TableReader {
                 .width
                 .get_or_insert_with(|| (batch.width, name.to_owned()));
             if batch.width != *width {
-                return Err(TableError::Columns {
-                    file: name.to_owned(),
-                    reason: format!(
-                        "its rows have {} numbers, where those of {first} have {width}",
-                        batch.width
-                    ),
-                });
+                let own = batch.width;
+                let reason =
+                    format!("its rows have {own} numbers, where those of {first} have {width}");
+                return Err(TableError::columns(name, reason));
             }
             return Ok(Some(batch));
         }
@@ -184,13 +180,7 @@ impl TableReader {
         }
         let more = opened.features().iter().find(|name| !first.contains(name));
         if let Some(more) = more {
-            return Err(TableError::Columns {
-                file: opened.name().to_owned(),
-                reason: format!(
-                    "it has the column `{}`, which {first_file} does not have; `features` says which are meant",
-                    shown(more)
-                ),
-            });
+            return Err(TableError::one_more(opened.name(), more, first_file));
         }
         let named = ColumnNames {
             features: first.clone(),

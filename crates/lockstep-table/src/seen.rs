@@ -127,7 +127,7 @@ impl ColumnScan {
             .values
             .as_ref()
             .is_some_and(|values| values.len() <= HANDFUL || 2 * values.len() as u64 <= self.cells);
-        // One cell that is no number among many that are is a mistake, which reading it names.
+        // One cell that is not a number among many that are is a mistake, which reading it names.
         let many = self
             .values
             .as_ref()

@@ -148,18 +148,14 @@ impl Coordinator for NetworkCoordinator {
 fn facts(settings: &TrainingSettings, prepared: &Prepared, found: &FoundSets) -> RunFacts {
     let found = found.by_use();
     RunFacts {
-        train_samples: prepared.train_samples,
-        val_samples: prepared.val_samples,
-        test_samples: prepared.test_samples,
+        train_samples: prepared.data.train,
+        val_samples: prepared.data.val,
+        test_samples: prepared.data.test,
         parameters: prepared.parameters,
         steps_per_epoch: prepared.steps_per_epoch,
         epochs: settings.learner.epochs,
         command: Vec::new(),
-        metrics: prepared
-            .metrics
-            .iter()
-            .map(|&name| name.to_owned())
-            .collect(),
+        metrics: prepared.metrics.iter().map(|&name| name.into()).collect(),
         notes: prepared.notes.clone(),
         sets: found
             .map(|(name, set)| FoundData::new(name, &set.name, &set.sha256))
@@ -178,9 +174,9 @@ fn forecast(settings: &TrainingSettings, prepared: &Prepared, notes: Vec<String>
     let model_bytes = 4 * prepared.state_len;
     let json = json!({
         "event": "plan",
-        "train_samples": prepared.train_samples,
-        "val_samples": prepared.val_samples,
-        "test_samples": prepared.test_samples,
+        "train_samples": prepared.data.train,
+        "val_samples": prepared.data.val,
+        "test_samples": prepared.data.test,
         "parameters": prepared.parameters,
         "model_bytes": model_bytes,
         "steps_per_epoch": prepared.steps_per_epoch,
@@ -194,9 +190,9 @@ fn forecast(settings: &TrainingSettings, prepared: &Prepared, notes: Vec<String>
         "notes": notes,
     });
     let samples = Fact::Samples {
-        train: prepared.train_samples,
-        val: prepared.val_samples,
-        test: prepared.test_samples,
+        train: prepared.data.train,
+        val: prepared.data.val,
+        test: prepared.data.test,
     };
     let steps = Fact::Steps {
         per_epoch: prepared.steps_per_epoch,
@@ -250,10 +246,8 @@ impl RunPlan for NetworkRun {
             let reason = format!(
                 "the run has trained {epochs} epochs already, and the job asks for {epochs}; ask for more"
             );
-            return Err(LearnerError::of_resume(TrainError::Resume {
-                path: earlier.checkpoint.to_string().into(),
-                reason,
-            }));
+            let error = TrainError::resume(earlier.checkpoint, reason);
+            return Err(LearnerError::of_resume(error));
         }
         let per_epoch = self.facts.steps_per_epoch;
         let inside = step.saturating_sub(u64::from(epochs) * per_epoch);

@@ -5,7 +5,7 @@ use lockstep_data::DataError;
 use lockstep_gang::GangError;
 use lockstep_learner::JoinError;
 use lockstep_nn::NnError;
-use lockstep_place::PlaceError;
+use lockstep_place::{Place, PlaceError};
 use lockstep_resolve::ResolveError;
 use lockstep_runs::RunsError;
 use std::io;
@@ -96,7 +96,7 @@ pub enum TrainError {
     #[error("cannot start the thread that writes checkpoints: {0}")]
     Thread(io::Error),
 
-    /// The loss is no number any more.
+    /// The loss is not a number any more.
     #[error(
         "the loss became {loss} at step {step} (epoch {epoch}): training diverged; a smaller \
          train.optimizer.lr or train.clip_norm may help"
@@ -144,6 +144,20 @@ impl From<JoinError> for TrainError {
 }
 
 impl TrainError {
+    /// What the job says at `key` does not fit, for this reason.
+    pub(crate) fn misfit(key: &'static str, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self::Misfit { key, reason }
+    }
+
+    /// The checkpoint at `place` cannot be gone on from, for this reason.
+    pub(crate) fn resume(place: &Place, reason: impl Into<String>) -> Self {
+        Self::Resume {
+            path: place.to_string().into(),
+            reason: reason.into(),
+        }
+    }
+
     /// The rank that was waited for in vain, if that is what went wrong.
     pub fn waiting_for(&self) -> Option<usize> {
         match self {

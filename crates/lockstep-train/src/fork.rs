@@ -20,10 +20,7 @@ pub fn export_weights(
     which: ForkFrom,
     to: &Place,
 ) -> Result<Option<u32>, TrainError> {
-    let refused = |reason: String| TrainError::Resume {
-        path: place.to_string().into(),
-        reason,
-    };
+    let refused = |reason| TrainError::resume(place, reason);
     let Weights {
         subject,
         state,
@@ -32,9 +29,9 @@ pub fn export_weights(
     let model = model_of(&subject).map_err(refused)?;
     let len = model.layout().len();
     if state.len() != len {
+        let found = state.len();
         return Err(refused(format!(
-            "it has {} numbers, and its network {len}",
-            state.len()
+            "it has {found} numbers, and its network {len}"
         )));
     }
     write_safetensors(to, tensors(model.layout(), &state), None)?;
@@ -50,11 +47,7 @@ pub(crate) fn model_of(subject: &Subject) -> Result<Model, String> {
     let network: NetworkPlan =
         serde_json::from_value(network).map_err(|error| format!("its network: {error}"))?;
     let [channels, height, width] = subject.input_shape;
-    let input = Dims {
-        height,
-        width,
-        channels,
-    };
+    let input = Dims::image(height, width, channels);
     let encoding = subject
         .card
         .as_ref()

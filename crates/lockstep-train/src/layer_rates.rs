@@ -18,14 +18,13 @@ pub(crate) fn of(learner: &LearningSettings) -> LayerRates {
 
 /// Checks that every name stands for a layer, that none is said twice, and that something is left to learn.
 pub(crate) fn check(learner: &LearningSettings, layout: &Layout) -> Result<(), TrainError> {
-    let misfit = |key, reason| Err(TrainError::Misfit { key, reason });
     let frozen = learner.freeze.iter().map(|name| ("train.freeze", name));
     let slowed = learner.rates.keys().map(|name| ("train.rates", name));
     let tensors = || layout.tensors.iter().map(|tensor| tensor.name.as_str());
     for (key, name) in frozen.chain(slowed) {
         let named = |tensor: &str| tensor != name && stands_for(name, tensor);
         if !tensors().any(named) {
-            return misfit(key, strange(name, tensors().collect()));
+            return Err(TrainError::misfit(key, strange(name, tensors().collect())));
         }
     }
     for name in learner.rates.keys() {
@@ -34,23 +33,22 @@ pub(crate) fn check(learner: &LearningSettings, layout: &Layout) -> Result<(), T
             .iter()
             .find(|&frozen| stands_for(frozen, name))
         {
-            return misfit(
+            return Err(TrainError::misfit(
                 "train.rates",
                 format!(
                     "`{name}` has a rate, and train.freeze has `{frozen}`: a layer that is frozen has none"
                 ),
-            );
+            ));
         }
     }
     let learns = (layout.chunks.iter().zip(&layout.rates))
         .any(|(chunk, &rate)| chunk.start < layout.parameters && rate != 0.0);
     match learns {
         true => Ok(()),
-        false => misfit(
+        false => Err(TrainError::misfit(
             "train.freeze",
-            "all layers are frozen, and nothing is left to train; leave out the last one at least"
-                .to_owned(),
-        ),
+            "all layers are frozen, and nothing is left to train; leave out the last one at least",
+        )),
     }
 }
 

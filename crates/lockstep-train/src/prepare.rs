@@ -24,12 +24,6 @@ use lockstep_resolve::{ClassWeights, ImageChanges, ResolvedJob, TrainingSettings
 pub struct Prepared {
     /// What the data is.
     pub data: DataFacts,
-    /// Training samples in an epoch.
-    pub train_samples: usize,
-    /// Validation samples; 0 without.
-    pub val_samples: usize,
-    /// Test samples; 0 without.
-    pub test_samples: usize,
     /// Parameters of the model.
     pub parameters: usize,
     /// Numbers in the state vector: parameters and running statistics.
@@ -42,10 +36,6 @@ pub struct Prepared {
     pub memory: MemoryEstimate,
     /// The model's layers.
     pub layers: Vec<LayerLine>,
-    /// Shape of a sample: channels, height, width.
-    pub input_shape: [usize; 3],
-    /// Names of the classes, or of the columns that are to be predicted instead.
-    pub classes: Vec<String>,
     /// What the model is measured by; what training minimises comes first.
     pub metrics: &'static [&'static str],
     /// What a person may not expect, each a sentence.
@@ -122,7 +112,7 @@ fn odd(settings: &TrainingSettings, data: &DataFacts, outputs: usize) -> Vec<Str
         );
     }
     let steps = samples.div_ceil(batch) as u64 * u64::from(settings.learner.epochs);
-    let warmup = settings.learner.schedule.warmup;
+    let warmup = settings.learner.schedule.warmup();
     if warmup >= steps {
         notes.push(format!(
             "train.schedule.warmup_steps is {warmup}, and training ends after step {steps}: the learning rate is \
@@ -163,9 +153,6 @@ pub fn plan(settings: &TrainingSettings, data: &DataFacts) -> Result<Prepared, T
     let inputs =
         (batches * full_batch(settings, data) + evaluation) * data.shape.iter().product::<usize>();
     Ok(Prepared {
-        train_samples: data.train,
-        val_samples: data.val,
-        test_samples: data.test,
         parameters: layout.parameters,
         state_len: layout.len(),
         steps_per_epoch: steps_per_epoch(settings, data),
@@ -179,8 +166,6 @@ pub fn plan(settings: &TrainingSettings, data: &DataFacts) -> Result<Prepared, T
         },
         plan,
         layers: model.summary().iter().map(layer_line).collect(),
-        input_shape: data.shape,
-        classes: data.names.clone(),
         metrics: metrics(model.loss()),
         notes: (odd(settings, data, model.outputs()).into_iter())
             .chain(layer_rates::note(layout))
@@ -300,11 +285,7 @@ fn model_on(
     let tables = data.embeddings.clone();
     let layers = network::layers_behind(tables, &settings.network, data.names.len());
     let [channels, height, width] = data.shape;
-    let input = Dims {
-        height,
-        width,
-        channels,
-    };
+    let input = Dims::image(height, width, channels);
     let rates = layer_rates::of(&settings.learner);
     let model = Model::with_rates(&rates, compute, &layers, input, rows);
     let model = model.map_err(|error| network::refusal(&settings.network, error))?;
@@ -344,36 +325,35 @@ pub(crate) fn steps_per_epoch(settings: &TrainingSettings, data: &DataFacts) -> 
 
 fn check(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Result<(), TrainError> {
     let samples = data.train;
-    let misfit = |key, reason| Err(TrainError::Misfit { key, reason });
     if samples == 0 {
-        return misfit(
+        return Err(TrainError::misfit(
             "data.val_split",
-            "no training samples are left; set a smaller share aside".to_owned(),
-        );
+            "no training samples are left; set a smaller share aside",
+        ));
     }
     if settings.val_share > 0.0 && data.val == 0 {
-        return misfit(
+        return Err(TrainError::misfit(
             "data.val_split",
             format!(
                 "{} of {samples} samples is none; set a larger share aside, or leave it out",
                 settings.val_share
             ),
-        );
+        ));
     }
     if let (TargetKind::Classes, [only]) = (data.kind, &data.names[..]) {
-        return misfit(
+        return Err(TrainError::misfit(
             "data.train",
             format!("all samples are of the class `{only}`: there is nothing to tell apart"),
-        );
+        ));
     }
     if settings.workers > samples {
-        return misfit(
+        return Err(TrainError::misfit(
             "train.workers",
             format!(
                 "{} workers for {samples} training samples; use at most one worker a sample",
                 settings.workers
             ),
-        );
+        ));
     }
     let (outputs, wanted) = (model.outputs(), data.names.len());
     let kind = data.kind;
@@ -384,12 +364,12 @@ fn check(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Result
             TargetKind::Numbers => "numbers to predict",
             TargetKind::Labels => "labels",
         };
-        return misfit(
+        return Err(TrainError::misfit(
             "model.layers",
             format!(
                 "the last layer has {outputs} outputs, but the data has {wanted} {what}; leave its `out` away"
             ),
-        );
+        ));
     }
     let measure = settings.checkpoint.best.word();
     let measures = measures(model.loss(), outputs);
@@ -398,13 +378,13 @@ fn check(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Result
             TargetKind::Classes => format!("{outputs} classes are told apart"),
             kind => format!("{kind} are predicted"),
         };
-        return misfit(
+        return Err(TrainError::misfit(
             "checkpoint.best",
             format!(
                 "\"{measure}\" is not measured where {what}; use one of: {}",
                 measures.join(", ")
             ),
-        );
+        ));
     }
     let learner = &settings.learner;
     layer_rates::check(learner, model.layout())?;
@@ -413,12 +393,11 @@ fn check(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Result
         (learner.schedule.plateau().is_some(), "train.schedule"),
     ];
     if let Some((_, key)) = waiting.iter().find(|(waits, _)| *waits && data.val == 0) {
-        return misfit(
+        return Err(TrainError::misfit(
             key,
             "it counts epochs that are not better on validation data, and there is none; add `val_split = 0.1` or \
-             `val` to [data]"
-                .to_owned(),
-        );
+             `val` to [data]",
+        ));
     }
     let mixes = |spread: fn(&ImageChanges) -> Option<f64>| {
         settings.augment.as_ref().and_then(spread).is_some()
@@ -433,43 +412,42 @@ fn check(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Result
         .iter()
         .find(|(set, _)| *set && kind != TargetKind::Classes)
     {
-        return misfit(
+        return Err(TrainError::misfit(
             key,
             format!("it is for classes, and {kind} are predicted; leave it out"),
-        );
+        ));
     }
     if let Some(ClassWeights::Each(weights)) = &learner.class_weights
         && weights.len() != wanted
     {
-        return misfit(
+        return Err(TrainError::misfit(
             "train.class_weights",
             format!(
                 "it has {} numbers, but the data has {wanted} classes: {}; give one for each, or \"balanced\"",
                 weights.len(),
                 first_of(&data.names)
             ),
-        );
+        ));
     }
     if settings.balance && kind != TargetKind::Classes {
-        return misfit(
+        return Err(TrainError::misfit(
             "data.balance",
             format!("it draws all classes equally often, and {kind} are predicted; leave it out"),
-        );
+        ));
     }
     if settings.balance && learner.class_weights == Some(ClassWeights::Balanced) {
-        return misfit(
+        return Err(TrainError::misfit(
             "data.balance",
-            "rare classes would count twice, drawn more often and weighted; leave out this or `train.class_weights`"
-                .to_owned(),
-        );
+            "rare classes would count twice, drawn more often and weighted; leave out this or `train.class_weights`",
+        ));
     }
     if settings.stratify && kind != TargetKind::Classes {
-        return misfit(
+        return Err(TrainError::misfit(
             "data.stratify",
             format!(
                 "it sets aside the same share of every class, and {kind} are predicted; leave it out"
             ),
-        );
+        ));
     }
     if model.normalises_vectors() {
         let last = samples % settings.learner.batch;
@@ -484,7 +462,7 @@ fn check(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Result
             let lanes = settings.lanes;
             let single = (0..lanes).find(|&lane| lane_rows(lane, lanes, batch).len() == 1);
             if let Some(lane) = single {
-                return misfit(
+                return Err(TrainError::misfit(
                     "train.batch",
                     format!(
                         "a batch of {batch} leaves lane {lane} of {lanes} with one row, and batch-norm needs \
@@ -492,7 +470,7 @@ fn check(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Result
                          fewer train.lanes",
                         settings.learner.batch
                     ),
-                );
+                ));
             }
         }
     }

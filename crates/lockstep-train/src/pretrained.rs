@@ -103,7 +103,7 @@ fn unreadable(error: TensorError) -> String {
     match error {
         TensorError::Read { source, .. } => source.to_string(),
         TensorError::Format { .. } => {
-            "it is no safetensors file, nor one of PyTorch's (.pth, .pt, .bin)".to_owned()
+            "it is neither a safetensors file nor one of PyTorch's (.pth, .pt, .bin)".to_owned()
         }
         TensorError::Damaged { reason, .. } => format!("it is damaged: {reason}"),
         error => error.to_string(),

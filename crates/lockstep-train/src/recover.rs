@@ -18,21 +18,16 @@ pub fn recover_model(run: &RunDir) -> Result<Option<String>, TrainError> {
         return Ok(None);
     };
     let place = found.checkpoint.place().clone();
-    let refused = |reason: String| TrainError::Resume {
-        path: place.to_string().into(),
-        reason,
-    };
+    let refused = |reason| TrainError::resume(&place, reason);
     let Weights {
         subject,
         state,
         best_epoch,
     } = read_weights(&place, ForkFrom::Best)?;
     let Some(card) = &subject.card else {
-        return Err(refused(
-            "it was written by an earlier lockstep and does not say what the weights are for; go on with the run: \
-             --resume"
-                .to_owned(),
-        ));
+        let reason = "it was written by an earlier lockstep and does not say what the weights are for; go on with \
+                      the run: --resume";
+        return Err(refused(reason.to_owned()));
     };
     let model = model_of(&subject).map_err(refused)?;
     let layout = model.layout();

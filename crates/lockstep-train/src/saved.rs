@@ -147,11 +147,7 @@ impl SavedModel {
 pub(crate) fn dims([channels, height, width]: [usize; 3], encoding: Option<&Encoding>) -> Dims {
     match encoding {
         Some(encoding) => Dims::vector(encoding.width()),
-        None => Dims {
-            height,
-            width,
-            channels,
-        },
+        None => Dims::image(height, width, channels),
     }
 }
 

@@ -156,7 +156,7 @@ impl Sets {
                     "the samples on this machine are not those that the coordinator found \
                      (SHA-256 {here}, and {found} there)"
                 );
-                return Err(TrainError::Misfit { key, reason });
+                return Err(TrainError::misfit(key, reason));
             }
         }
         Ok(())
@@ -190,11 +190,9 @@ impl Sets {
             trained.any(|&sample| weights[sample as usize] > 0.0)
         };
         if train.weights().is_some_and(|weights| !counts(weights)) {
-            return Err(TrainError::Misfit {
-                key: "data.train",
-                reason: "the column of weights is 0 in all rows that are trained on: none of them counts"
-                    .to_owned(),
-            });
+            let reason =
+                "the column of weights is 0 in all rows that are trained on: none of them counts";
+            return Err(TrainError::misfit("data.train", reason));
         }
         let encoding = Encoding::fit(
             &train,
@@ -204,12 +202,9 @@ impl Sets {
         );
         let normaliser = match encoding {
             Some(_) if settings.normalise.is_some() => {
-                return Err(TrainError::Misfit {
-                    key: "data.normalise",
-                    reason: "the columns of this table are brought to a scale by their own means and deviations; \
-                             leave data.normalise out"
-                        .to_owned(),
-                });
+                let reason = "the columns of this table are brought to a scale by their own means and deviations; \
+                              leave data.normalise out";
+                return Err(TrainError::misfit("data.normalise", reason));
             }
             Some(encoding) => Normaliser::encoded(channels, encoding),
             None => Normaliser::of(settings.normalise.as_ref(), channels)?,

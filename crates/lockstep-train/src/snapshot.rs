@@ -61,7 +61,7 @@ pub(crate) struct Best {
 }
 
 /// All of a run's state.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Snapshot {
     pub(crate) position: Position,
     pub(crate) state: Vec<f32>,
@@ -242,10 +242,7 @@ impl Snapshot {
         sets: &Sets,
         len: usize,
     ) -> Result<Self, TrainError> {
-        let refused = |reason: String| TrainError::Resume {
-            path: place.to_string().into(),
-            reason,
-        };
+        let refused = |reason| TrainError::resume(place, reason);
         let stored = Stored::open(place)?;
         let header = &stored.header;
         let changes = header.subject.fingerprint.changes(settings, sets);
@@ -273,11 +270,8 @@ impl Snapshot {
             })
             .collect();
         if lane_sums.len() != settings.lanes {
-            return Err(refused(format!(
-                "it has {} lanes, the job {}",
-                lane_sums.len(),
-                settings.lanes
-            )));
+            let (found, lanes) = (lane_sums.len(), settings.lanes);
+            return Err(refused(format!("it has {found} lanes, the job {lanes}")));
         }
         let planes = settings.learner.optimizer.planes();
         let plane = |index: usize| match index < planes {
@@ -295,7 +289,7 @@ impl Snapshot {
             }),
         };
         let history = String::from_utf8(stored.part(EPOCHS)?)
-            .map_err(|error| refused(format!("`{EPOCHS}` is no text: {error}")))?;
+            .map_err(|error| refused(format!("`{EPOCHS}` is not text: {error}")))?;
         let pretrained = header.subject.fingerprint.pretrained();
         Ok(Self {
             position: Position {
@@ -359,18 +353,15 @@ impl Stored {
         let header = checkpoint.header().clone();
         match serde_json::from_value(header) {
             Ok(header) => Ok(Self { checkpoint, header }),
-            Err(error) => Err(TrainError::Resume {
-                path: place.to_string().into(),
-                reason: format!("it is no state of a run: {error}"),
-            }),
+            Err(error) => {
+                let reason = format!("it does not hold the state of a run: {error}");
+                Err(TrainError::resume(place, reason))
+            }
         }
     }
 
     fn refused(&self, reason: String) -> TrainError {
-        TrainError::Resume {
-            path: self.checkpoint.place().to_string().into(),
-            reason,
-        }
+        TrainError::resume(self.checkpoint.place(), reason)
     }
 
     fn part(&self, name: &str) -> Result<Vec<u8>, TrainError> {

@@ -27,17 +27,14 @@ pub(crate) fn name(kind: TargetKind) -> &'static str {
 /// Checks that the training set has what the job minimises.
 pub(crate) fn check(settings: &TrainingSettings, train: &Dataset) -> Result<(), TrainError> {
     match settings.learner.target {
-        Some(wanted) if wanted != train.target_kind() => Err(TrainError::Misfit {
-            key: "train.loss",
-            reason: format!(
-                "\"{}\" is for {}, but {} has {}; use \"{}\", or leave it out",
-                name(wanted),
-                wanted,
-                train.name(),
-                train.target_kind(),
-                name(train.target_kind())
-            ),
-        }),
+        Some(wanted) if wanted != train.target_kind() => {
+            let (loss, set, kind) = (name(wanted), train.name(), train.target_kind());
+            let reason = format!(
+                "\"{loss}\" is for {wanted}, but {set} has {kind}; use \"{}\", or leave it out",
+                name(kind)
+            );
+            Err(TrainError::misfit("train.loss", reason))
+        }
         _ => Ok(()),
     }
 }

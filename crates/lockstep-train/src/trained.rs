@@ -10,17 +10,10 @@ use lockstep_nn::{Model, Threads};
 use lockstep_resolve::PictureInput;
 use lockstep_runs::RunDir;
 use std::ops::Range;
-use std::path::PathBuf;
 
 /// A model with the weights that a run ended with.
 pub(crate) struct Trained {
-    path: PathBuf,
-    model: Model,
-    state: Vec<f32>,
-    outputs: Outputs,
-    inputs: Vec<InputColumn>,
-    pictures: Option<PictureInput>,
-    input_shape: [usize; 3],
+    saved: SavedModel,
     normaliser: Normaliser,
     evaluator: Evaluator,
 }
@@ -31,7 +24,7 @@ impl Trained {
     /// # Errors
     /// When the run has no model yet, or its files are damaged or do not belong together.
     pub(crate) fn open(run: &RunDir, threads: usize) -> Result<Self, TrainError> {
-        let saved = SavedModel::open(run)?;
+        let mut saved = SavedModel::open(run)?;
         let refused = |reason: String| TrainError::Trained {
             path: saved.path.clone(),
             reason,
@@ -51,16 +44,12 @@ impl Trained {
             Some(encoding) => Normaliser::encoded(channels, encoding.clone()),
             None => Normaliser::of(saved.normalise.as_ref(), channels)?,
         };
+        let evaluator = Evaluator::new(input.len(), rows, outputs.clone());
+        saved.model = build(rows)?;
         Ok(Self {
-            model: build(rows)?,
-            evaluator: Evaluator::new(input.len(), rows, outputs.clone()),
+            saved,
             normaliser,
-            state: saved.state,
-            outputs: saved.outputs,
-            inputs: saved.inputs,
-            pictures: saved.pictures,
-            input_shape: saved.input_shape,
-            path: saved.path,
+            evaluator,
         })
     }
 
@@ -69,56 +58,37 @@ impl Trained {
     /// # Errors
     /// When they have another shape, or other things are known of them than the model predicts.
     fn check_set(&self, set: &Dataset) -> Result<(), TrainError> {
-        let (kind, own) = (self.outputs.kind, set.target_kind());
-        let known = set.is_labelled();
-        let differs = kind != own
-            || (kind != TargetKind::Classes && set.outputs() != self.outputs.names.len());
-        if known && differs {
-            return Err(TrainError::Trained {
-                path: self.path.clone(),
-                reason: format!(
-                    "it predicts {} {kind}, and {} has {} {own}",
-                    self.outputs.names.len(),
-                    set.name(),
-                    set.outputs()
-                ),
-            });
-        }
-        if set.shape() == self.input_shape {
-            return Ok(());
-        }
-        if let ([own, 1, 1], [found, 1, 1]) = (self.input_shape, set.shape()) {
-            return Err(TrainError::Trained {
-                path: self.path.clone(),
-                reason: format!(
-                    "its samples have {own} numbers each, those of {} have {found}",
-                    set.name()
-                ),
-            });
-        }
-        Err(TrainError::Trained {
-            path: self.path.clone(),
-            reason: format!(
-                "its samples are {:?} (channels, height, width), those of {} are {:?}",
-                self.input_shape,
-                set.name(),
-                set.shape()
+        let (kind, own, name) = (self.saved.outputs.kind, set.target_kind(), set.name());
+        let (outputs, found) = (self.saved.outputs.names.len(), set.outputs());
+        let differs = kind != own || (kind != TargetKind::Classes && found != outputs);
+        let reason = match (self.saved.input_shape, set.shape()) {
+            _ if set.is_labelled() && differs => {
+                format!("it predicts {outputs} {kind}, and {name} has {found} {own}")
+            }
+            (own, found) if own == found => return Ok(()),
+            ([own, 1, 1], [found, 1, 1]) => {
+                format!("its samples have {own} numbers each, those of {name} have {found}")
+            }
+            (own, found) => format!(
+                "its samples are {own:?} (channels, height, width), those of {name} are {found:?}"
             ),
-        })
+        };
+        let path = self.saved.path.clone();
+        Err(TrainError::Trained { path, reason })
     }
 }
 
 impl TrainedModel for Trained {
     fn outputs(&self) -> &Outputs {
-        &self.outputs
+        &self.saved.outputs
     }
 
     fn inputs(&self) -> (&[InputColumn], bool) {
-        (&self.inputs, self.normaliser.encoding().is_some())
+        (&self.saved.inputs, self.normaliser.encoding().is_some())
     }
 
     fn pictures(&self) -> Option<&PictureInput> {
-        self.pictures.as_ref()
+        self.saved.pictures.as_ref()
     }
 
     fn check(&self, set: &Dataset) -> Result<(), LearnerError> {
@@ -137,7 +107,7 @@ impl TrainedModel for Trained {
         let indices: Vec<u32> = rows.clone().map(|row| row as u32).collect();
         let mut block = Block {
             first: rows.start,
-            predictions: Predictions::new(self.outputs.kind, self.model.outputs()),
+            predictions: Predictions::new(self.saved.outputs.kind, self.saved.model.outputs()),
             losses: Vec::with_capacity(rows.len().div_ceil(BLOCK_ROWS)),
             probabilities: Vec::new(),
         };
@@ -148,8 +118,8 @@ impl TrainedModel for Trained {
                 ..
             } = &mut block;
             let sum = self.evaluator.block(
-                &mut self.model,
-                &self.state,
+                &mut self.saved.model,
+                &self.saved.state,
                 (set, samples),
                 &self.normaliser,
                 &mut |said| {

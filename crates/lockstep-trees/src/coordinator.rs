@@ -85,11 +85,8 @@ impl Coordinator for TreesCoordinator {
     }
 
     fn forks(&self) -> Result<bool, LearnerError> {
-        Err(LearnerError::of_job(TreesError::Misfit {
-            key: "--fork",
-            reason: "trees do not begin with those of another run; --resume goes on with that one"
-                .to_owned(),
-        }))
+        let reason = "trees do not begin with those of another run; --resume goes on with that one";
+        Err(TreesError::misfit("--fork", reason).into())
     }
 
     fn prepare(
@@ -181,17 +178,14 @@ impl RunPlan for TreesRun {
     fn check_resume(&self, earlier: &EarlierRun<'_>) -> Result<ResumePoint, LearnerError> {
         let (settings, data) = (&self.part.settings, self.part.found.sha256());
         let point = check_resume(settings, &data, earlier.checkpoint)?;
-        let wanted = settings.model.rounds;
-        if point.rounds >= wanted && earlier.has_succeeded_with(point.rounds) {
-            return Err(LearnerError::of_job(TreesError::Saved {
-                place: earlier.checkpoint.to_string(),
-                reason: format!(
-                    "the run has trained {} rounds already, and the job asks for {wanted}; ask for more",
-                    point.rounds
-                ),
-            }));
+        let (rounds, wanted) = (point.rounds, settings.model.rounds);
+        if rounds >= wanted && earlier.has_succeeded_with(rounds) {
+            let reason = format!(
+                "the run has trained {rounds} rounds already, and the job asks for {wanted}; ask for more"
+            );
+            return Err(TreesError::saved(earlier.checkpoint, reason).into());
         }
-        let (name, rounds) = (&earlier.run.name, point.rounds);
+        let name = &earlier.run.name;
         Ok(ResumePoint {
             step: earlier.step,
             epochs: rounds,

@@ -64,7 +64,7 @@ pub enum TreesError {
         /// The set.
         set: String,
     },
-    /// A measure is no number any more.
+    /// A measure is not a number any more.
     #[error(
         "the loss or another measure became infinite in round {round}: training diverged; a smaller model.eta or \
          model.max_delta_step may help"
@@ -95,6 +95,22 @@ pub enum TreesError {
     /// The coordinator is gone.
     #[error(transparent)]
     Gang(#[from] lockstep_gang::GangError),
+}
+
+impl TreesError {
+    /// What the job says at `key` does not fit, for this reason.
+    pub(crate) fn misfit(key: &'static str, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self::Misfit { key, reason }
+    }
+
+    /// What was saved at `place` cannot be used, for this reason.
+    pub(crate) fn saved(place: impl ToString, reason: impl Into<String>) -> Self {
+        Self::Saved {
+            place: place.to_string(),
+            reason: reason.into(),
+        }
+    }
 }
 
 impl From<Infallible> for TreesError {

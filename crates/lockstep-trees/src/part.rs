@@ -129,11 +129,9 @@ impl Tables {
         }
         let counts = |weights: &[f32]| train_rows.iter().any(|&row| weights[row as usize] > 0.0);
         if train.weights().is_some_and(|weights| !counts(weights)) {
-            return Err(TreesError::Misfit {
-                key: "data.train.weight",
-                reason: "the column of weights is 0 in all rows that are trained on: none of them counts"
-                    .to_owned(),
-            });
+            let reason =
+                "the column of weights is 0 in all rows that are trained on: none of them counts";
+            return Err(TreesError::misfit("data.train.weight", reason));
         }
         if train.target_kind() == TargetKind::Labels {
             return Err(TreesError::SeveralTargets {

@@ -61,10 +61,7 @@ fn objective(settings: &TreesSettings, tables: &Tables) -> Result<Objective, Tre
     let Some(said) = &settings.model.objective else {
         return ranked(settings, tables, found);
     };
-    let misfit = |reason: String| TreesError::Misfit {
-        key: "model.objective",
-        reason,
-    };
+    let misfit = |reason| TreesError::misfit("model.objective", reason);
     let share = settings.model.quantile;
     let objective = Objective::of_xgboost(said, classes, share.unwrap_or(0.5))
         .ok_or_else(|| misfit(format!("{said:?} is none that Lockstep knows")))?;
@@ -77,10 +74,8 @@ fn objective(settings: &TreesSettings, tables: &Tables) -> Result<Objective, Tre
         )));
     }
     if matches!(objective, Objective::Quantile { .. }) && share.is_none() {
-        return Err(TreesError::Misfit {
-            key: "model.quantile_alpha",
-            reason: format!("{said:?} needs it: which quantile is to be predicted, such as 0.9"),
-        });
+        let reason = format!("{said:?} needs it: which quantile is to be predicted, such as 0.9");
+        return Err(TreesError::misfit("model.quantile_alpha", reason));
     }
     match objective {
         Objective::Logistic if classes != 2 => Err(misfit(format!(
@@ -103,16 +98,11 @@ fn numbers_fit(tables: &Tables, objective: Objective) -> Result<(), TreesError> 
     };
     for set in std::iter::once(&tables.train).chain(tables.others()) {
         if let Some(row) = set.numbers().iter().position(|&number| !fits(number)) {
-            return Err(TreesError::Misfit {
-                key: "model.objective",
-                reason: format!(
-                    "{:?} takes as labels {words}; row {} of {} has {}",
-                    objective.xgboost_name(),
-                    row + 1,
-                    set.name(),
-                    set.numbers()[row]
-                ),
-            });
+            let (name, set_name) = (objective.xgboost_name(), set.name());
+            let (row, found) = (row + 1, set.numbers()[row]);
+            let reason =
+                format!("{name:?} takes as labels {words}; row {row} of {set_name} has {found}");
+            return Err(TreesError::misfit("model.objective", reason));
         }
     }
     Ok(())
@@ -125,7 +115,7 @@ fn ranked(
     objective: Objective,
 ) -> Result<Objective, TreesError> {
     let set = &tables.train;
-    let misfit = |key, reason| Err(TreesError::Misfit { key, reason });
+    let misfit = |key, reason: String| Err(TreesError::misfit(key, reason));
     let name = objective.xgboost_name();
     let Objective::Rank { by, top } = objective else {
         return match set.groups() {

@@ -35,22 +35,16 @@ pub fn prepare(
     let tables = Tables::open(&job.settings, &job.sets, cache, progress)?;
     let settings = plan(&job.settings, &tables)?;
     if job.settings.patience.is_some() && tables.val_rows.is_empty() {
-        return Err(TreesError::Misfit {
-            key: "train.patience",
-            reason: "there are no validation rows to see by whether rounds get better; add data.val or data.val_split"
-                .to_owned(),
-        });
+        let reason = "there are no validation rows to see by whether rounds get better; add data.val or \
+                      data.val_split";
+        return Err(TreesError::misfit("train.patience", reason));
     }
     let metrics = metric_names(settings.objective);
     let best = job.settings.checkpoint.best.word();
     if !metrics.contains(&best) {
-        return Err(TreesError::Misfit {
-            key: "checkpoint.best",
-            reason: format!(
-                "\"{best}\" is not measured here; use one of {}",
-                metrics.join(", ")
-            ),
-        });
+        let metrics = metrics.join(", ");
+        let reason = format!("\"{best}\" is not measured here; use one of {metrics}");
+        return Err(TreesError::misfit("checkpoint.best", reason));
     }
     Ok(PreparedTrees {
         train_rows: tables.train_rows.len(),

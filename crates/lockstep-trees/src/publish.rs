@@ -1,8 +1,8 @@
 //! What a run of trees leaves behind: the model, and what one must know to use it. Rank 0 writes it.
 
+use crate::TreesError;
 use crate::gradients::Objective;
-use crate::{TreesError, shard};
-use lockstep_data::{Dataset, InputColumn, TargetKind};
+use lockstep_data::{Dataset, InputColumn, TargetKind, TargetScale};
 use lockstep_model::Outputs;
 use lockstep_place::PlaceError;
 use lockstep_runs::RunDir;
@@ -76,10 +76,7 @@ impl Card {
             Err(PlaceError::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let refused = |reason: String| TreesError::Saved {
-            place: file.to_string(),
-            reason,
-        };
+        let refused = |reason: String| TreesError::saved(&file, reason);
         let value: serde_json::Value =
             serde_json::from_slice(&text).map_err(|error| refused(error.to_string()))?;
         if value["kind"] != "xgboost" {
@@ -103,7 +100,7 @@ impl Card {
         };
         Outputs {
             kind,
-            scale: shard::plain_scale(names.len()),
+            scale: TargetScale::identity(names.len()),
             names,
         }
     }

@@ -19,12 +19,11 @@ pub fn recover_model(run: &RunDir) -> Result<Option<String>, TreesError> {
     };
     let place = found.checkpoint.place();
     let Saved { header, model, .. } = Saved::open(place)?;
-    let card = header.card.ok_or_else(|| TreesError::Saved {
-        place: place.to_string(),
-        reason: "it was written by an earlier lockstep and does not say what the trees are of; go on with the run: \
-                 --resume"
-            .to_owned(),
-    })?;
+    let reason = "it was written by an earlier lockstep and does not say what the trees are of; go on with the run: \
+                  --resume";
+    let card = header
+        .card
+        .ok_or_else(|| TreesError::saved(place, reason))?;
     let kept = header
         .best
         .as_ref()

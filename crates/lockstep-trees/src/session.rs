@@ -219,17 +219,7 @@ impl<'a> Session<'a> {
                 Vote::Stop if boosting.rounds() < wanted => {
                     return Ok(GenerationEnd::Finished(Box::new(Finished {
                         interrupted: true,
-                        epochs: round,
-                        stopped_early: false,
-                        metrics: None,
-                        val: None,
-                        evaluation: None,
-                        best_epoch: best.map(|best| best.round),
-                        weights_sha256: None,
-                        step_s,
-                        train_s: began.elapsed().as_secs_f64(),
-                        samples: 0,
-                        step_times: None,
+                        ..ended(round, &best, (step_s, began))
                     })));
                 }
                 Vote::Pause if boosting.rounds() < wanted => {
@@ -246,18 +236,13 @@ impl<'a> Session<'a> {
         let (sha256, evaluation) = self.publish(boosting.booster()?, kept, rounds)?;
         let summary = evaluation.as_ref().map(Evaluation::summary);
         Ok(GenerationEnd::Finished(Box::new(Finished {
-            interrupted: false,
-            epochs: rounds,
             stopped_early: boosting.rounds() < wanted,
             metrics: evaluation.as_ref().map(metrics_of),
             evaluation: summary,
             val: best.as_ref().map(|best| best.val.clone()),
-            best_epoch: best.map(|best| best.round),
             weights_sha256: Some(sha256),
-            step_s,
-            train_s: began.elapsed().as_secs_f64(),
             samples: (u64::from(rounds) - before) * self.train.all as u64,
-            step_times: None,
+            ..ended(rounds, &best, (step_s, began))
         })))
     }
 
@@ -384,5 +369,23 @@ impl<'a> Session<'a> {
             )),
         };
         state::write(writer, &header, model, history)
+    }
+}
+
+/// What every end of the training says, after so many rounds.
+fn ended(rounds: u32, best: &Option<Best>, (step_s, began): (f64, Instant)) -> Finished {
+    Finished {
+        interrupted: false,
+        epochs: rounds,
+        stopped_early: false,
+        metrics: None,
+        val: None,
+        evaluation: None,
+        best_epoch: best.as_ref().map(|best| best.round),
+        weights_sha256: None,
+        step_s,
+        train_s: began.elapsed().as_secs_f64(),
+        samples: 0,
+        step_times: None,
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::ranks::ranges;
 use crate::xgboost::RowBlocks;
-use lockstep_data::{Dataset, Normaliser, StoredElement, TargetKind, TargetScale};
+use lockstep_data::{Dataset, Normaliser, StoredElement, TargetKind};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -151,9 +151,4 @@ pub(crate) fn target(set: &Dataset, row: u32) -> f32 {
         TargetKind::Classes => set.labels()[row as usize] as f32,
         TargetKind::Numbers | TargetKind::Labels => set.numbers()[row as usize * set.outputs()],
     }
-}
-
-/// How the numbers that are predicted become those of a set: they are those.
-pub(crate) fn plain_scale(outputs: usize) -> TargetScale {
-    TargetScale::identity(outputs)
 }

@@ -50,13 +50,10 @@ pub(crate) struct Saved {
 impl Saved {
     /// Reads the checkpoint in a folder.
     pub(crate) fn open(place: &Place) -> Result<Self, TreesError> {
-        let refused = |reason: String| TreesError::Saved {
-            place: place.to_string(),
-            reason,
-        };
+        let refused = |reason: String| TreesError::saved(place, reason);
         let checkpoint = Checkpoint::open(place).map_err(|error| refused(error.to_string()))?;
         let header = serde_json::from_value(checkpoint.header().clone());
-        let header = header.map_err(|error| refused(format!("it is none of trees: {error}")))?;
+        let header = header.map_err(|error| refused(format!("it is not one of trees: {error}")))?;
         let part = |name: &str| {
             let bytes = checkpoint
                 .part(name)
@@ -112,10 +109,7 @@ pub(crate) fn check_resume(
     checkpoint: &Place,
 ) -> Result<TreesResume, TreesError> {
     let saved = Saved::open(checkpoint)?;
-    let refused = |reason: String| TreesError::Saved {
-        place: checkpoint.to_string(),
-        reason,
-    };
+    let refused = |reason: String| TreesError::saved(checkpoint, reason);
     if saved.header.data != data {
         return Err(refused(
             "the run was trained on other rows than data.train and data.val have now; a run goes on with the same rows"

@@ -48,10 +48,7 @@ impl TrainedTrees {
     /// When the run has none, its files are damaged, or XGBoost is not here.
     pub(crate) fn open(run: &RunDir, threads: usize) -> Result<Self, TreesError> {
         let place = run.model().to_string();
-        let refused = |reason: String| TreesError::Saved {
-            place: place.clone(),
-            reason,
-        };
+        let refused = |reason: String| TreesError::saved(&place, reason);
         let card = Card::read(run)?;
         let card = card.ok_or_else(|| refused("there are no trees".to_owned()))?;
         let objective = card.objective();
@@ -85,25 +82,17 @@ impl TrainedTrees {
     /// # Errors
     /// When they have other columns, or other things are known of them than the trees predict.
     fn check_set(&self, set: &Dataset) -> Result<(), TreesError> {
-        let refused = |reason: String| TreesError::Saved {
-            place: self.place.clone(),
-            reason,
-        };
+        let refused = |reason: String| TreesError::saved(&self.place, reason);
+        let name = set.name();
         if set.is_labelled() && set.target_kind() != self.outputs.kind {
-            return Err(refused(format!(
-                "it predicts {}, and {} has {}",
-                self.outputs.kind,
-                set.name(),
-                set.target_kind()
-            )));
+            let (kind, found) = (self.outputs.kind, set.target_kind());
+            let reason = format!("it predicts {kind}, and {name} has {found}");
+            return Err(refused(reason));
         }
-        match set.sample_len() == self.card.columns {
-            true => Ok(()),
-            false => Err(refused(format!(
-                "its rows have {} numbers each, those of {} have {}",
-                self.card.columns,
-                set.name(),
-                set.sample_len()
+        match (self.card.columns, set.sample_len()) {
+            (columns, found) if columns == found => Ok(()),
+            (columns, found) => Err(refused(format!(
+                "its rows have {columns} numbers each, those of {name} have {found}"
             ))),
         }
     }

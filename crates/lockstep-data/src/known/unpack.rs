@@ -40,7 +40,7 @@ pub(super) fn deb(package: &Path, folder: &str, files: &[KnownFile], to: &Path) 
         let name = text(&header[..16]).trim_end_matches('/').to_owned();
         let size: u64 = text(&header[48..58])
             .parse()
-            .map_err(|_| wrong("a size in it is no number"))?;
+            .map_err(|_| wrong("a size in it is not a number"))?;
         let member = (&mut reader).take(size);
         match name.as_str() {
             "data.tar" => return tar(member, folder, files, to),

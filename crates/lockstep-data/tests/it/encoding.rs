@@ -2,7 +2,7 @@
 //! not have.
 
 use lockstep_base::fs::CacheDir;
-use lockstep_data::{ColumnNames, Dataset, Encoding, Normaliser, Source};
+use lockstep_data::{ColumnNames, Dataset, Encoding, Normaliser, Source, TableFormat, TableSource};
 use lockstep_place::{Access, Place};
 use std::fs;
 use std::path::Path;
@@ -10,13 +10,13 @@ use std::path::Path;
 fn csv(folder: &Path, name: &str, text: &str) -> Source {
     let path = folder.join(name);
     fs::write(&path, text).unwrap();
-    Source::Csv {
+    Source::Table(TableSource {
         place: Place::parse(path.to_str().unwrap(), &Access::default()).unwrap(),
-        delimiter: b',',
+        format: TableFormat::Csv { delimiter: b',' },
         columns: ColumnNames::default(),
         target: None,
         memory: 1 << 20,
-    }
+    })
 }
 
 fn inputs(set: &Dataset, encoding: &Encoding) -> Vec<Vec<f32>> {

@@ -3,7 +3,7 @@
 //! Each set is opened by a process of its own, whose peak the kernel counts.
 
 use lockstep_base::fs::CacheDir;
-use lockstep_data::{ColumnNames, Dataset, Pictures, Source};
+use lockstep_data::{ColumnNames, Dataset, Pictures, Source, TableFormat, TableSource};
 use lockstep_image::{Limits, Transform};
 use lockstep_place::{Access, Place};
 use lockstep_table::{EmbeddingPart, write_part};
@@ -31,7 +31,8 @@ fn picture(grey: u8) -> Vec<u8> {
 fn source(folder: &Path) -> Source {
     let place = Place::parse(folder.join("set").to_str().unwrap(), &Access::default()).unwrap();
     if folder.join("set/part-0.parquet").exists() {
-        return Source::Parquet {
+        return Source::Table(TableSource {
+            format: TableFormat::Parquet,
             place,
             columns: ColumnNames {
                 path: Some("path".into()),
@@ -39,7 +40,7 @@ fn source(folder: &Path) -> Source {
             },
             target: None,
             memory: MEMORY / 2,
-        };
+        });
     }
     Source::Pictures(Pictures {
         folder: place,

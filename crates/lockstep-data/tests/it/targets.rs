@@ -1,7 +1,9 @@
 //! What the labels of a table are: found out or said, scaled and back.
 
 use lockstep_base::fs::CacheDir;
-use lockstep_data::{ColumnNames, DataError, Dataset, Source, TargetKind, TargetScale};
+use lockstep_data::{
+    ColumnNames, DataError, Dataset, Source, TableFormat, TableSource, TargetKind, TargetScale,
+};
 use lockstep_place::{Access, Place};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,9 +41,9 @@ fn labelled(file: &Path, labels: &[&str], target: Option<TargetKind>) -> Source 
         [one] => (Some(one.clone()), Vec::new()),
         _ => (None, labels),
     };
-    Source::Csv {
+    Source::Table(TableSource {
         place: place(file),
-        delimiter: b',',
+        format: TableFormat::Csv { delimiter: b',' },
         columns: ColumnNames {
             features: vec!["x".into()],
             label,
@@ -50,7 +52,7 @@ fn labelled(file: &Path, labels: &[&str], target: Option<TargetKind>) -> Source 
         },
         target,
         memory: 1 << 20,
-    }
+    })
 }
 
 #[test]
@@ -114,7 +116,7 @@ fn what_the_labels_are_is_found_out_or_said() {
     assert!(error.contains("`whole` is a second column"), "{error}");
     let error = refused(&["word"], Some(Numbers));
     assert!(
-        error.contains("line 2: the column `word` holds `a`, which is no number"),
+        error.contains("line 2: the column `word` holds `a`, which is not a number"),
         "{error}"
     );
 }

@@ -37,11 +37,6 @@ impl Admissions {
         Ok(token)
     }
 
-    /// Takes back the seat's token, if it was not used.
-    pub fn revoke(&self, seat: usize) {
-        self.table().remove(&seat);
-    }
-
     /// The key that a worker who says that it is this one must know.
     pub(crate) fn key(&self, seat: usize, incarnation: u32) -> Option<Secret> {
         let table = self.table();
@@ -78,9 +73,6 @@ mod tests {
         assert!(admissions.key(3, 1).is_none() && !admissions.spend(3, 1));
         assert!(admissions.key(3, 2).is_some() && admissions.spend(3, 2));
         assert!(admissions.key(3, 2).is_none() && !admissions.spend(3, 2));
-        admissions.admit(3, 4).unwrap();
-        admissions.revoke(3);
-        assert!(!admissions.spend(3, 4));
     }
 
     #[test]

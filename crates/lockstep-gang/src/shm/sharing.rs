@@ -23,7 +23,7 @@ impl SharingCollective for ShmCollective {
         let stamp = self.layout.published(share);
         assert!(
             self.plan.shares().contains(&share) && self.is_at(stamp, self.next_round(share)),
-            "piece {share} is no share that was announced in this step"
+            "piece {share} is not a share that was announced in this step"
         );
         self.values(share)
     }

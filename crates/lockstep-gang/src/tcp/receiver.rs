@@ -139,7 +139,7 @@ impl Receiver {
         let bytes = self.reader.header().map_err(ended)?;
         let Some(header) = FrameHeader::decode(&bytes) else {
             return Err(PeerEvent::Broken(
-                "it sent bytes that are no frame".to_owned(),
+                "it sent bytes that are not a frame".to_owned(),
             ));
         };
         if header.generation != self.generation {

@@ -1,8 +1,8 @@
 //! No step allocates: every buffer is made when a rank joins.
 
+use crate::conformance::toy::*;
+use crate::conformance::{Join, PATIENCE, memberships};
 use crate::gangs::*;
-use lockstep_gang::conformance::toy::*;
-use lockstep_gang::conformance::{Join, PATIENCE, memberships};
 use lockstep_gang::*;
 use lockstep_testkit::{allocations_of_all_threads, child};
 

@@ -1,8 +1,8 @@
 //! A peer that reads slowly, or not at all, holds up nobody but those who need what it has not done.
 
+use crate::conformance::toy::chunks;
+use crate::conformance::{PATIENCE, memberships};
 use crate::gangs::*;
-use lockstep_gang::conformance::toy::chunks;
-use lockstep_gang::conformance::{PATIENCE, memberships};
 use lockstep_gang::*;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,7 +1,7 @@
 //! What shared memory alone can do: the coordinator's hold on it, and real processes.
 
-use lockstep_gang::conformance::PATIENCE;
-use lockstep_gang::conformance::toy::*;
+use crate::conformance::PATIENCE;
+use crate::conformance::toy::*;
 use lockstep_gang::*;
 use std::io::Read;
 use std::process::{Child, Stdio};

@@ -1,8 +1,8 @@
 //! What TCP alone has to stand: strangers, leftovers, and peers that send anything.
 
+use crate::conformance::toy::*;
+use crate::conformance::{PATIENCE, memberships};
 use crate::gangs::*;
-use lockstep_gang::conformance::toy::*;
-use lockstep_gang::conformance::{PATIENCE, memberships};
 use lockstep_gang::*;
 use std::io::Write;
 use std::net::TcpStream;

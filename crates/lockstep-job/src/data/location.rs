@@ -68,7 +68,7 @@ impl FromField for Location {
             let path = field.path()?;
             return match path.to_str() {
                 Some(path) => Some(Location(path.to_owned())),
-                None => field.reject("leads through a folder whose name is no text", "rename it"),
+                None => field.reject("leads through a folder whose name is not text", "rename it"),
             };
         };
         if let Some(path) = text

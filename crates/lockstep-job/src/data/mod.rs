@@ -123,6 +123,14 @@ impl WriteKeys for Validation {
 }
 
 impl Validation {
+    /// The share of the training samples that is set aside.
+    pub fn share(&self) -> f64 {
+        match self {
+            Validation::Split(share) => *share,
+            Validation::Set(_) => 0.0,
+        }
+    }
+
     fn read(section: &mut Section<'_>, embeds: bool) -> Option<Validation> {
         let val = section.maybe("val", |field| DataRef::read(&field, embeds));
         let val_split = section.or("val_split", 0.0, |field| {

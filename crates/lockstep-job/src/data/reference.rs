@@ -5,7 +5,7 @@ use super::keys::DataRefKeys;
 use super::location::scheme;
 use super::table::{self, JobColumns};
 use crate::field::Field;
-use crate::keys::FromField;
+use crate::keys::{FromField, words};
 use crate::nearest::suggestion;
 use crate::section::Section;
 use lockstep_base::known::KNOWN;
@@ -72,14 +72,14 @@ pub enum DataRef {
     },
 }
 
-/// A part of a data set that comes in two.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Split {
-    /// The samples to train on.
-    Train,
-    /// The samples to test on.
-    Test,
+words! {
+    /// A part of a data set that comes in two.
+    pub enum Split {
+        /// The samples to train on.
+        "train" Train
+        /// The samples to test on.
+        "test" Test
+    }
 }
 
 impl DataRef {
@@ -227,17 +227,11 @@ fn read_cifar(mut section: Section<'_>) -> Option<DataRef> {
     let reference = if cifar.is_text() {
         let split = section
             .need("split", "add `split = \"train\"` or `split = \"test\"`")
-            .and_then(|field| field.one_of(&["train", "test"]));
+            .and_then(|field| Split::from_field(&field));
         let folder = cifar.path();
         split
             .zip(folder)
-            .map(|(split, folder)| DataRef::CifarFolder {
-                folder,
-                split: match split {
-                    "train" => Split::Train,
-                    _ => Split::Test,
-                },
-            })
+            .map(|(split, folder)| DataRef::CifarFolder { folder, split })
     } else {
         let files = cifar.items_or("the path of a folder or an array of files");
         let files = files.and_then(|files| {

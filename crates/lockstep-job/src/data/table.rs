@@ -2,7 +2,7 @@
 
 use super::Location;
 use crate::field::Field;
-use crate::keys::FromField;
+use crate::keys::{FromField, words};
 use crate::section::Section;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,38 +42,21 @@ pub struct JobColumns {
     pub decimal: char,
 }
 
-/// What a column holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum JobColumnType {
-    /// Quantities.
-    Number,
-    /// True or false.
-    Boolean,
-    /// One of several values, which have no order.
-    Category,
-    /// The same, for which a network learns a vector of each value.
-    Embedding,
-    /// Dates, times, or both.
-    Date,
-    /// Anything else: the column is left out.
-    Text,
-}
-
-impl JobColumnType {
-    const WORDS: [(&'static str, JobColumnType); 6] = [
-        ("number", JobColumnType::Number),
-        ("boolean", JobColumnType::Boolean),
-        ("category", JobColumnType::Category),
-        ("embedding", JobColumnType::Embedding),
-        ("date", JobColumnType::Date),
-        ("text", JobColumnType::Text),
-    ];
-
-    fn read(field: &Field<'_>) -> Option<Self> {
-        let word = field.one_of(&Self::WORDS.map(|(word, _)| word))?;
-        let found = Self::WORDS.into_iter().find(|(known, _)| *known == word);
-        found.map(|(_, found)| found)
+words! {
+    /// What a column holds.
+    pub enum JobColumnType {
+        /// Quantities.
+        "number" Number
+        /// True or false.
+        "boolean" Boolean
+        /// One of several values, which have no order.
+        "category" Category
+        /// The same, for which a network learns a vector of each value.
+        "embedding" Embedding
+        /// Dates, times, or both.
+        "date" Date
+        /// Anything else: the column is left out.
+        "text" Text
     }
 }
 
@@ -177,7 +160,7 @@ impl JobColumns {
         let types = section.or("types", BTreeMap::new(), |field| {
             let each = field.section_or("a table of columns and what they hold")?;
             let types = each.into_fields().into_iter().map(|(name, field)| {
-                let word = JobColumnType::read(&field)?;
+                let word = JobColumnType::from_field(&field)?;
                 Some((name.to_owned(), word))
             });
             types.collect()

@@ -32,6 +32,7 @@ mod check;
 mod declare;
 mod declare_kinds;
 mod schema;
+mod text;
 mod write;
 
 pub(crate) use check::{
@@ -40,4 +41,5 @@ pub(crate) use check::{
 pub(crate) use declare::{key, keys, words};
 pub(crate) use declare_kinds::kinds;
 pub(crate) use schema::{LeftOut, TableSchema, sentences};
+pub(crate) use text::as_text;
 pub(crate) use write::{WriteKeys, write_table};

@@ -205,28 +205,16 @@ fn version(field: &Field<'_>) -> Option<String> {
 }
 
 fn patches(field: &Field<'_>) -> Option<BTreeMap<String, Value>> {
-    let mut found = BTreeMap::new();
-    let mut whole = true;
-    for (kind, field) in field
-        .section_or("a table such as { Job = { spec = { suspend = true } } }")?
-        .into_fields()
-    {
+    let expected = "a table such as { Job = { spec = { suspend = true } } }";
+    field.map(expected, |kind, field| {
         if !PATCHED.contains(&kind) {
             let label = format!("one of {}", PATCHED.join(", "));
-            whole = field
-                .reject::<()>("is no kind that is made here", label)
-                .is_some();
-            continue;
+            return field.reject("is not a kind that is made here", label);
         }
-        match (field.is_table(), field.json()) {
-            (true, Some(value)) => drop(found.insert(kind.to_owned(), value)),
-            (false, Some(_)) => {
-                whole = field
-                    .reject::<()>("must be a table", "a piece of the manifest")
-                    .is_some();
-            }
-            (_, None) => whole = false,
+        let value = field.json()?;
+        match field.is_table() {
+            true => Some(value),
+            false => field.reject("must be a table", "a piece of the manifest"),
         }
-    }
-    whole.then_some(found)
+    })
 }

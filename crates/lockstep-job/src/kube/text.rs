@@ -2,9 +2,7 @@
 
 use super::names::{is_label_key, is_label_value, is_subdomain};
 use crate::field::Field;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::borrow::Cow;
+use crate::keys::as_text;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -101,28 +99,18 @@ impl Volume {
     }
 
     pub(super) fn read_all(field: &Field<'_>) -> Option<BTreeMap<String, Self>> {
-        let mut found = BTreeMap::new();
-        let mut whole = true;
-        let fields = field.section_or("a table such as { \"/data\" = \"claim:datasets\" }")?;
-        for (path, field) in fields.into_fields() {
-            let Some(text) = field.text() else {
-                whole = false;
-                continue;
-            };
-            if !is_folder(path) || path == "/" {
+        let expected = "a table such as { \"/data\" = \"claim:datasets\" }";
+        field.map(expected, |path, field| {
+            let text = field.text()?;
+            let is_place = is_folder(path) && path != "/";
+            if !is_place {
                 let what = "must be mounted at an absolute path without `:` and `..`";
-                whole = field.reject::<()>(what, "such as \"/data\"").is_some();
+                field.reject::<()>(what, "such as \"/data\"");
             }
-            match Self::parse(text) {
-                Some(volume) => drop(found.insert(path.to_owned(), volume)),
-                None => {
-                    whole = field
-                        .reject::<()>(format!("cannot be {text:?}"), VOLUME)
-                        .is_some();
-                }
-            }
-        }
-        whole.then_some(found)
+            let volume = Self::parse(text);
+            let volume = volume.or_else(|| field.reject(format!("cannot be {text:?}"), VOLUME));
+            volume.filter(|_| is_place)
+        })
     }
 }
 
@@ -141,36 +129,8 @@ impl fmt::Display for Volume {
     }
 }
 
-/// A type is in serde's form, and in the schema, the text that stands in the job file.
-macro_rules! as_text {
-    ($type:ident, $name:literal, $example:expr) => {
-        impl Serialize for $type {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = Cow::<str>::deserialize(deserializer)?;
-                Self::parse(&text).ok_or_else(|| serde::de::Error::custom($example))
-            }
-        }
-
-        impl JsonSchema for $type {
-            fn schema_name() -> Cow<'static, str> {
-                $name.into()
-            }
-
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({ "type": "string", "description": $example })
-            }
-        }
-    };
-}
-
-as_text!(Toleration, "Toleration", TOLERATION);
-as_text!(Volume, "Volume", VOLUME);
+as_text!(Toleration, |text| Self::parse(text).ok_or(TOLERATION), { "type": "string", "description": TOLERATION });
+as_text!(Volume, |text| Self::parse(text).ok_or(VOLUME), { "type": "string", "description": VOLUME });
 
 #[cfg(test)]
 mod tests {

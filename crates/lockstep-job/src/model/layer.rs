@@ -2,10 +2,10 @@
 
 use super::Pair;
 use crate::field::{Field, Rule};
-use crate::keys::{Any, Check, Each, SchemaLimits, kinds};
+use crate::keys::{Any, By, Check, Each, NotEmpty, SchemaLimits, kinds};
 use crate::section::Section;
 use schemars::JsonSchema;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::ops::RangeInclusive;
 
 /// Hands the kinds of layers and their keys to a macro: [`JobLayer`] comes from this list, and so does its conversion to
@@ -118,10 +118,10 @@ macro_rules! job_layers {
                 /// Layers whose output is added to their input: `body(x) + shortcut(x)`.
                 "residual" Residual {
                     /// The layers.
-                    body: Vec<JobLayer> = need("add `body = [...]`, the layers to go around") => Body;
+                    body: Vec<JobLayer> = need("add `body = [...]`, the layers to go around") => NotEmpty(By(read_inner), "the layers to go around");
                     /// What the input goes through on its way around them. If empty, it is added as it is.
                     shortcut: Vec<JobLayer> = default(Vec::new())
-                        => Any, |field, ()| read_all(&field.items()?);
+                        => Each(By(read_inner));
                 }
                 /// Drops units at random in training.
                 "dropout" Dropout {
@@ -253,25 +253,6 @@ fn half_of_kernel(field: &Field<'_>, padding: Pair, kernel: Option<Pair>) -> Opt
     }
 }
 
-/// At least one layer that others follow.
-struct Body;
-
-impl SchemaLimits for Body {
-    fn describe(&self, schema: &mut Map<String, Value>) {
-        schema.insert("minItems".to_owned(), json!(1));
-    }
-}
-
-impl Check<Vec<JobLayer>> for Body {
-    fn read(&self, field: &Field<'_>) -> Option<Vec<JobLayer>> {
-        let layers = read_all(&field.items()?)?;
-        match layers.is_empty() {
-            true => field.reject("must not be empty", "the layers to go around"),
-            false => Some(layers),
-        }
-    }
-}
-
 impl JobLayer {
     /// Whether it is a batch-norm or has one inside.
     pub(super) fn has_batch_norm(&self) -> bool {
@@ -306,11 +287,13 @@ impl JobLayer {
 
 /// Layers that others follow. Reads them all before giving up, so that every mistake is reported.
 fn read_all(fields: &[Field<'_>]) -> Option<Vec<JobLayer>> {
-    let layers: Vec<Option<JobLayer>> = fields
-        .iter()
-        .map(|field| read_layer(field.section()?, Position::Inside))
-        .collect();
+    let layers: Vec<Option<JobLayer>> = fields.iter().map(read_inner).collect();
     layers.into_iter().collect()
+}
+
+/// A layer that others follow.
+fn read_inner(field: &Field<'_>) -> Option<JobLayer> {
+    read_layer(field.section()?, Position::Inside)
 }
 
 /// Where in its stack a layer is.

@@ -77,16 +77,8 @@ words! {
 
 /// Numbers above 0 by name.
 fn parts(field: &Field<'_>) -> Option<BTreeMap<String, f64>> {
-    let mut parts = BTreeMap::new();
-    let mut whole = true;
-    let section = field.section_or("a table such as { layer4 = 0.1 }")?;
-    for (name, field) in section.into_fields() {
-        match field.number(&Rule::POSITIVE) {
-            Some(part) => drop(parts.insert(name.to_owned(), part)),
-            None => whole = false,
-        }
-    }
-    whole.then_some(parts)
+    let expected = "a table such as { layer4 = 0.1 }";
+    field.map(expected, |_, field| field.number(&Rule::POSITIVE))
 }
 
 /// Samples, far beyond what a step takes, so that sizes made from it cannot overflow.

@@ -3,13 +3,12 @@
 //! All but the first hang on one exponential, the same on every machine ([`exp_of_negative`]), of an argument that is
 //! never positive: nothing overflows. The slopes are functions of the input, which is kept anyway.
 
+use super::Parameterless;
 use super::gelu::exp_of_negative;
-use super::{Layer, Pass};
 use crate::NnError;
 use crate::build::Site;
 use crate::dims::Dims;
 use crate::graph::{Attribute, Flow, LayerGraph};
-use crate::replica::Replica;
 use crate::simd::for_each_isa;
 use crate::spec::LayerKind;
 
@@ -22,9 +21,8 @@ pub struct LeakyRelu {
 
 impl LayerKind for LeakyRelu {
     fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
-        let Site { chain, .. } = site;
         let slope = self.slope as f32;
-        chain.push(Box::new(Activation::LeakyRelu { slope }), chain.output());
+        site.chain.push_same(Activation::LeakyRelu { slope });
         Ok(())
     }
 
@@ -48,8 +46,7 @@ pub struct Silu;
 
 impl LayerKind for Silu {
     fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
-        let Site { chain, .. } = site;
-        chain.push(Box::new(Activation::Silu), chain.output());
+        site.chain.push_same(Activation::Silu);
         Ok(())
     }
 
@@ -76,8 +73,7 @@ pub struct Sigmoid;
 
 impl LayerKind for Sigmoid {
     fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
-        let Site { chain, .. } = site;
-        chain.push(Box::new(Activation::Sigmoid), chain.output());
+        site.chain.push_same(Activation::Sigmoid);
         Ok(())
     }
 
@@ -100,8 +96,7 @@ pub struct Tanh;
 
 impl LayerKind for Tanh {
     fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
-        let Site { chain, .. } = site;
-        chain.push(Box::new(Activation::Tanh), chain.output());
+        site.chain.push_same(Activation::Tanh);
         Ok(())
     }
 
@@ -134,12 +129,8 @@ pub(crate) enum Activation {
     Tanh,
 }
 
-impl Layer for Activation {
-    fn scratch(&self, _rows: usize) -> usize {
-        0
-    }
-
-    fn forward(&mut self, _: Pass<'_>, _: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
+impl Parameterless for Activation {
+    fn forward(&mut self, x: &[f32], y: &mut [f32]) {
         match *self {
             Self::LeakyRelu { slope } => leak(x, y, slope),
             Self::Silu => silu(x, y),
@@ -148,17 +139,7 @@ impl Layer for Activation {
         }
     }
 
-    fn backward(
-        &mut self,
-        _: &mut dyn Replica,
-        x: &[f32],
-        dy: &mut [f32],
-        dx: Option<&mut [f32]>,
-        _: &mut [f32],
-    ) {
-        let Some(dx) = dx else {
-            return;
-        };
+    fn input_gradient(&mut self, x: &[f32], dy: &[f32], dx: &mut [f32]) {
         match *self {
             Self::LeakyRelu { slope } => leak_gradient(x, dy, dx, slope),
             Self::Silu => silu_gradient(x, dy, dx),
@@ -274,7 +255,7 @@ mod tests {
                 check_layer(layer, layout, rows, features, features, &definition);
             }
             let mut none = Vec::new();
-            activation.forward(Pass::Evaluate, &[], &[], &mut none, &mut []);
+            activation.forward(&[], &mut none);
         }
     }
 
@@ -284,7 +265,7 @@ mod tests {
             for i in -40_000..=40_000 {
                 let x = i as f32 / 400.0;
                 let mut y = [f32::NAN];
-                activation.forward(Pass::Evaluate, &[], &[x], &mut y, &mut []);
+                activation.forward(&[x], &mut y);
                 let theirs = by_definition(activation, f64::from(x));
                 let error = (f64::from(y[0]) - theirs).abs();
                 assert!(
@@ -298,8 +279,8 @@ mod tests {
     #[test]
     fn a_nan_is_not_hidden() {
         for mut activation in ALL {
-            let mut y = [0.0];
-            activation.forward(Pass::Evaluate, &[], &[f32::NAN], &mut y, &mut []);
+            let mut y = [0.0_f32];
+            activation.forward(&[f32::NAN], &mut y);
             assert!(y[0].is_nan(), "{activation:?}");
         }
     }

@@ -1,112 +1,23 @@
 //! The average of each window, channel by channel. The margin counts as zeros, as in PyTorch.
 
+use super::Parameterless;
 use super::columns::{for_columns, group, group_mut};
+use super::pool::pools;
 use super::window::Window;
-use super::{Layer, Pass};
 use crate::NnError;
 use crate::build::Site;
 use crate::dims::Dims;
 use crate::graph::{Attribute, Flow, LayerGraph, window_attributes};
-use crate::replica::Replica;
 use crate::simd::for_each_isa;
 use crate::spec::LayerKind;
 
-/// The settings of a pool that takes the mean of each window, channel by channel. Sizes are `[vertical, horizontal]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AvgPool {
-    /// Pixels of a window.
-    pub kernel: [usize; 2],
-    /// Pixels from one window to the next.
-    pub stride: [usize; 2],
-    /// Zeros around the image, on each side, that count.
-    pub padding: [usize; 2],
-}
-
-impl AvgPool {
-    fn window(&self) -> Window {
-        Window {
-            kernel: self.kernel,
-            stride: self.stride,
-            padding: self.padding,
-        }
-    }
-}
-
-impl LayerKind for AvgPool {
-    fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
-        let Site { chain, .. } = site;
-        let (input, window) = (chain.output(), self.window());
-        let output = window.of_pool(site.name, input)?;
-        chain.push(Box::new(AvgPoolLayer::new(input, window)), output);
-        Ok(())
-    }
-
-    fn write_graph(&self, flow: Flow, graph: &mut LayerGraph<'_>) -> Flow {
-        let flow = graph.as_image(flow);
-        let mut settings = window_attributes(self.window());
-        settings.push(("count_include_pad", Attribute::Int(1)));
-        Flow {
-            value: graph.node("AveragePool", &[&flow.value], &settings),
-            dims: graph.output,
-            ..flow
-        }
-    }
-
-    fn torch_module(&self) -> String {
-        format!("nn.AvgPool2d({})", self.window().in_python())
-    }
-
-    fn sample() -> (Dims, Self) {
-        let input = Dims::image(5, 4, 3);
-        let layer = Self {
-            kernel: [3, 2],
-            stride: [2, 1],
-            padding: [1, 0],
-        };
-        (input, layer)
-    }
-}
-
-/// The settings of the same over sequences, which are images of one line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AvgPool1d {
-    /// Numbers of a window.
-    pub kernel: usize,
-    /// Numbers from one window to the next.
-    pub stride: usize,
-}
-
-impl AvgPool1d {
-    fn of_images(&self) -> AvgPool {
-        AvgPool {
-            kernel: [1, self.kernel],
-            stride: [1, self.stride],
-            padding: [0, 0],
-        }
-    }
-}
-
-impl LayerKind for AvgPool1d {
-    fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
-        self.of_images().build(site)
-    }
-
-    fn write_graph(&self, flow: Flow, graph: &mut LayerGraph<'_>) -> Flow {
-        self.of_images().write_graph(flow, graph)
-    }
-
-    fn torch_module(&self) -> String {
-        self.of_images().torch_module()
-    }
-
-    fn sample() -> (Dims, Self) {
-        let input = Dims::image(1, 9, 2);
-        let layer = Self {
-            kernel: 3,
-            stride: 2,
-        };
-        (input, layer)
-    }
+pools! {
+    /// The settings of a pool that takes the mean of each window, channel by channel. The margin counts as zeros. Sizes
+    /// are `[vertical, horizontal]`.
+    AvgPool,
+    /// The settings of the same over sequences, which are images of one line.
+    AvgPool1d,
+    AvgPoolLayer, "AveragePool" [("count_include_pad", Attribute::Int(1))], "nn.AvgPool2d"
 }
 
 /// Average-pooling.
@@ -116,32 +27,19 @@ pub(crate) struct AvgPoolLayer {
 }
 
 impl AvgPoolLayer {
-    /// Of images of this shape.
-    pub(crate) fn new(input: Dims, window: Window) -> Self {
+    /// Of images of this shape, however many.
+    pub(crate) fn new(input: Dims, window: Window, _rows: usize) -> Self {
         Self { window, input }
     }
 }
 
-impl Layer for AvgPoolLayer {
-    fn scratch(&self, _rows: usize) -> usize {
-        0
-    }
-
-    fn forward(&mut self, _: Pass<'_>, _: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
+impl Parameterless for AvgPoolLayer {
+    fn forward(&mut self, x: &[f32], y: &mut [f32]) {
         pool(self.window, self.input, x, y);
     }
 
-    fn backward(
-        &mut self,
-        _: &mut dyn Replica,
-        _: &[f32],
-        dy: &mut [f32],
-        dx: Option<&mut [f32]>,
-        _: &mut [f32],
-    ) {
-        if let Some(dx) = dx {
-            input_gradient(self.window, self.input, dy, dx);
-        }
+    fn input_gradient(&mut self, _: &[f32], dy: &[f32], dx: &mut [f32]) {
+        input_gradient(self.window, self.input, dy, dx);
     }
 }
 
@@ -242,7 +140,7 @@ mod tests {
                 }
                 y
             };
-            let mut layer = AvgPoolLayer::new(input, window);
+            let mut layer = AvgPoolLayer::new(input, window, rows);
             let (from, to) = (input.len(), output.len());
             check_layer(&mut layer, &Layout::default(), rows, from, to, &definition);
         }

@@ -36,7 +36,7 @@ impl LayerKind for BatchNorm {
         let begin = [Initial::Constant(1.0), Initial::Constant(0.0)];
         model.initial.extend(begin);
         model.normalises_vectors |= !is_frozen && input.pixels() == 1;
-        chain.push(Box::new(norm.frozen(is_frozen)), input);
+        chain.push_same(norm.frozen(is_frozen));
         Ok(())
     }
 
@@ -95,19 +95,7 @@ pub(crate) struct BatchNormLayer {
 impl BatchNormLayer {
     /// Appends the layer's parameters to the layout. With `relu`, what is below 0 becomes 0.
     pub(crate) fn new(name: &str, features: usize, relu: bool, layout: &mut Layout) -> Self {
-        let shape = vec![features];
-        let scale = layout.push(
-            format!("{name}.weight"),
-            shape.clone(),
-            NumberOrder::AsIs,
-            Role::Parameter,
-        );
-        let shift = layout.push(
-            format!("{name}.bias"),
-            shape,
-            NumberOrder::AsIs,
-            Role::Parameter,
-        );
+        let [scale, shift, chunk] = layout.push_norm(name, features);
         Self {
             name: name.to_owned(),
             features,
@@ -115,7 +103,7 @@ impl BatchNormLayer {
             frozen: false,
             scale,
             shift,
-            chunk: layout.cut([2 * features]),
+            chunk,
             running_mean: 0..0,
             running_variance: 0..0,
             statistics_chunk: 0..0,

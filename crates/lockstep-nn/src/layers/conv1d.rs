@@ -1,9 +1,9 @@
 //! Convolution of sequences, which are images of one line.
 
 use super::conv2d::Conv2d;
-use crate::NnError;
 use crate::build::Site;
 use crate::dims::Dims;
+use crate::error::{LayerFault, NnError};
 use crate::graph::{Flow, LayerGraph};
 use crate::spec::LayerKind;
 
@@ -42,10 +42,7 @@ impl LayerKind for Conv1d {
     fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
         let input = site.chain.output();
         if input.height != 1 || input.width == 1 {
-            return Err(NnError::NoSequence {
-                layer: site.name.to_owned(),
-                input,
-            });
+            return Err(LayerFault::NoSequence(input).of(site.name));
         }
         let weight = site.model.layout.tensors.len();
         self.of_images().build(site)?;

@@ -1,9 +1,9 @@
 //! Zeroes a share of the activations while training and scales up the rest.
 
 use super::{Pass, Pointwise};
-use crate::NnError;
 use crate::build::Site;
 use crate::dims::Dims;
+use crate::error::{LayerFault, NnError};
 use crate::graph::{Flow, LayerGraph};
 use crate::simd::for_each_isa;
 use crate::spec::LayerKind;
@@ -21,14 +21,10 @@ impl LayerKind for Dropout {
         let Site { model, chain, .. } = site;
         let p = self.p as f32;
         if !(0.0..1.0).contains(&p) {
-            return Err(NnError::Probability {
-                layer: site.name.to_owned(),
-                found: p,
-            });
+            return Err(LayerFault::Probability(p).of(site.name));
         }
-        let number = u8::try_from(site.number).map_err(|_| NnError::TooManyLayers {
-            layer: site.name.to_owned(),
-        })?;
+        let number = u8::try_from(site.number);
+        let number = number.map_err(|_| LayerFault::TooManyLayers.of(site.name))?;
         let dropout = DropoutLayer::new(p, number, chain.output().len(), model.rows);
         chain.push_in_place(Box::new(dropout));
         Ok(())

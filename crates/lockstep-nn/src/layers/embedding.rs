@@ -5,9 +5,9 @@
 //! nothing to say of it.
 
 use super::{Layer, Pass};
-use crate::NnError;
 use crate::build::Site;
 use crate::dims::Dims;
+use crate::error::{LayerFault, NnError};
 use crate::graph::{Attribute, Flow, LayerGraph};
 use crate::init::Initial;
 use crate::layout::{Layout, NumberOrder, Role};
@@ -38,11 +38,8 @@ impl LayerKind for Embedding {
         let (name, tables, input) = (site.name, &self.tables[..], chain.output());
         let is_empty = |table: &EmbeddingTable| table.rows == 0 || table.width == 0;
         if input.pixels() != 1 || input.channels < tables.len() || tables.iter().any(is_empty) {
-            return Err(NnError::Embedding {
-                layer: name.to_owned(),
-                tables: tables.len(),
-                input,
-            });
+            let tables = tables.len();
+            return Err(LayerFault::Embedding { tables, input }.of(name));
         }
         let embedding = EmbeddingLayer::new(name, input.channels, tables, &mut model.layout);
         for (number, chunks) in embedding.chunks().enumerate() {
@@ -200,10 +197,6 @@ impl EmbeddingLayer {
 }
 
 impl Layer for EmbeddingLayer {
-    fn scratch(&self, _rows: usize) -> usize {
-        0
-    }
-
     fn forward(&mut self, _: Pass<'_>, state: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
         let plain = self.plain();
         let rows = x.chunks_exact(self.inputs);

@@ -4,14 +4,13 @@
 //! as PyTorch's. With one channel or one pixel there is nothing to turn, and no layer is built. The same
 //! layer the other way round makes images, or sequences, which are images of one line, of vectors.
 
+use super::Parameterless;
 use super::linear::transpose;
-use super::{Layer, Pass};
-use crate::NnError;
 use crate::build::Site;
 use crate::chain::Chain;
 use crate::dims::Dims;
+use crate::error::{LayerFault, NnError};
 use crate::graph::{Flow, LayerGraph};
-use crate::replica::Replica;
 use crate::spec::LayerKind;
 
 /// The image as one vector, channel after channel, as PyTorch flattens.
@@ -20,8 +19,7 @@ pub struct Flatten;
 
 impl LayerKind for Flatten {
     fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
-        let Site { chain, .. } = site;
-        flatten(chain);
+        flatten(site.chain);
         Ok(())
     }
 
@@ -61,11 +59,7 @@ impl LayerKind for Unflatten {
         let Site { chain, .. } = site;
         let (shape, input) = (self.shape, chain.output());
         if input.pixels() != 1 || input.len() != shape.len() {
-            return Err(NnError::Unflatten {
-                layer: site.name.to_owned(),
-                shape,
-                input,
-            });
+            return Err(LayerFault::Unflatten { shape, input }.of(site.name));
         }
         match FlattenLayer::reversed(shape) {
             Some(unflatten) => chain.push(Box::new(unflatten), shape),
@@ -75,13 +69,9 @@ impl LayerKind for Unflatten {
     }
 
     fn write_graph(&self, flow: Flow, graph: &mut LayerGraph<'_>) -> Flow {
-        let Dims {
-            height,
-            width,
-            channels,
-        } = self.shape;
+        let shape = self.shape;
         // 0 stands for as many as there are.
-        let lengths = [0, channels, height, width].map(|length| length as i64);
+        let lengths = [0, shape.channels, shape.height, shape.width].map(|length| length as i64);
         let lengths = graph.graph.integers(&graph.part("shape"), &lengths);
         Flow {
             value: graph.node("Reshape", &[&flow.value, &lengths], &[]),
@@ -91,12 +81,11 @@ impl LayerKind for Unflatten {
     }
 
     fn torch_module(&self) -> String {
-        let Dims {
-            height,
-            width,
-            channels,
-        } = self.shape;
-        format!("nn.Unflatten(1, ({channels}, {height}, {width}))")
+        let shape = [self.shape.channels, self.shape.height, self.shape.width];
+        format!(
+            "nn.Unflatten(1, ({}, {}, {}))",
+            shape[0], shape[1], shape[2]
+        )
     }
 
     fn sample() -> (Dims, Self) {
@@ -124,36 +113,21 @@ impl FlattenLayer {
 
     /// The other way round: from vectors to images of this shape.
     pub(crate) fn reversed(image: Dims) -> Option<Self> {
-        let Self { size, inner } = Self::new(image)?;
-        let [channels, pixels] = inner;
-        Some(Self {
-            size,
-            inner: [pixels, channels],
-        })
+        let mut layer = Self::new(image)?;
+        layer.inner.reverse();
+        Some(layer)
     }
 }
 
-impl Layer for FlattenLayer {
-    fn scratch(&self, _rows: usize) -> usize {
-        0
-    }
-
-    fn forward(&mut self, _: Pass<'_>, _: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
+impl Parameterless for FlattenLayer {
+    fn forward(&mut self, x: &[f32], y: &mut [f32]) {
         let images = x.chunks_exact(self.size);
         for (x, y) in images.zip(y.chunks_exact_mut(self.size)) {
             transpose(x, self.inner[0], y);
         }
     }
 
-    fn backward(
-        &mut self,
-        _: &mut dyn Replica,
-        _: &[f32],
-        dy: &mut [f32],
-        dx: Option<&mut [f32]>,
-        _: &mut [f32],
-    ) {
-        let Some(dx) = dx else { return };
+    fn input_gradient(&mut self, _: &[f32], dy: &[f32], dx: &mut [f32]) {
         let images = dy.chunks_exact(self.size);
         for (dy, dx) in images.zip(dx.chunks_exact_mut(self.size)) {
             transpose(dy, self.inner[1], dx);

@@ -5,12 +5,11 @@
 //! system's `erf` differs between machines; this one is made of additions, multiplications and one
 //! division in single precision, vectorises, and is right to 2e-7.
 
-use super::{Layer, Pass};
+use super::Parameterless;
 use crate::NnError;
 use crate::build::Site;
 use crate::dims::Dims;
 use crate::graph::{Flow, GraphWriter, LayerGraph, Value};
-use crate::replica::Replica;
 use crate::simd::for_each_isa;
 use crate::spec::LayerKind;
 
@@ -20,8 +19,7 @@ pub struct Gelu;
 
 impl LayerKind for Gelu {
     fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
-        let Site { chain, .. } = site;
-        chain.push(Box::new(Gelu), chain.output());
+        site.chain.push_same(Gelu);
         Ok(())
     }
 
@@ -56,26 +54,13 @@ impl Gelu {
     }
 }
 
-impl Layer for Gelu {
-    fn scratch(&self, _rows: usize) -> usize {
-        0
-    }
-
-    fn forward(&mut self, _: Pass<'_>, _: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
+impl Parameterless for Gelu {
+    fn forward(&mut self, x: &[f32], y: &mut [f32]) {
         gelu(x, y);
     }
 
-    fn backward(
-        &mut self,
-        _: &mut dyn Replica,
-        x: &[f32],
-        dy: &mut [f32],
-        dx: Option<&mut [f32]>,
-        _: &mut [f32],
-    ) {
-        if let Some(dx) = dx {
-            input_gradient(x, dy, dx);
-        }
+    fn input_gradient(&mut self, x: &[f32], dy: &[f32], dx: &mut [f32]) {
+        input_gradient(x, dy, dx);
     }
 }
 

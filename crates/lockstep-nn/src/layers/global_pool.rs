@@ -1,12 +1,11 @@
 //! The average of each channel over all pixels: an image becomes a vector.
 
+use super::Parameterless;
 use super::columns::{for_columns, group, group_mut};
-use super::{Layer, Pass};
 use crate::NnError;
 use crate::build::Site;
 use crate::dims::Dims;
 use crate::graph::{Flow, LayerGraph};
-use crate::replica::Replica;
 use crate::simd::for_each_isa;
 use crate::spec::LayerKind;
 
@@ -16,10 +15,9 @@ pub struct GlobalPool;
 
 impl LayerKind for GlobalPool {
     fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
-        let Site { chain, .. } = site;
-        let input = chain.output();
-        let pool = GlobalPoolLayer::new(input);
-        chain.push(Box::new(pool), Dims::vector(input.channels));
+        let input = site.chain.output();
+        let pool = Box::new(GlobalPoolLayer { input });
+        site.chain.push(pool, Dims::vector(input.channels));
         Ok(())
     }
 
@@ -47,33 +45,13 @@ pub(crate) struct GlobalPoolLayer {
     input: Dims,
 }
 
-impl GlobalPoolLayer {
-    /// Of images of this shape.
-    pub(crate) fn new(input: Dims) -> Self {
-        Self { input }
-    }
-}
-
-impl Layer for GlobalPoolLayer {
-    fn scratch(&self, _rows: usize) -> usize {
-        0
-    }
-
-    fn forward(&mut self, _: Pass<'_>, _: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
+impl Parameterless for GlobalPoolLayer {
+    fn forward(&mut self, x: &[f32], y: &mut [f32]) {
         pool(self.input, x, y);
     }
 
-    fn backward(
-        &mut self,
-        _: &mut dyn Replica,
-        _: &[f32],
-        dy: &mut [f32],
-        dx: Option<&mut [f32]>,
-        _: &mut [f32],
-    ) {
-        if let Some(dx) = dx {
-            input_gradient(self.input, dy, dx);
-        }
+    fn input_gradient(&mut self, _: &[f32], dy: &[f32], dx: &mut [f32]) {
+        input_gradient(self.input, dy, dx);
     }
 }
 
@@ -137,7 +115,7 @@ mod tests {
                 }
                 y
             };
-            let mut layer = GlobalPoolLayer::new(input);
+            let mut layer = GlobalPoolLayer { input };
             let from = input.len();
             check_layer(
                 &mut layer,

@@ -13,7 +13,7 @@ use crate::chain::Chain;
 use crate::dims::Dims;
 use crate::graph::{Attribute, Flow, LayerGraph};
 use crate::init::Initial;
-use crate::layout::{Layout, NumberOrder, Role};
+use crate::layout::Layout;
 use crate::replica::Replica;
 use crate::spec::LayerKind;
 use std::ops::Range;
@@ -39,16 +39,12 @@ impl LayerKind for GroupNorm {
     /// shift of every channel.
     fn write_graph(&self, flow: Flow, graph: &mut LayerGraph<'_>) -> Flow {
         let flow = graph.as_image(flow);
-        let Dims {
-            height,
-            width,
-            channels,
-        } = flow.dims;
+        let dims = flow.dims;
         let groups = self.groups;
         // 0 stands for as many as there are, -1 for all that are left.
         let long = [0, groups as i64, -1];
         let long = graph.graph.integers(&graph.part("long_shape"), &long);
-        let whole = [0, channels as i64, height as i64, width as i64];
+        let whole = [0, dims.channels, dims.height, dims.width].map(|length| length as i64);
         let whole = graph.graph.integers(&graph.part("whole_shape"), &whole);
         let (ones, zeros) = (vec![1.0; groups], vec![0.0; groups]);
         let ones = graph.graph.numbers(&graph.part("ones"), &[groups], &ones);
@@ -61,7 +57,7 @@ impl LayerKind for GroupNorm {
         let mut of_channels = |tensor: &str| {
             let own = graph.tensor(tensor).expect("the layer has it");
             let name = graph.part(&format!("{tensor}_shape"));
-            let shape = graph.graph.integers(&name, &[channels as i64, 1, 1]);
+            let shape = graph.graph.integers(&name, &[dims.channels as i64, 1, 1]);
             graph.part_node(&format!("{tensor}s"), "Reshape", &[&own, &shape], &[])
         };
         let (scale, shift) = (of_channels("weight"), of_channels("bias"));
@@ -155,18 +151,14 @@ impl GroupNormLayer {
         rows: usize,
         layout: &mut Layout,
     ) -> Self {
-        let mut push = |part: &str| {
-            let name = format!("{name}.{part}");
-            layout.push(name, vec![channels], NumberOrder::AsIs, Role::Parameter)
-        };
-        let (scale, shift) = (push("weight"), push("bias"));
+        let [scale, shift, chunk] = layout.push_norm(name, channels);
         Self {
             channels,
             groups,
             pixels,
             scale,
             shift,
-            chunk: layout.cut([2 * channels]),
+            chunk,
             statistics: vec![(0.0, 0.0); rows * groups],
             sums: [vec![0.0; channels], vec![0.0; channels]],
         }
@@ -183,7 +175,7 @@ impl GroupNormLayer {
         let norm = Self::new(name, groups, pixels, rows, &mut model.layout);
         let begin = [Initial::Constant(1.0), Initial::Constant(0.0)];
         model.initial.extend(begin);
-        chain.push(Box::new(norm), chain.output());
+        chain.push_same(norm);
     }
 
     /// Channels of a group.
@@ -218,10 +210,6 @@ fn sum<'a>(parts: impl Iterator<Item = &'a [f32]>, each: impl Fn(f32) -> f64) ->
 }
 
 impl Layer for GroupNormLayer {
-    fn scratch(&self, _rows: usize) -> usize {
-        0
-    }
-
     fn forward(&mut self, _: Pass<'_>, state: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
         let (scale, shift) = (&state[self.scale.clone()], &state[self.shift.clone()]);
         let (channels, width, members) = (self.channels, self.width(), self.members());

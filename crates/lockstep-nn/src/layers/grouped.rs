@@ -4,22 +4,19 @@
 //! Kernels lie as `[height, width, in / groups, out]`, like those of a plain convolution. There is too little to
 //! multiply in a group for matrix products to pay: every window is visited, and vectors run across its channels.
 
+use super::conv_weights::ConvWeights;
 use super::window::{Axis, Window};
 use super::{Layer, Pass, carve, carved};
 use crate::dims::Dims;
 use crate::factors::add;
-use crate::layout::{Layout, NumberOrder, Role};
+use crate::layout::Layout;
 use crate::replica::Replica;
 use crate::simd::for_each_isa;
-use std::ops::Range;
 
 /// A convolution in groups.
 pub(crate) struct GroupedConv2d {
     shape: Shape,
-    weight: Range<usize>,
-    bias: Option<Range<usize>>,
-    chunks: Range<usize>,
-    rows_per_chunk: usize,
+    weights: ConvWeights,
 }
 
 /// Its shapes.
@@ -28,9 +25,6 @@ struct Shape {
     input: Dims,
     output: Dims,
     groups: usize,
-    kernel: [usize; 2],
-    stride: [usize; 2],
-    padding: [usize; 2],
     axes: [Axis; 2],
 }
 
@@ -43,13 +37,10 @@ impl Shape {
         ]
     }
 
-    /// Rows of the kernels' matrix: numbers that an output sees.
-    fn rows(self) -> usize {
-        self.kernel[0] * self.kernel[1] * self.input.channels / self.groups
-    }
-
+    /// Numbers of the kernels.
     fn weights(self) -> usize {
-        self.rows() * self.output.channels
+        let [vertical, horizontal] = self.axes;
+        vertical.kernel * horizontal.kernel * self.widths()[0] * self.output.channels
     }
 
     /// Calls `visit` for every window and every pixel of the image in it, with the places of the output and of the
@@ -63,9 +54,8 @@ impl Shape {
                 let out = (top * self.output.width + left) * self.output.channels;
                 for y in vertical.pixels(top) {
                     for x in horizontal.pixels(left) {
-                        let down = y + self.padding[0] - top * self.stride[0];
-                        let right = x + self.padding[1] - left * self.stride[1];
-                        let row = (down * self.kernel[1] + right) * inputs;
+                        let (down, right) = (vertical.place(top, y), horizontal.place(left, x));
+                        let row = (down * horizontal.kernel + right) * inputs;
                         visit(out, (y * self.input.width + x) * self.input.channels, row);
                     }
                 }
@@ -89,31 +79,12 @@ impl GroupedConv2d {
             input,
             output,
             groups,
-            kernel: window.kernel,
-            stride: window.stride,
-            padding: window.padding,
             axes: window.axes(input),
         };
-        let channels = output.channels;
         let [height, width] = window.kernel;
-        let weight = layout.push(
-            format!("{name}.weight"),
-            vec![channels, input.channels / groups, height, width],
-            NumberOrder::Convolution,
-            Role::Parameter,
-        );
-        let bias = bias.then(|| {
-            let name = format!("{name}.bias");
-            layout.push(name, vec![channels], NumberOrder::AsIs, Role::Parameter)
-        });
-        let (chunks, rows_per_chunk) = layout.cut_rows(shape.rows(), channels, bias.as_ref());
-        Self {
-            shape,
-            weight,
-            bias,
-            chunks,
-            rows_per_chunk,
-        }
+        let kernels = [output.channels, input.channels / groups, height, width];
+        let weights = ConvWeights::new(name, kernels, bias, layout);
+        Self { shape, weights }
     }
 }
 
@@ -125,10 +96,10 @@ impl Layer for GroupedConv2d {
 
     fn forward(&mut self, _: Pass<'_>, state: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
         let shape = self.shape;
-        let weight = &state[self.weight.clone()];
+        let weight = &state[self.weights.weight.clone()];
         let images = x.chunks_exact(shape.input.len());
         for (x, y) in images.zip(y.chunks_exact_mut(shape.output.len())) {
-            match &self.bias {
+            match &self.weights.bias {
                 Some(bias) => {
                     for pixel in y.chunks_exact_mut(shape.output.channels) {
                         pixel.copy_from_slice(&state[bias.clone()]);
@@ -152,7 +123,7 @@ impl Layer for GroupedConv2d {
         let channels = shape.output.channels;
         let numbers = shape.weights() + channels;
         if let Some(dx) = dx {
-            let weight = &replica.state()[self.weight.clone()];
+            let weight = &replica.state()[self.weights.weight.clone()];
             dx.fill(0.0);
             let images = dy.chunks_exact(shape.output.len());
             for (dy, dx) in images.zip(dx.chunks_exact_mut(shape.input.len())) {
@@ -174,12 +145,12 @@ impl Layer for GroupedConv2d {
             add(total, image);
         }
         let (weight, bias) = total.split_at(shape.weights());
-        for chunk in self.chunks.clone().rev() {
-            let first = (chunk - self.chunks.start) * self.rows_per_chunk * channels;
-            let end = (first + self.rows_per_chunk * channels).min(weight.len());
+        for chunk in self.weights.chunks.clone().rev() {
+            let rows = self.weights.rows(chunk);
+            let weight = &weight[rows.start * channels..rows.end * channels];
             replica.gradient(chunk, &mut |gradient| {
-                let (of_weight, of_bias) = gradient.split_at_mut(end - first);
-                of_weight.copy_from_slice(&weight[first..end]);
+                let (of_weight, of_bias) = gradient.split_at_mut(weight.len());
+                of_weight.copy_from_slice(weight);
                 of_bias.copy_from_slice(&bias[..of_bias.len()]);
             });
         }
@@ -263,9 +234,19 @@ mod tests {
     use super::*;
 
     /// Window by window, channel by channel.
-    fn definition(shape: Shape, bias: bool, state: &[f64], x: &[f64]) -> Vec<f64> {
+    fn definition(
+        (shape, window): (Shape, Window),
+        bias: bool,
+        state: &[f64],
+        x: &[f64],
+    ) -> Vec<f64> {
         let (input, output) = (shape.input, shape.output);
         let [inputs, outputs] = shape.widths();
+        let Window {
+            kernel,
+            stride,
+            padding,
+        } = window;
         let mut y = Vec::new();
         for image in x.chunks(input.len()) {
             for at in 0..output.len() {
@@ -276,16 +257,16 @@ mod tests {
                 } else {
                     0.0
                 };
-                for down in 0..shape.kernel[0] {
-                    for right in 0..shape.kernel[1] {
-                        let y = (top * shape.stride[0] + down).wrapping_sub(shape.padding[0]);
-                        let x = (left * shape.stride[1] + right).wrapping_sub(shape.padding[1]);
+                for down in 0..kernel[0] {
+                    for right in 0..kernel[1] {
+                        let y = (top * stride[0] + down).wrapping_sub(padding[0]);
+                        let x = (left * stride[1] + right).wrapping_sub(padding[1]);
                         if y >= input.height || x >= input.width {
                             continue;
                         }
                         for i in 0..inputs {
                             let from = channel / outputs * inputs + i;
-                            let row = (down * shape.kernel[1] + right) * inputs + i;
+                            let row = (down * kernel[1] + right) * inputs + i;
                             let weight = state[row * output.channels + channel];
                             sum += image[(y * input.width + x) * input.channels + from] * weight;
                         }
@@ -327,7 +308,8 @@ mod tests {
                 let dims = (input, output);
                 let mut layer = GroupedConv2d::new("conv", dims, window, groups, bias, &mut layout);
                 let shape = layer.shape;
-                let definition = |state: &[f64], x: &[f64]| definition(shape, bias, state, x);
+                let definition =
+                    |state: &[f64], x: &[f64]| definition((shape, window), bias, state, x);
                 check_layer(
                     &mut layer,
                     &layout,

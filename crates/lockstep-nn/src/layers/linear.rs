@@ -2,9 +2,9 @@
 
 use super::flatten::flatten;
 use super::{Layer, Pass};
-use crate::NnError;
 use crate::build::Site;
 use crate::dims::Dims;
+use crate::error::{LayerFault, NnError};
 use crate::factors::Factored;
 use crate::graph::{Attribute, Flow, LayerGraph};
 use crate::init::Initial;
@@ -27,9 +27,7 @@ impl LayerKind for Linear {
         flatten(chain);
         let (name, out) = (site.name, self.out);
         if out == 0 {
-            return Err(NnError::NoOutputs {
-                layer: name.to_owned(),
-            });
+            return Err(LayerFault::NoOutputs.of(name));
         }
         let inputs = chain.output().len();
         let linear = LinearLayer::new(name, inputs, out, &model.compute, &mut model.layout);

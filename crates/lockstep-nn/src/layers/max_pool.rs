@@ -4,115 +4,24 @@
 //! the first of equals wins, a NaN wins over all, and the margin never does. On the way back every pixel
 //! collects from the windows that it won, so it is written once, and windows may overlap.
 
+use super::Parameterless;
 use super::columns::{for_columns, group, group_mut};
+use super::pool::pools;
 use super::window::Window;
-use super::{Layer, Pass};
 use crate::NnError;
 use crate::build::Site;
 use crate::dims::Dims;
 use crate::graph::{Flow, LayerGraph, window_attributes};
-use crate::replica::Replica;
 use crate::simd::for_each_isa;
 use crate::spec::LayerKind;
 
-/// The settings of a pool that takes the largest number of each window, channel by channel. Sizes are `[vertical, horizontal]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MaxPool {
-    /// Pixels of a window.
-    pub kernel: [usize; 2],
-    /// Pixels from one window to the next.
-    pub stride: [usize; 2],
-    /// Margin around the image, on each side, that never is the largest.
-    pub padding: [usize; 2],
-}
-
-impl MaxPool {
-    fn window(&self) -> Window {
-        Window {
-            kernel: self.kernel,
-            stride: self.stride,
-            padding: self.padding,
-        }
-    }
-}
-
-impl LayerKind for MaxPool {
-    fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
-        let Site { model, chain, .. } = site;
-        let (input, window) = (chain.output(), self.window());
-        let output = window.of_pool(site.name, input)?;
-        chain.push(
-            Box::new(MaxPoolLayer::new(input, window, model.rows)),
-            output,
-        );
-        Ok(())
-    }
-
-    fn write_graph(&self, flow: Flow, graph: &mut LayerGraph<'_>) -> Flow {
-        let flow = graph.as_image(flow);
-        let settings = window_attributes(self.window());
-        Flow {
-            value: graph.node("MaxPool", &[&flow.value], &settings),
-            dims: graph.output,
-            ..flow
-        }
-    }
-
-    fn torch_module(&self) -> String {
-        format!("nn.MaxPool2d({})", self.window().in_python())
-    }
-
-    fn sample() -> (Dims, Self) {
-        let input = Dims::image(5, 4, 3);
-        let layer = Self {
-            kernel: [3, 2],
-            stride: [2, 1],
-            padding: [1, 0],
-        };
-        (input, layer)
-    }
-}
-
-/// The settings of the same over sequences, which are images of one line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MaxPool1d {
-    /// Numbers of a window.
-    pub kernel: usize,
-    /// Numbers from one window to the next.
-    pub stride: usize,
-}
-
-impl MaxPool1d {
-    fn of_images(&self) -> MaxPool {
-        MaxPool {
-            kernel: [1, self.kernel],
-            stride: [1, self.stride],
-            padding: [0, 0],
-        }
-    }
-}
-
-impl LayerKind for MaxPool1d {
-    fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
-        self.of_images().build(site)
-    }
-
-    fn write_graph(&self, flow: Flow, graph: &mut LayerGraph<'_>) -> Flow {
-        self.of_images().write_graph(flow, graph)
-    }
-
-    fn torch_module(&self) -> String {
-        self.of_images().torch_module()
-    }
-
-    fn sample() -> (Dims, Self) {
-        let input = Dims::image(1, 9, 2);
-        let layer = Self {
-            kernel: 3,
-            stride: 2,
-        };
-        (input, layer)
-    }
+pools! {
+    /// The settings of a pool that takes the largest number of each window, channel by channel. The margin is never the
+    /// largest. Sizes are `[vertical, horizontal]`.
+    MaxPool,
+    /// The settings of the same over sequences, which are images of one line.
+    MaxPool1d,
+    MaxPoolLayer, "MaxPool" [], "nn.MaxPool2d"
 }
 
 /// The most pixels of a window that a byte can tell apart.
@@ -140,31 +49,18 @@ impl MaxPoolLayer {
     }
 }
 
-impl Layer for MaxPoolLayer {
-    fn scratch(&self, _rows: usize) -> usize {
-        0
-    }
-
+impl Parameterless for MaxPoolLayer {
     fn bytes(&self) -> usize {
         self.winners.len()
     }
 
-    fn forward(&mut self, _: Pass<'_>, _: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
+    fn forward(&mut self, x: &[f32], y: &mut [f32]) {
         let winners = &mut self.winners[..y.len()];
         pool(self.window, self.input, x, y, winners);
     }
 
-    fn backward(
-        &mut self,
-        _: &mut dyn Replica,
-        _: &[f32],
-        dy: &mut [f32],
-        dx: Option<&mut [f32]>,
-        _: &mut [f32],
-    ) {
-        if let Some(dx) = dx {
-            input_gradient(self.window, self.input, dy, &self.winners[..dy.len()], dx);
-        }
+    fn input_gradient(&mut self, _: &[f32], dy: &[f32], dx: &mut [f32]) {
+        input_gradient(self.window, self.input, dy, &self.winners[..dy.len()], dx);
     }
 }
 

@@ -13,6 +13,7 @@ pub(crate) mod check;
 pub(crate) mod columns;
 mod conv1d;
 pub(crate) mod conv2d;
+mod conv_weights;
 pub(crate) mod dropout;
 pub(crate) mod embedding;
 pub(crate) mod flatten;
@@ -23,6 +24,7 @@ pub(crate) mod grouped;
 pub(crate) mod input_copy;
 pub(crate) mod linear;
 pub(crate) mod max_pool;
+mod pool;
 pub(crate) mod relu;
 pub(crate) mod residual;
 pub(crate) mod window;
@@ -73,7 +75,9 @@ pub struct Step<'a> {
 /// A layer whose output is a new activation.
 pub(crate) trait Layer: Send {
     /// Numbers of scratch memory that a pass of so many rows wants, forward or backward.
-    fn scratch(&self, rows: usize) -> usize;
+    fn scratch(&self, _rows: usize) -> usize {
+        0
+    }
 
     /// Its number among the layout's dense layers, if it is one.
     fn dense(&self) -> Option<usize> {
@@ -111,6 +115,43 @@ pub(crate) trait Layer: Send {
         dx: Option<&mut [f32]>,
         scratch: &mut [f32],
     );
+}
+
+/// A layer without parameters: its output and its gradients are functions of its input alone.
+pub(crate) trait Parameterless: Send {
+    /// Computes `y` from `x`.
+    fn forward(&mut self, x: &[f32], y: &mut [f32]);
+
+    /// Computes `dx` from `dy`.
+    fn input_gradient(&mut self, x: &[f32], dy: &[f32], dx: &mut [f32]);
+
+    /// Bytes of what it keeps for the way back.
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+impl<L: Parameterless> Layer for L {
+    fn bytes(&self) -> usize {
+        Parameterless::bytes(self)
+    }
+
+    fn forward(&mut self, _: Pass<'_>, _: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
+        Parameterless::forward(self, x, y);
+    }
+
+    fn backward(
+        &mut self,
+        _: &mut dyn Replica,
+        x: &[f32],
+        dy: &mut [f32],
+        dx: Option<&mut [f32]>,
+        _: &mut [f32],
+    ) {
+        if let Some(dx) = dx {
+            self.input_gradient(x, dy, dx);
+        }
+    }
 }
 
 /// A layer that changes an activation in place.

@@ -15,8 +15,7 @@ pub struct Relu;
 
 impl LayerKind for Relu {
     fn build(&self, site: &mut Site<'_>) -> Result<(), NnError> {
-        let Site { chain, .. } = site;
-        chain.push_in_place(Box::new(Relu));
+        site.chain.push_in_place(Box::new(Relu));
         Ok(())
     }
 

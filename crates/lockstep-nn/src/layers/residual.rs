@@ -4,10 +4,10 @@
 
 use super::linear::Linear;
 use super::{Layer, Pass, Step, carve, carved};
-use crate::NnError;
 use crate::build::Site;
 use crate::chain::Chain;
 use crate::dims::Dims;
+use crate::error::{LayerFault, NnError};
 use crate::factors::add;
 use crate::graph::{Flow, LayerGraph};
 use crate::init::Initial;
@@ -29,9 +29,7 @@ impl LayerKind for Residual {
         let Site { model, chain, .. } = site;
         let (name, input) = (site.name, chain.output());
         if self.body.is_empty() {
-            return Err(NnError::EmptyBody {
-                layer: name.to_owned(),
-            });
+            return Err(LayerFault::EmptyBody.of(name));
         }
         // The body's tensors lie before the shortcut's.
         let body = model.chain(&self.body, input)?;
@@ -42,13 +40,10 @@ impl LayerKind for Residual {
         };
         let found = shortcut.as_ref().map_or(input, Chain::output);
         if found != output {
-            return Err(NnError::Paths {
-                layer: name.to_owned(),
-                body: output,
-                shortcut: found,
-            });
+            let (body, shortcut) = (output, found);
+            return Err(LayerFault::Paths { body, shortcut }.of(name));
         }
-        chain.push(Box::new(ResidualLayer::new(body, shortcut)), output);
+        chain.push(Box::new(ResidualLayer { body, shortcut }), output);
         Ok(())
     }
 
@@ -94,13 +89,6 @@ pub(crate) struct ResidualLayer {
     shortcut: Option<Chain>,
 }
 
-impl ResidualLayer {
-    /// Of two chains with the same input and output shapes.
-    pub(crate) fn new(body: Chain, shortcut: Option<Chain>) -> Self {
-        Self { body, shortcut }
-    }
-}
-
 impl Layer for ResidualLayer {
     fn scratch(&self, rows: usize) -> usize {
         let Some(shortcut) = &self.shortcut else {
@@ -123,12 +111,12 @@ impl Layer for ResidualLayer {
         y: &mut [f32],
         scratch: &mut [f32],
     ) {
-        self.body.forward(pass, state, x, y, scratch);
+        self.body.forward(0, pass, state, x, y, scratch);
         match &mut self.shortcut {
             None => add(y, x),
             Some(shortcut) => {
                 let (beside, scratch) = carve(scratch, y.len());
-                shortcut.forward(pass, state, x, beside, scratch);
+                shortcut.forward(0, pass, state, x, beside, scratch);
                 add(y, beside);
             }
         }
@@ -205,7 +193,7 @@ mod tests {
             false => Some(builder.chain(&NamedLayer::stack(shortcut), input).unwrap()),
         };
         let outputs = body.output().len();
-        let mut layer = ResidualLayer::new(body, shortcut);
+        let mut layer = ResidualLayer { body, shortcut };
         check_layer(
             &mut layer,
             &builder.layout,

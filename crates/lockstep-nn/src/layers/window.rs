@@ -1,8 +1,8 @@
 //! Windows that slide over an image: which pixels a window covers, and which windows cover a pixel.
 
 use super::max_pool::MAX_AREA;
-use crate::NnError;
 use crate::dims::Dims;
+use crate::error::{LayerFault, NnError};
 use std::ops::Range;
 
 /// Windows of one size at regular places, over an image with a margin. `[vertical, horizontal]`.
@@ -32,38 +32,27 @@ impl Window {
 
     /// The windows of a layer on an image, of which at least one must fit.
     pub(crate) fn of_layer(self, name: &str, input: Dims) -> Result<Dims, NnError> {
-        let Window {
-            kernel,
-            stride,
-            padding,
-        } = self;
+        let (kernel, stride, padding) = (self.kernel, self.stride, self.padding);
         if kernel.contains(&0) || stride.contains(&0) {
-            return Err(NnError::NoWindow {
-                layer: name.to_owned(),
-                kernel,
-                stride,
-            });
+            return Err(LayerFault::NoWindow { kernel, stride }.of(name));
         }
-        self.output(input).ok_or_else(|| NnError::TooSmall {
-            layer: name.to_owned(),
+        let fault = LayerFault::TooSmall {
             kernel,
             padding,
             input,
-        })
+        };
+        self.output(input).ok_or_else(|| fault.of(name))
     }
 
     /// The same for a pool, where every window has a pixel of the image.
     pub(crate) fn of_pool(self, name: &str, input: Dims) -> Result<Dims, NnError> {
         let output = self.of_layer(name, input)?;
-        let fits = |axis: usize| 2 * self.padding[axis] <= self.kernel[axis];
-        if fits(0) && fits(1) && self.area() <= MAX_AREA {
-            return Ok(output);
+        let (kernel, padding) = (self.kernel, self.padding);
+        let fits = |axis: usize| 2 * padding[axis] <= kernel[axis];
+        match fits(0) && fits(1) && self.area() <= MAX_AREA {
+            true => Ok(output),
+            false => Err(LayerFault::Pool { kernel, padding }.of(name)),
         }
-        Err(NnError::Pool {
-            layer: name.to_owned(),
-            kernel: self.kernel,
-            padding: self.padding,
-        })
     }
 
     /// Kernel, stride and padding as arguments of a function in Python.

@@ -28,19 +28,9 @@ pub(super) fn row(scores: &[f32], labels: &[f32]) -> LossSum {
     }
 }
 
-/// Sums the rows' losses and overwrites their scores with the gradient of the labels' sum, times `scale`.
-pub(super) fn gradient<'a>(
-    rows: impl Iterator<Item = (&'a mut [f32], &'a [f32])>,
-    scale: f64,
-) -> LossSum {
-    let mut sum = LossSum::default();
-    for (scores, labels) in rows {
-        sum += row(scores, labels);
-        for (x, &label) in scores.iter_mut().zip(labels) {
-            *x = ((sigmoid(*x) - f64::from(label)) * scale) as f32;
-        }
-    }
-    sum
+/// How the sum over the labels changes with a score.
+pub(super) fn slope(x: f32, label: f32) -> f64 {
+    sigmoid(x) - f64::from(label)
 }
 
 #[cfg(test)]

@@ -152,12 +152,12 @@ impl Loss {
             }
             (Self::CrossEntropy, Targets::Shaped(shaped)) => shaped::gradient(rows, shaped, scale),
             (Self::SquaredError, Targets::Numbers(numbers)) => {
-                let targets = numbers.chunks_exact(outputs);
-                squared_error::gradient(rows.zip(targets), scale / outputs as f64)
+                let rows = rows.zip(numbers.chunks_exact(outputs));
+                of_numbers(rows, scale, squared_error::row, squared_error::slope)
             }
             (Self::BinaryCrossEntropy, Targets::Numbers(labels)) => {
-                let targets = labels.chunks_exact(outputs);
-                binary_cross_entropy::gradient(rows.zip(targets), scale / outputs as f64)
+                use binary_cross_entropy::{row, slope};
+                of_numbers(rows.zip(labels.chunks_exact(outputs)), scale, row, slope)
             }
             (_, Targets::Weighted(weighted)) => {
                 let targets = weighted.numbers.chunks_exact(outputs).zip(weighted.weights);
@@ -173,6 +173,25 @@ impl Loss {
             (loss, targets) => panic!("{loss:?} of {targets:?}"),
         }
     }
+}
+
+/// Sums the losses of rows of numbers, and overwrites their scores with the gradient of the mean over a row's numbers,
+/// times `scale`.
+fn of_numbers<'a>(
+    rows: impl Iterator<Item = (&'a mut [f32], &'a [f32])>,
+    scale: f64,
+    row: impl Fn(&[f32], &[f32]) -> LossSum,
+    slope: impl Fn(f32, f32) -> f64,
+) -> LossSum {
+    let mut sum = LossSum::default();
+    for (scores, targets) in rows {
+        sum += row(scores, targets);
+        let scale = scale / scores.len() as f64;
+        for (x, &target) in scores.iter_mut().zip(targets) {
+            *x = (slope(*x, target) * scale) as f32;
+        }
+    }
+    sum
 }
 
 #[cfg(test)]

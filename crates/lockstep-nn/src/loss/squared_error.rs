@@ -16,19 +16,9 @@ pub(super) fn row(scores: &[f32], targets: &[f32]) -> LossSum {
     }
 }
 
-/// Sums the rows' losses and overwrites their scores with the gradient of the sum of squares, times `scale`.
-pub(super) fn gradient<'a>(
-    rows: impl Iterator<Item = (&'a mut [f32], &'a [f32])>,
-    scale: f64,
-) -> LossSum {
-    let mut sum = LossSum::default();
-    for (scores, targets) in rows {
-        sum += row(scores, targets);
-        for (x, &target) in scores.iter_mut().zip(targets) {
-            *x = (2.0 * (f64::from(*x) - f64::from(target)) * scale) as f32;
-        }
-    }
-    sum
+/// How the sum of squares changes with a score.
+pub(super) fn slope(x: f32, target: f32) -> f64 {
+    2.0 * (f64::from(x) - f64::from(target))
 }
 
 #[cfg(test)]

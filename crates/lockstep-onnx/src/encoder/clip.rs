@@ -3,7 +3,7 @@
 
 use super::tensor;
 use crate::OnnxError;
-use crate::graph::{Graph, Value, float, int, ints};
+use crate::graph::{Graph, GraphWriter, Value, float, int, ints};
 use lockstep_embed::EncoderModel;
 use lockstep_nn::encoder::{Activation, ClipConfig};
 use lockstep_nn::layers::Gelu;
@@ -40,6 +40,11 @@ pub(super) fn clip(
 }
 
 impl Clip<'_> {
+    /// An operation without settings.
+    fn node(&mut self, operator: &str, name: &str, inputs: &[&str]) -> Value {
+        self.graph.node(operator, name, inputs, &[])
+    }
+
     /// The tokens that the transformer begins with.
     fn embed(&mut self, pictures: &str) -> Result<Value, OnnxError> {
         let (hidden, side) = (self.config.hidden_size, self.config.patch_size);
@@ -47,17 +52,18 @@ impl Clip<'_> {
         let part = |part: &str| format!("{name}.{part}");
         let weight = part("patch_embedding.weight");
         let weight = tensor(self.graph, self.encoder, &weight, &[hidden, 3, side, side])?;
-        let window = [ints("kernel_shape", [side; 2]), ints("strides", [side; 2])];
+        let window = [
+            ints("kernel_shape", &[side; 2]),
+            ints("strides", &[side; 2]),
+        ];
         let inputs = [pictures, &weight];
-        let patches = self.graph.node("Conv", &part("patches"), &inputs, window);
+        let patches = self.graph.node("Conv", &part("patches"), &inputs, &window);
         let shape = [0, hidden as i64, self.tokens as i64 - 1];
         let lines = self.reshape(&part("lines"), &patches, &shape);
         let turned = self.transpose(&part("turned"), &lines, &[0, 2, 1]);
         // Room for the token that stands for the picture: before the first of each, a row of zeros.
         let room = self.graph.integers(&part("room"), &[0, 1, 0, 0, 0, 0]);
-        let padded = self
-            .graph
-            .node("Pad", &part("padded"), &[&turned, &room], []);
+        let padded = self.node("Pad", &part("padded"), &[&turned, &room]);
         let mut start = self
             .encoder
             .read(&part("position_embedding.weight"), &[self.tokens, hidden])?;
@@ -68,7 +74,7 @@ impl Clip<'_> {
         let start = self
             .graph
             .numbers(&part("start"), &[self.tokens, hidden], &start);
-        let begun = self.graph.node("Add", name, &[&padded, &start], []);
+        let begun = self.node("Add", name, &[&padded, &start]);
         // Its name is misspelt in every file there is.
         self.norm("vision_model.pre_layrnorm", &begun)
     }
@@ -79,9 +85,7 @@ impl Clip<'_> {
         let part = |part: &str| format!("{name}.{part}");
         let normalised = self.norm(&part("layer_norm1"), &tokens)?;
         let mixed = self.attention(&part("self_attn"), &normalised)?;
-        let tokens = self
-            .graph
-            .node("Add", &part("attended"), &[&tokens, &mixed], []);
+        let tokens = self.node("Add", &part("attended"), &[&tokens, &mixed]);
         let normalised = self.norm(&part("layer_norm2"), &tokens)?;
         let up = self.dense(&part("mlp.fc1"), &normalised, (hidden, inner))?;
         let bent = match self.config.hidden_act {
@@ -89,7 +93,7 @@ impl Clip<'_> {
             Activation::QuickGelu => self.quick_gelu(&part("mlp.quick_gelu"), &up),
         };
         let down = self.dense(&part("mlp.fc2"), &bent, (inner, hidden))?;
-        Ok(self.graph.node("Add", name, &[&tokens, &down], []))
+        Ok(self.node("Add", name, &[&tokens, &down]))
     }
 
     /// Tokens look at each other, head by head.
@@ -108,19 +112,15 @@ impl Clip<'_> {
         let keys = of("k_proj", &[0, 2, 3, 1])?;
         let values = of("v_proj", &[0, 2, 1, 3])?;
         let products = [&queries[..], &keys];
-        let scores = self.graph.node("MatMul", &part("scores"), &products, []);
+        let scores = self.node("MatMul", &part("scores"), &products);
         let scale = 1.0 / (width as f32).sqrt();
         let scale = self.graph.numbers(&part("scale"), &[1], &[scale]);
-        let scaled = self
-            .graph
-            .node("Mul", &part("scaled"), &[&scores, &scale], []);
+        let scaled = self.node("Mul", &part("scaled"), &[&scores, &scale]);
         let shares = part("shares");
         let shares = self
             .graph
-            .node("Softmax", &shares, &[&scaled], [int("axis", -1)]);
-        let mixed = self
-            .graph
-            .node("MatMul", &part("mixed"), &[&shares, &values], []);
+            .node("Softmax", &shares, &[&scaled], &[int("axis", -1)]);
+        let mixed = self.node("MatMul", &part("mixed"), &[&shares, &values]);
         let turned = self.transpose(&part("turned"), &mixed, &[0, 2, 1, 3]);
         let shape = [0, self.tokens as i64, hidden as i64];
         let joined = self.reshape(&part("joined"), &turned, &shape);
@@ -134,7 +134,7 @@ impl Clip<'_> {
         let name = "vision_model.first";
         let first = self
             .graph
-            .node("Gather", name, &[tokens, &first], [int("axis", 1)]);
+            .node("Gather", name, &[tokens, &first], &[int("axis", 1)]);
         let shape = [0, hidden as i64];
         let first = self.reshape("vision_model.pooled", &first, &shape);
         let normalised = self.norm("vision_model.post_layernorm", &first)?;
@@ -142,7 +142,7 @@ impl Clip<'_> {
         let weight = format!("{name}.weight");
         let weight = tensor(self.graph, self.encoder, &weight, &[width, hidden])?;
         let inputs = [&normalised[..], &weight];
-        Ok(self.graph.node("Gemm", name, &inputs, [int("transB", 1)]))
+        Ok(self.graph.node("Gemm", name, &inputs, &[int("transB", 1)]))
     }
 
     /// Tokens times a matrix, plus a bias.
@@ -165,10 +165,8 @@ impl Clip<'_> {
             .graph
             .numbers(&part("weight"), &[inputs, outputs], &turned);
         let bias = tensor(self.graph, self.encoder, &part("bias"), &[outputs])?;
-        let product = self
-            .graph
-            .node("MatMul", &part("product"), &[tokens, &weight], []);
-        Ok(self.graph.node("Add", name, &[&product, &bias], []))
+        let product = self.node("MatMul", &part("product"), &[tokens, &weight]);
+        Ok(self.node("Add", name, &[&product, &bias]))
     }
 
     /// Each token to mean 0 and variance 1, then scaled and shifted.
@@ -182,29 +180,27 @@ impl Clip<'_> {
         let inputs = [tokens, &scale, &shift];
         Ok(self
             .graph
-            .node("LayerNormalization", name, &inputs, settings))
+            .node("LayerNormalization", name, &inputs, &settings))
     }
 
     /// `x` times the logistic function of `1.702 x`.
     fn quick_gelu(&mut self, name: &str, value: &str) -> Value {
         let part = |part: &str| format!("{name}.{part}");
         let factor = self.graph.numbers(&part("factor"), &[1], &[1.702]);
-        let scaled = self
-            .graph
-            .node("Mul", &part("scaled"), &[value, &factor], []);
-        let share = self.graph.node("Sigmoid", &part("share"), &[&scaled], []);
-        self.graph.node("Mul", name, &[value, &share], [])
+        let scaled = self.node("Mul", &part("scaled"), &[value, &factor]);
+        let share = self.node("Sigmoid", &part("share"), &[&scaled]);
+        self.node("Mul", name, &[value, &share])
     }
 
     /// The same numbers in another shape; 0 stands for as many as there are.
     fn reshape(&mut self, name: &str, value: &str, shape: &[i64]) -> Value {
         let shape = self.graph.integers(&format!("{name}.shape"), shape);
-        self.graph.node("Reshape", name, &[value, &shape], [])
+        self.node("Reshape", name, &[value, &shape])
     }
 
     /// The same numbers with their dimensions in another order.
     fn transpose(&mut self, name: &str, value: &str, order: &[usize]) -> Value {
-        let order = [ints("perm", order.iter().copied())];
-        self.graph.node("Transpose", name, &[value], order)
+        let order = [ints("perm", order)];
+        self.graph.node("Transpose", name, &[value], &order)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::tensor;
 use crate::OnnxError;
-use crate::graph::{Graph, Value, float, int, ints};
+use crate::graph::{Graph, GraphWriter, Value, float, int, ints};
 use lockstep_embed::EncoderModel;
 use lockstep_nn::encoder::{LITE_EPSILON, LITE_FEATURES, LITE_STEM, LiteConvolution, lite_blocks};
 
@@ -41,7 +41,7 @@ pub(super) fn lite(
         let own = (part("_project_conv"), part("_bn2"));
         inner = lite.pointwise(&own.0, &own.1, &inner, [block.outputs, block.inner])?;
         flow = match block.skip {
-            true => lite.graph.node("Add", &name, &[&inner, &flow], []),
+            true => lite.graph.node("Add", &name, &[&inner, &flow], &[]),
             false => inner,
         };
         channels = block.outputs;
@@ -50,10 +50,10 @@ pub(super) fn lite(
     flow = lite.relu6("_relu1", &flow);
     flow = lite
         .graph
-        .node("GlobalAveragePool", "_avg_pooling", &[&flow], []);
+        .node("GlobalAveragePool", "_avg_pooling", &[&flow], &[]);
     flow = lite
         .graph
-        .node("Flatten", "features", &[&flow], [int("axis", 1)]);
+        .node("Flatten", "features", &[&flow], &[int("axis", 1)]);
     Ok((flow, LITE_FEATURES))
 }
 
@@ -83,12 +83,12 @@ impl Lite<'_> {
         )?;
         let [before, after] = window.margin;
         let settings = [
-            ints("kernel_shape", [side; 2]),
-            ints("strides", [window.stride; 2]),
-            ints("pads", [before, before, after, after]),
+            ints("kernel_shape", &[side; 2]),
+            ints("strides", &[window.stride; 2]),
+            ints("pads", &[before, before, after, after]),
             int("group", groups as i64),
         ];
-        let value = self.graph.node("Conv", conv, &[value, &weight], settings);
+        let value = self.graph.node("Conv", conv, &[value, &weight], &settings);
         let mut part = |part: &str| {
             let name = format!("{norm}.{part}");
             tensor(self.graph, self.encoder, &name, &[outputs])
@@ -99,7 +99,7 @@ impl Lite<'_> {
         let epsilon = [float("epsilon", LITE_EPSILON as f32)];
         Ok(self
             .graph
-            .node("BatchNormalization", norm, &inputs, epsilon))
+            .node("BatchNormalization", norm, &inputs, &epsilon))
     }
 
     /// A convolution of single pixels.
@@ -120,6 +120,6 @@ impl Lite<'_> {
 
     /// At least 0 and at most 6.
     fn relu6(&mut self, name: &str, value: &str) -> Value {
-        self.graph.node("Clip", name, &[value, "low", "high"], [])
+        self.graph.node("Clip", name, &[value, "low", "high"], &[])
     }
 }

@@ -4,7 +4,7 @@ mod clip;
 mod efficientnet;
 
 use crate::OnnxError;
-use crate::graph::{Graph, OnnxModel, Value};
+use crate::graph::{Graph, GraphWriter, OnnxModel, Value};
 use crate::scale::normalise;
 use lockstep_embed::{EmbedRecipe, EncoderKind, EncoderModel};
 use serde_json::json;
@@ -17,7 +17,7 @@ pub fn of_encoder(encoder: &EncoderModel) -> Result<OnnxModel, OnnxError> {
     let recipe = EmbedRecipe::new(encoder, None, None)?;
     let mut graph = Graph::default();
     let (vector, width) = of_pictures(&mut graph, "input", encoder, &recipe)?;
-    let said = graph.node("Identity", "embedding", &[&vector], []);
+    let said = graph.node("Identity", "embedding", &[&vector], &[]);
     graph.output(&said, "float32", &[width]);
     graph.note("lockstep.task", "embedding");
     graph.finish("encoder")

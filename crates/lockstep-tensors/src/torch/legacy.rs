@@ -61,7 +61,7 @@ fn ranges<'a>(
     storages: &HashMap<&str, Storage<'_>>,
 ) -> Result<HashMap<&'a str, Range<usize>>, Fault> {
     let Value::List(items) = keys.get(keys.root) else {
-        return Err(Fault::damaged("the storages' keys are no list"));
+        return Err(Fault::damaged("the storages' keys are not a list"));
     };
     let mut ranges = HashMap::new();
     for &id in items {

@@ -200,7 +200,7 @@ impl<'a> Machine<'a> {
                     let (_arguments, class) = (self.pop()?, self.pop()?);
                     return Err(match self.values[class] {
                         Value::Global(module, name) => Fault::unknown(module, name),
-                        _ => Fault::damaged("it makes an object of what is no class"),
+                        _ => Fault::damaged("it makes an object of what is not a class"),
                     });
                 }
                 b'b' => {
@@ -253,7 +253,7 @@ impl<'a> Machine<'a> {
         let list = self.top()?;
         match &mut self.values[list] {
             Value::List(all) => all.extend_from_slice(items),
-            _ => return Err(Fault::damaged("it appends to what is no list")),
+            _ => return Err(Fault::damaged("it appends to what is not a list")),
         }
         Ok(())
     }
@@ -265,7 +265,7 @@ impl<'a> Machine<'a> {
         let dict = self.top()?;
         match &mut self.values[dict] {
             Value::Dict(all) => all.extend(pairs.chunks_exact(2).map(|pair| (pair[0], pair[1]))),
-            _ => return Err(Fault::damaged("it sets keys of what is no dictionary")),
+            _ => return Err(Fault::damaged("it sets keys of what is not a dictionary")),
         }
         Ok(())
     }

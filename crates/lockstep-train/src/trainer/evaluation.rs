@@ -197,7 +197,7 @@ fn value_of(measure: Measure, summary: &Summary) -> Option<f64> {
     }
 }
 
-/// The metrics of the given weights, or of the present ones, on some samples. Metrics that are no numbers
+/// The metrics of the given weights, or of the present ones, on some samples. Metrics that are not numbers
 /// mean that the weights are lost.
 fn measure<N: Network>(
     evaluator: &mut Evaluator,

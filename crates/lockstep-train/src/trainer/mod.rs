@@ -17,7 +17,7 @@ use crate::checkpoint::{Checkpointer, Vote};
 use crate::evaluate::mean;
 use crate::prepare::working_model;
 use crate::sets::Sets;
-use crate::snapshot::StateView;
+use crate::snapshot::{Snapshot, StateView};
 use crate::{LearnerPart, TrainError, weights};
 use evaluation::EpochEvaluation;
 use lockstep_base::fs::CacheDir;
@@ -31,7 +31,7 @@ use lockstep_nn::{Model, Network, Threads};
 use lockstep_resolve::Interval;
 use lockstep_runs::RunsError;
 use publish::Publisher;
-use start_state::StartState;
+use start_state::start_state;
 use std::time::Instant;
 use steps::StepLoop;
 
@@ -48,13 +48,8 @@ impl Opened {
     /// be cleared at any time. Then it is looked for again.
     pub(crate) fn open(part: &LearnerPart, cache: &CacheDir) -> Result<Self, TrainError> {
         let settings = &part.settings;
-        let compute = Threads::with_threads(settings.threads).map_err(|error| {
-            let reason = error.to_string();
-            TrainError::Misfit {
-                key: "train.threads",
-                reason,
-            }
-        })?;
+        let compute = Threads::with_threads(settings.threads)
+            .map_err(|error| TrainError::misfit("train.threads", error.to_string()))?;
         let sets = match Sets::reopen(settings, &part.found) {
             Err(TrainError::Data(DataError::DecodedGone { .. })) => {
                 let sets = Sets::open(settings, &part.sources, cache, &mut |_| {})?;
@@ -107,10 +102,10 @@ impl<'a> Trainer<'a, Model> {
             compute,
             evaluation_rows,
         } = opened;
-        let mut beginning = StartState::read(assignment, part, sets, model)?;
+        let mut beginning = start_state(assignment, part, sets, model)?;
         let network = (model, &*compute);
         let steps = StepLoop::new((assignment, settings), sets, network, &mut beginning, join)?;
-        let StartState {
+        let Snapshot {
             best,
             history,
             pretrained,

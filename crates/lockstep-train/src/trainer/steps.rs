@@ -1,6 +1,5 @@
 //! Steps, one after the other: each lane's gradient, its exchange, and the vote on what comes next.
 
-use super::start_state::StartState;
 use super::trace::Tracer;
 use crate::average::WeightAverage;
 use crate::batches::Batches;
@@ -9,7 +8,7 @@ use crate::lanes::LaneProgram;
 use crate::prepare::{exchange_plan, full_batch, steps_per_epoch};
 use crate::replica::{GangReplica, ReplicaSetup, StepPlan};
 use crate::sets::Sets;
-use crate::snapshot::Position;
+use crate::snapshot::{Position, Snapshot};
 use crate::{TrainError, numerics};
 use lockstep_base::progress::{Phase, enter};
 use lockstep_events::Metrics;
@@ -79,7 +78,7 @@ impl<'a, N: Network> StepLoop<'a, N> {
         (assignment, settings): (&Assignment, &TrainingSettings),
         sets: &'a Sets,
         (network, compute): (&'a mut N, &Threads),
-        beginning: &mut StartState,
+        beginning: &mut Snapshot,
         join: impl FnOnce(Plan) -> Result<Box<dyn SharingCollective>, TrainError>,
     ) -> Result<Self, TrainError> {
         let data = sets.facts();
@@ -93,17 +92,14 @@ impl<'a, N: Network> StepLoop<'a, N> {
             [full, last].map(|batch| LaneProgram::new(&exchange.plan, assignment.rank, batch));
         let optimizer = settings.learner.optimizer;
         let steps_per_epoch = steps_per_epoch(settings, &data);
-        let position = beginning.position.clone().unwrap_or_else(|| Position {
-            lane_sums: vec![LossSum::default(); exchange.plan.lanes()],
-            ..Position::default()
-        });
+        let position = beginning.position.clone();
         let mut collective = join(exchange.plan.clone())?;
         if assignment.step_times {
             lockstep_base::progress::begin_phases();
         }
         numerics::agree(&mut *collective)?;
         let mut state = network.load_state(&beginning.state, optimizer.planes());
-        for (number, plane) in beginning.planes.iter().flatten().enumerate() {
+        for (number, plane) in beginning.planes.iter().enumerate() {
             if number < optimizer.planes() {
                 let part = StatePart::Plane(number);
                 state.write(part, 0..plane.len(), &mut |own| own.copy_from_slice(plane));

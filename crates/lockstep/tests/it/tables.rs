@@ -372,7 +372,7 @@ fn a_label_that_is_no_number_among_decimals_is_a_mistake_and_many_whole_numbers_
         _ => format!("{row}.5"),
     });
     assert_ne!(ran.code, Some(0));
-    let expected = "the label of row 71 is `12.5x`, which is no number";
+    let expected = "the label of row 71 is `12.5x`, which is not a number";
     assert!(ran.stderr.contains(expected), "{}", ran.stderr);
     let ran = write(&|row| (row % 50).to_string());
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -446,12 +446,12 @@ fn what_is_wrong_with_a_table_is_said_with_its_place() {
         (
             "a,label\nb,x\n2,y\n",
             "types = { a = 'number' }",
-            "line 2: the column `a` holds `b`, which is no number",
+            "line 2: the column `a` holds `b`, which is not a number",
         ),
         (
             "a,label\n1,x\n2,y\n",
             "types = { a = 'date' }",
-            "line 2: the column `a` holds `1`, which is no date or time",
+            "line 2: the column `a` holds `1`, which is not a date or time",
         ),
         (
             "a,label\nmaybe,x\n2,y\n",

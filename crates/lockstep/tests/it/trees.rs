@@ -551,7 +551,7 @@ fn bad_jobs_of_trees_are_refused_by_name_and_leave_nothing() {
         ),
         (
             &["--set", "model.objective=reg:squarederror"],
-            "which is no number",
+            "which is not a number",
         ),
         (
             &["--set", "model.objective=reg:squarederro"],

@@ -8,21 +8,21 @@ mod tiles;
 mod transform;
 mod winograd;
 
+use super::conv_weights::ConvWeights;
 use super::grouped::GroupedConv2d;
 use super::window::Window;
 use super::{Layer, Pass, carve, carved};
-use crate::NnError;
 use crate::build::{Site, check_groups};
 use crate::dims::Dims;
+use crate::error::{LayerFault, NnError};
 use crate::factors::{add, sum_rows};
 use crate::graph::{Attribute, Flow, LayerGraph, window_attributes};
 use crate::init::Initial;
-use crate::layout::{Layout, NumberOrder, Role};
+use crate::layout::Layout;
 use crate::replica::Replica;
 use crate::spec::LayerKind;
 use crate::threads::Threads;
 use direct::Direct;
-use std::ops::Range;
 use winograd::Winograd;
 
 /// The settings of a convolution. Sizes are `[vertical, horizontal]`.
@@ -57,9 +57,7 @@ impl LayerKind for Conv2d {
         let Site { model, chain, .. } = site;
         let (name, input, window) = (site.name, chain.output(), self.window());
         if self.out == 0 {
-            return Err(NnError::NoOutputs {
-                layer: name.to_owned(),
-            });
+            return Err(LayerFault::NoOutputs.of(name));
         }
         let output = Dims {
             channels: self.out,
@@ -68,7 +66,7 @@ impl LayerKind for Conv2d {
         let (groups, bias) = (self.groups, self.bias);
         check_groups(name, groups, &[input.channels, self.out])?;
         let bound = Initial::uniform_for_inputs(window.area() * (input.channels / groups));
-        let tensors = if bias { 2 } else { 1 };
+        let tensors = 1 + usize::from(bias);
         model.initial.extend(std::iter::repeat_n(bound, tensors));
         let (compute, layout) = (&model.compute, &mut model.layout);
         match groups {
@@ -155,12 +153,7 @@ enum WeightGradient<'a> {
 pub(crate) struct Conv2dLayer {
     method: Method,
     output: Dims,
-    weight: Range<usize>,
-    bias: Option<Range<usize>>,
-    chunks: Range<usize>,
-    /// Rows of the kernels' matrix, and how many of them a chunk has.
-    rows: usize,
-    rows_per_chunk: usize,
+    weights: ConvWeights,
 }
 
 impl Conv2dLayer {
@@ -174,29 +167,12 @@ impl Conv2dLayer {
         compute: &Threads,
         layout: &mut Layout,
     ) -> Self {
-        let channels = output.channels;
         let [height, width] = window.kernel;
-        let weight = layout.push(
-            format!("{name}.weight"),
-            vec![channels, input.channels, height, width],
-            NumberOrder::Convolution,
-            Role::Parameter,
-        );
-        let mut add_bias = || {
-            let name = format!("{name}.bias");
-            layout.push(name, vec![channels], NumberOrder::AsIs, Role::Parameter)
-        };
-        let bias = bias.then(&mut add_bias);
-        let rows = window.area() * input.channels;
-        let (chunks, rows_per_chunk) = layout.cut_rows(rows, channels, bias.as_ref());
+        let kernels = [output.channels, input.channels, height, width];
         Self {
             method: Method::new(input, output, window, compute),
             output,
-            weight,
-            bias,
-            chunks,
-            rows,
-            rows_per_chunk,
+            weights: ConvWeights::new(name, kernels, bias, layout),
         }
     }
 }
@@ -218,8 +194,8 @@ impl Layer for Conv2dLayer {
         y: &mut [f32],
         scratch: &mut [f32],
     ) {
-        let bias = self.bias.as_ref().map(|bias| &state[bias.clone()]);
-        let weight = &state[self.weight.clone()];
+        let bias = self.weights.bias.as_ref().map(|bias| &state[bias.clone()]);
+        let weight = &state[self.weights.weight.clone()];
         match &self.method {
             Method::Direct(direct) => direct.forward(weight, bias, x, y, scratch),
             Method::Winograd(winograd) => winograd.forward(weight, bias, x, y, scratch),
@@ -237,7 +213,7 @@ impl Layer for Conv2dLayer {
         let channels = self.output.channels;
         let (d_bias, scratch) = carve(scratch, channels);
         let (image, scratch) = carve(scratch, channels);
-        if self.bias.is_some() {
+        if self.weights.bias.is_some() {
             // Images one by one: single precision loses less on short sums.
             d_bias.fill(0.0);
             for dy in dy.chunks_exact(self.output.len()) {
@@ -246,7 +222,7 @@ impl Layer for Conv2dLayer {
             }
         }
         if let Some(dx) = dx {
-            let weight = &replica.state()[self.weight.clone()];
+            let weight = &replica.state()[self.weights.weight.clone()];
             match &self.method {
                 Method::Direct(direct) => direct.input_gradient(weight, dy, dx, scratch),
                 Method::Winograd(winograd) => winograd.input_gradient(weight, dy, dx, scratch),
@@ -260,9 +236,8 @@ impl Layer for Conv2dLayer {
                 WeightGradient::Winograd(winograd.weight_gradient(x, dy, scratch))
             }
         };
-        for chunk in self.chunks.clone().rev() {
-            let first = (chunk - self.chunks.start) * self.rows_per_chunk;
-            let rows = first..(first + self.rows_per_chunk).min(self.rows);
+        for chunk in self.weights.chunks.clone().rev() {
+            let rows = self.weights.rows(chunk);
             replica.gradient(chunk, &mut |gradient| {
                 let (weight, bias) = gradient.split_at_mut(rows.len() * channels);
                 match &d_weight {

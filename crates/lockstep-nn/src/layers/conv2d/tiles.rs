@@ -4,10 +4,11 @@
 //! planes and writes tiles. Vectors run across the channels, of which there are whole vectors.
 
 use super::transform::{
-    OfOutputGradients, OfOutputs, OfPixels, OfWeightGradients, OfWeights, gather, spread, square,
+    OfOutputs, OfWeightGradients, OfWeights, TransformMatrix, gather, spread, square,
 };
 use crate::dims::Dims;
 use crate::gemm::{Kernel, Vector};
+use std::marker::PhantomData;
 use std::ops::Range;
 
 /// The place of a pixel that no image has.
@@ -128,49 +129,26 @@ impl Kernel for WeightGradients<'_> {
     }
 }
 
-/// Transforms the pixels under a range of tiles.
-pub(super) struct PixelTransform<'a> {
+/// Transforms the `N x N` numbers under each of a range of tiles by `T`.
+pub(super) struct TileTransform<'a, T, const N: usize> {
     pub(super) from: &'a [f32],
     pub(super) tiling: Tiling,
     pub(super) range: Range<usize>,
     pub(super) plane: usize,
     pub(super) to: &'a mut [f32],
+    pub(super) by: PhantomData<T>,
 }
 
-impl Kernel for PixelTransform<'_> {
+impl<T: TransformMatrix<N, 6>, const N: usize> Kernel for TileTransform<'_, T, N> {
     #[inline(always)]
     fn run<V: Vector>(self) {
         let channels = self.tiling.image.channels;
         for (tile, number) in self.range.enumerate() {
-            let places = self.tiling.places::<6>(number);
+            let places = self.tiling.places::<N>(number);
             for channel in (0..channels).step_by(V::LANES) {
-                let x = Tiling::read::<V, 6>(self.from, &places, channel);
+                let x = Tiling::read::<V, N>(self.from, &places, channel);
                 let to = &mut self.to[tile * channels + channel..];
-                spread(square::<V, OfPixels, 6, 6>(x), to, self.plane);
-            }
-        }
-    }
-}
-
-/// Transforms the output's gradient at a range of tiles.
-pub(super) struct OutputGradients<'a> {
-    pub(super) from: &'a [f32],
-    pub(super) tiling: Tiling,
-    pub(super) range: Range<usize>,
-    pub(super) plane: usize,
-    pub(super) to: &'a mut [f32],
-}
-
-impl Kernel for OutputGradients<'_> {
-    #[inline(always)]
-    fn run<V: Vector>(self) {
-        let channels = self.tiling.image.channels;
-        for (tile, number) in self.range.enumerate() {
-            let places = self.tiling.places::<4>(number);
-            for channel in (0..channels).step_by(V::LANES) {
-                let y = Tiling::read::<V, 4>(self.from, &places, channel);
-                let to = &mut self.to[tile * channels + channel..];
-                spread(square::<V, OfOutputGradients, 4, 6>(y), to, self.plane);
+                spread(square::<V, T, N, 6>(x), to, self.plane);
             }
         }
     }

@@ -7,12 +7,12 @@
 
 use super::super::linear::transpose;
 use super::super::{carve, carved};
-use super::tiles::{
-    OutputGradients, OutputTransform, PixelTransform, Tiling, WeightGradients, WeightTransform,
-};
+use super::tiles::{OutputTransform, TileTransform, Tiling, WeightGradients, WeightTransform};
+use super::transform::{OfOutputGradients, OfPixels};
 use crate::dims::Dims;
 use crate::gemm::{Accumulate, Left, dispatch};
 use crate::threads::Threads;
+use std::marker::PhantomData;
 use std::ops::Range;
 
 /// Places of a tile.
@@ -132,19 +132,21 @@ impl Winograd {
         let (z, _) = carve(scratch, PLANES * plane(tiles, outputs));
         for first in (0..count).step_by(tiles) {
             let range = first..(first + tiles).min(count);
-            dispatch(PixelTransform {
+            dispatch(TileTransform {
                 from: x,
                 tiling: from,
                 range: range.clone(),
                 plane: plane(tiles, inputs),
                 to: v,
+                by: PhantomData::<OfPixels>,
             });
-            dispatch(OutputGradients {
+            dispatch(TileTransform {
                 from: dy,
                 tiling: to,
                 range: range.clone(),
                 plane: plane(tiles, outputs),
                 to: z,
+                by: PhantomData::<OfOutputGradients>,
             });
             let into = if first == 0 {
                 Accumulate::Replace
@@ -219,12 +221,13 @@ fn convolve(
     });
     for first in (0..count).step_by(tiles) {
         let range = first..(first + tiles).min(count);
-        dispatch(PixelTransform {
+        dispatch(TileTransform {
             from: x,
             tiling: from,
             range: range.clone(),
             plane: plane(tiles, inputs),
             to: v,
+            by: PhantomData::<OfPixels>,
         });
         for (i, u) in u.chunks_exact(inputs * outputs).enumerate() {
             let v = Left::rows(&v[i * plane(tiles, inputs)..], inputs);

@@ -3,12 +3,12 @@
 //! Every number depends on the step, the lane and the numbers before, and magnitudes are far apart,
 //! so that a stale, missing or misordered number changes the final bits.
 
-use crate::{Collective, GangError, SharingCollective, TreeSum, tree};
+use lockstep_gang::{Collective, GangError, SharingCollective, TreeSum, tree};
 use std::ops::Range;
 use std::thread;
 
 /// Runs `work` as every rank of a gang at the same time, and returns what each came to.
-pub fn all_ranks<T: Send>(
+pub(crate) fn all_ranks<T: Send>(
     gang: Vec<Box<dyn SharingCollective>>,
     work: impl Fn(Box<dyn SharingCollective>) -> T + Sync,
 ) -> Vec<T> {
@@ -23,7 +23,7 @@ pub fn all_ranks<T: Send>(
 }
 
 /// The ranges of chunks of these lengths.
-pub fn chunks(lengths: &[usize]) -> Vec<Range<usize>> {
+pub(crate) fn chunks(lengths: &[usize]) -> Vec<Range<usize>> {
     let mut end = 0;
     lengths
         .iter()
@@ -69,7 +69,7 @@ fn partial_sum(seed: u64, step: u64, node: Range<usize>, at: usize, param: f32) 
 }
 
 /// The parameters after `steps` steps, computed by one thread.
-pub fn reference(seed: u64, steps: u64, lanes: usize, len: usize) -> Vec<u32> {
+pub(crate) fn reference(seed: u64, steps: u64, lanes: usize, len: usize) -> Vec<u32> {
     let mut params = vec![1.0f32; len];
     for step in 0..steps {
         for (at, param) in params.iter_mut().enumerate() {
@@ -80,7 +80,11 @@ pub fn reference(seed: u64, steps: u64, lanes: usize, len: usize) -> Vec<u32> {
 }
 
 /// The parameters after `steps` steps, as one rank of a gang comes to know them.
-pub fn train(gang: &mut dyn Collective, seed: u64, steps: u64) -> Result<Vec<u32>, GangError> {
+pub(crate) fn train(
+    gang: &mut dyn Collective,
+    seed: u64,
+    steps: u64,
+) -> Result<Vec<u32>, GangError> {
     let mut params = vec![1.0f32; gang.plan().len()];
     let mut tree = TreeSum::new(gang.plan());
     for step in 0..steps {
@@ -90,7 +94,7 @@ pub fn train(gang: &mut dyn Collective, seed: u64, steps: u64) -> Result<Vec<u32
 }
 
 /// One step of [`train`].
-pub fn train_step(
+pub(crate) fn train_step(
     gang: &mut dyn Collective,
     tree: &mut TreeSum,
     params: &mut [f32],

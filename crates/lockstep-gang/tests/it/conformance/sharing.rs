@@ -2,7 +2,7 @@
 
 use super::toy::all_ranks;
 use super::{Join, PATIENCE, gang, plan};
-use crate::{GangError, SharingCollective};
+use lockstep_gang::{GangError, SharingCollective};
 
 /// A step whose chunks follow from shares: each lane shares one number and its chunk's values are
 /// sums over all lanes' numbers.
@@ -72,7 +72,7 @@ fn check_products(gang: &mut dyn SharingCollective, step: u64) {
 }
 
 /// Shares go to all, products to one, chunks follow.
-pub fn products_and_chunks_that_follow_from_shares_arrive_in_every_step(join: &Join) {
+pub(crate) fn products_and_chunks_that_follow_from_shares_arrive_in_every_step(join: &Join) {
     for workers in [2, 3, 5] {
         let plan = plan(workers)
             .with_shares(&[3, 200])

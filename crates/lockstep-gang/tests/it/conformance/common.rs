@@ -2,7 +2,7 @@
 
 use super::toy::all_ranks;
 use super::{Join, PATIENCE, gang};
-use crate::{Plan, SharingCollective};
+use lockstep_gang::{Plan, SharingCollective};
 use std::thread;
 use std::time::Duration;
 
@@ -93,7 +93,7 @@ fn shares(gang: &mut dyn SharingCollective, step: usize) -> f32 {
 }
 
 /// Each is taken once a step, and where ranks share memory some are taken over from their owners.
-pub fn every_common_chunk_is_worked_on_by_one_rank_a_step_whoever_it_is(join: &Join) {
+pub(crate) fn every_common_chunk_is_worked_on_by_one_rank_a_step_whoever_it_is(join: &Join) {
     for workers in [2, 3, 5] {
         let plan = plan(workers);
         let taken = all_ranks(gang(join, &plan, PATIENCE), |mut gang| {

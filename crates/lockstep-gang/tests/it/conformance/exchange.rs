@@ -2,7 +2,7 @@
 
 use super::toy::{all_ranks, chunks, reference, train, train_step};
 use super::{Join, PATIENCE, gang, memberships, plan};
-use crate::{Collective, CollectiveExt, Deadline, GangError, Plan, TreeSum};
+use lockstep_gang::{Collective, CollectiveExt, Deadline, GangError, Plan, TreeSum};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ const IMPATIENCE: Deadline = Deadline(Duration::from_secs(1));
 const AT_ONCE: Duration = Duration::from_secs(PATIENCE.0.as_secs() / 2);
 
 /// Whatever the chunks, lanes and workers are.
-pub fn every_rank_ends_with_the_bits_of_the_sequential_run(join: &Join) {
+pub(crate) fn every_rank_ends_with_the_bits_of_the_sequential_run(join: &Join) {
     let steps = 6;
     for seed in 0..12u64 {
         let count = 1 + seed as usize * 5 % 8;
@@ -34,7 +34,7 @@ pub fn every_rank_ends_with_the_bits_of_the_sequential_run(join: &Join) {
 }
 
 /// Each round is whole before the next.
-pub fn steps_gatherings_and_exchanges_can_follow_each_other_in_any_order(join: &Join) {
+pub(crate) fn steps_gatherings_and_exchanges_can_follow_each_other_in_any_order(join: &Join) {
     for workers in [2, 3, 5] {
         let plan = plan(workers);
         let expected = reference(9, 8, plan.lanes(), plan.len());
@@ -89,7 +89,7 @@ fn check_gather(gang: &mut dyn Collective, len: usize) {
 }
 
 /// Waiting gives the core to others.
-pub fn more_workers_than_cores_make_progress(join: &Join) {
+pub(crate) fn more_workers_than_cores_make_progress(join: &Join) {
     let workers = 4 * thread::available_parallelism().map_or(2, usize::from);
     let plan = Plan::new(chunks(&[50; 20]), workers, workers).unwrap();
     let expected = reference(3, 20, plan.lanes(), plan.len());
@@ -124,7 +124,7 @@ fn own_chunk(gang: &dyn Collective) -> usize {
 }
 
 /// Every wait has a deadline.
-pub fn a_silent_peer_is_named_once_the_deadline_is_over(join: &Join) {
+pub(crate) fn a_silent_peer_is_named_once_the_deadline_is_over(join: &Join) {
     for (wanted, wait) in WAITS {
         let mut gang = gang(join, &plan(2), IMPATIENCE);
         let begin = Instant::now();
@@ -140,7 +140,7 @@ pub fn a_silent_peer_is_named_once_the_deadline_is_over(join: &Join) {
 }
 
 /// Waiting for it ends long before the deadline.
-pub fn a_peer_that_leaves_is_reported_at_once(join: &Join) {
+pub(crate) fn a_peer_that_leaves_is_reported_at_once(join: &Join) {
     for (_, wait) in WAITS {
         let mut gang = gang(join, &plan(2), PATIENCE);
         let leaver = gang.pop().unwrap();
@@ -161,7 +161,7 @@ pub fn a_peer_that_leaves_is_reported_at_once(join: &Join) {
 }
 
 /// What it sent is used before its absence is noticed.
-pub fn what_a_peer_did_before_it_left_still_counts(join: &Join) {
+pub(crate) fn what_a_peer_did_before_it_left_still_counts(join: &Join) {
     let plan = plan(2);
     let ends = all_ranks(gang(join, &plan, PATIENCE), |mut rank| {
         let mut params = vec![1.0f32; plan.len()];
@@ -178,7 +178,7 @@ pub fn what_a_peer_did_before_it_left_still_counts(join: &Join) {
 }
 
 /// Whatever is waited for.
-pub fn an_abort_ends_every_wait(join: &Join) {
+pub(crate) fn an_abort_ends_every_wait(join: &Join) {
     for (_, wait) in WAITS {
         let members = memberships(2, PATIENCE);
         let mut gang = join(&plan(2), &members);
@@ -198,7 +198,7 @@ pub fn an_abort_ends_every_wait(join: &Join) {
 }
 
 /// What may be asked in the midst of work returns at once.
-pub fn looking_never_waits(join: &Join) {
+pub(crate) fn looking_never_waits(join: &Join) {
     let mut gang = gang(join, &plan(2), PATIENCE);
     let own = own_chunk(gang[0].as_ref());
     let other = own_chunk(gang[1].as_ref());
