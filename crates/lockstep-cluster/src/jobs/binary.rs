@@ -47,7 +47,7 @@ impl Binary {
                         | [0xca, 0xfe, 0xba, 0xbe],
                     ) => "it is a program for macOS",
                     Some([b'M', b'Z', ..]) => "it is a program for Windows",
-                    _ => "it is no program",
+                    _ => "it is not a program",
                 };
                 Err(wrong(format!("{what}, and clusters of Ray run Linux")))
             }

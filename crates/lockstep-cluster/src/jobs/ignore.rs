@@ -51,10 +51,11 @@ fn collect(
     for entry in fs::read_dir(folder).map_err(cannot)? {
         let entry = entry.map_err(cannot)?;
         let path = entry.path();
-        let name = entry
-            .file_name()
-            .into_string()
-            .map_err(|name| cannot(io::Error::other(format!("the name {name:?} is no text"))))?;
+        let name = entry.file_name().into_string().map_err(|name| {
+            cannot(io::Error::other(format!(
+                "the name {name:?} is not valid UTF-8"
+            )))
+        })?;
         let (is_file, is_folder) = (path.is_file(), path.is_dir());
         // A link that leads nowhere, a FIFO: nothing that could be read there.
         if name == NEVER || !(is_file || is_folder) {
