@@ -84,7 +84,7 @@ fn sinks(
         sinks.push(Box::new(TensorBoard::new(TensorBoardSettings {
             folder,
             system: track.system,
-            histograms: track.histograms.then(|| weights_of as WeightsOf),
+            histograms: track.histograms.then_some(weights_of as WeightsOf),
         })));
     }
     match notices(job, folder) {

@@ -56,7 +56,7 @@ pub enum InferError {
         /// The run's name.
         run: String,
         /// Why it is taken to be trained.
-        source: RunsError,
+        source: Box<RunsError>,
     },
     /// Nothing says what the model is to look at.
     #[error("the job of {run} has no data.test; name a set with --data")]

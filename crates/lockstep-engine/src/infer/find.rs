@@ -91,7 +91,7 @@ fn with_model(
     let name = &run.name;
     let not_ended = |source| InferError::NotEnded {
         run: name.clone(),
-        source,
+        source: Box::new(source),
     };
     let _lock = run.lock(&mut |_| {}).map_err(not_ended)?;
     if let Some(words) = learner.recover_model(&run)? {
