@@ -104,7 +104,7 @@ mod tests {
         for (bytes, why) in [
             (&b"\xcf\xfa\xed\xfe...."[..], "for macOS"),
             (b"MZ......", "for Windows"),
-            (b"#!/bin/sh\n", "no program"),
+            (b"#!/bin/sh\n", "not a program"),
             (b"\x7fELF\x01\x01", "64-bit"),
             (b"\x7fELF\x02\x01", "damaged"),
         ] {

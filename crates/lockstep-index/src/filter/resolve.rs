@@ -330,10 +330,10 @@ mod tests {
             let filter = Filter::parse(text).unwrap();
             filter.resolve(&names()).unwrap_err().to_string()
         };
-        assert!(wrong("started > yesterday").contains("no date"));
+        assert!(wrong("started > yesterday").contains("not a date"));
         assert!(wrong("duration > long").contains("2h"));
         assert!(wrong("status = done").contains("succeeded"));
-        assert!(wrong("accuracy > high").contains("no number"));
+        assert!(wrong("accuracy > high").contains("not a number"));
         assert!(wrong("acuracy > 1").contains("did you mean `accuracy`"));
     }
 }
