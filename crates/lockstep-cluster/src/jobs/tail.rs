@@ -166,8 +166,8 @@ impl<'c> Tail<'c> {
     /// Reads the log as a whole, where websockets do not get through.
     fn ask(&mut self) -> Result<LogEvent, JobsError> {
         let began = Instant::now();
-        let asked = (|| Ok((self.client.job(&self.id)?, self.client.logs(&self.id)?)))();
-        match asked {
+        let answer = (|| Ok((self.client.job(&self.id)?, self.client.logs(&self.id)?)))();
+        match answer {
             Ok((job, log)) => {
                 let heard = self.heard(0, &log);
                 if job.status.is_final() {

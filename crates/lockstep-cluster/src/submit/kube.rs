@@ -98,8 +98,8 @@ impl KubeRequest<'_> {
             (None, None) => name_of(&job.name, None),
             (None, Some(_)) => name_of(&job.name, Some(&random_letters::<LETTERS>()?)),
         };
-        let asked = self.namespace.clone().or(job.kube.namespace.clone());
-        let namespace = match (asked, client) {
+        let named = self.namespace.clone().or(job.kube.namespace.clone());
+        let namespace = match (named, client) {
             (Some(namespace), _) => namespace,
             (None, Some(client)) => client.namespace(),
             (None, None) => "default".to_owned(),
