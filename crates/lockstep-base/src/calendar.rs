@@ -3,6 +3,8 @@
 //! Years are counted from 1 March, so that the leap day is the last of a year, in eras of 400 years that all have the
 //! same number of days (Hinnant, "chrono-compatible low-level date algorithms").
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 /// Seconds of a day.
 pub const DAY: i64 = 86_400;
 
@@ -10,6 +12,12 @@ pub const DAY: i64 = 86_400;
 const ERA: i64 = 146_097;
 /// Days from the beginning of an era to that of 1970.
 const TO_1970: i64 = 719_468;
+
+/// The time now, in seconds since 1970; a clock before that reads as 1970. Milliseconds are enough, and short to write.
+pub fn now() -> f64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_millis() as f64 / 1000.0
+}
 
 /// The days from 1970-01-01 to a date; none if there is no such date.
 pub fn days(year: i64, month: i64, day: i64) -> Option<i64> {

@@ -1,6 +1,7 @@
 //! The same job in other systems: what they need is installed once, and the samples are handed over as plain files.
 
 use crate::{MeasureError, Measured, Peer, PeerAnswer, RunTrainer, Setting};
+use lockstep_base::calendar;
 use lockstep_base::fs::CacheDir;
 use lockstep_data::{Dataset, Normaliser, TargetKind};
 use lockstep_job::{Data, DataRef, Job, JobColumnType, JobOptimizer, JobSchedule, NetworkJob};
@@ -14,7 +15,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// How often a process is looked at.
 const TICK: Duration = Duration::from_millis(20);
@@ -140,7 +141,6 @@ impl Peers {
     ) -> Result<Option<Measured>, MeasureError> {
         let learner = &network.train.learner;
         let answer = self.folder.path().join("answer.json");
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let layers = NetworkPlan::of(&network.model.network).layers(self.outputs);
         let modules: Vec<String> = layers
             .iter()
@@ -162,7 +162,7 @@ impl Peers {
             "train": self.train,
             "test": self.test,
             "answer": answer,
-            "started": now.unwrap_or_default().as_secs_f64(),
+            "started": calendar::now(),
         });
         let file = self.folder.path().join("spec.json");
         fs::write(&file, spec.to_string())?;

@@ -60,13 +60,13 @@ pub enum ClusterError {
         source: io::Error,
     },
     /// A name that a package cannot hold.
-    #[error("the name of {path} is no text", path = path.display())]
+    #[error("the name of {path} is not valid UTF-8", path = path.display())]
     NoText {
         /// The file.
         path: PathBuf,
     },
     /// `--working-dir` is no folder.
-    #[error("--working-dir: {path} is no folder", path = path.display())]
+    #[error("--working-dir: {path} is not a folder", path = path.display())]
     WorkingDir {
         /// What was given.
         path: PathBuf,

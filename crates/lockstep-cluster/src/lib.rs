@@ -8,8 +8,10 @@ mod error;
 pub mod follow;
 pub mod jobs;
 pub mod kube;
+mod log;
 mod shell;
 pub mod submit;
 
 pub use error::ClusterError;
+pub use log::LogEvent;
 pub use shell::{shell, shell_line};

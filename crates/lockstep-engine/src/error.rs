@@ -3,6 +3,7 @@
 use lockstep_base::fs::FsError;
 use lockstep_embed::EmbedError;
 use lockstep_gang::GangError;
+use lockstep_launch::ray::RayError;
 use lockstep_launch::{LaunchError, NotReady};
 use lockstep_learner::LearnerError;
 use lockstep_runs::RunsError;
@@ -33,6 +34,9 @@ pub enum EngineError {
     /// No worker can be started.
     #[error(transparent)]
     NotReady(#[from] NotReady),
+    /// The Ray cluster cannot be used.
+    #[error(transparent)]
+    Ray(#[from] RayError),
     /// A worker could not be started.
     #[error(transparent)]
     Launch(#[from] LaunchError),
@@ -135,6 +139,16 @@ impl From<LearnerError> for EngineError {
 }
 
 impl EngineError {
+    /// For `map_err`: the system refused something.
+    pub fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::System { what, source }
+    }
+
+    /// What the two sides say is made of plain words and numbers: this does not happen.
+    pub(crate) fn unspeakable(error: serde_json::Error) -> Self {
+        Self::system("speak with a worker")(error.into())
+    }
+
     /// Whether the same may succeed later: a store or a source of data was out of reach, or changed meanwhile.
     pub fn is_passing(&self) -> bool {
         match self {

@@ -109,11 +109,7 @@ fn ask_all(
             content: content.clone(),
             paths: inputs.clone(),
         };
-        let invitation =
-            serde_json::to_string(&questions).map_err(|error| EngineError::System {
-                what: "speak with a worker",
-                source: error.into(),
-            })?;
+        let invitation = serde_json::to_string(&questions).map_err(EngineError::unspeakable)?;
         let spec = WorkerSpec {
             // Those that train are counted from 1.
             id: WorkerId {

@@ -33,7 +33,6 @@ pub struct Assignment {
     /// A state to go on from: the folder of a checkpoint.
     pub resume: Option<String>,
     /// Steps after which the run stops by itself, as if asked to.
-    #[serde(default)]
     pub max_steps: Option<u64>,
     /// Whether to measure where the time of steps goes.
     #[serde(default)]
@@ -174,7 +173,6 @@ pub enum FromWorker {
         #[serde(default)]
         again: bool,
         /// The rank that this worker waited for in vain.
-        #[serde(default)]
         waiting_for: Option<usize>,
         /// Optimizer steps that were done by then.
         #[serde(default)]
@@ -183,7 +181,7 @@ pub enum FromWorker {
 }
 
 /// A worker's last report.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Finished {
     /// True when a stop was asked for before all epochs were trained.
     pub interrupted: bool,
@@ -195,10 +193,8 @@ pub struct Finished {
     /// What was learned, measured on the test set.
     pub metrics: Option<Metrics>,
     /// What it is worth there, in more numbers.
-    #[serde(default)]
     pub evaluation: Option<Summary>,
     /// What was learned, measured on validation data, if there are some.
-    #[serde(default)]
     pub val: Option<Metrics>,
     /// The epoch whose weights were kept.
     pub best_epoch: Option<u32>,

@@ -329,7 +329,7 @@ pub struct Restart {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// All epochs were trained.
@@ -337,12 +337,13 @@ pub enum Status {
     /// It was asked to stop, and its state was written.
     Interrupted,
     /// It failed; `error` says why.
+    #[default]
     #[serde(other)]
     Failed,
 }
 
 /// The last word of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunResult {
     /// How it ended.
@@ -398,36 +399,12 @@ impl RunResult {
     pub fn without_run(status: Status, after: Duration) -> Self {
         Self {
             status,
-            run: None,
-            workers: 0,
-            lanes: 0,
-            epochs: 0,
-            stopped_early: false,
-            metrics: None,
-            val: None,
-            reported: None,
-            evaluation: None,
-            best_epoch: None,
             timing: Timing {
                 total_s: after.as_secs_f64(),
                 ..Timing::default()
             },
-            weights_sha256: None,
-            run_dir: None,
-            error: None,
-            restarts: 0,
-            steps_repeated: 0,
-            seconds_lost: 0.0,
-            resizes: 0,
-            seconds_resizing: 0.0,
+            ..Self::default()
         }
-    }
-}
-
-impl Default for RunResult {
-    /// That of a run that failed and says nothing else.
-    fn default() -> Self {
-        Self::without_run(Status::Failed, Duration::ZERO)
     }
 }
 

@@ -6,7 +6,6 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::fmt;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The version of the events' format. Fields are added without a new one, which readers pass over; it
 /// grows when a field changes its meaning or goes. Events of all earlier ones are read.
@@ -43,10 +42,9 @@ impl Recorded {
         }
     }
 
-    /// The time now, in seconds since 1970 in UTC. Milliseconds are enough, and short to write.
+    /// The time now, as events have it.
     pub fn clock() -> f64 {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        since.unwrap_or_default().as_millis() as f64 / 1000.0
+        lockstep_base::calendar::now()
     }
 }
 

@@ -21,6 +21,8 @@ pub use reqwest::{RequestBuilder, Response};
 pub use tokio_tungstenite::tungstenite::Message;
 pub use websocket::{Handshake, Websocket};
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
 /// Makes ring the provider of cryptography for TLS in this process, unless another one was chosen before, which serves
 /// as well.
 pub fn use_ring() {
@@ -42,16 +44,12 @@ pub fn with_login(
 
 /// A part of a path, with everything escaped that could mean something else.
 pub fn encode_part(part: &str) -> String {
-    let mut encoded = String::with_capacity(part.len());
-    for byte in part.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                encoded.push(char::from(byte));
-            }
-            byte => encoded += &format!("%{byte:02X}"),
-        }
-    }
-    encoded
+    const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+        .remove(b'-')
+        .remove(b'_')
+        .remove(b'.')
+        .remove(b'~');
+    utf8_percent_encode(part, ESCAPED).to_string()
 }
 
 #[cfg(test)]

@@ -41,14 +41,6 @@ pub enum IndexError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// What the index holds is not what this program writes.
-    #[error("the index {path} holds something odd: {what}")]
-    Odd {
-        /// The file.
-        path: String,
-        /// What it is.
-        what: String,
-    },
     /// A file of a run could not be read or changed.
     #[error(transparent)]
     Document(#[from] DocumentError),
@@ -79,7 +71,6 @@ impl IndexError {
     /// Whether the file is damaged, so that making it again helps.
     pub(crate) fn is_damage(&self) -> bool {
         match self {
-            IndexError::Odd { .. } => true,
             IndexError::Sqlite { source, .. } => match source {
                 rusqlite::Error::SqliteFailure(error, words) => {
                     // A table that is missing is an index that somebody else made.
@@ -108,7 +99,6 @@ impl IndexError {
             IndexError::Newer { .. }
                 | IndexError::Sqlite { .. }
                 | IndexError::Io { .. }
-                | IndexError::Odd { .. }
                 | IndexError::Fs(_)
         )
     }

@@ -12,11 +12,10 @@ mod resolve;
 
 pub use error::FilterError;
 pub use lex::{Language, LexError, Token, lex};
-pub use names::{Field, Names, Subject, near};
+pub use names::{Field, Names, Subject};
 pub use resolve::{Resolved, Worth, sort_by, worth};
 
 use std::cmp::Ordering;
-use std::fmt;
 use std::ops::Range;
 
 /// A filter as the user wrote it.
@@ -26,16 +25,10 @@ pub struct Filter {
     root: Expression,
 }
 
-impl Filter {
-    /// What it says.
-    pub fn expression(&self) -> &Expression {
-        &self.root
-    }
-}
-
 /// What a filter says.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Expression {
+#[derive(Debug, Clone)]
+#[cfg_attr(test, derive(PartialEq))]
+enum Expression {
     /// All of them hold. At least two.
     And(Vec<Expression>),
     /// One of them holds. At least two.
@@ -48,36 +41,21 @@ pub enum Expression {
     Compare(Word, Operator, Literal),
 }
 
-/// A name, and where it stands in the text. Where it stands makes no difference.
+/// A name, and where it stands in the text.
 #[derive(Debug, Clone)]
-pub struct Word {
-    /// The name.
-    pub text: String,
-    /// Where it stands.
-    pub span: Range<usize>,
+struct Word {
+    text: String,
+    span: Range<usize>,
 }
 
-impl PartialEq for Word {
-    fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
-    }
-}
-
-/// What a value is compared with, and where it stands in the text. Where it stands makes no difference.
+/// What a value is compared with, and where it stands in the text.
 #[derive(Debug, Clone)]
-pub struct Literal {
+struct Literal {
     /// What the user wrote, without quotation marks.
-    pub text: String,
+    text: String,
     /// Whether it stood in quotation marks, and so is a text whatever it looks like.
-    pub quoted: bool,
-    /// Where it stands.
-    pub span: Range<usize>,
-}
-
-impl PartialEq for Literal {
-    fn eq(&self, other: &Self) -> bool {
-        (&self.text, self.quoted) == (&other.text, other.quoted)
-    }
+    quoted: bool,
+    span: Range<usize>,
 }
 
 /// How two values are compared.
@@ -137,64 +115,6 @@ impl Operator {
             Operator::Greater => ">",
             Operator::GreaterOrEqual => ">=",
             Operator::Contains => "~",
-        }
-    }
-}
-
-impl fmt::Display for Filter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.root.fmt(f)
-    }
-}
-
-impl fmt::Display for Expression {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let joined = |f: &mut fmt::Formatter<'_>, parts: &[Expression], word: &str| {
-            for (number, part) in parts.iter().enumerate() {
-                if number > 0 {
-                    write!(f, " {word} ")?;
-                }
-                match part {
-                    // An `and` within an `or` needs no parentheses; all else that is joined is given them.
-                    Expression::Or(_) => write!(f, "({part})")?,
-                    Expression::And(_) if word == "and" => write!(f, "({part})")?,
-                    _ => part.fmt(f)?,
-                }
-            }
-            Ok(())
-        };
-        match self {
-            Expression::And(parts) => joined(f, parts, "and"),
-            Expression::Or(parts) => joined(f, parts, "or"),
-            Expression::Not(inner) => match **inner {
-                Expression::And(_) | Expression::Or(_) => write!(f, "not ({inner})"),
-                _ => write!(f, "not {inner}"),
-            },
-            Expression::Has(name) => name.fmt(f),
-            Expression::Compare(name, operator, value) => {
-                write!(f, "{name} {} {value}", operator.sign())
-            }
-        }
-    }
-}
-
-impl fmt::Display for Word {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match parse::is_plain(&self.text) {
-            true => f.write_str(&self.text),
-            false => write!(f, "`{}`", self.text),
-        }
-    }
-}
-
-impl fmt::Display for Literal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.quoted {
-            false => f.write_str(&self.text),
-            true => {
-                let escaped = self.text.replace('\\', r"\\").replace('"', r#"\""#);
-                write!(f, "\"{escaped}\"")
-            }
         }
     }
 }

@@ -139,11 +139,4 @@ impl Index {
     pub(crate) fn failed(&self) -> impl Fn(rusqlite::Error) -> IndexError + use<> {
         IndexError::sqlite(self.location.name())
     }
-
-    pub(crate) fn odd(&self, what: impl ToString) -> IndexError {
-        IndexError::Odd {
-            path: self.location.name(),
-            what: what.to_string(),
-        }
-    }
 }

@@ -3,6 +3,9 @@
 //! A row of its own for each point would take several times the room, and reading ten thousand rows takes longer than
 //! drawing them. So some thousand points are one row: step, time and value of each, eight bytes each, little-endian.
 
+use rusqlite::Row;
+use rusqlite::types::Type;
+
 /// How many points one row holds at most.
 pub(crate) const ROW: usize = 2048;
 
@@ -31,19 +34,28 @@ pub(crate) fn pack(points: &[Point]) -> Vec<u8> {
 }
 
 /// The points of these bytes; none if they are cut off.
-pub(crate) fn unpack(bytes: &[u8], into: &mut Vec<Point>) -> Option<()> {
-    if !bytes.len().is_multiple_of(BYTES) {
+fn unpack(bytes: &[u8]) -> Option<Vec<Point>> {
+    let (points, []) = bytes.as_chunks::<BYTES>() else {
         return None;
-    }
-    for point in bytes.chunks_exact(BYTES) {
-        let number = |at: usize| -> Option<[u8; 8]> { point.get(at..at + 8)?.try_into().ok() };
-        into.push(Point {
+    };
+    let point = |bytes: &[u8; BYTES]| {
+        let number = |at: usize| -> Option<[u8; 8]> { bytes[at..at + 8].try_into().ok() };
+        Some(Point {
             step: u64::from_le_bytes(number(0)?),
             time: f64::from_le_bytes(number(8)?),
             value: f64::from_le_bytes(number(16)?),
-        });
-    }
-    Some(())
+        })
+    };
+    points.iter().map(point).collect()
+}
+
+/// The points in a column of a row.
+pub(crate) fn points_in(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<Point>> {
+    let bytes: Vec<u8> = row.get(column)?;
+    unpack(&bytes).ok_or_else(|| {
+        let what = "points that are cut off".into();
+        rusqlite::Error::FromSqlConversionFailure(column, Type::Blob, what)
+    })
 }
 
 #[cfg(test)]
@@ -58,9 +70,7 @@ mod tests {
             value,
         });
         let bytes = pack(&points);
-        let mut back = Vec::new();
-        unpack(&bytes, &mut back).unwrap();
-        assert_eq!(pack(&back), bytes);
-        assert_eq!(unpack(&bytes[..30], &mut back), None);
+        assert_eq!(pack(&unpack(&bytes).unwrap()), bytes);
+        assert_eq!(unpack(&bytes[..30]), None);
     }
 }

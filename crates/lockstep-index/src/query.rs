@@ -1,11 +1,13 @@
 //! What an index can be asked.
 
 use crate::filter::Names;
-use crate::points::{Point, unpack};
+use crate::points::{Point, points_in};
 use crate::run::Run;
 use crate::{Index, IndexError};
-use rusqlite::OptionalExtension;
+use rusqlite::types::Type;
+use rusqlite::{Params, Row};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -78,26 +80,26 @@ impl Index {
     /// # Errors
     /// When the index cannot be read.
     pub fn runs(&self, keys: &Keys) -> Result<Vec<Run>, IndexError> {
-        let failed = self.failed();
-        let mut runs: BTreeMap<i64, Run> = BTreeMap::new();
-        let mut statement = self
-            .connection
-            .prepare("SELECT id, facts FROM run")
-            .map_err(&failed)?;
-        let mut rows = statement.query([]).map_err(&failed)?;
-        while let Some(row) = rows.next().map_err(&failed)? {
-            let facts = row.get_ref(1).map_err(&failed)?;
-            let facts = facts.as_str().map_err(|error| self.odd(error))?;
-            runs.insert(row.get(0).map_err(&failed)?, self.facts(facts)?);
-        }
+        let found = self.rows("SELECT id, facts FROM run", [], |row| {
+            Ok((row.get(0)?, json_in(row, 1)?))
+        })?;
+        let mut runs: BTreeMap<i64, Run> = found.into_iter().collect();
         let sql =
             "SELECT param.run, key.text, param.value FROM param JOIN key ON key.id = param.key";
+        let param = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, json_in(row, 2)?));
+        let mut params: Vec<(i64, String, Value)> = Vec::new();
         match keys {
-            Keys::All => self.fill(sql, [], &mut runs)?,
+            Keys::All => params = self.rows(sql, [], param)?,
             Keys::Some(keys) => {
                 for key in keys {
-                    self.fill(&format!("{sql} WHERE key.text = ?1"), [key], &mut runs)?;
+                    let of_key = format!("{sql} WHERE key.text = ?1");
+                    params.extend(self.rows(&of_key, [key], param)?);
                 }
+            }
+        }
+        for (run, key, value) in params {
+            if let Some(run) = runs.get_mut(&run) {
+                run.params.insert(key, value);
             }
         }
         let mut runs: Vec<Run> = runs.into_values().collect();
@@ -106,24 +108,18 @@ impl Index {
         Ok(runs)
     }
 
-    fn fill(
+    /// What `read` makes of every row of an answer.
+    pub(crate) fn rows<T>(
         &self,
         sql: &str,
-        given: impl rusqlite::Params,
-        runs: &mut BTreeMap<i64, Run>,
-    ) -> Result<(), IndexError> {
-        let failed = self.failed();
-        let mut statement = self.connection.prepare(sql).map_err(&failed)?;
-        let mut rows = statement.query(given).map_err(&failed)?;
-        while let Some(row) = rows.next().map_err(&failed)? {
-            let id: i64 = row.get(0).map_err(&failed)?;
-            let value: String = row.get(2).map_err(&failed)?;
-            if let Some(run) = runs.get_mut(&id) {
-                let key = row.get(1).map_err(&failed)?;
-                run.params.insert(key, self.json(&value)?);
-            }
-        }
-        Ok(())
+        given: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, IndexError> {
+        let mut statement = self.connection.prepare(sql).map_err(self.failed())?;
+        let rows = statement
+            .query_map(given, read)
+            .and_then(|rows| rows.collect());
+        rows.map_err(self.failed())
     }
 
     /// The keys of all parameters of all runs.
@@ -131,7 +127,7 @@ impl Index {
     /// # Errors
     /// When the index cannot be read.
     pub fn keys(&self) -> Result<Vec<String>, IndexError> {
-        self.texts("SELECT text FROM key ORDER BY text")
+        self.rows("SELECT text FROM key ORDER BY text", [], |row| row.get(0))
     }
 
     /// All names that a filter may use.
@@ -164,20 +160,8 @@ impl Index {
     /// # Errors
     /// When the index cannot be read.
     pub fn submitted_by(&self, job: &str) -> Result<Vec<String>, IndexError> {
-        let failed = self.failed();
         let sql = "SELECT name FROM run WHERE json_extract(origin, '$.submitted') = ?1 ORDER BY name DESC";
-        let mut statement = self.connection.prepare(sql).map_err(&failed)?;
-        let rows = statement.query_map([job], |row| row.get(0));
-        rows.map_err(&failed)?
-            .collect::<Result<_, _>>()
-            .map_err(&failed)
-    }
-
-    fn texts(&self, sql: &str) -> Result<Vec<String>, IndexError> {
-        let failed = self.failed();
-        let mut statement = self.connection.prepare(sql).map_err(&failed)?;
-        let rows = statement.query_map([], |row| row.get(0)).map_err(&failed)?;
-        rows.collect::<Result<_, _>>().map_err(&failed)
+        self.rows(sql, [job], |row| row.get(0))
     }
 
     /// All that is known of a run but its points; nothing if there is no such run.
@@ -185,21 +169,18 @@ impl Index {
     /// # Errors
     /// When the index cannot be read.
     pub fn details(&self, name: &str) -> Result<Option<Details>, IndexError> {
-        let failed = self.failed();
         let sql = "SELECT id, facts, origin, result FROM run WHERE name = ?1";
-        type Row = (i64, String, Option<String>, Option<String>);
-        let found: Option<Row> = self
-            .connection
-            .query_row(sql, [name], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
-            })
-            .optional()
-            .map_err(&failed)?;
-        let Some((id, facts, origin, result)) = found else {
+        type Row = (i64, Run, Option<String>, Option<String>);
+        let mut found: Vec<Row> = self.rows(sql, [name], |row| {
+            Ok((row.get(0)?, json_in(row, 1)?, row.get(2)?, row.get(3)?))
+        })?;
+        let Some((id, mut run, origin, result)) = found.pop() else {
             return Ok(None);
         };
-        let mut run = self.facts(&facts)?;
-        run.params = self.params(id)?;
+        let sql = "SELECT key.text, param.value FROM param JOIN key ON key.id = param.key \
+                   WHERE param.run = ?1";
+        let params = self.rows(sql, [id], |row| Ok((row.get(0)?, json_in(row, 1)?)))?;
+        run.params = params.into_iter().collect();
         let json = |text: Option<String>| text.and_then(|text| serde_json::from_str(&text).ok());
         Ok(Some(Details {
             run,
@@ -210,45 +191,32 @@ impl Index {
         }))
     }
 
-    fn params(&self, run: i64) -> Result<BTreeMap<String, Value>, IndexError> {
-        let failed = self.failed();
-        let sql = "SELECT key.text, param.value FROM param JOIN key ON key.id = param.key \
-                   WHERE param.run = ?1";
-        let mut statement = self.connection.prepare(sql).map_err(&failed)?;
-        let mut rows = statement.query([run]).map_err(&failed)?;
-        let mut params = BTreeMap::new();
-        while let Some(row) = rows.next().map_err(&failed)? {
-            let value: String = row.get(1).map_err(&failed)?;
-            params.insert(row.get(0).map_err(&failed)?, self.json(&value)?);
-        }
-        Ok(params)
-    }
-
     fn artifacts(&self, run: i64) -> Result<Vec<Artifact>, IndexError> {
-        let failed = self.failed();
         let sql = "SELECT path, size FROM artifact WHERE run = ?1 ORDER BY path";
-        let mut statement = self.connection.prepare(sql).map_err(&failed)?;
-        let artifact = |row: &rusqlite::Row<'_>| {
+        self.rows(sql, [run], |row| {
             Ok(Artifact {
                 path: row.get(0)?,
                 size: row.get::<_, i64>(1)?.max(0) as u64,
             })
-        };
-        let rows = statement.query_map([run], artifact).map_err(&failed)?;
-        rows.collect::<Result<_, _>>().map_err(&failed)
+        })
     }
 
     fn series_of(&self, run: i64) -> Result<Vec<(Kind, String, usize)>, IndexError> {
-        let failed = self.failed();
         let sql = "SELECT kind, name, (SELECT total(length(data)) FROM points WHERE points.series = series.id) \
                    FROM series WHERE run = ?1 ORDER BY kind, name";
-        let mut statement = self.connection.prepare(sql).map_err(&failed)?;
-        let one = |row: &rusqlite::Row<'_>| {
+        self.rows(sql, [run], |row| {
             let bytes: f64 = row.get(2)?;
             Ok((kind(row.get(0)?), row.get(1)?, bytes as usize / 24))
-        };
-        let rows = statement.query_map([run], one).map_err(&failed)?;
-        rows.collect::<Result<_, _>>().map_err(&failed)
+        })
+    }
+
+    /// The series of a run, without their points.
+    fn named_series(&self, run: &str) -> Result<Vec<(i64, Kind, String)>, IndexError> {
+        let sql = "SELECT series.id, series.kind, series.name FROM series JOIN run ON run.id = series.run \
+                   WHERE run.name = ?1 ORDER BY series.kind, series.name";
+        self.rows(sql, [run], |row| {
+            Ok((row.get(0)?, kind(row.get(1)?), row.get(2)?))
+        })
     }
 
     /// The series of a run whose names `wanted` says yes to.
@@ -260,16 +228,8 @@ impl Index {
         name: &str,
         wanted: impl Fn(Kind, &str) -> bool,
     ) -> Result<Vec<Series>, IndexError> {
-        let failed = self.failed();
-        let sql = "SELECT series.id, series.kind, series.name FROM series JOIN run ON run.id = series.run \
-                   WHERE run.name = ?1 ORDER BY series.kind, series.name";
-        let mut statement = self.connection.prepare(sql).map_err(&failed)?;
-        let mut rows = statement.query([name]).map_err(&failed)?;
         let mut all = Vec::new();
-        while let Some(row) = rows.next().map_err(&failed)? {
-            let id: i64 = row.get(0).map_err(&failed)?;
-            let kind = kind(row.get(1).map_err(&failed)?);
-            let name: String = row.get(2).map_err(&failed)?;
+        for (id, kind, name) in self.named_series(name)? {
             if wanted(kind, &name) {
                 let points = self.points(id)?;
                 all.push(Series { kind, name, points });
@@ -283,36 +243,23 @@ impl Index {
     /// # Errors
     /// When the index cannot be read.
     pub fn newest(&self, name: &str, since: f64) -> Result<Vec<Series>, IndexError> {
-        let failed = self.failed();
-        let sql = "SELECT series.id, series.kind, series.name FROM series JOIN run ON run.id = series.run \
-                   WHERE run.name = ?1 ORDER BY series.kind, series.name";
-        let mut statement = self.connection.prepare(sql).map_err(&failed)?;
-        let mut rows = statement.query([name]).map_err(&failed)?;
         let mut all = Vec::new();
-        while let Some(row) = rows.next().map_err(&failed)? {
-            let points = self.end_of(row.get(0).map_err(&failed)?, since)?;
+        for (id, kind, name) in self.named_series(name)? {
+            let points = self.end_of(id, since).map_err(self.failed())?;
             if !points.is_empty() {
-                all.push(Series {
-                    kind: kind(row.get(1).map_err(&failed)?),
-                    name: row.get(2).map_err(&failed)?,
-                    points,
-                });
+                all.push(Series { kind, name, points });
             }
         }
         Ok(all)
     }
 
-    fn end_of(&self, series: i64, since: f64) -> Result<Vec<Point>, IndexError> {
-        let failed = self.failed();
+    fn end_of(&self, series: i64, since: f64) -> rusqlite::Result<Vec<Point>> {
         let sql = "SELECT data FROM points WHERE series = ?1 ORDER BY first DESC";
-        let mut statement = self.connection.prepare(sql).map_err(&failed)?;
-        let mut rows = statement.query([series]).map_err(&failed)?;
+        let mut statement = self.connection.prepare(sql)?;
+        let mut rows = statement.query([series])?;
         let mut end: Vec<Point> = Vec::new();
-        while let Some(row) = rows.next().map_err(&failed)? {
-            let data = row.get_ref(0).map_err(&failed)?;
-            let data = data.as_blob().map_err(|error| self.odd(error))?;
-            let mut points = Vec::new();
-            unpack(data, &mut points).ok_or_else(|| self.odd("points that are cut off"))?;
+        while let Some(row) = rows.next()? {
+            let mut points = points_in(row, 0)?;
             let old = points.iter().rposition(|point| point.time <= since);
             let from = old.map_or(0, |last| last + 1);
             end.splice(0..0, points.drain(from..));
@@ -323,27 +270,18 @@ impl Index {
         Ok(end)
     }
 
-    pub(crate) fn points(&self, series: i64) -> Result<Vec<Point>, IndexError> {
-        let failed = self.failed();
+    fn points(&self, series: i64) -> Result<Vec<Point>, IndexError> {
         let sql = "SELECT data FROM points WHERE series = ?1 ORDER BY first";
-        let mut statement = self.connection.prepare(sql).map_err(&failed)?;
-        let mut rows = statement.query([series]).map_err(&failed)?;
-        let mut points = Vec::new();
-        while let Some(row) = rows.next().map_err(&failed)? {
-            let data = row.get_ref(0).map_err(&failed)?;
-            let data = data.as_blob().map_err(|error| self.odd(error))?;
-            unpack(data, &mut points).ok_or_else(|| self.odd("points that are cut off"))?;
-        }
-        Ok(points)
+        Ok(self.rows(sql, [series], |row| points_in(row, 0))?.concat())
     }
+}
 
-    pub(crate) fn facts(&self, text: &str) -> Result<Run, IndexError> {
-        serde_json::from_str(text).map_err(|error| self.odd(error))
-    }
-
-    fn json(&self, text: &str) -> Result<Value, IndexError> {
-        serde_json::from_str(text).map_err(|error| self.odd(error))
-    }
+/// The JSON in a column of a row.
+pub(crate) fn json_in<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+    let text: String = row.get(column)?;
+    serde_json::from_str(&text).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, error.into())
+    })
 }
 
 fn kind(number: i64) -> Kind {

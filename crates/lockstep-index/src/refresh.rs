@@ -3,11 +3,12 @@
 //! Files are read outside of the transaction, so that writers wait for each other only while they write. Of two who
 //! read the same run at once, one writes; the other sees that the run's revision has grown, and reads again from there.
 
-use crate::points::{Point, ROW, pack, unpack};
-use crate::query::Kind;
+use crate::points::{Point, ROW, pack, points_in};
+use crate::query::{Kind, json_in};
 use crate::reading::{self, Change};
 use crate::run::{Run, State};
 use crate::{Artifact, Index, IndexError};
+use lockstep_base::calendar;
 use lockstep_place::FileEntry;
 use lockstep_runs::document::DocumentError;
 use lockstep_runs::{Held, RunDir, files as names};
@@ -15,7 +16,6 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// How often a run is read again because another has written it meanwhile.
 const TRIES: usize = 1000;
@@ -165,14 +165,9 @@ impl Index {
         let failed = self.failed();
         let transaction = self.begin()?;
         for name in names {
-            let id: Option<i64> = transaction
-                .query_row(
-                    "SELECT id FROM run WHERE name = ?1",
-                    [name.as_ref()],
-                    |row| row.get(0),
-                )
-                .optional()
-                .map_err(&failed)?;
+            let sql = "SELECT id FROM run WHERE name = ?1";
+            let found = transaction.query_row(sql, [name.as_ref()], |row| row.get(0));
+            let id: Option<i64> = found.optional().map_err(&failed)?;
             if let Some(id) = id {
                 forget(&transaction, id).map_err(&failed)?;
                 let removed = transaction.execute("DELETE FROM run WHERE id = ?1", [id]);
@@ -192,37 +187,25 @@ impl Index {
 
     fn known(&self, name: &str) -> Result<Option<Known>, IndexError> {
         let sql = "SELECT id, revision, facts FROM run WHERE name = ?1";
-        type Row = (i64, i64, String);
-        let row: Option<Row> = self
-            .connection
-            .query_row(sql, [name], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        let mut found = self.rows(sql, [name], |row| {
+            Ok(Known {
+                id: row.get(0)?,
+                revision: row.get(1)?,
+                run: json_in(row, 2)?,
             })
-            .optional()
-            .map_err(self.failed())?;
-        row.map(|(id, revision, facts)| {
-            let run = self.facts(&facts)?;
-            Ok(Known { id, revision, run })
-        })
-        .transpose()
+        })?;
+        Ok(found.pop())
     }
 
     /// What each run looked like when it was read, and how it was.
     fn all_known(&self) -> Result<BTreeMap<String, (String, State)>, IndexError> {
-        let failed = self.failed();
-        let mut all = BTreeMap::new();
         let sql = "SELECT name, stamp, json_extract(facts, '$.state') FROM run";
-        let mut statement = self.connection.prepare(sql).map_err(&failed)?;
-        let mut rows = statement.query([]).map_err(&failed)?;
-        while let Some(row) = rows.next().map_err(&failed)? {
-            let state: String = row.get(2).map_err(&failed)?;
+        let all = self.rows(sql, [], |row| {
+            let state: String = row.get(2)?;
             let state = State::ALL.into_iter().find(|known| known.word() == state);
-            all.insert(
-                row.get(0).map_err(&failed)?,
-                (row.get(1).map_err(&failed)?, state.unwrap_or_default()),
-            );
-        }
-        Ok(all)
+            Ok((row.get(0)?, (row.get(1)?, state.unwrap_or_default())))
+        })?;
+        Ok(all.into_iter().collect())
     }
 
     /// Writes a change in one transaction, if the run is still as it was read. Whether it was.
@@ -232,76 +215,75 @@ impl Index {
         stamp: &str,
         change: Change,
     ) -> Result<bool, IndexError> {
-        let failed = self.failed();
-        let path = self.location.name();
-        let odd = self.odd("points that are cut off");
         let io = |source| IndexError::Io {
-            path: path.clone(),
+            path: self.location.name(),
             source,
         };
         lockstep_base::failpoint::check("index.before_write").map_err(io)?;
+        let failed = self.failed();
         let transaction = self.begin()?;
-        let sql = "SELECT id, revision FROM run WHERE name = ?1";
-        let now: Option<(i64, i64)> = transaction
-            .query_row(sql, [&change.run.name], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
-            .optional()
-            .map_err(&failed)?;
-        if now != before {
+        if !write_change(&transaction, before, stamp, &change).map_err(&failed)? {
             return Ok(false);
-        }
-        let facts = serde_json::to_string(&change.run).unwrap_or_default();
-        let id = match before {
-            Some((id, _)) => {
-                let sql =
-                    "UPDATE run SET revision = revision + 1, stamp = ?2, facts = ?3 WHERE id = ?1";
-                transaction
-                    .execute(sql, params![id, stamp, facts])
-                    .map_err(&failed)?;
-                id
-            }
-            None => {
-                let sql = "INSERT INTO run (name, revision, stamp, facts) VALUES (?1, 1, ?2, ?3)";
-                let row = params![change.run.name, stamp, facts];
-                transaction.execute(sql, row).map_err(&failed)?;
-                transaction.last_insert_rowid()
-            }
-        };
-        if change.anew {
-            forget(&transaction, id).map_err(&failed)?;
-        }
-        for (column, text) in [("origin", &change.origin), ("result", &change.result)] {
-            if let Some(text) = text {
-                let sql = format!("UPDATE run SET {column} = ?2 WHERE id = ?1");
-                transaction
-                    .execute(&sql, params![id, text])
-                    .map_err(&failed)?;
-            }
-        }
-        if let Some(params) = &change.params {
-            write_params(&transaction, id, params).map_err(&failed)?;
-        }
-        if let Some(artifacts) = &change.artifacts {
-            write_artifacts(&transaction, id, artifacts).map_err(&failed)?;
-        }
-        if let Some(step) = change.back_to {
-            cut_all(&transaction, id, step)
-                .map_err(&failed)?
-                .ok_or(odd)?;
-        }
-        for ((kind, name), points) in &change.points {
-            lockstep_base::failpoint::reach("index.in_write");
-            let written = write_points(&transaction, id, *kind, name, points).map_err(&failed)?;
-            written.ok_or_else(|| IndexError::Odd {
-                path: path.clone(),
-                what: "points that are cut off".into(),
-            })?;
         }
         lockstep_base::failpoint::reach("index.before_commit");
         transaction.commit().map_err(&failed)?;
         Ok(true)
     }
+}
+
+/// Writes a change, if the run is still as it was read. Whether it was.
+fn write_change(
+    connection: &Connection,
+    before: Option<(i64, i64)>,
+    stamp: &str,
+    change: &Change,
+) -> rusqlite::Result<bool> {
+    let sql = "SELECT id, revision FROM run WHERE name = ?1";
+    let now: Option<(i64, i64)> = connection
+        .query_row(sql, [&change.run.name], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .optional()?;
+    if now != before {
+        return Ok(false);
+    }
+    let facts = serde_json::to_string(&change.run).unwrap_or_default();
+    let id = match before {
+        Some((id, _)) => {
+            let sql =
+                "UPDATE run SET revision = revision + 1, stamp = ?2, facts = ?3 WHERE id = ?1";
+            connection.execute(sql, params![id, stamp, facts])?;
+            id
+        }
+        None => {
+            let sql = "INSERT INTO run (name, revision, stamp, facts) VALUES (?1, 1, ?2, ?3)";
+            connection.execute(sql, params![change.run.name, stamp, facts])?;
+            connection.last_insert_rowid()
+        }
+    };
+    if change.anew {
+        forget(connection, id)?;
+    }
+    for (column, text) in [("origin", &change.origin), ("result", &change.result)] {
+        if let Some(text) = text {
+            let sql = format!("UPDATE run SET {column} = ?2 WHERE id = ?1");
+            connection.execute(&sql, params![id, text])?;
+        }
+    }
+    if let Some(params) = &change.params {
+        write_params(connection, id, params)?;
+    }
+    if let Some(artifacts) = &change.artifacts {
+        write_artifacts(connection, id, artifacts)?;
+    }
+    if let Some(step) = change.back_to {
+        cut_all(connection, id, step)?;
+    }
+    for ((kind, name), points) in &change.points {
+        lockstep_base::failpoint::reach("index.in_write");
+        write_points(connection, id, *kind, name, points)?;
+    }
+    Ok(true)
 }
 
 /// Removes all of a run but its row.
@@ -360,60 +342,52 @@ fn write_artifacts(
     Ok(())
 }
 
-/// Removes what metrics have of later steps than `step`. `None` if stored points are damaged.
-fn cut_all(connection: &Connection, run: i64, step: u64) -> rusqlite::Result<Option<()>> {
+/// Removes what metrics have of later steps than `step`.
+fn cut_all(connection: &Connection, run: i64, step: u64) -> rusqlite::Result<()> {
     let sql = "SELECT id FROM series WHERE run = ?1 AND kind = ?2";
     let mut statement = connection.prepare(sql)?;
     let ids = statement.query_map(params![run, Kind::Metric.number()], |row| row.get(0))?;
     for id in ids.collect::<rusqlite::Result<Vec<i64>>>()? {
-        if cut(connection, id, step.saturating_add(1))?.is_none() {
-            return Ok(None);
-        }
+        cut(connection, id, step.saturating_add(1))?;
     }
-    Ok(Some(()))
+    Ok(())
 }
 
 /// The last row of a series: where it begins, and its points.
 type Tail = Option<(i64, Vec<Point>)>;
 
-/// Removes points of `step` and later, and returns the row that is last then. `None` if it is damaged.
-fn cut(connection: &Connection, series: i64, step: u64) -> rusqlite::Result<Option<Tail>> {
+/// Removes points of `step` and later, and returns the row that is last then.
+fn cut(connection: &Connection, series: i64, step: u64) -> rusqlite::Result<Tail> {
     let first = i64::try_from(step).unwrap_or(i64::MAX);
     let sql = "DELETE FROM points WHERE series = ?1 AND first >= ?2";
     connection.execute(sql, params![series, first])?;
-    let Some(Some((first, mut points))) = tail(connection, series)? else {
-        return tail(connection, series);
-    };
-    if points.last().is_some_and(|last| last.step >= step) {
+    let mut tail = tail(connection, series)?;
+    if let Some((first, points)) = &mut tail
+        && points.last().is_some_and(|last| last.step >= step)
+    {
         points.retain(|point| point.step < step);
         let sql = "UPDATE points SET data = ?3 WHERE series = ?1 AND first = ?2";
-        connection.execute(sql, params![series, first, pack(&points)])?;
+        connection.execute(sql, params![series, *first, pack(points)])?;
     }
-    Ok(Some(Some((first, points))))
+    Ok(tail)
 }
 
-fn tail(connection: &Connection, series: i64) -> rusqlite::Result<Option<Tail>> {
+fn tail(connection: &Connection, series: i64) -> rusqlite::Result<Tail> {
     let sql = "SELECT first, data FROM points WHERE series = ?1 ORDER BY first DESC LIMIT 1";
-    let found: Option<(i64, Vec<u8>)> = connection
-        .query_row(sql, [series], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
-    let Some((first, data)) = found else {
-        return Ok(Some(None));
-    };
-    let mut points = Vec::new();
-    Ok(unpack(&data, &mut points).map(|()| Some((first, points))))
+    let last = connection.query_row(sql, [series], |row| Ok((row.get(0)?, points_in(row, 1)?)));
+    last.optional()
 }
 
-/// Adds points to a series. `None` if what is stored is damaged.
+/// Adds points to a series.
 fn write_points(
     connection: &Connection,
     run: i64,
     kind: Kind,
     name: &str,
     points: &[Point],
-) -> rusqlite::Result<Option<()>> {
+) -> rusqlite::Result<()> {
     let Some(first) = points.first() else {
-        return Ok(Some(()));
+        return Ok(());
     };
     let sql = "INSERT OR IGNORE INTO series (run, kind, name) VALUES (?1, ?2, ?3)";
     connection.execute(sql, params![run, kind.number(), name])?;
@@ -424,9 +398,6 @@ fn write_points(
         // Of a step that is told again the last word counts.
         Kind::Metric => cut(connection, series, first.step)?,
         Kind::System => tail(connection, series)?,
-    };
-    let Some(tail) = tail else {
-        return Ok(None);
     };
     let mut rest = points;
     let mut last_first = i64::MIN;
@@ -450,7 +421,7 @@ fn write_points(
         let sql = "INSERT INTO points (series, first, data) VALUES (?1, ?2, ?3)";
         connection.execute(sql, params![series, last_first, pack(row)])?;
     }
-    Ok(Some(()))
+    Ok(())
 }
 
 /// What a run's folder looks like from outside: another text when something in it was made, renamed or removed, or
@@ -496,8 +467,7 @@ fn look_for_owner(run: &RunDir, facts: &mut Run) -> Result<(), IndexError> {
         Held::ByNobody => State::Lost,
         Held::BySomebody => State::Running,
         Held::AsOf(lock) => {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH);
-            let now = now.unwrap_or_default().as_secs_f64();
+            let now = calendar::now();
             match &facts.progress.lock {
                 Some((seen, since)) if *seen == lock => match now - since > SILENCE {
                     true => State::Lost,

@@ -22,7 +22,6 @@ pub use worker_end::WorkerEnd;
 
 use lockstep_gang::Segment;
 use std::error::Error;
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -41,7 +40,7 @@ pub const NODE_CHECK: &str = "node-check";
 pub const COMMANDS: [&str; 3] = [GANG_WORKER, TASK_WORKER, NODE_CHECK];
 
 /// One worker: the seat that it sits on, and how many workers have sat there, counting it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct WorkerId {
     /// Its seat, which stays the same when a worker is replaced.
     pub seat: usize,
@@ -182,7 +181,7 @@ pub struct NotReady(#[from] pub Box<dyn Error + Send + Sync>);
 /// - Notices carry the worker's identity, so that nobody takes a late word of one that was replaced for
 ///   one of its successor.
 /// - No worker outlives the launcher: dropping it ends all of them, as far as they can be ended.
-pub trait Launcher: fmt::Debug {
+pub trait Launcher {
     /// Waits until workers can be started, at most for `deadline`, and returns whether they can: not when
     /// `waiting`, which is told every so often what is waited for, returned false. Nothing else may be asked of a
     /// launcher before. Once it is ready, it stays so.

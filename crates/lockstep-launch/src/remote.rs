@@ -7,7 +7,6 @@
 
 use super::{LaunchNotice, LineSplitter, Notify, WorkerEnd, WorkerEvent, WorkerId};
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -242,16 +241,6 @@ impl Launch {
         told.extend(written.finish().map(WorkerEvent::Wrote));
         told.push(WorkerEvent::OutputEnded);
         told
-    }
-}
-
-impl fmt::Debug for Launches {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let launches = self
-            .table
-            .iter()
-            .map(|(number, launch)| (number, launch.id));
-        f.debug_map().entries(launches).finish()
     }
 }
 

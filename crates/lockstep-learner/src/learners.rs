@@ -76,13 +76,10 @@ impl Learners {
     pub fn open(&self, assignment: &Assignment) -> Result<Box<dyn Learner>, LearnerFailure> {
         match self.of_kind(&assignment.kind) {
             Some(learner) => learner.open(assignment),
-            None => Err(LearnerFailure {
-                error: format!("this program has no learner called `{}`", assignment.kind).into(),
-                peer_lost: false,
-                again: false,
-                waiting_for: None,
-                step: 0,
-            }),
+            None => Err(LearnerFailure::new(format!(
+                "this program has no learner called `{}`",
+                assignment.kind
+            ))),
         }
     }
 

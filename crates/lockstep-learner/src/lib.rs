@@ -90,6 +90,19 @@ pub struct LearnerFailure {
     pub step: u64,
 }
 
+impl LearnerFailure {
+    /// The learner's own failure, which would come again.
+    pub fn new(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self {
+            error: error.into(),
+            peer_lost: false,
+            again: false,
+            waiting_for: None,
+            step: 0,
+        }
+    }
+}
+
 impl fmt::Display for LearnerFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)
@@ -110,10 +123,8 @@ impl From<lockstep_gang::GangError> for LearnerFailure {
         };
         Self {
             peer_lost: error.is_peer_lost(),
-            again: false,
             waiting_for,
-            step: 0,
-            error: error.into(),
+            ..Self::new(error)
         }
     }
 }

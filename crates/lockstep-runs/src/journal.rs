@@ -9,6 +9,7 @@
 use crate::files::{EVENTS, is_part_of};
 use crate::name::timestamp;
 use crate::{RunDir, RunsError};
+use lockstep_base::calendar;
 use lockstep_base::fs::FsError;
 use lockstep_events::Recorded;
 use lockstep_place::{Place, PlaceError};
@@ -19,7 +20,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// How long a line may wait before it is sent.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -355,7 +356,7 @@ impl Shared {
 
 /// Sends what there is until the end, and returns what went wrong last if it was never put right.
 fn send_all(run: &RunDir, shared: &Shared) -> Option<RunsError> {
-    let began = timestamp(SystemTime::now());
+    let began = timestamp(calendar::now() as i64);
     let mut number = 0;
     let mut sent = Instant::now();
     loop {

@@ -6,11 +6,11 @@
 
 use crate::name::{check_job_name, is_run_suffix, timestamp};
 use crate::{RunLock, RunsError, files};
+use lockstep_base::calendar;
 use lockstep_base::fs::{AtomicFile, FsError, random_letters};
 use lockstep_events::event::{RunResult, Status};
 use lockstep_place::{Place, PlaceError};
 use std::path::Path;
-use std::time::SystemTime;
 
 /// How often a name is drawn again when it is taken. A second has a million names: when this many are
 /// taken in a row, something else is wrong.
@@ -61,7 +61,7 @@ impl RunDir {
         let letters = random_letters::<4>()?;
         Ok(format!(
             "{job_name}-{}-{letters}",
-            timestamp(SystemTime::now())
+            timestamp(calendar::now() as i64)
         ))
     }
 

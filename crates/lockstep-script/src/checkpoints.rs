@@ -83,8 +83,9 @@ impl Resumed {
         let damaged = |error: &dyn std::fmt::Display| ScriptError::Damaged(error.to_string());
         let checkpoint =
             Checkpoint::open(&Place::parse(place, access)?).map_err(|error| damaged(&error))?;
-        let header = serde_json::from_value(checkpoint.header().clone())
-            .map_err(|error| damaged(&format!("{place} is no checkpoint of a script: {error}")))?;
+        let header = serde_json::from_value(checkpoint.header().clone()).map_err(|error| {
+            damaged(&format!("{place} is not a checkpoint of a script: {error}"))
+        })?;
         Ok(Self { header, checkpoint })
     }
 

@@ -40,7 +40,7 @@ const MEET: Duration = Duration::from_secs(60);
 /// When the assignment is not one.
 pub(crate) fn open(assignment: &Assignment) -> Result<Box<dyn Learner>, LearnerFailure> {
     let part = serde_json::from_value(assignment.learner.clone());
-    let part: ScriptPart = part.map_err(|error| failure(ScriptError::Assignment(error)))?;
+    let part: ScriptPart = part.map_err(ScriptError::Assignment)?;
     Ok(Box::new(Started { part }))
 }
 
@@ -74,45 +74,39 @@ fn generation(
     let mark = format!("{}/{}", part.run, assignment.rank);
     // What a script of this seat left behind when its worker was killed.
     leftovers::end(&mark);
-    let here = WorkerAddress::here(gang.address())
-        .map_err(ScriptError::system("find free ports"))
-        .map_err(failure)?;
+    let here =
+        WorkerAddress::here(gang.address()).map_err(ScriptError::system("find free ports"))?;
     let here = serde_json::to_value(here).expect("it is plain data");
     let all = gang.share("where", here, None, MEET).map_err(shared)?;
     let all: Vec<WorkerAddress> = all
         .into_iter()
         .map(serde_json::from_value)
         .collect::<Result<_, _>>()
-        .map_err(|error| failure(ScriptError::Assignment(error)))?;
+        .map_err(ScriptError::Assignment)?;
     let placing = Placing::of(assignment.rank, &all);
     let resumed = match &assignment.resume {
-        Some(place) => Some(Resumed::open(place, &part.access).map_err(failure)?),
+        Some(place) => Some(Resumed::open(place, &part.access)?),
         None => None,
     };
     let header = resumed.as_ref().map(|resumed| &resumed.header);
     let before = header.map_or(0, |header| header.report);
-    let run = Place::parse(&assignment.run_dir, &part.access).map_err(ScriptError::from);
-    let run = run
-        .and_then(|place| Ok(RunDir::open(&place)?))
-        .map_err(failure)?;
+    let run = Place::parse(&assignment.run_dir, &part.access).map_err(ScriptError::from)?;
+    let run = RunDir::open(&run).map_err(ScriptError::from)?;
     let generation = Generation {
         incarnation: assignment.incarnation.clone(),
         generation: assignment.generation,
     };
     let store = Store::new(run, generation, part.settings.checkpoint.clone(), header);
     if let Some(resumed) = resumed.as_ref().filter(|_| assignment.rank == 0) {
-        store.finish_publishing(resumed).map_err(failure)?;
+        store.finish_publishing(resumed)?;
     }
     let shards = Shards::resumed(header);
 
     let scratch = tempfile::Builder::new().prefix("lockstep-").tempdir();
-    let scratch = scratch
-        .map_err(ScriptError::system("make a folder for the script"))
-        .map_err(failure)?;
+    let scratch = scratch.map_err(ScriptError::system("make a folder for the script"))?;
     let socket = scratch.path().join("socket");
-    let listener = UnixListener::bind(&socket)
-        .map_err(ScriptError::system("listen for the script"))
-        .map_err(failure)?;
+    let listener =
+        UnixListener::bind(&socket).map_err(ScriptError::system("listen for the script"))?;
     let error_file = scratch.path().join("error.json");
     let named = error_file.to_string_lossy();
     let restarts = (assignment.generation, part.settings.max_restarts);
@@ -124,7 +118,7 @@ fn generation(
     if let Ok(program) = std::env::current_exe() {
         environment.push(("LOCKSTEP_BINARY".into(), program.into()));
     }
-    let python_path = package::python_path(std::env::var_os("PYTHONPATH")).map_err(failure)?;
+    let python_path = package::python_path(std::env::var_os("PYTHONPATH"))?;
     environment.push(("PYTHONPATH".into(), python_path));
     for (name, value) in &part.settings.env {
         environment.push((name.into(), value.into()));
@@ -161,7 +155,7 @@ fn generation(
     })?;
     let stored = lock(&service.store).settle();
     let reports = service.reports.load(Ordering::SeqCst);
-    if let Some(words) = stored.map_err(failure)? {
+    if let Some(words) = stored? {
         gang.warn(words);
     }
     let (asked, sha256) = match end {
@@ -171,17 +165,9 @@ fn generation(
     };
     Ok(GenerationEnd::Finished(Box::new(Finished {
         interrupted: asked,
-        epochs: 0,
-        stopped_early: false,
-        metrics: None,
-        val: None,
-        evaluation: None,
-        best_epoch: None,
         weights_sha256: sha256,
-        step_s: 0.0,
         train_s: began.elapsed().as_secs_f64(),
-        samples: 0,
-        step_times: None,
+        ..Finished::default()
     })))
 }
 
@@ -199,7 +185,7 @@ fn attend(
     start: Start<'_>,
     before: u64,
 ) -> Result<Attended, LearnerFailure> {
-    let mut process = ScriptProcess::start(start).map_err(failure)?;
+    let mut process = ScriptProcess::start(start)?;
     let patience = Duration::from_secs_f64(service.part.settings.stop_s).min(LONGEST_STOP);
     let end = watch(service, &mut process, before)?;
     let status = match end {
@@ -253,7 +239,7 @@ fn attend(
         // One that was killed may have better luck; one that says itself what is wrong will not.
         again: status.signal().is_some(),
         step: reports,
-        ..failure(error)
+        ..error.into()
     })
 }
 
@@ -300,13 +286,9 @@ fn at_work(service: &Service<'_>, before: u64) -> Result<(), LearnerFailure> {
     Ok(reporter.send(&FromWorker::CaughtUp)?)
 }
 
-fn failure(error: ScriptError) -> LearnerFailure {
-    LearnerFailure {
-        error: error.into(),
-        peer_lost: false,
-        again: false,
-        waiting_for: None,
-        step: 0,
+impl From<ScriptError> for LearnerFailure {
+    fn from(error: ScriptError) -> Self {
+        Self::new(error)
     }
 }
 
@@ -319,6 +301,6 @@ fn shared(error: ShareError) -> LearnerFailure {
     LearnerFailure {
         peer_lost: true,
         waiting_for,
-        ..failure(error.into())
+        ..ScriptError::from(error).into()
     }
 }

@@ -8,7 +8,7 @@ use lockstep_place::{Access, Place};
 use lockstep_runs::{RunDir, files};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -44,7 +44,7 @@ impl Tracker {
     /// Starts a thread for each sink. `access` is how the run's store is reached, `folder` the job file's.
     pub fn start(access: Access, folder: PathBuf, sinks: Vec<Box<dyn Sink>>) -> Self {
         let (warn, warnings) = channel();
-        let gate = Arc::new(Gate::default());
+        let gate = Arc::new(Gate::new());
         let mut seats = Vec::new();
         for sink in sinks {
             let queue = Arc::new(Queue::default());
@@ -97,7 +97,7 @@ impl Tracker {
     pub fn finish(&mut self, wait: Duration, hurry: &dyn Fn() -> bool) {
         let deadline = Instant::now() + wait;
         if !self.begun {
-            self.gate.open(None);
+            let _ = self.gate.set(None);
         }
         for seat in &self.seats {
             seat.queue.close(deadline);
@@ -133,7 +133,7 @@ impl Tracker {
         let open = move || {
             let begun = open_run(started, &access, &folder);
             let begun = begun.map_err(|error| tell(&warn, "the run's origin", &error.to_string()));
-            gate.open(begun.ok().map(Arc::new));
+            let _ = gate.set(begun.ok().map(Arc::new));
         };
         let opening = thread::Builder::new().name("origin".to_owned());
         if let Err(error) = opening.spawn(open) {
@@ -142,7 +142,7 @@ impl Tracker {
                 "tracking",
                 &format!("no thread can be started: {error}"),
             );
-            self.gate.open(None);
+            let _ = self.gate.set(None);
         }
     }
 }
@@ -215,44 +215,8 @@ fn tell(warn: &Sender<String>, name: &str, what: &str) {
     let _ = warn.send(format!("{name}: {what}"));
 }
 
-/// What sinks wait for before they begin.
-#[derive(Debug, Default)]
-struct Gate {
-    state: Mutex<GateState>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-enum GateState {
-    #[default]
-    Closed,
-    /// The run, or nothing if there is none.
-    Open(Option<Arc<Begun>>),
-}
-
-impl Gate {
-    fn state(&self) -> MutexGuard<'_, GateState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn open(&self, begun: Option<Arc<Begun>>) {
-        *self.state() = GateState::Open(begun);
-        self.changed.notify_all();
-    }
-
-    fn wait(&self) -> Option<Arc<Begun>> {
-        let mut state = self.state();
-        loop {
-            if let GateState::Open(begun) = &*state {
-                return begun.clone();
-            }
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-}
+/// What sinks wait for before they begin: the run, if there is one.
+type Gate = OnceLock<Option<Arc<Begun>>>;
 
 #[cfg(test)]
 mod tests {

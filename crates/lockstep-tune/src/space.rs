@@ -133,7 +133,7 @@ fn between(name: &str, inside: &str) -> Result<Range, String> {
         .map(|word| {
             word.trim()
                 .parse()
-                .map_err(|_| format!("`{}` is no number", word.trim()))
+                .map_err(|_| format!("`{}` is not a number", word.trim()))
         })
         .collect::<Result<_, _>>()?;
     let [low, high] = numbers[..] else {
@@ -265,7 +265,7 @@ mod tests {
             ("lr=log(0,1)", "more than 0"),
             ("lr=log(1,0.1)", "less than the second"),
             ("lr=log(1)", "found 1 numbers"),
-            ("lr=log(a,b)", "`a` is no number"),
+            ("lr=log(a,b)", "`a` is not a number"),
             ("lr=normal(0,1)", "none of log, uniform and int"),
             ("lr=int(0.5,2)", "must be whole"),
             ("lr=0.1", "nothing to search"),

@@ -16,7 +16,7 @@ pub(crate) use bench::BenchArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use export::ExportArgs;
 pub(crate) use kube::{KubeArgs, KubeClusterCommand, KubeCommand, KubeForwardArgs, KubeJobArgs};
-pub(crate) use models::{AliasArgs, ModelsCommand, PromoteArgs, RegisterArgs};
+pub(crate) use models::{AliasArgs, ModelsCommand, RegisterArgs};
 pub(crate) use remote::{ClusterCommand, FollowArgs, HeadArgs, JobsCommand, KUBE, SubmitArgs};
 pub(crate) use replay::ReplayArgs;
 pub(crate) use runs::{
@@ -507,13 +507,15 @@ fn key_value(given: &str) -> Result<String, String> {
     }
 }
 
+/// `--set KEY=VALUE`, as often as it was given, as changes to a job file.
+pub(crate) fn overrides(set: &[String]) -> Result<Vec<Override>, lockstep_job::JobError> {
+    set.iter().map(|set| set.parse()).collect()
+}
+
 impl JobArgs {
     /// All changes to the job file, in the order in which they count.
     pub(crate) fn overrides(&self) -> Result<Vec<Override>, lockstep_job::JobError> {
-        let mut overrides = Vec::new();
-        for set in &self.set {
-            overrides.push(set.parse()?);
-        }
+        let mut overrides = overrides(&self.set)?;
         if let Some(epochs) = self.epochs {
             overrides.push(Override::integer("--epochs", "train.epochs", epochs.into()));
         }

@@ -15,6 +15,7 @@ use args::{Cli, Command};
 use clap::Parser;
 use lockstep_bench::BenchError;
 use lockstep_engine::EngineError;
+use lockstep_engine::infer::InferError;
 use lockstep_index::filter::FilterError;
 use lockstep_job::JobError;
 use lockstep_tune::{SearchError, TuneError};
@@ -73,7 +74,8 @@ fn report(error: &anyhow::Error) -> ExitCode {
     let of_command =
         error.is::<FilterError>() || error.is::<BenchError>() || error.is::<TuneError>();
     let of_search = matches!(error.downcast_ref(), Some(SearchError::Tune(_)));
-    if refused || error.is::<JobError>() || of_command || of_search {
+    let of_job = error.is::<JobError>() || matches!(error.downcast_ref(), Some(InferError::Job(_)));
+    if refused || of_job || of_command || of_search {
         ExitCode::from(USAGE)
     } else {
         ExitCode::FAILURE

@@ -7,7 +7,8 @@ use lockstep_events::event::Event;
 use lockstep_job::{Job, Occasion as JobOccasion, TensorBoard as JobTensorBoard};
 use lockstep_learner::ForkFrom;
 use lockstep_place::{Access, Place};
-use lockstep_track::mlflow::{Exporter, Mlflow, MlflowSettings};
+use lockstep_runs::RunDir;
+use lockstep_track::mlflow::{Mlflow, MlflowSettings};
 use lockstep_track::notify::{Notices, NotifySettings, Occasion};
 use lockstep_track::tensorboard::{TensorBoard, TensorBoardSettings, WeightsOf};
 use lockstep_track::{Sink, Tracker};
@@ -70,7 +71,7 @@ fn sinks(
     match MlflowSettings::of(track, &job.name, &|name| std::env::var(name).ok()) {
         Ok(None) => {}
         Ok(Some(settings)) => {
-            sinks.push(Box::new(Mlflow::new(settings, access.clone(), exporter())));
+            sinks.push(Box::new(Mlflow::new(settings, access.clone(), export)));
         }
         Err(wrong) => warnings.push(format!("MLflow: {wrong}; the run is not tracked there")),
     }
@@ -83,7 +84,7 @@ fn sinks(
         sinks.push(Box::new(TensorBoard::new(TensorBoardSettings {
             folder,
             system: track.system,
-            histograms: track.histograms.then(|| WeightsOf::new(weights_of)),
+            histograms: track.histograms.then_some(weights_of as WeightsOf),
         })));
     }
     match notices(job, folder) {
@@ -131,10 +132,8 @@ fn notices(job: &Job, folder: &Path) -> Result<Option<NotifySettings>, String> {
 }
 
 /// Makes ONNX files of networks.
-pub(crate) fn exporter() -> Option<Exporter> {
-    Some(Exporter::new(|run| {
-        lockstep_onnx::export_run(run).map_err(|error| describe(&error))
-    }))
+pub(crate) fn export(run: &RunDir) -> Result<Vec<u8>, String> {
+    lockstep_onnx::export_run(run).map_err(|error| describe(&error))
 }
 
 /// Writes the weights of a checkpoint as a file of named tensors.

@@ -1,40 +1,29 @@
 //! A job on Kubernetes, as whoever follows it needs it.
 
-use crate::ClusterError;
 use crate::follow::{OURS, Remote};
-use crate::jobs::{JobInfo, JobStatus, LogEvent};
-use crate::kube::{Client, JobEnd, JobState, LogEvent as Log, ManifestKind, Tail, Wanted};
+use crate::jobs::{JobInfo, JobStatus};
+use crate::kube::{Client, JobEnd, JobName, JobState, Tail, Wanted};
 use crate::shell;
+use crate::{ClusterError, LogEvent};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A job on Kubernetes.
 pub struct KubeJob<'c> {
     client: &'c Client,
-    kind: ManifestKind,
-    namespace: String,
-    name: String,
+    job: JobName,
     at: Wanted,
     tail: Tail<'c>,
 }
 
 impl<'c> KubeJob<'c> {
-    /// The job `name` of a cluster that was chosen by `at`. A lost connection is tried again for as long as `patience`.
-    pub fn new(
-        client: &'c Client,
-        kind: ManifestKind,
-        namespace: &str,
-        name: &str,
-        at: &Wanted,
-        patience: Duration,
-    ) -> KubeJob<'c> {
+    /// A job of a cluster that was chosen by `at`. A lost connection is tried again for as long as `patience`.
+    pub fn new(client: &'c Client, job: JobName, at: Wanted, patience: Duration) -> KubeJob<'c> {
         KubeJob {
-            tail: client.tail(kind, namespace, name, patience),
+            tail: client.tail(job.clone(), patience),
             client,
-            kind,
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-            at: at.clone(),
+            job,
+            at,
         }
     }
 
@@ -50,7 +39,7 @@ impl<'c> KubeJob<'c> {
             (message, why) => why.or(message),
         };
         JobInfo {
-            submission_id: Some(self.name.clone()),
+            submission_id: Some(self.job.name.clone()),
             job_id: None,
             status: match state.ended {
                 Some(JobEnd::Succeeded) => JobStatus::Succeeded,
@@ -71,7 +60,7 @@ impl<'c> KubeJob<'c> {
 
 impl Remote for KubeJob<'_> {
     fn id(&self) -> &str {
-        &self.name
+        &self.job.name
     }
 
     fn who(&self) -> &'static str {
@@ -80,15 +69,15 @@ impl Remote for KubeJob<'_> {
 
     fn next(&mut self, wait: Duration) -> Result<LogEvent, ClusterError> {
         Ok(match self.tail.next(wait)? {
-            Log::Text(text) => LogEvent::Text(text),
-            Log::Nothing => LogEvent::Nothing,
-            Log::Lost(why) => LogEvent::Lost(why),
-            Log::Ended(state) => LogEvent::Ended(Box::new(self.info(&state))),
+            LogEvent::Text(text) => LogEvent::Text(text),
+            LogEvent::Nothing => LogEvent::Nothing,
+            LogEvent::Lost(why) => LogEvent::Lost(why),
+            LogEvent::Ended(state) => LogEvent::Ended(Box::new(self.info(&state))),
         })
     }
 
     fn job(&self) -> Result<JobInfo, ClusterError> {
-        let state = self.client.state(self.kind, &self.namespace, &self.name)?;
+        let state = self.client.state(&self.job)?;
         Ok(self.info(&state))
     }
 
@@ -98,9 +87,7 @@ impl Remote for KubeJob<'_> {
     }
 
     fn stop(&self) -> Result<(), ClusterError> {
-        Ok(self
-            .client
-            .suspend(self.kind, &self.namespace, &self.name, true)?)
+        Ok(self.client.suspend(&self.job, true)?)
     }
 
     fn why_not_yet(&self) -> Option<String> {
@@ -108,14 +95,14 @@ impl Remote for KubeJob<'_> {
     }
 
     fn again(&self) -> [String; 2] {
-        let mut at = format!(" --namespace {}", shell(&self.namespace));
+        let mut at = format!(" --namespace {}", shell(&self.job.namespace));
         if let Some(context) = &self.at.context {
             at += &format!(" --context {}", shell(context));
         }
         if let Some(file) = &self.at.kubeconfig {
             at += &format!(" --kubeconfig {}", shell(&file.to_string_lossy()));
         }
-        let name = &self.name;
+        let name = &self.job.name;
         [
             format!("lockstep kube wait {name}{at}"),
             format!("lockstep kube stop {name}{at}"),

@@ -14,8 +14,8 @@ pub use outcome::{Outcome, command_outcome};
 pub use ray::{RayJob, wait_stopped};
 pub use remote::Remote;
 
-use crate::ClusterError;
-use crate::jobs::{JobInfo, LogEvent, Needs};
+use crate::jobs::{JobInfo, Needs};
+use crate::{ClusterError, LogEvent};
 use lines::{Line, Lines};
 use lockstep_events::event::{Event, RunResult};
 use std::collections::VecDeque;

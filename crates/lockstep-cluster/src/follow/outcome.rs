@@ -109,7 +109,7 @@ fn silent(job: &JobInfo) -> String {
 /// Why a command failed that told nothing.
 fn broken(job: &JobInfo, said: &str, sent: Option<&Needs>) -> String {
     if let Some(unfit) = unfit(said, job.driver_exit_code, sent) {
-        return unfit.to_string();
+        return unfit;
     }
     let last = said.trim();
     let why = match last.is_empty() {

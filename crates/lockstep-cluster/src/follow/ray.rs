@@ -1,9 +1,9 @@
 //! A job of a Ray head or of `lockstep serve`, as whoever follows it needs it.
 
-use crate::ClusterError;
 use crate::follow::Remote;
-use crate::jobs::{Client, JobInfo, LogEvent, Tail};
+use crate::jobs::{Client, JobInfo, Tail};
 use crate::shell;
+use crate::{ClusterError, LogEvent};
 use std::time::{Duration, Instant};
 
 /// How long a job may take to stop; the head kills it after 3 seconds.

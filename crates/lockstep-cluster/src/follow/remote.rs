@@ -1,7 +1,7 @@
 //! The seam between following a job and where it runs: a Ray cluster, or Kubernetes.
 
-use crate::ClusterError;
-use crate::jobs::{JobInfo, LogEvent};
+use crate::jobs::JobInfo;
+use crate::{ClusterError, LogEvent};
 use std::time::Duration;
 
 /// A job on a cluster, as whoever follows it needs it.

@@ -47,7 +47,7 @@ impl Binary {
                         | [0xca, 0xfe, 0xba, 0xbe],
                     ) => "it is a program for macOS",
                     Some([b'M', b'Z', ..]) => "it is a program for Windows",
-                    _ => "it is no program",
+                    _ => "it is not a program",
                 };
                 Err(wrong(format!("{what}, and clusters of Ray run Linux")))
             }
@@ -104,7 +104,7 @@ mod tests {
         for (bytes, why) in [
             (&b"\xcf\xfa\xed\xfe...."[..], "for macOS"),
             (b"MZ......", "for Windows"),
-            (b"#!/bin/sh\n", "no program"),
+            (b"#!/bin/sh\n", "not a program"),
             (b"\x7fELF\x01\x01", "64-bit"),
             (b"\x7fELF\x02\x01", "damaged"),
         ] {

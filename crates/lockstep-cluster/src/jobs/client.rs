@@ -22,9 +22,7 @@ pub struct Client {
 struct Version {
     ray_version: String,
     /// Of a server of ours, which is like Ray of that version.
-    #[serde(default)]
     lockstep_version: Option<String>,
-    #[serde(default)]
     lockstep_store: Option<String>,
 }
 
@@ -41,6 +39,18 @@ struct Stopped {
 #[derive(Deserialize)]
 struct Logs {
     logs: String,
+}
+
+/// Finds the head that `to` or the environment means, with headers as a JSON object or those of the environment, and
+/// whether it lets us in.
+///
+/// # Errors
+/// When there is no such head, and when it does not let us in.
+pub fn connect(to: Option<&str>, headers: Option<&str>) -> Result<Client, JobsError> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let address = Address::find(to, variable)?;
+    let credentials = Credentials::find(headers, variable)?;
+    Client::connect(address, credentials)
 }
 
 impl Client {
@@ -82,7 +92,13 @@ impl Client {
     }
 
     fn ask_version(&self) -> Result<Reply, JobsError> {
-        self.send("ask for the version", Method::GET, "/api/version", |r| r)
+        self.send(
+            SOON,
+            "ask for the version",
+            Method::GET,
+            "/api/version",
+            |r| r,
+        )
     }
 
     fn understand_version(&self, reply: &Reply) -> Result<Version, JobsError> {
@@ -113,7 +129,7 @@ impl Client {
         match major.parse::<u32>() {
             Ok(0 | 1) => Err(JobsError::TooOld { address, found }),
             Ok(_) => Ok(version),
-            Err(_) => nothing(format!("{found:?} is no version of Ray")),
+            Err(_) => nothing(format!("{found:?} is not a version of Ray")),
         }
     }
 
@@ -146,7 +162,7 @@ impl Client {
         let path = format!("/api/packages/gcs/{name}");
         let uri = format!("gcs://{name}");
         let doing = "look for the package";
-        let reply = self.send(doing, Method::GET, &path, |r| r)?;
+        let reply = self.send(SOON, doing, Method::GET, &path, |r| r)?;
         match reply.status {
             StatusCode::OK => return Ok(uri),
             StatusCode::NOT_FOUND => (),
@@ -154,7 +170,7 @@ impl Client {
         }
         let zip = bytes::Bytes::from(package.zip()?);
         let doing = "send the package";
-        let reply = self.send_within(LONG, doing, Method::PUT, &path, |r| r.body(zip))?;
+        let reply = self.send(LONG, doing, Method::PUT, &path, |r| r.body(zip))?;
         match reply.status {
             StatusCode::OK => Ok(uri),
             StatusCode::PAYLOAD_TOO_LARGE => Err(JobsError::TooLarge {
@@ -177,7 +193,7 @@ impl Client {
             address: self.address.to_string(),
             why: error.to_string(),
         })?;
-        let sent = self.send(doing, Method::POST, "/api/jobs/", |request| {
+        let sent = self.send(SOON, doing, Method::POST, "/api/jobs/", |request| {
             request
                 .header(header::CONTENT_TYPE, "application/json")
                 .body(body)
@@ -216,7 +232,7 @@ impl Client {
     /// When there is none, or the head cannot be reached.
     pub fn job(&self, id: &str) -> Result<JobInfo, JobsError> {
         let doing = "ask for the job";
-        let reply = self.of_job(doing, Method::GET, id, "")?;
+        let reply = self.of_job(SOON, doing, Method::GET, id, "")?;
         self.json(doing, &reply)
     }
 
@@ -235,7 +251,7 @@ impl Client {
     /// When there is no such job, or the head cannot be reached.
     pub fn stop(&self, id: &str) -> Result<bool, JobsError> {
         let doing = "stop the job";
-        let reply = self.of_job(doing, Method::POST, id, "/stop")?;
+        let reply = self.of_job(SOON, doing, Method::POST, id, "/stop")?;
         Ok(self.json::<Stopped>(doing, &reply)?.stopped)
     }
 
@@ -244,7 +260,7 @@ impl Client {
     /// # Errors
     /// When there is no such job, when it has not ended, or when the head cannot be reached.
     pub fn delete(&self, id: &str) -> Result<(), JobsError> {
-        self.of_job("remove the job", Method::DELETE, id, "")?;
+        self.of_job(SOON, "remove the job", Method::DELETE, id, "")?;
         Ok(())
     }
 
@@ -259,7 +275,7 @@ impl Client {
     /// A job's whole log, if it comes soon enough.
     pub(crate) fn logs_within(&self, limit: Duration, id: &str) -> Result<String, JobsError> {
         let doing = "read the log";
-        let reply = self.of_job_within(limit, doing, Method::GET, id, "/logs")?;
+        let reply = self.of_job(limit, doing, Method::GET, id, "/logs")?;
         Ok(self.json::<Logs>(doing, &reply)?.logs)
     }
 
@@ -275,7 +291,7 @@ impl Client {
         doing: &str,
         path: &str,
     ) -> Result<T, JobsError> {
-        let reply = self.send(doing, Method::GET, path, |r| r)?;
+        let reply = self.send(SOON, doing, Method::GET, path, |r| r)?;
         match reply.status {
             StatusCode::OK => self.json(doing, &reply),
             _ => Err(self.refused(doing, &reply)),
@@ -285,16 +301,6 @@ impl Client {
     /// Something about a job, which must be there.
     fn of_job(
         &self,
-        doing: &str,
-        method: Method,
-        id: &str,
-        rest: &str,
-    ) -> Result<Reply, JobsError> {
-        self.of_job_within(SOON, doing, method, id, rest)
-    }
-
-    fn of_job_within(
-        &self,
         limit: Duration,
         doing: &str,
         method: Method,
@@ -302,7 +308,7 @@ impl Client {
         rest: &str,
     ) -> Result<Reply, JobsError> {
         let path = job_path(id, rest).ok_or_else(|| self.no_such_job(id))?;
-        let reply = self.send_within(limit, doing, method, &path, |r| r)?;
+        let reply = self.send(limit, doing, method, &path, |r| r)?;
         match reply.status {
             StatusCode::OK => Ok(reply),
             StatusCode::NOT_FOUND => Err(self.no_such_job(id)),
@@ -318,16 +324,6 @@ impl Client {
     }
 
     fn send(
-        &self,
-        doing: &str,
-        method: Method,
-        path: &str,
-        with: impl FnOnce(RequestBuilder) -> RequestBuilder,
-    ) -> Result<Reply, JobsError> {
-        self.send_within(SOON, doing, method, path, with)
-    }
-
-    fn send_within(
         &self,
         limit: Duration,
         doing: &str,

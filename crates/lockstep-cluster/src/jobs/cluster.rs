@@ -85,9 +85,7 @@ struct Summary {
 
 #[derive(Deserialize)]
 struct Listed {
-    #[serde(default)]
     hostname: Option<String>,
-    #[serde(default)]
     ip: Option<String>,
     raylet: Raylet,
 }
@@ -96,15 +94,10 @@ struct Listed {
 #[serde(rename_all = "camelCase")]
 struct Raylet {
     node_id: String,
-    #[serde(default)]
     node_manager_address: Option<String>,
-    #[serde(default)]
     node_manager_hostname: Option<String>,
-    #[serde(default)]
     state: Option<String>,
-    #[serde(default)]
     state_message: Option<String>,
-    #[serde(default)]
     state_snapshot: Option<Snapshot>,
     #[serde(default)]
     is_head_node: bool,
@@ -116,7 +109,6 @@ struct Raylet {
 
 #[derive(Deserialize)]
 struct Snapshot {
-    #[serde(default)]
     state: Option<String>,
 }
 

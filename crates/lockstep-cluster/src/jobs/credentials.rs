@@ -120,10 +120,14 @@ fn parse_headers(from: &str, text: &str) -> Result<HeaderMap, JobsError> {
         why,
     };
     let pairs: std::collections::BTreeMap<String, String> = serde_json::from_str(text)
-        .map_err(|_| wrong("it is no JSON object whose values are strings".to_owned()))?;
+        .map_err(|_| wrong("it is not a JSON object whose values are strings".to_owned()))?;
     let mut headers = HeaderMap::new();
     for (name, value) in pairs {
-        let bad = || wrong(format!("{name:?} is no header, or its value is not text"));
+        let bad = || {
+            wrong(format!(
+                "{name:?} is not the name of a header, or its value is not text"
+            ))
+        };
         let key = HeaderName::from_str(&name).map_err(|_| bad())?;
         let mut value = HeaderValue::from_str(&value).map_err(|_| bad())?;
         value.set_sensitive(true);

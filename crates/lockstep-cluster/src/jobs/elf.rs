@@ -5,7 +5,7 @@
 
 use crate::jobs::Needs;
 
-/// Why a file is no program for Linux.
+/// Why a file cannot run on Linux.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NotElf {
     /// It is something else.

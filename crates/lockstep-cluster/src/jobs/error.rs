@@ -12,7 +12,7 @@ use thiserror::Error;
 pub enum JobsError {
     /// The address can be none of a head.
     #[error(
-        "{given:?} from {from} is no address of a head: {why}; write http://HOST:8265, with the port of Ray's \
+        "{given:?} from {from} is not the address of a head: {why}; write http://HOST:8265, with the port of Ray's \
          dashboard"
     )]
     Address {
@@ -151,34 +151,6 @@ pub enum JobsError {
         path: PathBuf,
         /// Why not.
         why: String,
-    },
-    /// The head's processor is another than the program's.
-    #[error(
-        "the program that was sent is for {program}, and the node that was to run it has {node}; \
-         send one for it with --binary PATH, or use the one in the nodes' image with --binary image"
-    )]
-    Architecture {
-        /// What the program is for.
-        program: String,
-        /// The node's processor.
-        node: String,
-    },
-    /// The head's C library is too old.
-    #[error(
-        "the program that was sent needs glibc {needs}, and the node that was to run it has {node}; send one that was \
-         built on an older system with --binary PATH, or use the one in the nodes' image with --binary image"
-    )]
-    Glibc {
-        /// The version that is missing, or what is missing of it.
-        needs: String,
-        /// What the node has.
-        node: String,
-    },
-    /// The head has no such program.
-    #[error("{what}")]
-    NoProgram {
-        /// What is missing, and what to do.
-        what: String,
     },
     /// There is no such job.
     #[error("there is no job `{id}` at {address}; `lockstep jobs list` shows all")]

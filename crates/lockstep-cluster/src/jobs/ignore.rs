@@ -18,7 +18,7 @@ const DEEPEST: usize = 32;
 /// All files of `folder` that are not left out, each by its path from there with `/` between its parts.
 ///
 /// # Errors
-/// When a folder cannot be read, or a name is no text.
+/// When a folder cannot be read, or a name is not valid UTF-8.
 pub fn files_to_send(folder: &Path) -> Result<Vec<(String, PathBuf)>, JobsError> {
     let mut found = Vec::new();
     let mut rules = Vec::new();
@@ -43,7 +43,7 @@ fn collect(
     }
     let before = rules.len();
     for name in NAMES {
-        // A file that is not there has no rules; one that is no text has none that could be meant.
+        // A file that is not there has no rules; one that is not text has none that could be meant.
         let text = fs::read_to_string(folder.join(name)).unwrap_or_default();
         let read = text.lines().filter_map(Rule::parse);
         rules.extend(read.map(|rule| (parts.len(), rule)));
@@ -51,10 +51,11 @@ fn collect(
     for entry in fs::read_dir(folder).map_err(cannot)? {
         let entry = entry.map_err(cannot)?;
         let path = entry.path();
-        let name = entry
-            .file_name()
-            .into_string()
-            .map_err(|name| cannot(io::Error::other(format!("the name {name:?} is no text"))))?;
+        let name = entry.file_name().into_string().map_err(|name| {
+            cannot(io::Error::other(format!(
+                "the name {name:?} is not valid UTF-8"
+            )))
+        })?;
         let (is_file, is_folder) = (path.is_file(), path.is_dir());
         // A link that leads nowhere, a FIFO: nothing that could be read there.
         if name == NEVER || !(is_file || is_folder) {

@@ -8,32 +8,24 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobInfo {
     /// Its name; absent of a driver that was not submitted.
-    #[serde(default)]
     pub submission_id: Option<String>,
     /// Ray's own number, once its command has joined the cluster.
-    #[serde(default)]
     pub job_id: Option<String>,
     /// How it is.
     pub status: JobStatus,
     /// The command, as a shell reads it.
     pub entrypoint: String,
     /// The same in the head's words; of a failure, with the end of the log.
-    #[serde(default)]
     pub message: Option<String>,
     /// What kind of failure it was.
-    #[serde(default)]
     pub error_type: Option<String>,
     /// When it was submitted, in milliseconds since 1970.
-    #[serde(default)]
     pub start_time: Option<u64>,
     /// When it ended, in milliseconds since 1970.
-    #[serde(default)]
     pub end_time: Option<u64>,
     /// What whoever submitted it wrote down.
-    #[serde(default)]
     pub metadata: Option<BTreeMap<String, String>>,
     /// What its command ended with.
-    #[serde(default)]
     pub driver_exit_code: Option<i64>,
 }
 

@@ -7,7 +7,7 @@
 
 use crate::jobs::websocket::{NotOpened, Received, Websocket};
 use crate::jobs::{Client, JobInfo, JobsError};
-use std::thread;
+use crate::log::{LogEvent, Retry};
 use std::time::{Duration, Instant};
 
 /// Pauses between two attempts to connect, the first and the longest.
@@ -21,34 +21,16 @@ const ASKED: Duration = Duration::from_secs(2);
 /// How long the answer to a look may take: it only saves time.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What is heard of a log.
-#[derive(Debug)]
-pub enum LogEvent {
-    /// More of the log, in pieces that need not end with a line.
-    Text(String),
-    /// Nothing within the time.
-    Nothing,
-    /// The connection is lost, and is tried again.
-    Lost(String),
-    /// The job has ended, and its log was read to the end.
-    Ended(Box<JobInfo>),
-}
-
 /// A job's log from its beginning, as it grows.
 pub struct Tail<'c> {
     client: &'c Client,
     id: String,
-    patience: Duration,
+    retry: Retry,
     /// Bytes of the log that were heard.
     seen: usize,
     /// Bytes of the log that came over this connection.
     at: usize,
     socket: Option<Websocket>,
-    /// Since when nothing gets through.
-    lost: Option<Instant>,
-    pause: Duration,
-    /// When the next attempt is due.
-    next: Instant,
     /// When the log last grew, or the job was asked.
     stirred: Instant,
     refusals: u32,
@@ -58,18 +40,14 @@ pub struct Tail<'c> {
 
 impl<'c> Tail<'c> {
     pub(crate) fn new(client: &'c Client, id: String, patience: Duration) -> Self {
-        let now = Instant::now();
         Self {
             client,
             id,
-            patience,
+            retry: Retry::new(patience, PAUSES),
             seen: 0,
             at: 0,
             socket: None,
-            lost: None,
-            pause: PAUSES.0,
-            next: now,
-            stirred: now,
+            stirred: Instant::now(),
             refusals: 0,
             ended: None,
         }
@@ -84,9 +62,7 @@ impl<'c> Tail<'c> {
         if let Some(job) = &self.ended {
             return Ok(LogEvent::Ended(job.clone()));
         }
-        let due = self.next.saturating_duration_since(Instant::now());
-        if self.socket.is_none() && !due.is_zero() {
-            thread::sleep(due.min(wait));
+        if self.socket.is_none() && !self.retry.is_due(wait) {
             return Ok(LogEvent::Nothing);
         }
         if self.socket.is_none() && self.refusals >= REFUSALS {
@@ -130,7 +106,7 @@ impl<'c> Tail<'c> {
 
     /// Asks for the log as it is now. Only what is new is told; whatever goes wrong is left to [`Tail::next`].
     pub fn look(&mut self) -> Option<String> {
-        if self.lost.is_some() || self.ended.is_some() {
+        if self.retry.lost.is_some() || self.ended.is_some() {
             return None;
         }
         let log = self.client.logs_within(LOOK, &self.id).ok()?;
@@ -142,8 +118,7 @@ impl<'c> Tail<'c> {
 
     /// What of a piece of the log is new, which begins at byte `from`.
     fn heard(&mut self, from: usize, text: &str) -> LogEvent {
-        self.lost = None;
-        self.pause = PAUSES.0;
+        self.retry.back();
         self.stirred = Instant::now();
         // The same log in the same encoding: what was seen ends where a character does.
         let new = text.get(self.seen.saturating_sub(from)..);
@@ -161,7 +136,7 @@ impl<'c> Tail<'c> {
             return self.lost(error);
         }
         self.refusals += 1;
-        self.wait();
+        self.retry.put_off();
         Ok(LogEvent::Lost(why))
     }
 
@@ -181,7 +156,7 @@ impl<'c> Tail<'c> {
                 Err(error) => self.lost(error),
             },
             Ok(_) => {
-                self.wait();
+                self.retry.put_off();
                 Ok(LogEvent::Lost(why.to_owned()))
             }
             Err(error) => self.lost(error),
@@ -191,14 +166,14 @@ impl<'c> Tail<'c> {
     /// Reads the log as a whole, where websockets do not get through.
     fn ask(&mut self) -> Result<LogEvent, JobsError> {
         let began = Instant::now();
-        let asked = (|| Ok((self.client.job(&self.id)?, self.client.logs(&self.id)?)))();
-        match asked {
+        let answer = (|| Ok((self.client.job(&self.id)?, self.client.logs(&self.id)?)))();
+        match answer {
             Ok((job, log)) => {
                 let heard = self.heard(0, &log);
                 if job.status.is_final() {
                     self.ended = Some(Box::new(job));
                 }
-                self.next = Instant::now() + ASKED.max(began.elapsed() * 10);
+                self.retry.next = Instant::now() + ASKED.max(began.elapsed() * 10);
                 Ok(heard)
             }
             Err(error) => self.lost(error),
@@ -210,21 +185,15 @@ impl<'c> Tail<'c> {
         if !error.is_passing() {
             return Err(error);
         }
-        let since = *self.lost.get_or_insert_with(Instant::now);
-        if since.elapsed() > self.patience {
+        if let Some(for_) = self.retry.out_of_patience() {
             return Err(JobsError::Lost {
                 id: self.id.clone(),
                 address: self.client.address().to_string(),
-                for_: since.elapsed(),
+                for_,
                 cause: error.to_string(),
             });
         }
-        self.wait();
+        self.retry.put_off();
         Ok(LogEvent::Lost(error.to_string()))
-    }
-
-    fn wait(&mut self) {
-        self.next = Instant::now() + self.pause;
-        self.pause = (self.pause * 2).min(PAUSES.1);
     }
 }

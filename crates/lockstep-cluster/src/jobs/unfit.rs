@@ -4,8 +4,8 @@
 //! The REST API of a head says neither the processor nor the C library of its nodes. So the command of a job says both
 //! before it becomes the program, and what does not fit is found in the job's log.
 
+use crate::jobs::Needs;
 use crate::jobs::elf::glibc;
-use crate::jobs::{JobsError, Needs};
 
 /// Exit codes of a shell that could not run a command.
 const NOT_RUN: std::ops::RangeInclusive<i64> = 126..=127;
@@ -28,17 +28,19 @@ pub fn introduced(command: &str) -> String {
 
 /// What kept a job's program from running on its node, if that is what `log` and the exit code say. `sent` is
 /// what the program needs that travelled; none if the one in the image was to be used.
-pub fn unfit(log: &str, exit_code: Option<i64>, sent: Option<&Needs>) -> Option<JobsError> {
+pub fn unfit(log: &str, exit_code: Option<i64>, sent: Option<&Needs>) -> Option<String> {
     let not_run = exit_code.is_some_and(|code| NOT_RUN.contains(&code));
     let node = Node::find(log);
     let another = |node: &Node| sent.is_some_and(|sent| sent.machine() != node.machine);
     let refused = log.contains("Exec format error");
     if refused || not_run && node.as_ref().is_some_and(another) {
         let unknown = || "another processor".to_owned();
-        return Some(JobsError::Architecture {
-            program: sent.map_or_else(unknown, Needs::processor),
-            node: node.map_or_else(unknown, |node| node.machine),
-        });
+        return Some(format!(
+            "the program that was sent is for {}, and the node that was to run it has {}; send one for it with \
+             --binary PATH, or use the one in the nodes' image with --binary image",
+            sent.map_or_else(unknown, Needs::processor),
+            node.map_or_else(unknown, |node| node.machine)
+        ));
     }
     let has = node.and_then(|node| node.glibc);
     let older = sent.is_some_and(|sent| has.is_some() && sent.glibc > has);
@@ -47,23 +49,23 @@ pub fn unfit(log: &str, exit_code: Option<i64>, sent: Option<&Needs>) -> Option<
         // The newest that is asked for, where the loader names the first that is missing.
         let needs = sent.and_then(|sent| sent.glibc).or(missing)?;
         let text = |(major, minor): (u32, u32)| format!("{major}.{minor}");
-        return Some(JobsError::Glibc {
-            needs: text(needs),
-            node: has.map_or_else(|| "an older one".to_owned(), text),
-        });
+        return Some(format!(
+            "the program that was sent needs glibc {}, and the node that was to run it has {}; send one that was built \
+             on an older system with --binary PATH, or use the one in the nodes' image with --binary image",
+            text(needs),
+            has.map_or_else(|| "an older one".to_owned(), text)
+        ));
     }
     if let Some(line) = log
         .lines()
         .find(|line| line.contains("error while loading shared libraries"))
     {
-        return Some(JobsError::NoProgram {
-            what: format!(
-                "the node that ran the program lacks a library: {}; --binary image uses the program in the nodes' image",
-                line.trim()
-            ),
-        });
+        return Some(format!(
+            "the node that ran the program lacks a library: {}; --binary image uses the program in the nodes' image",
+            line.trim()
+        ));
     }
-    if exit_code == Some(127) && log.contains("not found") {
+    (exit_code == Some(127) && log.contains("not found")).then(|| {
         let what = match sent {
             Some(_) => {
                 "the node that ran the program has no glibc, as images of Alpine have none; use the program in \
@@ -74,11 +76,8 @@ pub fn unfit(log: &str, exit_code: Option<i64>, sent: Option<&Needs>) -> Option<
                  travels with the job"
             }
         };
-        return Some(JobsError::NoProgram {
-            what: what.to_owned(),
-        });
-    }
-    None
+        what.to_owned()
+    })
 }
 
 impl Node {

@@ -1,7 +1,7 @@
 //! A cluster that is asked: objects are made, read, changed and removed.
 
 use crate::kube::config::Config;
-use crate::kube::job::{ClusterJob, JobState};
+use crate::kube::job::{ClusterJob, JobName, JobState};
 use crate::kube::manifest::{Manifest, ManifestKind, merge};
 use crate::kube::request::{self, About};
 use crate::kube::{KubeError, Tail, log};
@@ -156,12 +156,12 @@ impl Client {
     fn make(&self, manifest: &Manifest, more: &str) -> Result<Value, KubeError> {
         let meta = &manifest.value["metadata"];
         let namespace = meta["namespace"].as_str().unwrap_or_default();
-        let about = About {
-            verb: "create",
-            resource: manifest.kind.plural(),
-            name: meta["name"].as_str().unwrap_or_default(),
+        let about = About::new(
+            "create",
+            manifest.kind.plural(),
+            meta["name"].as_str().unwrap_or_default(),
             namespace,
-        };
+        );
         // A key that the server does not know would be dropped without a word.
         let path = path(manifest.kind, namespace, "") + "?fieldValidation=Strict" + more;
         let body = manifest.value.to_string();
@@ -176,16 +176,10 @@ impl Client {
     ///
     /// # Errors
     /// When anything cannot be made; then what was made is removed again.
-    pub fn submit(&self, manifests: &[Manifest]) -> Result<(), KubeError> {
-        let Some((owner, others)) = manifests.split_first() else {
-            return Ok(());
-        };
+    pub fn submit(&self, manifests: &[Manifest]) -> Result<JobName, KubeError> {
+        let (owner, others) = (&manifests[0], &manifests[1..]);
+        let job = JobName::of(owner);
         let kind = owner.kind;
-        let meta = &owner.value["metadata"];
-        let (name, namespace) = (
-            meta["name"].as_str().unwrap_or_default(),
-            meta["namespace"].as_str().unwrap_or_default(),
-        );
         // A RayCluster cannot be held back everywhere, and does not need it: its pods wait for what they mount.
         let hold = kind != ManifestKind::RayCluster && owner.value["spec"]["suspend"].is_null();
         let mut first = owner.clone();
@@ -196,7 +190,7 @@ impl Client {
         let belongs = json!({ "metadata": { "ownerReferences": [{
             "apiVersion": kind.api(),
             "kind": kind.word(),
-            "name": name,
+            "name": job.name,
             "uid": made["metadata"]["uid"],
             "controller": false,
             "blockOwnerDeletion": false,
@@ -208,33 +202,25 @@ impl Client {
                 self.create(&other)?;
             }
             match hold {
-                true => self.suspend(kind, namespace, name, false),
+                true => self.suspend(&job, false),
                 false => Ok(()),
             }
         };
-        rest().inspect_err(|_| {
+        let done = rest();
+        if done.is_err() {
             // The reason is what was refused; that half of it stays behind would only be one more.
-            let _ = self.delete(kind, namespace, name);
-        })
+            let _ = self.delete(kind, &job.namespace, &job.name);
+        }
+        done.map(|()| job)
     }
 
     /// Stops a job's pods, in good order, or lets them go on.
     ///
     /// # Errors
     /// When there is no such job, or the server does not allow it.
-    pub fn suspend(
-        &self,
-        kind: ManifestKind,
-        namespace: &str,
-        name: &str,
-        suspend: bool,
-    ) -> Result<(), KubeError> {
-        let about = About {
-            verb: "patch",
-            resource: kind.plural(),
-            name,
-            namespace,
-        };
+    pub fn suspend(&self, job: &JobName, suspend: bool) -> Result<(), KubeError> {
+        let (kind, namespace, name) = job.parts();
+        let about = About::new("patch", kind.plural(), name, namespace);
         let patch = json!({ "spec": { "suspend": suspend } }).to_string();
         self.ask(about, Method::PATCH, &path(kind, namespace, name), &|r| {
             r.header("Content-Type", "application/merge-patch+json")
@@ -248,12 +234,7 @@ impl Client {
     /// # Errors
     /// When there is none of that name.
     pub fn get(&self, kind: ManifestKind, namespace: &str, name: &str) -> Result<Value, KubeError> {
-        let about = About {
-            verb: "get",
-            resource: kind.plural(),
-            name,
-            namespace,
-        };
+        let about = About::new("get", kind.plural(), name, namespace);
         self.ask(about, Method::GET, &path(kind, namespace, name), &|r| r)
     }
 
@@ -262,12 +243,7 @@ impl Client {
     /// # Errors
     /// When there is none of that name, or the server does not allow it.
     pub fn delete(&self, kind: ManifestKind, namespace: &str, name: &str) -> Result<(), KubeError> {
-        let about = About {
-            verb: "delete",
-            resource: kind.plural(),
-            name,
-            namespace,
-        };
+        let about = About::new("delete", kind.plural(), name, namespace);
         let path = path(kind, namespace, name) + "?propagationPolicy=Background";
         self.ask(about, Method::DELETE, &path, &|r| r).map(drop)
     }
@@ -293,12 +269,7 @@ impl Client {
         namespace: &str,
         query: &str,
     ) -> Result<Vec<Value>, KubeError> {
-        let about = About {
-            verb: "list",
-            resource: plural,
-            name: "",
-            namespace,
-        };
+        let about = About::new("list", plural, "", namespace);
         let path = object(api, plural, namespace, "") + "?" + query;
         let mut answer = self.ask(about, Method::GET, &path, &|r| r)?;
         match answer["items"].take() {
@@ -347,12 +318,7 @@ impl Client {
     /// # Errors
     /// When the server cannot be asked.
     pub fn has_kuberay(&self) -> Result<bool, KubeError> {
-        let about = About {
-            verb: "get",
-            resource: "rayjobs",
-            name: "",
-            namespace: "",
-        };
+        let about = About::new("get", "rayjobs", "", "");
         match self.ask(about, Method::GET, "/apis/ray.io/v1", &|r| r) {
             Ok(_) => Ok(true),
             // A proxy may say one, a server says the other.
@@ -392,12 +358,8 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::get`].
-    pub fn state(
-        &self,
-        kind: ManifestKind,
-        namespace: &str,
-        name: &str,
-    ) -> Result<JobState, KubeError> {
+    pub fn state(&self, job: &JobName) -> Result<JobState, KubeError> {
+        let (kind, namespace, name) = job.parts();
         let value = self.get(kind, namespace, name)?;
         Ok(ClusterJob { kind, value }.state())
     }
@@ -406,23 +368,14 @@ impl Client {
     ///
     /// # Errors
     /// When the server cannot be asked, or the pod has not begun.
-    pub fn log(
-        &self,
-        kind: ManifestKind,
-        namespace: &str,
-        name: &str,
-    ) -> Result<String, KubeError> {
+    pub fn log(&self, job: &JobName) -> Result<String, KubeError> {
+        let (kind, namespace, name) = job.parts();
         let pods = self.pods(namespace, name)?;
         let Some(pod) = log::teller(kind, &pods) else {
             return Ok(String::new());
         };
         let pod = pod["metadata"]["name"].as_str().unwrap_or_default();
-        let about = About {
-            verb: "get",
-            resource: "pods/log",
-            name,
-            namespace,
-        };
+        let about = About::new("get", "pods/log", name, namespace);
         let container = log::container(kind);
         let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/log?container={container}");
         let answer = self.open(about, Method::GET, &path, &|r| r)?;
@@ -431,13 +384,7 @@ impl Client {
     }
 
     /// The log of the pod that tells of a job's run, from its beginning and as it grows.
-    pub fn tail(
-        &self,
-        kind: ManifestKind,
-        namespace: &str,
-        name: &str,
-        patience: Duration,
-    ) -> Tail<'_> {
-        Tail::new(self, kind, namespace.to_owned(), name.to_owned(), patience)
+    pub fn tail(&self, job: JobName, patience: Duration) -> Tail<'_> {
+        Tail::new(self, job, patience)
     }
 }

@@ -80,7 +80,7 @@ pub enum KubeError {
     },
     /// There is no configuration.
     #[error(
-        "no cluster is configured: {looked} is not there, and this is no pod with an account; `--kubeconfig FILE`, or \
+        "no cluster is configured: {looked} is not there, and this is not a pod with an account; `--kubeconfig FILE`, or \
          `az aks get-credentials`, `aws eks update-kubeconfig`, `minikube start`, write one"
     )]
     NoConfig {

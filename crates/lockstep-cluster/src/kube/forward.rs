@@ -139,12 +139,7 @@ impl Client {
     /// Opens a connection to a pod's port.
     fn open_port(&self, namespace: &str, target: &Target) -> Result<Websocket, KubeError> {
         let Target { pod, port } = target;
-        let about = About {
-            verb: "get",
-            resource: "pods/portforward",
-            name: pod,
-            namespace,
-        };
+        let about = About::new("get", "pods/portforward", pod, namespace);
         let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/portforward?ports={port}");
         let handshake = Handshake::default();
         let answer = self.open(about, Method::GET, &path, &|request| {

@@ -1,7 +1,36 @@
 //! How a job is: what the Job controller, or KubeRay's operator, says of it.
 
-use crate::kube::manifest::ManifestKind;
+use crate::kube::manifest::{Manifest, ManifestKind};
 use serde_json::Value;
+
+/// A job by its name: where it is, and as what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobName {
+    /// What it is.
+    pub kind: ManifestKind,
+    /// Where it is.
+    pub namespace: String,
+    /// What it is called.
+    pub name: String,
+}
+
+impl JobName {
+    /// The name of what a manifest describes.
+    pub fn of(manifest: &Manifest) -> Self {
+        let meta = &manifest.value["metadata"];
+        let text = |key: &str| meta[key].as_str().unwrap_or_default().to_owned();
+        Self {
+            kind: manifest.kind,
+            namespace: text("namespace"),
+            name: text("name"),
+        }
+    }
+
+    /// Its kind, its namespace and its name.
+    pub(crate) fn parts(&self) -> (ManifestKind, &str, &str) {
+        (self.kind, &self.namespace, &self.name)
+    }
+}
 
 /// A job as the cluster has it.
 #[derive(Debug, Clone)]

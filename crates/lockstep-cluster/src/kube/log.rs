@@ -5,13 +5,13 @@
 //! place. The end of a connection says nothing of the job: the job itself is asked.
 
 use crate::kube::client::Client;
-use crate::kube::job::JobState;
+use crate::kube::job::{JobName, JobState};
 use crate::kube::manifest::ManifestKind;
 use crate::kube::request::About;
 use crate::kube::{KubeError, first_reason};
+use crate::log::{LogEvent, Retry};
 use lockstep_http::{Method, Response, root_cause};
 use serde_json::Value;
-use std::thread;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
@@ -20,34 +20,16 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 /// After so long without a word of the log, the job is asked whether it still runs.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// What is heard of a log.
-#[derive(Debug)]
-pub enum LogEvent {
-    /// More of the log, in whole lines.
-    Text(String),
-    /// Nothing within the time.
-    Nothing,
-    /// The connection is lost, and is tried again.
-    Lost(String),
-    /// The job has ended, and its log was read as far as there is one.
-    Ended(Box<JobState>),
-}
-
 /// The log of a job, from its beginning.
 pub struct Tail<'c> {
     client: &'c Client,
-    kind: ManifestKind,
-    namespace: String,
-    name: String,
-    patience: Duration,
+    job: JobName,
+    retry: Retry,
     /// The pod that is heard, and the moment up to which it was.
     pod: Option<Place>,
     stream: Option<Response>,
     /// The beginning of a line.
     rest: Vec<u8>,
-    lost: Option<Instant>,
-    pause: Duration,
-    next: Instant,
     stirred: Instant,
     ended: Option<Box<JobState>>,
 }
@@ -65,27 +47,15 @@ struct Place {
 }
 
 impl<'c> Tail<'c> {
-    pub(crate) fn new(
-        client: &'c Client,
-        kind: ManifestKind,
-        namespace: String,
-        name: String,
-        patience: Duration,
-    ) -> Self {
-        let now = Instant::now();
+    pub(crate) fn new(client: &'c Client, job: JobName, patience: Duration) -> Self {
         Self {
             client,
-            kind,
-            namespace,
-            name,
-            patience,
+            job,
+            retry: Retry::new(patience, PAUSES),
             pod: None,
             stream: None,
             rest: Vec::new(),
-            lost: None,
-            pause: PAUSES.0,
-            next: now,
-            stirred: now,
+            stirred: Instant::now(),
             ended: None,
         }
     }
@@ -95,16 +65,14 @@ impl<'c> Tail<'c> {
     /// # Errors
     /// When there is no such job, when the server does not let us in any more, and when it could not be reached for
     /// longer than the patience.
-    pub fn next(&mut self, wait: Duration) -> Result<LogEvent, KubeError> {
+    pub fn next(&mut self, wait: Duration) -> Result<LogEvent<JobState>, KubeError> {
         if let Some(state) = &self.ended {
             return Ok(LogEvent::Ended(state.clone()));
         }
         if self.stream.is_some() {
             return self.receive(wait);
         }
-        let due = self.next.saturating_duration_since(Instant::now());
-        if !due.is_zero() {
-            thread::sleep(due.min(wait));
+        if !self.retry.is_due(wait) {
             return Ok(LogEvent::Nothing);
         }
         match self.connect() {
@@ -116,19 +84,17 @@ impl<'c> Tail<'c> {
 
     /// Why the job does not run yet.
     pub fn why_not_yet(&self) -> Option<String> {
-        let job = self
-            .client
-            .get(self.kind, &self.namespace, &self.name)
-            .ok()?;
-        let pods = self.client.pods(&self.namespace, &self.name).ok()?;
-        let events = self.client.events(&self.namespace, &self.name);
+        let (kind, namespace, name) = self.job.parts();
+        let job = self.client.get(kind, namespace, name).ok()?;
+        let pods = self.client.pods(namespace, name).ok()?;
+        let events = self.client.events(namespace, name);
         first_reason(&job, &pods, &events)
     }
 
     /// Opens the log of the pod that is to be heard. Says whether there is one.
     fn connect(&mut self) -> Result<bool, KubeError> {
-        let pods = self.client.pods(&self.namespace, &self.name)?;
-        let Some(newest) = teller(self.kind, &pods) else {
+        let pods = self.client.pods(&self.job.namespace, &self.job.name)?;
+        let Some(newest) = teller(self.job.kind, &pods) else {
             return Ok(false);
         };
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -153,10 +119,10 @@ impl<'c> Tail<'c> {
         let Some(place) = &mut self.pod else {
             return Ok(false);
         };
-        let container = container(self.kind);
+        let container = container(self.job.kind);
         let mut path = format!(
             "/api/v1/namespaces/{}/pods/{}/log?container={container}&follow=true&timestamps=true",
-            self.namespace, place.pod
+            self.job.namespace, place.pod
         );
         if let Some((at, heard)) = &place.at {
             // The server takes whole seconds.
@@ -164,18 +130,12 @@ impl<'c> Tail<'c> {
             path += &format!("&sinceTime={second}Z");
             place.skip = *heard;
         }
-        let about = About {
-            verb: "get",
-            resource: "pods/log",
-            name: &self.name,
-            namespace: &self.namespace,
-        };
+        let about = About::new("get", "pods/log", &self.job.name, &self.job.namespace);
         let answer = self.client.open(about, Method::GET, &path, &|r| r)?;
         if answer.status().is_success() {
             self.rest.clear();
             self.stream = Some(answer);
-            self.lost = None;
-            self.pause = PAUSES.0;
+            self.retry.back();
             self.stirred = Instant::now();
             return Ok(true);
         }
@@ -187,7 +147,7 @@ impl<'c> Tail<'c> {
         }
     }
 
-    fn receive(&mut self, wait: Duration) -> Result<LogEvent, KubeError> {
+    fn receive(&mut self, wait: Duration) -> Result<LogEvent<JobState>, KubeError> {
         let Some(stream) = &mut self.stream else {
             return Ok(LogEvent::Nothing);
         };
@@ -199,7 +159,7 @@ impl<'c> Tail<'c> {
             Err(_) => {
                 self.stirred = Instant::now();
                 // The end should have come through here: something between us may have swallowed it.
-                let state = self.client.state(self.kind, &self.namespace, &self.name);
+                let state = self.client.state(&self.job);
                 if state.is_ok_and(|state| state.ended.is_some()) {
                     self.stream = None;
                 }
@@ -228,8 +188,8 @@ impl<'c> Tail<'c> {
     }
 
     /// A log's connection was closed in good order: it is the log's end if its pod has ended.
-    fn is_done(&mut self) -> Result<LogEvent, KubeError> {
-        let pods = match self.client.pods(&self.namespace, &self.name) {
+    fn is_done(&mut self) -> Result<LogEvent<JobState>, KubeError> {
+        let pods = match self.client.pods(&self.job.namespace, &self.job.name) {
             Ok(pods) => pods,
             Err(error) => return self.lost(error),
         };
@@ -244,35 +204,32 @@ impl<'c> Tail<'c> {
     }
 
     /// There is nothing to hear now: the job has ended, or its pod is still to come.
-    fn idle(&mut self) -> Result<LogEvent, KubeError> {
-        match self.client.state(self.kind, &self.namespace, &self.name) {
+    fn idle(&mut self) -> Result<LogEvent<JobState>, KubeError> {
+        match self.client.state(&self.job) {
             Ok(state) if state.ended.is_some() => {
                 self.ended = Some(Box::new(state.clone()));
                 return Ok(LogEvent::Ended(Box::new(state)));
             }
-            Ok(_) => self.lost = None,
+            Ok(_) => self.retry.lost = None,
             Err(error) => return self.lost(error),
         }
-        self.next = Instant::now() + self.pause;
         // Pods come and go within seconds: a longer pause would only be seen as one.
-        self.pause = (self.pause * 2).min(PAUSES.1 / 6);
+        self.retry.put_off_at_most(PAUSES.1 / 6);
         Ok(LogEvent::Nothing)
     }
 
-    fn lost(&mut self, error: KubeError) -> Result<LogEvent, KubeError> {
+    fn lost(&mut self, error: KubeError) -> Result<LogEvent<JobState>, KubeError> {
         if !error.is_passing() {
             return Err(error);
         }
-        let since = *self.lost.get_or_insert_with(Instant::now);
-        if since.elapsed() > self.patience {
+        if let Some(for_) = self.retry.out_of_patience() {
             return Err(KubeError::Lost {
-                name: self.name.clone(),
-                for_: since.elapsed(),
+                name: self.job.name.clone(),
+                for_,
                 cause: error.to_string(),
             });
         }
-        self.next = Instant::now() + self.pause;
-        self.pause = (self.pause * 2).min(PAUSES.1);
+        self.retry.put_off();
         Ok(LogEvent::Lost(error.to_string()))
     }
 

@@ -50,12 +50,7 @@ impl Client {
     /// When the server cannot be asked, or does not allow to list the pods.
     pub fn nodes(&self, namespace: &str) -> Result<KubeNodes, KubeError> {
         let pods = self.items("v1", "pods", namespace, "")?;
-        let about = About {
-            verb: "list",
-            resource: "nodes",
-            name: "",
-            namespace: "",
-        };
+        let about = About::new("list", "nodes", "", "");
         match self.ask(about, Method::GET, "/api/v1/nodes", &|request| request) {
             Ok(answer) => Ok(tell(answer["items"].as_array(), &pods)),
             Err(KubeError::Forbidden { .. }) => Ok(tell(None, &pods)),

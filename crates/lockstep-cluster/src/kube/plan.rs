@@ -25,8 +25,6 @@ pub struct Travelling {
 pub struct Plan {
     /// The name of all objects, which is also that of the run.
     pub name: String,
-    /// The job's own name.
-    pub job_name: String,
     /// The namespace.
     pub namespace: String,
     /// Workers, the most and the fewest.
@@ -60,7 +58,6 @@ impl Plan {
         let workers = job.workers();
         let plan = Self {
             name,
-            job_name: job.name.clone(),
             namespace,
             workers: (workers.max, workers.min),
             kube: job.kube.clone(),

@@ -28,7 +28,22 @@ pub(crate) struct About<'a> {
     pub(crate) namespace: &'a str,
 }
 
-impl About<'_> {
+impl<'a> About<'a> {
+    /// Something that is done to an object of this name, or to all if it is empty.
+    pub(crate) fn new(
+        verb: &'static str,
+        resource: &'a str,
+        name: &'a str,
+        namespace: &'a str,
+    ) -> Self {
+        Self {
+            verb,
+            resource,
+            name,
+            namespace,
+        }
+    }
+
     /// The same in words.
     pub(crate) fn doing(&self) -> String {
         format!("{} {}", self.verb, self.resource)

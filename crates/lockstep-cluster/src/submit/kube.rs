@@ -3,7 +3,7 @@
 use super::{JobSource, Program, SubmitRequest, Work, inputs, layout};
 use crate::ClusterError;
 use crate::kube::{
-    Client, Config, KubeError, Manifest, ManifestKind, PLACEHOLDER, Plan, Travelling, Wanted,
+    Client, Config, JobName, KubeError, Manifest, PLACEHOLDER, Plan, Travelling, Wanted,
     check_manifests, cluster, kube_manifests, name_of, ray_manifests,
 };
 use lockstep_base::fs::{random_letters, sha256};
@@ -25,23 +25,12 @@ pub struct KubeRequest<'r> {
     pub namespace: Option<String>,
 }
 
-/// A job that was brought to Kubernetes.
-#[derive(Debug)]
-pub struct KubeSubmitted {
-    /// What it is.
-    pub kind: ManifestKind,
-    /// Its name.
-    pub name: String,
-    /// Its namespace.
-    pub namespace: String,
-}
-
 impl SubmitRequest {
     /// Brings it to the cluster that is wanted.
     ///
     /// # Errors
     /// When Kubernetes cannot do what is asked, when the job cannot run there as it is, and when the cluster refuses.
-    pub fn submit_to_kube(&self, at: &Wanted) -> Result<(Client, KubeSubmitted), ClusterError> {
+    pub fn submit_to_kube(&self, at: &Wanted) -> Result<(Client, JobName), ClusterError> {
         let Work::Job(job) = &self.work else {
             return Err(ClusterError::CommandOnKube);
         };
@@ -63,25 +52,8 @@ impl SubmitRequest {
             namespace: at.namespace.clone(),
         };
         let client = Client::new(Config::find(at)?)?;
-        let submitted = KubeSubmitted::send(&client, &request.manifests(Some(&client))?)?;
+        let submitted = client.submit(&request.manifests(Some(&client))?)?;
         Ok((client, submitted))
-    }
-}
-
-impl KubeSubmitted {
-    /// Brings manifests to a cluster.
-    ///
-    /// # Errors
-    /// When it refuses them.
-    pub fn send(client: &Client, manifests: &[Manifest]) -> Result<Self, ClusterError> {
-        client.submit(manifests)?;
-        let meta = &manifests[0].value["metadata"];
-        let text = |key: &str| meta[key].as_str().unwrap_or_default().to_owned();
-        Ok(Self {
-            kind: manifests[0].kind,
-            name: text("name"),
-            namespace: text("namespace"),
-        })
     }
 }
 
@@ -126,8 +98,8 @@ impl KubeRequest<'_> {
             (None, None) => name_of(&job.name, None),
             (None, Some(_)) => name_of(&job.name, Some(&random_letters::<LETTERS>()?)),
         };
-        let asked = self.namespace.clone().or(job.kube.namespace.clone());
-        let namespace = match (asked, client) {
+        let named = self.namespace.clone().or(job.kube.namespace.clone());
+        let namespace = match (named, client) {
             (Some(namespace), _) => namespace,
             (None, Some(client)) => client.namespace(),
             (None, None) => "default".to_owned(),

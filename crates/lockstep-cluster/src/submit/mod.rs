@@ -12,7 +12,7 @@ mod layout;
 
 pub use command::CommandRequest;
 pub use job::{Engine, JobRequest, JobSource, Program};
-pub use kube::{KubeRequest, KubeSubmitted};
+pub use kube::KubeRequest;
 
 use crate::ClusterError;
 use crate::jobs::{Client, Needs, Package, Submission};

@@ -32,7 +32,6 @@ pub const KIND: &str = "embed pictures";
 const AT_ONCE: usize = 16;
 
 /// What to embed.
-#[derive(Debug)]
 pub struct EmbedRequest<'a> {
     /// The pictures, and where their vectors go.
     pub embedding: &'a EmbedPlan,
@@ -313,7 +312,7 @@ fn make(
         },
     )?;
     match unreadable {
-        Some(error) => Err(unspeakable(error)),
+        Some(error) => Err(EngineError::unspeakable(error)),
         None => Ok(!summary.stopped),
     }
 }
@@ -380,13 +379,5 @@ pub fn work(setup: Value) -> Result<Work, TaskFailure> {
 }
 
 fn json<T: Serialize>(value: &T) -> Result<Value, EngineError> {
-    serde_json::to_value(value).map_err(unspeakable)
-}
-
-/// What the two sides say is made of plain words and numbers: this does not happen.
-fn unspeakable(error: serde_json::Error) -> EngineError {
-    EngineError::System {
-        what: "speak with a worker",
-        source: error.into(),
-    }
+    serde_json::to_value(value).map_err(EngineError::unspeakable)
 }

@@ -22,7 +22,7 @@ pub enum PodError {
         source: VarError,
     },
     /// The pod's number is none.
-    #[error("{INDEX}: {index:?} is no number")]
+    #[error("{INDEX}: {index:?} is not a number")]
     Index {
         /// What it is.
         index: String,
@@ -50,7 +50,7 @@ pub enum PodError {
         coordinator: String,
     },
     /// The port of number 0 is none.
-    #[error("{COORDINATOR}: the port is no number")]
+    #[error("{COORDINATOR}: the port is not a number")]
     Port,
     /// The name of number 0 is not known.
     #[error("{COORDINATOR}: cannot look up {name}")]
@@ -67,7 +67,7 @@ pub enum PodError {
         name: String,
     },
     /// The pod's own address is none.
-    #[error("{ADDRESS}: {address:?} is no address")]
+    #[error("{ADDRESS}: {address:?} is not an address")]
     Address {
         /// What it is.
         address: String,
@@ -75,7 +75,7 @@ pub enum PodError {
         source: AddrParseError,
     },
     /// The patience is no span of time.
-    #[error("{PATIENCE}: {seconds:?} is no number of seconds")]
+    #[error("{PATIENCE}: {seconds:?} is not a number of seconds")]
     Patience {
         /// What it is.
         seconds: String,

@@ -82,7 +82,8 @@ impl<'a> Replay<'a> {
     /// Where the two part, if that can be seen by now. What cannot be read now is read in the end.
     fn compare(&self) -> Option<Verdict> {
         let replayed = RunRecord::trace_of(self.run.as_ref()?).ok()?;
-        Verdict::of_traces(&self.earlier.trace, &replayed)
+        let difference = self.earlier.trace.compare(&replayed).difference;
+        difference.map(Verdict::Parted)
     }
 
     /// What was found while the run went on, which is why it was stopped.

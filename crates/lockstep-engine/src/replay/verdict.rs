@@ -1,8 +1,8 @@
 //! What holding two runs against each other comes to.
 
 use super::record::RunRecord;
+use lockstep_events::Difference;
 use lockstep_events::event::UsedSet;
-use lockstep_events::{Difference, Trace};
 use serde_json::Value;
 
 /// What the comparison came to.
@@ -60,11 +60,6 @@ impl Verdict {
             }
         }
         (!found.is_empty()).then_some(Self::Data(found))
-    }
-
-    /// Where marks differ.
-    pub fn of_traces(before: &Trace, now: &Trace) -> Option<Self> {
-        before.compare(now).difference.map(Self::Parted)
     }
 
     /// Of two runs that are at their end.

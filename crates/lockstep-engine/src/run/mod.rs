@@ -31,7 +31,6 @@ use std::time::{Duration, Instant};
 pub type FindCoordinator = fn(&Job, &Path) -> Result<Box<dyn Coordinator>, LearnerError>;
 
 /// What to run.
-#[derive(Debug)]
 pub struct RunRequest {
     /// The job, checked and complete.
     pub job: Job,
@@ -215,10 +214,8 @@ fn run_gang(
     for seat in 0..workers {
         gang.start(seat)?;
     }
-    let _door = JoinListener::spawn(door, sender).map_err(|source| EngineError::System {
-        what: "wait for workers",
-        source,
-    })?;
+    let listening = JoinListener::spawn(door, sender);
+    let _door = listening.map_err(EngineError::system("wait for workers"))?;
     // Written while the workers start, since it waits for the disk; again if a later part of the run
     // is another job: more epochs, or other workers.
     let text = job.to_toml();

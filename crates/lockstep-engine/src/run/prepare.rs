@@ -113,7 +113,6 @@ fn started(job: &Job, facts: &RunFacts, run: &RunDir) -> Started {
         run_dir: run.place().to_string(),
         workers: job.workers().max,
         lanes: job.lanes(),
-        transport: String::new(),
         train_samples: facts.train_samples,
         val_samples: facts.val_samples,
         test_samples: facts.test_samples,
@@ -123,8 +122,7 @@ fn started(job: &Job, facts: &RunFacts, run: &RunDir) -> Started {
         command: facts.command.clone(),
         metrics: facts.metrics.clone(),
         config: job.rows(),
-        data: Vec::new(),
-        resumed_step: 0,
+        ..Started::default()
     };
     let sets = facts.sets.iter();
     started.data = sets

@@ -69,11 +69,6 @@ impl Losses {
         }
     }
 
-    /// The run ended, maybe before it caught up.
-    pub(crate) fn end(&mut self) {
-        self.caught_up();
-    }
-
     /// How often the gang began again, the steps that were done twice, and the seconds from failures
     /// until their steps were done again.
     pub(crate) fn account(&self) -> (u32, u64, f64) {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const LAST_LINE: usize = 300;
 
 /// One worker of a gang.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Member {
     /// Who it is.
     pub(crate) id: WorkerId,
@@ -58,24 +58,7 @@ impl Member {
     pub(crate) fn new(id: WorkerId) -> Self {
         Self {
             id,
-            pid: 0,
-            memory: None,
-            link: None,
-            peer_address: None,
-            first_step: false,
-            finished: None,
-            link_ended: false,
-            output_ended: false,
-            end: None,
-            judged: false,
-            killed: false,
-            dismissed: false,
-            lease_until: None,
-            silent_for: Duration::ZERO,
-            samples_per_s: 0.0,
-            progress: 0,
-            still_for: Duration::ZERO,
-            last_line: None,
+            ..Self::default()
         }
     }
 

@@ -24,7 +24,7 @@ const OUTPUT_DEADLINE: Duration = Duration::from_secs(1);
 const LAST_LINE: usize = 300;
 
 /// What is known of one worker.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Seat {
     /// Who sits here.
     id: WorkerId,
@@ -54,16 +54,7 @@ impl Seat {
     fn new(id: WorkerId) -> Self {
         Self {
             id,
-            pid: 0,
-            ready: false,
-            task: None,
-            end: None,
-            output_ended: false,
-            progress: 0,
-            still_for: Duration::ZERO,
-            was_still: false,
-            last_line: None,
-            empty: false,
+            ..Self::default()
         }
     }
 }

@@ -9,7 +9,6 @@ use serde_json::Value;
 use std::time::Duration;
 
 /// What to do, and by whom.
-#[derive(Debug)]
 pub struct Request<'a> {
     /// Where the workers run.
     pub launcher: &'a mut dyn Launcher,

@@ -3,6 +3,7 @@
 //! Metrics come before parameters, so `loss` is a loss and not the job's choice of one. `metric.NAME` and
 //! `param.KEY` say which is meant. A parameter may be named by the end of its key, as long as that is only one's.
 
+use lockstep_base::nearest::nearest;
 use lockstep_events::current_name;
 use std::collections::BTreeSet;
 
@@ -158,30 +159,14 @@ impl Names {
         known.extend(self.params.iter().cloned());
         let ends = self.params.iter().filter_map(|key| key.rsplit('.').next());
         known.extend(ends.map(str::to_owned));
-        near(name, known.iter().map(String::as_str)).map(str::to_owned)
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        nearest(name, &known).map(str::to_owned)
     }
 
     fn some_metrics(&self) -> String {
         let some: Vec<&str> = self.metrics.iter().map(String::as_str).take(8).collect();
         some.join(", ")
     }
-}
-
-/// The candidate that was probably meant by `word`, if any is near.
-pub fn near<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let plain = |text: &str| text.to_lowercase().replace('-', "_");
-    let word = plain(word);
-    let length = word.chars().count();
-    let distance = |candidate: &str| match plain(candidate) {
-        whole if length >= 3 && whole.starts_with(&word) => 1,
-        whole => strsim::osa_distance(&word, &whole),
-    };
-    candidates
-        .map(|candidate| (distance(candidate), candidate))
-        // A third of the letters may be wrong: more would be another word.
-        .filter(|(distance, candidate)| *distance <= (length.min(candidate.len()) / 3).max(1))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
 }
 
 #[cfg(test)]

@@ -23,11 +23,6 @@ const LANGUAGE: Language = Language {
     escapes: true,
 };
 
-/// Whether a word can stand as it is: it has no signs, and joins no comparisons.
-pub(super) fn is_plain(word: &str) -> bool {
-    !word.is_empty() && word.chars().all(LANGUAGE.is_of_word) && !is_joining(word)
-}
-
 fn is_joining(word: &str) -> bool {
     let known = ["and", "or", "not"];
     known.iter().any(|known| known.eq_ignore_ascii_case(word))
@@ -210,6 +205,77 @@ fn one_or(mut parts: Vec<Expression>, join: fn(Vec<Expression>) -> Expression) -
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::fmt;
+
+    // Where a word stands makes no difference.
+    impl PartialEq for Word {
+        fn eq(&self, other: &Self) -> bool {
+            self.text == other.text
+        }
+    }
+
+    impl PartialEq for Literal {
+        fn eq(&self, other: &Self) -> bool {
+            (&self.text, self.quoted) == (&other.text, other.quoted)
+        }
+    }
+
+    impl fmt::Display for Expression {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            let joined = |f: &mut fmt::Formatter<'_>, parts: &[Expression], word: &str| {
+                for (number, part) in parts.iter().enumerate() {
+                    if number > 0 {
+                        write!(f, " {word} ")?;
+                    }
+                    match part {
+                        // An `and` within an `or` needs no parentheses; all else that is joined is given them.
+                        Expression::Or(_) => write!(f, "({part})")?,
+                        Expression::And(_) if word == "and" => write!(f, "({part})")?,
+                        _ => part.fmt(f)?,
+                    }
+                }
+                Ok(())
+            };
+            match self {
+                Expression::And(parts) => joined(f, parts, "and"),
+                Expression::Or(parts) => joined(f, parts, "or"),
+                Expression::Not(inner) => match **inner {
+                    Expression::And(_) | Expression::Or(_) => write!(f, "not ({inner})"),
+                    _ => write!(f, "not {inner}"),
+                },
+                Expression::Has(name) => name.fmt(f),
+                Expression::Compare(name, operator, value) => {
+                    write!(f, "{name} {} {value}", operator.sign())
+                }
+            }
+        }
+    }
+
+    impl fmt::Display for Word {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            match is_plain(&self.text) {
+                true => f.write_str(&self.text),
+                false => write!(f, "`{}`", self.text),
+            }
+        }
+    }
+
+    impl fmt::Display for Literal {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            match self.quoted {
+                false => f.write_str(&self.text),
+                true => {
+                    let escaped = self.text.replace('\\', r"\\").replace('"', r#"\""#);
+                    write!(f, "\"{escaped}\"")
+                }
+            }
+        }
+    }
+
+    /// Whether a word can stand as it is: it has no signs, and joins no comparisons.
+    fn is_plain(word: &str) -> bool {
+        !word.is_empty() && word.chars().all(LANGUAGE.is_of_word) && !is_joining(word)
+    }
 
     fn wrong(text: &str) -> String {
         Filter::parse(text).unwrap_err().to_string()
@@ -217,7 +283,7 @@ mod tests {
 
     #[test]
     fn and_binds_closer_than_or_and_parentheses_closest() {
-        let said = |text: &str| Filter::parse(text).unwrap().to_string();
+        let said = |text: &str| Filter::parse(text).unwrap().root.to_string();
         assert_eq!(said("a=1 or b=2 and c=3"), "a = 1 or b = 2 and c = 3");
         assert_eq!(said("(a=1 or b=2) AND not c"), "(a = 1 or b = 2) and not c");
         assert_eq!(

@@ -62,7 +62,7 @@ impl Filter {
     /// # Errors
     /// When a name means nothing, or a value does not fit what it is compared with.
     pub fn resolve(&self, names: &Names) -> Result<Resolved, FilterError> {
-        Ok(Resolved(self.node(self.expression(), names)?))
+        Ok(Resolved(self.node(&self.root, names)?))
     }
 
     /// The keys of the parameters that it asks for.
@@ -124,14 +124,14 @@ impl Filter {
                 None => {
                     let label =
                         "such as 2026-11-01 or \"2026-11-01 13:45\"; for spans use `age < 7d`";
-                    return wrong(format!("`{text}` is no date"), label);
+                    return wrong(format!("`{text}` is not a date"), label);
                 }
             },
             Subject::Field(Field::Duration | Field::Age) => match dates::parse_span(&text) {
                 Some(span) => Some(span),
                 None => {
                     return wrong(
-                        format!("`{text}` is no span of time"),
+                        format!("`{text}` is not a span of time"),
                         "such as 90s, 5min, 2h, 7d",
                     );
                 }
@@ -145,7 +145,7 @@ impl Filter {
             }
             Subject::Metric(_) => match plain() {
                 Some(number) => Some(number),
-                None => return wrong(format!("`{text}` is no number"), "metrics are numbers"),
+                None => return wrong(format!("`{text}` is not a number"), "metrics are numbers"),
             },
             _ => plain(),
         };
@@ -330,10 +330,10 @@ mod tests {
             let filter = Filter::parse(text).unwrap();
             filter.resolve(&names()).unwrap_err().to_string()
         };
-        assert!(wrong("started > yesterday").contains("no date"));
+        assert!(wrong("started > yesterday").contains("not a date"));
         assert!(wrong("duration > long").contains("2h"));
         assert!(wrong("status = done").contains("succeeded"));
-        assert!(wrong("accuracy > high").contains("no number"));
+        assert!(wrong("accuracy > high").contains("not a number"));
         assert!(wrong("acuracy > 1").contains("did you mean `accuracy`"));
     }
 }

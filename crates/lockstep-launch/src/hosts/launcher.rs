@@ -7,7 +7,6 @@ use crate::remote::named;
 use crate::{
     Ending, LaunchError, Launched, Launcher, NotReady, Notify, Site, WorkerId, WorkerSpec,
 };
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -184,15 +183,5 @@ impl Launcher for HostLauncher {
 impl Drop for HostLauncher {
     fn drop(&mut self) {
         self.end_all();
-    }
-}
-
-impl fmt::Debug for HostLauncher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HostLauncher")
-            .field("listen", &self.listen)
-            .field("seats", &self.seats)
-            .field("enough", &self.enough)
-            .finish_non_exhaustive()
     }
 }

@@ -12,7 +12,6 @@ use crate::remote::{LaunchReport, PendingNotices};
 use lockstep_gang::{
     GangError, HostConnection, HostListener, Link, LinkReader, LinkWriter, Secret,
 };
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -137,14 +136,6 @@ impl Drop for Hosts {
         }
         // With its queue gone, the writer of each link closes it.
         self.watched.change(|state| state.connections.clear());
-    }
-}
-
-impl fmt::Debug for Hosts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hosts")
-            .field("address", &self.address)
-            .finish_non_exhaustive()
     }
 }
 

@@ -10,7 +10,6 @@ use crate::{
     Ending, LaunchError, Launched, Launcher, NotReady, Notify, Site, WorkerId, WorkerSpec,
 };
 use lockstep_job::Resources;
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -78,7 +77,7 @@ impl RayLauncher {
             place: room::strategy(request.resources.place),
             labels: request.resources.labels.clone(),
             program: program
-                .ok_or_else(|| named("its path is no text".to_owned()))?
+                .ok_or_else(|| named("its path is not valid UTF-8".to_owned()))?
                 .to_owned(),
             size: size.len(),
             lease_s: request.lease_s,
@@ -262,13 +261,5 @@ impl Launcher for RayLauncher {
             shares_memory: false,
             leased: true,
         }
-    }
-}
-
-impl fmt::Debug for RayLauncher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RayLauncher")
-            .field("request", &self.request)
-            .finish_non_exhaustive()
     }
 }

@@ -3,12 +3,13 @@
 use super::open::{self, OpenedStore};
 use crate::Access;
 use object_store::http::HttpBuilder;
+use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 use std::sync::Arc;
 use url::Url;
 
 pub(super) fn open(scheme: &str, rest: &str, access: &Access) -> Result<OpenedStore, String> {
-    let malformed = |_| format!("it is no URL; one looks like {scheme}://host/folder/file");
+    let malformed = |_| format!("it is not a URL; one looks like {scheme}://host/folder/file");
     let mut url = Url::parse(&format!("{scheme}://{rest}")).map_err(malformed)?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err(
@@ -43,16 +44,11 @@ pub(super) fn open(scheme: &str, rest: &str, access: &Access) -> Result<OpenedSt
 fn decoded(path: &str) -> Result<String, String> {
     let path = path.strip_prefix('/').unwrap_or(path);
     let path = path.strip_suffix('/').unwrap_or(path);
-    let parts: Result<Vec<Cow<'_, str>>, String> = path
-        .split('/')
-        .map(|part| {
-            let bytes = percent_decode(part);
-            String::from_utf8(bytes)
-                .map(Cow::Owned)
-                .map_err(|_| "its path is not UTF-8".to_owned())
-        })
-        .collect();
-    let parts = parts?;
+    let parts = path.split('/');
+    let parts = parts.map(|part| percent_decode_str(part).decode_utf8());
+    let parts: Vec<Cow<'_, str>> = parts
+        .collect::<Result<_, _>>()
+        .map_err(|_| "its path is not UTF-8".to_owned())?;
     if parts.iter().any(|part| part.contains('/')) {
         return Err("its path has a slash (%2F) inside a name".into());
     }
@@ -70,27 +66,6 @@ pub(super) fn encoded(name: &str) -> String {
         }
     }
     path
-}
-
-/// Replaces each `%` and two hexadecimal digits by the byte that they stand for.
-fn percent_decode(part: &str) -> Vec<u8> {
-    let bytes = part.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let digits = part.get(at + 1..at + 3).filter(|_| bytes[at] == b'%');
-        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
-                decoded.push(byte);
-                at += 3;
-            }
-            None => {
-                decoded.push(bytes[at]);
-                at += 1;
-            }
-        }
-    }
-    decoded
 }
 
 #[cfg(test)]

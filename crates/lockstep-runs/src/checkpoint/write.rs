@@ -77,7 +77,7 @@ impl CheckpointWriter {
         header: Value,
         parts: &[(&str, &[u8])],
     ) -> Result<Place, RunsError> {
-        assert!(is_plain(label), "`{label}` is no label");
+        assert!(is_plain(label), "`{label}` cannot be a label");
         self.checkpoints.run.check(&self.generation)?;
         let folder = self.checkpoints.folder.clone();
         let place = folder.join(&self.name(label))?;
@@ -123,7 +123,7 @@ impl CheckpointWriter {
     ) -> Result<(), RunsError> {
         let mut named = Vec::with_capacity(parts.len());
         for (name, bytes) in parts {
-            assert!(is_plain(name), "`{name}` is no name of a part");
+            assert!(is_plain(name), "`{name}` cannot be the name of a part");
             let file = place.join(name)?;
             edge("checkpoint.before_part", &file)?;
             let mut writer = file.writer()?;

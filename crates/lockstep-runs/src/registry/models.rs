@@ -5,11 +5,11 @@ use crate::document::{self, DocumentError, Format, TRIES, text};
 use crate::registry::reference::{check_alias, check_name};
 use crate::registry::version::{Aliases, FORMAT, Pointed, Removed};
 use crate::registry::{Lineage, Pick, Reference, RegistryError, Version};
+use lockstep_base::calendar;
 use lockstep_base::fs::random_letters;
 use lockstep_place::{FileEntry, Place};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The folder of the registry in a store.
 const FOLDER: &str = "models";
@@ -133,7 +133,7 @@ impl Registry {
             format: FORMAT,
             name: name.to_owned(),
             number: 0,
-            created: now(),
+            created: calendar::now(),
             note: note.to_owned(),
             folder,
             bytes: files.iter().map(|file| file.size).sum(),
@@ -264,7 +264,7 @@ impl Registry {
         let before = document::change(&file, FILES, |aliases: &mut Aliases| {
             aliases.format = FORMAT;
             aliases.history.push(Pointed {
-                time: now(),
+                time: calendar::now(),
                 alias: alias.to_owned(),
                 version: number,
             });
@@ -294,7 +294,7 @@ impl Registry {
         }
         let removed = Removed {
             format: FORMAT,
-            removed: now(),
+            removed: calendar::now(),
         };
         let place = self.place.join(name)?;
         // First the description, so that nobody finds a version without its files.
@@ -336,11 +336,6 @@ fn copy_all(from: &Place, files: &[FileEntry], to: &Place) -> Result<(), Registr
         writer.commit()?;
     }
     Ok(())
-}
-
-fn now() -> f64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.unwrap_or_default().as_millis() as f64 / 1000.0
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! How a version is named: `digits@champion`, `digits@3`, or `digits` for the newest.
 
 use crate::registry::RegistryError;
-use std::fmt;
 use std::str::FromStr;
 
 /// A version as a user names it.
@@ -43,16 +42,6 @@ impl FromStr for Reference {
         };
         let name = check_name(name)?.to_owned();
         Ok(Self { name, pick })
-    }
-}
-
-impl fmt::Display for Reference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.pick {
-            Pick::Newest => write!(f, "{}@latest", self.name),
-            Pick::Number(number) => write!(f, "{}@{number}", self.name),
-            Pick::Alias(alias) => write!(f, "{}@{alias}", self.name),
-        }
     }
 }
 

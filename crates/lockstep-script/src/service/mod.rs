@@ -66,16 +66,13 @@ enum Request {
     Report {
         #[serde(default)]
         metrics: Map<String, Value>,
-        #[serde(default)]
         checkpoint: Option<PathBuf>,
-        #[serde(default)]
         timeout_s: Option<f64>,
     },
     Share {
         name: String,
         #[serde(default)]
         value: Value,
-        #[serde(default)]
         timeout_s: Option<f64>,
     },
     Shard(shard::ShardRequest),

@@ -22,7 +22,6 @@ const MOST_PREFETCHED: usize = 64;
 pub(super) struct ShardRequest {
     name: String,
     /// Samples in a batch of this rank.
-    #[serde(default)]
     batch: Option<usize>,
     #[serde(default = "yes")]
     shuffle: bool,

@@ -14,8 +14,6 @@ use lockstep_base::calendar;
 use lockstep_runs::RunDir;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::fmt;
-use std::sync::Arc;
 
 /// The module that Python loads.
 const LOADER: &str = include_str!("lockstep_model.py");
@@ -27,36 +25,16 @@ const PYTHON_ENV: &str =
 const LARGEST_EXAMPLE: usize = 1 << 20;
 
 /// Makes an ONNX file of a run's model, or says why it cannot.
-#[derive(Clone)]
-pub struct Exporter(ExportFn);
-
-type ExportFn = Arc<dyn Fn(&RunDir) -> Result<Vec<u8>, String> + Send + Sync>;
-
-impl Exporter {
-    /// One that does it so.
-    pub fn new(
-        export: impl Fn(&RunDir) -> Result<Vec<u8>, String> + Send + Sync + 'static,
-    ) -> Self {
-        Self(Arc::new(export))
-    }
-}
-
-impl fmt::Debug for Exporter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Exporter")
-    }
-}
+pub type Exporter = fn(&RunDir) -> Result<Vec<u8>, String>;
 
 /// What is needed of a run's `model.json`.
 #[derive(Debug, Default, Deserialize)]
 struct Description {
     #[serde(default)]
     input_shape: Vec<usize>,
-    #[serde(default)]
     normalise: Option<Normalise>,
     #[serde(default)]
     classes: Vec<String>,
-    #[serde(default)]
     targets: Option<Targets>,
 }
 
@@ -84,15 +62,12 @@ pub(super) struct Identity<'a> {
 pub(super) fn files(
     run: &RunDir,
     identity: &Identity<'_>,
-    exporter: Option<&Exporter>,
+    exporter: Exporter,
 ) -> Result<Vec<(String, Vec<u8>)>, SinkError> {
     let description = run.model().read().ok();
     let description: Option<Description> =
         description.and_then(|text| serde_json::from_slice(&text).ok());
-    let onnx = match (&description, exporter) {
-        (Some(_), Some(Exporter(export))) => Some(export(run)),
-        _ => None,
-    };
+    let onnx = description.as_ref().map(|_| exporter(run));
     let mut mlmodel = json!({
         "flavors": { "lockstep": { "run": run.name, "data": "model" } },
         "model_id": identity.model_id,

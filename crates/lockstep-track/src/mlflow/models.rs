@@ -72,7 +72,7 @@ impl Sync {
             let name = name.unwrap_or_else(|| self.settings.experiment.clone());
             let id = self.logged_model(LAST, &model::model_name(&name), &tags, &hash)?;
             let identity = self.identity(&id);
-            let mut files = model::files(&self.run, &identity, self.exporter.as_ref())?;
+            let mut files = model::files(&self.run, &identity, self.exporter)?;
             for entry in artifacts::model_files(&self.run)? {
                 let name = format!("{}/{}", files::MODEL, entry.path);
                 let bytes = self.run.file(&name).read()?;

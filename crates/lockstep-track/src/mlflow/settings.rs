@@ -2,6 +2,7 @@
 
 use crate::http::Credentials;
 use lockstep_job::{Track, without_secrets};
+use percent_encoding::percent_decode_str;
 use std::path::PathBuf;
 
 /// All that is needed to keep a run in MLflow.
@@ -59,7 +60,7 @@ impl MlflowSettings {
         let open = without_secrets(server).trim_end_matches('/').to_owned();
         if !open.starts_with("http://") && !open.starts_with("https://") {
             return Err(format!(
-                "{open} is no address of an MLflow server, such as http://127.0.0.1:5000"
+                "{open} is not the address of an MLflow server, such as http://127.0.0.1:5000"
             ));
         }
         let user = variable("MLFLOW_TRACKING_USERNAME").map(|user| {
@@ -99,31 +100,11 @@ fn is_true(value: &str) -> bool {
 /// The user and password that an address carries.
 fn user_of(server: &str) -> Option<(String, String)> {
     let url = url::Url::parse(server).ok()?;
-    let decode = |text: &str| percent_decoded(text);
+    let decode = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
     match url.username() {
         "" => None,
         user => Some((decode(user), decode(url.password().unwrap_or_default()))),
     }
-}
-
-fn percent_decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let code = (*first == b'%').then(|| tail.get(..2)).flatten();
-        let code = code.and_then(|code| std::str::from_utf8(code).ok());
-        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

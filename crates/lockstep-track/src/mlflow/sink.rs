@@ -17,11 +17,10 @@ const FIRST_PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// Keeps a run in MLflow while it goes on.
-#[derive(Debug)]
 pub struct Mlflow {
     settings: MlflowSettings,
     access: Access,
-    exporter: Option<Exporter>,
+    exporter: Exporter,
     run: Option<RunDir>,
     sync: Option<Box<Sync>>,
     due: Instant,
@@ -30,15 +29,9 @@ pub struct Mlflow {
     epochs: u32,
 }
 
-impl std::fmt::Debug for Sync {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Sync({})", self.run_id())
-    }
-}
-
 impl Mlflow {
     /// A sink for one run. `access` is how places are reached that MLflow keeps files in; `exporter` makes ONNX files.
-    pub fn new(settings: MlflowSettings, access: Access, exporter: Option<Exporter>) -> Self {
+    pub fn new(settings: MlflowSettings, access: Access, exporter: Exporter) -> Self {
         Self {
             settings,
             access,
@@ -84,13 +77,7 @@ impl Mlflow {
                 let run = self.run.clone();
                 let run = run.ok_or_else(|| SinkError::Failed("there is no run".to_owned()))?;
                 let (settings, access) = (self.settings.clone(), self.access.clone());
-                Box::new(Sync::open(
-                    settings,
-                    access,
-                    self.exporter.clone(),
-                    run,
-                    true,
-                )?)
+                Box::new(Sync::open(settings, access, self.exporter, run, true)?)
             }
         };
         Ok(self.sync.insert(sync))
@@ -139,7 +126,7 @@ pub fn push(
     run: &RunDir,
     settings: MlflowSettings,
     access: Access,
-    exporter: Option<Exporter>,
+    exporter: Exporter,
 ) -> Result<String, SinkError> {
     let mut sync = Sync::open(settings, access, exporter, run.clone(), false)?;
     sync.conclude()?;

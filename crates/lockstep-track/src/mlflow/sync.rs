@@ -25,7 +25,7 @@ const BETWEEN_POINTS: i64 = 1000;
 pub(super) struct Sync {
     pub(super) settings: MlflowSettings,
     pub(super) access: Access,
-    pub(super) exporter: Option<Exporter>,
+    pub(super) exporter: Exporter,
     pub(super) server: Server,
     pub(super) run: RunDir,
     pub(super) state: State,
@@ -50,7 +50,7 @@ impl Sync {
     pub(super) fn open(
         settings: MlflowSettings,
         access: Access,
-        exporter: Option<Exporter>,
+        exporter: Exporter,
         run: RunDir,
         is_tracked: bool,
     ) -> Result<Self, SinkError> {

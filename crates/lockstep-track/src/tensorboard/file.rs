@@ -2,6 +2,7 @@
 
 use super::proto::{Event, What};
 use crate::SinkError;
+use crc_fast::CrcAlgorithm;
 use lockstep_place::Place;
 use prost::Message;
 use std::fs::{File, OpenOptions};
@@ -120,31 +121,8 @@ fn masked_crc32c(bytes: &[u8]) -> u32 {
     crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// CRC-32C (Castagnoli). The files are small, and a table of bytes is fast enough.
 fn crc32c(bytes: &[u8]) -> u32 {
-    let step = |crc: u32, byte: &u8| TABLE[((crc ^ u32::from(*byte)) & 0xff) as usize] ^ (crc >> 8);
-    !bytes.iter().fold(!0, step)
-}
-
-const TABLE: [u32; 256] = table();
-
-const fn table() -> [u32; 256] {
-    let mut table = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let mut crc = byte as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            crc = match crc & 1 {
-                1 => (crc >> 1) ^ 0x82f6_3b78,
-                _ => crc >> 1,
-            };
-            bit += 1;
-        }
-        table[byte] = crc;
-        byte += 1;
-    }
-    table
+    crc_fast::checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32
 }
 
 #[cfg(test)]

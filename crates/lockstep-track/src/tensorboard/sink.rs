@@ -12,9 +12,7 @@ use lockstep_runs::{Position, RunDir, files};
 use lockstep_tensors::TensorFile;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often what was recorded is written.
@@ -23,25 +21,7 @@ const EVERY: Duration = Duration::from_secs(5);
 const WRITTEN: &str = "written.json";
 
 /// Writes the weights of a checkpoint to a file of named tensors, or says why it cannot.
-#[derive(Clone)]
-pub struct WeightsOf(WeightsFn);
-
-type WeightsFn = Arc<dyn Fn(&Place, &Path) -> Result<(), String> + Send + Sync>;
-
-impl WeightsOf {
-    /// One that does it so.
-    pub fn new(
-        write: impl Fn(&Place, &Path) -> Result<(), String> + Send + Sync + 'static,
-    ) -> Self {
-        Self(Arc::new(write))
-    }
-}
-
-impl fmt::Debug for WeightsOf {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("WeightsOf")
-    }
-}
+pub type WeightsOf = fn(&Place, &Path) -> Result<(), String>;
 
 /// What is written, and where.
 #[derive(Debug, Clone)]
@@ -71,7 +51,6 @@ struct Written {
 }
 
 /// Writes event files for TensorBoard while a run goes on.
-#[derive(Debug)]
 pub struct TensorBoard {
     settings: TensorBoardSettings,
     board: Option<Board>,
@@ -85,12 +64,6 @@ struct Board {
     user: String,
     written: Written,
     file: EventFile,
-}
-
-impl fmt::Debug for Board {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Board({})", self.folder)
-    }
 }
 
 impl TensorBoard {
@@ -168,7 +141,7 @@ impl Board {
                         .events(&recorded, &self.user, settings.system, &evaluation);
                 told.iter().for_each(|event| self.file.add(event));
             }
-            if is_end && let Some(weights) = &settings.histograms {
+            if is_end && let Some(weights) = settings.histograms {
                 self.histograms(weights);
             }
             self.written.events = piece.next;
@@ -185,7 +158,7 @@ impl Board {
     }
 
     /// Adds histograms of checkpoints that are new. One that goes while it is read is passed over.
-    fn histograms(&mut self, WeightsOf(weights): &WeightsOf) {
+    fn histograms(&mut self, weights: WeightsOf) {
         let checkpoints = self.run.checkpoints();
         let folder = checkpoints.folder();
         for name in folder.folders().unwrap_or_default() {

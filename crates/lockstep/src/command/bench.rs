@@ -9,8 +9,9 @@ use super::print;
 use super::scratch::ScratchStore;
 use crate::args::BenchArgs;
 use crate::signals::{self, INTERRUPTED};
-use crate::view::{Column, lines_of, plural, shell};
+use crate::view::{lines_of, plural, shell};
 use anyhow::{Context, bail};
+use lockstep_base::calendar;
 use lockstep_base::fs::CacheDir;
 use lockstep_bench::{
     Bench, BenchEnd, BenchError, COMPARISON, Comparison, How, MachineFacts, Network, Part, Peer,
@@ -24,7 +25,6 @@ use lockstep_resolve::place;
 use lockstep_runs::RunDir;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
 use trainer::EngineTrainer;
 
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
@@ -44,13 +44,12 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let folders = folders(args, &job)?;
     signals::obey(stop)?;
     runner.prepare_peers(&peers(args)?)?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let bench = Bench {
         plan,
         machine: MachineFacts::find(),
         job: job.name.clone(),
         command: command(),
-        created: dates::show(now.map_or(0.0, |now| now.as_secs_f64())),
+        created: dates::show(calendar::now()),
         threads: job.threads(),
         predict: predict(args)?,
     };
@@ -178,16 +177,15 @@ fn show(args: &BenchArgs, comparison: &Comparison, folders: &[Place]) -> anyhow:
     if args.json {
         return Ok(print(serde_json::to_string(comparison)? + "\n")?);
     }
-    let mut columns = vec![Column::left("setting", 0)];
     let titles = [
-        "training",
-        "samples/s",
-        "speedup",
-        "efficiency",
-        "of the limit",
-        "accuracy",
+        "setting",
+        ">training",
+        ">samples/s",
+        ">speedup",
+        ">efficiency",
+        ">of the limit",
+        ">accuracy",
     ];
-    columns.extend(titles.map(|title| Column::right(title, 0)));
     let number = |value: Option<f64>, digits: usize| {
         value.map_or_else(String::new, |value| format!("{value:.digits$}"))
     };
@@ -206,7 +204,7 @@ fn show(args: &BenchArgs, comparison: &Comparison, folders: &[Place]) -> anyhow:
             ]
         })
         .collect();
-    let mut text = lines_of(columns, &rows);
+    let mut text = lines_of(&titles, &rows);
     if let Some(compared) = &comparison.comparison {
         let same = match compared.same_weights {
             Some(true) => ", the same weights to the bit",

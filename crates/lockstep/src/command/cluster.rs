@@ -1,7 +1,7 @@
 //! `lockstep cluster`: the nodes of a cluster.
 
 use crate::args::ClusterCommand;
-use crate::view::{Column, bytes, harmless, lines_of, plural};
+use crate::view::{bytes, harmless, lines_of, plural};
 use lockstep_cluster::jobs::{Amount, Cluster, Node, NodeState};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -21,18 +21,18 @@ pub(crate) fn run(command: &ClusterCommand) -> anyhow::Result<ExitCode> {
 }
 
 fn table(cluster: &Cluster) -> String {
-    let columns = vec![
-        Column::left("node", 0),
-        Column::left("host", 0),
-        Column::left("state", 0),
-        Column::right("cores free", 0),
-        Column::right("GPUs free", 0),
-        Column::right("memory free", 0),
-        Column::left("labels, or why", 0),
+    let titles = [
+        "node",
+        "host",
+        "state",
+        ">cores free",
+        ">GPUs free",
+        ">memory free",
+        "labels, or why",
     ];
     let rows: Vec<Vec<String>> = cluster.nodes.iter().map(row).collect();
     let mut text = format!("Ray {} at {}\n", cluster.ray_version, cluster.address);
-    text += &lines_of(columns, &rows);
+    text += &lines_of(&titles, &rows);
     let alive = |node: &&Node| node.state != NodeState::Dead;
     let total = |of: fn(&Node) -> Amount| {
         let amounts = cluster.nodes.iter().filter(alive).map(of);

@@ -11,20 +11,16 @@ mod programs;
 mod services;
 mod store;
 
-use super::print;
-use crate::args::DoctorArgs;
+use super::{print, print_json};
+use crate::args::{DoctorArgs, overrides};
 use crate::learners;
 use check::{Check, State};
 use console::style;
-use lockstep_job::{Job, Location, Override, Storage};
+use lockstep_job::{Job, Location, Storage};
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
-    let overrides: Vec<Override> = args
-        .set
-        .iter()
-        .map(|set| set.parse())
-        .collect::<Result<_, _>>()?;
+    let overrides = overrides(&args.set)?;
     let job = match &args.job {
         Some(path) => Some(Job::load(path, &overrides, None)?),
         None => None,
@@ -62,7 +58,7 @@ fn show(args: &DoctorArgs, checks: &[Check]) -> anyhow::Result<()> {
             "lockstep": env!("CARGO_PKG_VERSION"),
             "checks": checks,
         });
-        return Ok(print(serde_json::to_string_pretty(&report)? + "\n")?);
+        return print_json(&report);
     }
     let mut text = String::new();
     for check in checks {

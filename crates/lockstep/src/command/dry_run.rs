@@ -1,7 +1,7 @@
 //! `lockstep run --dry-run`: checks everything that a run would, and prints its plan.
 
 use crate::learners;
-use crate::view::{Column, Frame, Table, bytes, count, plural, shell};
+use crate::view::{Frame, Table, bytes, columns, count, plural, shell};
 use anyhow::{Context, bail};
 use lockstep_base::fs::CacheDir;
 use lockstep_engine::embed::{self, SetForecast};
@@ -77,7 +77,7 @@ fn in_words(job: &Job, forecast: &Forecast, embedding: &[SetForecast]) -> String
     pairs.extend(embedding.iter().map(embeds));
     let mut text = String::new();
     if !forecast.layers.is_empty() {
-        text = layers(&forecast.layers, frame).join("\n") + "\n\n";
+        text = layers(&forecast.layers, frame) + "\n";
     }
     text += &Table::for_pairs(&pairs, frame, 100)
         .pairs(&pairs)
@@ -145,7 +145,7 @@ fn embeds(set: &SetForecast) -> (String, String) {
     (format!("embed {}", set.set), value)
 }
 
-fn layers(layers: &[LayerLine], frame: Frame) -> Vec<String> {
+fn layers(layers: &[LayerLine], frame: Frame) -> String {
     let cells = |layer: &LayerLine| {
         [
             layer.name.clone(),
@@ -155,20 +155,6 @@ fn layers(layers: &[LayerLine], frame: Frame) -> Vec<String> {
         ]
     };
     let rows: Vec<[String; 4]> = layers.iter().map(cells).collect();
-    let widest = |column: usize| {
-        let widths = rows.iter().map(|row| row[column].chars().count());
-        widths.max().unwrap_or(0)
-    };
-    let columns = vec![
-        Column::left("layer", widest(0)),
-        Column::left("kind", widest(1)),
-        Column::right("output", widest(2)),
-        Column::right("parameters", widest(3)),
-    ];
-    let table = Table::new(columns, frame);
-    let mut lines: Vec<String> = table.top().into_iter().collect();
-    lines.extend(table.head(|title| title));
-    lines.extend(rows.iter().map(|row| table.row(row)));
-    lines.extend(table.foot());
-    lines
+    let columns = columns(&["layer", "kind", ">output", ">parameters"], &rows);
+    Table::new(columns, frame).filled(&rows, |title| title)
 }

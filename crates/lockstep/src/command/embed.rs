@@ -28,9 +28,7 @@ pub(crate) fn run(args: &EmbedArgs) -> anyhow::Result<ExitCode> {
         args.json,
         Options {
             quiet: args.quiet,
-            verbose: false,
-            resume_command: String::new(),
-            elsewhere: false,
+            ..Options::default()
         },
     );
     let mut watched = StoppableView::new(view, stop.clone());

@@ -1,10 +1,11 @@
 //! `lockstep evaluate`: what the model of a run is worth on a set.
 
-use super::inference::{Inference, interrupted};
+use super::inference::{self, interrupted};
 use crate::args::EvaluateArgs;
 use crate::view::{evaluation, from_here};
 use anyhow::{Context, bail};
 use lockstep_data::TargetKind;
+use lockstep_engine::infer::NamedSamples;
 use lockstep_job::Location;
 use lockstep_measure::Evaluation;
 use lockstep_model::{Assessor, Predictions, title, write_evaluation};
@@ -13,7 +14,9 @@ use lockstep_runs::{CONFUSION, EVALUATION};
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
-    let Some(inference) = Inference::to_measure(&args.model, args.data.as_deref())? else {
+    let samples = [NamedSamples::to_measure(args.data.as_deref())?];
+    let launcher = inference::launch(&args.model);
+    let Some(model) = inference::open(&args.model, &samples, &launcher)? else {
         return Ok(interrupted());
     };
     // A version of a model stays as it is, and so does what a run says of its own test set: what else is found is
@@ -21,10 +24,10 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
     let is_own = args.model.model.is_none() && !args.measures_other_data();
     let folder = match &args.out {
         None if !is_own => None,
-        None => Some(inference.run.place().clone()),
+        None => Some(model.run.place().clone()),
         Some(out) => {
-            let out = out.to_str().context("--out: the path is no text")?;
-            Some(place(&Location::new(out), &inference.job.storage)?)
+            let out = out.to_str().context("--out: the path is not valid UTF-8")?;
+            Some(place(&Location::new(out), &model.job.storage)?)
         }
     };
     if let Some(folder) = &folder {
@@ -32,10 +35,10 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
             .make_folder()
             .with_context(|| format!("cannot make the folder {folder}"))?;
     }
-    let set = &inference.samples[0].set;
-    let mut assessor = Assessor::new(set, &inference.outputs);
+    let set = &model.samples[0].set;
+    let mut assessor = Assessor::new(set, &model.outputs);
     let mut scores = Vec::new();
-    let whole = inference.go(&inference.samples[0], false, &mut |block| {
+    let whole = inference::go(&model, &model.samples[0], false, &mut |block| {
         if let (Some(_), Predictions::Numbers { values, .. }) = (set.groups(), &block.predictions) {
             scores.extend_from_slice(values);
             return Ok(());
@@ -61,10 +64,10 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
         bail!(
             "no sample of {} is of a class that the model knows: {}",
             set.name(),
-            inference.outputs.names.join(", ")
+            model.outputs.names.join(", ")
         );
     }
-    let title = title(&inference.run.name, set);
+    let title = title(&model.run.name, set);
     if let Some(folder) = &folder {
         write_evaluation(folder, set, &measured, &title)?;
     }
@@ -78,7 +81,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
         if folder.is_some() {
             text.push('\n');
         }
-        let picture = inference.outputs.kind == TargetKind::Classes;
+        let picture = model.outputs.kind == TargetKind::Classes;
         for name in [Some(EVALUATION), picture.then_some(CONFUSION)]
             .into_iter()
             .flatten()

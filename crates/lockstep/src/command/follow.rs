@@ -2,13 +2,14 @@
 
 mod interrupts;
 
-use super::run::{failure, view_as};
+use super::run::failure;
 use crate::args::FollowArgs;
 use crate::signals::INTERRUPTED;
-use crate::view::{Options, View, harmless};
+use crate::view::{View, harmless};
 use interrupts::{InterruptChoice, Interrupts};
+use lockstep_cluster::LogEvent;
 use lockstep_cluster::follow::{Follower, Outcome, Remote, Update};
-use lockstep_cluster::jobs::{JobInfo, LogEvent, Needs};
+use lockstep_cluster::jobs::{JobInfo, Needs};
 use lockstep_events::event::{Event, Status};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -31,17 +32,6 @@ pub(super) fn print_log(remote: &mut dyn Remote) -> anyhow::Result<()> {
             LogEvent::Ended(_) => return Ok(()),
         }
     }
-}
-
-/// The view that suits the flags.
-pub(super) fn view(args: &FollowArgs, resume_command: String) -> Box<dyn View> {
-    let options = Options {
-        quiet: args.show.quiet,
-        verbose: args.show.verbose,
-        resume_command,
-        elsewhere: true,
-    };
-    view_as(args.show.json, options)
 }
 
 /// Whom a job is shown to.

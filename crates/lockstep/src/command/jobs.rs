@@ -1,8 +1,9 @@
 //! `lockstep jobs`: looks after the jobs of a cluster.
 
-use super::follow::{self, Watcher, print_log};
+use super::follow::{Watcher, print_log};
+use super::run::view_of;
 use crate::args::JobsCommand;
-use crate::view::{Column, harmless, lines_of, seconds, shell};
+use crate::view::{harmless, lines_of, seconds, shell};
 use lockstep_cluster::follow::{RayJob, wait_stopped};
 use lockstep_cluster::jobs::{Client, JobInfo, JobStatus};
 use lockstep_events::Recorded;
@@ -36,7 +37,11 @@ pub(crate) fn run(command: &JobsCommand, started_at: Instant) -> anyhow::Result<
             let watcher = Watcher {
                 args: follow,
                 started_at,
-                view: follow::view(follow, "lockstep submit JOB --resume".to_owned()),
+                view: view_of(
+                    &follow.show,
+                    "lockstep submit JOB --resume".to_owned(),
+                    true,
+                ),
             };
             return watcher.follow(job, None);
         }
@@ -50,18 +55,12 @@ fn list(client: &Client, json: bool) -> anyhow::Result<()> {
     let mut jobs = client.jobs()?;
     jobs.sort_by_key(|job| std::cmp::Reverse(job.start_time));
     if json {
-        return Ok(super::print(serde_json::to_string_pretty(&jobs)? + "\n")?);
+        return super::print_json(&jobs);
     }
     if jobs.is_empty() {
         return Ok(super::print(format!("no jobs at {}\n", client.address()))?);
     }
-    let columns = vec![
-        Column::left("job", 0),
-        Column::left("status", 0),
-        Column::right("submitted", 0),
-        Column::right("took", 0),
-        Column::left("command", 0),
-    ];
+    let titles = ["job", "status", ">submitted", ">took", "command"];
     let row = |job: &JobInfo| {
         let command: String = harmless(&job.entrypoint).chars().take(COMMAND).collect();
         vec![
@@ -73,12 +72,12 @@ fn list(client: &Client, json: bool) -> anyhow::Result<()> {
         ]
     };
     let rows: Vec<Vec<String>> = jobs.iter().map(row).collect();
-    Ok(super::print(lines_of(columns, &rows))?)
+    Ok(super::print(lines_of(&titles, &rows))?)
 }
 
 fn status(job: &JobInfo, json: bool) -> anyhow::Result<()> {
     if json {
-        return Ok(super::print(serde_json::to_string_pretty(job)? + "\n")?);
+        return super::print_json(job);
     }
     let mut pairs = vec![
         ("job", job.id().to_owned()),

@@ -2,12 +2,15 @@
 
 mod show;
 
-use super::follow::{self, Watcher, print_log};
+use super::follow::{Watcher, print_log};
+use super::run::view_of;
 use crate::args::{KubeArgs, KubeClusterCommand, KubeCommand, KubeForwardArgs, KubeJobArgs};
 use crate::view::harmless;
 use lockstep_cluster::follow::KubeJob;
-use lockstep_cluster::kube::{Client, Config, Forward, KubeError, ManifestKind, documents};
-use lockstep_cluster::submit::{JobSource, KubeRequest, KubeSubmitted};
+use lockstep_cluster::kube::{
+    Client, ClusterJob, Config, Forward, JobName, KubeError, ManifestKind, documents,
+};
+use lockstep_cluster::submit::{JobSource, KubeRequest};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -37,14 +40,12 @@ pub(crate) fn run(command: &KubeCommand, started_at: Instant) -> anyhow::Result<
             patience,
         } => logs(at, name, *follow, *patience)?,
         KubeCommand::Wait { name, at, follow } => {
-            let (client, namespace) = connect(at)?;
-            let kind = client.job(&namespace, name)?.kind;
-            let (at, patience) = (at.wanted(), follow.patience);
-            let job = KubeJob::new(&client, kind, &namespace, name, &at, patience);
+            let (client, job) = find(at, name)?;
+            let job = KubeJob::new(&client, job, at.wanted(), follow.patience);
             let watcher = Watcher {
                 args: follow,
                 started_at,
-                view: follow::view(follow, format!("lockstep kube start {name}")),
+                view: view_of(&follow.show, format!("lockstep kube start {name}"), true),
             };
             return watcher.follow(job, None);
         }
@@ -68,6 +69,21 @@ fn connect(at: &KubeArgs) -> anyhow::Result<(Client, String)> {
     Ok((client, namespace))
 }
 
+/// The job of this name, and the cluster that it is on.
+fn find(at: &KubeArgs, name: &str) -> anyhow::Result<(Client, JobName)> {
+    let (client, namespace) = connect(at)?;
+    let job = named(&client.job(&namespace, name)?, namespace, name);
+    Ok((client, job))
+}
+
+fn named(job: &ClusterJob, namespace: String, name: &str) -> JobName {
+    JobName {
+        kind: job.kind,
+        namespace,
+        name: name.to_owned(),
+    }
+}
+
 fn render(args: &KubeJobArgs) -> anyhow::Result<()> {
     let source = args.job.source()?;
     let manifests = request(args, &source).manifests(None)?;
@@ -88,7 +104,7 @@ fn apply(args: &KubeJobArgs, dry_run: bool) -> anyhow::Result<()> {
     let source = args.job.source()?;
     let manifests = request(args, &source).manifests(Some(&client))?;
     if !dry_run {
-        let job = KubeSubmitted::send(&client, &manifests)?;
+        let job = client.submit(&manifests)?;
         return Ok(super::print(format!("{}\n", job.name))?);
     }
     for manifest in &manifests {
@@ -116,15 +132,11 @@ fn watched(client: &Client, namespace: &str, name: &str) -> anyhow::Result<()> {
 }
 
 fn logs(at: &KubeArgs, name: &str, follow: bool, patience: Duration) -> anyhow::Result<()> {
-    let (client, namespace) = connect(at)?;
-    let kind = client.job(&namespace, name)?.kind;
+    let (client, job) = find(at, name)?;
     if !follow {
-        return Ok(super::print(client.log(kind, &namespace, name)?)?);
+        return Ok(super::print(client.log(&job)?)?);
     }
-    let at = at.wanted();
-    print_log(&mut KubeJob::new(
-        &client, kind, &namespace, name, &at, patience,
-    ))
+    print_log(&mut KubeJob::new(&client, job, at.wanted(), patience))
 }
 
 fn suspend(at: &KubeArgs, name: &str, stop: bool) -> anyhow::Result<()> {
@@ -134,7 +146,7 @@ fn suspend(at: &KubeArgs, name: &str, stop: bool) -> anyhow::Result<()> {
     if matches!(state.word.as_str(), "succeeded" | "failed") {
         anyhow::bail!("the job `{name}` has {} before", state.word);
     }
-    client.suspend(job.kind, &namespace, name, stop)?;
+    client.suspend(&named(&job, namespace, name), stop)?;
     let how = if stop { "was asked to stop" } else { "goes on" };
     Ok(super::print(format!("the job `{name}` {how}\n"))?)
 }
@@ -173,7 +185,7 @@ fn cluster(command: &KubeClusterCommand) -> anyhow::Result<()> {
             let (client, _) = connect(&args.at)?;
             let source = args.job.source()?;
             let manifests = request(args, &source).cluster_manifests(&client)?;
-            let cluster = KubeSubmitted::send(&client, &manifests)?;
+            let cluster = client.submit(&manifests)?;
             Ok(super::print(format!("{}\n", cluster.name))?)
         }
         KubeClusterCommand::Inspect { name, at } => {

@@ -53,5 +53,5 @@ fn view(args: &LaunchArgs) -> Box<dyn View> {
         "--".to_owned(),
     ]);
     words.extend(args.command.iter().map(|word| shell(word)));
-    view_of(&args.show, words.join(" "))
+    view_of(&args.show, words.join(" "), false)
 }

@@ -42,13 +42,17 @@ pub(crate) use models::lineage;
 pub(crate) use runs::rm::rules as keep_rules;
 
 use crate::args::Engine;
-use anyhow::Context;
+use crate::learners;
 use lockstep_base::fs::CacheDir;
+use lockstep_engine::{EngineError, RunRequest, StopFlag};
 use lockstep_job::Job;
 use lockstep_launch::Launcher;
 use lockstep_launch::LocalLauncher;
 use lockstep_launch::ray::{RayLauncher, RayRequest};
-use std::io::{self, Write};
+use serde::Serialize;
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::Instant;
 
 /// The exit code when the reader of standard output went away, as if SIGPIPE had ended us.
 pub(crate) const BROKEN_PIPE: u8 = 141;
@@ -60,8 +64,9 @@ fn launcher(
     job: &Job,
     workers: usize,
     cache: &CacheDir,
-) -> anyhow::Result<Box<dyn Launcher>> {
-    let program = std::env::current_exe().context("cannot find this program's own file")?;
+) -> Result<Box<dyn Launcher>, EngineError> {
+    let program = std::env::current_exe();
+    let program = program.map_err(EngineError::system("find this program's own file"))?;
     Ok(match engine {
         Engine::Local => Box::new(LocalLauncher::new(program).with("LOCKSTEP_CACHE", cache.path())),
         Engine::Ray => Box::new(RayLauncher::open(RayRequest {
@@ -77,10 +82,55 @@ fn launcher(
     })
 }
 
+/// What the engine is asked to do with a job whose file lies, or would lie, in `folder`: a new run, from now to its end.
+fn run_request(
+    job: Job,
+    folder: PathBuf,
+    engine: Engine,
+    cache: CacheDir,
+    stop: StopFlag,
+) -> Result<RunRequest, EngineError> {
+    Ok(RunRequest {
+        launcher: launcher(engine, &job, job.workers().max, &cache)?,
+        coordinator: learners::coordinator,
+        started_at: Instant::now(),
+        resume: None,
+        name: None,
+        fork: None,
+        max_steps: None,
+        step_times: false,
+        job,
+        folder,
+        stop,
+        cache,
+    })
+}
+
 /// Whether an error only means that nobody reads the output any more, as in `lockstep … | head -1`.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
     error.downcast_ref::<io::Error>().is_some_and(broken)
+}
+
+/// Refuses to remove something where nobody can be asked whether that is meant.
+fn check_terminal(what: &str) -> anyhow::Result<()> {
+    if !io::stdin().is_terminal() {
+        anyhow::bail!("{what} would be removed; --yes says that this is meant");
+    }
+    Ok(())
+}
+
+/// Asks whether something is to be removed.
+fn confirmed(what: &str) -> anyhow::Result<bool> {
+    print(format!("remove {what} for good? [y/N] "))?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// Writes a value to standard output as JSON that people can read too.
+fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    Ok(print(serde_json::to_string_pretty(value)? + "\n")?)
 }
 
 /// Writes text to standard output, without panicking when nobody reads it.

@@ -1,17 +1,17 @@
 //! `lockstep models`: names for what runs learned.
 
-use super::print;
 use super::runs::row::ago;
 use super::runs::store::{Store, store_place};
-use crate::args::{AliasArgs, ModelsCommand, PromoteArgs, RegisterArgs, StoreArgs};
-use crate::view::{Column, Frame, Table, bytes, harmless, lines_of, metric, plural};
+use super::{check_terminal, confirmed, print, print_json};
+use crate::args::{AliasArgs, ModelsCommand, RegisterArgs, StoreArgs};
+use crate::view::{Frame, Table, bytes, harmless, lines_of, metric, plural};
 use anyhow::{Context, bail};
 use console::style;
 use lockstep_events::Recorded;
 use lockstep_index::{Details, State, dates};
 use lockstep_runs::RunDir;
 use lockstep_runs::registry::{Lineage, Model, Pick, Reference, Registry, Version};
-use std::io::{self, BufRead, IsTerminal};
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 /// Metrics of a version that a table has room for.
@@ -22,7 +22,7 @@ pub(crate) fn run(command: &ModelsCommand) -> anyhow::Result<ExitCode> {
         ModelsCommand::List { store, json } => list(store, *json)?,
         ModelsCommand::Show { model, store, json } => show(model, store, *json)?,
         ModelsCommand::Register(args) => register(args)?,
-        ModelsCommand::Promote(args) => promote(args)?,
+        ModelsCommand::Promote(args) => point(&args.store, &args.model, &args.alias)?,
         ModelsCommand::Alias(args) => alias(args)?,
         ModelsCommand::Rm { model, store, yes } => return remove(model, store, *yes),
     }
@@ -36,20 +36,14 @@ fn open(args: &StoreArgs) -> anyhow::Result<Registry> {
 fn list(args: &StoreArgs, json: bool) -> anyhow::Result<()> {
     let models = open(args)?.models()?;
     if json {
-        return Ok(print(serde_json::to_string_pretty(&models)? + "\n")?);
+        return print_json(&models);
     }
     if models.is_empty() {
         let said = "no models in {} yet; `lockstep models register NAME RUN` makes one\n";
         return Ok(print(said.replace("{}", &args.store))?);
     }
     let now = Recorded::clock();
-    let columns = vec![
-        Column::left("model", 0),
-        Column::right("versions", 0),
-        Column::right("newest", 0),
-        Column::left("made", 0),
-        Column::left("aliases", 0),
-    ];
+    let titles = ["model", ">versions", ">newest", "made", "aliases"];
     let row = |model: &Model| {
         let newest = model.versions.last();
         let aliases = model.aliases.iter();
@@ -62,10 +56,8 @@ fn list(args: &StoreArgs, json: bool) -> anyhow::Result<()> {
             aliases.join(" "),
         ]
     };
-    Ok(print(lines_of(
-        columns,
-        &models.iter().map(row).collect::<Vec<_>>(),
-    ))?)
+    let rows: Vec<_> = models.iter().map(row).collect();
+    Ok(print(lines_of(&titles, &rows))?)
 }
 
 fn show(given: &str, args: &StoreArgs, json: bool) -> anyhow::Result<()> {
@@ -74,13 +66,13 @@ fn show(given: &str, args: &StoreArgs, json: bool) -> anyhow::Result<()> {
     let model = registry.model(&reference.name)?;
     if reference.pick == Pick::Newest && !given.contains('@') {
         if json {
-            return Ok(print(serde_json::to_string_pretty(&model)? + "\n")?);
+            return print_json(&model);
         }
         return Ok(print(versions(&model))?);
     }
     let version = model.pick(&reference.pick)?;
     if json {
-        return Ok(print(serde_json::to_string_pretty(version)? + "\n")?);
+        return print_json(version);
     }
     Ok(print(one(&model, version))?)
 }
@@ -97,13 +89,9 @@ fn versions(model: &Model) -> String {
             }
         }
     }
-    let mut columns = vec![
-        Column::right("version", 0),
-        Column::left("aliases", 0),
-        Column::left("made", 0),
-    ];
-    columns.extend(names.iter().map(|name| Column::right(name.as_str(), 0)));
-    columns.push(Column::left("run", 0));
+    let mut titles = [">version", "aliases", "made"].map(str::to_owned).to_vec();
+    titles.extend(names.iter().map(|name| format!(">{name}")));
+    titles.push("run".to_owned());
     let row = |version: &Version| {
         let mut row = vec![
             version.number.to_string(),
@@ -121,7 +109,7 @@ fn versions(model: &Model) -> String {
     format!(
         "{}\n{}",
         style(&model.name).bold(),
-        lines_of(columns, &rows)
+        lines_of(&titles, &rows)
     )
 }
 
@@ -191,7 +179,7 @@ fn register(args: &RegisterArgs) -> anyhow::Result<()> {
         registry.point(&args.name, alias, Some(version.number))?;
     }
     if args.json {
-        return Ok(print(serde_json::to_string_pretty(&version)? + "\n")?);
+        return print_json(&version);
     }
     let alias = args
         .alias
@@ -215,10 +203,6 @@ pub(crate) fn lineage(run: &RunDir, details: &Details) -> anyhow::Result<Lineage
         data: serde_json::to_value(&details.run.data)?,
         metrics: details.run.metrics.clone(),
     })
-}
-
-fn promote(args: &PromoteArgs) -> anyhow::Result<()> {
-    point(&args.store, &args.model, &args.alias)
 }
 
 fn alias(args: &AliasArgs) -> anyhow::Result<()> {
@@ -259,13 +243,8 @@ fn remove(given: &str, store: &StoreArgs, yes: bool) -> anyhow::Result<ExitCode>
         _ => format!("{} of {}", plural(versions.len(), "version"), model.name),
     };
     if !yes {
-        if !io::stdin().is_terminal() {
-            bail!("{what} would be removed; --yes says that this is meant");
-        }
-        print(format!("remove {what} for good? [y/N] "))?;
-        let mut answer = String::new();
-        io::stdin().lock().read_line(&mut answer)?;
-        if !matches!(answer.trim(), "y" | "Y" | "yes") {
+        check_terminal(&what)?;
+        if !confirmed(&what)? {
             print("nothing was removed\n")?;
             return Ok(ExitCode::FAILURE);
         }

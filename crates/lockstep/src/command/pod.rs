@@ -51,10 +51,8 @@ fn open(args: &PodArgs) -> anyhow::Result<Pod> {
 /// Events as JSON, for whoever follows the log.
 fn view() -> Json<io::Stdout> {
     let options = Options {
-        quiet: false,
-        verbose: false,
-        resume_command: String::new(),
         elsewhere: true,
+        ..Options::default()
     };
     Json::new(io::stdout(), options)
 }

@@ -1,23 +1,26 @@
 //! `lockstep predict`: what a model says of every sample of one or several sets, as a file or on standard output.
 
-use super::inference::{Inference, interrupted};
+use super::inference::{self, interrupted};
 use crate::args::PredictArgs;
 use crate::signals;
 use crate::view::{count, from_here};
+use lockstep_engine::infer::NamedSamples;
 use lockstep_model::{PredictionFile, PredictionFormat, WriteError, each_row};
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &PredictArgs) -> anyhow::Result<ExitCode> {
     // Found before anything is computed.
     let format = PredictionFormat::of(&args.out)?;
-    let Some(inference) = Inference::to_predict(&args.model, &args.data)? else {
+    let samples = NamedSamples::to_predict(&args.data)?;
+    let launcher = inference::launch(&args.model);
+    let Some(model) = inference::open(&args.model, &samples, &launcher)? else {
         return Ok(interrupted());
     };
-    let outputs = &inference.outputs;
+    let outputs = &model.outputs;
     let mut output = PredictionFile::create(format, &args.out, outputs, args.probabilities)?;
     let mut rows = 0;
-    for samples in &inference.samples {
-        let whole = inference.go(samples, args.probabilities, &mut |block| {
+    for samples in &model.samples {
+        let whole = inference::go(&model, samples, args.probabilities, &mut |block| {
             let path = |row| samples.path(row);
             let said = (outputs, &block);
             each_row(&samples.set, &path, said, rows, &mut |row| output.add(row)).map_err(written)
@@ -31,9 +34,7 @@ pub(crate) fn run(args: &PredictArgs) -> anyhow::Result<ExitCode> {
         }
         rows += samples.set.len();
     }
-    output
-        .finish(&args.out, &inference.run.name)
-        .map_err(written)?;
+    output.finish(&args.out, &model.run.name).map_err(written)?;
     if format != PredictionFormat::Standard {
         let (rows, file) = (count(rows as u64), from_here(&args.out));
         super::print(format!("{rows} rows in {file}\n"))?;

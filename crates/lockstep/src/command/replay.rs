@@ -2,15 +2,15 @@
 
 mod words;
 
-use super::inference::open_run;
 use super::print;
 use super::run::{request_for, view_of};
 use super::scratch::ScratchStore;
 use super::watched::StoppableView;
-use crate::args::ReplayArgs;
+use crate::args::{ReplayArgs, overrides};
 use crate::signals::INTERRUPTED;
 use anyhow::{Context, bail};
 use lockstep_engine::RunRequest;
+use lockstep_engine::infer::open_run;
 use lockstep_engine::replay::{Replay, RunRecord};
 use lockstep_events::event::Event;
 use lockstep_job::{Job, Location, Override};
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &ReplayArgs, started_at: Instant) -> anyhow::Result<Exit
     let request = request(args, &run, &earlier, &scratch, started_at)?;
     let stop = request.stop.clone();
     let words = format!("lockstep replay {}", args.run.display());
-    let mut watched = StoppableView::new(view_of(&args.show, words), stop.clone());
+    let mut watched = StoppableView::new(view_of(&args.show, words, false), stop.clone());
     let mut replay = Replay::new(&earlier, stop);
     let result = lockstep_engine::run(request, &mut |event| {
         replay.hear(&event);
@@ -67,10 +67,7 @@ fn request(
     scratch: &ScratchStore,
     started_at: Instant,
 ) -> anyhow::Result<RunRequest> {
-    let mut overrides: Vec<Override> = Vec::new();
-    for set in &args.set {
-        overrides.push(set.parse()?);
-    }
+    let mut overrides = overrides(&args.set)?;
     let store = match &args.keep {
         Some(keep) => {
             let keep = std::path::absolute(keep).context("--keep: cannot find the folder")?;

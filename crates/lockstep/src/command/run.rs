@@ -1,10 +1,8 @@
 //! `lockstep run`: trains a job.
 
-use super::inference::open_run;
 use super::watched::StoppableView;
-use super::{dry_run, is_broken_pipe, verify};
+use super::{dry_run, is_broken_pipe, run_request, verify};
 use crate::args::{Engine, RunArgs, ShowArgs};
-use crate::learners;
 use crate::signals::{self, INTERRUPTED};
 use crate::tracking::Tracked;
 use crate::view::{Json, Options, Plain, Terminal, View, shell};
@@ -12,6 +10,7 @@ use anyhow::Context;
 use lockstep_base::fs::CacheDir;
 use lockstep_engine::RunRequest;
 use lockstep_engine::StopFlag;
+use lockstep_engine::infer::open_run;
 use lockstep_events::Recorded;
 use lockstep_events::event::{Event, RunResult, Status};
 use lockstep_job::{Job, Location, Storage};
@@ -107,21 +106,10 @@ pub(super) fn request_for(
         Some(Some(run)) => Some(find_run(run, store, storage)?),
         Some(None) => Some(newest_run(&job.name, store, storage)?),
     };
-    let cache = CacheDir::locate()?;
-    let launcher = super::launcher(engine, &job, job.workers().max, &cache)?;
     Ok(RunRequest {
-        coordinator: learners::coordinator,
         resume,
-        name: None,
-        fork: None,
-        max_steps: None,
-        step_times: false,
-        folder,
-        job,
         started_at,
-        stop,
-        launcher,
-        cache,
+        ..run_request(job, folder, engine, CacheDir::locate()?, stop)?
     })
 }
 
@@ -157,16 +145,16 @@ fn view(args: &RunArgs) -> Box<dyn View> {
         words.extend(["--engine", "ray"].map(str::to_owned));
     }
     words.push("--resume".to_owned());
-    view_of(&args.show, words.join(" "))
+    view_of(&args.show, words.join(" "), false)
 }
 
-/// The view of a run that is started here, and gone on with by this command.
-pub(super) fn view_of(show: &ShowArgs, resume_command: String) -> Box<dyn View> {
+/// The view of a run that this command goes on with, and that is trained here, or `elsewhere`.
+pub(super) fn view_of(show: &ShowArgs, resume_command: String, elsewhere: bool) -> Box<dyn View> {
     let options = Options {
         quiet: show.quiet,
         verbose: show.verbose,
         resume_command,
-        elsewhere: false,
+        elsewhere,
     };
     view_as(show.json, options)
 }
@@ -192,7 +180,9 @@ fn newest_run(name: &str, store: &Location, storage: &Storage) -> anyhow::Result
 
 /// A run that is given as a path, as a URL, or as its name in the job's store.
 fn find_run(run: &Path, store: &Location, storage: &Storage) -> anyhow::Result<Place> {
-    let text = run.to_str().context("--resume: the path is no text")?;
+    let text = run
+        .to_str()
+        .context("--resume: the path is not valid UTF-8")?;
     let given = Location::new(text);
     if given.is_url() {
         return Ok(place(&given, storage)?);

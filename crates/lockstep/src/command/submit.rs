@@ -3,14 +3,14 @@
 //! What is sent, and how it is run there, [`lockstep_cluster::submit`] decides; here the arguments become one request,
 //! and the way of the job is shown.
 
-use super::follow::{self, Watcher, print_log};
+use super::follow::{Watcher, print_log};
 use super::print;
+use super::run::view_of;
 use crate::args::{Engine, SubmitArgs};
 use lockstep_cluster::follow::{KubeJob, RayJob, command_outcome};
 use lockstep_cluster::jobs::{Client, Needs};
-use lockstep_cluster::kube::Client as KubeClient;
+use lockstep_cluster::kube::{Client as KubeClient, JobName};
 use lockstep_cluster::shell_line;
-use lockstep_cluster::submit::KubeSubmitted;
 use lockstep_events::event::Event;
 use serde_json::json;
 use std::process::ExitCode;
@@ -26,7 +26,7 @@ enum Submitted {
     },
     Kube {
         client: KubeClient,
-        job: KubeSubmitted,
+        job: JobName,
     },
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &SubmitArgs, started_at: Instant) -> anyhow::Result<Exit
     let mut watcher = Watcher {
         args: &args.follow,
         started_at,
-        view: follow::view(&args.follow, resume_command(args)),
+        view: view_of(&args.follow.show, resume_command(args), true),
     };
     let submitted = match submit(args, &mut watcher) {
         Ok(submitted) => submitted,
@@ -57,8 +57,7 @@ pub(crate) fn run(args: &SubmitArgs, started_at: Instant) -> anyhow::Result<Exit
             watcher.follow(job, *sent)
         }
         Submitted::Kube { client, job } => {
-            let at = args.at.wanted();
-            let job = KubeJob::new(client, job.kind, &job.namespace, &job.name, &at, patience);
+            let job = KubeJob::new(client, job.clone(), args.at.wanted(), patience);
             watcher.follow(job, None)
         }
     }

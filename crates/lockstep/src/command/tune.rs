@@ -7,7 +7,7 @@ mod trainer;
 use super::print;
 use crate::args::{SearchMethod, TuneArgs};
 use crate::signals::{self, INTERRUPTED};
-use crate::view::{Column, lines_of, plural, shell};
+use crate::view::{lines_of, plural, shell};
 use anyhow::{Context, bail};
 use lockstep_engine::{Stop, StopFlag};
 use lockstep_job::{Job, Override, Validation};
@@ -128,11 +128,9 @@ fn show(args: &TuneArgs, tuning: &Tuning, folder: &Place) -> anyhow::Result<()> 
     if args.json {
         return Ok(print(serde_json::to_string(tuning)? + "\n")?);
     }
-    let columns = tuning
-        .columns()
-        .into_iter()
-        .map(|name| Column::right(name, 0));
-    let mut text = lines_of(columns.collect(), &tuning.rows());
+    let titles = tuning.columns().into_iter();
+    let titles: Vec<String> = titles.map(|name| format!(">{name}")).collect();
+    let mut text = lines_of(&titles, &tuning.rows());
     for (key, share) in tuning.importance() {
         text += &format!(
             "{key} explains {:.0}% of the difference between trials\n",

@@ -1,9 +1,8 @@
 //! `lockstep run --verify-determinism`: trains some steps twice and compares the weights.
 
-use super::print;
 use super::scratch::ScratchStore;
+use super::{print, run_request};
 use crate::args::{Engine, RunArgs};
-use crate::learners;
 use crate::signals::{self, INTERRUPTED};
 use crate::view::plural;
 use anyhow::bail;
@@ -14,7 +13,6 @@ use lockstep_events::event::{Event, Status};
 use lockstep_job::{Job, Workers};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
 
 /// Enough that a difference in any bit has spread to all weights.
 const STEPS: u64 = 300;
@@ -67,20 +65,10 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
 
 /// The hash of the weights after some steps, or nothing when a stop was asked for.
 fn train(job: &Job, stop: &StopFlag) -> anyhow::Result<Option<String>> {
-    let cache = CacheDir::locate()?;
+    let (folder, cache) = (PathBuf::new(), CacheDir::locate()?);
     let request = RunRequest {
-        coordinator: learners::coordinator,
-        job: job.clone(),
-        folder: PathBuf::new(),
-        started_at: Instant::now(),
-        resume: None,
-        fork: None,
-        name: None,
         max_steps: Some(STEPS),
-        step_times: false,
-        stop: stop.clone(),
-        launcher: super::launcher(Engine::Local, job, job.workers().max, &cache)?,
-        cache,
+        ..run_request(job.clone(), folder, Engine::Local, cache, stop.clone())?
     };
     let result = lockstep_engine::run(request, &mut |event| match event {
         Event::Warning { message } => eprintln!("warning: {message}"),

@@ -19,7 +19,7 @@ pub(crate) use json::Json;
 pub(crate) use lockstep_cluster::shell;
 pub(crate) use plain::Plain;
 pub(crate) use summary::from_here;
-pub(crate) use table::{Column, Frame, Table, lines_of};
+pub(crate) use table::{Frame, Table, columns, lines_of};
 pub(crate) use terminal::Terminal;
 pub(crate) use words::{bytes, count, loss, metric, plural, seconds};
 
@@ -36,7 +36,7 @@ pub(crate) trait View {
 }
 
 /// What all views are told about how the command was called.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Options {
     /// Show less: only the result.
     pub(crate) quiet: bool,
@@ -61,14 +61,7 @@ fn log_prefix(log: &LogLine) -> String {
 
 /// A worker's line without anything that could move the cursor or change colours.
 pub(crate) fn harmless(line: &str) -> String {
-    console::strip_ansi_codes(line)
-        .chars()
-        .map(|c| match c {
-            '\t' => ' ',
-            c if c.is_control() => '\u{fffd}',
-            c => c,
-        })
-        .collect()
+    lockstep_job::printable(&console::strip_ansi_codes(line))
 }
 
 #[cfg(test)]

@@ -137,6 +137,19 @@ impl Table {
             .collect()
     }
 
+    /// The whole table, whose rows are known, as text.
+    pub(crate) fn filled<R: AsRef<[String]>>(
+        &self,
+        rows: &[R],
+        style: impl Fn(String) -> String,
+    ) -> String {
+        let mut lines: Vec<String> = self.top().into_iter().collect();
+        lines.extend(self.head(style));
+        lines.extend(rows.iter().map(|row| self.row(row.as_ref())));
+        lines.extend(self.foot());
+        lines.join("\n") + "\n"
+    }
+
     /// How wide the table is.
     pub(crate) fn width(&self) -> usize {
         let cells: usize = self.columns.iter().map(|column| column.width).sum();
@@ -160,24 +173,30 @@ impl Table {
     }
 }
 
-/// A whole table whose rows are known, as text: framed on a terminal, bare elsewhere. Columns are as wide as their
-/// widest cell.
-pub(crate) fn lines_of(mut columns: Vec<Column>, rows: &[Vec<String>]) -> String {
-    for (index, column) in columns.iter_mut().enumerate() {
-        let cells = rows.iter().filter_map(|row| row.get(index));
+/// Columns with these titles, as wide as the widest cell of `rows`. A `>` before a title aligns its column to the
+/// right.
+pub(crate) fn columns<T: AsRef<str>, R: AsRef<[String]>>(titles: &[T], rows: &[R]) -> Vec<Column> {
+    let column = |(index, title): (usize, &T)| {
+        let cells = rows.iter().filter_map(|row| row.as_ref().get(index));
         let widest = cells.map(|cell| measure_text_width(cell)).max();
-        column.width = column.width.max(widest.unwrap_or(0));
-    }
+        let widest = widest.unwrap_or(0);
+        match title.as_ref().strip_prefix('>') {
+            Some(title) => Column::right(title, widest),
+            None => Column::left(title.as_ref(), widest),
+        }
+    };
+    titles.iter().enumerate().map(column).collect()
+}
+
+/// A whole table whose rows are known, as text: framed on a terminal, bare elsewhere. It has the [columns] of these
+/// titles.
+pub(crate) fn lines_of<T: AsRef<str>, R: AsRef<[String]>>(titles: &[T], rows: &[R]) -> String {
     let frame = match std::io::stdout().is_terminal() {
         true => Frame::Rounded,
         false => Frame::Bare,
     };
-    let table = Table::new(columns, frame);
-    let mut lines: Vec<String> = table.top().into_iter().collect();
-    lines.extend(table.head(|title| style(title).bold().to_string()));
-    lines.extend(rows.iter().map(|row| table.row(row)));
-    lines.extend(table.foot());
-    lines.join("\n") + "\n"
+    let table = Table::new(columns(titles, rows), frame);
+    table.filled(rows, |title| style(title).bold().to_string())
 }
 
 #[cfg(test)]

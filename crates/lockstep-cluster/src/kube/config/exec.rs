@@ -10,9 +10,7 @@ use std::process::{Command, Stdio};
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Exec {
     command: String,
-    #[serde(default)]
     args: Option<Vec<String>>,
-    #[serde(default)]
     env: Option<Vec<Variable>>,
     #[serde(rename = "apiVersion")]
     api: String,
@@ -70,7 +68,7 @@ impl Exec {
             return Err(failed(format!("{}: {said}", output.status)));
         }
         let answer: Answer = serde_json::from_slice(&output.stdout)
-            .map_err(|error| failed(format!("its answer is no ExecCredential: {error}")))?;
+            .map_err(|error| failed(format!("its answer is not an ExecCredential: {error}")))?;
         let status = answer
             .status
             .ok_or_else(|| failed("its answer has no status".to_owned()))?;

@@ -7,95 +7,74 @@ use serde::de::IgnoredAny;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
 pub(super) struct File {
-    #[serde(default, rename = "current-context")]
     pub(super) current_context: Option<String>,
-    #[serde(default, deserialize_with = "clusters")]
+    #[serde(deserialize_with = "or_default")]
     pub(super) clusters: Vec<Named<Cluster>>,
-    #[serde(default, deserialize_with = "contexts")]
+    #[serde(deserialize_with = "or_default")]
     pub(super) contexts: Vec<Named<Context>>,
-    #[serde(default, deserialize_with = "users")]
+    #[serde(deserialize_with = "or_default")]
     pub(super) users: Vec<Named<User>>,
 }
 
-/// An entry of a list, with its name.
-#[derive(Debug)]
+/// An entry of a list, with its name. Its value stands under the word for what is listed.
+#[derive(Debug, Deserialize)]
+#[serde(bound = "T: Default + Deserialize<'de>")]
 pub(super) struct Named<T> {
     pub(super) name: String,
+    #[serde(
+        default,
+        alias = "cluster",
+        alias = "context",
+        alias = "user",
+        deserialize_with = "or_default"
+    )]
     pub(super) value: T,
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
 pub(super) struct Cluster {
-    #[serde(default)]
     pub(super) server: String,
-    #[serde(default, rename = "certificate-authority-data")]
-    pub(super) authority_data: Option<String>,
-    #[serde(default, rename = "certificate-authority")]
-    pub(super) authority: Option<PathBuf>,
-    #[serde(default, rename = "insecure-skip-tls-verify")]
-    pub(super) unchecked: bool,
-    #[serde(default, rename = "proxy-url")]
-    pub(super) proxy: Option<String>,
+    pub(super) certificate_authority_data: Option<String>,
+    pub(super) certificate_authority: Option<PathBuf>,
+    pub(super) insecure_skip_tls_verify: bool,
+    pub(super) proxy_url: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Context {
-    #[serde(default)]
     pub(super) cluster: String,
-    #[serde(default)]
     pub(super) user: String,
-    #[serde(default)]
     pub(super) namespace: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
 pub(super) struct User {
-    #[serde(default, rename = "client-certificate-data")]
-    pub(super) certificate_data: Option<String>,
-    #[serde(default, rename = "client-certificate")]
-    pub(super) certificate: Option<PathBuf>,
-    #[serde(default, rename = "client-key-data")]
-    pub(super) key_data: Option<String>,
-    #[serde(default, rename = "client-key")]
-    pub(super) key: Option<PathBuf>,
-    #[serde(default)]
+    pub(super) client_certificate_data: Option<String>,
+    pub(super) client_certificate: Option<PathBuf>,
+    pub(super) client_key_data: Option<String>,
+    pub(super) client_key: Option<PathBuf>,
     pub(super) token: Option<String>,
-    #[serde(default, rename = "tokenFile")]
+    #[serde(rename = "tokenFile")]
     pub(super) token_file: Option<PathBuf>,
-    #[serde(default)]
     pub(super) username: Option<String>,
-    #[serde(default)]
     pub(super) password: Option<String>,
-    #[serde(default)]
     pub(super) exec: Option<Exec>,
-    #[serde(default, rename = "auth-provider")]
     pub(super) auth_provider: Option<IgnoredAny>,
 }
 
-/// Reads a list whose entries hold their value under a key of its own; `null` is an empty one.
-macro_rules! list {
-    ($name:ident, $type:ty, $key:literal) => {
-        fn $name<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<Named<$type>>, D::Error> {
-            #[derive(Deserialize)]
-            struct Entry {
-                name: String,
-                #[serde(default, rename = $key)]
-                value: Option<$type>,
-            }
-            let entries = Option::<Vec<Entry>>::deserialize(from)?.unwrap_or_default();
-            let named = |entry: Entry| Named {
-                name: entry.name,
-                value: entry.value.unwrap_or_default(),
-            };
-            Ok(entries.into_iter().map(named).collect())
-        }
-    };
+/// Takes `null` for what is empty.
+fn or_default<'de, T, D>(from: D) -> Result<T, D::Error>
+where
+    T: Default + Deserialize<'de>,
+    D: serde::Deserializer<'de>,
+{
+    Ok(Option::deserialize(from)?.unwrap_or_default())
 }
-
-list!(clusters, Cluster, "cluster");
-list!(contexts, Context, "context");
-list!(users, User, "user");
 
 impl File {
     pub(super) fn read(path: &Path) -> Result<Self, KubeError> {
@@ -108,6 +87,6 @@ impl File {
             return Ok(Self::default());
         }
         serde_saphyr::from_str(&text)
-            .map_err(|error| wrong(format!("it is no kubeconfig: {error}")))
+            .map_err(|error| wrong(format!("it is not a kubeconfig: {error}")))
     }
 }

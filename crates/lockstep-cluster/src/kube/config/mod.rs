@@ -143,9 +143,13 @@ impl Config {
             .ok_or_else(|| wrong(format!("there is no cluster {:?}", context.cluster)))?;
         let mut access = Access {
             server: cluster.server.trim_end_matches('/').to_owned(),
-            authority: data(&cluster.authority_data, &cluster.authority, base)?,
-            unchecked: cluster.unchecked,
-            proxy: cluster.proxy.clone(),
+            authority: data(
+                &cluster.certificate_authority_data,
+                &cluster.certificate_authority,
+                base,
+            )?,
+            unchecked: cluster.insecure_skip_tls_verify,
+            proxy: cluster.proxy_url.clone(),
             ..Access::default()
         };
         let nobody = User::default();
@@ -187,8 +191,12 @@ impl Config {
 
 /// What a user shows, and where it comes from.
 fn credentials(user: &User, base: &Path, access: &mut Access) -> Result<Source, KubeError> {
-    let certificate = data(&user.certificate_data, &user.certificate, base)?;
-    let key = data(&user.key_data, &user.key, base)?;
+    let certificate = data(
+        &user.client_certificate_data,
+        &user.client_certificate,
+        base,
+    )?;
+    let key = data(&user.client_key_data, &user.client_key, base)?;
     if let (Some(mut certificate), Some(key)) = (certificate, key) {
         certificate.push(b'\n');
         certificate.extend(key);
@@ -246,7 +254,7 @@ fn data(
         let bytes = base64::engine::general_purpose::STANDARD.decode(text);
         return bytes.map(Some).map_err(|error| KubeError::Config {
             path: base.to_owned(),
-            why: format!("a certificate or key in it is no base64: {error}"),
+            why: format!("a certificate or key in it is not base64: {error}"),
         });
     }
     match path.as_ref().filter(|path| !path.as_os_str().is_empty()) {

@@ -6,6 +6,7 @@
 use super::pod::{self as pods, CONTAINER};
 use super::{Manifest, ManifestKind, config_map, labels, manifest, merge, secret};
 use crate::kube::{KubeError, Plan};
+use crate::shell_line;
 use lockstep_job::pod;
 use serde_json::{Value, json};
 
@@ -81,17 +82,7 @@ fn entrypoint(plan: &Plan) -> String {
     let mut words = vec!["lockstep".to_owned(), "run".to_owned(), plan.job_path()];
     words.extend(plan.words.clone());
     words.extend(["--engine", "ray", "--json"].map(str::to_owned));
-    let quoted = words.iter().map(|word| quoted(word));
-    quoted.collect::<Vec<_>>().join(" ")
-}
-
-/// A word as a shell reads it back.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
+    shell_line(words)
 }
 
 fn cluster_spec(plan: &Plan, autoscaling: bool) -> Result<Value, KubeError> {

@@ -116,11 +116,8 @@ impl Supervisor<'_> {
         let (rank, pid) = (id.seat, hello.pid);
         let member = &mut self.gang.members[rank];
         let (reader, writer) = link.split();
-        let system = |source| EngineError::System {
-            what: "listen to a worker",
-            source,
-        };
-        listen(member.id, reader, self.gang.door.notices.clone()).map_err(system)?;
+        let listening = listen(member.id, reader, self.gang.door.notices.clone());
+        listening.map_err(EngineError::system("listen to a worker"))?;
         member.link = Some(writer);
         member.peer_address = hello.listener;
         self.emit(Event::Worker { rank, pid });

@@ -261,7 +261,7 @@ impl<'a> Supervisor<'a> {
                 Err(_) => break,
             }
         }
-        self.losses.end();
+        self.losses.caught_up();
         Ok(self.agreement())
     }
 

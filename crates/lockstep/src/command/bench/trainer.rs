@@ -1,8 +1,7 @@
 //! Runs that are measured, as the engine trains them.
 
 use crate::args::Engine;
-use crate::command::launcher;
-use crate::learners;
+use crate::command::run_request;
 use lockstep_base::fs::CacheDir;
 use lockstep_bench::{Purpose, RunTrainer};
 use lockstep_engine::{RunRequest, Stop, StopFlag};
@@ -10,7 +9,6 @@ use lockstep_events::event::{Event, RunResult};
 use lockstep_job::Job;
 use std::error::Error;
 use std::path::PathBuf;
-use std::time::Instant;
 
 /// Trains runs with the engine, on this machine.
 pub(super) struct EngineTrainer {
@@ -27,19 +25,12 @@ impl RunTrainer for EngineTrainer {
         purpose: Purpose,
         on_event: &mut dyn FnMut(Event),
     ) -> Result<RunResult, Box<dyn Error + Send + Sync>> {
+        let (folder, cache) = (self.folder.clone(), self.cache.clone());
+        let stop = self.stop.clone();
         let request = RunRequest {
-            coordinator: learners::coordinator,
-            job: job.clone(),
-            folder: self.folder.clone(),
-            started_at: Instant::now(),
-            resume: None,
-            fork: None,
-            name: None,
             max_steps: purpose.max_steps,
             step_times: purpose.step_times,
-            stop: self.stop.clone(),
-            launcher: launcher(Engine::Local, job, job.workers().max, &self.cache)?,
-            cache: self.cache.clone(),
+            ..run_request(job.clone(), folder, Engine::Local, cache, stop)?
         };
         Ok(lockstep_engine::run(request, on_event)?)
     }

@@ -1,7 +1,7 @@
 //! `lockstep data show`: what a set holds, as training would read it.
 
 use crate::args::DataShowArgs;
-use crate::view::{Column, Frame, Table, count, plural};
+use crate::view::{self, Frame, Table, count, plural};
 use anyhow::{Context, bail};
 use lockstep_base::fs::CacheDir;
 use lockstep_data::{ColumnKind, Dataset, Source, TableColumn, TargetKind};
@@ -57,9 +57,7 @@ fn job(args: &DataShowArgs) -> anyhow::Result<Job> {
         true => Override::text("SOURCE", "data.train", &args.source),
         false => format!("data.train={}", args.source).parse()?,
     }];
-    for set in &args.set {
-        overrides.push(set.parse()?);
-    }
+    overrides.extend(crate::args::overrides(&args.set)?);
     let here = std::env::current_dir().context("there is no current folder")?;
     let mut job = Job::parse(&here.join(JOB_FILE), JOB, &overrides, None)?;
     if let Some(data) = &mut job.data
@@ -140,24 +138,9 @@ fn cells(column: &TableColumn) -> [String; 4] {
 }
 
 fn columns(rows: &[[String; 4]]) -> String {
-    let widest = |column: usize, title: &str| {
-        let widths = rows.iter().map(|row| row[column].chars().count());
-        widths.max().unwrap_or(0).max(title.len())
-    };
-    let table = Table::new(
-        vec![
-            Column::left("column", widest(0, "column")),
-            Column::left("type", widest(1, "type")),
-            Column::right("gaps", widest(2, "gaps")),
-            Column::left("holds", widest(3, "holds").min(100)),
-        ],
-        Frame::Rounded,
-    );
-    let mut lines: Vec<String> = table.top().into_iter().collect();
-    lines.extend(table.head(|title| title));
-    lines.extend(rows.iter().map(|row| table.row(row)));
-    lines.extend(table.foot());
-    lines.join("\n") + "\n"
+    let mut columns = view::columns(&["column", "type", ">gaps", "holds"], rows);
+    columns[3].width = columns[3].width.min(100);
+    Table::new(columns, Frame::Rounded).filled(rows, |title| title)
 }
 
 /// How many samples each class has.

@@ -1,6 +1,6 @@
 //! Jobs on Kubernetes, shown to people and programs.
 
-use crate::view::{Column, harmless, lines_of};
+use crate::view::{harmless, lines_of};
 use lockstep_cluster::kube::{Client, ClusterJob, JobState, KubeError, ManifestKind, explain};
 use serde_json::{Value, json};
 
@@ -35,12 +35,7 @@ pub(super) fn status(
     if pods.is_empty() {
         return Ok(text);
     }
-    let columns = vec![
-        Column::left("pod", 0),
-        Column::left("phase", 0),
-        Column::left("node", 0),
-        Column::left("address", 0),
-    ];
+    let titles = ["pod", "phase", "node", "address"];
     let cell = |value: &Value| harmless(value.as_str().unwrap_or_default());
     let row = |pod: &Value| {
         vec![
@@ -53,7 +48,7 @@ pub(super) fn status(
     let mut rows: Vec<Vec<String>> = pods.iter().map(row).collect();
     rows.sort();
     text.push('\n');
-    Ok(text + &lines_of(columns, &rows))
+    Ok(text + &lines_of(&titles, &rows))
 }
 
 fn pod_json(pod: &Value) -> Value {
@@ -97,13 +92,7 @@ pub(super) fn list(client: &Client, namespace: &str, as_json: bool) -> anyhow::R
     if states.is_empty() {
         return Ok(format!("no jobs in the namespace `{namespace}`\n"));
     }
-    let columns = vec![
-        Column::left("job", 0),
-        Column::left("kind", 0),
-        Column::left("status", 0),
-        Column::right("workers", 0),
-        Column::left("created", 0),
-    ];
+    let titles = ["job", "kind", "status", ">workers", "created"];
     let row = |state: &JobState| {
         vec![
             harmless(&state.name),
@@ -114,5 +103,5 @@ pub(super) fn list(client: &Client, namespace: &str, as_json: bool) -> anyhow::R
         ]
     };
     let rows: Vec<Vec<String>> = states.iter().map(row).collect();
-    Ok(lines_of(columns, &rows))
+    Ok(lines_of(&titles, &rows))
 }

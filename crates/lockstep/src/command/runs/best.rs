@@ -4,7 +4,7 @@ use super::list::{Shown, subject, table};
 use super::row;
 use super::store::Store;
 use crate::args::BestArgs;
-use crate::command::print;
+use crate::command::{print, print_json};
 use anyhow::bail;
 use lockstep_index::filter::Subject;
 use lockstep_index::keep::{is_better_low, ranked};
@@ -15,7 +15,7 @@ pub(super) fn run(args: &BestArgs) -> anyhow::Result<()> {
     let names = store.names()?;
     let metric = match subject(&names, &args.metric)? {
         Subject::Metric(name) => name,
-        _ => bail!("`{}` is no metric", args.metric),
+        _ => bail!("`{}` is not a metric", args.metric),
     };
     let low = args.min || (!args.max && is_better_low(&metric));
     let keys = match args.form.json {
@@ -30,7 +30,7 @@ pub(super) fn run(args: &BestArgs) -> anyhow::Result<()> {
         .collect();
     if args.form.json {
         let rows: Vec<_> = best.iter().map(|run| row::json(run, store.now)).collect();
-        return Ok(print(serde_json::to_string_pretty(&rows)? + "\n")?);
+        return print_json(&rows);
     }
     if best.is_empty() {
         bail!("no run in {} has the metric `{metric}`", store.name());

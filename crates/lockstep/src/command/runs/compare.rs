@@ -11,7 +11,7 @@ use super::store::Store;
 use crate::args::CompareArgs;
 use crate::command::print;
 use crate::view::chart;
-use crate::view::{Column, count, from_here, lines_of, loss, metric, seconds};
+use crate::view::{count, from_here, lines_of, loss, metric, seconds};
 use anyhow::{Context, bail};
 use console::style;
 use lockstep_events::current_name;
@@ -189,14 +189,14 @@ impl Comparison {
             false => format!("{} {}", chart::letter(number), self.label(number)),
         };
         let table = |title: &str, lines: &[Line]| {
-            let mut columns = vec![Column::left(title, 0)];
-            columns.extend((0..self.runs.len()).map(|number| Column::right(head(number), 0)));
+            let mut titles = vec![title.to_owned()];
+            titles.extend((0..self.runs.len()).map(|number| format!(">{}", head(number))));
             let row = |line: &Line| {
                 let mut row = vec![line.name.clone()];
                 row.extend(line.values.iter().cloned());
                 row
             };
-            lines_of(columns, &lines.iter().map(row).collect::<Vec<_>>())
+            lines_of(&titles, &lines.iter().map(row).collect::<Vec<_>>())
         };
         let mut text = String::new();
         for (number, run) in self.runs.iter().enumerate() {

@@ -3,8 +3,8 @@
 use super::row;
 use super::store::Store;
 use crate::args::ListArgs;
-use crate::command::print;
-use crate::view::{Column, lines_of, plural, seconds};
+use crate::command::{print, print_json};
+use crate::view::{lines_of, plural, seconds};
 use lockstep_index::filter::{Field, Names, Subject, Worth, sort_by, worth};
 use lockstep_index::{Keys, Run};
 
@@ -48,7 +48,7 @@ pub(super) fn run(args: &ListArgs) -> anyhow::Result<()> {
     runs.truncate(args.limit.unwrap_or(usize::MAX));
     if args.form.json {
         let rows: Vec<_> = runs.iter().map(|run| row::json(run, store.now)).collect();
-        return Ok(print(serde_json::to_string_pretty(&rows)? + "\n")?);
+        return print_json(&rows);
     }
     if args.form.csv {
         return as_csv(&runs, &columns, store.now);
@@ -126,23 +126,18 @@ fn usual(runs: &[Run]) -> Vec<Shown> {
 pub(super) fn table(runs: &[Run], columns: &[Shown], now: f64) -> String {
     let has_tags = runs.iter().any(|run| !run.tags.is_empty());
     let has_epochs = runs.iter().any(|run| run.epochs > 0);
-    let mut shape = vec![
-        Column::left("run", 0),
-        Column::left("status", 0),
-        Column::left("started", 0),
-        Column::right("took", 0),
-    ];
+    let mut titles = ["run", "status", "started", ">took"]
+        .map(str::to_owned)
+        .to_vec();
     if has_epochs {
-        shape.push(Column::right("epochs", 0));
+        titles.push(">epochs".to_owned());
     }
-    shape.extend(columns.iter().map(|shown| match &shown.subject {
-        Subject::Tag(_) | Subject::Field(Field::Error | Field::Note) => {
-            Column::left(&shown.title, 0)
-        }
-        _ => Column::right(&shown.title, 0),
+    titles.extend(columns.iter().map(|shown| match &shown.subject {
+        Subject::Tag(_) | Subject::Field(Field::Error | Field::Note) => shown.title.clone(),
+        _ => format!(">{}", shown.title),
     }));
     if has_tags {
-        shape.push(Column::left("tags", 0));
+        titles.push("tags".to_owned());
     }
     let rows: Vec<Vec<String>> = runs
         .iter()
@@ -167,7 +162,7 @@ pub(super) fn table(runs: &[Run], columns: &[Shown], now: f64) -> String {
             cells
         })
         .collect();
-    lines_of(shape, &rows)
+    lines_of(&titles, &rows)
 }
 
 /// A row a run: what every run has, then metrics, parameters and tags, or the columns that were asked for.

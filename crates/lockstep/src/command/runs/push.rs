@@ -1,17 +1,16 @@
 //! `lockstep runs push`: runs that ended, to MLflow.
 
 use super::store::Store;
-use crate::args::PushArgs;
+use crate::args::{PushArgs, overrides};
 use crate::command::print;
 use crate::tracking;
 use anyhow::Context;
-use lockstep_job::{Job, Override};
+use lockstep_job::Job;
 use lockstep_resolve::access;
 use lockstep_track::mlflow::{MlflowSettings, push};
 
 pub(super) fn run(args: &PushArgs) -> anyhow::Result<()> {
-    let overrides = args.store.set.iter().map(|set| set.parse());
-    let overrides: Vec<Override> = overrides.collect::<Result<_, _>>()?;
+    let overrides = overrides(&args.store.set)?;
     let mut store = Store::open(&args.store)?;
     for named in &args.runs {
         let name = store.find(named)?;
@@ -22,7 +21,7 @@ pub(super) fn run(args: &PushArgs) -> anyhow::Result<()> {
         let job = Job::load(file.path(), &overrides, None)?;
         let settings = settings(args, &job)?;
         let server = settings.server.clone();
-        let id = push(&run, settings, access(&job.storage)?, tracking::exporter())
+        let id = push(&run, settings, access(&job.storage)?, tracking::export)
             .with_context(|| format!("cannot push {name}"))?;
         print(format!("{name}  {server}  run {id}\n"))?;
     }

@@ -3,13 +3,12 @@
 use super::row;
 use super::store::Store;
 use crate::args::RmArgs;
-use crate::command::print;
-use crate::view::{Column, bytes, lines_of, plural};
+use crate::command::{check_terminal, confirmed, print};
+use crate::view::{bytes, lines_of, plural};
 use anyhow::{Context, bail};
 use lockstep_index::keep::{self, Rules};
 use lockstep_index::{Keys, Run};
 use lockstep_job::Keep;
-use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 
 pub(super) fn run(args: &RmArgs) -> anyhow::Result<ExitCode> {
@@ -65,18 +64,8 @@ fn chosen(args: &RmArgs, store: &mut Store) -> anyhow::Result<Vec<Run>> {
 
 /// Asks whether these runs are to go.
 fn agreed(runs: &[Run], now: f64) -> anyhow::Result<bool> {
-    if !io::stdin().is_terminal() {
-        bail!(
-            "{} would be removed; --yes says that this is meant",
-            plural(runs.len(), "run")
-        );
-    }
-    let columns = vec![
-        Column::left("run", 0),
-        Column::left("status", 0),
-        Column::left("started", 0),
-        Column::right("size", 0),
-    ];
+    let number = plural(runs.len(), "run");
+    check_terminal(&number)?;
     let rows: Vec<Vec<String>> = runs
         .iter()
         .map(|run| {
@@ -88,15 +77,8 @@ fn agreed(runs: &[Run], now: f64) -> anyhow::Result<bool> {
             ]
         })
         .collect();
-    print(lines_of(columns, &rows))?;
-    print(format!(
-        "remove {} for good? [y/N] ",
-        plural(runs.len(), "run")
-    ))?;
-    io::stdout().flush()?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    print(lines_of(&["run", "status", "started", ">size"], &rows))?;
+    confirmed(&number)
 }
 
 /// The rules of the index for what a job says.

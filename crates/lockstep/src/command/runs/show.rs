@@ -3,7 +3,7 @@
 use super::row;
 use super::store::Store;
 use crate::args::ShowRunArgs;
-use crate::command::print;
+use crate::command::{print, print_json};
 use crate::view::chart;
 use crate::view::{Frame, Table, bytes, count, harmless, metric, plural, seconds};
 use console::{Term, style};
@@ -28,7 +28,7 @@ pub(super) fn run(args: &ShowRunArgs) -> anyhow::Result<()> {
     };
     if args.json {
         let object = json(&details, store.now);
-        return Ok(print(serde_json::to_string_pretty(&object)? + "\n")?);
+        return print_json(&object);
     }
     let series = store.ask(|index| index.series(&name, |_, _| true))?;
     let place = store.run(&name)?.place().to_string();

@@ -1,13 +1,14 @@
 //! A store of runs that is looked at: its index, brought up to date, and its runs by their names.
 
-use crate::args::StoreArgs;
+use crate::args::{StoreArgs, overrides};
 use crate::view::from_here;
 use anyhow::{Context, bail};
 use lockstep_base::fs::CacheDir;
+use lockstep_base::nearest::nearest;
 use lockstep_events::Recorded;
-use lockstep_index::filter::{Filter, Names, Resolved, near};
+use lockstep_index::filter::{Filter, Names, Resolved};
 use lockstep_index::{Index, IndexError, Keys, Run};
-use lockstep_job::{Location, Override, Storage};
+use lockstep_job::{Location, Storage};
 use lockstep_place::Place;
 use lockstep_resolve::place;
 use lockstep_runs::RunDir;
@@ -26,9 +27,7 @@ pub(in crate::command) struct Store {
 
 /// The place of a store.
 pub(in crate::command) fn store_place(args: &StoreArgs) -> anyhow::Result<Place> {
-    let overrides = args.set.iter().map(|set| set.parse());
-    let overrides: Vec<Override> = overrides.collect::<Result<_, _>>()?;
-    let storage = Storage::of_overrides(&overrides)?;
+    let storage = Storage::of_overrides(&overrides(&args.set)?)?;
     Ok(place(&Location::new(&args.store), &storage)?)
 }
 
@@ -129,7 +128,7 @@ impl Store {
             .collect();
         match holding[..] {
             [one] => Ok(one.to_owned()),
-            [] => match near(given, names.iter().copied()) {
+            [] => match nearest(given, &names) {
                 Some(near) => bail!(
                     "no run in {} is called `{given}`; did you mean {near}?",
                     self.name()

@@ -2,8 +2,7 @@
 
 use super::load;
 use crate::args::TuneArgs;
-use crate::command::launcher;
-use crate::learners;
+use crate::command::run_request;
 use crate::view::plural;
 use anyhow::Context;
 use lockstep_base::fs::CacheDir;
@@ -12,7 +11,6 @@ use lockstep_events::event::{Event, RunResult};
 use lockstep_runs::RunDir;
 use lockstep_tune::{Target, Trainer, Trial};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 /// Trains trials with the engine.
 pub(super) struct EngineTrainer<'a> {
@@ -42,19 +40,10 @@ impl Trainer for EngineTrainer<'_> {
         let job = load(self.args, &trial.values)?;
         let stop = StopFlag::new();
         let engine = self.args.engine.engine;
+        let (folder, cache) = (self.folder.clone(), self.cache.clone());
         let request = RunRequest {
-            coordinator: learners::coordinator,
-            folder: self.folder.clone(),
-            started_at: Instant::now(),
-            resume: None,
-            fork: None,
             name: Some(run.name.clone()),
-            max_steps: None,
-            step_times: false,
-            stop: stop.clone(),
-            launcher: launcher(engine, &job, job.workers().max, &self.cache)?,
-            cache: self.cache.clone(),
-            job,
+            ..run_request(job, folder, engine, cache, stop.clone())?
         };
         let result = lockstep_engine::run(request, &mut |event| {
             stop.raise(self.stop.get());

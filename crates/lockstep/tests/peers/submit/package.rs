@@ -49,7 +49,7 @@ fn a_program_that_the_node_cannot_run_is_named_as_such() {
     let ran = with("silent", truth);
     assert_says(&ran, 1, &["without telling a result"]);
     let ran = with("script", b"#!/bin/sh\n".to_vec());
-    assert_says(&ran, 1, &["it is no program"]);
+    assert_says(&ran, 1, &["it is not a program"]);
 }
 
 #[test]

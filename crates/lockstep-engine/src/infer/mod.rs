@@ -3,6 +3,19 @@
 //! The set is cut into pieces of whole blocks; whoever is idle takes the next. What the model says of a row
 //! does not depend on who computes it or together with which others, and pieces are handed on in the order
 //! of the set: so everything that is made of them is the same for any number of workers.
+//!
+//! [`NamedModel`] finds the run whose model is meant, [`NamedSamples`] says what it is to look at, and an
+//! [`Inference`] opens both.
+
+mod error;
+mod find;
+mod inference;
+mod samples;
+
+pub use error::InferError;
+pub use find::{FindLearner, NamedModel, open_run, open_trained};
+pub use inference::{Inference, OpenLauncher, OpenRequest, Samples};
+pub use samples::NamedSamples;
 
 use crate::ready::ready;
 use crate::tasks::{self, CrewSettings, TaskEvent, TaskFailure, Work};
@@ -27,8 +40,7 @@ const PIECES: usize = 4;
 const MOST_ROWS: usize = 4096;
 
 /// What is to be predicted, and by whom.
-#[derive(Debug)]
-pub struct InferRequest<'a> {
+struct InferRequest<'a> {
     /// The run whose model it is.
     pub run: &'a RunDir,
     /// How the run is reached.
@@ -85,7 +97,7 @@ enum ToldPredictions {
 ///
 /// # Errors
 /// When the model or the set cannot be used, a worker fails too often, or `each` fails, which ends the work.
-pub fn infer<E: From<EngineError>>(
+fn infer<E: From<EngineError>>(
     request: InferRequest<'_>,
     set: &Dataset,
     events: &mut dyn FnMut(Event),
@@ -110,7 +122,7 @@ pub fn infer<E: From<EngineError>>(
         deadline: request.crew.deadline,
         workers: request.crew.workers,
         kind: KIND,
-        setup: serde_json::to_value(setup).map_err(unspeakable)?,
+        setup: serde_json::to_value(setup).map_err(EngineError::unspeakable)?,
         tasks: pieces.0.iter().map(rows).collect(),
         stop: request.stop.clone(),
         max_restarts: request.crew.max_restarts,
@@ -220,7 +232,7 @@ fn tell(block: &Block) -> ToldBlock {
 }
 
 fn read(first: usize, payload: Value) -> Result<Block, EngineError> {
-    let told: ToldBlock = serde_json::from_value(payload).map_err(unspeakable)?;
+    let told: ToldBlock = serde_json::from_value(payload).map_err(EngineError::unspeakable)?;
     let predictions = match told.said {
         ToldPredictions::Classes {
             classes,
@@ -246,14 +258,6 @@ fn read(first: usize, payload: Value) -> Result<Block, EngineError> {
         losses: told.losses.into_iter().map(f64::from_bits).collect(),
         probabilities: told.all.into_iter().map(f32::from_bits).collect(),
     })
-}
-
-/// What the two sides say is made of plain words and numbers: this does not happen.
-fn unspeakable(error: serde_json::Error) -> EngineError {
-    EngineError::System {
-        what: "speak with a worker",
-        source: error.into(),
-    }
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
-//! What `--data` means: the job's own set, another one, or pictures that are named one by one.
+//! What a model is to look at, as it was named: the job's own set, another one, or pictures one by one.
 
-use anyhow::Context;
+use super::InferError;
 use lockstep_image::names_a_picture;
-use lockstep_job::{DataRef, Job, Override};
+use lockstep_job::{DataRef, Job, JobError, Override};
 use lockstep_model::SampleUse;
 use std::path::Path;
 
 /// Samples that are looked at together, as they were named.
-#[derive(Default)]
-pub(super) struct Given {
+#[derive(Debug, Default)]
+pub struct NamedSamples {
     /// What it changes in the job; nothing where the job's own set is meant.
     change: Option<Override>,
     /// Whether it need not be known what the samples are.
@@ -21,9 +21,12 @@ pub(super) struct Given {
     bare: bool,
 }
 
-impl Given {
-    /// The set to measure a model on.
-    pub(super) fn to_measure(data: Option<&str>) -> anyhow::Result<Self> {
+impl NamedSamples {
+    /// The set to measure a model on, as `data.test` of a job file names it; none means the job's own.
+    ///
+    /// # Errors
+    /// When it cannot be read as a value of the job file.
+    pub fn to_measure(data: Option<&str>) -> Result<Self, InferError> {
         Ok(Self {
             change: data.map(change).transpose()?,
             bare: data.is_some_and(is_bare),
@@ -32,7 +35,10 @@ impl Given {
     }
 
     /// All that a model is to look at. Pictures that follow each other and lie in one folder are one set.
-    pub(super) fn to_predict(data: &[String]) -> anyhow::Result<Vec<Self>> {
+    ///
+    /// # Errors
+    /// When one cannot be read as a value of the job file.
+    pub fn to_predict(data: &[String]) -> Result<Vec<Self>, InferError> {
         let mut all: Vec<Self> = Vec::new();
         for text in data {
             let Some((folder, name)) = picture(text) else {
@@ -91,7 +97,7 @@ impl Given {
 
     /// The job at `path` with `overrides`, whose test set these samples are. A table of which nothing but its path
     /// was said has the columns of the one that was trained on.
-    pub(super) fn load(&self, path: &Path, overrides: &[Override]) -> anyhow::Result<Job> {
+    pub(super) fn load(&self, path: &Path, overrides: &[Override]) -> Result<Job, JobError> {
         let mut overrides = overrides.to_vec();
         overrides.extend(self.change.clone());
         let mut job = Job::load(path, &overrides, None)?;
@@ -145,13 +151,13 @@ fn picture(text: &str) -> Option<(&str, &str)> {
 
 /// `KEY=VALUE` of the command line as a change to the job of a run. Relative paths in it are of the current folder: who
 /// types it does not stand in the run's.
-pub(super) fn here(set: &str) -> anyhow::Result<Override> {
-    let folder = std::env::current_dir().context("cannot find the current folder")?;
+pub(super) fn here(set: &str) -> Result<Override, InferError> {
+    let folder = std::env::current_dir().map_err(InferError::CurrentFolder)?;
     Ok(Override::parse_in(&folder, set)?)
 }
 
 /// `--data` as a change to the job. Paths in it are of the current folder, not of the job file's.
-fn change(data: &str) -> anyhow::Result<Override> {
+fn change(data: &str) -> Result<Override, InferError> {
     let path = Path::new(data);
     let whole = std::path::absolute(path).ok().filter(|_| path.exists());
     Ok(match whole.as_deref().and_then(Path::to_str) {

@@ -1,0 +1,247 @@
+//! A trained model with what it is to look at, open and checked.
+
+use super::{InferError, InferRequest, NamedSamples, infer, samples};
+use crate::embed::{EmbedRequest, embed};
+use crate::tasks::CrewSettings;
+use crate::{EngineError, StopFlag};
+use lockstep_base::fs::CacheDir;
+use lockstep_data::{Dataset, SkippedFile, Source};
+use lockstep_events::event::Event;
+use lockstep_job::{DataRef, Job, Location};
+use lockstep_launch::Launcher;
+use lockstep_learner::Learners;
+use lockstep_model::{Block, Outputs, open_test, test_source};
+use lockstep_place::Access;
+use lockstep_resolve::{PictureInput, TestSource, access};
+use lockstep_runs::RunDir;
+
+/// What starts so many workers of a job.
+pub type OpenLauncher<'a> =
+    &'a dyn Fn(&Job, usize, &CacheDir) -> Result<Box<dyn Launcher>, EngineError>;
+
+/// A model, and what it is to look at.
+pub struct OpenRequest<'a> {
+    /// The run whose model it is.
+    pub run: RunDir,
+    /// One set, or several. At least one.
+    pub samples: &'a [NamedSamples],
+    /// `KEY=VALUE` of the command line: changes to the run's job.
+    pub set: &'a [String],
+    /// Worker processes, if not as many as the run's job has.
+    pub workers: Option<usize>,
+    /// The learners that models are known to.
+    pub learners: Learners,
+    /// What starts workers.
+    pub launcher: OpenLauncher<'a>,
+    /// Raised by whoever wants the work to end early.
+    pub stop: StopFlag,
+}
+
+/// A trained model and what it is to look at.
+pub struct Inference<'a> {
+    /// The run whose model it is.
+    pub run: RunDir,
+    /// The run's job, whose test set is the first of the sets.
+    pub job: Job,
+    /// One set, or several that were named. At least one.
+    pub samples: Vec<Samples>,
+    /// What the model predicts.
+    pub outputs: Outputs,
+    access: Access,
+    cache: CacheDir,
+    launcher: OpenLauncher<'a>,
+    crew: CrewSettings,
+    stop: StopFlag,
+}
+
+/// A set that a model is to look at.
+#[derive(Debug)]
+pub struct Samples {
+    /// The set.
+    pub set: Dataset,
+    /// What comes before the names of its samples.
+    prefix: String,
+    /// Where they come from.
+    source: Source,
+}
+
+impl Samples {
+    /// Where a sample comes from, if the set says so.
+    pub fn path(&self, row: usize) -> Option<String> {
+        let name = self.set.sample_name(row)?;
+        Some(format!("{}{name}", self.prefix))
+    }
+}
+
+impl<'a> Inference<'a> {
+    /// Opens the model and the sets, whose pictures are embedded first if the run's were. What cannot be used is found
+    /// here. Nothing after a stop: the same request then goes on where this was.
+    ///
+    /// # Errors
+    /// When the model or a set cannot be used, or they do not fit each other.
+    pub fn open(
+        request: OpenRequest<'a>,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<Option<Self>, InferError> {
+        let OpenRequest { run, stop, .. } = request;
+        let overrides = request.set.iter().map(|set| samples::here(set));
+        let overrides: Vec<_> = overrides.collect::<Result<_, _>>()?;
+        let file = run.job().local_copy()?;
+        let load = |named: &NamedSamples| named.load(file.path(), &overrides);
+        let mut jobs: Vec<Job> = request.samples.iter().map(load).collect::<Result<_, _>>()?;
+        if jobs.iter().any(|job| test_of(job).is_none()) {
+            return Err(InferError::NoSamples { run: run.name });
+        }
+        let cache = CacheDir::locate()?;
+        let trained = request.learners.open_model(&run, 1)?;
+        let outputs = trained.outputs();
+        let workers = request.workers.unwrap_or(jobs[0].workers().max).max(1);
+        let mut all = Vec::new();
+        for (job, named) in jobs.iter_mut().zip(request.samples) {
+            if !(named.is_own() && overrides.is_empty()) {
+                own_vectors(job, named, &cache)?;
+            }
+            let mut test = TestSource::of(job)?;
+            if let Some(pictures) = trained.pictures() {
+                as_trained(&mut test, pictures, &run.name)?;
+            }
+            if let Some(embedding) = &test.embedding {
+                let done = embed(
+                    EmbedRequest {
+                        embedding,
+                        access: &access(&job.storage)?,
+                        samples: named.samples(),
+                        crew: crew(job, workers),
+                        launcher: &mut *(request.launcher)(job, workers, &cache)?,
+                        stop: stop.clone(),
+                    },
+                    &mut |event| match event {
+                        Event::Embedding(_) | Event::Warning { .. } => events(event),
+                        _ => {}
+                    },
+                )?;
+                if done.is_none() {
+                    return Ok(None);
+                }
+            }
+            let source = test_source(&test, outputs, trained.inputs(), named.samples());
+            let mut preparing = |message: &str| {
+                events(Event::Preparing {
+                    message: message.to_owned(),
+                });
+            };
+            let set = open_test(&source, outputs, &cache, &mut preparing)?;
+            trained.check(&set)?;
+            tell_of(&set, events);
+            all.push(Samples {
+                set,
+                prefix: named.prefix(job),
+                source,
+            });
+        }
+        let job = jobs.swap_remove(0);
+        Ok(Some(Self {
+            outputs: outputs.clone(),
+            access: access(&job.storage)?,
+            launcher: request.launcher,
+            crew: crew(&job, workers),
+            run,
+            job,
+            samples: all,
+            cache,
+            stop,
+        }))
+    }
+
+    /// Hands what the model says of a set to `each`, in the order of the set. False if that was not all,
+    /// because of a stop.
+    ///
+    /// # Errors
+    /// When workers cannot be started or fail too often, or `each` fails, which ends the work.
+    pub fn go<E: From<EngineError>>(
+        &self,
+        samples: &Samples,
+        probabilities: bool,
+        events: &mut dyn FnMut(Event),
+        each: &mut dyn FnMut(Block) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        let mut launcher = (self.launcher)(&self.job, self.crew.workers, &self.cache)?;
+        let request = InferRequest {
+            run: &self.run,
+            access: &self.access,
+            source: &samples.source,
+            threads: self.job.threads(),
+            probabilities,
+            crew: self.crew,
+            stop: self.stop.clone(),
+            launcher: &mut *launcher,
+        };
+        infer(request, &samples.set, events, each)
+    }
+}
+
+/// So many workers, in all else as the job says.
+fn crew(job: &Job, workers: usize) -> CrewSettings {
+    CrewSettings {
+        workers,
+        ..CrewSettings::of(job)
+    }
+}
+
+fn test_of(job: &Job) -> Option<&DataRef> {
+    job.data.as_ref()?.test.as_ref()
+}
+
+/// Tells what is odd about a set that can be used.
+fn tell_of(set: &Dataset, events: &mut dyn FnMut(Event)) {
+    let name = set.name();
+    for note in set.table().unseen_notes() {
+        let message = format!("{name}: {note}");
+        events(Event::Note { message });
+    }
+    if let Some(SkippedFile { path, reason }) = set.skipped().first() {
+        let bad = set.skipped().len();
+        let message = format!("{bad} unreadable in {name}, left out; first {path:?}: {reason}");
+        events(Event::Warning { message });
+    }
+}
+
+/// Has the pictures of `test` become samples as those did that the model of `run` learned from.
+fn as_trained(test: &mut TestSource, trained: &PictureInput, run: &str) -> Result<(), InferError> {
+    match (&mut test.source, &mut test.embedding, &trained.encoder) {
+        (Source::Pictures(pictures), _, None) => {
+            pictures.transform.clone_from(&trained.transform);
+        }
+        (_, Some(embedding), Some(encoder)) => {
+            if !embedding.model.exists() {
+                return Err(InferError::NoEncoder {
+                    run: run.to_owned(),
+                    path: embedding.model.clone(),
+                    sha256: encoder.sha256.clone(),
+                });
+            }
+            embedding.model_sha256 = Some(encoder.sha256.clone());
+            embedding.transform = Some(trained.transform.clone());
+            embedding.normalise = Some(encoder.normalise);
+        }
+        _ => (),
+    }
+    Ok(())
+}
+
+/// Lets the vectors of pictures that are not the job's own test set go to the cache.
+fn own_vectors(job: &mut Job, named: &NamedSamples, cache: &CacheDir) -> Result<(), InferError> {
+    if let Some(DataRef::Pictures { folder }) = test_of(job) {
+        // Some pictures of a folder have vectors of their own.
+        let folder = match &named.pictures {
+            Some(names) => folder.join(&names.join(":")),
+            None => folder.clone(),
+        };
+        let Some(settings) = job.embed_mut() else {
+            return Ok(());
+        };
+        let store = cache.folder("embedded")?.join(settings.name_for(&folder));
+        settings.store = Location::new(store.to_string_lossy());
+    }
+    Ok(())
+}
