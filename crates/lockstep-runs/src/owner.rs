@@ -77,11 +77,27 @@ impl RunDir {
         Ok(found.map_or(Ownership::default(), |(bytes, _)| Ownership::read(&bytes)))
     }
 
+    /// Checks that the run, which this process or its coordinator has, is still where it was: who writes to it else
+    /// would make a folder in which there is nothing else.
+    ///
+    /// # Errors
+    /// [`RunsError::Gone`] when it was removed; or when it cannot be reached.
+    pub fn check_there(&self) -> Result<(), RunsError> {
+        match self.lock_file().entry()? {
+            Some(_) => Ok(()),
+            None => Err(RunsError::Gone {
+                place: self.place().to_string(),
+            }),
+        }
+    }
+
     /// Checks that `generation` is still the one that writes this run.
     ///
     /// # Errors
-    /// [`RunsError::Stale`] when another has begun; or when the run cannot be reached.
+    /// [`RunsError::Stale`] when another has begun, and [`RunsError::Gone`] when the run was removed; or when the run
+    /// cannot be reached.
     pub fn check(&self, generation: &Generation) -> Result<(), RunsError> {
+        self.check_there()?;
         let ownership = self.ownership()?;
         match &ownership.writing {
             Some(writing) if writing.generation != *generation => {

@@ -277,7 +277,11 @@ fn a_job_that_is_stopped_ends_in_good_order_or_is_killed() {
     let deaf = "trap '' TERM; echo ready; while :; do sleep 0.05; done";
     queue.submit(job("deaf", deaf, &[])).unwrap();
     queue.submit(job("waits", "true", &[])).unwrap();
-    let ready = |id: &str| until(&queue, id, |view| view.pid.is_some() && log(&queue, id).contains("ready"));
+    let ready = |id: &str| {
+        until(&queue, id, |view| {
+            view.pid.is_some() && log(&queue, id).contains("ready")
+        })
+    };
     let (saves, deaf) = (ready("saves"), ready("deaf"));
     assert!(queue.stop("waits").unwrap());
     assert_eq!(ended(&queue, "waits").status, JobStatus::Stopped);

@@ -14,7 +14,7 @@ use lockstep_engine::RunRequest;
 use lockstep_engine::StopFlag;
 use lockstep_events::Recorded;
 use lockstep_events::event::{Event, RunResult, Status};
-use lockstep_job::{Job, Location, Storage};
+use lockstep_job::{Job, Location, Storage, masked};
 use lockstep_place::Place;
 use lockstep_resolve::place;
 use lockstep_runs::RunDir;
@@ -160,12 +160,12 @@ fn view(args: &RunArgs) -> Box<dyn View> {
     view_of(&args.show, words.join(" "))
 }
 
-/// The view of a run that is started here, and gone on with by this command.
+/// The view of a run that is started here, and gone on with by this command, of which secrets are not shown.
 pub(super) fn view_of(show: &ShowArgs, resume_command: String) -> Box<dyn View> {
     let options = Options {
         quiet: show.quiet,
         verbose: show.verbose,
-        resume_command,
+        resume_command: masked(&resume_command),
         elsewhere: false,
     };
     view_as(show.json, options)
