@@ -8,7 +8,7 @@ use lockstep_place::{Access, Place};
 use lockstep_resolve::ScriptCheckpoints;
 use lockstep_runs::checkpoint::{Checkpoint, CheckpointWriter};
 use lockstep_runs::files::{MODEL, SCRIPT_CARD};
-use lockstep_runs::{Generation, RunDir, RunsError};
+use lockstep_runs::{Generation, RunDir};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

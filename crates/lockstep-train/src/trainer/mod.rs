@@ -29,7 +29,6 @@ use lockstep_learner::{GenerationEnd, Reporter, Wish};
 use lockstep_measure::Measure;
 use lockstep_nn::{Model, Network, Threads};
 use lockstep_resolve::Interval;
-use lockstep_runs::RunsError;
 use publish::Publisher;
 use start_state::StartState;
 use std::time::Instant;
