@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn a_script_that_was_killed_for_lack_of_memory_says_so() {
         let (killed, ended) = (ExitStatus::from_raw(KILL), ExitStatus::from_raw(1 << 8));
-        assert_eq!(end_words(killed, false), "was killed by Signal::KILL");
+        assert!(end_words(killed, false).contains("KILL"));
         assert!(end_words(killed, true).ends_with("ran out of memory"));
         assert_eq!(end_words(ended, true), "ended with exit code 1");
     }

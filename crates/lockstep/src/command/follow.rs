@@ -10,6 +10,7 @@ use interrupts::{InterruptChoice, Interrupts};
 use lockstep_cluster::follow::{Follower, Outcome, Remote, Update};
 use lockstep_cluster::jobs::{JobInfo, LogEvent, Needs};
 use lockstep_events::event::{Event, Status};
+use lockstep_job::masked;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -33,12 +34,12 @@ pub(super) fn print_log(remote: &mut dyn Remote) -> anyhow::Result<()> {
     }
 }
 
-/// The view that suits the flags.
+/// The view that suits the flags. Of the command, secrets are not shown.
 pub(super) fn view(args: &FollowArgs, resume_command: String) -> Box<dyn View> {
     let options = Options {
         quiet: args.show.quiet,
         verbose: args.show.verbose,
-        resume_command,
+        resume_command: masked(&resume_command),
         elsewhere: true,
     };
     view_as(args.show.json, options)
