@@ -109,7 +109,12 @@ fn secrets_of_a_scripts_command_are_given_to_it_and_written_down_nowhere() {
     assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
     let said = format!("{}{}", ran.stdout, ran.stderr);
     assert!(!said.contains("hunter2"), "{said}");
-    for (path, bytes) in files(&place.path("runs")) {
+    // A script that reports nothing may leave nothing.
+    let left = place
+        .path("runs")
+        .exists()
+        .then(|| files(&place.path("runs")));
+    for (path, bytes) in left.into_iter().flatten() {
         let text = String::from_utf8_lossy(&bytes);
         assert!(!text.contains("hunter2"), "{}: {text}", path.display());
     }
