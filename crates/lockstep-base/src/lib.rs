@@ -7,6 +7,7 @@
 //! | [`random`] | counter-based random numbers |
 //! | [`failpoint`] | named points at which a test can make a process fail; nothing in a release build |
 //! | [`calendar`] | dates of the Gregorian calendar, in UTC |
+//! | [`cgroup`] | what the control groups of this process allow it |
 //! | [`markup`] | text in HTML and XML |
 //! | [`zip`] | the list of contents of a ZIP archive that is not trusted |
 //! | [`JobStatus`] | how a job is, in Ray's words |
@@ -16,6 +17,7 @@
 //! | [`simd`] | the instruction set that this process computes with |
 
 pub mod calendar;
+pub mod cgroup;
 pub mod failpoint;
 pub mod fs;
 mod job_status;

@@ -1,9 +1,10 @@
 //! What this machine has, and what others take of it.
 
+use lockstep_base::cgroup;
 use lockstep_track::Machine;
 use serde::Serialize;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 /// Linux tells programs of time in hundredths of a second, whatever it counts in itself.
@@ -29,12 +30,11 @@ impl MachineFacts {
     /// What is known of this machine now.
     pub fn find() -> MachineFacts {
         let siblings = text("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list");
-        let (cgroup_cores, cgroup_memory_bytes) = cgroup_limits();
         MachineFacts {
             machine: Machine::this(),
             threads_per_core: count_of(siblings.trim()).max(1),
-            cgroup_cores,
-            cgroup_memory_bytes,
+            cgroup_cores: cgroup::cores(),
+            cgroup_memory_bytes: cgroup::memory_bytes(),
             load: load(),
         }
     }
@@ -84,33 +84,6 @@ fn count_of(list: &str) -> usize {
         Some(last.saturating_sub(first) + 1)
     };
     list.split(',').filter_map(part).sum()
-}
-
-/// The cores and the bytes of memory that this process's control groups (cgroup v2) allow: the least of its own group
-/// and of all around it.
-fn cgroup_limits() -> (Option<f64>, Option<u64>) {
-    let own = text("/proc/self/cgroup");
-    let own = own.lines().find_map(|line| line.strip_prefix("0::"));
-    let root = PathBuf::from("/sys/fs/cgroup");
-    let mut folder = root.join(own.unwrap_or("/").trim_start_matches('/'));
-    let (mut cores, mut memory) = (None::<f64>, None::<u64>);
-    loop {
-        if let Some(found) = cores_of(&text(folder.join("cpu.max"))) {
-            cores = Some(cores.map_or(found, |least| least.min(found)));
-        }
-        if let Ok(found) = text(folder.join("memory.max")).trim().parse::<u64>() {
-            memory = Some(memory.map_or(found, |least| least.min(found)));
-        }
-        if folder == root || !folder.pop() {
-            return (cores, memory);
-        }
-    }
-}
-
-/// The cores that `cpu.max` allows, such as `150000 100000`; none for `max 100000`.
-fn cores_of(text: &str) -> Option<f64> {
-    let (quota, period) = text.trim().split_once(' ')?;
-    Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?)
 }
 
 /// What others took of the machine in a span of time, each in cores: 1.0 is one core all the time.
@@ -177,9 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_and_lists_are_understood() {
-        assert_eq!(cores_of("150000 100000\n"), Some(1.5));
-        assert_eq!(cores_of("max 100000\n"), None);
+    fn lists_are_understood() {
         assert_eq!(count_of("0"), 1);
         assert_eq!(count_of("0-1,4"), 3);
     }

@@ -8,6 +8,7 @@ mod subprocess;
 mod unpack;
 
 pub use lockstep_base::known::{KNOWN, KnownSet, KnownSplit};
+pub use unpack::tar;
 
 use crate::DataError;
 use crate::file::shown;

@@ -46,6 +46,19 @@ pub enum EngineError {
          \"tcp\" would work"
     )]
     NoSharedMemory,
+    /// The control group allows less memory than the gang will take.
+    #[error(
+        "{workers} workers need {planned} MiB of memory, and the control group allows {limit} MiB with swap: fewer \
+         workers, a smaller train.batch or a higher limit would help"
+    )]
+    TooLittleMemory {
+        /// How many workers there are to be.
+        workers: usize,
+        /// What they will take, in MiB.
+        planned: u64,
+        /// What they may take, in MiB.
+        limit: u64,
+    },
     /// A node of the cluster does not see what the run needs.
     #[error("{0}")]
     NotShared(String),

@@ -82,6 +82,11 @@ impl Record {
         Ok(self.journal.restore(METRICS, history)?)
     }
 
+    /// Checks that the run is still where it was.
+    pub(crate) fn check_there(&self) -> Result<(), EngineError> {
+        Ok(self.run.check_there()?)
+    }
+
     /// Writes how the run ended, once all before it is written.
     pub(crate) fn result(&mut self, result: &RunResult) -> Result<(), EngineError> {
         self.journal.finish()?;

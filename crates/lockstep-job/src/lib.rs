@@ -90,7 +90,7 @@ pub use run::Run;
 pub use schedule::JobSchedule;
 pub use schema::schema;
 pub use script::{BestMode, ScriptCheckpoint, ScriptJob, ScriptKind, ScriptTraining};
-pub use secrets::{hide_secrets, without_secrets};
+pub use secrets::{hide_secrets, masked, masked_words, without_secrets};
 pub use storage::Storage;
 pub use template::template;
 pub use track::{TensorBoard, Track};

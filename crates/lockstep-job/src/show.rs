@@ -1,6 +1,7 @@
 //! A job as text again: the effective configuration, with every default visible.
 
-use crate::{Job, without_secrets};
+use crate::secrets::{LEFT_OUT, is_secret_name};
+use crate::{Job, masked_words, without_secrets};
 use std::fmt::Write;
 use toml::{Table, Value};
 
@@ -57,8 +58,35 @@ fn hide_secrets(value: &mut Value) {
     match value {
         Value::String(text) => *text = without_secrets(text).into_owned(),
         Value::Array(items) => items.iter_mut().for_each(hide_secrets),
-        Value::Table(table) => table.iter_mut().for_each(|(_, value)| hide_secrets(value)),
+        Value::Table(table) => {
+            for (key, value) in table.iter_mut() {
+                match (key.as_str(), value) {
+                    ("env", Value::Table(variables)) => hide_variables(variables),
+                    ("command", Value::Array(words)) => hide_words(words),
+                    (_, value) => hide_secrets(value),
+                }
+            }
+        }
         _ => {}
+    }
+}
+
+/// Leaves out the values of variables whose names say that they are secrets.
+fn hide_variables(variables: &mut Table) {
+    for (name, value) in variables.iter_mut() {
+        match is_secret_name(name) {
+            true => *value = LEFT_OUT.into(),
+            false => hide_secrets(value),
+        }
+    }
+}
+
+/// Masks the words of a command.
+fn hide_words(words: &mut [Value]) {
+    let texts = words.iter().map(|word| word.as_str().unwrap_or_default());
+    let masked = masked_words(texts);
+    for (word, masked) in words.iter_mut().zip(masked) {
+        *word = masked.into();
     }
 }
 

@@ -35,6 +35,8 @@ keys! {
         histograms: bool = default(false) => Any;
         /// Whether what workers use (processor, memory) is tracked too.
         system: bool = default(true) => Any;
+        /// Whether MLflow gets what was not committed when the run began, too: `uncommitted.diff`.
+        uncommitted: bool = default(false) => Any;
         /// Seconds that the end of a run waits until all is tracked. What is not then can be sent later.
         wait_s: f64 = default(15.0) => Rule::SECONDS;
     }

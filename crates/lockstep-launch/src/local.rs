@@ -9,6 +9,7 @@ use crate::{
     Ending, LaunchError, LaunchNotice, Launched, Launcher, Notify, Site, WorkerEnd, WorkerEvent,
     WorkerId, WorkerSpec,
 };
+use lockstep_base::cgroup::oom_kills;
 use lockstep_gang::GangError;
 use rustix::process::{Pid, WaitId, WaitIdOptions};
 use std::ffi::OsString;
@@ -16,7 +17,12 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::thread;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::{fs, thread};
+
+/// How much sooner than this process the system shall end a worker for lack of memory, of 1000.
+const SOONER: i32 = 500;
 
 /// Starts workers as child processes.
 ///
@@ -28,6 +34,7 @@ pub struct LocalLauncher {
     environment: Vec<(&'static str, OsString)>,
     /// The newest of each seat.
     workers: Vec<Option<(WorkerId, Child)>>,
+    shortages: Shortages,
 }
 
 impl LocalLauncher {
@@ -37,6 +44,7 @@ impl LocalLauncher {
             program: program.into(),
             environment: Vec::new(),
             workers: Vec::new(),
+            shortages: Shortages::now(),
         }
     }
 
@@ -83,6 +91,7 @@ impl LocalLauncher {
             memory,
         };
         let pid = Pid::from_child(&child);
+        end_sooner(pid);
         while self.workers.len() <= id.seat {
             self.workers.push(None);
         }
@@ -93,9 +102,15 @@ impl LocalLauncher {
         self.tell(id, &spec.invitation);
         let tell = move |what| notify(LaunchNotice { id, what });
         let wait = {
-            let tell = tell.clone();
+            let (tell, shortages) = (tell.clone(), self.shortages.clone());
             move || {
-                tell(WorkerEvent::Ended(wait_for(pid)));
+                let end = match wait_for(pid) {
+                    WorkerEnd::Signal(KILL) if shortages.explain_one(oom_kills().unwrap_or(0)) => {
+                        WorkerEnd::OutOfMemory
+                    }
+                    end => end,
+                };
+                tell(WorkerEvent::Ended(end));
             }
         };
         named("exit", id).spawn(wait)?;
@@ -176,6 +191,35 @@ impl Launcher for LocalLauncher {
 impl Drop for LocalLauncher {
     fn drop(&mut self) {
         self.end_all();
+    }
+}
+
+/// The signal by which the system ends a process for lack of memory.
+const KILL: i32 = rustix::process::Signal::KILL.as_raw();
+
+/// Has the system end a worker before this process when memory runs out: a worker can be replaced, and this process is
+/// the one that can say what happened. Where that is not allowed, all stays as it is.
+fn end_sooner(worker: Pid) {
+    let own = fs::read_to_string("/proc/self/oom_score_adj").unwrap_or_default();
+    let own: i32 = own.trim().parse().unwrap_or(0);
+    let path = format!("/proc/{}/oom_score_adj", worker.as_raw_nonzero());
+    let _ = fs::write(path, (own + SOONER).min(1000).to_string());
+}
+
+/// How often the system has ended a process for lack of memory, as far as that explains how workers ended.
+#[derive(Debug, Clone)]
+struct Shortages(Arc<AtomicU64>);
+
+impl Shortages {
+    fn now() -> Self {
+        Self(Arc::new(AtomicU64::new(oom_kills().unwrap_or(0))))
+    }
+
+    /// Whether one more happened, of `all`, which is then explained.
+    fn explain_one(&self, all: u64) -> bool {
+        let next = |known: u64| (known < all).then_some(known + 1);
+        let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+        self.0.fetch_update(set, fetch, next).is_ok()
     }
 }
 
@@ -314,6 +358,28 @@ mod tests {
             incarnation: 1,
         });
         assert_eq!(end, WorkerEnd::Signal(9));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn memory_that_runs_out_ends_workers_before_this_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut launcher = launcher(&folder, "exec sleep 1000");
+        let launched = launcher.start(&spec(0, 1), NoticeChannel::default().notify());
+        let pid = launched.unwrap().pid.unwrap().to_string();
+        let sooner = |of: &str| -> i32 {
+            let text = fs::read_to_string(format!("/proc/{of}/oom_score_adj")).unwrap();
+            text.trim().parse().unwrap()
+        };
+        assert_eq!(sooner(&pid), (sooner("self") + SOONER).min(1000));
+    }
+
+    #[test]
+    fn each_shortage_of_memory_explains_one_end() {
+        let shortages = Shortages(Arc::new(AtomicU64::new(3)));
+        assert!(!shortages.explain_one(3));
+        let explained = [(); 3].map(|()| shortages.explain_one(5));
+        assert_eq!(explained, [true, true, false]);
     }
 
     #[test]

@@ -137,6 +137,28 @@ pub struct RunFacts {
     pub plan: Option<Plan>,
     /// How long all workers may get no further, in seconds, where that is not the gang's deadline.
     pub stall_s: Option<f64>,
+    /// The memory that the gang will take, where that is planned.
+    pub memory: Option<PlannedMemory>,
+}
+
+/// The memory that a gang will take, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlannedMemory {
+    /// In each worker.
+    pub per_worker: u64,
+    /// In the first worker, beside that.
+    pub first_worker: u64,
+    /// Shared by all workers.
+    pub shared: u64,
+}
+
+impl PlannedMemory {
+    /// In all of so many workers.
+    pub fn of_all(&self, workers: usize) -> u64 {
+        let each = self.per_worker.saturating_mul(workers as u64);
+        each.saturating_add(self.first_worker)
+            .saturating_add(self.shared)
+    }
 }
 
 /// A set that was found.

@@ -21,7 +21,7 @@ mod shared;
 mod usage;
 pub mod worker;
 
-pub use coordinator::{Coordinator, Fork, FoundData, RunFacts, RunPlan};
+pub use coordinator::{Coordinator, Fork, FoundData, PlannedMemory, RunFacts, RunPlan};
 pub use earlier::{EarlierRun, ForkFrom, ResumePoint};
 pub use error::LearnerError;
 pub use forecast::{Fact, Forecast, LayerLine, VectorFacts};

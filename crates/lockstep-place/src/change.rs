@@ -34,6 +34,17 @@ impl Place {
         writer.commit()
     }
 
+    /// As [`write`](Place::write), and on this machine nobody but its user may read the file.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn write_private(&self, bytes: &[u8]) -> Result<(), PlaceError> {
+        let mut writer = self.writer()?;
+        writer.make_private()?;
+        writer.write_all(bytes)?;
+        writer.commit()
+    }
+
     /// Begins to write a content whose length need not be known; folders on the way are made.
     ///
     /// # Errors

@@ -29,6 +29,14 @@ impl PlaceWriter {
         }))
     }
 
+    /// On this machine, lets nobody but its user read the file. Who may read what a store has is the store's to say.
+    pub(crate) fn make_private(&self) -> Result<(), PlaceError> {
+        match &self.0 {
+            Writing::Local(file, _) => Ok(file.make_private()?),
+            Writing::Remote(_) => Ok(()),
+        }
+    }
+
     /// Adds bytes.
     ///
     /// # Errors

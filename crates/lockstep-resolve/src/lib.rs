@@ -25,7 +25,7 @@ pub use embedding::{EmbedPlan, EmbeddedSet};
 pub use error::ResolveError;
 pub use learning::{ClassWeights, LearningSettings};
 // Checkpoints of earlier versions hold what must be hidden.
-pub use lockstep_job::hide_secrets;
+pub use lockstep_job::{hide_secrets, masked_words};
 pub use model_input::{InputEncoder, ModelInput};
 pub use network::{LayerWords, NetworkPlan};
 pub use picture_input::{EncoderInput, PictureInput};

@@ -65,6 +65,14 @@ pub enum RunsError {
         /// Who wanted to.
         own: String,
     },
+    /// The run's folder was removed while the run went on.
+    #[error(
+        "{place} is gone: the run's folder, or the store around it, was removed while the run went on"
+    )]
+    Gone {
+        /// Where the run was.
+        place: String,
+    },
     /// A run has checkpoints, but none can be used.
     #[error("no checkpoint in {place} is whole: {}", listed(damaged))]
     NoWholeCheckpoint {
@@ -94,6 +102,11 @@ fn in_brackets(words: &str) -> String {
 }
 
 impl RunsError {
+    /// Whether nothing that the run's workers do from here on can count.
+    pub fn ends_the_run(&self) -> bool {
+        matches!(self, RunsError::Stale { .. } | RunsError::Gone { .. })
+    }
+
     /// For `map_err`: the store cannot be written.
     pub(crate) fn unwritable(store: impl ToString) -> impl Fn(PlaceError) -> RunsError {
         let store = store.to_string();

@@ -77,6 +77,20 @@ impl RunDir {
         Ok(found.map_or(Ownership::default(), |(bytes, _)| Ownership::read(&bytes)))
     }
 
+    /// Checks that the run, which has begun, is still where it was: that its job is. Whoever wrote to it else would make a
+    /// folder in which there is nothing else.
+    ///
+    /// # Errors
+    /// [`RunsError::Gone`] when it was removed; or when it cannot be reached.
+    pub fn check_there(&self) -> Result<(), RunsError> {
+        match self.job().entry()? {
+            Some(_) => Ok(()),
+            None => Err(RunsError::Gone {
+                place: self.place().to_string(),
+            }),
+        }
+    }
+
     /// Checks that `generation` is still the one that writes this run.
     ///
     /// # Errors
@@ -103,6 +117,26 @@ impl RunDir {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lockstep_place::{Access, Place};
+    use serde_json::json;
+
+    #[test]
+    fn a_run_that_was_removed_gets_no_checkpoint_and_is_not_made_again() {
+        let store = tempfile::tempdir().unwrap();
+        let place = Place::parse(store.path().to_str().unwrap(), &Access::default()).unwrap();
+        let (run, lock) = RunDir::create(&place, "job").unwrap();
+        run.job().write(b"x").unwrap();
+        run.check_there().unwrap();
+        let writer = lock.begin(1, None).unwrap();
+        let mut writer = run.checkpoints().writer(1, writer).unwrap();
+        writer.write("a", json!({}), &[("part", b"x")]).unwrap();
+        run.clone().discard().unwrap();
+        let error = writer.write("b", json!({}), &[("part", b"x")]).unwrap_err();
+        assert!(error.ends_the_run(), "{error}");
+        let words = format!("{} is gone", run.place());
+        assert!(error.to_string().contains(&words), "{error}");
+        assert_eq!(std::fs::read_dir(store.path()).unwrap().count(), 0);
+    }
 
     fn generation(number: u16) -> Generation {
         Generation {

@@ -8,7 +8,7 @@ use lockstep_place::{Access, Place};
 use lockstep_resolve::ScriptCheckpoints;
 use lockstep_runs::checkpoint::{Checkpoint, CheckpointWriter};
 use lockstep_runs::files::{MODEL, SCRIPT_CARD};
-use lockstep_runs::{Generation, RunDir, RunsError};
+use lockstep_runs::{Generation, RunDir};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -240,7 +240,7 @@ impl Store {
     /// Waits until what is being written is. Returns what went wrong, in words.
     ///
     /// # Errors
-    /// When another generation writes by now.
+    /// When another generation writes by now, or the run's folder is gone.
     pub(crate) fn settle(&mut self) -> Result<Option<String>, ScriptError> {
         let Some(writing) = self.writing.take() else {
             return Ok(None);
@@ -253,7 +253,7 @@ impl Store {
         self.writer = Some(writer);
         match stored {
             Ok(newest) => self.newest = Some(newest),
-            Err(stale @ ScriptError::Runs(RunsError::Stale { .. })) => return Err(stale),
+            Err(ScriptError::Runs(error)) if error.ends_the_run() => return Err(error.into()),
             Err(error) => return Ok(Some(format!("a checkpoint was not written: {error}"))),
         }
         Ok(None)

@@ -10,7 +10,7 @@ use lockstep_learner::{
     Coordinator, EarlierRun, Fact, Forecast, FoundData, Learner, LearnerError, LearnerFailure,
     LearnerNeeds, LearnerType, ResumePoint, RunFacts, RunPlan, VectorFacts,
 };
-use lockstep_resolve::{PictureInput, ResolvedScript};
+use lockstep_resolve::{PictureInput, ResolvedScript, masked_words};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -84,7 +84,7 @@ impl Coordinator for ScriptCoordinator {
             train_samples: sets.samples("train"),
             val_samples: sets.samples("val"),
             test_samples: sets.samples("test"),
-            command: settings.command.clone(),
+            command: shown(&settings.command),
             sets: found
                 .map(|(set, name, sha256)| FoundData::new(set, name, sha256))
                 .collect(),
@@ -114,17 +114,22 @@ impl Coordinator for ScriptCoordinator {
         Ok(Forecast {
             layers: Vec::new(),
             facts: vec![
-                ("command", Fact::Command(settings.command.clone())),
+                ("command", Fact::Command(shown(&settings.command))),
                 ("workers", Fact::Workers(workers)),
             ],
             notes: Vec::new(),
             json: json!({
                 "name": settings.job,
-                "command": settings.command,
+                "command": shown(&settings.command),
                 "workers": workers,
             }),
         })
     }
+}
+
+/// A command without secrets.
+fn shown(command: &[String]) -> Vec<String> {
+    masked_words(command.iter().map(String::as_str))
 }
 
 /// A run that starts a script as a gang.

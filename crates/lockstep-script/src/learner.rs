@@ -4,7 +4,7 @@ use crate::checkpoints::{Resumed, Store};
 use crate::environment::{Placing, WorkerAddress, variables};
 use crate::leftovers;
 use crate::part::ScriptPart;
-use crate::process::{ScriptProcess, Start, end_words};
+use crate::process::{ScriptProcess, Start};
 use crate::service::{Service, Shards, lock};
 use crate::{ScriptError, package};
 use lockstep_events::control::{Assignment, Finished, FromWorker};
@@ -232,7 +232,7 @@ fn attend(
         thread::sleep(LOOK);
     }
     let error = ScriptError::Ended {
-        end: end_words(status),
+        end: process.end_words(status),
         words,
     };
     Err(LearnerFailure {

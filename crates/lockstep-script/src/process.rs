@@ -2,6 +2,7 @@
 
 use crate::ScriptError;
 use crate::leftovers::{self, MARK};
+use lockstep_base::cgroup::oom_kills;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -21,6 +22,8 @@ const LINE: usize = 500;
 const TRACEBACK: &str = "Traceback (most recent call last)";
 /// How many lines of an account are repeated in an error.
 const TOLD_LINES: usize = 25;
+/// The signal by which the system ends a process for lack of memory.
+const KILL: i32 = Signal::KILL.as_raw();
 /// How often it is looked whether a process ended.
 const LOOK: Duration = Duration::from_millis(5);
 /// How long the rest of what a script wrote is waited for, if something that it started holds the pipe open.
@@ -33,6 +36,8 @@ pub(crate) struct ScriptProcess {
     last: Arc<Mutex<VecDeque<String>>>,
     reader: Option<JoinHandle<()>>,
     error_file: PathBuf,
+    /// How many processes the system had ended for lack of memory before it.
+    shortages: Option<u64>,
 }
 
 /// What to start, and where.
@@ -72,6 +77,7 @@ impl ScriptProcess {
             last,
             reader,
             error_file: start.error_file,
+            shortages: oom_kills(),
         })
     }
 
@@ -83,6 +89,11 @@ impl ScriptProcess {
     /// How it ended, if it has.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
+    }
+
+    /// How it ended, in words.
+    pub(crate) fn end_words(&self, status: ExitStatus) -> String {
+        end_words(status, self.shortages < oom_kills())
     }
 
     /// Asks it to end, waits for so long, and ends it.
@@ -136,9 +147,10 @@ impl Drop for ScriptProcess {
     }
 }
 
-/// How a script ended, in words.
-pub(crate) fn end_words(status: ExitStatus) -> String {
+/// How a script ended, in words; `starved` if the system ended something for lack of memory meanwhile.
+fn end_words(status: ExitStatus, starved: bool) -> String {
     match (status.code(), status.signal()) {
+        (None, Some(KILL)) if starved => "was killed because it ran out of memory".to_owned(),
         (Some(code), _) => format!("ended with exit code {code}"),
         (None, Some(signal)) => {
             let name = Signal::from_named_raw(signal).map(|signal| format!("{signal:?}"));
@@ -217,6 +229,14 @@ pub fn become_script(command: &[OsString]) -> io::Result<std::convert::Infallibl
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_script_that_was_killed_for_lack_of_memory_says_so() {
+        let (killed, ended) = (ExitStatus::from_raw(KILL), ExitStatus::from_raw(1 << 8));
+        assert!(end_words(killed, false).contains("KILL"));
+        assert!(end_words(killed, true).ends_with("ran out of memory"));
+        assert_eq!(end_words(ended, true), "ended with exit code 1");
+    }
 
     #[test]
     fn the_last_traceback_is_told_with_its_error_first() {

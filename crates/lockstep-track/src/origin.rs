@@ -1,21 +1,11 @@
 //! Where a run comes from: the command, the machine, and the version of the code around the job.
-//!
-//! `git` is asked in the job's folder. What it is asked runs no hook and no filter of the repository's, and has a
-//! deadline; a folder that is in no repository has no version.
 
-use crate::bounded::run_bounded;
-use lockstep_job::without_secrets;
+use crate::repository::{self, Repository};
+use lockstep_job::masked_words;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::thread;
-use std::time::{Duration, Instant};
-
-/// How long `git` may take, all in all.
-const GIT_DEADLINE: Duration = Duration::from_secs(10);
-/// How much of the uncommitted changes is kept.
-pub(crate) const MOST_DIFF: usize = 1 << 20;
 
 /// Where a run comes from. In a run's folder it is `origin.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -55,26 +45,10 @@ pub struct Machine {
     pub os: String,
 }
 
-/// The state of a repository.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Repository {
-    /// The commit that is checked out.
-    pub commit: String,
-    /// The branch, if one is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub branch: Option<String>,
-    /// Where it was cloned from, without secrets.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub remote: Option<String>,
-    /// Whether tracked files differ from the commit. Then `uncommitted.diff` in the run's folder says how.
-    pub uncommitted: bool,
-}
-
 impl Origin {
     /// Finds out about this process and `folder`. Also what is not committed there, up to a bound.
     pub(crate) fn find(folder: &Path) -> (Origin, Vec<u8>) {
-        let (git, diff) = repository(folder).unzip();
+        let (git, diff) = repository::find(folder).unzip();
         let origin = Origin {
             command: command_line(),
             folder: folder.to_string_lossy().into_owned(),
@@ -90,17 +64,8 @@ impl Origin {
 
 /// The words of this process's command line, without secrets.
 pub fn command_line() -> Vec<String> {
-    std::env::args().map(|word| masked(&word)).collect()
-}
-
-/// A word of the command line without secrets, also of one such as `--set key=URL`.
-fn masked(word: &str) -> String {
-    match word.split_once('=') {
-        // All of such an address is a secret.
-        Some((key, _)) if key.ends_with("webhook") => format!("{key}=..."),
-        Some((key, value)) => format!("{key}={}", without_secrets(value)),
-        None => without_secrets(word).into_owned(),
-    }
+    let words: Vec<String> = std::env::args().collect();
+    masked_words(words.iter().map(String::as_str))
 }
 
 fn user() -> String {
@@ -146,96 +111,9 @@ fn value_of<'t>(text: &'t str, key: &str, separator: char) -> Option<&'t str> {
     line.split_once(separator).map(|(_, value)| value.trim())
 }
 
-/// The repository around a folder, and what is not committed in it.
-fn repository(folder: &Path) -> Option<(Repository, Vec<u8>)> {
-    let deadline = Instant::now() + GIT_DEADLINE;
-    let ask = |words: &[&str], most: usize| {
-        let mut command = Command::new("git");
-        command
-            .arg("-C")
-            .arg(folder)
-            .args([
-                "-c",
-                "core.fsmonitor=false",
-                "-c",
-                "core.hooksPath=/dev/null",
-            ])
-            .args(words)
-            .env("GIT_OPTIONAL_LOCKS", "0")
-            .env("GIT_TERMINAL_PROMPT", "0");
-        let said = run_bounded(&mut command, Vec::new(), most, deadline).ok()?;
-        said.status.success().then_some(said)
-    };
-    let line = |words: &[&str]| {
-        let said = ask(words, 10_000)?;
-        let text = String::from_utf8_lossy(&said.output).trim().to_owned();
-        (!text.is_empty()).then_some(text)
-    };
-    let commit = line(&["rev-parse", "--verify", "HEAD"])?;
-    let diff = [
-        "diff",
-        "HEAD",
-        "--no-ext-diff",
-        "--no-textconv",
-        "--no-color",
-    ];
-    let diff = ask(&diff, MOST_DIFF);
-    let mut changes = Vec::new();
-    if let Some(said) = diff {
-        changes = said.output;
-        if said.cut {
-            changes.extend_from_slice(b"\n... and more, which is left out\n");
-        }
-    }
-    let repository = Repository {
-        commit,
-        branch: line(&["symbolic-ref", "--short", "--quiet", "HEAD"]),
-        remote: line(&["config", "--get", "remote.origin.url"])
-            .map(|url| without_secrets(&url).into_owned()),
-        uncommitted: !changes.is_empty(),
-    };
-    Some((repository, changes))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn git(folder: &Path, words: &[&str]) {
-        let done = Command::new("git")
-            .arg("-C")
-            .arg(folder)
-            .args(["-c", "user.name=a", "-c", "user.email=a@b"])
-            .args(words)
-            .output()
-            .unwrap();
-        assert!(done.status.success(), "{done:?}");
-    }
-
-    #[test]
-    fn the_commit_and_what_is_not_committed_are_found() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path();
-        assert_eq!(Origin::find(path).0.git, None, "no repository");
-        git(path, &["init", "--quiet", "--initial-branch=trunk"]);
-        fs::write(path.join("job.toml"), "a\n").unwrap();
-        git(path, &["add", "job.toml"]);
-        git(path, &["commit", "--quiet", "-m", "x"]);
-        git(
-            path,
-            &["remote", "add", "origin", "https://me:hunter2@host/x.git"],
-        );
-        let (origin, diff) = Origin::find(path);
-        let found = origin.git.unwrap();
-        assert_eq!((found.commit.len(), found.uncommitted), (40, false));
-        assert_eq!(found.branch.as_deref(), Some("trunk"));
-        assert_eq!(found.remote.as_deref(), Some("https://host/x.git"));
-        assert!(diff.is_empty());
-        fs::write(path.join("job.toml"), "b\n").unwrap();
-        let (origin, diff) = Origin::find(path);
-        assert!(origin.git.unwrap().uncommitted);
-        assert!(String::from_utf8(diff).unwrap().contains("-a\n+b\n"));
-    }
 
     #[test]
     fn this_machine_says_what_it_is() {
@@ -244,14 +122,5 @@ mod tests {
         assert!(!origin.user.is_empty() && !origin.command.is_empty());
         let text = serde_json::to_string(&origin).unwrap();
         assert_eq!(serde_json::from_str::<Origin>(&text).unwrap(), origin);
-    }
-
-    #[test]
-    fn a_secret_on_the_command_line_is_left_out() {
-        assert_eq!(masked("--set=a"), "--set=a");
-        assert_eq!(
-            masked("track.mlflow=http://me:hunter2@host:5000"),
-            "track.mlflow=http://host:5000"
-        );
     }
 }

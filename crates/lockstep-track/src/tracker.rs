@@ -163,7 +163,7 @@ fn open_run(started: Started, access: &Access, folder: &Path) -> Result<Begun, S
     let text = serde_json::to_string_pretty(&origin).unwrap_or_default() + "\n";
     run.origin().write(text.as_bytes())?;
     if !diff.is_empty() {
-        run.file(files::UNCOMMITTED).write(&diff)?;
+        run.file(files::UNCOMMITTED).write_private(&diff)?;
     }
     Ok(Begun {
         run,

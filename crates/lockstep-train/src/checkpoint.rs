@@ -97,7 +97,7 @@ impl Checkpointer {
     /// What a person should know about the last checkpoint.
     ///
     /// # Errors
-    /// When the run has gone on without this gang: whatever it does from here on is for nothing.
+    /// When the run has gone on without this gang, or its folder is gone: whatever it does from here on is for nothing.
     pub(crate) fn news(&mut self) -> Result<Option<String>, TrainError> {
         self.0.as_mut().map_or(Ok(None), CheckpointDuty::news)
     }
@@ -134,7 +134,7 @@ impl CheckpointDuty {
         };
         let failed_before = std::mem::replace(&mut self.failing, outcome.is_err());
         match outcome {
-            Err(error @ RunsError::Stale { .. }) => Err(error.into()),
+            Err(error) if error.ends_the_run() => Err(error.into()),
             // Said once, not every few hundred steps.
             Err(error) if !failed_before => Ok(Some(format!(
                 "no checkpoint was written: {error}; training goes on, and the next one is tried when it is due"

@@ -11,8 +11,8 @@ use lockstep_events::control::Assignment;
 use lockstep_gang::tree;
 use lockstep_learner::{
     Coordinator, EarlierRun, Fact, Forecast, Fork, ForkFrom, FoundData, Learner, LearnerError,
-    LearnerFailure, LearnerNeeds, LearnerType, ResumePoint, RunFacts, RunPlan, TrainedModel,
-    VectorFacts,
+    LearnerFailure, LearnerNeeds, LearnerType, PlannedMemory, ResumePoint, RunFacts, RunPlan,
+    TrainedModel, VectorFacts,
 };
 use lockstep_place::Place;
 use lockstep_resolve::{EmbedPlan, PictureInput, ResolvedJob, TrainingSettings};
@@ -147,6 +147,7 @@ impl Coordinator for NetworkCoordinator {
 
 fn facts(settings: &TrainingSettings, prepared: &Prepared, found: &FoundSets) -> RunFacts {
     let found = found.by_use();
+    let memory = prepared.memory;
     RunFacts {
         train_samples: prepared.data.train,
         val_samples: prepared.data.val,
@@ -162,6 +163,11 @@ fn facts(settings: &TrainingSettings, prepared: &Prepared, found: &FoundSets) ->
             .collect(),
         plan: Some(prepared.plan.clone()),
         stall_s: None,
+        memory: Some(PlannedMemory {
+            per_worker: (memory.per_worker_bytes - memory.copies_bytes) as u64,
+            first_worker: memory.copies_bytes as u64,
+            shared: memory.shared_bytes as u64,
+        }),
     }
 }
 

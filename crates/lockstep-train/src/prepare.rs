@@ -54,8 +54,10 @@ fn layer_line(layer: &LayerSummary) -> LayerLine {
 /// Memory that training will take, beside the data's pages, which the workers share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryEstimate {
-    /// In each worker.
+    /// In the worker that takes most, which is the first.
     pub per_worker_bytes: usize,
+    /// As much of it is copies for checkpoints and for the file of weights, which only the first has.
+    pub copies_bytes: usize,
     /// Shared by all workers.
     pub shared_bytes: usize,
 }
@@ -146,7 +148,8 @@ pub fn plan(settings: &TrainingSettings, data: &DataFacts) -> Result<Prepared, T
     let best = usize::from(data.val > 0);
     let average = usize::from(settings.learner.average.is_some());
     let planes = settings.learner.optimizer.planes();
-    let vectors = 2 * (1 + planes + average + best) + gradient_vectors(settings, data, &plan) + 1;
+    let copies = 1 + planes + average + best;
+    let vectors = 2 * copies + gradient_vectors(settings, data, &plan) + 1;
     let lane = largest_lane(settings, data);
     let evaluation = rows_at_once(lane, workspace.row);
     let workspace = workspace.bytes(lane.max(evaluation));
@@ -158,6 +161,7 @@ pub fn plan(settings: &TrainingSettings, data: &DataFacts) -> Result<Prepared, T
         steps_per_epoch: steps_per_epoch(settings, data),
         memory: MemoryEstimate {
             per_worker_bytes: (vectors * layout.len() + shares + inputs) * 4 + workspace,
+            copies_bytes: (copies + 1) * layout.len() * 4,
             shared_bytes: if solo {
                 0
             } else {

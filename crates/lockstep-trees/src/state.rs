@@ -1,7 +1,7 @@
 //! The state of a run of trees, as its checkpoints have it.
 
-use crate::TreesError;
 use crate::publish::Card;
+use crate::{TreesError, check_model};
 use lockstep_events::Metrics;
 use lockstep_place::{Access, Place};
 use lockstep_resolve::TreesSettings;
@@ -60,9 +60,11 @@ impl Saved {
                 .map_err(|error| refused(error.to_string()))?;
             bytes.ok_or_else(|| refused(format!("it lacks {name}")))
         };
+        let model = part(MODEL)?;
+        check_model(&model).map_err(|problem| refused(format!("{MODEL}: {problem}")))?;
         Ok(Self {
             header,
-            model: part(MODEL)?,
+            model,
             history: String::from_utf8_lossy(&part(HISTORY)?).into_owned(),
         })
     }

@@ -3,12 +3,12 @@
 use crate::gradients::Objective;
 use crate::publish::Card;
 use crate::xgboost::{Booster, Matrix, Predicted, Xgboost, find};
-use crate::{TreesError, said, shard};
+use crate::{TreesError, check_model, said, shard};
 use lockstep_base::fs::{CacheDir, sha256};
 use lockstep_data::{Dataset, InputColumn, TargetKind};
 use lockstep_learner::{LearnerError, TrainedModel};
 use lockstep_model::{BLOCK_ROWS, Block, Outputs, inputs};
-use lockstep_runs::RunDir;
+use lockstep_runs::{RunDir, files};
 use std::ops::Range;
 
 /// Trees that a run ended with.
@@ -59,6 +59,16 @@ impl TrainedTrees {
             return Err(refused(format!(
                 "{} holds other trees than it says",
                 run.trees()
+            )));
+        }
+        let columns = check_model(&model)
+            .map_err(|problem| refused(format!("{} cannot be used: {problem}", run.trees())))?;
+        if columns != card.columns {
+            return Err(refused(format!(
+                "{} has {columns} columns, and {} says {}",
+                run.trees(),
+                files::MODEL_CARD,
+                card.columns
             )));
         }
         let xgboost = load_xgboost()?;
@@ -112,8 +122,17 @@ impl TrainedTrees {
         let indices: Vec<u32> = rows.map(|row| row as u32).collect();
         let values = shard::values(set, &indices);
         let matrix = Matrix::plain(&self.xgboost, &values, self.card.columns, self.threads)?;
-        let (margins, _) = self.booster.predict(&matrix, Predicted::Margin)?;
+        let (margins, width) = self.booster.predict(&matrix, Predicted::Margin)?;
         let objective = self.objective;
+        if width != objective.outputs() {
+            return Err(TreesError::Saved {
+                place: self.place.clone(),
+                reason: format!(
+                    "its trees have {width} outputs, and its objective {}",
+                    objective.outputs()
+                ),
+            });
+        }
         let known = set.is_labelled();
         let labels: Vec<u32> = match known && self.outputs.kind == TargetKind::Classes {
             true => indices

@@ -9,9 +9,9 @@ use crate::fs::kind::file_kind;
 use crate::fs::letters::random_letters;
 use crate::fs::log::{Operation, note};
 use crate::fs::operations::{remove_file, sync_folder};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Replaces the content of `path` by `bytes`, durably and in one step.
@@ -38,11 +38,11 @@ pub struct AtomicFile {
 
 impl AtomicFile {
     /// Opens a temporary file beside `target`, whose folder must exist. Of a symbolic link, what it
-    /// points at is the target.
+    /// points at is the target, unless the link is another user's.
     ///
     /// # Errors
     /// When the folder of `target` is missing or cannot be written, or `target` is something else
-    /// than a file, such as a device.
+    /// than a file, such as a device or another user's link.
     pub fn create(target: &Path) -> Result<AtomicFile, FsError> {
         let target = &replaceable(target)?;
         let stem = target.file_name().unwrap_or_default().to_string_lossy();
@@ -73,6 +73,16 @@ impl AtomicFile {
             target: target.to_owned(),
             committed: false,
         })
+    }
+
+    /// Lets nobody but its user read the file.
+    ///
+    /// # Errors
+    /// When the file system refuses.
+    pub fn make_private(&self) -> Result<(), FsError> {
+        let owner_only = Permissions::from_mode(0o600);
+        let changed = self.file.set_permissions(owner_only);
+        changed.map_err(FsError::io("write", &self.target))
     }
 
     /// The name that it has until then: for whoever wants to look at what was written before it counts.
@@ -160,27 +170,53 @@ impl Drop for AtomicFile {
 }
 
 /// The path that a new file may take in place of `path`: the end of its links, and nothing or a file.
+///
+/// Whoever may write into a folder on the way, as everybody may in that for temporary files, could make a link there
+/// that leads to any file of this user's. The system refuses to follow such a link in many a call, but not in those
+/// that only ask where it leads. So it is looked at here whose it is.
 fn replaceable(path: &Path) -> Result<PathBuf, FsError> {
-    let end = match fs::canonicalize(path) {
-        Ok(end) if path.is_symlink() => end,
-        Err(_) if path.is_symlink() => {
-            return Err(FsError::NotAFile {
-                path: path.to_owned(),
-                found: "a symbolic link to nothing",
-            });
-        }
-        _ => path.to_owned(),
-    };
-    let Ok(metadata) = fs::metadata(&end) else {
-        return Ok(end);
-    };
-    if metadata.is_file() {
-        return Ok(end);
-    }
-    Err(FsError::NotAFile {
+    let refused = |found| FsError::NotAFile {
         path: path.to_owned(),
-        found: file_kind(metadata.file_type()),
-    })
+        found,
+    };
+    let mut end = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let folders = end.ancestors().skip(1);
+        if folders.into_iter().any(is_planted) {
+            return Err(refused("below a symbolic link of another user's"));
+        }
+        match fs::symlink_metadata(&end) {
+            Ok(found) if found.is_file() => return Ok(end),
+            Ok(found) if !found.is_symlink() => return Err(refused(file_kind(found.file_type()))),
+            Ok(found) if !is_own(&found) => {
+                return Err(refused("a symbolic link of another user's"));
+            }
+            Ok(_) => {
+                let next = fs::read_link(&end).map_err(FsError::io("write", path))?;
+                end = folder_of(&end).join(next);
+            }
+            Err(_) if end == path => return Ok(end),
+            Err(_) => return Err(refused("a symbolic link to nothing")),
+        }
+    }
+    Err(refused("a symbolic link to itself"))
+}
+
+/// As many links are followed one after the other.
+const MOST_LINKS: usize = 40;
+
+/// Whether it belongs to this user, or to the system's.
+fn is_own(found: &Metadata) -> bool {
+    [0, rustix::process::geteuid().as_raw()].contains(&found.uid())
+}
+
+/// Whether a folder is reached by a link that another user made where everybody may.
+fn is_planted(folder: &Path) -> bool {
+    const EVERYBODY_WRITES: u32 = 0o002;
+    let planted = |found: Metadata| found.is_symlink() && !is_own(&found);
+    let around = || fs::metadata(folder_of(folder));
+    fs::symlink_metadata(folder).is_ok_and(planted)
+        && around().is_ok_and(|around| around.mode() & EVERYBODY_WRITES != 0)
 }
 
 /// The folder that holds `path`; a bare name lies in the current one.
@@ -264,6 +300,35 @@ mod tests {
         write_atomic(&link, b"new").unwrap();
         assert!(link.is_symlink());
         assert_eq!(fs::read(&file).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_link_of_another_user_is_refused_and_what_it_points_at_is_left_alone() {
+        const ANOTHER: Option<u32> = Some(65_534);
+        let own = tempfile::tempdir().unwrap();
+        let everybodys = own.path().join("tmp");
+        fs::create_dir(&everybodys).unwrap();
+        fs::set_permissions(&everybodys, Permissions::from_mode(0o1777)).unwrap();
+        let file = own.path().join("file");
+        write_atomic(&file, b"old").unwrap();
+        let (link, below) = (everybodys.join("link"), everybodys.join("below"));
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        std::os::unix::fs::symlink(own.path(), &below).unwrap();
+        for path in [&link, &below] {
+            if std::os::unix::fs::lchown(path, ANOTHER, ANOTHER).is_err() {
+                eprintln!("skipped: only root can give a link to another user");
+                return;
+            }
+        }
+        let through = own.path().join("through");
+        std::os::unix::fs::symlink(&link, &through).unwrap();
+        for path in [link, below.join("file"), below.join("new"), through] {
+            let error = write_atomic(&path, b"new").unwrap_err().to_string();
+            assert!(error.contains("another user"), "{error}");
+            assert!(error.contains(path.to_str().unwrap()), "{error}");
+        }
+        assert_eq!(fs::read(&file).unwrap(), b"old");
+        assert!(!own.path().join("new").exists());
     }
 
     #[test]

@@ -66,7 +66,10 @@ pub(super) fn deb(package: &Path, folder: &str, files: &[KnownFile], to: &Path) 
 
 /// Takes the files out of a tar archive. Its entries are read raw: long names and other extensions, whose size an
 /// archive may choose freely, are passed over like everything else that the set does not have.
-fn tar(from: impl Read, folder: &str, files: &[KnownFile], to: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// When it is no such archive, lacks one of the files, or has one that is too large.
+pub fn tar(from: impl Read, folder: &str, files: &[KnownFile], to: &Path) -> io::Result<()> {
     let mut missing: Vec<&KnownFile> = files.iter().collect();
     for entry in tar::Archive::new(from).entries()?.raw(true) {
         let mut entry = entry?;

@@ -1,6 +1,7 @@
 //! From a job to a result: prepares, starts the gang, and says how it ended.
 
 mod folder;
+mod memory;
 mod prepare;
 
 use crate::node_check::check_nodes;
@@ -176,6 +177,11 @@ fn run_gang(
         Some(_) => Carrier::of(job.gang.transport, workers, &site)?,
         None => Carrier::Own,
     };
+    if site.shares_memory
+        && let Some(memory) = &facts.memory
+    {
+        memory::check(memory, job.workers().min)?;
+    }
     let door = Rendezvous::bind(site.listen)?;
     let mut record = Record::open(run.clone(), workers)?;
     if let Some(resumed) = &resume {
@@ -290,20 +296,21 @@ fn run_gang(
     Ok(result)
 }
 
-/// Writes how the run ended. A run that cannot say so has failed, but its first failure comes first.
+/// Writes how the run ended, where the run is. A run that cannot say so has failed, but its first failure comes first.
 fn record_result(record: &mut Record, result: &mut RunResult) {
-    let mut write = |result: &RunResult| {
-        record.event(&Recorded::now(Event::Result(result.clone())))?;
-        record.result(result)
+    let tell = |record: &mut Record, result: &RunResult| {
+        record.check_there()?;
+        record.event(&Recorded::now(Event::Result(result.clone())))
     };
-    if let Err(error) = write(result) {
+    let told = tell(record, result);
+    if let Err(error) = told.and_then(|()| record.result(result)) {
         result.status = Status::Failed;
         result.error = Some(match result.error.take() {
             Some(first) => in_turn(&first, &error),
             None => describe(&error),
         });
         // The last event counts. If the disk refuses that too, there is nothing left to do.
-        let _ = record.event(&Recorded::now(Event::Result(result.clone())));
+        let _ = tell(record, result);
     }
 }
 

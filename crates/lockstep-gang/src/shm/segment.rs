@@ -124,6 +124,7 @@ fn require_sealed(file: &File) -> std::io::Result<()> {
 
 #[cfg(not(target_os = "linux"))]
 fn anonymous_file() -> std::io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(std::io::Error::other)?;
     let name = lockstep_base::fs::hex::encode(random);
@@ -132,6 +133,7 @@ fn anonymous_file() -> std::io::Result<File> {
         .read(true)
         .write(true)
         .create_new(true)
+        .mode(0o600)
         .open(&path)?;
     std::fs::remove_file(&path)?;
     Ok(file)

@@ -439,6 +439,7 @@ prop_compose! {
                     register: Some("digits".to_owned()),
                     alias: Some("champion".to_owned()),
                     tensorboard: TensorBoard::Folder("/boards".into()),
+                    uncommitted: true,
                     wait_s: deadline_s,
                     ..Track::default()
                 },

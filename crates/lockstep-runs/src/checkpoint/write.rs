@@ -18,6 +18,8 @@ pub struct CheckpointWriter {
     next: u64,
     /// Whether the names of the folders above are known to be on the disk.
     settled: bool,
+    /// Whether the run has a job, and so has one as long as it is there.
+    has_job: bool,
 }
 
 impl Checkpoints {
@@ -46,6 +48,7 @@ impl Checkpoints {
             keep: keep.max(1),
             next: entries.last().map_or(1, |newest| newest.number + 1),
             settled: false,
+            has_job: self.run.check_there().is_ok(),
         })
     }
 
@@ -65,9 +68,9 @@ impl CheckpointWriter {
     /// outlives a power cut, its name included, when this returns.
     ///
     /// # Errors
-    /// [`RunsError::Stale`] when another generation has begun. When the disk or the store refuses: what
-    /// was there before is still there, and nothing of this one is, unless that is refused too; then
-    /// the next writer removes it.
+    /// [`RunsError::Stale`] when another generation has begun, and [`RunsError::Gone`] when the run was removed. When the
+    /// disk or the store refuses: what was there before is still there, and nothing of this one is, unless that is
+    /// refused too; then the next writer removes it.
     ///
     /// # Panics
     /// When the label or a part's name is not a plain file name.
@@ -78,7 +81,7 @@ impl CheckpointWriter {
         parts: &[(&str, &[u8])],
     ) -> Result<Place, RunsError> {
         assert!(is_plain(label), "`{label}` cannot be a label");
-        self.checkpoints.run.check(&self.generation)?;
+        self.check()?;
         let folder = self.checkpoints.folder.clone();
         let place = folder.join(&self.name(label))?;
         self.next += 1;
@@ -102,6 +105,15 @@ impl CheckpointWriter {
         edge("checkpoint.after_manifest", &place)?;
         self.prune()?;
         Ok(place)
+    }
+
+    /// Checks that the run is there, and that nobody else writes it.
+    fn check(&self) -> Result<(), RunsError> {
+        let run = &self.checkpoints.run;
+        if self.has_job {
+            run.check_there()?;
+        }
+        run.check(&self.generation)
     }
 
     /// The name of the next one. In a bucket, where no folder can be made exclusively, no other generation
@@ -148,7 +160,7 @@ impl CheckpointWriter {
         let file = manifest::of(place);
         edge("checkpoint.before_manifest", &file)?;
         // What was replaced while it wrote the parts ends here, or writes what does not count.
-        self.checkpoints.run.check(&self.generation)?;
+        self.check()?;
         edge("checkpoint.before_rename", &file)?;
         if file.create_new(manifest.to_text().as_bytes())?.is_none() {
             let taken = std::io::ErrorKind::AlreadyExists.into();

@@ -13,9 +13,8 @@ const TOGETHER: u64 = 64 << 20;
 pub(super) const EARLY: [&str; 2] = [files::JOB, files::UNCOMMITTED];
 /// Files of a run that are sent as they are; of folders, all that is in them. What MLflow has as tags, parameters and
 /// metrics (`origin.json`, `events.jsonl`, `metrics.jsonl`) or with the model is not sent once more.
-const SENT: [&str; 7] = [
+const SENT: [&str; 6] = [
     files::JOB,
-    files::UNCOMMITTED,
     files::EVALUATION,
     files::CONFUSION,
     files::IMPORTANCE,
@@ -65,15 +64,16 @@ impl Artifacts {
     }
 }
 
-/// The files of a run that are sent.
-pub(super) fn files(run: &RunDir) -> Result<Vec<FileEntry>, PlaceError> {
+/// The files of a run that are sent. What was not committed may be private, and is sent only to those who ask for it.
+pub(super) fn files(run: &RunDir, uncommitted: bool) -> Result<Vec<FileEntry>, PlaceError> {
     let is_sent = |entry: &FileEntry| {
         let path = entry.path.as_str();
         let known = |name: &&str| {
             let rest = path.strip_prefix(name);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        (1..=LARGEST).contains(&entry.size) && SENT.iter().any(known)
+        let asked = uncommitted && path == files::UNCOMMITTED;
+        (1..=LARGEST).contains(&entry.size) && (asked || SENT.iter().any(known))
     };
     let mut files = run.place().list()?;
     files.retain(is_sent);
@@ -124,6 +124,22 @@ mod tests {
             };
             assert_eq!(place.local().unwrap().to_str(), Some("/tmp/x"));
         }
+    }
+
+    #[test]
+    fn what_is_not_committed_is_sent_only_to_those_who_ask_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place::parse(folder.path().to_str().unwrap(), &Access::default()).unwrap();
+        let run = RunDir::named("a", place);
+        for name in [files::JOB, files::UNCOMMITTED] {
+            run.file(name).write(b"x").unwrap();
+        }
+        let sent = |uncommitted| -> Vec<String> {
+            let files = files(&run, uncommitted).unwrap();
+            files.into_iter().map(|entry| entry.path).collect()
+        };
+        assert_eq!(sent(false), [files::JOB]);
+        assert_eq!(sent(true).len(), 2);
     }
 
     #[test]

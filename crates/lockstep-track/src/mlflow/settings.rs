@@ -24,6 +24,8 @@ pub struct MlflowSettings {
     pub alias: Option<String>,
     /// Whether what workers use is sent.
     pub system: bool,
+    /// Whether what was not committed is sent.
+    pub uncommitted: bool,
 }
 
 impl MlflowSettings {
@@ -89,6 +91,7 @@ impl MlflowSettings {
             register: track.register.clone(),
             alias: track.alias.clone(),
             system: track.system,
+            uncommitted: track.uncommitted,
         })
     }
 }

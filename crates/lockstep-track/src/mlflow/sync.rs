@@ -286,7 +286,7 @@ impl Sync {
     /// Sends the chosen files, those that were sent as they are now excepted.
     fn send_files(&mut self, is_chosen: impl Fn(&str) -> bool) -> Result<(), SinkError> {
         let to = Artifacts::of(&self.state.artifact_uri, &self.access)?;
-        let mut files = artifacts::files(&self.run)?;
+        let mut files = artifacts::files(&self.run, self.settings.uncommitted)?;
         files.retain(|entry| {
             let sent = self.state.files.get(&entry.path);
             is_chosen(&entry.path) && sent != Some(&entry.version)

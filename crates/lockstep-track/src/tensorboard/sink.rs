@@ -5,6 +5,7 @@ use super::histogram::histogram;
 use super::proto::{Datum, Value};
 use super::write::{WrittenSteps, summary};
 use crate::{Begun, Sink, SinkError};
+use lockstep_base::fs::private_folder;
 use lockstep_events::Recorded;
 use lockstep_place::{Access, Place};
 use lockstep_runs::checkpoint::step_of;
@@ -175,13 +176,14 @@ impl Board {
             if !self.written.checkpoints.insert(name) {
                 continue;
             }
-            let file = format!("lockstep-{}-{step}.safetensors", std::process::id());
-            let file = std::env::temp_dir().join(file);
+            let Ok(private) = private_folder() else {
+                continue;
+            };
+            let file = private.path().join("weights.safetensors");
             let values = match weights(&checkpoint, &file) {
                 Ok(()) => read_histograms(&file),
                 Err(_) => Vec::new(),
             };
-            let _ = std::fs::remove_file(&file);
             if !values.is_empty() {
                 self.file.add(&summary(Recorded::clock(), step, values));
             }

@@ -29,7 +29,6 @@ use lockstep_learner::{GenerationEnd, Reporter, Wish};
 use lockstep_measure::Measure;
 use lockstep_nn::{Model, Network, Threads};
 use lockstep_resolve::Interval;
-use lockstep_runs::RunsError;
 use publish::Publisher;
 use start_state::start_state;
 use std::time::Instant;
@@ -242,7 +241,7 @@ impl<N: Network> Trainer<'_, N> {
         self.steps.trace_whole(reporter)?;
         let written = match self.last_checkpoint() {
             Ok(()) => 1.0,
-            Err(error @ TrainError::Store(RunsError::Stale { .. })) => return Err(error),
+            Err(TrainError::Store(error)) if error.ends_the_run() => return Err(error.into()),
             Err(error) => {
                 let words =
                     format!("the gang stays as it is, since its state was not written: {error}");

@@ -89,6 +89,7 @@ impl<'a> Publisher<'a> {
         if !self.writes {
             return Ok(());
         }
+        self.run.check_there()?;
         self.run.check(&self.generation)?;
         lockstep_base::failpoint::reach("publish.weights");
         let card = Card::new(&self.settings, self.sets);

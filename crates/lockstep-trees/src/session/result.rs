@@ -37,6 +37,7 @@ impl Session<'_> {
         let evaluation = self.evaluate(booster)?;
         let shap = self.contributions(booster)?;
         if self.writer.is_some() {
+            self.run.check_there()?;
             let card = Card::new(&self.tables.train, self.settings.objective, kept, &sha256);
             publish::write(&self.run, &card, &model)?;
             importance::write(&self.run, booster, &card.column_names, &shap)?;

@@ -30,7 +30,7 @@ use trainer::EngineTrainer;
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
     let job = args.job(None).load()?;
     let plan = plan(args, &job)?;
-    let scratch = ScratchStore::new();
+    let scratch = ScratchStore::new()?;
     let stop = StopFlag::new();
     let file = std::path::absolute(&args.path).context("cannot find the job file's folder")?;
     let cache = CacheDir::locate()?;

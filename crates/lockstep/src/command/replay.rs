@@ -24,7 +24,7 @@ pub(crate) fn run(args: &ReplayArgs, started_at: Instant) -> anyhow::Result<Exit
     let run = open_run(&args.run, &args.set)?;
     let earlier = RunRecord::read(&run)?;
     earlier.check_comparable(&run.name)?;
-    let scratch = ScratchStore::new();
+    let scratch = ScratchStore::new()?;
     let request = request(args, &run, &earlier, &scratch, started_at)?;
     let stop = request.stop.clone();
     let words = format!("lockstep replay {}", args.run.display());

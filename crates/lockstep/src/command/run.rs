@@ -13,7 +13,7 @@ use lockstep_engine::StopFlag;
 use lockstep_engine::infer::open_run;
 use lockstep_events::Recorded;
 use lockstep_events::event::{Event, RunResult, Status};
-use lockstep_job::{Job, Location, Storage};
+use lockstep_job::{Job, Location, Storage, masked};
 use lockstep_place::Place;
 use lockstep_resolve::place;
 use lockstep_runs::RunDir;
@@ -148,12 +148,13 @@ fn view(args: &RunArgs) -> Box<dyn View> {
     view_of(&args.show, words.join(" "), false)
 }
 
-/// The view of a run that this command goes on with, and that is trained here, or `elsewhere`.
+/// The view of a run that this command, of which secrets are not shown, goes on with, and that is trained here, or
+/// `elsewhere`.
 pub(super) fn view_of(show: &ShowArgs, resume_command: String, elsewhere: bool) -> Box<dyn View> {
     let options = Options {
         quiet: show.quiet,
         verbose: show.verbose,
-        resume_command,
+        resume_command: masked(&resume_command),
         elsewhere,
     };
     view_as(show.json, options)

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     let mut job = args.job.load()?;
     job.network(&args.job.path)?;
-    let scratch = ScratchStore::new();
+    let scratch = ScratchStore::new()?;
     job.run.store = scratch.location();
     job.spare_checkpoints();
     let stop = StopFlag::new();

@@ -136,6 +136,42 @@ fn metrics_begun(place: &Place) -> bool {
 }
 
 #[test]
+fn a_run_whose_store_is_removed_fails_at_the_next_checkpoint_and_says_what_is_gone() {
+    for every in ["1 epoch", "none"] {
+        let place = Place::new();
+        let mut run = place.start_long_run(&["--set", &format!("checkpoint.every={every}")]);
+        run.wait_for("epoch");
+        let begin = Instant::now();
+        let has_origin = |run: &std::path::PathBuf| run.join("origin.json").exists();
+        while !place.runs().iter().any(has_origin) {
+            assert!(begin.elapsed() < crate::common::LIMIT);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // The workers may be writing into it.
+        while fs::remove_dir_all(place.path("runs")).is_err() {
+            assert!(begin.elapsed() < crate::common::LIMIT);
+        }
+        if every == "none" {
+            // Then the only checkpoint is the one of a stop.
+            run.signal(Signal::INT);
+        }
+        let (code, result, stderr) = run.finish();
+        assert_eq!(code, Some(1), "{stderr}");
+        assert_eq!(result["status"], "failed");
+        let error = result["error"].as_str().unwrap();
+        assert!(
+            error.contains("is gone") && error.contains("runs"),
+            "{error}"
+        );
+        if place.path("runs").exists() {
+            let left = crate::common::files(&place.path("runs"));
+            assert!(left.is_empty(), "{:?}", left.keys());
+        }
+        place.assert_no_process_is_left();
+    }
+}
+
+#[test]
 fn a_second_ctrl_c_ends_at_once() {
     let place = Place::new();
     let mut run = place.start_long_run(&[]);

@@ -529,6 +529,40 @@ fn a_run_of_trees_that_was_killed_has_the_model_of_its_newest_checkpoint() {
     assert_eq!(resumed["weights_sha256"], expected);
 }
 
+/// A model from a stranger could lead XGBoost out of its memory, and the program with it.
+#[test]
+fn trees_that_lead_nowhere_are_refused_with_the_file_and_what_is_wrong() {
+    let place = Trees::new(binary);
+    let folder = place.train(&[])["run_dir"].as_str().unwrap().to_owned();
+    let (model, card) = (
+        format!("{folder}/model/model.ubj"),
+        format!("{folder}/model/model.json"),
+    );
+    let whole = fs::read(&model).unwrap();
+    let was = lockstep_base::fs::sha256(&whole);
+    let said = fs::read_to_string(&card).unwrap();
+    let lists = ["left_children[$l#L", "split_indices[$l#L", "parents[$l#L"];
+    for list in lists {
+        let at = whole
+            .windows(list.len())
+            .position(|at| at == list.as_bytes());
+        let first = at.unwrap() + list.len() + 8;
+        let mut hostile = whole.clone();
+        hostile[first..first + 4].copy_from_slice(&1_000_000_i32.to_be_bytes());
+        fs::write(&model, &hostile).unwrap();
+        let now = lockstep_base::fs::sha256(&hostile);
+        fs::write(&card, said.replace(&was, &now)).unwrap();
+        let predict = ["predict", &folder, "--data", "test.csv", "--out", "x.jsonl"];
+        let (code, _, stderr) = place.output(&predict);
+        assert_eq!(code, Some(1), "{list}: {stderr}");
+        assert!(
+            stderr.contains("model.ubj cannot be used: tree 0"),
+            "{stderr}"
+        );
+        assert!(stderr.contains("1000000"), "{stderr}");
+    }
+}
+
 #[test]
 fn training_that_diverges_ends_with_a_word() {
     let place = Trees::new(number);
