@@ -3,11 +3,11 @@
 //! Who looks after a job is this test program itself, called once more.
 
 use lockstep_queue::{
-    JobStatus, JobView, Needs, Queue, QueueError, QueueSettings, Submission, keep,
+    JobProcess, JobStatus, JobView, Needs, Queue, QueueError, QueueSettings, Submission, keep,
 };
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -25,7 +25,13 @@ fn keeper() {
         return;
     };
     let gpus: Vec<u32> = gpus.split(',').filter_map(|gpu| gpu.parse().ok()).collect();
-    keep(Path::new(&folder), attempt.parse().unwrap(), &gpus).unwrap();
+    let process = JobProcess {
+        folder: folder.into(),
+        attempt: attempt.parse().unwrap(),
+        gpus,
+        user: None,
+    };
+    keep(&process).unwrap();
 }
 
 /// A program that takes the arguments of `lockstep job-process`.

@@ -6,8 +6,8 @@
 
 use super::record::Record;
 use super::request_fields::RequestFields;
-use super::{Answer, MlflowError, blocking, run_dir, view};
-use crate::Server;
+use super::{Answer, MlflowError, blocking, may_change, run_dir, view};
+use crate::{Caller, Server};
 use crate::endpoint::{BYTES, Endpoint};
 use axum::Json;
 use axum::body::{Body, Bytes};
@@ -243,9 +243,16 @@ enum Piece {
     End,
 }
 
-async fn upload(State(server): State<Server>, Path(path): Path<String>, body: Body) -> Answer {
+async fn upload(
+    State(server): State<Server>,
+    caller: Caller,
+    Path(path): Path<String>,
+    body: Body,
+) -> Answer {
     let place = blocking(move || {
-        let place = Files::parse(&server, &path)?.writable()?;
+        let files = Files::parse(&server, &path)?;
+        may_change(&server, &caller, &files.run)?;
+        let place = files.writable()?;
         match place.local().is_some_and(std::path::Path::is_dir) {
             true => Err(MlflowError::wrong("there is a folder of this name")),
             false => Ok(place),
@@ -291,9 +298,14 @@ async fn upload(State(server): State<Server>, Path(path): Path<String>, body: Bo
     }
 }
 
-async fn remove(State(server): State<Server>, Path(path): Path<String>) -> Answer {
+async fn remove(
+    State(server): State<Server>,
+    caller: Caller,
+    Path(path): Path<String>,
+) -> Answer {
     blocking(move || {
         let files = Files::parse(&server, &path)?;
+        may_change(&server, &caller, &files.run)?;
         let place = files.writable()?;
         match open(&files) {
             Ok(_) => place.delete()?,

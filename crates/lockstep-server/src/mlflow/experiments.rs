@@ -28,6 +28,9 @@ pub(crate) struct Experiment {
     pub(crate) id: String,
     /// Its name.
     pub(crate) name: String,
+    /// The name of the token that made it; nobody's of one that comes from a job's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) owner: Option<String>,
     /// When it was made, in milliseconds since 1970.
     pub(crate) created: i64,
     /// When it was changed.
@@ -109,6 +112,7 @@ impl Experiments {
     pub(crate) fn create(
         &self,
         name: &str,
+        owner: &str,
         tags: BTreeMap<String, String>,
         now: i64,
     ) -> Result<Experiment, MlflowError> {
@@ -130,6 +134,7 @@ impl Experiments {
                 made.id += "0";
             }
             (made.created, made.updated, made.tags) = (now, now, tags);
+            made.owner = Some(owner.to_owned());
             all.push(made.clone());
             Ok(made)
         })
@@ -211,9 +216,9 @@ mod tests {
     fn an_id_follows_from_the_name_and_a_name_is_taken_once() {
         let folder = tempfile::tempdir().unwrap();
         let experiments = Experiments::of(folder.path());
-        let made = experiments.create("digits", BTreeMap::new(), 5).unwrap();
-        assert!(experiments.create("digits", BTreeMap::new(), 6).is_err());
-        assert!(experiments.create(" ", BTreeMap::new(), 6).is_err());
+        let made = experiments.create("digits", "anna", BTreeMap::new(), 5).unwrap();
+        assert!(experiments.create("digits", "anna", BTreeMap::new(), 6).is_err());
+        assert!(experiments.create(" ", "anna", BTreeMap::new(), 6).is_err());
         let all = experiments.all(["digits", "other"].into_iter()).unwrap();
         let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, ["digits", "Default", "other"]);
@@ -234,7 +239,7 @@ mod tests {
         let all = experiments.all(["job"].into_iter()).unwrap();
         let found = all.iter().find(|one| one.id == job.id).unwrap();
         assert!(found.deleted && found.updated == 7);
-        experiments.create("taken", BTreeMap::new(), 8).unwrap();
+        experiments.create("taken", "anna", BTreeMap::new(), 8).unwrap();
         let renamed = experiments.update(job, 9, |one| one.name = "taken".to_owned());
         assert!(renamed.is_err());
     }

@@ -120,6 +120,9 @@ pub(crate) struct Record {
     pub(crate) version: u32,
     /// The experiment's id.
     pub(crate) experiment: String,
+    /// The name of the token that made it; nobody's of a run from before owners were written down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) owner: Option<String>,
     /// What MLflow's users call the run.
     pub(crate) name: String,
     /// How it is.

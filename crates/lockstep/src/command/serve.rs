@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use lockstep_base::fs::CacheDir;
 use lockstep_cluster::kube::Wanted;
 use lockstep_place::Place;
-use lockstep_queue::QueueSettings;
+use lockstep_queue::{JobUser, QueueSettings};
 use lockstep_server::{GuardSettings, Ready, Settings, serve};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -80,6 +80,7 @@ fn queue(args: &QueueArgs, folder: PathBuf) -> anyhow::Result<QueueSettings> {
     machine.resources = args.resources.iter().cloned().collect();
     machine.labels = args.labels.iter().cloned().collect();
     queue.per_user = args.per_user;
+    queue.job_user = args.job_user.as_deref().map(JobUser::find).transpose()?;
     queue.retention.count = args.keep_jobs;
     queue.retention.age = Duration::from_secs_f64(args.keep_days * 86_400.0);
     queue.grace_s = args.grace.as_secs_f64();
@@ -100,6 +101,12 @@ fn ready(ready: Ready) {
     let scheme = if ready.encrypted { "https" } else { "http" };
     if !ready.encrypted && !ready.address.ip().to_canonical().is_loopback() {
         eprintln!("warning: tokens are sent as plain text; --tls-cert and --tls-key encrypt them");
+    }
+    if ready.jobs_are_admins {
+        eprintln!(
+            "warning: jobs run as the server's own user and can read its tokens, so whoever has the role submit may do \
+             everything, as admin may; --job-user NAME has jobs run as another user"
+        );
     }
     eprintln!("Lockstep serves {scheme}://{}", ready.address);
 }
