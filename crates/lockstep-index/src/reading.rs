@@ -69,7 +69,11 @@ pub(crate) fn read(
         size: file.size,
     });
     // The lock is no product of the run.
-    change.artifacts = Some(artifacts.filter(|file| ![names::LOCK, names::HOLD].contains(&file.path.as_str())).collect());
+    change.artifacts = Some(
+        artifacts
+            .filter(|file| ![names::LOCK, names::HOLD].contains(&file.path.as_str()))
+            .collect(),
+    );
     Ok(change)
 }
 

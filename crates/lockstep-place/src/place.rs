@@ -5,9 +5,9 @@ use crate::remote::Remote;
 use crate::{Access, PlaceError, Variables, local, name};
 use lockstep_base::fs::beneath::Purpose;
 use std::fmt;
-use std::ops::Range;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
 /// A file or a folder, wherever it lies. Cheap to clone.

@@ -37,7 +37,9 @@ impl JobUser {
         let read = |path: &str| fs::read_to_string(path).map_err(QueueError::file(path.as_ref()));
         let found = JobUser::among(name, &read("/etc/passwd")?, &read("/etc/group")?);
         let found = found.ok_or_else(|| {
-            QueueError::JobUser(format!("there is no user {name} in /etc/passwd; add one, such as with `useradd -r`"))
+            QueueError::JobUser(format!(
+                "there is no user {name} in /etc/passwd; add one, such as with `useradd -r`"
+            ))
         })?;
         match found.uid {
             0 => Err(QueueError::JobUser(format!(
@@ -49,7 +51,10 @@ impl JobUser {
 
     fn among(name: &str, users: &str, groups: &str) -> Option<JobUser> {
         let fields = |line: &'_ str| line.split(':').map(str::to_owned).collect::<Vec<_>>();
-        let user = users.lines().map(fields).find(|user| user.len() >= 6 && user[0] == name)?;
+        let user = users
+            .lines()
+            .map(fields)
+            .find(|user| user.len() >= 6 && user[0] == name)?;
         let gid = user[3].parse().ok()?;
         let mut all = vec![gid];
         for group in groups.lines().map(fields).filter(|group| group.len() >= 4) {
@@ -121,7 +126,10 @@ impl JobUser {
             }
         }
         let mut probe = Command::new("/bin/sh");
-        probe.args(["-c", ":"]).stdin(Stdio::null()).stdout(Stdio::null());
+        probe
+            .args(["-c", ":"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
         let tried = self.run(&mut probe, work).and_then(|()| probe.status());
         let why = match tried {
             Ok(status) if status.success() => return Ok(()),
@@ -179,6 +187,9 @@ mod tests {
         let open = fs::Permissions::from_mode(0o777);
         fs::set_permissions(inner.parent().unwrap(), open).unwrap();
         let error = user.check(&inner, &inner).unwrap_err().to_string();
-        assert!(error.contains("store,") && error.contains("--folder"), "{error}");
+        assert!(
+            error.contains("store,") && error.contains("--folder"),
+            "{error}"
+        );
     }
 }

@@ -68,7 +68,12 @@ pub struct JobProcess {
 /// # Errors
 /// When the job's folder cannot be read or written.
 pub fn keep(process: &JobProcess) -> Result<(), QueueError> {
-    let JobProcess { folder, attempt, gpus, user } = process;
+    let JobProcess {
+        folder,
+        attempt,
+        gpus,
+        user,
+    } = process;
     let attempt = *attempt;
     let user = user.as_deref().map(JobUser::find).transpose()?;
     // It fails where this process leads a session already, which is as good.

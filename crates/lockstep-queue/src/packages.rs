@@ -164,7 +164,11 @@ impl Upload {
         match sha256_of_file(&self.path).map_err(QueueError::file(&self.path))? == sent {
             true => Ok(()),
             false => Err(QueueError::Taken(
-                self.path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+                self.path
+                    .file_name()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned(),
             )),
         }
     }
@@ -177,8 +181,14 @@ pub(crate) fn package_of(uri: &str) -> Option<&str> {
 
 /// All packages that a job names.
 pub(crate) fn packages_of(asked: &JobRecord) -> Vec<&str> {
-    let one = asked.runtime_env.get("working_dir").and_then(|v| v.as_str());
-    let several = asked.runtime_env.get("py_modules").and_then(|v| v.as_array());
+    let one = asked
+        .runtime_env
+        .get("working_dir")
+        .and_then(|v| v.as_str());
+    let several = asked
+        .runtime_env
+        .get("py_modules")
+        .and_then(|v| v.as_array());
     let several = several.into_iter().flatten().filter_map(|v| v.as_str());
     let named = one.into_iter().chain(several);
     named.filter_map(package_of).collect()

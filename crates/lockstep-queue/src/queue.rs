@@ -6,7 +6,8 @@ use crate::job_record::Extras;
 use crate::memory::State;
 use crate::scheduler::Scheduler;
 use crate::{
-    JobRecord, JobUser, JobView, Log, Machine, Packages, QueueError, Retention, Submission, is_valid_id,
+    JobRecord, JobUser, JobView, Log, Machine, Packages, QueueError, Retention, Submission,
+    is_valid_id,
 };
 use lockstep_base::fs::{FileLock, private_folder, random_letters, sync_folder};
 use rustix::event::{EventfdFlags, eventfd};
@@ -116,7 +117,11 @@ impl Queue {
     pub fn open(settings: QueueSettings) -> Result<Queue, QueueError> {
         let (jobs, work) = (settings.folder.join("jobs"), settings.folder.join(WORK));
         // What jobs are given may be secret. Where they run as another user, that one must get to its own folder.
-        let passing = if settings.job_user.is_some() { 0o711 } else { 0o700 };
+        let passing = if settings.job_user.is_some() {
+            0o711
+        } else {
+            0o700
+        };
         let packages = settings.folder.join("packages");
         for (folder, mode) in [
             (&settings.folder, passing),
@@ -306,7 +311,10 @@ impl Queue {
         }
         let extras = Extras::read(&submission.metadata)?;
         let asked = extras.priority;
-        if let Some(highest) = submission.highest_priority.filter(|highest| asked > *highest) {
+        if let Some(highest) = submission
+            .highest_priority
+            .filter(|highest| asked > *highest)
+        {
             return Err(QueueError::Priority { asked, highest });
         }
         let state = self.0.state();
@@ -368,7 +376,10 @@ impl Shared {
 fn remove_forgotten(work: &Path, state: &State) {
     for entry in fs::read_dir(work).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        if name.to_str().is_none_or(|name| !state.jobs.contains_key(name)) {
+        if name
+            .to_str()
+            .is_none_or(|name| !state.jobs.contains_key(name))
+        {
             let _ = fs::remove_dir_all(entry.path());
         }
     }

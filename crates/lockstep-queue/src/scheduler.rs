@@ -115,7 +115,12 @@ impl Scheduler {
             begun
         };
         conclude(shared, unstarted);
-        if shared.state().jobs.values().any(|job| job.is_placed() && job.watch.is_none()) {
+        if shared
+            .state()
+            .jobs
+            .values()
+            .any(|job| job.is_placed() && job.watch.is_none())
+        {
             pause = pause.min(BEGINNING);
         }
         if self.tidied.elapsed() >= TIDY {

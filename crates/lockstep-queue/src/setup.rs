@@ -121,7 +121,8 @@ fn make_working(
     match asked.runtime_env.get("working_dir") {
         None | Some(Value::Null) => {
             fs::create_dir(&working).map_err(words)?;
-            user.map_or(Ok(()), |user| user.give(&working)).map_err(words)
+            user.map_or(Ok(()), |user| user.give(&working))
+                .map_err(words)
         }
         Some(Value::String(uri)) => unpack_whole(packages, asked, uri, &working, user),
         Some(other) => Err(format!("runtime_env.working_dir: {other} is no address")),
@@ -174,7 +175,8 @@ fn unpack_whole(
         fs::remove_dir_all(&half).map_err(words)?;
     }
     unpack_file(&path, &half, &Limits::default()).map_err(words)?;
-    user.map_or(Ok(()), |user| user.give(&half)).map_err(words)?;
+    user.map_or(Ok(()), |user| user.give(&half))
+        .map_err(words)?;
     fs::rename(&half, to).map_err(words)
 }
 

@@ -5,11 +5,11 @@
 //! the gang writes the run's states.
 
 use crate::checkpoint::Checkpoint;
+use crate::files;
 use crate::lease::Lease;
 use crate::owner::{Ownership, Writing};
 use crate::process::Process;
 use crate::{Generation, RunDir, RunsError};
-use crate::files;
 use lockstep_base::fs::beneath::Purpose;
 use lockstep_base::fs::{FileLock, FsError, random_letters};
 use lockstep_place::Place;

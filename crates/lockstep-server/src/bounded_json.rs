@@ -105,7 +105,10 @@ mod tests {
     #[test]
     fn what_is_read_is_what_was_written_and_too_many_values_are_refused() {
         let text = r#"{"a": [1, -2, 3.5, "x\n", null, true], "b": {"c": 18446744073709551615}}"#;
-        assert_eq!(read(text.as_bytes()).unwrap(), serde_json::from_str::<Value>(text).unwrap());
+        assert_eq!(
+            read(text.as_bytes()).unwrap(),
+            serde_json::from_str::<Value>(text).unwrap()
+        );
         for wrong in ["", "{", "[1] 2", "nan", "\"\u{1}\""] {
             assert!(read(wrong.as_bytes()).is_err(), "{wrong:?}");
         }

@@ -138,7 +138,9 @@ impl Guard {
                 // The file may lie on a disk that takes its time.
                 let (tokens, token) = (tokens.clone(), token.to_owned());
                 let found = spawn_blocking(move || tokens.find(&token)).await;
-                found.map_err(Refusal::internal)?.map_err(Refusal::internal)?
+                found
+                    .map_err(Refusal::internal)?
+                    .map_err(Refusal::internal)?
             }
         };
         match found {

@@ -10,6 +10,7 @@ mod bounded_json;
 mod caller;
 mod endpoint;
 mod error;
+mod file_stream;
 mod guard;
 mod jobs;
 mod listen;

@@ -40,8 +40,11 @@ pub(crate) struct Growth(Option<(Arc<Shared>, i32, watch::Receiver<u64>)>);
 impl LogWatch {
     /// Hears of nothing yet. It needs a runtime around it.
     pub(crate) fn new() -> LogWatch {
-        let notice = Notice::new().and_then(AsyncFd::new);
-        let shared = notice.ok().map(|notice| {
+        let notice = Notice::new().ok().and_then(|notice| {
+            // SAFETY: a notice has one descriptor of its own, which stays the same until it is dropped.
+            unsafe { AsyncFd::register(notice) }.ok()
+        });
+        let shared = notice.map(|notice| {
             Arc::new(Shared {
                 notice,
                 followed: Mutex::default(),

@@ -211,9 +211,7 @@ fn record_of(server: &Server, run: &RunDir) -> Result<Option<Record>, MlflowErro
         match unclosed.get(&run.name) {
             Some((seen, latest)) if *seen == size && size > 0 => record.latest.clone_from(latest),
             _ => {
-                for (key, point) in writer::points(run)? {
-                    record.note(&key, &point);
-                }
+                writer::each_point(run, |key, point| record.note(key, &point))?;
                 unclosed.insert(run.name.clone(), (size, record.latest.clone()));
             }
         }

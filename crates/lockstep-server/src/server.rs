@@ -85,6 +85,9 @@ pub async fn serve(
     ready: impl FnOnce(Ready),
     stop: impl Future<Output = ()>,
 ) -> Result<(), ServerError> {
+    let mut settings = settings;
+    // Whoever may write into the store must not lead the server out of it.
+    settings.store = settings.store.beneath();
     let address = settings.listen;
     let unable = |source| ServerError::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(unable)?;

@@ -122,11 +122,7 @@ pub fn metadata(root: &Path, inner: &Path) -> io::Result<Metadata> {
 ///
 /// # Errors
 /// When one cannot be made, or something else has its name.
-pub fn make_folders(
-    root: &Path,
-    inner: &Path,
-    mut made: impl FnMut(&Path),
-) -> io::Result<()> {
+pub fn make_folders(root: &Path, inner: &Path, mut made: impl FnMut(&Path)) -> io::Result<()> {
     let mut at = trusted(root)?;
     let mut path = root.to_owned();
     for part in inner.components() {
@@ -163,7 +159,9 @@ fn folder(root: &Path, inner: &Path) -> io::Result<OwnedFd> {
 /// The same, one part after the other.
 fn walk(top: OwnedFd, inner: &Path) -> io::Result<OwnedFd> {
     let parts = inner.components();
-    parts.into_iter().try_fold(top, |at, part| step(&at, plain(part)?))
+    parts
+        .into_iter()
+        .try_fold(top, |at, part| step(&at, plain(part)?))
 }
 
 fn step(at: &OwnedFd, name: &Path) -> io::Result<OwnedFd> {
@@ -171,7 +169,11 @@ fn step(at: &OwnedFd, name: &Path) -> io::Result<OwnedFd> {
 }
 
 fn trusted(root: &Path) -> io::Result<OwnedFd> {
-    let root = if root.as_os_str().is_empty() { Path::new(".") } else { root };
+    let root = if root.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        root
+    };
     Ok(open(root, way(), Mode::empty())?)
 }
 
@@ -182,7 +184,10 @@ fn way() -> OFlags {
 fn plain(part: Component<'_>) -> io::Result<&Path> {
     match part {
         Component::Normal(name) => Ok(Path::new(name)),
-        _ => Err(io::Error::new(ErrorKind::InvalidInput, "the name does not lead down")),
+        _ => Err(io::Error::new(
+            ErrorKind::InvalidInput,
+            "the name does not lead down",
+        )),
     }
 }
 
@@ -284,7 +289,10 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::NotADirectory, "{name} {error}");
             assert!(error.to_string().contains("link"), "{name} {error}");
             for purpose in [Purpose::Append, Purpose::Write, Purpose::Lock] {
-                assert!(open_file(&root, Path::new(name), purpose).is_err(), "{name}");
+                assert!(
+                    open_file(&root, Path::new(name), purpose).is_err(),
+                    "{name}"
+                );
             }
         }
         assert!(hold(&root, Path::new("way/file")).is_err());
@@ -302,7 +310,10 @@ mod tests {
         assert!(error.contains("device"), "{error}");
         // What leads to the root is whoever's who names it.
         symlink(&root, folder.path().join("short")).unwrap();
-        assert_eq!(read(&folder.path().join("short"), "a/b/file").unwrap(), "mine");
+        assert_eq!(
+            read(&folder.path().join("short"), "a/b/file").unwrap(),
+            "mine"
+        );
     }
 
     #[test]

@@ -25,11 +25,27 @@ pub(crate) fn writer(path: &LocalPath) -> Result<(AtomicFile, Held), PlaceError>
     Ok((file.map_err(|error| path.named(error))?, held))
 }
 
+/// Writes a file that gets its name by `commit`. Its folder is held until the file is done with.
+fn write_with<T>(
+    path: &LocalPath,
+    bytes: &[u8],
+    commit: impl FnOnce(AtomicFile) -> Result<T, FsError>,
+) -> Result<T, PlaceError> {
+    let (mut file, held) = writer(path)?;
+    let done = match file.write_all(bytes) {
+        Ok(()) => commit(file),
+        Err(error) => {
+            drop(file);
+            Err(FsError::io("write", path)(error))
+        }
+    };
+    drop(held);
+    Ok(done.map_err(|error| path.named(error))?)
+}
+
 /// Writes the file if there is none, and returns its version.
 pub(crate) fn create_new(path: &LocalPath, bytes: &[u8]) -> Result<Option<String>, PlaceError> {
-    let (mut file, _held) = writer(path)?;
-    file.write_all(bytes).map_err(FsError::io("write", path))?;
-    match file.commit_new().map_err(|error| path.named(error))? {
+    match write_with(path, bytes, AtomicFile::commit_new)? {
         true => written(path).map(Some),
         false => Ok(None),
     }
@@ -63,9 +79,7 @@ pub(crate) fn replace_if(
     if expected != Some(found.as_str()) {
         return Ok(None);
     }
-    let (mut file, _held) = writer(path)?;
-    file.write_all(bytes).map_err(FsError::io("write", path))?;
-    file.commit().map_err(|error| path.named(error))?;
+    write_with(path, bytes, AtomicFile::commit)?;
     written(path).map(Some)
 }
 
@@ -103,7 +117,8 @@ pub(crate) fn folders(path: &LocalPath) -> Result<Vec<String>, PlaceError> {
     for entry in entries {
         let entry = entry.map_err(failed("list", path))?;
         let kind = entry.file_type().map_err(failed("list", path))?;
-        let linked = || !path.is_beneath() && path.join(&*entry.file_name().to_string_lossy()).is_dir();
+        let linked =
+            || !path.is_beneath() && path.join(&*entry.file_name().to_string_lossy()).is_dir();
         if kind.is_dir() || (kind.is_symlink() && linked()) {
             names.extend(entry.file_name().into_string());
         }
@@ -143,7 +158,10 @@ fn make_new(at: &Path, shown: &Path) -> Result<bool, PlaceError> {
     let is_folder = || fs::symlink_metadata(at).is_ok_and(|found| found.is_dir());
     match lockstep_base::fs::create_folder(at) {
         Ok(()) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists && (is_folder() || shown == at && at.is_dir()) => {
+        Err(error)
+            if error.kind() == ErrorKind::AlreadyExists
+                && (is_folder() || shown == at && at.is_dir()) =>
+        {
             Ok(false)
         }
         Err(error) => Err(failed("create", shown)(error)),

@@ -300,8 +300,14 @@ mod tests {
         for name in ["run/link", "way/secret"] {
             let place = file(name);
             assert_eq!(place.entry().unwrap(), None, "{name}");
-            assert!(place.read().is_err() && place.read_range(0..1).is_err(), "{name}");
-            assert!(place.read_at_most(9).is_err() && place.local_copy().is_err(), "{name}");
+            assert!(
+                place.read().is_err() && place.read_range(0..1).is_err(),
+                "{name}"
+            );
+            assert!(
+                place.read_at_most(9).is_err() && place.local_copy().is_err(),
+                "{name}"
+            );
             assert_eq!(place.read_versioned().unwrap(), None, "{name}");
         }
         for name in ["way/new", "way/new/er"] {

@@ -1,7 +1,7 @@
 //! A path of this machine, and the folder that nothing below it may lead out of.
 
-use lockstep_base::fs::beneath::{self, Held, Purpose};
 use lockstep_base::fs::FsError;
+use lockstep_base::fs::beneath::{self, Held, Purpose};
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::ops::Deref;

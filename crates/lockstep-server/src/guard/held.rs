@@ -69,14 +69,8 @@ pub(super) fn counted(answer: Response) -> Option<Response> {
         return Some(answer);
     }
     let held = ANSWERS.hold();
-    held.take(size).then(|| {
-        answer.map(|body| {
-            Body::new(Counted {
-                body,
-                _held: held,
-            })
-        })
-    })
+    held.take(size)
+        .then(|| answer.map(|body| Body::new(Counted { body, _held: held })))
 }
 
 /// A body that counts.

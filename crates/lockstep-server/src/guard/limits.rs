@@ -132,7 +132,11 @@ pub(crate) fn bound(request: Request, limit: u64, watch: Watch) -> Request {
             in_memory,
         };
         let pieces = stream::try_unfold(reading, async |mut reading| {
-            let patience = if reading.limit <= SMALL { SMALL_PATIENCE } else { PATIENCE };
+            let patience = if reading.limit <= SMALL {
+                SMALL_PATIENCE
+            } else {
+                PATIENCE
+            };
             let may_take = patience + Duration::from_secs(reading.received / PACE);
             let until = reading.began + may_take;
             let fail = |watch: &Watch, what, why: &str| {
@@ -151,7 +155,11 @@ pub(crate) fn bound(request: Request, limit: u64, watch: Watch) -> Request {
             }
             let counts = reading.in_memory && reading.received > SMALL;
             if counts && !reading.watch.0.1.take(piece.len() as u64) {
-                return Err(fail(&reading.watch, TOO_MANY, "there is no room for the body"));
+                return Err(fail(
+                    &reading.watch,
+                    TOO_MANY,
+                    "there is no room for the body",
+                ));
             }
             Ok::<_, axum::Error>(Some((piece, reading)))
         });

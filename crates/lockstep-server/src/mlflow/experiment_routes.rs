@@ -5,8 +5,8 @@ use super::filter::Name;
 use super::request_fields::RequestFields;
 use super::search::Search;
 use super::{Answer, MlflowError, blocking, everything, not_own, now};
-use crate::{Caller, Server};
 use crate::endpoint::Endpoint;
+use crate::{Caller, Server};
 use axum::Json;
 use axum::extract::State;
 use lockstep_index::filter::Worth as Found;
@@ -161,12 +161,18 @@ async fn restore(State(server): State<Server>, caller: Caller, asked: RequestFie
 
 async fn set_tag(State(server): State<Server>, caller: Caller, asked: RequestFields) -> Answer {
     let (key, value) = asked.tag()?;
-    change(server, caller, asked, move |one| drop(one.tags.insert(key, value))).await
+    change(server, caller, asked, move |one| {
+        drop(one.tags.insert(key, value))
+    })
+    .await
 }
 
 async fn delete_tag(State(server): State<Server>, caller: Caller, asked: RequestFields) -> Answer {
     let key = asked.needed("key")?.to_owned();
-    change(server, caller, asked, move |one| drop(one.tags.remove(&key))).await
+    change(server, caller, asked, move |one| {
+        drop(one.tags.remove(&key))
+    })
+    .await
 }
 
 async fn change(
@@ -178,7 +184,12 @@ async fn change(
     blocking(move || {
         let found = find(&server, asked.needed("experiment_id")?)?;
         if !caller.owns(found.owner.as_deref()) {
-            return Err(not_own(&caller, "experiment", &found.name, found.owner.as_deref()));
+            return Err(not_own(
+                &caller,
+                "experiment",
+                &found.name,
+                found.owner.as_deref(),
+            ));
         }
         server.mlflow().experiments.update(found, now(), change)?;
         Ok(Json(json!({})))

@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
+/// The largest file, in bytes.
+const LARGEST: u64 = 16 << 20;
 /// The version of the file's format.
 const VERSION: u32 = 1;
 
@@ -148,7 +150,7 @@ pub(crate) struct Record {
 impl Record {
     /// That of a run; none if MLflow did not make it.
     pub(crate) fn read(run: &RunDir) -> Result<Option<Record>, MlflowError> {
-        let bytes = match run.file(files::MLFLOW_RUN).read() {
+        let bytes = match run.file(files::MLFLOW_RUN).read_at_most(LARGEST) {
             Ok(bytes) => bytes,
             Err(PlaceError::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),

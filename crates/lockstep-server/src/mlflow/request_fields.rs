@@ -1,8 +1,8 @@
 //! What a request says, from its JSON or from its address, with what is missing or wrong in MLflow's words.
 
 use super::MlflowError;
-use crate::bounded_json;
 use super::record::{Point, number, shown};
+use crate::bounded_json;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use http::Method;

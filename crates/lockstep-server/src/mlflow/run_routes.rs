@@ -10,15 +10,17 @@ use super::{
     Answer, MlflowError, artifacts, blocking, everything, experiment_routes, may_change, not_own,
     now, record_of, run_dir, view,
 };
-use crate::{Caller, Server};
 use crate::endpoint::Endpoint;
 use crate::guard::AuditAction;
+use crate::{Caller, Server};
 use axum::extract::State;
 use axum::{Extension, Json};
 use lockstep_index::tags;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 
+/// The most points of a metric in one answer, as MLflow's own server has it.
+const MOST_POINTS: usize = 25_000;
 /// Tags that say something which is kept elsewhere.
 const RUN_NAME: &str = "mlflow.runName";
 
@@ -53,14 +55,14 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             "Points, parameters and tags at once",
         )
         .body("run_id! metrics:points params:pairs tags:pairs")
-            .takes(2 << 20),
+        .takes(2 << 20),
         Endpoint::post(
             "/runs/log-inputs",
             log_inputs,
             "Says what a run learns from",
         )
         .body("run_id! datasets:tables")
-            .takes(2 << 20),
+        .takes(2 << 20),
         Endpoint::post("/runs/set-tag", set_tag, "Sets a tag of a run").body("run_id! key! value"),
         Endpoint::post("/runs/delete-tag", delete_tag, "Removes a tag of a run")
             .body("run_id! key!"),
@@ -184,12 +186,14 @@ fn write<T>(
 ) -> Result<T, MlflowError> {
     run_dir(server, id)?;
     let store = &server.settings().store;
-    let done = server.mlflow().writers.with(store, id, |writer| {
-        match writer.record.owner.as_deref() {
-            owner if caller.owns(owner) => work(writer),
-            owner => Err(not_own(caller, "run", id, owner)),
-        }
-    })?;
+    let done =
+        server
+            .mlflow()
+            .writers
+            .with(store, id, |writer| match writer.record.owner.as_deref() {
+                owner if caller.owns(owner) => work(writer),
+                owner => Err(not_own(caller, "run", id, owner)),
+            })?;
     done.ok_or_else(|| {
         MlflowError::state(format!(
             "{id} was not made through MLflow: of a run of Lockstep's own only tags can be changed"
@@ -241,7 +245,12 @@ async fn restore(State(server): State<Server>, caller: Caller, asked: RequestFie
     set_deleted(server, caller, asked, false).await
 }
 
-async fn set_deleted(server: Server, caller: Caller, asked: RequestFields, deleted: bool) -> Answer {
+async fn set_deleted(
+    server: Server,
+    caller: Caller,
+    asked: RequestFields,
+    deleted: bool,
+) -> Answer {
     blocking(move || {
         write(&server, &caller, asked.run()?, |writer| {
             writer.record.deleted = deleted;
@@ -264,7 +273,11 @@ async fn log_metric(State(server): State<Server>, caller: Caller, asked: Request
     .await
 }
 
-async fn log_parameter(State(server): State<Server>, caller: Caller, asked: RequestFields) -> Answer {
+async fn log_parameter(
+    State(server): State<Server>,
+    caller: Caller,
+    asked: RequestFields,
+) -> Answer {
     blocking(move || {
         let param = asked.param()?;
         write(&server, &caller, asked.run()?, |writer| {
@@ -334,7 +347,12 @@ async fn set_tag(State(server): State<Server>, caller: Caller, asked: RequestFie
 }
 
 /// Sets tags: MLflow's own in its record, the user's where all runs have them.
-fn set_tags(server: &Server, caller: &Caller, id: &str, given: &[(String, String)]) -> Result<(), MlflowError> {
+fn set_tags(
+    server: &Server,
+    caller: &Caller,
+    id: &str,
+    given: &[(String, String)],
+) -> Result<(), MlflowError> {
     let run = run_dir(server, id)?;
     may_change(server, caller, &run)?;
     let (own, users): (Vec<_>, Vec<_>) = given
@@ -395,30 +413,32 @@ async fn history(State(server): State<Server>, asked: RequestFields) -> Answer {
     blocking(move || {
         let key = asked.needed("metric_key")?;
         let run = run_dir(&server, asked.run()?)?;
-        let points: Vec<Value> = match record_of(&server, &run)? {
-            Some(_) => {
-                let all = writer::points(&run)?
-                    .into_iter()
-                    .filter(|(name, _)| name == key);
-                all.map(|(_, point)| point.shown(key)).collect()
-            }
-            None => own_history(&server, &run, key)?,
-        };
-        let from = match asked.text("page_token")? {
+        let from: usize = match asked.text("page_token")? {
             None | Some("") => 0,
             Some(token) => token
                 .parse()
                 .map_err(|_| MlflowError::wrong("Invalid page token"))?,
         };
-        let most = asked
-            .whole("max_results")?
-            .and_then(|most| usize::try_from(most).ok());
-        let end = most.map_or(points.len(), |most| {
-            points.len().min(most.saturating_add(from))
-        });
-        let page: Vec<&Value> = points.iter().take(end).skip(from).collect();
+        let most = asked.whole("max_results")?;
+        let most = most.and_then(|most| usize::try_from(most).ok());
+        let end = from.saturating_add(most.unwrap_or(MOST_POINTS).min(MOST_POINTS));
+        let (mut page, mut count) = (Vec::new(), 0);
+        let mut add = |point: Value| {
+            if (from..end).contains(&count) {
+                page.push(point);
+            }
+            count += 1;
+        };
+        match record_of(&server, &run)? {
+            Some(_) => writer::each_point(&run, |name, point| {
+                if name == key {
+                    add(point.shown(key));
+                }
+            })?,
+            None => own_history(&server, &run, key)?.into_iter().for_each(add),
+        }
         let mut answer = json!({ "metrics": page });
-        if end < points.len() && end > from {
+        if end < count && end > from {
             answer["next_page_token"] = end.to_string().into();
         }
         Ok(Json(answer))

@@ -32,9 +32,9 @@ use flate2::Compression;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use live::Live;
 use machine::Meter;
+pub(crate) use run::submitter;
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
-pub(crate) use run::submitter;
 use store::RunStore;
 use tokio::task::spawn_blocking;
 

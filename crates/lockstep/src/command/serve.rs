@@ -15,6 +15,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+/// How many requests wait for a disk, or are being answered from one, at a time.
+const MOST_BLOCKING: usize = 48;
+
 pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     if let Some(ServeCommand::Token(command)) = &args.command {
         return token::run(command);
@@ -22,6 +25,8 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let settings = settings(args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
+        // What they do may take some MiB each.
+        .max_blocking_threads(MOST_BLOCKING)
         .enable_all()
         .build()
         .context("cannot start threads")?;
