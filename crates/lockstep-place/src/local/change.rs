@@ -118,7 +118,7 @@ pub(crate) fn folders(path: &LocalPath) -> Result<Vec<String>, PlaceError> {
         let entry = entry.map_err(failed("list", path))?;
         let kind = entry.file_type().map_err(failed("list", path))?;
         let linked =
-            || !path.is_beneath() && path.join(&*entry.file_name().to_string_lossy()).is_dir();
+            || !path.is_beneath() && path.join(&entry.file_name().to_string_lossy()).is_dir();
         if kind.is_dir() || (kind.is_symlink() && linked()) {
             names.extend(entry.file_name().into_string());
         }

@@ -7,8 +7,7 @@ use super::search::Search;
 use super::view::{NOTE, View};
 use super::writer::{self, Writer};
 use super::{
-    Answer, MlflowError, artifacts, blocking, everything, experiment_routes, may_change, not_own,
-    now, record_of, run_dir, view,
+    Answer, MlflowError, artifacts, blocking, everything, experiment_routes, may_change, now, record_of, run_dir, view,
 };
 use crate::endpoint::Endpoint;
 use crate::guard::AuditAction;
@@ -184,16 +183,9 @@ fn write<T>(
     id: &str,
     work: impl FnOnce(&mut Writer) -> Result<T, MlflowError>,
 ) -> Result<T, MlflowError> {
-    run_dir(server, id)?;
+    may_change(server, caller, &run_dir(server, id)?)?;
     let store = &server.settings().store;
-    let done =
-        server
-            .mlflow()
-            .writers
-            .with(store, id, |writer| match writer.record.owner.as_deref() {
-                owner if caller.owns(owner) => work(writer),
-                owner => Err(not_own(caller, "run", id, owner)),
-            })?;
+    let done = server.mlflow().writers.with(store, id, work)?;
     done.ok_or_else(|| {
         MlflowError::state(format!(
             "{id} was not made through MLflow: of a run of Lockstep's own only tags can be changed"
