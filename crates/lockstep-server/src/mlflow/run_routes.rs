@@ -7,7 +7,8 @@ use super::search::Search;
 use super::view::{NOTE, View};
 use super::writer::{self, Writer};
 use super::{
-    Answer, MlflowError, artifacts, blocking, everything, experiment_routes, may_change, now, record_of, run_dir, view,
+    Answer, MlflowError, artifacts, blocking, everything, experiment_routes, may_change, now,
+    record_of, run_dir, view,
 };
 use crate::endpoint::Endpoint;
 use crate::guard::AuditAction;
