@@ -78,8 +78,15 @@ impl Location {
             Location::File(path) => {
                 let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
                     | OpenFlags::SQLITE_OPEN_CREATE
-                    | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-                let connection = Connection::open_with_flags(path, flags).map_err(&failed)?;
+                    | OpenFlags::SQLITE_OPEN_NO_MUTEX
+                    | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+                // Links on the way to the store are whoever's who names it; one in the store may be anybody's.
+                let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+                let whole = folder
+                    .zip(path.file_name())
+                    .map(|(folder, name)| folder.join(name));
+                let whole = whole.as_ref().unwrap_or(path);
+                let connection = Connection::open_with_flags(whole, flags).map_err(&failed)?;
                 connection.busy_timeout(PATIENCE).map_err(&failed)?;
                 settle(&connection, path).map_err(&failed)?;
                 connection

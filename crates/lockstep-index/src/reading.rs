@@ -16,6 +16,9 @@ use lockstep_runs::{RunDir, files as names};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
+/// The largest of the small files of a run, in bytes: one that is larger is none of ours, and must not fill the memory.
+const LARGEST: u64 = 4 << 20;
+
 /// What is new of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Change {
@@ -66,7 +69,11 @@ pub(crate) fn read(
         size: file.size,
     });
     // The lock is no product of the run.
-    change.artifacts = Some(artifacts.filter(|file| file.path != names::LOCK).collect());
+    change.artifacts = Some(
+        artifacts
+            .filter(|file| ![names::LOCK, names::HOLD].contains(&file.path.as_str()))
+            .collect(),
+    );
     Ok(change)
 }
 
@@ -125,7 +132,7 @@ fn changed(
     if versions.get(name) == Some(&version) {
         return Ok(None);
     }
-    match run.file(name).read() {
+    match run.file(name).read_at_most(LARGEST) {
         Ok(bytes) => {
             versions.insert(name.to_owned(), version);
             Ok(Some(Some(bytes)))

@@ -427,7 +427,7 @@ fn write_points(
 /// What a run's folder looks like from outside: another text when something in it was made, renamed or removed, or
 /// its record has grown.
 fn stamp(folder: &Path) -> String {
-    let of = |path: &Path| match std::fs::metadata(path) {
+    let of = |path: &Path| match std::fs::symlink_metadata(path) {
         Ok(found) => format!(
             "{} {}.{:09}",
             found.len(),

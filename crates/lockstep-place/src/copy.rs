@@ -1,6 +1,7 @@
 //! A file of this machine with the content of a place, for what can only read such.
 
 use crate::{Place, PlaceError};
+use lockstep_base::fs::beneath::Purpose;
 use lockstep_base::fs::{FsError, random_letters};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -41,6 +42,10 @@ impl Place {
     /// When the place cannot be read, or the copy cannot be written.
     pub fn local_copy(&self) -> Result<LocalCopy, PlaceError> {
         if let Some(path) = self.local() {
+            // It must be a file that may be read, whatever then reads it by its path.
+            if let Some(opened) = self.open_local(Purpose::Read) {
+                opened.map_err(|source| PlaceError::io("read", path, source))?;
+            }
             return Ok(LocalCopy {
                 path: path.to_owned(),
                 temporary: false,

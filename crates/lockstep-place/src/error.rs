@@ -197,6 +197,16 @@ pub enum PlaceError {
         #[source]
         cause: Passing,
     },
+    /// The file is larger than one of its kind is.
+    #[error("{place} has {size} bytes, and a file of its kind has at most {most}: it is not read")]
+    TooLarge {
+        /// The place.
+        place: String,
+        /// Its size.
+        size: u64,
+        /// The most that is read.
+        most: u64,
+    },
     /// The range goes past the end.
     #[error("{place} has {size} bytes: it has none of {} to {}", range.start, range.end)]
     PastTheEnd {

@@ -1,10 +1,14 @@
 //! One name for a file or a folder, and what can be done with it.
 
+use crate::local::LocalPath;
 use crate::remote::Remote;
 use crate::{Access, PlaceError, Variables, local, name};
+use lockstep_base::fs::beneath::Purpose;
 use std::fmt;
+use std::fs::File;
+use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A file or a folder, wherever it lies. Cheap to clone.
 #[derive(Clone)]
@@ -12,7 +16,7 @@ pub struct Place(pub(crate) PlaceKind);
 
 #[derive(Clone)]
 pub(crate) enum PlaceKind {
-    Local(PathBuf),
+    Local(LocalPath),
     Remote(Remote),
 }
 
@@ -89,7 +93,7 @@ impl Place {
         } else if path != text && !path.starts_with('/') {
             "a file:// URL goes on with a path from the root, like file:///data"
         } else {
-            return Ok(Place(PlaceKind::Local(path.into())));
+            return Ok(Place(PlaceKind::Local(LocalPath::new(path.into()))));
         };
         Err(PlaceError::Url {
             place: format!("{text:?}"),
@@ -110,6 +114,24 @@ impl Place {
         Ok(Place(on!(self,
             path => PlaceKind::Local(path.join(name)),
             remote => PlaceKind::Remote(remote.join(name)?))))
+    }
+
+    /// The same place, below which no link is followed: for a folder that others may write into. What is there may be
+    /// changed by them at any moment, and still nothing outside is read, written or removed. In an object store there are
+    /// no links.
+    #[must_use]
+    pub fn beneath(&self) -> Place {
+        Place(on!(self,
+            path => PlaceKind::Local(path.beneath()),
+            remote => PlaceKind::Remote(remote.clone())))
+    }
+
+    /// Opens the file, if the place is on this machine.
+    ///
+    /// # Errors
+    /// When it cannot be opened, or is no plain file.
+    pub fn open_local(&self, purpose: Purpose) -> Option<io::Result<File>> {
+        on!(self, path => Some(path.open(purpose)), _remote => None)
     }
 
     /// The path, if the place is on this machine.
@@ -161,6 +183,21 @@ impl Place {
     /// When the file is missing, changed while it was read, or cannot be reached.
     pub fn read(&self) -> Result<Vec<u8>, PlaceError> {
         on!(self, path => local::read(path), remote => remote.read(None, None))
+    }
+
+    /// The whole content, which must have at most `most` bytes.
+    ///
+    /// # Errors
+    /// As [`read`](Place::read), and when it is larger.
+    pub fn read_at_most(&self, most: u64) -> Result<Vec<u8>, PlaceError> {
+        let size = self.entry()?.map_or(0, |entry| entry.size);
+        if size > most {
+            let place = self.to_string();
+            return Err(PlaceError::TooLarge { place, size, most });
+        }
+        on!(self,
+            path => local::read_at_most(path, most),
+            remote => remote.read(None, None))
     }
 
     /// The bytes of `range`, all of them.

@@ -1,11 +1,12 @@
 //! A file that is being written, and is seen by others when it is whole.
 
+use crate::local::LocalPath;
 use crate::place::PlaceKind;
 use crate::remote::Upload;
 use crate::{Place, PlaceError, local};
+use lockstep_base::fs::beneath::Held;
 use lockstep_base::fs::{AtomicFile, FsError};
 use std::io::Write;
-use std::path::PathBuf;
 
 /// A file that is being written. Dropped without [`commit`](PlaceWriter::commit), it leaves no trace.
 ///
@@ -17,14 +18,18 @@ pub struct PlaceWriter(Writing);
 
 #[derive(Debug)]
 enum Writing {
-    Local(AtomicFile, PathBuf),
+    /// The folder is held until the file has its name.
+    Local(AtomicFile, LocalPath, Held),
     Remote(Upload),
 }
 
 impl PlaceWriter {
     pub(crate) fn open(place: &Place) -> Result<PlaceWriter, PlaceError> {
         Ok(PlaceWriter(match &place.0 {
-            PlaceKind::Local(path) => Writing::Local(local::writer(path)?, path.clone()),
+            PlaceKind::Local(path) => {
+                let (file, held) = local::writer(path)?;
+                Writing::Local(file, path.clone(), held)
+            }
             PlaceKind::Remote(remote) => Writing::Remote(remote.upload()?),
         }))
     }
@@ -32,7 +37,7 @@ impl PlaceWriter {
     /// On this machine, lets nobody but its user read the file. Who may read what a store has is the store's to say.
     pub(crate) fn make_private(&self) -> Result<(), PlaceError> {
         match &self.0 {
-            Writing::Local(file, _) => Ok(file.make_private()?),
+            Writing::Local(file, _, _) => Ok(file.make_private()?),
             Writing::Remote(_) => Ok(()),
         }
     }
@@ -43,7 +48,7 @@ impl PlaceWriter {
     /// When the disk is full or the store cannot be reached.
     pub fn write_all(&mut self, bytes: &[u8]) -> Result<(), PlaceError> {
         match &mut self.0 {
-            Writing::Local(file, path) => {
+            Writing::Local(file, path, _) => {
                 let written = file.write_all(bytes);
                 Ok(written.map_err(FsError::io("write", path))?)
             }
@@ -57,7 +62,9 @@ impl PlaceWriter {
     /// When the disk or the store refuses; what had the name before has it still.
     pub fn commit(self) -> Result<(), PlaceError> {
         match self.0 {
-            Writing::Local(file, _) => Ok(file.commit()?),
+            Writing::Local(file, path, _held) => {
+                Ok(file.commit().map_err(|error| path.named(error))?)
+            }
             Writing::Remote(upload) => upload.commit(),
         }
     }
@@ -69,9 +76,9 @@ impl PlaceWriter {
     /// As [`commit`](PlaceWriter::commit).
     pub fn commit_before_sync(self) -> Result<(), PlaceError> {
         match self.0 {
-            Writing::Local(file, _) => {
-                file.sync()?;
-                Ok(file.commit_unsynced()?)
+            Writing::Local(file, path, _held) => {
+                let done = file.sync().and_then(|()| file.commit_unsynced());
+                Ok(done.map_err(|error| path.named(error))?)
             }
             Writing::Remote(upload) => upload.commit(),
         }

@@ -24,6 +24,9 @@ pub enum QueueError {
         /// The queue's folder.
         path: PathBuf,
     },
+    /// Jobs cannot run as the user that was named.
+    #[error("--job-user: {0}")]
+    JobUser(String),
     /// A submission cannot be.
     #[error("{0}")]
     Wrong(String),
@@ -49,6 +52,20 @@ pub enum QueueError {
         /// Who waits.
         by: String,
     },
+    /// A package of that name is there, and another.
+    #[error(
+        "there is a package {0} with another content; a package's name says its content, so send this one under another \
+         name"
+    )]
+    Taken(String),
+    /// Whoever asks may not have a job begin before those of others.
+    #[error("metadata lockstep.priority: {asked} is not for you; {highest} is the highest")]
+    Priority {
+        /// What was asked.
+        asked: i64,
+        /// What may be asked.
+        highest: i64,
+    },
     /// A package is larger than what is accepted.
     #[error("Maximum request body size {limit} exceeded.")]
     TooLarge {
@@ -58,6 +75,15 @@ pub enum QueueError {
 }
 
 impl QueueError {
+    /// Whether it may be gone later: the system had no room for more files or processes.
+    pub fn is_passing(&self) -> bool {
+        let source = match self {
+            QueueError::File { source, .. } | QueueError::Fs(FsError::Io { source, .. }) => source,
+            _ => return false,
+        };
+        crate::keeper::lacks_room(source)
+    }
+
     /// Puts a path to an error.
     pub(crate) fn file(path: &Path) -> impl FnOnce(std::io::Error) -> QueueError {
         let path = path.to_owned();

@@ -15,6 +15,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The file that a job's keeper has locked.
 pub(crate) const LOCK: &str = "lock";
+/// The folder of what commands find and leave, beside that of the jobs.
+pub(crate) const WORK: &str = "work";
 /// The file that says that a job is to stop.
 pub(crate) const STOP: &str = "stop";
 
@@ -95,9 +97,17 @@ impl Folder {
         self.0.join(name)
     }
 
+    /// The folder of all that the command finds and leaves. It lies apart from the job's records, which a job that runs as
+    /// another user cannot reach.
+    pub(crate) fn work(&self) -> PathBuf {
+        let name = self.0.file_name().unwrap_or_default();
+        let home = self.0.parent().and_then(Path::parent);
+        home.unwrap_or(Path::new("")).join(WORK).join(name)
+    }
+
     /// The folder that the command runs in.
     pub(crate) fn working(&self) -> PathBuf {
-        self.at("working")
+        self.work().join("working")
     }
 
     pub(crate) fn log(&self) -> Log {

@@ -31,6 +31,8 @@ pub struct Submission {
     pub metadata: BTreeMap<String, String>,
     /// What it needs of the machine.
     pub needs: Needs,
+    /// The highest priority that whoever asks may give it; any if nothing is said.
+    pub highest_priority: Option<i64>,
 }
 
 /// What was asked, as `job.json` has it. It is never changed.
@@ -49,6 +51,9 @@ pub struct JobRecord {
     /// Its package, modules and variables, in Ray's words.
     #[serde(default)]
     pub runtime_env: BTreeMap<String, Value>,
+    /// Who sent the packages that it names; nobody where they are from before packages had owners.
+    #[serde(default)]
+    pub packages_of: Option<String>,
     /// What whoever submitted it wrote down.
     #[serde(default)]
     pub metadata: BTreeMap<String, String>,

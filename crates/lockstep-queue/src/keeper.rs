@@ -7,10 +7,10 @@
 
 use crate::cgroup::Group;
 use crate::folder::{AttemptEnd, Begun, Folder, Started, now_ms};
-use crate::leftovers::kill_marked;
+use crate::leftovers::{kill_descendants, kill_marked};
 use crate::log::LogWriter;
 use crate::setup::{Surroundings, set_up};
-use crate::{JobRecord, JobStatus, Notice, QueueError};
+use crate::{JobRecord, JobStatus, JobUser, Notice, QueueError};
 use lockstep_base::fs::FileLock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
@@ -23,10 +23,12 @@ use rustix::process::{
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+/// What such a process ends with that could not begin, because the system had no room: `EX_TEMPFAIL`.
+pub const TRY_AGAIN: u8 = 75;
 /// How long a disk that takes nothing is waited for at the end.
 const FULL: Duration = Duration::from_secs(60);
 /// How long the lock is waited for: somebody may just be looking at it.
@@ -35,6 +37,10 @@ const LOCKED: Duration = Duration::from_secs(2);
 const LEFT_BEHIND: Duration = Duration::from_secs(3);
 /// How often a group is looked at whose first process has ended.
 const LOOK: Duration = Duration::from_millis(10);
+/// How often it is looked whether the job is to stop, where that cannot be heard.
+const UNHEARD: Duration = Duration::from_millis(250);
+/// How long the system is left alone that has no room for a process.
+const NO_ROOM: Duration = Duration::from_millis(500);
 /// How long the rest of the log may take to arrive after all processes have ended.
 const REST: Duration = Duration::from_secs(2);
 /// How much of the log is read at a time.
@@ -44,21 +50,41 @@ const BLOCKS: usize = 16;
 /// What of the log goes into a failure's message, as Ray has it.
 const LAST: (usize, usize) = (10, 20_000);
 
-/// Looks after one attempt of the job in `folder`, to its end.
+/// What a process that looks after a job is told.
+#[derive(Debug, Clone)]
+pub struct JobProcess {
+    /// The job's folder.
+    pub folder: PathBuf,
+    /// Which attempt it is.
+    pub attempt: u32,
+    /// The GPUs that it has.
+    pub gpus: Vec<u32>,
+    /// The user that its command runs as; this process's own if nothing is said.
+    pub user: Option<String>,
+}
+
+/// Looks after one attempt of a job, to its end.
 ///
 /// # Errors
 /// When the job's folder cannot be read or written.
-pub fn keep(folder: &Path, attempt: u32, gpus: &[u32]) -> Result<(), QueueError> {
+pub fn keep(process: &JobProcess) -> Result<(), QueueError> {
+    let JobProcess {
+        folder,
+        attempt,
+        gpus,
+        user,
+    } = process;
+    let attempt = *attempt;
+    let user = user.as_deref().map(JobUser::find).transpose()?;
     // It fails where this process leads a session already, which is as good.
     let _ = setsid();
     // Processes that lose their parent become children of this one, which can tell when they have ended.
     let _ = set_child_subreaper(Pid::from_raw(1));
     let folder = Folder::new(folder);
     let asked = folder.asked()?;
-    let heard = Notice::new().map_err(QueueError::file(folder.path()))?;
-    heard
-        .of_files(folder.path())
-        .map_err(QueueError::file(folder.path()))?;
+    // Users have room for some of these only. Without one it is looked now and then.
+    let heard = Notice::new().and_then(|heard| heard.of_files(folder.path()).map(|_| heard));
+    let heard = heard.ok();
     let Some(_lock) = lock(&folder, attempt)? else {
         return Ok(());
     };
@@ -79,6 +105,7 @@ pub fn keep(folder: &Path, attempt: u32, gpus: &[u32]) -> Result<(), QueueError>
         folder: &folder,
         asked: &asked,
         attempt,
+        user: user.as_ref(),
         heard,
     }
     .run(gpus);
@@ -94,6 +121,13 @@ fn write_end(folder: &Folder, attempt: u32, ended: &AttemptEnd) -> Result<(), Qu
             written => return written,
         }
     }
+}
+
+/// Whether something failed because the system has no room for more files or processes at this moment.
+pub(crate) fn lacks_room(error: &std::io::Error) -> bool {
+    let known = [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM];
+    let code = error.raw_os_error();
+    known.iter().any(|known| code == Some(known.raw_os_error()))
 }
 
 /// Takes the job's lock, unless another looks after it or has.
@@ -115,7 +149,8 @@ struct Keeper<'a> {
     folder: &'a Folder,
     asked: &'a JobRecord,
     attempt: u32,
-    heard: Notice,
+    user: Option<&'a JobUser>,
+    heard: Option<Notice>,
 }
 
 /// A command that runs.
@@ -132,7 +167,7 @@ struct Running {
 
 impl Keeper<'_> {
     fn run(&self, gpus: &[u32]) -> AttemptEnd {
-        let around = match set_up(self.folder, self.asked, self.attempt, gpus) {
+        let around = match set_up(self.folder, self.asked, self.attempt, gpus, self.user) {
             Ok(around) => around,
             Err(why) => {
                 return AttemptEnd::failed(
@@ -142,7 +177,16 @@ impl Keeper<'_> {
             }
         };
         let group = Group::enter(&self.asked.id, &self.asked.needs);
-        let mut running = match self.start(around) {
+        let started = loop {
+            match self.start(&around) {
+                // There will be room again.
+                Err(error) if lacks_room(&error) && !self.folder.is_to_stop() => {
+                    std::thread::sleep(NO_ROOM);
+                }
+                started => break started,
+            }
+        };
+        let mut running = match started {
             Ok(running) => running,
             Err(error) => {
                 return AttemptEnd::failed(
@@ -160,14 +204,14 @@ impl Keeper<'_> {
             eprintln!("{error}");
         }
         let (status, stopped) = self.look_after(&mut running);
-        kill_marked(&self.asked.mark);
+        end_all(&self.asked.mark);
         running.drain(REST);
         drop(running.log);
         let out_of_memory = group.as_ref().is_some_and(Group::was_out_of_memory);
         self.judge(status, stopped, out_of_memory)
     }
 
-    fn start(&self, around: Surroundings) -> std::io::Result<Running> {
+    fn start(&self, around: &Surroundings) -> std::io::Result<Running> {
         let (output, input) = pipe_with(PipeFlags::CLOEXEC)?;
         rustix::fs::fcntl_setfl(&output, rustix::fs::OFlags::NONBLOCK)?;
         let mut log = LogWriter::open(self.folder.log(), self.asked.log_limit)?;
@@ -179,17 +223,22 @@ impl Keeper<'_> {
             );
             log.write(line.as_bytes())?;
         }
-        let child = Command::new("/bin/sh")
+        let mut command = Command::new("/bin/sh");
+        command
             .arg("-c")
             .arg(&self.asked.entrypoint)
-            .current_dir(around.folder)
             .env_clear()
-            .envs(around.variables)
+            .envs(&around.variables)
             .stdin(Stdio::null())
-            .stdout(input.try_clone()?)
-            .stderr(input)
-            .process_group(0)
-            .spawn()?;
+            .process_group(0);
+        match self.user {
+            None => drop(command.current_dir(&around.folder)),
+            Some(user) => {
+                user.give_pipe(&input)?;
+                user.run(&mut command, &around.folder)?;
+            }
+        }
+        let child = command.stdout(input.try_clone()?).stderr(input).spawn()?;
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let pid = pid.ok_or(Errno::SRCH)?;
         Ok(Running {
@@ -224,9 +273,11 @@ impl Keeper<'_> {
                 (Some(at), _) => Some(at.saturating_duration_since(Instant::now())),
                 (None, _) => None,
             };
-            let heard = running.wait(&self.heard, told.as_ref(), pause);
+            let heard = running.wait(self.heard.as_ref(), told.as_ref(), pause);
             running.pass_on();
-            self.heard.clear();
+            if let Some(heard) = &self.heard {
+                heard.clear();
+            }
             if heard.told {
                 // The machine is shut down, or somebody wants this job gone.
                 running.signal(Signal::TERM);
@@ -306,11 +357,20 @@ struct Woken {
 
 impl Running {
     /// Waits until something is to be done.
-    fn wait(&self, heard: &Notice, told: Option<&UnixStream>, pause: Option<Duration>) -> Woken {
-        let mut fds = vec![
-            PollFd::new(&self.held, PollFlags::IN),
-            PollFd::new(heard, PollFlags::IN),
-        ];
+    fn wait(
+        &self,
+        heard: Option<&Notice>,
+        told: Option<&UnixStream>,
+        pause: Option<Duration>,
+    ) -> Woken {
+        let mut fds = vec![PollFd::new(&self.held, PollFlags::IN)];
+        let pause = match heard {
+            Some(heard) => {
+                fds.push(PollFd::new(heard, PollFlags::IN));
+                pause
+            }
+            None => Some(pause.map_or(UNHEARD, |pause| pause.min(UNHEARD))),
+        };
         let told_at = told.map(|told| {
             fds.push(PollFd::from_borrowed_fd(told.as_fd(), PollFlags::IN));
             fds.len() - 1
@@ -382,6 +442,16 @@ impl Running {
     fn has_group(&self) -> bool {
         test_kill_process_group(self.pid).is_ok()
     }
+}
+
+/// Ends all that is left of a job, within a time.
+fn end_all(mark: &str) {
+    let until = Instant::now() + LEFT_BEHIND;
+    while kill_marked(mark) + kill_descendants() > 0 && Instant::now() < until {
+        reap();
+        std::thread::sleep(LOOK);
+    }
+    reap();
 }
 
 /// Takes note of the ends of processes that had no parent any more.

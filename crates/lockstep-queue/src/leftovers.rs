@@ -1,7 +1,8 @@
 //! Processes of a job that are still there, wherever they went.
 //!
-//! A process may leave its group and its parent, but hardly its environment: all processes of a job have its mark there.
-//! So they are found without trusting a number that was written down.
+//! A process may leave its group and its parent. Whatever it leaves, a job's keeper becomes its parent in the end, and ends
+//! it. Where the keeper itself is gone, processes are found by their environment, in which all of a job have its mark: so
+//! no number is trusted that was written down.
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs;
@@ -10,13 +11,20 @@ use std::fs;
 pub(crate) const MARK: &str = "LOCKSTEP_JOB_MARK";
 /// Processes that are being made are found on a further look.
 const LOOKS: usize = 5;
+/// The longest way up from a process that is followed.
+const DEEPEST: usize = 1000;
 
 /// Kills all processes that have this mark, and returns how many there were.
 pub(crate) fn kill_marked(mark: &str) -> usize {
     let wanted = format!("{MARK}={mark}");
+    let is_marked = |pid: u32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let mut pairs = environment.split(|byte| *byte == 0);
+        pairs.any(|pair| pair == wanted.as_bytes())
+    };
     let mut killed = 0;
     for _ in 0..LOOKS {
-        let found = kill_once(wanted.as_bytes());
+        let found = kill_all(&is_marked);
         if found == 0 {
             break;
         }
@@ -25,7 +33,35 @@ pub(crate) fn kill_marked(mark: &str) -> usize {
     killed
 }
 
-fn kill_once(wanted: &[u8]) -> usize {
+/// Kills all that this process has started, and all that those have, whatever group, session and environment they gave
+/// themselves: this process adopts what loses its parent. Returns how many there were. Processes that have ended and that
+/// nobody has waited for are not counted.
+pub(crate) fn kill_descendants() -> usize {
+    let own = std::process::id();
+    kill_all(&|pid| {
+        let mut at = pid;
+        // Parents do not go in circles; but they may change while they are read.
+        for _ in 0..DEEPEST {
+            match parent(at) {
+                Some(parent) if parent == own => return true,
+                Some(parent) if parent > 1 => at = parent,
+                _ => return false,
+            }
+        }
+        false
+    })
+}
+
+/// The parent of a process that goes on.
+fn parent(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Its name may hold anything, so what follows the last parenthesis counts.
+    let mut words = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = words.next()?;
+    words.next()?.parse().ok().filter(|_| state != "Z")
+}
+
+fn kill_all(is_meant: &dyn Fn(u32) -> bool) -> usize {
     let own = std::process::id();
     let mut killed = 0;
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -41,12 +77,7 @@ fn kill_once(wanted: &[u8]) -> usize {
         let Ok(held) = pidfd_open(pid, PidfdFlags::empty()) else {
             continue;
         };
-        let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
-        if environment
-            .split(|byte| *byte == 0)
-            .any(|pair| pair == wanted)
-            && pidfd_send_signal(&held, Signal::KILL).is_ok()
-        {
+        if is_meant(number) && pidfd_send_signal(&held, Signal::KILL).is_ok() {
             killed += 1;
         }
     }

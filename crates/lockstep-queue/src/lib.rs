@@ -1,7 +1,8 @@
 //! Jobs that wait, run and are remembered on one machine.
 //!
 //! A job is a folder: what was asked (`job.json`), how far it has come (`begun.N.json`, `process.N.json`,
-//! `ended.N.json` of its N-th attempt), its log, and the folder that its command runs in. The files are the truth; what a
+//! `ended.N.json` of its N-th attempt) and its log. Beside it lies the folder that its command runs in ([`JobUser`] says
+//! why it lies apart). The files are the truth; what a
 //! [`Queue`] has in memory was read from them. So whoever serves the queue may be killed at any time.
 //!
 //! Each running job has a process of its own that looks after it ([`keep`]). It holds a lock for as long as it lives,
@@ -14,12 +15,14 @@
 //!
 //! The functions block; call them from plain threads. It needs Linux: changes are heard through inotify.
 
+mod ages;
 mod archive;
 mod cgroup;
 mod error;
 mod folder;
 mod id;
 mod job_record;
+mod job_user;
 mod keeper;
 mod leftovers;
 mod log;
@@ -40,11 +43,12 @@ pub use cgroup::enforced;
 pub use error::QueueError;
 pub use id::is_valid_id;
 pub use job_record::{JobRecord, Submission};
-pub use keeper::keep;
+pub use job_user::JobUser;
+pub use keeper::{JobProcess, TRY_AGAIN, keep};
 pub use lockstep_base::JobStatus;
 pub use log::Log;
 pub use machine::{Machine, Needs};
-pub use notice::{Change, Notice};
+pub use notice::{Change, LOST, Notice};
 pub use packages::{Packages, Upload};
 pub use queue::{Queue, QueueSettings};
 pub use retention::Retention;

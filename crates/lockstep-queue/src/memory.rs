@@ -10,6 +10,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Child;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// What somebody could see of jobs.
 pub(crate) type Fingerprint = Vec<(u64, u32, JobStatus, bool)>;
@@ -25,9 +26,17 @@ pub(crate) struct Job {
     pub(crate) watch: Option<i32>,
     /// Whether something may have happened to it that nobody heard of.
     pub(crate) unread: bool,
+    /// It does not begin earlier, by a clock that nobody sets.
+    pub(crate) not_before: Option<Instant>,
 }
 
 impl Job {
+    /// How long it must still wait before it may begin.
+    pub(crate) fn wait(&self) -> Duration {
+        let until = self.not_before.unwrap_or_else(Instant::now);
+        until.saturating_duration_since(Instant::now())
+    }
+
     /// Whether it has room on the machine.
     pub(crate) fn is_placed(&self) -> bool {
         !self.progress.is_final() && (self.progress.begun.is_some() || self.keeper.is_some())
@@ -70,6 +79,7 @@ impl State {
     fn insert(&mut self, asked: JobRecord, progress: Progress) {
         let job = Job {
             asked: Arc::new(asked),
+            not_before: Some(Instant::now() + progress.pause()),
             progress,
             keeper: None,
             watch: None,

@@ -1,6 +1,6 @@
 //! Hearing of changes in folders at once, through inotify.
 
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::Errno;
 use std::io;
@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 use std::path::Path;
 
 /// The number of no folder: changes were lost, because there were too many.
-pub(crate) const LOST: i32 = -1;
+pub const LOST: i32 = -1;
 /// Room for some events at a time.
 const ROOM: usize = 4096;
 
@@ -43,13 +43,13 @@ impl Notice {
         Ok(inotify::add_watch(&self.fd, folder, what)?)
     }
 
-    /// Hears from now on of files of `folder` that grow.
+    /// Hears from now on of files of `folder` that grow; the number by which changes name the folder.
     ///
     /// # Errors
     /// When there is no such folder, or too many are watched.
-    pub fn of_growth(&self, folder: &Path) -> io::Result<()> {
-        inotify::add_watch(&self.fd, folder, WatchFlags::MODIFY | WatchFlags::CREATE)?;
-        Ok(())
+    pub fn of_growth(&self, folder: &Path) -> io::Result<i32> {
+        let what = WatchFlags::MODIFY | WatchFlags::CREATE;
+        Ok(inotify::add_watch(&self.fd, folder, what)?)
     }
 
     /// Hears from now on of all that appears in `folder`, grows, or goes; the number by which changes name the folder.
@@ -101,9 +101,8 @@ impl AsFd for Notice {
     }
 }
 
-/// The descriptor itself: it can be read when something was heard, and reading it takes note of that.
-impl From<Notice> for OwnedFd {
-    fn from(notice: Notice) -> OwnedFd {
-        notice.fd
+impl AsRawFd for Notice {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
     }
 }

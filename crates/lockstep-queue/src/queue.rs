@@ -1,20 +1,20 @@
 //! A queue of jobs, as whoever serves it has it.
 
-use crate::folder::{Folder, now_ms};
+use crate::folder::{Folder, WORK, now_ms};
 use crate::id::new_id;
 use crate::job_record::Extras;
 use crate::memory::State;
 use crate::scheduler::Scheduler;
 use crate::{
-    JobRecord, JobView, Log, Machine, Packages, QueueError, Retention, Submission, is_valid_id,
+    JobRecord, JobUser, JobView, Log, Machine, Packages, QueueError, Retention, Submission,
+    is_valid_id,
 };
-use lockstep_base::fs::{FileLock, random_letters, sync_folder};
+use lockstep_base::fs::{FileLock, random_letters, restricted_folder, sync_folder};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use std::fs;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -44,6 +44,8 @@ pub struct QueueSettings {
     pub log_limit: u64,
     /// The largest package, in bytes.
     pub package_limit: u64,
+    /// The user that jobs run as; the server's own if nothing is said.
+    pub job_user: Option<JobUser>,
 }
 
 impl QueueSettings {
@@ -58,6 +60,7 @@ impl QueueSettings {
             grace_s: 30.0,
             log_limit: 64 << 20,
             package_limit: 100 << 20,
+            job_user: None,
         }
     }
 }
@@ -112,23 +115,38 @@ impl Queue {
     /// # Errors
     /// When its folder cannot be used, or another process serves it.
     pub fn open(settings: QueueSettings) -> Result<Queue, QueueError> {
-        let jobs = settings.folder.join("jobs");
-        // What jobs are given may be secret.
-        let mut private = fs::DirBuilder::new();
-        let made = private.recursive(true).mode(0o700).create(&jobs);
-        made.map_err(QueueError::file(&jobs))?;
+        let (jobs, work) = (settings.folder.join("jobs"), settings.folder.join(WORK));
+        // What jobs are given may be secret. Where they run as another user, that one must get to its own folder.
+        let passing = if settings.job_user.is_some() {
+            0o711
+        } else {
+            0o700
+        };
+        let packages = settings.folder.join("packages");
+        for (folder, mode) in [
+            (&settings.folder, passing),
+            (&work, passing),
+            (&jobs, 0o700),
+            (&packages, 0o700),
+        ] {
+            restricted_folder(folder, mode)?;
+        }
         let Some(lock) = FileLock::try_take(&settings.folder.join("queue.lock"))? else {
             return Err(QueueError::InUse {
                 path: settings.folder,
             });
         };
         link_program(&settings)?;
+        if let Some(user) = &settings.job_user {
+            user.check(&settings.folder, &work)?;
+        }
         let state = State::load(&jobs, settings.machine.clone())?;
+        remove_forgotten(&work, &state);
         let cannot = QueueError::file(&jobs);
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let wake = wake.map_err(|error| cannot(error.into()))?;
         let shared = Arc::new(Shared {
-            packages: Packages::open(settings.folder.join("packages"), settings.package_limit)?,
+            packages: Packages::open(packages, settings.package_limit)?,
             next: AtomicU64::new(state.next_number()),
             state: Mutex::new(state),
             wake: Arc::new(wake),
@@ -155,7 +173,10 @@ impl Queue {
     /// # Errors
     /// When it cannot be, when there is one of that id, or when the disk refuses.
     pub fn submit(&self, submission: Submission) -> Result<JobView, QueueError> {
-        let asked = self.asked(submission)?;
+        self.add(self.asked(submission)?)
+    }
+
+    fn add(&self, asked: JobRecord) -> Result<JobView, QueueError> {
         let folder = self.0.folder(&asked.id);
         let (jobs, passing) = (self.0.jobs(), self.passing()?);
         let made = Folder::new(&passing);
@@ -186,16 +207,27 @@ impl Queue {
     ///
     /// # Errors
     /// As [`submit`](Self::submit), and when there is no such job.
-    pub fn resubmit(&self, id: &str, user: &str) -> Result<JobView, QueueError> {
-        let asked = self.0.state().asked(id);
-        let asked = asked.ok_or_else(|| QueueError::Missing(id.to_owned()))?;
-        self.submit(Submission {
+    pub fn resubmit(
+        &self,
+        id: &str,
+        user: &str,
+        highest_priority: Option<i64>,
+    ) -> Result<JobView, QueueError> {
+        let before = self.0.state().asked(id);
+        let before = before.ok_or_else(|| QueueError::Missing(id.to_owned()))?;
+        let asked = self.asked(Submission {
             id: None,
             user: user.to_owned(),
-            entrypoint: asked.entrypoint.clone(),
-            runtime_env: asked.runtime_env.clone(),
-            metadata: asked.metadata.clone(),
-            needs: asked.needs.clone(),
+            entrypoint: before.entrypoint.clone(),
+            runtime_env: before.runtime_env.clone(),
+            metadata: before.metadata.clone(),
+            needs: before.needs.clone(),
+            highest_priority,
+        })?;
+        // Its packages are those of whoever sent them.
+        self.add(JobRecord {
+            packages_of: before.packages_of.clone(),
+            ..asked
         })
     }
 
@@ -278,6 +310,13 @@ impl Queue {
             return Err(QueueError::Wrong(why));
         }
         let extras = Extras::read(&submission.metadata)?;
+        let asked = extras.priority;
+        if let Some(highest) = submission
+            .highest_priority
+            .filter(|highest| asked > *highest)
+        {
+            return Err(QueueError::Priority { asked, highest });
+        }
         let state = self.0.state();
         if let Some(missing) = extras.after.iter().find(|id| state.asked(id).is_none()) {
             return Err(QueueError::Wrong(format!(
@@ -285,6 +324,7 @@ impl Queue {
             )));
         }
         drop(state);
+        let packages_of = Some(submission.user.clone());
         // Without tokens all are the same; a name that is given tells them apart.
         let user = match (submission.user.as_str(), extras.user) {
             ("local", Some(user)) => user,
@@ -297,6 +337,7 @@ impl Queue {
             submitted_ms: now_ms(),
             entrypoint: submission.entrypoint,
             runtime_env: submission.runtime_env,
+            packages_of,
             metadata: submission.metadata,
             needs: submission.needs,
             priority: extras.priority,
@@ -319,12 +360,28 @@ impl Shared {
             .join(format!("{PASSING}gone-{}", random_letters::<16>()?));
         let mut state = self.state();
         state.may_remove(id)?;
+        let (work, gone_work) = (folder.work(), gone.join(WORK));
         fs::rename(folder.path(), &gone).map_err(QueueError::file(folder.path()))?;
+        // A job that never began has none.
+        let _ = fs::rename(&work, &gone_work);
         state.drop_job(id);
         drop(state);
         // What cannot be removed now is when the queue is opened next.
         let _ = fs::remove_dir_all(&gone);
         Ok(())
+    }
+}
+
+/// Removes what commands left whose jobs are forgotten: a server was killed in between.
+fn remove_forgotten(work: &Path, state: &State) {
+    for entry in fs::read_dir(work).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        if name
+            .to_str()
+            .is_none_or(|name| !state.jobs.contains_key(name))
+        {
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
 }
 

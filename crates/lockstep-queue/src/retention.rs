@@ -21,14 +21,12 @@ impl Default for Retention {
 }
 
 impl Retention {
-    /// Those of `ended`, each with when it ended in milliseconds since 1970, that are forgotten now.
-    pub(crate) fn forgotten(self, mut ended: Vec<(u64, String)>, now_ms: u64) -> Vec<String> {
-        ended.sort_by(|a, b| b.cmp(a));
-        let age_ms = u64::try_from(self.age.as_millis()).unwrap_or(u64::MAX);
-        let old = |at: u64| now_ms.saturating_sub(at) > age_ms;
+    /// Those of `ended`, each with its age and its number, that are forgotten now.
+    pub(crate) fn forgotten(self, mut ended: Vec<(Duration, u64, String)>) -> Vec<String> {
+        ended.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
         let numbered = ended.into_iter().enumerate();
-        let gone = numbered.filter(|(n, (at, _))| *n >= self.count || old(*at));
-        gone.map(|(_, (_, id))| id).collect()
+        let gone = numbered.filter(|(n, (age, ..))| *n >= self.count || *age > self.age);
+        gone.map(|(_, (.., id))| id).collect()
     }
 }
 
@@ -42,9 +40,15 @@ mod tests {
             count: 2,
             age: Duration::from_secs(10),
         };
-        let ended = |at: &[u64]| at.iter().map(|at| (*at, at.to_string())).collect();
-        assert_eq!(keep.forgotten(ended(&[1, 3, 2]), 5), ["1"]);
-        assert_eq!(keep.forgotten(ended(&[20_000, 1]), 20_000), ["1"]);
-        assert!(keep.forgotten(ended(&[]), 5).is_empty());
+        let ended = |ages: &[(u64, u64)]| {
+            let of = |(age, number): &(u64, u64)| {
+                (Duration::from_secs(*age), *number, number.to_string())
+            };
+            ages.iter().map(of).collect()
+        };
+        assert_eq!(keep.forgotten(ended(&[(4, 1), (2, 3), (3, 2)])), ["1"]);
+        assert_eq!(keep.forgotten(ended(&[(5, 1), (5, 3), (5, 2)])), ["1"]);
+        assert_eq!(keep.forgotten(ended(&[(0, 2), (11, 1)])), ["1"]);
+        assert!(keep.forgotten(ended(&[])).is_empty());
     }
 }

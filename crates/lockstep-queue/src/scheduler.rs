@@ -3,11 +3,13 @@
 //! It sleeps until something happens: a job was submitted or asked to stop, or a file of a job changed. A job's keeper
 //! has its lock open for as long as it lives, so that its end is heard as that file being closed.
 
-use crate::folder::{AttemptEnd, Folder, now_ms};
+use crate::ages::Ages;
+use crate::folder::{AttemptEnd, Folder};
+use crate::keeper::{TRY_AGAIN, lacks_room};
 use crate::leftovers::kill_marked;
 use crate::memory::{Fingerprint, Job, State};
 use crate::notice::LOST;
-use crate::packages::packages_in;
+use crate::packages::packages_of;
 use crate::plan::{Placed, plan};
 use crate::queue::Shared;
 use crate::state::Progress;
@@ -16,6 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -23,19 +26,30 @@ use std::time::{Duration, Instant};
 
 /// How often what has ended long ago is looked for.
 const TIDY: Duration = Duration::from_secs(60);
-/// How often a keeper is looked at that has not begun its job yet.
+/// How often a keeper is looked at that has not begun its job yet, and a job that cannot be watched.
 const BEGINNING: Duration = Duration::from_millis(500);
+/// How long a job waits for which the system had no room.
+const NO_ROOM: Duration = Duration::from_secs(1);
 
 /// The thread that makes a queue go.
 pub(crate) struct Scheduler {
     shared: Weak<Shared>,
-    heard: Notice,
+    /// Nothing where the system has no room for one more: then it is looked often.
+    heard: Option<Notice>,
     /// Which job a watched folder is of.
     watched: BTreeMap<i32, String>,
     tidied: Instant,
+    ages: Ages,
     wake: Arc<OwnedFd>,
     /// What was told of last.
     seen: Fingerprint,
+}
+
+/// The end of a job's attempt that has no keeper, to be written down.
+struct Ending {
+    id: String,
+    attempt: u32,
+    ended: AttemptEnd,
 }
 
 impl Scheduler {
@@ -44,9 +58,10 @@ impl Scheduler {
         let cannot = |error| QueueError::file(&shared.settings.folder)(error);
         let mut scheduler = Scheduler {
             shared: Arc::downgrade(shared),
-            heard: Notice::new().map_err(cannot)?,
+            heard: Notice::new().ok(),
             watched: BTreeMap::new(),
             tidied: Instant::now(),
+            ages: Ages::read(shared.settings.folder.join("ages.json")),
             wake: Arc::clone(&shared.wake),
             seen: Vec::new(),
         };
@@ -60,10 +75,10 @@ impl Scheduler {
         let mut pause = TIDY;
         loop {
             let timeout = Timespec::try_from(pause).ok();
-            let mut fds = [
-                PollFd::new(&self.heard, PollFlags::IN),
-                PollFd::new(&*self.wake, PollFlags::IN),
-            ];
+            let mut fds = vec![PollFd::new(&*self.wake, PollFlags::IN)];
+            if let Some(heard) = &self.heard {
+                fds.push(PollFd::new(heard, PollFlags::IN));
+            }
             // An interrupted wait is an early one.
             let _ = poll(&mut fds, timeout.as_ref());
             let _ = rustix::io::read(&*self.wake, &mut [0; 8]);
@@ -75,26 +90,42 @@ impl Scheduler {
     }
 
     /// Does all that there is to do now. Returns for how long there is nothing else.
+    ///
+    /// What waits for the disk is done while nobody else has to wait for the state.
     fn pass(&mut self, shared: &Shared) -> Duration {
         let mut touched: BTreeSet<String> = BTreeSet::new();
-        for change in self.heard.changes() {
+        for change in self.heard.iter().flat_map(Notice::changes) {
             match change.watch {
                 // More happened than the system could remember.
                 LOST => touched.extend(self.watched.values().cloned()),
                 watch => touched.extend(self.watched.get(&watch).cloned()),
             }
         }
-        let mut pause = TIDY;
-        {
+        loop {
+            let endings = settle_all(shared, &mut shared.state(), &touched);
+            touched.clear();
+            if !conclude(shared, endings) {
+                break;
+            }
+        }
+        let (mut pause, unstarted) = {
             let mut state = shared.state();
-            self.settle(shared, &mut state, &touched);
-            let beginning = begin(shared, &mut state);
-            pause = pause.min(beginning);
+            let begun = begin(shared, &mut state);
             self.watch(shared, &mut state);
+            begun
+        };
+        conclude(shared, unstarted);
+        if shared
+            .state()
+            .jobs
+            .values()
+            .any(|job| job.is_placed() && job.watch.is_none())
+        {
+            pause = pause.min(BEGINNING);
         }
         if self.tidied.elapsed() >= TIDY {
             self.tidied = Instant::now();
-            tidy(shared);
+            tidy(shared, &mut self.ages);
         }
         let now = shared.state().fingerprint();
         if std::mem::replace(&mut self.seen, now.clone()) != now {
@@ -103,40 +134,15 @@ impl Scheduler {
         pause
     }
 
-    /// Reads again what has changed, and ends what has no keeper or must not begin.
-    fn settle(&self, shared: &Shared, state: &mut State, touched: &BTreeSet<String>) {
-        for (id, job) in &mut state.jobs {
-            if !job.progress.is_final() {
-                settle(&shared.folder(id), job, touched.contains(id));
-            }
-        }
-        // All ends that can be known are known now. One that must not begin may be what another was to run after.
-        loop {
-            let waiting = |job: &&Job| !job.progress.is_final() && !job.is_placed();
-            let doomed = state.jobs.values().filter(waiting).filter_map(|job| {
-                let ended = state.doomed(job)?;
-                Some((job.asked.id.clone(), ended))
-            });
-            let doomed: Vec<(String, AttemptEnd)> = doomed.collect();
-            let mut ended_any = false;
-            for (id, ended) in doomed {
-                if let Some(job) = state.jobs.get_mut(&id) {
-                    conclude(&shared.folder(&id), job, &ended);
-                    ended_any |= job.progress.is_final();
-                }
-            }
-            if !ended_any {
-                return;
-            }
-        }
-    }
-
     /// Watches the folders of jobs that something may happen to, and no others.
     fn watch(&mut self, shared: &Shared, state: &mut State) {
+        let Some(heard) = &self.heard else {
+            return;
+        };
         self.watched.retain(|watch, id| {
             let open = state.jobs.get(id).is_some_and(Job::is_placed);
             if !open {
-                self.heard.forget(*watch);
+                heard.forget(*watch);
                 if let Some(job) = state.jobs.get_mut(id) {
                     job.watch = None;
                 }
@@ -148,14 +154,12 @@ impl Scheduler {
             if job.watch.is_some() || !job.is_placed() {
                 continue;
             }
-            match self.heard.of_files(shared.folder(id).path()) {
-                Ok(watch) => {
-                    job.watch = Some(watch);
-                    job.unread = true;
-                    self.watched.insert(watch, id.clone());
-                    missed = true;
-                }
-                Err(error) => eprintln!("warning: the job {id} cannot be watched: {error}"),
+            // One that cannot be watched is looked at often.
+            if let Ok(watch) = heard.of_files(shared.folder(id).path()) {
+                job.watch = Some(watch);
+                job.unread = true;
+                self.watched.insert(watch, id.clone());
+                missed = true;
             }
         }
         if missed {
@@ -165,8 +169,58 @@ impl Scheduler {
     }
 }
 
-/// Begins all jobs whose turn it is. Returns when to look again.
-fn begin(shared: &Shared, state: &mut State) -> Duration {
+/// Reads again what has changed. Returns what must be ended: what has no keeper, and what must not begin.
+fn settle_all(shared: &Shared, state: &mut State, touched: &BTreeSet<String>) -> Vec<Ending> {
+    let mut endings = Vec::new();
+    for (id, job) in &mut state.jobs {
+        if !job.progress.is_final() {
+            let ended = settle(&shared.folder(id), job, touched.contains(id));
+            endings.extend(ended.map(|ended| Ending::of(job, ended)));
+        }
+    }
+    if !endings.is_empty() {
+        // Only when all ends are known that can be is it known what must not begin.
+        return endings;
+    }
+    let waiting = |job: &&Job| !job.progress.is_final() && !job.is_placed();
+    let doomed = state.jobs.values().filter(waiting);
+    doomed
+        .filter_map(|job| Some(Ending::of(job, state.doomed(job)?)))
+        .collect()
+}
+
+impl Ending {
+    fn of(job: &Job, ended: AttemptEnd) -> Ending {
+        Ending {
+            id: job.asked.id.clone(),
+            attempt: job.progress.attempt,
+            ended,
+        }
+    }
+}
+
+/// Writes down ends; whether any attempt has ended by that. What cannot be written now is tried again at the next look.
+fn conclude(shared: &Shared, endings: Vec<Ending>) -> bool {
+    let mut ended_any = false;
+    for Ending { id, attempt, ended } in endings {
+        let folder = shared.folder(&id);
+        if let Err(error) = folder.conclude(attempt, &ended) {
+            eprintln!("warning: {error}");
+        }
+        if let Some(job) = shared.state().jobs.get_mut(&id) {
+            read(&folder, job);
+            let over = job.progress.is_final() || job.progress.attempt != attempt;
+            ended_any |= over;
+            if over {
+                reap(job);
+            }
+        }
+    }
+    ended_any
+}
+
+/// Begins all jobs whose turn it is. Returns when to look again, and those that cannot begin.
+fn begin(shared: &Shared, state: &mut State) -> (Duration, Vec<Ending>) {
     let mut pause = TIDY;
     let settings = &shared.settings;
     let placed: Vec<Placed<'_>> = state
@@ -186,14 +240,15 @@ fn begin(shared: &Shared, state: &mut State) -> Duration {
     let mut line = state.line();
     line.retain(|waiting| {
         let due = state.jobs.get(waiting.id);
-        let left = due.map_or(0, |job| job.progress.pause_ms());
-        if left > 0 {
-            pause = pause.min(Duration::from_millis(left));
+        let left = due.map_or(Duration::ZERO, Job::wait);
+        if !left.is_zero() {
+            pause = pause.min(left);
         }
-        left == 0
+        left.is_zero()
     });
     let chosen = plan(&settings.machine, &placed, &line, settings.per_user);
     drop(placed);
+    let mut unstarted = Vec::new();
     for (id, gpus) in chosen {
         let Some(job) = state.jobs.get_mut(&id) else {
             continue;
@@ -202,11 +257,15 @@ fn begin(shared: &Shared, state: &mut State) -> Duration {
         let attempt = job.progress.attempt;
         match spawn(shared, &folder, attempt, &gpus) {
             Ok(child) => job.keeper = Some((child, gpus)),
+            Err(error) if lacks_room(&error) => {
+                job.not_before = Some(Instant::now() + NO_ROOM);
+                pause = pause.min(NO_ROOM);
+            }
             Err(error) => {
                 let message =
                     format!("The process that looks after the job cannot be started: {error}");
                 let ended = AttemptEnd::failed("JOB_SUPERVISOR_ACTOR_START_FAILURE", message);
-                conclude(&folder, job, &ended);
+                unstarted.push(Ending::of(job, ended));
             }
         }
     }
@@ -214,7 +273,7 @@ fn begin(shared: &Shared, state: &mut State) -> Duration {
     if state.jobs.values().any(beginning) {
         pause = pause.min(BEGINNING);
     }
-    pause
+    (pause, unstarted)
 }
 
 fn spawn(shared: &Shared, folder: &Folder, attempt: u32, gpus: &[u32]) -> std::io::Result<Child> {
@@ -228,6 +287,9 @@ fn spawn(shared: &Shared, folder: &Folder, attempt: u32, gpus: &[u32]) -> std::i
         let gpus: Vec<String> = gpus.iter().map(u32::to_string).collect();
         command.args(["--gpus", &gpus.join(",")]);
     }
+    if let Some(user) = &shared.settings.job_user {
+        command.args(["--user", &user.name]);
+    }
     command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -236,19 +298,24 @@ fn spawn(shared: &Shared, folder: &Folder, attempt: u32, gpus: &[u32]) -> std::i
 }
 
 /// Forgets jobs that ended long ago, and packages that nobody needs.
-fn tidy(shared: &Shared) {
+fn tidy(shared: &Shared, ages: &mut Ages) {
     let (ended, named) = {
         let state = shared.state();
-        let end = |job: &Job| Some((job.progress.ended.as_ref()?.at_ms, job.asked.id.clone()));
-        let ended: Vec<(u64, String)> = state.jobs.values().filter_map(end).collect();
-        let named = state
-            .jobs
-            .values()
-            .map(|job| packages_in(&job.asked.runtime_env));
-        let named: BTreeSet<String> = named.flatten().collect();
+        let ended = state.jobs.values().filter(|job| job.progress.is_final());
+        let ended: BTreeMap<String, u64> = ended
+            .map(|job| (job.asked.id.clone(), job.asked.number))
+            .collect();
+        let named = state.jobs.values().flat_map(|job| {
+            let owner = job.asked.packages_of.as_deref();
+            let names = packages_of(&job.asked).into_iter();
+            names.filter_map(move |name| shared.packages.path(owner, name))
+        });
+        let named: BTreeSet<PathBuf> = named.collect();
         (ended, named)
     };
-    for id in shared.settings.retention.forgotten(ended, now_ms()) {
+    let aged = ages.of(&ended.keys().cloned().collect(), Instant::now());
+    let aged = aged.into_iter().map(|(age, id)| (age, ended[&id], id));
+    for id in shared.settings.retention.forgotten(aged.collect()) {
         match shared.forget(&id) {
             // Another is to run after it.
             Ok(()) | Err(QueueError::Needed { .. } | QueueError::Missing(_)) => (),
@@ -258,8 +325,8 @@ fn tidy(shared: &Shared) {
     shared.packages.remove_unused(&named);
 }
 
-/// Reads again how far a job has come, if there may be news, and ends it if it has no keeper where it should.
-fn settle(folder: &Folder, job: &mut Job, touched: bool) {
+/// Reads again how far a job has come, if there may be news. Returns its end if it has no keeper where it should.
+fn settle(folder: &Folder, job: &mut Job, touched: bool) -> Option<AttemptEnd> {
     let attempt = job.progress.attempt;
     let news = touched || job.unread || job.watch.is_none() || job.keeper.is_some();
     job.unread = false;
@@ -273,8 +340,7 @@ fn settle(folder: &Folder, job: &mut Job, touched: bool) {
         read(folder, job);
         if job.progress.attempt == begun && !job.progress.is_final() {
             kill_marked(&job.asked.mark);
-            let ended = lost(job);
-            conclude(folder, job, &ended);
+            return Some(lost(job));
         }
     }
     if job.progress.attempt != attempt || job.progress.is_final() {
@@ -282,27 +348,29 @@ fn settle(folder: &Folder, job: &mut Job, touched: bool) {
         reap(job);
     }
     if job.progress.is_final() {
-        return;
+        return None;
     }
-    if job.progress.begun.is_none() && has_exited(job) && !folder.is_kept() {
-        conclude(folder, job, &not_begun(folder));
-        reap(job);
-    } else if !job.is_placed() && job.progress.stop {
-        conclude(folder, job, &AttemptEnd::stopped(None));
+    if job.progress.begun.is_none()
+        && let Some(code) = exit_of(job)
+        && !folder.is_kept()
+    {
+        if code == Some(TRY_AGAIN.into()) && !job.progress.stop {
+            // The system had no room for it.
+            reap(job);
+            job.not_before = Some(Instant::now() + NO_ROOM);
+            return None;
+        }
+        return Some(not_begun(folder));
     }
+    (!job.is_placed() && job.progress.stop).then(|| AttemptEnd::stopped(None))
 }
 
 fn read(folder: &Folder, job: &mut Job) {
-    job.progress = Progress::read(folder, &job.asked, job.progress.attempt);
-}
-
-/// Ends a job's attempt that has no keeper.
-fn conclude(folder: &Folder, job: &mut Job, ended: &AttemptEnd) {
-    // What cannot be written now is tried again at the next look.
-    if let Err(error) = folder.conclude(job.progress.attempt, ended) {
-        eprintln!("warning: {error}");
+    let attempt = job.progress.attempt;
+    job.progress = Progress::read(folder, &job.asked, attempt);
+    if job.progress.attempt != attempt {
+        job.not_before = Some(Instant::now() + job.progress.pause());
     }
-    read(folder, job);
 }
 
 /// The end of a job whose keeper is gone.
@@ -327,10 +395,11 @@ fn not_begun(folder: &Folder) -> AttemptEnd {
     AttemptEnd::failed("JOB_SUPERVISOR_ACTOR_START_FAILURE", message)
 }
 
-/// Whether the job's keeper was started by this server and has ended.
-fn has_exited(job: &mut Job) -> bool {
-    let exited = |(child, _): &mut (Child, Vec<u32>)| matches!(child.try_wait(), Ok(Some(_)));
-    job.keeper.as_mut().is_some_and(exited)
+/// What the job's keeper ended with, if it was started by this server and has ended.
+#[allow(clippy::option_option, reason = "a process may end without a code")]
+fn exit_of(job: &mut Job) -> Option<Option<i32>> {
+    let (child, _) = job.keeper.as_mut()?;
+    Some(child.try_wait().ok()??.code())
 }
 
 /// Lets go of a keeper whose attempt is over, without leaving a process that nobody waits for.

@@ -4,7 +4,8 @@ use crate::folder::Folder;
 use crate::leftovers::MARK;
 use crate::packages::{Packages, beside, package_of};
 use crate::unpack::{Limits, unpack_file};
-use crate::{JobRecord, QueueError};
+use crate::{JobRecord, JobUser, QueueError};
+use lockstep_base::fs::restricted_folder;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -36,6 +37,7 @@ pub(crate) fn set_up(
     asked: &JobRecord,
     attempt: u32,
     gpus: &[u32],
+    user: Option<&JobUser>,
 ) -> Result<Surroundings, String> {
     if let Some(key) = NOT_DONE.iter().find(|key| is_asked(asked, key)) {
         return Err(format!(
@@ -45,12 +47,19 @@ pub(crate) fn set_up(
     }
     let home = beside(folder.path()).ok_or("the job's folder lies nowhere")?;
     let packages = Packages::open(home.clone(), 0).map_err(words)?;
-    make_working(folder, asked, &packages)?;
-    let modules = make_modules(folder, asked, &packages)?;
+    make_work(folder, user)?;
+    make_working(folder, asked, &packages, user)?;
+    let modules = make_modules(folder, asked, &packages, user)?;
     let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
     // Of whoever started the server: the job is none of that cluster.
     for name in ["RAY_ADDRESS", "RAY_API_SERVER_ADDRESS", "RAY_JOB_HEADERS"] {
         variables.remove(std::ffi::OsStr::new(name));
+    }
+    if let Some(user) = user {
+        variables.insert("HOME".into(), user.home.clone().into());
+        for name in ["USER", "LOGNAME"] {
+            variables.insert(name.into(), user.name.clone().into());
+        }
     }
     let programs = home.with_file_name("bin");
     prepend(&mut variables, "PATH", &programs);
@@ -91,15 +100,31 @@ fn is_asked(asked: &JobRecord, key: &str) -> bool {
     }
 }
 
+/// Makes the folder that holds what the command finds. It is the server's own: a job can change what is in the folders
+/// in it, not those folders.
+fn make_work(folder: &Folder, user: Option<&JobUser>) -> Result<(), String> {
+    let mode = if user.is_some() { 0o711 } else { 0o700 };
+    restricted_folder(&folder.work(), mode).map_err(words)
+}
+
 /// Makes the folder that the command runs in. A further attempt goes on in the folder of the one before.
-fn make_working(folder: &Folder, asked: &JobRecord, packages: &Packages) -> Result<(), String> {
+fn make_working(
+    folder: &Folder,
+    asked: &JobRecord,
+    packages: &Packages,
+    user: Option<&JobUser>,
+) -> Result<(), String> {
     let working = folder.working();
     if working.exists() {
         return Ok(());
     }
     match asked.runtime_env.get("working_dir") {
-        None | Some(Value::Null) => fs::create_dir(&working).map_err(words),
-        Some(Value::String(uri)) => unpack_whole(packages, uri, &working),
+        None | Some(Value::Null) => {
+            fs::create_dir(&working).map_err(words)?;
+            user.map_or(Ok(()), |user| user.give(&working))
+                .map_err(words)
+        }
+        Some(Value::String(uri)) => unpack_whole(packages, asked, uri, &working, user),
         Some(other) => Err(format!("runtime_env.working_dir: {other} is no address")),
     }
 }
@@ -109,13 +134,14 @@ fn make_modules(
     folder: &Folder,
     asked: &JobRecord,
     packages: &Packages,
+    user: Option<&JobUser>,
 ) -> Result<Vec<PathBuf>, String> {
     let list = match asked.runtime_env.get("py_modules") {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Array(list)) => list,
         Some(other) => return Err(format!("runtime_env.py_modules: {other} is no list")),
     };
-    let base = folder.at("modules");
+    let base = folder.work().join("modules");
     fs::create_dir_all(&base).map_err(words)?;
     let mut found = Vec::new();
     for (number, uri) in list.iter().enumerate() {
@@ -123,7 +149,7 @@ fn make_modules(
         let uri = uri.ok_or_else(|| format!("runtime_env.py_modules[{number}] is no text"))?;
         let path = base.join(number.to_string());
         if !path.exists() {
-            unpack_whole(packages, uri, &path)?;
+            unpack_whole(packages, asked, uri, &path, user)?;
         }
         found.push(path);
     }
@@ -131,17 +157,26 @@ fn make_modules(
 }
 
 /// Unpacks a package so that `to` is there in full or not at all.
-fn unpack_whole(packages: &Packages, uri: &str, to: &Path) -> Result<(), String> {
+fn unpack_whole(
+    packages: &Packages,
+    asked: &JobRecord,
+    uri: &str,
+    to: &Path,
+    user: Option<&JobUser>,
+) -> Result<(), String> {
     let name = package_of(uri).ok_or_else(|| {
         format!("{uri} is not brought by this server; send the folder itself, or let the command bring it")
     })?;
-    let path = packages.path(name).filter(|path| path.is_file());
+    let path = packages.path(asked.packages_of.as_deref(), name);
+    let path = path.filter(|path| path.is_file());
     let path = path.ok_or_else(|| format!("Package {uri} does not exist"))?;
     let half = to.with_extension("half");
     if half.exists() {
         fs::remove_dir_all(&half).map_err(words)?;
     }
     unpack_file(&path, &half, &Limits::default()).map_err(words)?;
+    user.map_or(Ok(()), |user| user.give(&half))
+        .map_err(words)?;
     fs::rename(&half, to).map_err(words)
 }
 

@@ -1,7 +1,8 @@
 //! How far a job has come: a function of the files in its folder.
 
-use crate::folder::{AttemptEnd, Begun, Folder, Started, now_ms};
+use crate::folder::{AttemptEnd, Begun, Folder, Started};
 use crate::{JobRecord, JobStatus, JobView};
+use std::time::Duration;
 
 /// The first pause before another attempt, and the longest, in milliseconds.
 const PAUSES_MS: (u64, u64) = (1_000, 60_000);
@@ -62,14 +63,13 @@ impl Progress {
         self.ended.is_some()
     }
 
-    /// Milliseconds until the next attempt is due.
-    pub(crate) fn pause_ms(&self) -> u64 {
-        let Some(before) = &self.before else {
-            return 0;
-        };
+    /// How long after the end of the attempt before this one is due.
+    pub(crate) fn pause(&self) -> Duration {
+        if self.before.is_none() || self.begun.is_some() {
+            return Duration::ZERO;
+        }
         let doublings = self.attempt.saturating_sub(2).min(16);
-        let pause = (PAUSES_MS.0 << doublings).min(PAUSES_MS.1);
-        (before.at_ms + pause).saturating_sub(now_ms())
+        Duration::from_millis((PAUSES_MS.0 << doublings).min(PAUSES_MS.1))
     }
 
     /// The job as whoever asks is told of it.

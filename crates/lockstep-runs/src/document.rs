@@ -6,9 +6,13 @@ use lockstep_place::{Place, PlaceError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::io::ErrorKind;
 
 /// How often a change is tried when others change the file at the same time.
 pub(crate) const TRIES: usize = 100;
+
+/// The largest such file, in bytes.
+const LARGEST: u64 = 4 << 20;
 
 /// Which versions of a file are understood.
 #[derive(Debug, Clone, Copy)]
@@ -56,9 +60,12 @@ pub enum DocumentError {
 /// # Errors
 /// When it cannot be read, is none of ours, or is of a later version.
 pub fn read<T: DeserializeOwned>(file: &Place, format: Format) -> Result<Option<T>, DocumentError> {
-    let found = file.read_versioned()?;
-    let found = found.map(|(bytes, _)| understand(file, format, &bytes));
-    found.transpose()
+    match file.read_at_most(LARGEST) {
+        Ok(bytes) => understand(file, format, &bytes).map(Some),
+        Err(PlaceError::NotFound { .. }) => Ok(None),
+        Err(PlaceError::Io { source, .. }) if source.kind() == ErrorKind::NotADirectory => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Changes what a file says, or makes it from what is said without one. Returns what the last call of `change` did.
@@ -71,6 +78,7 @@ pub fn change<T: DeserializeOwned + Default + Serialize, R>(
     change: impl Fn(&mut T) -> R,
 ) -> Result<R, DocumentError> {
     for _ in 0..TRIES {
+        check_size(file)?;
         let found = file.read_versioned()?;
         let mut value = match &found {
             Some((bytes, _)) => understand(file, format, bytes)?,
@@ -88,6 +96,18 @@ pub fn change<T: DeserializeOwned + Default + Serialize, R>(
     Err(DocumentError::Contended {
         path: file.to_string(),
     })
+}
+
+/// Refuses a file that is too large to be one of these.
+fn check_size(file: &Place) -> Result<(), PlaceError> {
+    match file.entry()? {
+        Some(entry) if entry.size > LARGEST => Err(PlaceError::TooLarge {
+            place: file.to_string(),
+            size: entry.size,
+            most: LARGEST,
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// A value as such a file has it.

@@ -18,6 +18,9 @@ pub const UNCOMMITTED: &str = "uncommitted.diff";
 pub const TAGS: &str = "tags.json";
 /// Who owns the run.
 pub const LOCK: &str = ".lock";
+/// What that one holds on this machine. Unlike [`LOCK`], which everybody may read, it can be opened only by those who may
+/// write the run: whoever can open a file can lock it.
+pub const HOLD: &str = ".hold";
 
 /// What an evaluation came to.
 pub const EVALUATION: &str = "evaluation.json";

@@ -2,7 +2,8 @@
 
 use crate::process::Process;
 use crate::{RunDir, RunsError};
-use std::fs::{File, TryLockError};
+use lockstep_base::fs::beneath::Purpose;
+use std::fs::TryLockError;
 
 /// Who has a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,16 +34,16 @@ impl RunDir {
             return Ok(Held::BySomebody);
         }
         let file = self.lock_file();
-        let Some(path) = file.local() else {
+        if file.local().is_none() {
             return Ok(Held::AsOf(format!(
                 "{} {}",
                 owner.words(),
                 ownership.renewal
             )));
-        };
+        }
         // A process that cannot be seen from here, such as one in another container: the lock of the file knows it. It
         // is held shared and for a moment only.
-        let Ok(file) = File::open(path) else {
+        let Some(Ok(file)) = file.open_local(Purpose::Read) else {
             return Ok(Held::BySomebody);
         };
         Ok(match file.try_lock_shared() {

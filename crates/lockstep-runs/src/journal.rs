@@ -11,6 +11,7 @@ use crate::name::timestamp;
 use crate::{RunDir, RunsError};
 use lockstep_base::calendar;
 use lockstep_base::fs::FsError;
+use lockstep_base::fs::beneath::Purpose;
 use lockstep_events::Recorded;
 use lockstep_place::{Place, PlaceError};
 use serde::Serialize;
@@ -202,7 +203,7 @@ fn append(
     let place = run.file(name);
     let path = place.local().unwrap_or(Path::new(name));
     if !files.contains_key(name) {
-        let file = open_to_append(path).map_err(FsError::io("write", path))?;
+        let file = open_to_append(&place).map_err(FsError::io("write", path))?;
         files.insert(name.to_owned(), file);
     }
     let written = match files.get_mut(name) {
@@ -214,12 +215,9 @@ fn append(
 
 /// Opens a file to add lines to it. Whoever was killed in the middle of a line left it without an end: it must not
 /// swallow the next one.
-fn open_to_append(path: &Path) -> io::Result<File> {
-    let mut file = File::options()
-        .read(true)
-        .append(true)
-        .create(true)
-        .open(path)?;
+fn open_to_append(place: &Place) -> io::Result<File> {
+    let opened = place.open_local(Purpose::Append);
+    let mut file = opened.unwrap_or(Err(io::ErrorKind::Unsupported.into()))?;
     if file.metadata()?.len() > 0 {
         let mut last = [0];
         file.seek(SeekFrom::End(-1))?;

@@ -1,16 +1,22 @@
 //! A run has one owner at a time.
 //!
-//! On this machine the owner holds the lock of the open file `.lock`, which ends with its process. In a
-//! bucket it holds a [lease](crate::lease). Both write into it who they are and which generation of
+//! On this machine the owner holds the lock of the open file `.hold`, which ends with its process. In a
+//! bucket it holds a [lease](crate::lease). Both write into `.lock` who they are and which generation of
 //! the gang writes the run's states.
 
 use crate::checkpoint::Checkpoint;
+use crate::files;
 use crate::lease::Lease;
 use crate::owner::{Ownership, Writing};
 use crate::process::Process;
 use crate::{Generation, RunDir, RunsError};
-use lockstep_base::fs::{FileLock, random_letters};
-use std::path::PathBuf;
+use lockstep_base::fs::beneath::Purpose;
+use lockstep_base::fs::{FileLock, FsError, random_letters};
+use lockstep_place::Place;
+use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
 /// Proof that nobody else trains this run; dropping it lets others do so.
 #[derive(Debug)]
@@ -22,7 +28,12 @@ pub struct RunLock {
 
 #[derive(Debug)]
 enum Hold {
-    Local { lock: FileLock, path: PathBuf },
+    Local {
+        /// Says who has the run. It is locked as well, for those who look from another container.
+        said: File,
+        path: PathBuf,
+        _held: FileLock,
+    },
     Remote(Lease),
 }
 
@@ -45,16 +56,17 @@ impl RunDir {
     pub fn lock(&self, waiting: &mut dyn FnMut(String)) -> Result<RunLock, RunsError> {
         let file = self.lock_file();
         let hold = match file.local() {
-            Some(path) => match FileLock::try_take(path)? {
+            Some(path) => match self.hold(&file, path)? {
                 None => {
                     return Err(RunsError::InUse {
                         name: self.name.clone(),
                         holder: self.ownership()?.holder(),
                     });
                 }
-                Some(lock) => Hold::Local {
-                    lock,
+                Some((said, held)) => Hold::Local {
+                    said,
                     path: path.to_owned(),
+                    _held: held,
                 },
             },
             None => Hold::Remote(Lease::take(file, &self.name, waiting)?),
@@ -66,6 +78,30 @@ impl RunDir {
         };
         lock.change(&|ownership| ownership.owner = Some(Process::own()))?;
         Ok(lock)
+    }
+
+    /// Holds the run on this machine; nothing if another process does.
+    fn hold(&self, file: &Place, path: &Path) -> Result<Option<(File, FileLock)>, RunsError> {
+        let open = |place: &Place, purpose: Purpose| {
+            let opened = place.open_local(purpose);
+            let opened = opened.unwrap_or(Err(ErrorKind::Unsupported.into()));
+            opened.map_err(FsError::io("write", path))
+        };
+        let hold = self.file(files::HOLD);
+        let Some(held) = FileLock::try_hold(open(&hold, Purpose::Lock)?, path)? else {
+            return Ok(None);
+        };
+        let said = open(file, Purpose::Write)?;
+        // Where only readers have locked it, it can be shared with them. A program of before this one, which knows no other
+        // lock, has it for itself.
+        let taken = match said.try_lock() {
+            Err(TryLockError::WouldBlock) => matches!(
+                open(file, Purpose::Write)?.try_lock_shared(),
+                Err(TryLockError::WouldBlock)
+            ),
+            Ok(()) | Err(TryLockError::Error(_)) => false,
+        };
+        Ok((!taken).then_some((said, held)))
     }
 }
 
@@ -94,12 +130,15 @@ impl RunLock {
 
     fn change(&self, change: &dyn Fn(&mut Ownership)) -> Result<(), RunsError> {
         match &self.hold {
-            Hold::Local { lock, path } => {
+            Hold::Local { said, path, .. } => {
                 let mut ownership = self.run.ownership()?;
                 change(&mut ownership);
                 // Written in place: it is the file itself that is locked. A torn one says nothing, and
                 // after a power cut nobody is left whom it could keep away.
-                Ok(lock.write(path, &ownership.to_bytes())?)
+                let written = said
+                    .set_len(0)
+                    .and_then(|()| said.write_all_at(&ownership.to_bytes(), 0));
+                Ok(written.map_err(FsError::io("write", path))?)
             }
             Hold::Remote(lease) => lease.change(change),
         }

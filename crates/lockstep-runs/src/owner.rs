@@ -11,6 +11,9 @@ use crate::{RunDir, RunsError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
+/// The largest `.lock`, in bytes. A larger one is none of ours, and says nothing.
+const LARGEST: u64 = 64 << 10;
+
 /// The gang that writes a run's states: one generation of the workers of one coordinator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Generation {
@@ -73,7 +76,12 @@ impl Writing {
 
 impl RunDir {
     pub(crate) fn ownership(&self) -> Result<Ownership, RunsError> {
-        let found = self.lock_file().read_versioned()?;
+        let file = self.lock_file();
+        let size = file.entry()?.map_or(0, |entry| entry.size);
+        if size > LARGEST {
+            return Ok(Ownership::default());
+        }
+        let found = file.read_versioned()?;
         Ok(found.map_or(Ownership::default(), |(bytes, _)| Ownership::read(&bytes)))
     }
 

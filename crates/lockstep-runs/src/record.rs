@@ -12,7 +12,7 @@ use lockstep_place::{FileEntry, PlaceError};
 use serde::{Deserialize, Serialize};
 
 /// How many bytes are read at a time. A longer line is no event of ours.
-const PIECE: u64 = 16 << 20;
+const PIECE: u64 = 4 << 20;
 
 /// How far a record was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -34,6 +34,7 @@ impl RunDir {
     /// When the store cannot be written, or the job's name cannot be part of a folder's name.
     pub fn create(store: &Place, job_name: &str) -> Result<(RunDir, RunLock), RunsError> {
         check_job_name(job_name)?;
+        let store = &store.beneath();
         let unwritable = RunsError::unwritable(store);
         store.make_folder().map_err(&unwritable)?;
         for _ in 0..DRAWS {
@@ -77,7 +78,7 @@ impl RunDir {
         waiting: &mut dyn FnMut(String),
     ) -> Result<(RunDir, RunLock), RunsError> {
         check_job_name(name)?;
-        let run = RunDir::named(name, store.join(name)?);
+        let run = RunDir::named(name, store.beneath().join(name)?);
         let folders = [files::MODEL, files::LOGS].map(|inner| run.file(inner));
         for folder in [store, &run.place].into_iter().chain(&folders) {
             folder.make_folder().map_err(RunsError::unwritable(store))?;
@@ -139,7 +140,7 @@ impl RunDir {
         };
         let run = RunDir {
             name,
-            place: place.clone(),
+            place: place.beneath(),
         };
         match run.job().entry()? {
             Some(_) => Ok(run),
@@ -170,7 +171,7 @@ impl RunDir {
             if newest.as_ref().is_some_and(|(newest, ..)| *newest > time) {
                 break;
             }
-            let place = store.join(&name)?;
+            let place = store.beneath().join(&name)?;
             let run = RunDir { name, place };
             // Runs of the same second are told apart by when their job file was written.
             let Some(written) = run.job().entry()? else {
@@ -184,11 +185,12 @@ impl RunDir {
         Ok(newest.map(|(.., run)| run))
     }
 
-    /// The run of this name at `place`, which is taken on trust.
+    /// The run of this name at `place`, which is taken on trust. What is in it is not: links in a run, or in the store
+    /// that `place` was made from, are not followed.
     pub fn named(name: &str, place: Place) -> RunDir {
         RunDir {
             name: name.to_owned(),
-            place,
+            place: place.beneath(),
         }
     }
 

@@ -6,6 +6,9 @@ use http::request::Parts;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
+/// The name of everybody where no token is needed.
+pub(crate) const LOCAL: &str = "local";
+
 /// What somebody may do. Each role may also do what those before it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -50,6 +53,19 @@ impl Caller {
                 self.name, self.role
             ))),
         }
+    }
+}
+
+impl Caller {
+    /// Whether the caller may treat as one's own what is of `owner`. What is of nobody is for admins.
+    pub(crate) fn owns(&self, owner: Option<&str>) -> bool {
+        self.role == Role::Admin || owner == Some(self.name.as_str())
+    }
+
+    /// The highest priority that the caller's jobs may have; any if nothing is said. Others' jobs wait for one of a
+    /// higher priority, so only admins may give that.
+    pub(crate) fn highest_priority(&self) -> Option<i64> {
+        (self.role < Role::Admin).then_some(0)
     }
 }
 

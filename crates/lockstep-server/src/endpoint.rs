@@ -11,6 +11,10 @@ pub(crate) const JSON: &str = "application/json";
 pub(crate) const TEXT: &str = "text/plain";
 pub(crate) const BYTES: &str = "application/octet-stream";
 
+/// The longest body of a request, unless its route says otherwise; and of one that needs no token.
+pub(crate) const SMALL: u64 = 64 << 10;
+const TINY: u64 = 4 << 10;
+
 /// One route for one method.
 pub(crate) struct Endpoint {
     pub(crate) method: Method,
@@ -26,6 +30,8 @@ pub(crate) struct Endpoint {
     pub(crate) query: &'static str,
     /// The keys of a JSON body, in the same way; nothing for bodies of other kinds.
     pub(crate) body: &'static str,
+    /// How many bytes its body may have.
+    pub(crate) takes: u64,
     /// The media type of what comes back.
     pub(crate) answer: &'static str,
     /// Whether the description has it. Pages, and second names of routes, are left out.
@@ -55,6 +61,7 @@ impl Endpoint {
             summary,
             query: "",
             body: "",
+            takes: SMALL,
             answer: JSON,
             described: true,
         }
@@ -106,7 +113,16 @@ impl Endpoint {
 
     /// Needs no token.
     pub(crate) fn open(self) -> Endpoint {
-        Endpoint { role: None, ..self }
+        Endpoint {
+            role: None,
+            takes: TINY,
+            ..self
+        }
+    }
+
+    /// Takes a larger body.
+    pub(crate) fn takes(self, takes: u64) -> Endpoint {
+        Endpoint { takes, ..self }
     }
 
     /// Only reads, though its method does not say so.

@@ -26,7 +26,9 @@ pub enum ServerError {
         source: std::io::Error,
     },
     /// A token cannot be called so.
-    #[error("a token cannot be called {0:?}: a name has up to 64 letters, digits and -_.@")]
+    #[error(
+        "a token cannot be called {0:?}: a name has up to 64 letters, digits and -_.@, and is not local"
+    )]
     TokenName(String),
     /// There is one of this name.
     #[error("there is a token of the name {0}; remove it first, or choose another name")]

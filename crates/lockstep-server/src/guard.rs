@@ -7,15 +7,18 @@
 
 mod audit;
 mod headers;
+mod held;
 mod limits;
 mod login;
 mod origin;
+mod refusals;
 mod tokens;
 
 pub(crate) use audit::AuditAction;
 pub(crate) use login::endpoints;
 pub use tokens::{Token, Tokens};
 
+use crate::caller::LOCAL;
 use crate::{Caller, Refusal, Role, Server, ServerError, Settings, routes};
 use audit::{Audit, Entry};
 use axum::extract::{Request, State};
@@ -24,9 +27,12 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use limits::Watch;
 use origin::Names;
+use refusals::Refusals;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use tokio::task::spawn_blocking;
 
 /// The name of the token that is made at the first start.
 const FIRST: &str = "admin";
@@ -59,10 +65,12 @@ impl Default for GuardSettings {
 #[derive(Debug)]
 pub(crate) struct Guard {
     /// Nothing where no token is needed.
-    tokens: Option<Tokens>,
+    tokens: Option<Arc<Tokens>>,
     names: Names,
     encrypted: bool,
-    audit: Audit,
+    deeds: Arc<Audit>,
+    refused: Arc<Audit>,
+    refusals: Refusals,
 }
 
 /// The address that a connection came from.
@@ -83,7 +91,7 @@ impl Guard {
     pub(crate) fn open(settings: &Settings) -> Result<(Guard, Option<String>), ServerError> {
         let loopback = settings.listen.ip().to_canonical().is_loopback();
         let needed = settings.guard.require_token || !loopback;
-        let tokens = needed.then(|| Tokens::of(&settings.folder));
+        let tokens = needed.then(|| Arc::new(Tokens::of(&settings.folder)));
         let first = match &tokens {
             Some(tokens) if tokens.list()?.is_empty() => Some(tokens.add(FIRST, Role::Admin)?),
             _ => None,
@@ -99,16 +107,23 @@ impl Guard {
                 names,
             },
             encrypted: settings.guard.tls.is_some(),
-            audit: Audit::of(&settings.folder),
+            deeds: Arc::new(Audit::of_deeds(&settings.folder)),
+            refused: Arc::new(Audit::of_refusals(&settings.folder)),
+            refusals: Refusals::default(),
         };
         Ok((guard, first))
     }
 
+    /// Whether a token is needed.
+    pub(crate) fn needs_token(&self) -> bool {
+        self.tokens.is_some()
+    }
+
     /// Who shows this.
-    fn caller_of(&self, given: Credential<'_>) -> Result<Caller, Refusal> {
+    async fn caller_of(&self, given: Credential<'_>) -> Result<Caller, Refusal> {
         let Some(tokens) = &self.tokens else {
             return Ok(Caller {
-                name: "local".to_owned(),
+                name: LOCAL.to_owned(),
                 role: Role::Admin,
             });
         };
@@ -119,7 +134,14 @@ impl Guard {
                 ));
             }
             Credential::Nonsense => None,
-            Credential::Token(token) => tokens.find(token).map_err(Refusal::internal)?,
+            Credential::Token(token) => {
+                // The file may lie on a disk that takes its time.
+                let (tokens, token) = (tokens.clone(), token.to_owned());
+                let found = spawn_blocking(move || tokens.find(&token)).await;
+                found
+                    .map_err(Refusal::internal)?
+                    .map_err(Refusal::internal)?
+            }
         };
         match found {
             Some(token) => Ok(Caller {
@@ -132,25 +154,52 @@ impl Guard {
         }
     }
 
-    /// Lets a request in, or not. Open paths are let in without a caller.
-    fn admit(&self, request: &Request) -> Result<Option<Caller>, Refusal> {
-        let headers = request.headers();
-        let path = request.uri().path();
-        let from_header = header_token(headers);
-        let given = from_header.unwrap_or_else(|| cookie_token(headers));
-        let caller = self.caller_of(given);
+    /// Lets a request in, or not, and says whose it is, also of one that is refused. Open paths are let in without a
+    /// caller.
+    async fn admit(&self, asked: &Head) -> (Option<Caller>, Result<(), Refusal>) {
+        let from_header = header_token(asked.headers());
+        let given = from_header.unwrap_or_else(|| cookie_token(asked.headers()));
+        let caller = self.caller_of(given).await;
         // Who knows a token and puts it into a header is no page of another site.
         let proven = self.tokens.is_some() && from_header.is_some() && caller.is_ok();
+        let known = caller.as_ref().ok().cloned();
+        (known, self.may_pass(asked, proven, caller))
+    }
+
+    fn may_pass(
+        &self,
+        asked: &Head,
+        proven: bool,
+        caller: Result<Caller, Refusal>,
+    ) -> Result<(), Refusal> {
         if !proven {
-            self.names.check(request)?;
+            self.names.check(asked)?;
         }
-        origin::check_page(request, self.encrypted, login::is_form(path))?;
+        let path = asked.uri().path();
+        origin::check_page(asked, self.encrypted, login::is_form(path))?;
         if routes::is_open(path) {
-            return Ok(caller.ok());
+            return Ok(());
         }
-        let caller = caller?;
-        caller.needs(routes::role(request.method(), path))?;
-        Ok(Some(caller))
+        caller?.needs(routes::role(asked.method(), path))
+    }
+
+    /// Writes down what came of a request, if that is to be: what changes something, and what was refused.
+    async fn note(&self, denied: bool, mut entry: Entry) {
+        // A stranger does nothing that matters to others, and without a token everybody is somebody.
+        let refused = denied || entry.who.is_none();
+        if refused {
+            match self.refusals.one_more(entry.who.as_deref(), Instant::now()) {
+                Some(left_out) => entry.left_out = left_out,
+                None => return,
+            }
+        }
+        let file = if refused { &self.refused } else { &self.deeds };
+        let file = file.clone();
+        // Its line is there before the answer is.
+        let noted = spawn_blocking(move || file.note(&entry)).await;
+        if let Err(error) = noted.map_err(std::io::Error::other).flatten() {
+            eprintln!("error: the audit log cannot be written: {error}");
+        }
     }
 }
 
@@ -180,25 +229,18 @@ fn cookie_token(headers: &HeaderMap) -> Credential<'_> {
 /// Lets through who may ask, says to the routes who it is, and writes down what came of it.
 pub(crate) async fn guard(State(server): State<Server>, request: Request, next: Next) -> Response {
     let guard = server.guard();
-    let method = request.method().clone();
-    let path: String = request.uri().path().chars().take(500).collect();
+    let asked = head(&request);
+    let path: String = asked.uri().path().chars().take(500).collect();
     let peer = request.extensions().get::<Peer>();
     let from = peer.map_or_else(String::new, |Peer(address)| address.to_string());
     let limit = limits::limit(server.settings(), &path);
-    let admitted = guard.admit(&request).and_then(|caller| {
-        limits::check(request.headers(), limit)?;
-        Ok(caller)
-    });
-    let (caller, refusal, mut answer) = match admitted {
-        Ok(caller) => {
-            let (refusal, answer) = pass(request, caller.clone(), limit, next).await;
-            (caller, refusal, answer)
-        }
-        Err(refusal) => {
-            let why = refusal.message.clone();
-            (None, Some(why), refuse(&request, refusal))
-        }
+    let (caller, admitted) = guard.admit(&asked).await;
+    let admitted = admitted.and_then(|()| limits::check(asked.headers(), limit));
+    let (refusal, answer) = match admitted {
+        Ok(()) => pass(request, caller.clone(), limit, next).await,
+        Err(refusal) => (Some(refusal.message.clone()), refuse(&asked, refusal)),
     };
+    let mut answer = held::counted(answer).unwrap_or_else(|| limits::busy().into_response());
     headers::add(answer.headers_mut());
     let status = answer.status();
     server.counters().count(status);
@@ -206,27 +248,34 @@ pub(crate) async fn guard(State(server): State<Server>, request: Request, next: 
         status,
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::MISDIRECTED_REQUEST
     );
-    if denied || routes::role(&method, &path) != Role::Read {
-        let deed = answer
-            .extensions()
-            .get::<AuditAction>()
-            .map(|deed| deed.0.clone());
+    if denied || routes::role(asked.method(), &path) != Role::Read {
+        let deed = answer.extensions().get::<AuditAction>();
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let noted = guard.audit.note(&Entry {
+        let entry = Entry {
             time: now.unwrap_or_default().as_secs_f64(),
-            who: caller.as_ref().map(|caller| caller.name.as_str()),
+            who: caller.as_ref().map(|caller| caller.name.clone()),
             role: caller.as_ref().map(|caller| caller.role),
             from,
-            method: method.as_str(),
-            path: &path,
+            method: asked.method().to_string(),
+            path,
             status: status.as_u16(),
-            what: deed.as_deref().or(refusal.as_deref()),
-        });
-        if let Err(error) = noted {
-            eprintln!("error: the audit log cannot be written: {error}");
-        }
+            what: deed.map(|deed| deed.0.clone()).or(refusal),
+            left_out: 0,
+        };
+        guard.note(denied, entry).await;
     }
     answer
+}
+
+/// The head of a request, which stays when its body is read.
+type Head = http::Request<()>;
+
+fn head(request: &Request) -> Head {
+    let mut head = Head::default();
+    head.method_mut().clone_from(request.method());
+    head.uri_mut().clone_from(request.uri());
+    head.headers_mut().clone_from(request.headers());
+    head
 }
 
 /// Hands a request to its route, within the limits. If it is the guard that cut it short, its words come too.
@@ -259,19 +308,17 @@ fn too_long() -> Refusal {
 }
 
 /// Says no: to a browser that has no token with a page that asks for one.
-fn refuse(request: &Request, refusal: Refusal) -> Response {
-    let asks_for = origin::text(request.headers(), header::ACCEPT.as_str()).unwrap_or_default();
+fn refuse(asked: &Head, refusal: Refusal) -> Response {
+    let asks_for = origin::text(asked.headers(), header::ACCEPT.as_str()).unwrap_or_default();
     let missing = refusal.status == StatusCode::UNAUTHORIZED;
     let token_is_wrong = refusal.message.ends_with("Invalid authentication token");
-    if request.method() == Method::GET
+    if asked.method() == Method::GET
         && asks_for.contains("text/html")
         && (missing || token_is_wrong)
     {
-        let next = request
-            .uri()
-            .path_and_query()
-            .map_or("/", |next| next.as_str());
-        return login::page(request.headers(), next, "", StatusCode::UNAUTHORIZED);
+        let next = asked.uri().path_and_query();
+        let next = next.map_or("/", |next| next.as_str());
+        return login::page(asked.headers(), next, "", StatusCode::UNAUTHORIZED);
     }
     let mut answer = refusal.into_response();
     if missing {

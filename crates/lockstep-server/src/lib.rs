@@ -6,12 +6,16 @@
 //!
 //! Every request passes the same way: who asks ([`Caller`]), whether that one may, then the part that answers.
 
+mod bounded_json;
 mod caller;
 mod endpoint;
 mod error;
+mod file_stream;
 mod guard;
 mod jobs;
 mod listen;
+mod log_watch;
+mod memory;
 mod metrics;
 mod mlflow;
 mod openapi;

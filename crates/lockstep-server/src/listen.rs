@@ -1,14 +1,18 @@
 //! Connections: how many there may be, how long each may keep silent, and how they end.
 //!
 //! A client that sends its request one byte at a time, or does not read the answer, holds up nobody but itself, and not
-//! for long. One address can have only a part of all connections, so it cannot keep the others out.
+//! for long. [`connection`] says how many connections there may be.
 
+mod connection;
 mod pace;
 mod tls;
+
+pub(crate) use connection::{Connection, Lasting};
 
 use crate::guard::Peer;
 use crate::{ServerError, Settings};
 use axum::Router;
+use connection::{Counts, MOST};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -16,9 +20,8 @@ use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use pace::Paced;
-use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -26,12 +29,8 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-/// Connections at a time.
-const MOST: usize = 512;
-/// Of one address.
-const MOST_OF_ONE: usize = 384;
 /// How long a client may take for the head of a request, for the handshake of TLS, and between two requests.
-const SILENCE: Duration = Duration::from_secs(30);
+const SILENCE: Duration = Duration::from_secs(10);
 /// How long connections may take to end when the server does.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// The longest head of a request.
@@ -60,13 +59,12 @@ pub(crate) async fn answer(
                     continue;
                 }
             };
-            let Some(count) = counts.one_more(peer.ip()) else {
+            let Some(held) = counts.one_more(peer.ip(), place) else {
                 continue;
             };
             let (tls, routes, stopped) = (tls.clone(), routes.clone(), stopped.clone());
             tokio::spawn(async move {
-                connection(stream, peer, tls, routes, stopped).await;
-                drop((place, count));
+                connection(stream, (peer, held), tls, routes, stopped).await;
             });
         }
     };
@@ -83,7 +81,7 @@ pub(crate) async fn answer(
 
 async fn connection(
     stream: TcpStream,
-    peer: SocketAddr,
+    peer: (SocketAddr, Connection),
     tls: Option<TlsAcceptor>,
     routes: Router,
     stopped: watch::Receiver<bool>,
@@ -102,13 +100,14 @@ async fn connection(
 
 async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    peer: SocketAddr,
+    (peer, held): (SocketAddr, Connection),
     routes: Router,
     mut stopped: watch::Receiver<bool>,
 ) {
     let routes = TowerToHyperService::new(routes);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(Peer(peer));
+        request.extensions_mut().insert(held.clone());
         routes.call(request)
     });
     let connection = http1::Builder::new()
@@ -126,37 +125,6 @@ async fn exchange(
         connection.as_mut().graceful_shutdown();
         // A client that breaks off is no fault of ours.
         let _ = connection.await;
-    }
-}
-
-/// How many connections each address has.
-#[derive(Debug, Clone, Default)]
-struct Counts(Arc<Mutex<HashMap<IpAddr, usize>>>);
-
-/// One of them; it is given back when this is dropped.
-struct Count(Counts, IpAddr);
-
-impl Counts {
-    fn one_more(&self, address: IpAddr) -> Option<Count> {
-        let mut counts = self.0.lock().unwrap_or_else(|broken| broken.into_inner());
-        let count = counts.entry(address).or_default();
-        if *count >= MOST_OF_ONE {
-            return None;
-        }
-        *count += 1;
-        Some(Count(self.clone(), address))
-    }
-}
-
-impl Drop for Count {
-    fn drop(&mut self) {
-        let mut counts = self.0.0.lock().unwrap_or_else(|broken| broken.into_inner());
-        if let Some(count) = counts.get_mut(&self.1) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&self.1);
-            }
-        }
     }
 }
 

@@ -21,7 +21,7 @@ mod writer;
 pub(crate) use error::MlflowError;
 
 use crate::endpoint::{Endpoint, TEXT};
-use crate::{Server, Settings};
+use crate::{Caller, Refusal, Server, Settings};
 use axum::routing::any;
 use axum::{Json, Router};
 use experiments::{Experiment, Experiments};
@@ -150,6 +150,33 @@ fn run_dir(server: &Server, id: &str) -> Result<RunDir, MlflowError> {
     }
 }
 
+/// Refuses a caller who may not change what is said of a run: that is for its owner and for admins. A run of Lockstep's
+/// own is of whoever submitted the job that made it.
+fn may_change(server: &Server, caller: &Caller, run: &RunDir) -> Result<(), MlflowError> {
+    let owner = match record_of(server, run)? {
+        Some(record) => record.owner,
+        None => crate::view::submitter(server, run),
+    };
+    match caller.owns(owner.as_deref()) {
+        true => Ok(()),
+        false => Err(not_own(caller, "run", &run.name, owner.as_deref())),
+    }
+}
+
+/// The same for the pages.
+pub(crate) fn may_annotate(server: &Server, caller: &Caller, run: &RunDir) -> Result<(), Refusal> {
+    may_change(server, caller, run).map_err(Refusal::from)
+}
+
+/// Something is somebody else's.
+fn not_own(caller: &Caller, kind: &str, name: &str, owner: Option<&str>) -> MlflowError {
+    let of = owner.map_or("nobody that is known here".to_owned(), str::to_owned);
+    MlflowError::forbidden(format!(
+        "the {kind} {name} is of {of}; {} may change only what is its own, and admins everything",
+        caller.name
+    ))
+}
+
 /// All runs of the store, and all experiments.
 fn everything(server: &Server) -> Result<(Vec<Run>, Vec<Experiment>), MlflowError> {
     let runs = ask(server, |index| {
@@ -184,9 +211,7 @@ fn record_of(server: &Server, run: &RunDir) -> Result<Option<Record>, MlflowErro
         match unclosed.get(&run.name) {
             Some((seen, latest)) if *seen == size && size > 0 => record.latest.clone_from(latest),
             _ => {
-                for (key, point) in writer::points(run)? {
-                    record.note(&key, &point);
-                }
+                writer::each_point(run, |key, point| record.note(key, &point))?;
                 unclosed.insert(run.name.clone(), (size, record.latest.clone()));
             }
         }

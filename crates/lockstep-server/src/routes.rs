@@ -1,6 +1,6 @@
 //! All routes, and what every request passes on its way to them.
 
-use crate::endpoint::{Endpoint, role_of};
+use crate::endpoint::{Endpoint, SMALL, role_of};
 use crate::{Role, Server, guard, jobs, metrics, mlflow, pages, view};
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -39,6 +39,12 @@ pub(crate) fn is_open(path: &str) -> bool {
         .any(|one| one.role.is_none() && one.path == path)
 }
 
+/// How many bytes the body of a request to this path may have. Also asked for paths that no route has.
+pub(crate) fn body_limit(path: &str) -> u64 {
+    let of_path = ENDPOINTS.iter().filter(|one| one.path == path);
+    of_path.map(|one| one.takes).max().unwrap_or(SMALL)
+}
+
 /// The role that a request needs where a token is needed. Also asked for paths that no route has.
 pub(crate) fn role(method: &Method, path: &str) -> Role {
     let declared = ENDPOINTS
@@ -73,6 +79,16 @@ mod tests {
         );
         assert_eq!(role(&Method::POST, "/nowhere"), Role::Submit);
         assert_eq!(role(&Method::GET, "/nowhere"), Role::Read);
+    }
+
+    #[test]
+    fn small_requests_have_small_limits() {
+        for open in ["/login", "/logout", "/api/authenticate"] {
+            assert_eq!(body_limit(open), 4 << 10, "{open}");
+        }
+        assert_eq!(body_limit("/nowhere"), 64 << 10);
+        let largest = ENDPOINTS.iter().map(|one| one.takes).max();
+        assert_eq!(largest, Some(2 << 20));
     }
 
     #[test]

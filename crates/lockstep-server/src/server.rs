@@ -1,10 +1,11 @@
 //! What all parts of the server share, and its life from start to end.
 
 use crate::guard::Guard;
+use crate::log_watch::LogWatch;
 use crate::metrics::Counters;
 use crate::mlflow::Mlflow;
 use crate::view::{self, View};
-use crate::{ServerError, Settings, listen, routes};
+use crate::{ServerError, Settings, listen, memory, routes};
 use lockstep_queue::Queue;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ struct Shared {
     guard: Guard,
     mlflow: Mlflow,
     counters: Counters,
+    logs: LogWatch,
 }
 
 /// What is to be said when a server is ready.
@@ -31,6 +33,8 @@ pub struct Ready {
     pub address: SocketAddr,
     /// Whether what is sent is encrypted.
     pub encrypted: bool,
+    /// Whether jobs can do whatever the server can, so that a token that may submit may do everything.
+    pub jobs_are_admins: bool,
     /// The first token, which was made just now and is never shown again.
     pub token: Option<String>,
 }
@@ -61,6 +65,11 @@ impl Server {
         &self.0.mlflow
     }
 
+    /// What hears that logs of jobs grow.
+    pub(crate) fn logs(&self) -> &LogWatch {
+        &self.0.logs
+    }
+
     /// How it has answered so far.
     pub(crate) fn counters(&self) -> &Counters {
         &self.0.counters
@@ -76,6 +85,9 @@ pub async fn serve(
     ready: impl FnOnce(Ready),
     stop: impl Future<Output = ()>,
 ) -> Result<(), ServerError> {
+    let mut settings = settings;
+    // Whoever may write into the store must not lead the server out of it.
+    settings.store = settings.store.beneath();
     let address = settings.listen;
     let unable = |source| ServerError::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(unable)?;
@@ -85,6 +97,7 @@ pub async fn serve(
     let tls = listen::tls(&settings)?;
     let (guard, token) = Guard::open(&settings)?;
     let mlflow = Mlflow::new(&settings);
+    let jobs_are_admins = guard.needs_token() && settings.queue.job_user.is_none();
     let server = Server(Arc::new(Shared {
         settings,
         queue,
@@ -92,7 +105,9 @@ pub async fn serve(
         guard,
         mlflow,
         counters: Counters::default(),
+        logs: LogWatch::new(),
     }));
+    tokio::spawn(memory::give_back_again_and_again());
     view::start(&server);
     let ending = server.clone();
     let stop = async move {
@@ -102,6 +117,7 @@ pub async fn serve(
     ready(Ready {
         address: local,
         encrypted: tls.is_some(),
+        jobs_are_admins,
         token,
     });
     listen::answer(listener, tls, routes::all(server), stop).await;

@@ -153,6 +153,9 @@ Examples:
         /// The GPUs that it has
         #[arg(long, value_delimiter = ',')]
         gpus: Vec<u32>,
+        /// The user that its command runs as
+        #[arg(long)]
+        user: Option<String>,
     },
     /// Be one of the numbered processes of a run on a cluster; started there, never by hand
     #[command(hide = true)]

@@ -18,6 +18,7 @@ use lockstep_engine::EngineError;
 use lockstep_engine::infer::InferError;
 use lockstep_index::filter::FilterError;
 use lockstep_job::JobError;
+use lockstep_queue::JobProcess;
 use lockstep_tune::{SearchError, TuneError};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -58,7 +59,13 @@ fn main() -> ExitCode {
             folder,
             attempt,
             gpus,
-        } => command::job_process::run(&folder, attempt, &gpus),
+            user,
+        } => command::job_process::run(&JobProcess {
+            folder,
+            attempt,
+            gpus,
+            user,
+        }),
         Command::Pod(args) => command::pod::run(&args, started_at),
     };
     done.unwrap_or_else(|error| report(&error))

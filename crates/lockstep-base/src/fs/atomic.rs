@@ -44,7 +44,14 @@ impl AtomicFile {
     /// When the folder of `target` is missing or cannot be written, or `target` is something else
     /// than a file, such as a device or another user's link.
     pub fn create(target: &Path) -> Result<AtomicFile, FsError> {
-        let target = &replaceable(target)?;
+        AtomicFile::create_in_place(&replaceable(target)?)
+    }
+
+    /// The same of `target` itself: if it is a link, the link is what is replaced. For folders that others may write into.
+    ///
+    /// # Errors
+    /// When the folder of `target` is missing or cannot be written.
+    pub fn create_in_place(target: &Path) -> Result<AtomicFile, FsError> {
         let stem = target.file_name().unwrap_or_default().to_string_lossy();
         let (file, temporary) = loop {
             let unique = format!(

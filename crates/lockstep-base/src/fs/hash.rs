@@ -37,7 +37,14 @@ impl Hasher {
 /// # Errors
 /// When the file cannot be read.
 pub fn sha256_of_file(path: &Path) -> io::Result<(u64, String)> {
-    let mut file = File::open(path)?;
+    sha256_of(File::open(path)?)
+}
+
+/// The same of a file that is open.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn sha256_of(mut file: File) -> io::Result<(u64, String)> {
     let mut hash = Hasher::new();
     let mut piece = vec![0; 1 << 18];
     let mut length = 0;

@@ -4,14 +4,20 @@
 //! ends, so a lock is never left behind.
 
 use crate::fs::FsError;
-use std::fs::{File, TryLockError};
-use std::os::unix::fs::FileExt;
+use std::fs::{File, Permissions, TryLockError};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+
+/// The permissions of a lock: whoever can open a file can lock it, and so keep its owner waiting. So nobody can open one
+/// who may not write it.
+pub(crate) const MODE: u32 = 0o622;
+/// The bits that let others open it.
+const READERS: u32 = 0o044;
 
 /// Proof that nobody else holds the lock; dropping it lets others have it.
 #[derive(Debug)]
 pub struct FileLock {
-    file: File,
+    _file: File,
 }
 
 impl FileLock {
@@ -25,25 +31,30 @@ impl FileLock {
             .write(true)
             .create(true)
             .truncate(false)
+            .mode(MODE)
             .open(path)
             .map_err(FsError::io("write", path))?;
+        FileLock::try_hold(file, path)
+    }
+
+    /// The same of a file that is open already, which is that of `path`.
+    ///
+    /// # Errors
+    /// When the file system knows no locks.
+    pub fn try_hold(file: File, path: &Path) -> Result<Option<FileLock>, FsError> {
+        let open_to_all = |mode: u32| mode & READERS != 0;
+        if let Ok(found) = file.metadata()
+            && open_to_all(found.permissions().mode())
+        {
+            // One of before; whoever is not its owner leaves it as it is.
+            let mode = found.permissions().mode() & !READERS & 0o777;
+            let _ = file.set_permissions(Permissions::from_mode(mode));
+        }
         match file.try_lock() {
-            Ok(()) => Ok(Some(FileLock { file })),
+            Ok(()) => Ok(Some(FileLock { _file: file })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(FsError::io("lock", path)(error)),
         }
-    }
-
-    /// Replaces what the file holds, for others to read. Not in one step: a reader may see a part.
-    ///
-    /// # Errors
-    /// When the file, which is that of `path`, cannot be written.
-    pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), FsError> {
-        let written = self
-            .file
-            .set_len(0)
-            .and_then(|()| self.file.write_all_at(bytes, 0));
-        written.map_err(FsError::io("write", path))
     }
 }
 

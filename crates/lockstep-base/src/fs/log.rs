@@ -1,5 +1,7 @@
 //! A log of what was done to the disk, for tests of power cuts. Empty in a release build.
 
+#[cfg(debug_assertions)]
+use std::path::Path;
 use std::path::PathBuf;
 
 /// One thing that was done. Until it is synced, a power cut may undo it.
@@ -24,6 +26,31 @@ pub enum Operation {
 }
 
 #[cfg(debug_assertions)]
+impl Operation {
+    /// The same with the names of folders that were [held](crate::fs::beneath) by their descriptors.
+    fn by_names(self) -> Operation {
+        let named = |path: PathBuf| {
+            let held = path.strip_prefix("/proc/self/fd").ok().and_then(|rest| {
+                let mut parts = rest.components();
+                let folder = Path::new("/proc/self/fd").join(parts.next()?);
+                Some(std::fs::read_link(folder).ok()?.join(parts.as_path()))
+            });
+            held.unwrap_or(path)
+        };
+        match self {
+            Operation::CreateFolder(path) => Operation::CreateFolder(named(path)),
+            Operation::CreateFile(path) => Operation::CreateFile(named(path)),
+            Operation::Write(path, bytes) => Operation::Write(named(path), bytes),
+            Operation::Sync(path) => Operation::Sync(named(path)),
+            Operation::Rename(from, to) => Operation::Rename(named(from), named(to)),
+            Operation::Link(from, to) => Operation::Link(named(from), named(to)),
+            Operation::Remove(path) => Operation::Remove(named(path)),
+            Operation::SyncFolder(path) => Operation::SyncFolder(named(path)),
+        }
+    }
+}
+
+#[cfg(debug_assertions)]
 mod live {
     use super::Operation;
     use std::cell::RefCell;
@@ -42,7 +69,7 @@ mod live {
     pub(crate) fn note(operation: impl FnOnce() -> Operation) {
         LOG.with_borrow_mut(|log| {
             if let Some(log) = log {
-                log.push(operation());
+                log.push(operation().by_names());
             }
         });
     }

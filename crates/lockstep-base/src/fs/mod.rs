@@ -7,6 +7,7 @@
 //! how people write bytes ([`hex`]).
 
 mod atomic;
+pub mod beneath;
 mod cache;
 mod error;
 mod hash;
@@ -18,14 +19,16 @@ mod lock;
 pub mod log;
 mod operations;
 mod private;
+mod restricted;
 
 pub use atomic::{AtomicFile, write_atomic};
 pub use cache::CacheDir;
 pub use error::FsError;
-pub use hash::{Hasher, sha256, sha256_of_file};
+pub use hash::{Hasher, sha256, sha256_of, sha256_of_file};
 pub use kind::file_kind;
 pub use leftover::{ABANDONED, is_older, remove_leftover};
 pub use letters::{is_random_letter, random_letters};
 pub use lock::FileLock;
 pub use operations::{create_folder, remove_file, remove_folder, sync_folder};
 pub use private::{PrivateFolder, private_folder};
+pub use restricted::restricted_folder;

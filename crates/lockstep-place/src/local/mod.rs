@@ -1,79 +1,108 @@
 //! Files and folders of this machine, without a runtime or a thread in between.
 
 mod change;
+mod path;
 
 pub(crate) use change::{
     create_new, delete, delete_all, folders, make_folder, make_new_folder, replace_if, writer,
 };
 
+pub(crate) use path::LocalPath;
+
 use crate::{FileEntry, Passing, PlaceError};
-use std::fs::{self, File, Metadata};
+use lockstep_base::fs::beneath::{Held, Purpose, hold_folder};
+use std::fs::{self, Metadata};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-/// All files below `folder`, in no particular order. Links are followed; one that leads back up is refused.
+/// All files below `folder`, in no particular order. Links are followed; one that leads back up is refused. Below a root
+/// they are left out.
 ///
 /// A folder that is missing has no files, as in an object store, which knows no folders.
-pub(crate) fn list(folder: &Path) -> Result<Vec<FileEntry>, PlaceError> {
-    let mut entries = Vec::new();
-    match fs::metadata(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(entries),
+pub(crate) fn list(folder: &LocalPath) -> Result<Vec<FileEntry>, PlaceError> {
+    let mut listing = Listing {
+        shown: folder,
+        above: Vec::new(),
+        entries: Vec::new(),
+    };
+    match folder.metadata() {
+        Err(error) if error.kind() == ErrorKind::NotFound => (),
         Err(error) => return Err(failed("list", folder)(error)),
-        Ok(found) => descend(folder, &found, "", &mut Vec::new(), &mut entries)?,
-    }
-    Ok(entries)
-}
-
-/// Adds what lies in `folder`, whose name from the top is `prefix`; `above` are the folders on the way down.
-fn descend(
-    folder: &Path,
-    found: &Metadata,
-    prefix: &str,
-    above: &mut Vec<(u64, u64)>,
-    entries: &mut Vec<FileEntry>,
-) -> Result<(), PlaceError> {
-    let identity = (found.dev(), found.ino());
-    if above.contains(&identity) {
-        return Err(PlaceError::Other {
-            doing: "list",
-            place: folder.display().to_string(),
-            cause: "it is a link to a folder above it, so the list would have no end".into(),
-        });
-    }
-    above.push(identity);
-    for item in fs::read_dir(folder).map_err(failed("list", folder))? {
-        let item = item.map_err(failed("list", folder))?;
-        let path = item.path();
-        let name = item
-            .file_name()
-            .into_string()
-            .map_err(|name| PlaceError::Other {
-                doing: "list",
-                place: folder.display().to_string(),
-                cause: format!("the name {name:?} is not UTF-8; rename the file"),
-            })?;
-        let name = format!("{prefix}{name}");
-        let found = match fs::metadata(&path) {
-            // Gone since the folder was read, as temporary files are, or a link to nothing.
-            Err(error) if error.kind() == ErrorKind::NotFound => continue,
-            found => found.map_err(failed("look at", &path))?,
-        };
-        if found.is_dir() {
-            descend(&path, &found, &format!("{name}/"), above, entries)?;
-        } else if found.is_file() {
-            entries.push(describe(name, &found));
+        Ok(_) => {
+            let held = folder.held_folder().map_err(failed("list", folder))?;
+            listing.descend(held.path(), "")?;
         }
     }
-    above.pop();
-    Ok(())
+    Ok(listing.entries)
+}
+
+/// A list that is being made.
+struct Listing<'a> {
+    /// The folder as people know it.
+    shown: &'a LocalPath,
+    /// The folders on the way down.
+    above: Vec<(u64, u64)>,
+    entries: Vec<FileEntry>,
+}
+
+impl Listing<'_> {
+    /// Adds what lies in `folder`, whose name from the top is `prefix`.
+    fn descend(&mut self, folder: &Path, prefix: &str) -> Result<(), PlaceError> {
+        let shown = self.shown.join(prefix);
+        let found = fs::metadata(folder).map_err(failed("list", &shown))?;
+        let identity = (found.dev(), found.ino());
+        let other = |cause: String| PlaceError::Other {
+            doing: "list",
+            place: shown.display().to_string(),
+            cause,
+        };
+        if self.above.contains(&identity) {
+            let cause = "it is a link to a folder above it, so the list would have no end";
+            return Err(other(cause.into()));
+        }
+        self.above.push(identity);
+        for item in fs::read_dir(folder).map_err(failed("list", &shown))? {
+            let item = item.map_err(failed("list", &shown))?;
+            let name = item.file_name().into_string().map_err(|name| {
+                other(format!("the name {name:?} is not UTF-8; rename the file"))
+            })?;
+            let path = item.path();
+            let found = match self.shown.is_beneath() {
+                true => fs::symlink_metadata(&path),
+                false => fs::metadata(&path),
+            };
+            let found = match found {
+                // Gone since the folder was read, as temporary files are, or a link to nothing.
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                found => found.map_err(failed("look at", &shown.join(&name)))?,
+            };
+            let name = format!("{prefix}{name}");
+            if found.is_dir() {
+                let inner = match self.shown.is_beneath() {
+                    true => hold_folder(folder, Path::new(&item.file_name())),
+                    false => Ok(Held::plain(&path)),
+                };
+                let inner = match inner {
+                    // It was a folder a moment ago.
+                    Err(error) if is_missing(error.kind()) => continue,
+                    inner => inner.map_err(failed("list", &self.shown.join(&name)))?,
+                };
+                self.descend(inner.path(), &format!("{name}/"))?;
+            } else if found.is_file() {
+                self.entries.push(describe(name, &found));
+            }
+        }
+        self.above.pop();
+        Ok(())
+    }
 }
 
 /// What is known of a file; nothing if there is none, or a folder.
-pub(crate) fn entry(path: &Path) -> Result<Option<FileEntry>, PlaceError> {
-    match fs::metadata(path) {
+pub(crate) fn entry(path: &LocalPath) -> Result<Option<FileEntry>, PlaceError> {
+    match path.metadata() {
         Ok(found) if found.is_file() => {
             let name = path.file_name().unwrap_or_default();
             Ok(Some(describe(name.to_string_lossy().into(), &found)))
@@ -105,8 +134,8 @@ fn describe(path: String, found: &Metadata) -> FileEntry {
 }
 
 /// The whole file, and which version of it that is.
-pub(crate) fn read_versioned(path: &Path) -> Result<(Vec<u8>, String), PlaceError> {
-    let mut file = File::open(path).map_err(failed("read", path))?;
+pub(crate) fn read_versioned(path: &LocalPath) -> Result<(Vec<u8>, String), PlaceError> {
+    let mut file = path.open(Purpose::Read).map_err(failed("read", path))?;
     let found = file.metadata().map_err(failed("read", path))?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(failed("read", path))?;
@@ -120,17 +149,37 @@ fn version(found: &Metadata) -> String {
 }
 
 /// The whole file.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, PlaceError> {
-    fs::read(path).map_err(failed("read", path))
+pub(crate) fn read(path: &LocalPath) -> Result<Vec<u8>, PlaceError> {
+    let mut file = path.open(Purpose::Read).map_err(failed("read", path))?;
+    let size = file.metadata().map_err(failed("read", path))?.len();
+    let mut bytes = Vec::with_capacity(size as usize);
+    file.read_to_end(&mut bytes).map_err(failed("read", path))?;
+    Ok(bytes)
+}
+
+/// The whole file, which has at most `most` bytes.
+pub(crate) fn read_at_most(path: &LocalPath, most: u64) -> Result<Vec<u8>, PlaceError> {
+    let file = path.open(Purpose::Read).map_err(failed("read", path))?;
+    let mut bytes = Vec::new();
+    let read = file.take(most + 1).read_to_end(&mut bytes);
+    let size = read.map_err(failed("read", path))? as u64;
+    match size > most {
+        true => Err(PlaceError::TooLarge {
+            place: path.display().to_string(),
+            size,
+            most,
+        }),
+        false => Ok(bytes),
+    }
 }
 
 /// The bytes of `range`, all of which must be there, and of `version` if one is given.
 pub(crate) fn read_range(
-    path: &Path,
+    path: &LocalPath,
     range: Range<u64>,
     version: Option<&str>,
 ) -> Result<Vec<u8>, PlaceError> {
-    let mut file = File::open(path).map_err(failed("read", path))?;
+    let mut file = path.open(Purpose::Read).map_err(failed("read", path))?;
     let found = describe(
         String::new(),
         &file.metadata().map_err(failed("read", path))?,
@@ -231,6 +280,50 @@ mod tests {
         symlink("..", folder.path().join("real/up")).unwrap();
         let error = place.list().unwrap_err().to_string();
         assert!(error.contains("no end"), "{error}");
+    }
+
+    #[test]
+    fn beneath_a_root_no_link_is_read_written_listed_or_removed_through() {
+        let folder = tempfile::tempdir().unwrap();
+        let outside = place(&folder).join("outside").unwrap();
+        outside.join("secret").unwrap().write(b"secret").unwrap();
+        let root = place(&folder).join("store").unwrap();
+        root.join("run/file").unwrap().write(b"mine").unwrap();
+        let at = |name: &str| folder.path().join("store").join(name);
+        symlink(folder.path().join("outside/secret"), at("run/link")).unwrap();
+        symlink(folder.path().join("outside"), at("way")).unwrap();
+        let root = root.beneath();
+        let file = |name: &str| root.join(name).unwrap();
+        assert_eq!(file("run/file").read().unwrap(), b"mine");
+        assert_eq!(paths(&root), ["run/file"]);
+        assert_eq!(root.folders().unwrap(), ["run"]);
+        for name in ["run/link", "way/secret"] {
+            let place = file(name);
+            assert_eq!(place.entry().unwrap(), None, "{name}");
+            assert!(
+                place.read().is_err() && place.read_range(0..1).is_err(),
+                "{name}"
+            );
+            assert!(
+                place.read_at_most(9).is_err() && place.local_copy().is_err(),
+                "{name}"
+            );
+            assert_eq!(place.read_versioned().unwrap(), None, "{name}");
+        }
+        for name in ["way/new", "way/new/er"] {
+            assert!(file(name).write(b"x").is_err(), "{name}");
+            assert!(file(name).create_new(b"x").is_err(), "{name}");
+            assert!(file(name).make_folder().is_err(), "{name}");
+        }
+        file("way/secret").delete().unwrap();
+        let _ = file("way").delete_all();
+        // A link that is written over is what goes.
+        file("run/link").write(b"now mine").unwrap();
+        assert_eq!(file("run/link").read().unwrap(), b"now mine");
+        assert_eq!(outside.join("secret").unwrap().read().unwrap(), b"secret");
+        assert_eq!(paths(&outside), ["secret"]);
+        file("run").delete_all().unwrap();
+        assert!(paths(&root).is_empty());
     }
 
     #[test]

@@ -3,11 +3,11 @@
 //! Who looks after a job is this test program itself, called once more.
 
 use lockstep_queue::{
-    JobStatus, JobView, Needs, Queue, QueueError, QueueSettings, Submission, keep,
+    JobProcess, JobStatus, JobView, Needs, Queue, QueueError, QueueSettings, Submission, keep,
 };
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -25,7 +25,13 @@ fn keeper() {
         return;
     };
     let gpus: Vec<u32> = gpus.split(',').filter_map(|gpu| gpu.parse().ok()).collect();
-    keep(Path::new(&folder), attempt.parse().unwrap(), &gpus).unwrap();
+    let process = JobProcess {
+        folder: folder.into(),
+        attempt: attempt.parse().unwrap(),
+        gpus,
+        user: None,
+    };
+    keep(&process).unwrap();
 }
 
 /// A program that takes the arguments of `lockstep job-process`.
@@ -481,4 +487,68 @@ fn a_queue_has_one_server_at_a_time() {
     let _queue = place.open();
     let second = Queue::open(place.settings.clone());
     assert!(matches!(second, Err(QueueError::InUse { .. })));
+}
+
+#[test]
+fn a_retry_does_not_wait_for_a_clock_that_was_set_back() {
+    let place = Place::new(2.0);
+    let queue = place.open();
+    queue.submit(job("before", &place.waits(), &[])).unwrap();
+    queue.submit(job("fails", "exit 75", &[])).unwrap();
+    ended(&queue, "fails");
+    let again = [("lockstep.after", "before"), ("lockstep.retries", "1")];
+    queue.submit(job("again", "true", &again)).unwrap();
+    running(&queue, "before");
+    drop(queue);
+    // Its first attempt ended tomorrow.
+    let jobs = place.settings.folder.join("jobs");
+    for name in ["begun.1.json", "ended.1.json"] {
+        let text = fs::read(jobs.join("fails").join(name)).unwrap();
+        let mut said: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        said["at_ms"] = (said["at_ms"].as_u64().unwrap() + 86_400_000).into();
+        fs::write(jobs.join("again").join(name), said.to_string()).unwrap();
+    }
+    let queue = place.open();
+    place.go();
+    let again = ended(&queue, "again");
+    assert_eq!((again.status, again.attempt), (JobStatus::Succeeded, 2));
+}
+
+#[test]
+fn a_job_waits_while_the_system_has_no_room_for_it() {
+    let mut place = Place::new(1.0);
+    let (tried, given) = (place.file("tried"), place.file("program"));
+    // What looks after a job ends so when files or processes run out: here twice.
+    let script = format!(
+        "echo x >> {tried}; [ $(wc -l < {tried}) -gt 2 ] || exit {}\nexec {} \"$@\"\n",
+        lockstep_queue::TRY_AGAIN,
+        place.settings.program.display(),
+        tried = tried.display()
+    );
+    lockstep_testkit::write_program(&given, &script);
+    place.settings.program = given;
+    let queue = place.open();
+    queue.submit(job("one", "true", &[])).unwrap();
+    let one = ended(&queue, "one");
+    assert_eq!(
+        (one.status, one.attempt),
+        (JobStatus::Succeeded, 1),
+        "{one:?}"
+    );
+    assert_eq!(place.lines("tried").len(), 3);
+}
+
+#[test]
+fn what_a_job_started_ends_with_it_without_group_session_and_environment() {
+    let place = Place::new(1.0);
+    let queue = place.open();
+    let pid = place.file("pid");
+    let pid = pid.display();
+    let command = format!(
+        "setsid env -i sh -c 'echo $$ > {pid}; exec sleep 600' & until [ -s {pid} ]; do sleep 0.02; done"
+    );
+    queue.submit(job("one", &command, &[])).unwrap();
+    assert_eq!(ended(&queue, "one").status, JobStatus::Succeeded);
+    let left: u32 = place.lines("pid")[0].parse().unwrap();
+    assert!(!is_alive(left));
 }

@@ -4,6 +4,7 @@ use super::damage::{Damage, Damaged};
 use super::manifest::{self, Manifest, Part};
 use super::{CheckpointFolder, Checkpoints, number, step_of};
 use crate::{Generation, RunsError};
+use lockstep_base::fs::beneath::Purpose;
 use lockstep_base::fs::{Hasher, sha256};
 use lockstep_place::{Place, PlaceError};
 use serde_json::Value;
@@ -156,8 +157,9 @@ impl Checkpoint {
 
 /// Length and hash of a file, read in pieces of one version.
 fn hash(file: &Place) -> Result<(u64, String), PlaceError> {
-    if let Some(path) = file.local() {
-        return lockstep_base::fs::sha256_of_file(path)
+    if let (Some(path), Some(opened)) = (file.local(), file.open_local(Purpose::Read)) {
+        return opened
+            .and_then(lockstep_base::fs::sha256_of)
             .map_err(|source| PlaceError::io("read", path, source));
     }
     let entry = file.entry()?.ok_or_else(|| PlaceError::NotFound {

@@ -96,8 +96,8 @@ impl Registry {
     /// When the store cannot hold one.
     pub fn of(store: &Place) -> Result<Self, RegistryError> {
         Ok(Self {
-            store: store.clone(),
-            place: store.join(FOLDER)?,
+            store: store.beneath(),
+            place: store.beneath().join(FOLDER)?,
         })
     }
 

@@ -1,8 +1,9 @@
 //! Who did what, from where, and with which result.
 //!
-//! A line of JSON for every request that changes something or was refused, appended to `audit.jsonl` in the server's
-//! folder. Nothing is ever changed in it. At [`LIMIT`] bytes the file gets the ending `.1`, what had that gets `.2`, and
-//! so on; what had the last one goes.
+//! A line of JSON for every request that changes something, appended to `audit.jsonl` in the server's folder, and one for
+//! every request that was refused, in `refused.jsonl`: so what strangers try does not wash away what was done. Of refusals
+//! only [some](super::refusals) are written down, and how many were not. Nothing is ever changed in either file. At
+//! [`LIMIT`] bytes a file gets the ending `.1`, what had that gets `.2`, and so on; what had the last one goes.
 
 use serde::Serialize;
 use std::fs::{self, File, OpenOptions};
@@ -23,27 +24,35 @@ pub(crate) struct AuditAction(pub(crate) String);
 
 /// One line.
 #[derive(Debug, Serialize)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct Entry {
     /// When, in seconds since 1970 in UTC.
     pub(crate) time: f64,
     /// The name that goes with the token; nothing where nobody was let in.
-    pub(crate) who: Option<&'a str>,
+    pub(crate) who: Option<String>,
     /// What that one may do.
     pub(crate) role: Option<crate::Role>,
     /// The address that the connection came from.
     pub(crate) from: String,
     /// The method.
-    pub(crate) method: &'a str,
+    pub(crate) method: String,
     /// The path, without what follows a question mark.
-    pub(crate) path: &'a str,
+    pub(crate) path: String,
     /// The status of the answer.
     pub(crate) status: u16,
     /// What was done, or why it was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) what: Option<&'a str>,
+    pub(crate) what: Option<String>,
+    /// How many refusals before this one were not written down.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) left_out: u64,
 }
 
-/// The file.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// A file of them.
 #[derive(Debug)]
 pub(crate) struct Audit {
     path: PathBuf,
@@ -52,10 +61,19 @@ pub(crate) struct Audit {
 }
 
 impl Audit {
-    /// That of a server's folder.
-    pub(crate) fn of(folder: &Path) -> Audit {
+    /// What was done, in a server's folder.
+    pub(crate) fn of_deeds(folder: &Path) -> Audit {
+        Audit::named(folder.join("audit.jsonl"))
+    }
+
+    /// What was refused.
+    pub(crate) fn of_refusals(folder: &Path) -> Audit {
+        Audit::named(folder.join("refused.jsonl"))
+    }
+
+    fn named(path: PathBuf) -> Audit {
         Audit {
-            path: folder.join("audit.jsonl"),
+            path,
             limit: LIMIT,
             open: Mutex::default(),
         }
@@ -65,7 +83,7 @@ impl Audit {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(crate) fn note(&self, entry: &Entry<'_>) -> io::Result<()> {
+    pub(crate) fn note(&self, entry: &Entry) -> io::Result<()> {
         let mut line = serde_json::to_vec(entry)?;
         line.push(b'\n');
         let mut open = self
@@ -112,19 +130,20 @@ mod tests {
     #[test]
     fn lines_are_whole_and_old_files_go() {
         let folder = tempfile::tempdir().unwrap();
-        let mut audit = Audit::of(folder.path());
+        let mut audit = Audit::of_deeds(folder.path());
         audit.limit = 1000;
         for number in 0..100 {
             let path = format!("/a\n\"{number}");
             let entry = Entry {
                 time: 1.0,
-                who: Some("anna"),
+                who: Some("anna".to_owned()),
                 role: None,
                 from: "127.0.0.1".to_owned(),
-                method: "POST",
-                path: &path,
+                method: "POST".to_owned(),
+                path,
                 status: 200,
                 what: None,
+                left_out: 0,
             };
             audit.note(&entry).unwrap();
         }

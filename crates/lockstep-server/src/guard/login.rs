@@ -88,7 +88,7 @@ async fn log_in(State(server): State<Server>, headers: HeaderMap, body: String) 
             _ => (),
         }
     }
-    match server.guard().caller_of(Credential::Token(&token)) {
+    match server.guard().caller_of(Credential::Token(&token)).await {
         Ok(_) => {
             let cookie = cookie(&token, KEPT, server.guard().encrypted);
             let to = [(header::SET_COOKIE, cookie), (header::LOCATION, next)];
@@ -137,7 +137,7 @@ async fn authenticate(
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let given = header_token(&headers).unwrap_or_else(|| cookie_token(&headers));
-    server.guard().caller_of(given)?;
+    server.guard().caller_of(given).await?;
     let said = axum::Json(json!({ "status": "authenticated", "message": "Token is valid" }));
     let mut answer = said.into_response();
     if let Credential::Token(token) = given

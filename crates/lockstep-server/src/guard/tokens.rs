@@ -5,8 +5,9 @@
 //! work is enough here, because nobody can guess 256 random bits. The file is read again when it has changed: a token
 //! that was removed is refused from the next request on.
 
+use crate::caller::LOCAL;
 use crate::{Role, ServerError};
-use lockstep_base::fs::{AtomicFile, FileLock, hex, sha256};
+use lockstep_base::fs::{AtomicFile, FileLock, hex, restricted_folder, sha256};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
@@ -100,7 +101,8 @@ impl Tokens {
     /// When the name is taken or has other characters than it may, or the file cannot be written.
     pub fn add(&self, name: &str, role: Role) -> Result<String, ServerError> {
         let right = |c: char| c.is_ascii_alphanumeric() || "-_.@".contains(c);
-        if name.is_empty() || name.len() > 64 || !name.chars().all(right) {
+        // `local` is everybody where no token is needed, who may say otherwise who they are.
+        if name.is_empty() || name.len() > 64 || !name.chars().all(right) || name == LOCAL {
             return Err(ServerError::TokenName(name.to_owned()));
         }
         let _lock = self.lock()?;
@@ -145,7 +147,11 @@ impl Tokens {
     /// Two commands that change the file at once would lose one change.
     fn lock(&self) -> Result<FileLock, ServerError> {
         if let Some(folder) = self.path.parent() {
-            fs::create_dir_all(folder).map_err(|error| self.failed(error))?;
+            // It may be there and let users of jobs pass; one that is made here lets nobody.
+            if !folder.is_dir() {
+                restricted_folder(folder, 0o700)
+                    .map_err(|error| self.failed(io::Error::other(error.to_string())))?;
+            }
         }
         let lock = FileLock::try_take(&self.path.with_extension("lock"));
         let lock = lock.map_err(|error| self.failed(io::Error::other(error.to_string())))?;

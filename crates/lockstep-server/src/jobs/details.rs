@@ -1,6 +1,5 @@
 //! A job as Ray tells of it.
 
-use super::is_own;
 use crate::Caller;
 use lockstep_queue::JobView;
 use serde_json::{Map, Value, json};
@@ -11,7 +10,7 @@ const HIDDEN: &str = "***";
 /// What Ray calls `JobDetails`. Values of variables may be secrets: they are shown to whoever the job is of.
 pub(super) fn details(job: &JobView, caller: &Caller) -> Value {
     let mut runtime_env: Map<String, Value> = job.runtime_env.clone().into_iter().collect();
-    if !is_own(caller, job)
+    if !caller.owns(Some(&job.user))
         && let Some(Value::Object(variables)) = runtime_env.get_mut("env_vars")
     {
         for value in variables.values_mut() {

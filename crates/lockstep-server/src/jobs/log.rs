@@ -4,15 +4,14 @@ use super::manage::job;
 use super::websocket::{Socket, accept};
 use super::with_queue;
 use crate::{Caller, Refusal, Role, Server};
-use axum::Json;
+use axum::body::{Body, Bytes};
 use axum::extract::{Path, Request, State};
-use axum::response::Response;
-use futures_util::{SinkExt, StreamExt};
-use lockstep_queue::{Log, Notice};
-use serde_json::{Value, json};
+use axum::response::{IntoResponse, Response};
+use futures_util::{SinkExt, StreamExt, stream};
+use http::header;
+use lockstep_queue::Log;
 use std::io;
 use std::time::Duration;
-use tokio::net::unix::pipe;
 use tokio::time::{sleep, timeout};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
@@ -22,23 +21,78 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 const FRAME: usize = 64 << 10;
 /// What is written within so long goes together.
 const TOGETHER: Duration = Duration::from_millis(20);
-/// How often a log is looked at whose growth cannot be heard.
-const LOOK: Duration = Duration::from_millis(250);
-/// Room for some of what is heard of a log's growth.
-const EVENTS: usize = 4096;
 /// How often a client is asked whether it is there, and how long it may take to read a message.
 const PATIENCE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(60));
 
-/// All that is kept of a log.
+/// All that is kept of a log: `{"logs": "…"}`, of which only a piece is in memory at a time.
 pub(super) async fn whole(
     State(server): State<Server>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Response, Refusal> {
     caller.needs(Role::Read)?;
-    let read = with_queue(&server, move |queue| Ok(queue.log(&id)?.whole())).await?;
-    let bytes = read.map_err(Refusal::internal)?;
-    Ok(Json(json!({"logs": String::from_utf8_lossy(&bytes)})))
+    let log = with_queue(&server, move |queue| queue.log(&id)).await?;
+    let pieces = stream::try_unfold(Reading::new(log), Reading::next);
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    Ok((kind, Body::from_stream(pieces)).into_response())
+}
+
+/// A log that is being sent as one text of JSON.
+struct Reading {
+    log: Log,
+    text: Text,
+    at: u64,
+    part: Part,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Begin,
+    Middle,
+    End,
+}
+
+impl Reading {
+    fn new(log: Log) -> Reading {
+        Reading {
+            log,
+            text: Text::default(),
+            at: 0,
+            part: Part::Begin,
+        }
+    }
+
+    /// The next piece, and what comes after it; nothing at the end.
+    async fn next(mut self) -> io::Result<Option<(Bytes, Reading)>> {
+        match self.part {
+            Part::Begin => {
+                self.part = Part::Middle;
+                Ok(Some((Bytes::from_static(b"{\"logs\":\""), self)))
+            }
+            Part::End => Ok(None),
+            Part::Middle => {
+                let (log, at) = (self.log.clone(), self.at);
+                let (from, bytes) = blocking(move || log.read(at, FRAME)).await?;
+                if bytes.is_empty() {
+                    self.part = Part::End;
+                    let rest = escaped(&self.text.rest()) + "\"}";
+                    return Ok(Some((rest.into(), self)));
+                }
+                self.at = from + bytes.len() as u64;
+                let text = self.text.push(&bytes);
+                Ok(Some((escaped(&text).into(), self)))
+            }
+        }
+    }
+}
+
+/// A text as it stands between the quotes of JSON.
+fn escaped(text: &str) -> String {
+    let quoted = serde_json::to_string(text).unwrap_or_default();
+    let inner = quoted
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'));
+    inner.unwrap_or_default().to_owned()
 }
 
 /// A log from its beginning, as it grows, to the job's end.
@@ -60,8 +114,9 @@ pub(super) async fn tail(
 async fn send_all(server: &Server, id: String, mut socket: Socket) -> io::Result<()> {
     let queue = server.queue().clone();
     let mut changed = queue.changed();
-    let log = queue.log(&id).map_err(io::Error::other)?;
-    let growth = Growth::of(&log);
+    let of = (queue.clone(), id.clone());
+    let log = blocking(move || of.0.log(&of.1).map_err(io::Error::other)).await?;
+    let mut growth = server.logs().follow(&log);
     let mut text = Text::default();
     let mut at = 0;
     loop {
@@ -120,38 +175,6 @@ async fn blocking<T: Send + 'static>(
 ) -> io::Result<T> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(io::Error::other)?
-}
-
-/// Tells that a log has grown; where the system has no room for more of those, that it may have.
-///
-/// What hears of changes in folders is a descriptor that is read like a pipe, so it is waited for as one.
-struct Growth(Option<pipe::Receiver>);
-
-impl Growth {
-    fn of(log: &Log) -> Growth {
-        let heard = || {
-            let notice = Notice::new().ok()?;
-            notice.of_growth(log.folder()).ok()?;
-            pipe::Receiver::from_owned_fd_unchecked(notice.into()).ok()
-        };
-        Growth(heard())
-    }
-
-    async fn heard(&self) {
-        match &self.0 {
-            None => sleep(LOOK).await,
-            Some(notice) => {
-                // How often it was heard of makes no difference.
-                while notice.readable().await.is_ok() {
-                    match notice.try_read(&mut [0; EVENTS]) {
-                        Ok(_) => return,
-                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => (),
-                        Err(_) => return sleep(LOOK).await,
-                    }
-                }
-            }
-        }
-    }
 }
 
 /// Makes text of bytes that come in pieces, the same text as of all at once: what is none becomes `U+FFFD`.

@@ -16,13 +16,11 @@ mod websocket;
 
 use crate::endpoint::{Endpoint, TEXT};
 use crate::{Caller, Refusal, Role, Server};
-use axum::extract::DefaultBodyLimit;
-use axum::routing::MethodRouter;
 use http::StatusCode;
 use lockstep_queue::{JobView, Queue, QueueError};
 
 /// The longest description of a job, in bytes.
-const LONGEST_SUBMISSION: usize = 2 << 20;
+const LONGEST_SUBMISSION: u64 = 2 << 20;
 
 /// What the description of a job may say.
 const SUBMISSION: &str = "entrypoint! submission_id runtime_env:object metadata:words \
@@ -31,8 +29,6 @@ const SUBMISSION: &str = "entrypoint! submission_id runtime_env:object metadata:
 
 /// The routes of jobs.
 pub(crate) fn endpoints() -> Vec<Endpoint> {
-    let bounded =
-        |handler: MethodRouter<Server>| handler.layer(DefaultBodyLimit::max(LONGEST_SUBMISSION));
     vec![
         Endpoint::get(
             "/api/version",
@@ -43,11 +39,11 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         Endpoint::get("/api/jobs/", manage::list, "All jobs"),
         Endpoint::post("/api/jobs/", submit::submit, "Submits a job")
             .body(SUBMISSION)
-            .map(bounded),
+            .takes(LONGEST_SUBMISSION),
         Endpoint::get("/api/jobs", manage::list, "All jobs"),
         Endpoint::post("/api/jobs", submit::submit, "Submits a job")
             .body(SUBMISSION)
-            .map(bounded),
+            .takes(LONGEST_SUBMISSION),
         Endpoint::get("/api/jobs/{id}", manage::get, "One job"),
         Endpoint::delete(
             "/api/jobs/{id}",
@@ -107,9 +103,9 @@ async fn with_queue<T: Send + 'static>(
 }
 
 /// Refuses a caller who may not change this job.
-fn may_change(caller: &Caller, job: &JobView) -> Result<(), Refusal> {
+pub(crate) fn may_change(caller: &Caller, job: &JobView) -> Result<(), Refusal> {
     caller.needs(Role::Submit)?;
-    match is_own(caller, job) {
+    match caller.owns(Some(&job.user)) {
         true => Ok(()),
         false => Err(Refusal::forbidden(format!(
             "the job {} is of {}; {} may change only jobs of its own",
@@ -118,19 +114,16 @@ fn may_change(caller: &Caller, job: &JobView) -> Result<(), Refusal> {
     }
 }
 
-/// Whether a caller may treat a job as one's own.
-fn is_own(caller: &Caller, job: &JobView) -> bool {
-    caller.role == Role::Admin || caller.name == job.user
-}
-
 impl From<QueueError> for Refusal {
     fn from(error: QueueError) -> Refusal {
         let status = match &error {
             QueueError::Wrong(_) => StatusCode::BAD_REQUEST,
             QueueError::Missing(_) => StatusCode::NOT_FOUND,
-            QueueError::Exists(_) | QueueError::NotEnded { .. } | QueueError::Needed { .. } => {
-                StatusCode::CONFLICT
-            }
+            QueueError::Exists(_)
+            | QueueError::Taken(_)
+            | QueueError::NotEnded { .. }
+            | QueueError::Needed { .. } => StatusCode::CONFLICT,
+            QueueError::Priority { .. } => StatusCode::FORBIDDEN,
             QueueError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             _ => return Refusal::internal(error),
         };

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// The protocol that stands in a package's address.
 const PROTOCOL: &str = "gcs";
 /// So many bytes are written at a time.
-const BLOCK: usize = 1 << 20;
+const BLOCK: usize = 256 << 10;
 /// How much of a package that is refused is read, and for how long: a client that is still sending hears no answer.
 const PASSED_OVER: (u64, Duration) = (1 << 30, Duration::from_secs(60));
 
@@ -24,7 +24,7 @@ pub(super) async fn exists(
 ) -> Result<StatusCode, Refusal> {
     caller.needs(Role::Read)?;
     let missing = format!("Package {protocol}://{name} does not exist");
-    let has = move |queue: &lockstep_queue::Queue| Ok(queue.packages().has(&name));
+    let has = move |queue: &lockstep_queue::Queue| Ok(queue.packages().has(&caller.name, &name));
     match protocol == PROTOCOL && with_queue(&server, has).await? {
         true => Ok(StatusCode::OK),
         false => Err(Refusal::missing(missing)),
@@ -48,7 +48,10 @@ pub(super) async fn upload(
     let length = headers.get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
     let mut body = body.into_data_stream();
-    let begun = with_queue(&server, move |queue| queue.packages().upload(&name, length)).await;
+    let begun = with_queue(&server, move |queue| {
+        queue.packages().upload(&caller.name, &name, length)
+    });
+    let begun = begun.await;
     let received = match begun {
         Ok(upload) => receive(&server, &mut body, upload).await,
         Err(refusal) => Err(refusal),

@@ -1,12 +1,13 @@
 //! What a client asks for, from JSON. Keys that are not known are passed over; those that are must make sense.
 
+use crate::bounded_json;
 use lockstep_queue::{Needs, Submission};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// Reads a submission. Says what is wrong with it.
 pub(super) fn read(body: &[u8]) -> Result<Submission, String> {
-    let body: Value = serde_json::from_slice(body)
+    let body = bounded_json::read(body)
         .map_err(|error| format!("the body must be a JSON object that describes a job: {error}"))?;
     let Value::Object(map) = body else {
         return Err(
@@ -34,6 +35,7 @@ pub(super) fn read(body: &[u8]) -> Result<Submission, String> {
         runtime_env: runtime_env.into_iter().collect(),
         metadata: texts("metadata", &object(&map, "metadata")?)?,
         needs: needs(&map)?,
+        highest_priority: None,
     })
 }
 

@@ -19,6 +19,7 @@ pub(super) async fn submit(
     caller.needs(Role::Submit)?;
     let body = body.map_err(|error| Refusal::new(error.status(), error.body_text()))?;
     let mut submission = read(&body).map_err(Refusal::bad)?;
+    submission.highest_priority = caller.highest_priority();
     submission.user = caller.name;
     let job = with_queue(&server, move |queue| queue.submit(submission)).await?;
     // These keys and no others: Ray's client knows no more.

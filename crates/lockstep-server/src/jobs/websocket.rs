@@ -1,6 +1,7 @@
 //! A request that becomes a websocket.
 
 use crate::Refusal;
+use crate::listen::Connection;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
@@ -37,6 +38,8 @@ pub(super) fn accept<F: Future<Output = ()> + Send + 'static>(
             "this is a websocket: ask for it with `Upgrade: websocket`, version 13",
         ));
     };
+    let lasting = request.extensions().get::<Connection>();
+    let lasting = lasting.map(Connection::last).transpose()?;
     let accepted = derive_accept_key(key.as_bytes());
     let upgrade = hyper::upgrade::on(&mut request);
     tokio::spawn(async move {
@@ -47,6 +50,8 @@ pub(super) fn accept<F: Future<Output = ()> + Send + 'static>(
         config.max_frame_size = Some(LARGEST);
         let io = TokioIo::new(upgraded);
         work(WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await).await;
+        // It counts as a connection until here.
+        drop(lasting);
     });
     let answer = Response::builder()
         .status(StatusCode::SWITCHING_PROTOCOLS)

@@ -6,24 +6,23 @@
 
 use super::record::Record;
 use super::request_fields::RequestFields;
-use super::{Answer, MlflowError, blocking, run_dir, view};
-use crate::Server;
+use super::{Answer, MlflowError, blocking, may_change, run_dir, view};
 use crate::endpoint::{BYTES, Endpoint};
+use crate::file_stream::OpenFile;
+use crate::{Caller, Server};
 use axum::Json;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use futures_util::{StreamExt, stream};
+use futures_util::StreamExt;
 use http::header;
-use lockstep_place::{Place, PlaceError};
+use lockstep_place::{Place, PlaceError, PlaceWriter};
 use lockstep_runs::RunDir;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::ops::Range;
-use tokio::sync::mpsc;
 
-/// How many bytes are read at a time.
-const PIECE: u64 = 1 << 20;
+/// So many bytes are written at a time.
+const BLOCK: usize = 256 << 10;
 /// The folder in a run's.
 const FOLDER: &str = "artifacts";
 
@@ -197,34 +196,21 @@ async fn download_of_run(
     Ok(stream_of(found))
 }
 
-/// A file and its size.
-fn open(files: &Files) -> Result<(Place, u64), MlflowError> {
-    let place = files.place()?;
-    let is_folder = place.local().is_some_and(std::path::Path::is_dir);
-    match place.entry() {
-        Ok(Some(found)) if !is_folder => Ok((place, found.size)),
-        Ok(_) | Err(PlaceError::NotFound { .. }) => Err(MlflowError::missing(format!(
+/// A file.
+fn open(files: &Files) -> Result<OpenFile, MlflowError> {
+    let found = match OpenFile::open(&files.place()?) {
+        Err(PlaceError::NotFound { .. }) => None,
+        found => found?,
+    };
+    found.ok_or_else(|| {
+        MlflowError::missing(format!(
             "there is no file {:.500} among the artifacts",
             files.path
-        ))),
-        Err(error) => Err(error.into()),
-    }
+        ))
+    })
 }
 
-fn stream_of((place, size): (Place, u64)) -> Response {
-    let pieces = stream::try_unfold(0, move |from| {
-        let place = place.clone();
-        async move {
-            if from >= size {
-                return Ok::<_, std::io::Error>(None);
-            }
-            let range: Range<u64> = from..size.min(from + PIECE);
-            let end = range.end;
-            let read = tokio::task::spawn_blocking(move || place.read_range(range)).await?;
-            let piece = Bytes::from(read.map_err(std::io::Error::other)?);
-            Ok(Some((piece, end)))
-        }
-    });
+fn stream_of(file: OpenFile) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
         (header::CONTENT_DISPOSITION, "attachment".to_owned()),
@@ -232,68 +218,56 @@ fn stream_of((place, size): (Place, u64)) -> Response {
             header::CONTENT_SECURITY_POLICY,
             "default-src 'none'; sandbox; frame-ancestors 'none'".to_owned(),
         ),
-        (header::CONTENT_LENGTH, size.to_string()),
+        (header::CONTENT_LENGTH, file.size().to_string()),
     ];
-    (headers, Body::from_stream(pieces)).into_response()
+    (headers, file.stream()).into_response()
 }
 
-enum Piece {
-    More(Bytes),
-    /// All came: a file whose client broke off is not kept.
-    End,
-}
-
-async fn upload(State(server): State<Server>, Path(path): Path<String>, body: Body) -> Answer {
-    let place = blocking(move || {
-        let place = Files::parse(&server, &path)?.writable()?;
+async fn upload(
+    State(server): State<Server>,
+    caller: Caller,
+    Path(path): Path<String>,
+    body: Body,
+) -> Answer {
+    let mut file = blocking(move || {
+        let files = Files::parse(&server, &path)?;
+        may_change(&server, &caller, &files.run)?;
+        let place = files.writable()?;
         match place.local().is_some_and(std::path::Path::is_dir) {
             true => Err(MlflowError::wrong("there is a folder of this name")),
-            false => Ok(place),
+            false => Ok(place.writer()?),
         }
     })
     .await?;
-    let (sender, mut receiver) = mpsc::channel(4);
-    let writing = tokio::task::spawn_blocking(move || {
-        let mut file = place.writer()?;
-        while let Some(piece) = receiver.blocking_recv() {
-            match piece {
-                Piece::More(bytes) => file.write_all(&bytes)?,
-                Piece::End => return file.commit(),
-            }
-        }
-        // Dropped without a word, it leaves no trace.
-        Ok(())
-    });
     let mut pieces = body.into_data_stream();
-    let mut broken = None;
+    let mut block = Vec::new();
     while let Some(piece) = pieces.next().await {
-        let sent = match piece {
-            Ok(bytes) => sender.send(Piece::More(bytes)).await.is_ok(),
-            Err(error) => {
-                broken = Some(error.to_string());
-                false
-            }
-        };
-        if !sent {
-            break;
+        // Dropped without a word, the file leaves no trace.
+        let piece = piece
+            .map_err(|error| MlflowError::wrong(format!("the file did not come whole: {error}")))?;
+        block.extend_from_slice(&piece);
+        if block.len() >= BLOCK {
+            file = write(file, std::mem::take(&mut block)).await?;
         }
     }
-    match broken {
-        None => drop(sender.send(Piece::End).await),
-        Some(_) => drop(sender),
-    }
-    writing.await??;
-    match broken {
-        None => Ok(Json(json!({}))),
-        Some(why) => Err(MlflowError::wrong(format!(
-            "the file did not come whole: {why}"
-        ))),
-    }
+    let file = write(file, block).await?;
+    blocking(move || Ok(file.commit()?)).await?;
+    Ok(Json(json!({})))
 }
 
-async fn remove(State(server): State<Server>, Path(path): Path<String>) -> Answer {
+/// Writes where that holds up nobody.
+async fn write(mut file: PlaceWriter, block: Vec<u8>) -> Result<PlaceWriter, MlflowError> {
+    blocking(move || {
+        file.write_all(&block)?;
+        Ok(file)
+    })
+    .await
+}
+
+async fn remove(State(server): State<Server>, caller: Caller, Path(path): Path<String>) -> Answer {
     blocking(move || {
         let files = Files::parse(&server, &path)?;
+        may_change(&server, &caller, &files.run)?;
         let place = files.writable()?;
         match open(&files) {
             Ok(_) => place.delete()?,

@@ -1,5 +1,6 @@
 //! Errors in the shape that MLflow's clients read.
 
+use crate::Refusal;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
@@ -48,6 +49,11 @@ impl MlflowError {
         Self::new(StatusCode::BAD_REQUEST, "INVALID_STATE", message)
     }
 
+    /// It is somebody else's.
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "PERMISSION_DENIED", message)
+    }
+
     /// MLflow's server has it, and this one does not.
     pub(crate) fn unknown(path: &str) -> Self {
         let message = format!(
@@ -68,6 +74,12 @@ impl IntoResponse for MlflowError {
     fn into_response(self) -> Response {
         let body = json!({ "error_code": self.code, "message": self.message });
         (self.status, Json(body)).into_response()
+    }
+}
+
+impl From<MlflowError> for Refusal {
+    fn from(error: MlflowError) -> Refusal {
+        Refusal::new(error.status, error.message)
     }
 }
 

@@ -4,9 +4,9 @@ use super::experiments::Experiment;
 use super::filter::Name;
 use super::request_fields::RequestFields;
 use super::search::Search;
-use super::{Answer, MlflowError, blocking, everything, now};
-use crate::Server;
+use super::{Answer, MlflowError, blocking, everything, not_own, now};
 use crate::endpoint::Endpoint;
+use crate::{Caller, Server};
 use axum::Json;
 use axum::extract::State;
 use lockstep_index::filter::Worth as Found;
@@ -69,7 +69,7 @@ pub(super) fn find(server: &Server, id: &str) -> Result<Experiment, MlflowError>
     found.ok_or_else(|| MlflowError::missing(format!("No Experiment with id={id:.200} exists")))
 }
 
-async fn create(State(server): State<Server>, asked: RequestFields) -> Answer {
+async fn create(State(server): State<Server>, caller: Caller, asked: RequestFields) -> Answer {
     blocking(move || {
         let name = asked.needed("name")?;
         let (_, all) = everything(&server)?;
@@ -78,10 +78,8 @@ async fn create(State(server): State<Server>, asked: RequestFields) -> Answer {
                 "Experiment '{name:.500}' already exists."
             )));
         }
-        let made = server
-            .mlflow()
-            .experiments
-            .create(name, asked.tags("tags")?, now())?;
+        let experiments = &server.mlflow().experiments;
+        let made = experiments.create(name, &caller.name, asked.tags("tags")?, now())?;
         Ok(Json(json!({ "experiment_id": made.id })))
     })
     .await
@@ -143,9 +141,9 @@ async fn search(State(server): State<Server>, asked: RequestFields) -> Answer {
     .await
 }
 
-async fn update(State(server): State<Server>, asked: RequestFields) -> Answer {
+async fn update(State(server): State<Server>, caller: Caller, asked: RequestFields) -> Answer {
     let name = asked.text("new_name")?.map(str::to_owned);
-    change(server, asked, move |one| {
+    change(server, caller, asked, move |one| {
         if let Some(name) = name {
             one.name = name;
         }
@@ -153,31 +151,46 @@ async fn update(State(server): State<Server>, asked: RequestFields) -> Answer {
     .await
 }
 
-async fn delete(State(server): State<Server>, asked: RequestFields) -> Answer {
-    change(server, asked, |one| one.deleted = true).await
+async fn delete(State(server): State<Server>, caller: Caller, asked: RequestFields) -> Answer {
+    change(server, caller, asked, |one| one.deleted = true).await
 }
 
-async fn restore(State(server): State<Server>, asked: RequestFields) -> Answer {
-    change(server, asked, |one| one.deleted = false).await
+async fn restore(State(server): State<Server>, caller: Caller, asked: RequestFields) -> Answer {
+    change(server, caller, asked, |one| one.deleted = false).await
 }
 
-async fn set_tag(State(server): State<Server>, asked: RequestFields) -> Answer {
+async fn set_tag(State(server): State<Server>, caller: Caller, asked: RequestFields) -> Answer {
     let (key, value) = asked.tag()?;
-    change(server, asked, move |one| drop(one.tags.insert(key, value))).await
+    change(server, caller, asked, move |one| {
+        drop(one.tags.insert(key, value))
+    })
+    .await
 }
 
-async fn delete_tag(State(server): State<Server>, asked: RequestFields) -> Answer {
+async fn delete_tag(State(server): State<Server>, caller: Caller, asked: RequestFields) -> Answer {
     let key = asked.needed("key")?.to_owned();
-    change(server, asked, move |one| drop(one.tags.remove(&key))).await
+    change(server, caller, asked, move |one| {
+        drop(one.tags.remove(&key))
+    })
+    .await
 }
 
 async fn change(
     server: Server,
+    caller: Caller,
     asked: RequestFields,
     change: impl FnOnce(&mut Experiment) + Send + 'static,
 ) -> Answer {
     blocking(move || {
         let found = find(&server, asked.needed("experiment_id")?)?;
+        if !caller.owns(found.owner.as_deref()) {
+            return Err(not_own(
+                &caller,
+                "experiment",
+                &found.name,
+                found.owner.as_deref(),
+            ));
+        }
         server.mlflow().experiments.update(found, now(), change)?;
         Ok(Json(json!({})))
     })

@@ -5,12 +5,13 @@
 //! folder. An id is made from the name, so it is the same for everybody who looks at the store.
 
 use super::MlflowError;
-use lockstep_base::fs::sha256;
+use lockstep_base::fs::{AtomicFile, sha256};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -28,6 +29,9 @@ pub(crate) struct Experiment {
     pub(crate) id: String,
     /// Its name.
     pub(crate) name: String,
+    /// The name of the token that made it; nobody's of one that comes from a job's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) owner: Option<String>,
     /// When it was made, in milliseconds since 1970.
     pub(crate) created: i64,
     /// When it was changed.
@@ -109,6 +113,7 @@ impl Experiments {
     pub(crate) fn create(
         &self,
         name: &str,
+        owner: &str,
         tags: BTreeMap<String, String>,
         now: i64,
     ) -> Result<Experiment, MlflowError> {
@@ -130,6 +135,7 @@ impl Experiments {
                 made.id += "0";
             }
             (made.created, made.updated, made.tags) = (now, now, tags);
+            made.owner = Some(owner.to_owned());
             all.push(made.clone());
             Ok(made)
         })
@@ -187,8 +193,14 @@ impl Experiments {
         let mut all = self.read()?;
         let done = change(&mut all)?;
         let text = serde_json::to_string_pretty(&all).unwrap_or_default() + "\n";
-        let written = lockstep_base::fs::write_atomic(&self.path, text.as_bytes());
-        written.map_err(|error| MlflowError::from(io::Error::other(error)))?;
+        // It is nobody's but the server's.
+        let write = || {
+            let mut file = AtomicFile::create(&self.path).map_err(io::Error::other)?;
+            fs::set_permissions(file.temporary(), fs::Permissions::from_mode(0o600))?;
+            file.write_all(text.as_bytes())?;
+            file.commit().map_err(io::Error::other)
+        };
+        write()?;
         Ok(done)
     }
 }
@@ -211,9 +223,15 @@ mod tests {
     fn an_id_follows_from_the_name_and_a_name_is_taken_once() {
         let folder = tempfile::tempdir().unwrap();
         let experiments = Experiments::of(folder.path());
-        let made = experiments.create("digits", BTreeMap::new(), 5).unwrap();
-        assert!(experiments.create("digits", BTreeMap::new(), 6).is_err());
-        assert!(experiments.create(" ", BTreeMap::new(), 6).is_err());
+        let made = experiments
+            .create("digits", "anna", BTreeMap::new(), 5)
+            .unwrap();
+        assert!(
+            experiments
+                .create("digits", "anna", BTreeMap::new(), 6)
+                .is_err()
+        );
+        assert!(experiments.create(" ", "anna", BTreeMap::new(), 6).is_err());
         let all = experiments.all(["digits", "other"].into_iter()).unwrap();
         let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, ["digits", "Default", "other"]);
@@ -234,7 +252,9 @@ mod tests {
         let all = experiments.all(["job"].into_iter()).unwrap();
         let found = all.iter().find(|one| one.id == job.id).unwrap();
         assert!(found.deleted && found.updated == 7);
-        experiments.create("taken", BTreeMap::new(), 8).unwrap();
+        experiments
+            .create("taken", "anna", BTreeMap::new(), 8)
+            .unwrap();
         let renamed = experiments.update(job, 9, |one| one.name = "taken".to_owned());
         assert!(renamed.is_err());
     }

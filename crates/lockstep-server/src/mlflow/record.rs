@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
+/// The largest file, in bytes.
+const LARGEST: u64 = 16 << 20;
 /// The version of the file's format.
 const VERSION: u32 = 1;
 
@@ -120,6 +122,9 @@ pub(crate) struct Record {
     pub(crate) version: u32,
     /// The experiment's id.
     pub(crate) experiment: String,
+    /// The name of the token that made it; nobody's of a run from before owners were written down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) owner: Option<String>,
     /// What MLflow's users call the run.
     pub(crate) name: String,
     /// How it is.
@@ -145,7 +150,7 @@ pub(crate) struct Record {
 impl Record {
     /// That of a run; none if MLflow did not make it.
     pub(crate) fn read(run: &RunDir) -> Result<Option<Record>, MlflowError> {
-        let bytes = match run.file(files::MLFLOW_RUN).read() {
+        let bytes = match run.file(files::MLFLOW_RUN).read_at_most(LARGEST) {
             Ok(bytes) => bytes,
             Err(PlaceError::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),

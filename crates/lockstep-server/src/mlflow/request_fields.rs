@@ -2,6 +2,7 @@
 
 use super::MlflowError;
 use super::record::{Point, number, shown};
+use crate::bounded_json;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use http::Method;
@@ -33,7 +34,7 @@ impl<S: Send + Sync> FromRequest<S> for RequestFields {
         let body = Bytes::from_request(request, state).await;
         let body = body.map_err(|error| MlflowError::wrong(error.to_string()))?;
         if !reads && !body.is_empty() {
-            let body: Value = serde_json::from_slice(&body)
+            let body = bounded_json::read(&body)
                 .map_err(|error| MlflowError::wrong(format!("the body is not JSON: {error}")))?;
             let Value::Object(body) = body else {
                 return Err(MlflowError::wrong("the body is no JSON object"));

@@ -7,25 +7,28 @@ use super::search::Search;
 use super::view::{NOTE, View};
 use super::writer::{self, Writer};
 use super::{
-    Answer, MlflowError, artifacts, blocking, everything, experiment_routes, now, record_of,
-    run_dir, view,
+    Answer, MlflowError, artifacts, blocking, everything, experiment_routes, may_change, now,
+    record_of, run_dir, view,
 };
-use crate::Server;
 use crate::endpoint::Endpoint;
 use crate::guard::AuditAction;
+use crate::{Caller, Server};
 use axum::extract::State;
 use axum::{Extension, Json};
 use lockstep_index::tags;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 
+/// The most points of a metric in one answer, as MLflow's own server has it.
+const MOST_POINTS: usize = 25_000;
 /// Tags that say something which is kept elsewhere.
 const RUN_NAME: &str = "mlflow.runName";
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         Endpoint::post("/runs/create", create, "Makes a run")
-            .body("experiment_id run_name start_time:integer user_id tags:pairs"),
+            .body("experiment_id run_name start_time:integer user_id tags:pairs")
+            .takes(1 << 20),
         Endpoint::get("/runs/get", show, "One run").query("run_id!"),
         Endpoint::post("/runs/update", update, "Says how a run is")
             .body("run_id! status end_time:integer run_name"),
@@ -36,6 +39,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
                 "experiment_ids!:texts filter run_view_type max_results:integer order_by:texts \
                  page_token",
             )
+            .takes(256 << 10)
             .reads(),
         Endpoint::post("/runs/log-metric", log_metric, "Adds a point to a metric")
             .body("run_id! key! value!:number timestamp:integer step:integer"),
@@ -50,13 +54,15 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             log_batch,
             "Points, parameters and tags at once",
         )
-        .body("run_id! metrics:points params:pairs tags:pairs"),
+        .body("run_id! metrics:points params:pairs tags:pairs")
+        .takes(2 << 20),
         Endpoint::post(
             "/runs/log-inputs",
             log_inputs,
             "Says what a run learns from",
         )
-        .body("run_id! datasets:tables"),
+        .body("run_id! datasets:tables")
+        .takes(2 << 20),
         Endpoint::post("/runs/set-tag", set_tag, "Sets a tag of a run").body("run_id! key! value"),
         Endpoint::post("/runs/delete-tag", delete_tag, "Removes a tag of a run")
             .body("run_id! key!"),
@@ -72,6 +78,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 
 async fn create(
     State(server): State<Server>,
+    caller: Caller,
     asked: RequestFields,
 ) -> Result<(Extension<AuditAction>, Json<Value>), MlflowError> {
     blocking(move || {
@@ -88,6 +95,7 @@ async fn create(
         let (own, users): (Vec<_>, Vec<_>) = given.into_iter().partition(|(key, _)| is_own_tag(key));
         let record = Record {
             experiment: experiment.id,
+            owner: Some(caller.name),
             name: name.clone().unwrap_or_default(),
             start: asked.whole("start_time")?.unwrap_or_else(now),
             tags: own.into_iter().collect(),
@@ -172,14 +180,13 @@ async fn search(State(server): State<Server>, asked: RequestFields) -> Answer {
 /// Does something with a run that MLflow made.
 fn write<T>(
     server: &Server,
+    caller: &Caller,
     id: &str,
     work: impl FnOnce(&mut Writer) -> Result<T, MlflowError>,
 ) -> Result<T, MlflowError> {
-    run_dir(server, id)?;
-    let done = server
-        .mlflow()
-        .writers
-        .with(&server.settings().store, id, work)?;
+    may_change(server, caller, &run_dir(server, id)?)?;
+    let store = &server.settings().store;
+    let done = server.mlflow().writers.with(store, id, work)?;
     done.ok_or_else(|| {
         MlflowError::state(format!(
             "{id} was not made through MLflow: of a run of Lockstep's own only tags can be changed"
@@ -197,7 +204,7 @@ fn check_active(writer: &Writer) -> Result<(), MlflowError> {
     }
 }
 
-async fn update(State(server): State<Server>, asked: RequestFields) -> Answer {
+async fn update(State(server): State<Server>, caller: Caller, asked: RequestFields) -> Answer {
     blocking(move || {
         let id = asked.run()?;
         let status = asked.get("status").map(|said| {
@@ -211,7 +218,7 @@ async fn update(State(server): State<Server>, asked: RequestFields) -> Answer {
         let status = status.transpose()?;
         let name = asked.text("run_name")?.filter(|name| !name.is_empty());
         let end = asked.whole("end_time")?;
-        write(&server, id, |writer| {
+        write(&server, &caller, id, |writer| {
             check_active(writer)?;
             if let Some(name) = name {
                 name.clone_into(&mut writer.record.name);
@@ -223,17 +230,22 @@ async fn update(State(server): State<Server>, asked: RequestFields) -> Answer {
     .await
 }
 
-async fn delete(State(server): State<Server>, asked: RequestFields) -> Answer {
-    set_deleted(server, asked, true).await
+async fn delete(State(server): State<Server>, caller: Caller, asked: RequestFields) -> Answer {
+    set_deleted(server, caller, asked, true).await
 }
 
-async fn restore(State(server): State<Server>, asked: RequestFields) -> Answer {
-    set_deleted(server, asked, false).await
+async fn restore(State(server): State<Server>, caller: Caller, asked: RequestFields) -> Answer {
+    set_deleted(server, caller, asked, false).await
 }
 
-async fn set_deleted(server: Server, asked: RequestFields, deleted: bool) -> Answer {
+async fn set_deleted(
+    server: Server,
+    caller: Caller,
+    asked: RequestFields,
+    deleted: bool,
+) -> Answer {
     blocking(move || {
-        write(&server, asked.run()?, |writer| {
+        write(&server, &caller, asked.run()?, |writer| {
             writer.record.deleted = deleted;
             writer.record.write(&writer.run)
         })?;
@@ -242,10 +254,10 @@ async fn set_deleted(server: Server, asked: RequestFields, deleted: bool) -> Ans
     .await
 }
 
-async fn log_metric(State(server): State<Server>, asked: RequestFields) -> Answer {
+async fn log_metric(State(server): State<Server>, caller: Caller, asked: RequestFields) -> Answer {
     blocking(move || {
         let point = asked.point(now())?;
-        write(&server, asked.run()?, |writer| {
+        write(&server, &caller, asked.run()?, |writer| {
             check_active(writer)?;
             writer.log(&[point])
         })?;
@@ -254,10 +266,14 @@ async fn log_metric(State(server): State<Server>, asked: RequestFields) -> Answe
     .await
 }
 
-async fn log_parameter(State(server): State<Server>, asked: RequestFields) -> Answer {
+async fn log_parameter(
+    State(server): State<Server>,
+    caller: Caller,
+    asked: RequestFields,
+) -> Answer {
     blocking(move || {
         let param = asked.param()?;
-        write(&server, asked.run()?, |writer| {
+        write(&server, &caller, asked.run()?, |writer| {
             check_active(writer)?;
             writer.set_params(&[param])
         })?;
@@ -266,7 +282,7 @@ async fn log_parameter(State(server): State<Server>, asked: RequestFields) -> An
     .await
 }
 
-async fn log_batch(State(server): State<Server>, asked: RequestFields) -> Answer {
+async fn log_batch(State(server): State<Server>, caller: Caller, asked: RequestFields) -> Answer {
     blocking(move || {
         let now = now();
         let points = asked.tables("metrics")?;
@@ -283,25 +299,25 @@ async fn log_batch(State(server): State<Server>, asked: RequestFields) -> Answer
             .collect::<Result<Vec<_>, _>>()?;
         let tags: Vec<_> = asked.tags("tags")?.into_iter().collect();
         let id = asked.run()?;
-        write(&server, id, |writer| {
+        write(&server, &caller, id, |writer| {
             check_active(writer)?;
             writer.set_params(&params)?;
             writer.log(&points)
         })?;
-        set_tags(&server, id, &tags)?;
+        set_tags(&server, &caller, id, &tags)?;
         Ok(Json(json!({})))
     })
     .await
 }
 
-async fn log_inputs(State(server): State<Server>, asked: RequestFields) -> Answer {
+async fn log_inputs(State(server): State<Server>, caller: Caller, asked: RequestFields) -> Answer {
     blocking(move || {
         let inputs = asked
             .get("datasets")
             .and_then(Value::as_array)
             .cloned()
             .unwrap_or_default();
-        write(&server, asked.run()?, |writer| {
+        write(&server, &caller, asked.run()?, |writer| {
             check_active(writer)?;
             for input in inputs {
                 if !writer.record.inputs.contains(&input) {
@@ -315,22 +331,28 @@ async fn log_inputs(State(server): State<Server>, asked: RequestFields) -> Answe
     .await
 }
 
-async fn set_tag(State(server): State<Server>, asked: RequestFields) -> Answer {
+async fn set_tag(State(server): State<Server>, caller: Caller, asked: RequestFields) -> Answer {
     blocking(move || {
-        set_tags(&server, asked.run()?, &[asked.tag()?])?;
+        set_tags(&server, &caller, asked.run()?, &[asked.tag()?])?;
         Ok(Json(json!({})))
     })
     .await
 }
 
 /// Sets tags: MLflow's own in its record, the user's where all runs have them.
-fn set_tags(server: &Server, id: &str, given: &[(String, String)]) -> Result<(), MlflowError> {
+fn set_tags(
+    server: &Server,
+    caller: &Caller,
+    id: &str,
+    given: &[(String, String)],
+) -> Result<(), MlflowError> {
     let run = run_dir(server, id)?;
+    may_change(server, caller, &run)?;
     let (own, users): (Vec<_>, Vec<_>) = given
         .iter()
         .partition(|(key, _)| is_own_tag(key) && key != NOTE);
     if !own.is_empty() {
-        write(server, id, |writer| {
+        write(server, caller, id, |writer| {
             check_active(writer)?;
             for (key, value) in &own {
                 match key.as_str() {
@@ -354,16 +376,17 @@ fn set_tags(server: &Server, id: &str, given: &[(String, String)]) -> Result<(),
     Ok(())
 }
 
-async fn delete_tag(State(server): State<Server>, asked: RequestFields) -> Answer {
+async fn delete_tag(State(server): State<Server>, caller: Caller, asked: RequestFields) -> Answer {
     blocking(move || {
         let (id, key) = (asked.run()?, asked.needed("key")?);
+        may_change(&server, &caller, &run_dir(&server, id)?)?;
         if !view(&server, id)?.tags.contains_key(key) {
             return Err(MlflowError::missing(format!(
                 "No tag with name: {key:.250} in run with id {id}"
             )));
         }
         if is_own_tag(key) && key != NOTE {
-            write(&server, id, |writer| {
+            write(&server, &caller, id, |writer| {
                 writer.record.tags.remove(key);
                 writer.record.write(&writer.run)
             })?;
@@ -383,30 +406,32 @@ async fn history(State(server): State<Server>, asked: RequestFields) -> Answer {
     blocking(move || {
         let key = asked.needed("metric_key")?;
         let run = run_dir(&server, asked.run()?)?;
-        let points: Vec<Value> = match record_of(&server, &run)? {
-            Some(_) => {
-                let all = writer::points(&run)?
-                    .into_iter()
-                    .filter(|(name, _)| name == key);
-                all.map(|(_, point)| point.shown(key)).collect()
-            }
-            None => own_history(&server, &run, key)?,
-        };
-        let from = match asked.text("page_token")? {
+        let from: usize = match asked.text("page_token")? {
             None | Some("") => 0,
             Some(token) => token
                 .parse()
                 .map_err(|_| MlflowError::wrong("Invalid page token"))?,
         };
-        let most = asked
-            .whole("max_results")?
-            .and_then(|most| usize::try_from(most).ok());
-        let end = most.map_or(points.len(), |most| {
-            points.len().min(most.saturating_add(from))
-        });
-        let page: Vec<&Value> = points.iter().take(end).skip(from).collect();
+        let most = asked.whole("max_results")?;
+        let most = most.and_then(|most| usize::try_from(most).ok());
+        let end = from.saturating_add(most.unwrap_or(MOST_POINTS).min(MOST_POINTS));
+        let (mut page, mut count) = (Vec::new(), 0);
+        let mut add = |point: Value| {
+            if (from..end).contains(&count) {
+                page.push(point);
+            }
+            count += 1;
+        };
+        match record_of(&server, &run)? {
+            Some(_) => writer::each_point(&run, |name, point| {
+                if name == key {
+                    add(point.shown(key));
+                }
+            })?,
+            None => own_history(&server, &run, key)?.into_iter().for_each(add),
+        }
         let mut answer = json!({ "metrics": page });
-        if end < points.len() && end > from {
+        if end < count && end > from {
             answer["next_page_token"] = end.to_string().into();
         }
         Ok(Json(answer))

@@ -33,7 +33,12 @@ impl View {
         if !run.note.is_empty() {
             tags.insert(NOTE.to_owned(), run.note.clone());
         }
-        let record = record.unwrap_or_else(|| own(run, experiments));
+        let mut record = record.unwrap_or_else(|| own(run, experiments));
+        // The run's events say how it ended, to everybody. A full disk may have kept that from MLflow's own record.
+        if !record.status.is_final() && run.has_ended() && run.state != State::Lost {
+            record.status = status(run.state);
+            record.end = record.end.or_else(|| run.ended.map(milliseconds));
+        }
         tags.extend(
             record
                 .tags
@@ -124,9 +129,21 @@ impl View {
     }
 }
 
+fn milliseconds(seconds: f64) -> i64 {
+    (seconds * 1000.0) as i64
+}
+
+fn status(state: State) -> Status {
+    match state {
+        State::Running => Status::Running,
+        State::Succeeded => Status::Finished,
+        State::Interrupted => Status::Killed,
+        State::Failed | State::Lost => Status::Failed,
+    }
+}
+
 /// What MLflow would know of a run of Lockstep's own.
 fn own(run: &Run, experiments: &[Experiment]) -> Record {
-    let milliseconds = |seconds: f64| (seconds * 1000.0) as i64;
     let experiment = experiments
         .iter()
         .find(|experiment| experiment.name == run.job);
@@ -154,12 +171,7 @@ fn own(run: &Run, experiments: &[Experiment]) -> Record {
             .map(|experiment| experiment.id.clone())
             .unwrap_or_default(),
         name: run.name.clone(),
-        status: match run.state {
-            State::Running => Status::Running,
-            State::Succeeded => Status::Finished,
-            State::Interrupted => Status::Killed,
-            State::Failed | State::Lost => Status::Failed,
-        },
+        status: status(run.state),
         start: milliseconds(run.started.unwrap_or_default()),
         end: run.ended.map(milliseconds),
         params: params.collect(),

@@ -90,20 +90,28 @@ impl Writers {
     /// What is known of a run that is open.
     pub(crate) fn record(&self, name: &str) -> Option<Record> {
         let slot = hold(&self.0).get(name).cloned()?;
-        let slot = hold(&slot);
+        // While it is written, the disk may take its time: what the file has is as good.
+        let slot = slot.try_lock().ok()?;
         slot.writer.as_ref().map(|writer| writer.record.clone())
     }
 
     fn slot(&self, name: &str) -> Arc<Mutex<Slot>> {
         let mut all = hold(&self.0);
-        if !all.contains_key(name) && all.len() >= MOST {
-            let_go(&mut all);
-        }
+        let idle = match !all.contains_key(name) && all.len() >= MOST {
+            true => let_go(&mut all),
+            false => Vec::new(),
+        };
         let slot = all.entry(name.to_owned()).or_insert_with(|| {
             let used = Instant::now();
             Arc::new(Mutex::new(Slot { writer: None, used }))
         });
-        slot.clone()
+        let slot = slot.clone();
+        drop(all);
+        for slot in idle {
+            // Nobody waits for the disk but whoever asked. What cannot be written down now is found in the run's record.
+            let _ = hold(&slot).close();
+        }
+        slot
     }
 
     /// Forgets a run that its caller has closed, unless somebody waits for it.
@@ -119,22 +127,21 @@ impl Writers {
     }
 }
 
-/// Lets go runs that nobody has written to for long, and at least the one that was written to the longest time ago.
-fn let_go(all: &mut HashMap<String, Arc<Mutex<Slot>>>) {
+/// Takes out runs that nobody has written to for long, and at least the one that was written to the longest time ago.
+fn let_go(all: &mut HashMap<String, Arc<Mutex<Slot>>>) -> Vec<Arc<Mutex<Slot>>> {
     let idle = all.iter().filter(|(_, slot)| Arc::strong_count(slot) == 1);
     let mut idle: Vec<(Instant, String)> = idle
         .filter_map(|(name, slot)| Some((slot.try_lock().ok()?.used, name.clone())))
         .collect();
     idle.sort();
+    let mut taken = Vec::new();
     for (number, (used, name)) in idle.into_iter().enumerate() {
         if number > 0 && used.elapsed() < SILENCE {
             break;
         }
-        if let Some(slot) = all.remove(&name) {
-            // What cannot be written down now is found in the run's record again.
-            let _ = hold(&slot).close();
-        }
+        taken.extend(all.remove(&name));
     }
+    taken
 }
 
 impl Slot {
@@ -194,12 +201,12 @@ impl Writer {
             .and_then(|name| name.as_str())
             .unwrap_or_default();
         let mut unstepped = HashMap::new();
-        for (key, point) in points(&run)? {
-            record.note(&key, &point);
+        each_point(&run, |key, point| {
+            record.note(key, &point);
             if point.step == 0 {
-                *unstepped.entry(key).or_default() += 1;
+                *unstepped.entry(key.to_owned()).or_default() += 1;
             }
-        }
+        })?;
         if record.closed {
             record.closed = false;
             record.write(&run)?;
@@ -351,9 +358,11 @@ fn started(run: &RunDir, timestamp: i64, command: &str) -> Recorded {
     at(timestamp, Event::Started(started))
 }
 
-/// All points of a run, in the order in which they came.
-pub(crate) fn points(run: &RunDir) -> Result<Vec<(String, Point)>, MlflowError> {
-    let mut all = Vec::new();
+/// All points of a run, in the order in which they came, one after the other: there may be millions.
+pub(crate) fn each_point(
+    run: &RunDir,
+    mut read: impl FnMut(&str, Point),
+) -> Result<(), MlflowError> {
     run.each_event(|recorded| {
         let Event::Reported(reported) = recorded.event else {
             return;
@@ -361,19 +370,19 @@ pub(crate) fn points(run: &RunDir) -> Result<Vec<(String, Point)>, MlflowError> 
         let timestamp = (recorded.time * 1000.0).round() as i64;
         let step = i64::try_from(reported.report).unwrap_or(i64::MAX);
         let step = reported.step.unwrap_or(step);
-        for (key, value) in reported.metrics {
-            if let Some(value) = number(&value) {
+        for (key, value) in &reported.metrics {
+            if let Some(value) = number(value) {
                 let value = shown(value);
                 let point = Point {
                     value,
                     timestamp,
                     step,
                 };
-                all.push((key, point));
+                read(key, point);
             }
         }
     })?;
-    Ok(all)
+    Ok(())
 }
 
 /// What an experiment's name becomes in the names of its runs' folders.
@@ -398,6 +407,12 @@ mod tests {
     use serde_json::json;
     use std::fs::File;
     use std::io::Write;
+
+    fn points(run: &RunDir) -> Result<Vec<(String, Point)>, MlflowError> {
+        let mut all = Vec::new();
+        each_point(run, |key, point| all.push((key.to_owned(), point)))?;
+        Ok(all)
+    }
 
     fn store(folder: &std::path::Path) -> Place {
         Place::parse(folder.to_str().unwrap(), &Access::default()).unwrap()

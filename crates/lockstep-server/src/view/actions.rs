@@ -2,6 +2,7 @@
 
 use super::blocking;
 use super::jobs::no_job;
+use crate::jobs::may_change;
 use crate::{Caller, Refusal, Role, Server};
 use axum::Json;
 use axum::extract::State;
@@ -68,15 +69,15 @@ fn one(
 ) -> Result<Option<String>, Refusal> {
     let queue = server.queue();
     let job = queue.get(id).ok_or_else(|| no_job(id))?;
-    if job.user != caller.name && !matches!(action, Action::Resubmit) {
-        caller.needs(Role::Admin)?;
-    }
+    // To submit a job once more is to read its variables, which may be secrets.
+    may_change(caller, &job)?;
     let wrong = |error: lockstep_queue::QueueError| Refusal::bad(error.to_string());
     match action {
         Action::Stop => queue.stop(id).map(|_| None).map_err(wrong),
         Action::Delete => queue.remove(id).map(|()| None).map_err(wrong),
         Action::Resubmit => {
-            let new = queue.resubmit(id, &caller.name).map_err(wrong)?;
+            let new = queue.resubmit(id, &caller.name, caller.highest_priority());
+            let new = new.map_err(wrong)?;
             Ok(Some(new.id))
         }
     }

@@ -1,6 +1,7 @@
 //! What a run's weights are worth: `evaluation.json` as it is.
 
 use super::blocking;
+use crate::file_stream::OpenFile;
 use crate::{Refusal, Server};
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
@@ -10,12 +11,15 @@ pub(super) async fn show(
     State(server): State<Server>,
     Path(name): Path<String>,
 ) -> Result<impl IntoResponse, Refusal> {
-    let bytes = blocking(move || {
+    let file = blocking(move || {
         let run = server.view().store.run(&name)?;
-        let found = run.evaluation().read_versioned();
-        let found = found.map_err(Refusal::internal)?;
-        let missing = || Refusal::missing(format!("{name} was not evaluated"));
-        found.map(|(bytes, _)| bytes).ok_or_else(missing)
+        let found = OpenFile::open(&run.evaluation()).map_err(Refusal::internal)?;
+        found.ok_or_else(|| Refusal::missing(format!("{name} was not evaluated")))
     });
-    Ok(([(header::CONTENT_TYPE, "application/json")], bytes.await?))
+    let file = file.await?;
+    let headers = [
+        (header::CONTENT_TYPE, "application/json".to_owned()),
+        (header::CONTENT_LENGTH, file.size().to_string()),
+    ];
+    Ok((headers, file.stream()))
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// So many jobs are sent if nobody says how many, and the most at once.
 const LIMITS: (usize, usize) = (100, 1000);
 /// How much of a log is sent if nobody says how much, and the most at once.
-const PIECES: (usize, usize) = (256 << 10, 4 << 20);
+const PIECES: (usize, usize) = (256 << 10, 1 << 20);
 /// Jobs that failed within this many seconds are counted as of late.
 const OF_LATE: f64 = 86_400.0;
 
@@ -95,11 +95,11 @@ pub(super) struct Details {
 #[serde(default)]
 pub(super) struct AskedLog {
     /// Where it begins, in bytes; the end of the log if nothing is said.
-    from: Option<u64>,
+    pub(super) from: Option<u64>,
     /// Where it ends.
-    to: Option<u64>,
+    pub(super) to: Option<u64>,
     /// How many bytes at most.
-    most: Option<usize>,
+    pub(super) most: Option<usize>,
 }
 
 /// A part of a log.
@@ -182,19 +182,22 @@ pub(super) async fn list(
     State(server): State<Server>,
     Query(asked): Query<JobListQuery>,
 ) -> Result<Json<List>, Refusal> {
-    let mut jobs = server.queue().list();
-    let counts = Counts::of(&jobs, now());
-    jobs.retain(|job| asked.holds(job));
-    jobs.reverse();
-    let chosen = jobs.len();
-    let limit = asked.limit.unwrap_or(LIMITS.0).min(LIMITS.1);
-    let page = jobs.into_iter().skip(asked.offset).take(limit);
-    Ok(Json(List {
-        counts,
-        chosen,
-        offset: asked.offset,
-        jobs: page.map(Row::new).collect(),
-    }))
+    blocking(move || {
+        let mut jobs = server.queue().list();
+        let counts = Counts::of(&jobs, now());
+        jobs.retain(|job| asked.holds(job));
+        jobs.reverse();
+        let chosen = jobs.len();
+        let limit = asked.limit.unwrap_or(LIMITS.0).min(LIMITS.1);
+        let page = jobs.into_iter().skip(asked.offset).take(limit);
+        Ok(Json(List {
+            counts,
+            chosen,
+            offset: asked.offset,
+            jobs: page.map(Row::new).collect(),
+        }))
+    })
+    .await
 }
 
 pub(super) async fn show(

@@ -17,14 +17,18 @@
 mod follow;
 mod produce;
 
+use super::blocking;
+use super::jobs::no_job;
+use crate::listen::{Connection, Lasting};
 use crate::{Refusal, Server};
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 pub(super) use follow::whole_letters;
 use futures_util::stream;
-use http::{StatusCode, header};
+use http::header;
 pub(super) use produce::start;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -35,8 +39,6 @@ use tokio::sync::{broadcast, watch};
 
 /// How many events a slow page may be behind.
 const ROOM: usize = 256;
-/// How many pages may be open.
-const MOST_PAGES: usize = 2000;
 /// How many runs one page may follow.
 const MOST_RUNS: usize = 20;
 /// A connection on which nothing happens says so often that it is alive.
@@ -123,15 +125,18 @@ struct Listener {
     news: broadcast::Receiver<News>,
     ended: watch::Receiver<bool>,
     greeted: bool,
+    /// Its connection counts as one that lasts.
+    _lasting: Option<Lasting>,
 }
 
 impl Listener {
-    fn new(live: &Arc<Live>, topics: Vec<Topic>) -> Listener {
+    fn new(live: &Arc<Live>, lasting: Option<Lasting>, topics: Vec<Topic>) -> Listener {
         let listener = Listener {
             live: live.clone(),
             news: live.sender.subscribe(),
             ended: live.ended.subscribe(),
             greeted: false,
+            _lasting: lasting,
             topics,
         };
         for topic in &listener.topics {
@@ -184,33 +189,27 @@ impl Drop for Listener {
 
 pub(super) async fn listen(
     State(server): State<Server>,
+    connection: Option<Extension<Connection>>,
     Query(wishes): Query<Wishes>,
 ) -> Result<Response, Refusal> {
     let live = &server.view().live;
-    if live.listeners(&Topic::All) >= MOST_PAGES {
-        let busy = StatusCode::SERVICE_UNAVAILABLE;
-        return Err(Refusal::new(busy, "too many pages are open; close some"));
-    }
+    let lasting = connection.map(|Extension(held)| held.last()).transpose()?;
     let mut topics = vec![Topic::All];
     let runs = wishes.runs.split(',').filter(|name| !name.is_empty());
     topics.extend(runs.take(MOST_RUNS).map(|run| Topic::Points(run.into())));
     if wishes.machine {
         topics.push(Topic::Machine);
     }
+    let mut log = None;
     if !wishes.job.is_empty() {
-        // There is such a job, so what follows its log has something to follow.
-        if server.queue().get(&wishes.job).is_none() {
-            return Err(Refusal::missing(format!(
-                "there is no job {:?}",
-                wishes.job
-            )));
-        }
+        let (of, job) = (server.clone(), wishes.job.clone());
+        log = Some(blocking(move || of.queue().log(&job).map_err(|_| no_job(&job))).await?);
         topics.push(Topic::Log(wishes.job.clone()));
     }
     let first = live.listeners(&Topic::Log(wishes.job.clone())) == 0;
-    let listener = Listener::new(live, topics);
-    if !wishes.job.is_empty() && first {
-        follow::start(&server, wishes.job);
+    let listener = Listener::new(live, lasting, topics);
+    if let Some(log) = log.filter(|_| first) {
+        follow::start(&server, wishes.job, log);
     }
     let events = stream::unfold(listener, async |mut listener| {
         let frame = listener.next().await?;

@@ -32,6 +32,7 @@ use flate2::Compression;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use live::Live;
 use machine::Meter;
+pub(crate) use run::submitter;
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 use store::RunStore;
@@ -118,7 +119,8 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
             actions::act,
             "Stops, forgets or submits jobs once more",
         )
-        .body("action! ids!:texts"),
+        .body("action! ids!:texts")
+        .takes(256 << 10),
         Endpoint::get("/api/v1/jobs/{id}", jobs::show, "One job"),
         Endpoint::get("/api/v1/jobs/{id}/log", jobs::log, "A piece of a job's log")
             .query("from:integer to:integer most:integer"),

@@ -1,6 +1,7 @@
 //! Pictures of the hardest mistakes, as the run kept them.
 
 use super::blocking;
+use crate::file_stream::OpenFile;
 use crate::{Refusal, Server};
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
@@ -13,18 +14,18 @@ pub(super) async fn show(
     State(server): State<Server>,
     Path(name): Path<String>,
 ) -> Result<impl IntoResponse, Refusal> {
-    let bytes = blocking(move || {
+    let file = blocking(move || {
         let file = server.view().store.run(&name)?.mistakes();
-        let missing = || Refusal::missing(format!("{name} kept no pictures of its mistakes"));
-        let entry = file.entry().map_err(Refusal::internal)?;
-        let entry = entry.filter(|entry| entry.size <= LARGEST);
-        entry.ok_or_else(missing)?;
-        file.read().map_err(Refusal::internal)
+        let found = OpenFile::open(&file).map_err(Refusal::internal)?;
+        let found = found.filter(|file| file.size() <= LARGEST);
+        found.ok_or_else(|| Refusal::missing(format!("{name} kept no pictures of its mistakes")))
     });
+    let file = file.await?;
     let headers = [
-        (header::CONTENT_TYPE, "image/png"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::CACHE_CONTROL, "no-cache"),
+        (header::CONTENT_TYPE, "image/png".to_owned()),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
+        (header::CACHE_CONTROL, "no-cache".to_owned()),
+        (header::CONTENT_LENGTH, file.size().to_string()),
     ];
-    Ok((headers, bytes.await?))
+    Ok((headers, file.stream()))
 }

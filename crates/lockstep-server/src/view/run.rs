@@ -8,8 +8,8 @@ use crate::{Caller, Refusal, Role, Server};
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use lockstep_index::{Artifact, Kind, Mark, tags};
-use lockstep_runs::files;
 use lockstep_runs::registry::Registry;
+use lockstep_runs::{RunDir, files};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -56,12 +56,15 @@ pub(super) struct RunAnnotations {
     note: String,
 }
 
+/// What is asked of a worker's log. Its keys stand here one by one: numbers of an address cannot be read through
+/// `flatten`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct OfRank {
     rank: u64,
-    #[serde(flatten)]
-    asked: AskedLog,
+    from: Option<u64>,
+    to: Option<u64>,
+    most: Option<usize>,
 }
 
 pub(super) async fn show(
@@ -135,9 +138,22 @@ pub(super) async fn log(
             let bytes = file.read_range(from..to).map_err(Refusal::internal)?;
             Ok((from, bytes))
         };
-        part(&of.asked, (0, end), read).map(Json)
+        let asked = AskedLog {
+            from: of.from,
+            to: of.to,
+            most: of.most,
+        };
+        part(&asked, (0, end), read).map(Json)
     })
     .await
+}
+
+/// The user of the job that made a run, if one did and is remembered.
+pub(crate) fn submitter(server: &Server, run: &RunDir) -> Option<String> {
+    let found = server.view().store.read(|index| index.details(&run.name));
+    let origin = found.ok()??.origin?;
+    let job = server.queue().get(origin.get("submitted")?.as_str()?)?;
+    Some(job.user)
 }
 
 pub(super) async fn tag(
@@ -157,6 +173,7 @@ pub(super) async fn tag(
     }
     blocking(move || {
         let run = server.view().store.run(&name)?;
+        crate::mlflow::may_annotate(&server, &caller, &run)?;
         let changed = tags::change(&run, &|tags| {
             tags.tags.clone_from(&said.tags);
             tags.note.clone_from(&said.note);

@@ -43,6 +43,14 @@ impl Artifacts {
             return Ok(Self::Server(path.trim_matches('/').to_owned()));
         }
         let place = uri.strip_prefix("file://").unwrap_or(uri);
+        // A server that names a folder of its own machine may mean one here. It cannot know where this process runs.
+        let whole = place.contains("://") || place.starts_with('/');
+        if !whole || place.split('/').any(|part| part == "..") {
+            return Err(SinkError::Failed(format!(
+                "MLflow's server keeps artifacts in {uri:?}, which is no whole path; start it with --serve-artifacts, or \
+                 with --default-artifact-root and a path from the root or a bucket"
+            )));
+        }
         Ok(Self::Place(Place::parse(place, access)?))
     }
 
@@ -140,6 +148,21 @@ mod tests {
         };
         assert_eq!(sent(false), [files::JOB]);
         assert_eq!(sent(true).len(), 2);
+    }
+
+    #[test]
+    fn a_folder_that_depends_on_where_this_process_runs_is_refused() {
+        for uri in [
+            "./mlruns/1",
+            "mlruns",
+            "",
+            "file://mlruns",
+            "/a/../b",
+            "../x",
+        ] {
+            let error = Artifacts::of(uri, &Access::default()).unwrap_err();
+            assert!(error.to_string().contains("whole path"), "{uri}: {error}");
+        }
     }
 
     #[test]

@@ -146,6 +146,10 @@ pub(crate) struct QueueArgs {
     /// What is said of this machine, for label selectors of jobs; may be repeated
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
     pub(crate) labels: Vec<(String, String)>,
+    /// The user of this machine that jobs run as, who can then not reach tokens and records of jobs; needs a server that
+    /// runs as root. By default the server's own user, so that whoever may submit may do everything
+    #[arg(long, value_name = "NAME")]
+    pub(crate) job_user: Option<String>,
     /// How many jobs of one user run at a time
     #[arg(long, value_name = "N")]
     pub(crate) per_user: Option<usize>,

@@ -1,9 +1,14 @@
 //! `lockstep job-process`: looks after one job of a server's queue.
 
-use std::path::Path;
+use lockstep_queue::JobProcess;
 use std::process::ExitCode;
 
-pub(crate) fn run(folder: &Path, attempt: u32, gpus: &[u32]) -> anyhow::Result<ExitCode> {
-    lockstep_queue::keep(folder, attempt, gpus)?;
-    Ok(ExitCode::SUCCESS)
+pub(crate) fn run(process: &JobProcess) -> anyhow::Result<ExitCode> {
+    match lockstep_queue::keep(process) {
+        Err(error) if error.is_passing() => {
+            eprintln!("{error}");
+            Ok(ExitCode::from(lockstep_queue::TRY_AGAIN))
+        }
+        done => done.map(|()| ExitCode::SUCCESS).map_err(Into::into),
+    }
 }

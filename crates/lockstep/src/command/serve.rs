@@ -8,12 +8,15 @@ use anyhow::{Context, bail};
 use lockstep_base::fs::CacheDir;
 use lockstep_cluster::kube::Wanted;
 use lockstep_place::Place;
-use lockstep_queue::QueueSettings;
+use lockstep_queue::{JobUser, QueueSettings};
 use lockstep_server::{GuardSettings, Ready, Settings, serve};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
+
+/// How many requests wait for a disk, or are being answered from one, at a time.
+const MOST_BLOCKING: usize = 48;
 
 pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     if let Some(ServeCommand::Token(command)) = &args.command {
@@ -22,6 +25,8 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let settings = settings(args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
+        // What they do may take some MiB each.
+        .max_blocking_threads(MOST_BLOCKING)
         .enable_all()
         .build()
         .context("cannot start threads")?;
@@ -80,6 +85,7 @@ fn queue(args: &QueueArgs, folder: PathBuf) -> anyhow::Result<QueueSettings> {
     machine.resources = args.resources.iter().cloned().collect();
     machine.labels = args.labels.iter().cloned().collect();
     queue.per_user = args.per_user;
+    queue.job_user = args.job_user.as_deref().map(JobUser::find).transpose()?;
     queue.retention.count = args.keep_jobs;
     queue.retention.age = Duration::from_secs_f64(args.keep_days * 86_400.0);
     queue.grace_s = args.grace.as_secs_f64();
@@ -100,6 +106,12 @@ fn ready(ready: Ready) {
     let scheme = if ready.encrypted { "https" } else { "http" };
     if !ready.encrypted && !ready.address.ip().to_canonical().is_loopback() {
         eprintln!("warning: tokens are sent as plain text; --tls-cert and --tls-key encrypt them");
+    }
+    if ready.jobs_are_admins {
+        eprintln!(
+            "warning: jobs run as the server's own user and can read its tokens, so whoever has the role submit may do \
+             everything, as admin may; --job-user NAME has jobs run as another user"
+        );
     }
     eprintln!("Lockstep serves {scheme}://{}", ready.address);
 }

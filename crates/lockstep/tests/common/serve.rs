@@ -3,6 +3,7 @@
 use super::{LIMIT, Place, send};
 use rustix::process::Signal;
 use serde_json::Value;
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -119,6 +120,36 @@ impl Serve {
         self.send("POST", path, &kind, body.to_string().as_bytes())
     }
 
+    /// The same as somebody with this token.
+    pub(crate) fn post_as(&self, token: &str, path: &str, body: &Value) -> Answer {
+        self.send_as(token, "POST", path, body.to_string().as_bytes())
+    }
+
+    /// Sends a request of somebody with this token.
+    pub(crate) fn send_as(&self, token: &str, method: &str, path: &str, body: &[u8]) -> Answer {
+        let bearer = format!("Bearer {token}");
+        let headers = [
+            ("Authorization", bearer.as_str()),
+            ("Content-Type", "application/json"),
+        ];
+        self.send(method, path, &headers, body)
+    }
+
+    /// How much memory it has, in MiB.
+    pub(crate) fn memory_mib(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let number = line.and_then(|line| line.split_whitespace().next());
+        number.unwrap().parse::<u64>().unwrap() / 1024
+    }
+
+    /// How long it takes to answer whether it is there.
+    pub(crate) fn answers_in(&self) -> Duration {
+        let began = Instant::now();
+        assert_eq!(self.get("/healthz").status, 200);
+        began.elapsed()
+    }
+
     /// Sends one request, as it is given: the path is not encoded, and a `Host` among the headers takes the place of the
     /// right one.
     pub(crate) fn send(
@@ -170,6 +201,14 @@ impl Drop for Serve {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A token that `lockstep serve token add` makes.
+pub(crate) fn token(place: &Place, name: &str, role: &str) -> String {
+    let ran = place.succeeds(&[
+        "serve", "token", "add", name, "--role", role, "--store", "runs",
+    ]);
+    ran.stdout.trim().to_owned()
 }
 
 /// What a server answered.

@@ -2,21 +2,16 @@
 
 use super::Topic;
 use crate::Server;
-use crate::view::folder_watch::{FolderWatch, Waiting};
 use lockstep_queue::Log;
 use serde::Serialize;
-use std::io;
 use std::time::Duration;
+use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 /// How much of a log is read at a time.
 const PIECE: usize = 64 << 10;
 /// A log is read at most so often.
 const PAUSE: Duration = Duration::from_millis(100);
-/// One that can be is looked at so often although nothing was heard.
-const SILENCE: Duration = Duration::from_secs(600);
-/// One that cannot be heard is looked at so often.
-const UNHEARD: Duration = Duration::from_secs(1);
 
 /// A part of a log.
 #[derive(Debug, Serialize)]
@@ -29,25 +24,27 @@ struct Part<'a> {
 }
 
 /// Tells what the log of a job gains, until nobody listens any more.
-pub(super) fn start(server: &Server, id: String) {
+pub(super) fn start(server: &Server, id: String, log: Log) {
     let server = server.clone();
     tokio::spawn(async move {
         let topic = Topic::Log(id.clone());
-        let Ok(log) = server.queue().log(&id) else {
-            return;
-        };
-        let heard = heard(&log).ok();
+        let mut growth = server.logs().follow(&log);
         // What is there already is asked for by the page, which knows how much of it it wants.
-        let mut at = log.bounds().map_or(0, |(_, end)| end);
-        let (mut rest, mut waiting) = (Vec::new(), Waiting::default());
+        let of = log.clone();
+        let bounds = spawn_blocking(move || of.bounds()).await;
+        let mut at = bounds.map_or(0, |bounds| bounds.map_or(0, |(_, end)| end));
+        let mut rest = Vec::new();
         let live = server.view().live.clone();
         let mut wishes = live.wishes.subscribe();
         while live.listeners(&topic) > 0 {
             tokio::select! {
-                () = growth(heard.as_ref(), &mut waiting) => (),
+                () = growth.heard() => (),
                 _ = wishes.changed() => continue,
             }
-            while let Ok((from, bytes)) = log.read(at, PIECE) {
+            loop {
+                let of = log.clone();
+                let read = spawn_blocking(move || of.read(at, PIECE)).await;
+                let Ok(Ok((from, bytes))) = read else { break };
                 if bytes.is_empty() {
                     break;
                 }
@@ -71,26 +68,7 @@ pub(super) fn start(server: &Server, id: String) {
             }
             sleep(PAUSE).await;
         }
-        if let Some(heard) = heard {
-            heard.end();
-        }
     });
-}
-
-fn heard(log: &Log) -> io::Result<FolderWatch> {
-    let heard = FolderWatch::new()?;
-    heard.notice().of_growth(log.folder())?;
-    Ok(heard)
-}
-
-async fn growth(heard: Option<&FolderWatch>, waiting: &mut Waiting) {
-    match heard {
-        None => sleep(UNHEARD).await,
-        Some(heard) => {
-            waiting.on(heard, SILENCE).await;
-            heard.notice().clear();
-        }
-    }
 }
 
 /// How many bytes are whole letters: a piece may end in the middle of one.

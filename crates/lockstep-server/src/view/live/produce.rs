@@ -62,11 +62,11 @@ async fn jobs(server: Server) {
         if changed.changed().await.is_err() {
             return;
         }
-        live.tell(
-            Topic::All,
-            "jobs",
-            &Counts::of(&server.queue().list(), now()),
-        );
+        let of = server.clone();
+        let counts = blocking(move || Ok(Counts::of(&of.queue().list(), now())));
+        if let Ok(counts) = counts.await {
+            live.tell(Topic::All, "jobs", &counts);
+        }
         sleep(JOBS).await;
     }
 }
