@@ -91,7 +91,7 @@ def document(value):
 
 def image(layers, version, machine):
     """The blobs of an image and the description of its manifest."""
-    packed = [gzip.compress(data, mtime=0) for data in layers]
+    packed = [gzip.compress(data, compresslevel=6, mtime=0) for data in layers]
     config = document(
         {
             "architecture": machine,

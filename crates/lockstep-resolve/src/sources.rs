@@ -8,8 +8,8 @@ use lockstep_data::{
 };
 use lockstep_image::{Filter, Limits, Transform, names_a_picture};
 use lockstep_job::{
-    Data, DataRef, Features, Job, JobColumnType, JobColumns, JobFilter, Label, LearnerJob,
-    Location, NetworkJob, Split, Storage,
+    Data, DataRef, Features, Job, JobColumnType, JobColumns, JobFilter, Label, Location,
+    NetworkJob, Split, Storage,
 };
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
@@ -65,21 +65,11 @@ pub struct TestSource {
 }
 
 impl TestSource {
-    /// Resolves the test set of `job`, and nothing else: what the job was trained on may be gone.
+    /// Resolves the test set of a network's job, and nothing else: what the job was trained on may be gone.
     ///
     /// # Errors
-    /// When it cannot be resolved, the job has no test set, or a script learns, whose sets are its own.
-    pub fn of(job: &Job) -> Result<Self, ResolveError> {
-        match &job.learner {
-            LearnerJob::Network(own) => Self::of_network(job, own),
-            LearnerJob::Trees(_) => Self::of_trees(job),
-            LearnerJob::Script(_) => Err(ResolveError::Script {
-                name: job.name.clone(),
-            }),
-        }
-    }
-
-    fn of_network(job: &Job, network: &NetworkJob) -> Result<Self, ResolveError> {
+    /// When it cannot be resolved, or the job has no test set.
+    pub fn of_network(job: &Job, network: &NetworkJob) -> Result<Self, ResolveError> {
         let (data, reference) = test_of(job)?;
         Ok(Self {
             source: source((data, &job.storage), network, "test", reference, None)?,
@@ -87,7 +77,11 @@ impl TestSource {
         })
     }
 
-    fn of_trees(job: &Job) -> Result<Self, ResolveError> {
+    /// The same of a job that learns with trees.
+    ///
+    /// # Errors
+    /// When it cannot be resolved, or the job has no test set.
+    pub fn of_trees(job: &Job) -> Result<Self, ResolveError> {
         let (data, reference) = test_of(job)?;
         let source = of_reference((data, &job.storage), reference, None)?;
         Ok(Self {

@@ -3,7 +3,7 @@
 use lockstep_job::{Job, LearnerJob};
 use lockstep_learner::{Coordinator, LearnerError, LearnerType, Learners};
 use lockstep_onnx::OnnxError;
-use lockstep_resolve::{ResolvedJob, ResolvedScript, ResolvedTrees};
+use lockstep_resolve::{ResolveError, ResolvedJob, ResolvedScript, ResolvedTrees, TestSource};
 use lockstep_runs::RunDir;
 use lockstep_script::{ScriptCoordinator, ScriptLearner};
 use lockstep_train::{ModelExporter, NetworkCoordinator, NetworkLearner};
@@ -19,6 +19,17 @@ pub(crate) fn of(job: &Job) -> &'static dyn LearnerType {
         LearnerJob::Network(_) => &NetworkLearner,
         LearnerJob::Trees(_) => &TreesLearner,
         LearnerJob::Script(_) => &ScriptLearner,
+    }
+}
+
+/// The test set of a job, for a model that was trained before.
+pub(crate) fn test_source(job: &Job) -> Result<TestSource, ResolveError> {
+    match &job.learner {
+        LearnerJob::Network(own) => TestSource::of_network(job, own),
+        LearnerJob::Trees(_) => TestSource::of_trees(job),
+        LearnerJob::Script(_) => Err(ResolveError::Script {
+            name: job.name.clone(),
+        }),
     }
 }
 

@@ -12,7 +12,7 @@ use lockstep_launch::Launcher;
 use lockstep_learner::Learners;
 use lockstep_model::{Block, Outputs, open_test, test_source};
 use lockstep_place::Access;
-use lockstep_resolve::{PictureInput, TestSource, access};
+use lockstep_resolve::{PictureInput, ResolveError, TestSource, access};
 use lockstep_runs::RunDir;
 
 /// What starts so many workers of a job.
@@ -31,6 +31,8 @@ pub struct OpenRequest<'a> {
     pub workers: Option<usize>,
     /// The learners that models are known to.
     pub learners: Learners,
+    /// Resolves the test set of a job.
+    pub test_source: fn(&Job) -> Result<TestSource, ResolveError>,
     /// What starts workers.
     pub launcher: OpenLauncher<'a>,
     /// Raised by whoever wants the work to end early.
@@ -101,7 +103,7 @@ impl<'a> Inference<'a> {
             if !(named.is_own() && overrides.is_empty()) {
                 own_vectors(job, named, &cache)?;
             }
-            let mut test = TestSource::of(job)?;
+            let mut test = (request.test_source)(job)?;
             if let Some(pictures) = trained.pictures() {
                 as_trained(&mut test, pictures, &run.name)?;
             }

@@ -57,6 +57,7 @@ pub(super) fn open<'a>(
         set: &args.set,
         workers: args.workers,
         learners: LEARNERS,
+        test_source: learners::test_source,
         launcher,
         stop,
     };
