@@ -128,7 +128,7 @@ impl Index {
     fn look(&self) -> Result<BTreeMap<String, Seen>, IndexError> {
         let mut found = BTreeMap::new();
         if let Some(path) = self.store.local() {
-            for name in self.store.folders()? {
+            for name in self.store.beneath().folders()? {
                 let folder = path.join(&name);
                 // A look at one file is cheaper than finding out later, again and again, that it is not a run.
                 if folder.join(names::JOB).exists() {

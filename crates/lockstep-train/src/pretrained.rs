@@ -308,7 +308,7 @@ mod tests {
         assert!(shown(&path).contains("damaged"), "{}", shown(&path));
         std::fs::write(&path, b"anything else").unwrap();
         let other = shown(&path);
-        assert!(other.contains("no safetensors file"), "{other}");
+        assert!(other.contains("neither a safetensors file"), "{other}");
         assert!(other.contains(&path.display().to_string()), "{other}");
         assert!(shown(folder.path()).contains("not a regular file"));
     }

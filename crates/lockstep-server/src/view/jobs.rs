@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 
 /// So many jobs are sent if nobody says how many, and the most at once.
 const LIMITS: (usize, usize) = (100, 1000);
-/// How much of a log is sent if nobody says how much, and the most at once.
-const PIECES: (usize, usize) = (256 << 10, 1 << 20);
+/// How much of a log is sent at once at the most. In JSON each byte may become six.
+const PIECE: usize = 256 << 10;
 /// Jobs that failed within this many seconds are counted as of late.
 const OF_LATE: f64 = 86_400.0;
 
@@ -243,7 +243,7 @@ pub(super) fn part(
     (begin, end): (u64, u64),
     read: impl Fn(u64, usize) -> Result<(u64, Vec<u8>), Refusal>,
 ) -> Result<Part, Refusal> {
-    let most = asked.most.unwrap_or(PIECES.0).min(PIECES.1) as u64;
+    let most = asked.most.unwrap_or(PIECE).min(PIECE) as u64;
     let to = asked.to.unwrap_or(end).min(end);
     let from = asked.from.unwrap_or(to.saturating_sub(most)).max(begin);
     let to = to.min(from.saturating_add(most));

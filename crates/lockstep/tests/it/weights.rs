@@ -91,7 +91,7 @@ fn weights_that_do_not_fit_are_refused_before_anything_is_written() {
     let deeper = [&BEFORE[..], &["--set", "model.hidden=[24, 16, 8]"]].concat();
     assert!(refused(&deeper).contains("no tensor `layers.9.weight` (and 1 more)"));
     assert!(refused(&["--set", "model.weights=nothing"]).contains("No such file"));
-    assert!(refused(&["--set", "model.weights=job.toml"]).contains("no safetensors file"));
+    assert!(refused(&["--set", "model.weights=job.toml"]).contains("neither a safetensors file"));
 }
 
 #[test]
