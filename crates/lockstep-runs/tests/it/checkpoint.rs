@@ -291,7 +291,9 @@ fn a_full_disk_refuses_the_new_one_and_keeps_the_old() {
     }
     if cfg!(debug_assertions) {
         // ENOSPC where the sixth part is about to be written.
-        let mut command = child("full", &place.run.path().join("injected/checkpoints"));
+        let run = place.run.path().join("injected");
+        fs::create_dir(&run).unwrap();
+        let mut command = child("full", &run.join("checkpoints"));
         command.env("LOCKSTEP_FAILPOINTS", "checkpoint.before_part=error:28@6");
         assert_done(command);
     }
