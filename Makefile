@@ -30,15 +30,17 @@ test: components ## Run the checks for every change: format, clippy, docs, unit 
 	@echo "== one conversation with each peer that is small or in the cache"
 	@cargo test --workspace --test peers -- smoke::
 
-# Ray's clusters live as long as the test program: each part has a program of its own, so that they do not add up. All
-# parts run, and any that fails fails the target.
+# Ray's clusters live as long as the test program: each part has a program of its own, so that they do not add up. What
+# goes through a cluster waits half of its time, so the other peers are tested beside it. All parts run, and any that
+# fails fails the target.
 PEERS = cargo test --workspace --test peers --no-fail-fast --
 test-peers: cargo test-tools ## Run the long conversations with real Ray, MLflow, TensorBoard, browsers and object stores, and a short soak
-	@failed=0; \
-	echo "== Ray"; $(PEERS) ray:: || failed=1; \
-	echo "== jobs on Ray"; $(PEERS) submit:: || failed=1; \
-	echo "== all other peers"; $(PEERS) --skip smoke:: --skip ray:: --skip submit:: || failed=1; \
+	@cargo test --workspace --test peers --test soak --no-run
+	@failed=0; ray=$$(mktemp); \
+	{ $(PEERS) ray:: && $(PEERS) submit::; } > $$ray 2>&1 & beside=$$!; \
+	echo "== peers other than Ray"; $(PEERS) --skip smoke:: --skip ray:: --skip submit:: || failed=1; \
 	echo "== soak"; cargo test --workspace --test soak || failed=1; \
+	wait $$beside || failed=1; echo "== Ray, and jobs on Ray"; cat $$ray; rm -f $$ray; \
 	exit $$failed
 
 test-tools: ## Bring what tests need of the system, Node and Chromium: by apt-get if root, else say what to install
