@@ -37,7 +37,7 @@ PEERS = cargo test --workspace --test peers --no-fail-fast --
 test-peers: cargo test-tools ## Run the long conversations with real Ray, MLflow, TensorBoard, browsers and object stores, and a short soak
 	@cargo test --workspace --test peers --test soak --no-run
 	@failed=0; ray=$$(mktemp); \
-	{ $(PEERS) ray:: && $(PEERS) submit::; } > $$ray 2>&1 & beside=$$!; \
+	( $(PEERS) ray::; ended=$$?; $(PEERS) submit:: && exit $$ended ) > $$ray 2>&1 & beside=$$!; \
 	echo "== peers other than Ray"; $(PEERS) --skip smoke:: --skip ray:: --skip submit:: || failed=1; \
 	echo "== soak"; cargo test --workspace --test soak || failed=1; \
 	wait $$beside || failed=1; echo "== Ray, and jobs on Ray"; cat $$ray; rm -f $$ray; \
