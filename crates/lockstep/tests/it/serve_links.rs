@@ -12,11 +12,7 @@ fn no_file_outside_a_store_is_served_written_or_removed_through_a_link() {
     fs::create_dir(place.path("outside")).unwrap();
     fs::write(place.path("outside/secret"), "hunter2").unwrap();
     let serve = Serve::start(&place, &[]);
-    let made = serve
-        .post("/api/2.0/mlflow/runs/create", &json!({}))
-        .ok()
-        .json();
-    let run = made["run"]["info"]["run_id"].as_str().unwrap().to_owned();
+    let run = serve.make_run();
     let folder = place.path("runs").join(&run);
     let files = folder.join("artifacts");
     fs::create_dir(&files).unwrap();

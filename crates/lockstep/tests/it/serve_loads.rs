@@ -302,11 +302,7 @@ fn a_slow_disk_holds_up_only_those_who_wait_for_it() {
 fn a_download_is_of_one_version() {
     let place = Place::new();
     let serve = Serve::start(&place, &[]);
-    let made = serve
-        .post("/api/2.0/mlflow/runs/create", &json!({}))
-        .ok()
-        .json();
-    let run = made["run"]["info"]["run_id"].as_str().unwrap().to_owned();
+    let run = serve.make_run();
     let path = format!("/api/2.0/mlflow-artifacts/artifacts/0/{run}/artifacts/large");
     let size = 64 << 20;
     serve.send("PUT", &path, &[], &vec![b'a'; size]).ok();
@@ -330,11 +326,7 @@ fn a_download_is_of_one_version() {
 fn a_run_whose_end_could_not_be_written_in_full_is_over_for_everybody() {
     let place = Place::new();
     let serve = Serve::start(&place, &[]);
-    let made = serve
-        .post("/api/2.0/mlflow/runs/create", &json!({}))
-        .ok()
-        .json();
-    let run = made["run"]["info"]["run_id"].as_str().unwrap().to_owned();
+    let run = serve.make_run();
     let record = place.path("runs").join(&run).join("mlflow-run.json");
     let before = fs::read(&record).unwrap();
     let end = json!({"run_id": run, "status": "FINISHED"});
