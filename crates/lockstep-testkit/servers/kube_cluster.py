@@ -11,7 +11,6 @@ import json
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -21,18 +20,7 @@ from certificate import certificate
 from kube_api import Api
 from kubelet import Kubelet
 from pod_network import Network
-
-
-def free_port():
-    """A port that nobody has, below those that the system hands out by itself."""
-    while True:
-        port = 20000 + secrets.randbelow(12000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
+from ports import reserve
 
 
 class Cluster:
@@ -40,8 +28,8 @@ class Cluster:
         self.arguments = arguments
         self.folder = os.path.abspath(arguments.folder)
         self.children = {}
-        self.etcd = free_port()
-        self.port = free_port()
+        self.etcd = reserve()
+        self.port = reserve()
         self.server = f"https://127.0.0.1:{self.port}"
         self.token = secrets.token_hex(16)
         self.guest = secrets.token_hex(16)
@@ -54,7 +42,7 @@ class Cluster:
         subprocess.run(["openssl", "genrsa", "-out", f"{folder}/accounts.key", "2048"], check=True, capture_output=True)
         self.kubeconfig("admin", self.token)
         self.kubeconfig("guest", self.guest)
-        peers = free_port()
+        peers = reserve()
         self.run("etcd", [
             "--data-dir", f"{folder}/etcd", "--listen-client-urls", f"http://127.0.0.1:{self.etcd}",
             "--advertise-client-urls", f"http://127.0.0.1:{self.etcd}",

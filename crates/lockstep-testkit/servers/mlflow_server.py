@@ -6,17 +6,18 @@ mlflow_server.py FOLDER PORT [NAME=VALUE ...]: the data base and the files are i
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 import urllib.request
 
+from ports import keep, reserve
+
 folder, port, variables = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
 if port == 0:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = reserve()
+else:
+    keep(port)
 environment = dict(os.environ)
 # Nothing but what it needs: no jobs, no telemetry.
 environment.update(

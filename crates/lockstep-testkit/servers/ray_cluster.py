@@ -15,10 +15,11 @@ The end of standard input ends all processes of the cluster, and no other proces
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
+
+from ports import reserve
 
 HEAD = "ray.head.default"  # As this provider of nodes calls the head.
 
@@ -55,9 +56,7 @@ def autoscaler(folder, works):
     """What a head is started with to have an autoscaler whose nodes are processes of this machine."""
     import ray
 
-    with socket.socket() as free:
-        free.bind(("", 0))
-        port = free.getsockname()[1]
+    port = reserve()
     lists = ["initialization_commands", "setup_commands", "head_setup_commands", "worker_setup_commands"]
     lists += ["head_start_ray_commands", "worker_start_ray_commands", "cluster_synced_files"]
     lists += ["rsync_exclude", "rsync_filter"]

@@ -8,10 +8,8 @@ ended: `ray stop` would end those of other tests too.
 
 import json
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -19,21 +17,10 @@ import time
 import urllib.error
 import urllib.request
 
+from ports import reserve
+
 MARK = "LOCKSTEP_TEST_HEAD"
 START = 90
-
-
-def free_port():
-    """A port that nobody listens on. It is taken seconds later, so it must not be one that the system hands to others
-    meanwhile: those lie above 32767."""
-    while True:
-        port = random.randrange(20000, 32000)
-        with socket.socket() as listener:
-            try:
-                listener.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
 
 
 def marked(folder):
@@ -100,13 +87,13 @@ def main():
     environ.update({MARK: folder, "HOME": home, "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"})
     environ.update(variable.split("=", 1) for variable in variables)
     environ["PATH"] = programs + os.pathsep + environ["PATH"]
-    gcs, dashboard, client = (free_port() for _ in range(3))
+    gcs, dashboard, client = (reserve() for _ in range(3))
     log = open(os.path.join(folder, "start.log"), "w+b")
 
     def start(*options):
         """Starts a node."""
         command = [os.path.join(programs, "ray"), "start", "--block", "--disable-usage-stats", *options]
-        command += [f"--dashboard-agent-listen-port={free_port()}", f"--metrics-export-port={free_port()}"]
+        command += [f"--dashboard-agent-listen-port={reserve()}", f"--metrics-export-port={reserve()}"]
         command += ["--dashboard-agent-grpc-port=0", "--min-worker-port=0", "--max-worker-port=0"]
         command += ["--object-store-memory=80000000", "--num-cpus=4", "--num-gpus=0"]
         return subprocess.Popen(
