@@ -7,6 +7,8 @@ export LOCKSTEP_CACHE ?= $(CURDIR)/.cache
 HOST = $(shell rustc --version --verbose | sed -n 's/^host: //p')
 STATIC = $(TARGET)/static/$(HOST)/release/lockstep
 MDBOOK := 0.5.4
+# Many tests start processes and wait for them: so many at once keep the processors busy.
+TWICE = $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
 .PHONY: help demo test test-peers test-tools test-fast test-long test-kube soak bench-train bench-data bench-recovery bench-collective bench-scale bench-shards bench-trees bench-dashboard screenshots wheel dist static book image test-python clean release cargo components
 
@@ -17,6 +19,10 @@ demo: release ## Build, bring Fashion-MNIST, and train it on two workers
 	@$(LOCKSTEP) data get fashion-mnist
 	@$(LOCKSTEP) run examples/fashion-mnist.toml --workers 2 --epochs 10
 
+# Threads of other libraries that spin while they wait would take the processors from the tests beside them.
+test test-peers: export OMP_WAIT_POLICY := passive
+test test-peers: export OPENBLAS_NUM_THREADS := 1
+
 test: components ## Run the checks for every change: format, clippy, docs, unit and integration tests, a word with each peer
 	@echo "== format"
 	@cargo fmt --all --check
@@ -25,7 +31,7 @@ test: components ## Run the checks for every change: format, clippy, docs, unit 
 	@echo "== docs"
 	@RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --workspace --no-deps
 	@echo "== unit and integration tests"
-	@cargo test --workspace --lib --bins --test it --no-fail-fast
+	@RUST_TEST_THREADS=$(TWICE) cargo test --workspace --lib --bins --test it --no-fail-fast
 	@cargo test --workspace --doc --quiet
 	@echo "== one conversation with each peer that is small or in the cache"
 	@cargo test --workspace --test peers -- smoke::

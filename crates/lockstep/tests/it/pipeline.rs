@@ -58,7 +58,7 @@ fn the_pipeline_reaches_the_accuracy_of_a_linear_probe_on_the_same_vectors() {
     make.args([SCRIPT, "make"])
         .arg(fashion_mnist())
         .arg(place.path("photos"));
-    succeed(make.args(["100", "20", "50"]));
+    succeed(make.args(["60", "10", "50"]));
 
     let result = place.train(&[]);
     let accuracy = result["metrics"]["accuracy"].as_f64().unwrap();
