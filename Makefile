@@ -62,7 +62,7 @@ test-long: cargo ## Run the tests that take long or bring gigabytes: soak, 5 GiB
 	@LOCKSTEP_TEST_RAY=2.53.0 cargo test --workspace --test peers -- ray::
 	@LOCKSTEP_TEST_RAY=2.53.0 cargo test --workspace --test peers -- submit::
 	@cargo test --workspace --test peers -- --ignored scripts:: bench::
-	@cargo test --workspace --test it -- --ignored scripts:: serve_guard:: serve_api::
+	@cargo test --workspace --test it -- --ignored scripts:: serve_api::
 
 test-kube: cargo ## Build a control plane of Kubernetes once (Go; minutes), and run jobs through it (root, for KubeRay)
 	@cargo test --workspace --test peers -- --ignored --nocapture kube::

@@ -58,6 +58,16 @@ pub enum JobError {
         /// The file.
         path: PathBuf,
     },
+    /// What a run has kept of its job lacks a secret.
+    #[error(
+        "secrets are not kept with a run, and the job had one in `{key}`: give it again with --set '{key}={example}'"
+    )]
+    LeftOut {
+        /// The key.
+        key: String,
+        /// How its value is written.
+        example: &'static str,
+    },
     /// An override is not of the form `key=value`.
     #[error("{reason}; write it as key=value, for example train.epochs=3")]
     Override {

@@ -3,10 +3,11 @@
 use crate::field::{Field, Report};
 use crate::file::JobFile;
 use crate::keys::{Check, FromField, Table};
+use crate::secrets::{LEFT_OUT, is_secret_name, was_masked};
 use crate::section::Section;
 use crate::source::{JobText, Spot};
 use crate::tree::Node;
-use crate::{Diagnostic, Job, JobError, Keep, Override, Storage};
+use crate::{Diagnostic, Job, JobError, Keep, LearnerJob, Override, Storage};
 use lockstep_base::fs::file_kind;
 use std::fs;
 use std::io;
@@ -34,6 +35,32 @@ impl Job {
     ) -> Result<Self, JobError> {
         let text = decode(path, read(path)?)?;
         Self::parse(path, &text, overrides, workers)
+    }
+
+    /// Checks that a job which a run has kept ([`Job::to_toml`]) lacks none of the secrets that it cannot be run without.
+    ///
+    /// # Errors
+    ///
+    /// If one was left out and not given again by an override.
+    pub fn check_secrets(&self) -> Result<(), JobError> {
+        let LearnerJob::Script(script) = &self.learner else {
+            return Ok(());
+        };
+        let train = &script.train;
+        if train.command.iter().any(|word| was_masked(word)) {
+            return Err(JobError::LeftOut {
+                key: "train.command".to_owned(),
+                example: "[\"python3\", ...]",
+            });
+        }
+        let mut variables = train.env.iter();
+        let lacking = variables.find(|(name, value)| is_secret_name(name) && *value == LEFT_OUT);
+        lacking.map_or(Ok(()), |(name, _)| {
+            Err(JobError::LeftOut {
+                key: format!("train.env.{name}"),
+                example: "...",
+            })
+        })
     }
 
     /// [`Job::load`] for a text that is at hand; `path` is where it lies or would lie.

@@ -167,6 +167,11 @@ pub fn masked_words<'w>(words: impl IntoIterator<Item = &'w str>) -> Vec<String>
     masked.collect()
 }
 
+/// Whether this word of a command had a secret before it was masked ([`masked_words`]).
+pub(crate) fn was_masked(word: &str) -> bool {
+    word == LEFT_OUT || word.contains('*') && masked(&word.replace('*', "x")) == word
+}
+
 /// Users and passwords, queries, and all of a webhook's address but its host.
 fn find_in_urls(line: &str, hidden: &mut Vec<Range<usize>>) {
     let lower = line.to_ascii_lowercase();
@@ -350,6 +355,12 @@ mod tests {
         let words = ["x.py", "--token", "hunter2", "--auth", "--lr", "0.1"];
         let shown = ["x.py", "--token", "...", "--auth", "--lr", "0.1"];
         assert_eq!(masked_words(words), shown);
+        let hidden = words
+            .iter()
+            .zip(&shown)
+            .filter(|(word, shown)| *word != *shown);
+        assert!(hidden.clone().all(|(_, shown)| was_masked(shown)));
+        assert!(!words.iter().any(|word| was_masked(word)) && !was_masked("data/*.csv"));
     }
 
     #[test]

@@ -78,6 +78,7 @@ fn request(
     overrides.push(Override::text("--keep", "run.store", &store.to_string()));
     let file = run.job().local_copy()?;
     let mut job = Job::load(file.path(), &overrides, args.workers)?;
+    job.check_secrets()?;
     job.spare_checkpoints();
     let request = request_for(job, folder(run)?, None, args.engine.engine, started_at)?;
     Ok(RunRequest {

@@ -86,6 +86,7 @@ fn job_of_run(args: &RunArgs, run: Option<&Path>) -> anyhow::Result<(PathBuf, Jo
         open_run(run, &args.job.set).with_context(|| format!("--resume {}", run.display()))?;
     let file = run.job().local_copy()?;
     let job = args.job.load_from(file.path())?;
+    job.check_secrets()?;
     let place = PathBuf::from(run.place().to_string());
     Ok((place, job, super::replay::folder(&run)?))
 }

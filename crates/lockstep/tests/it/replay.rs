@@ -161,6 +161,37 @@ fn a_script_is_replayed_and_its_reports_compared() {
 }
 
 #[test]
+fn a_secret_that_was_not_kept_must_be_given_again() {
+    let place = Place::new();
+    fs::write(place.path("train.py"), EIGHT_STEPS).unwrap();
+    let command = "['python3', 'train.py', '--api-key=hunter2']";
+    place.write_job(&format!(
+        "name = 'script'\n[train]\ncommand = {command}\nworkers = 1\nenv = {{ MY_TOKEN = 'hunter2' }}\n[run]\nstore = 'runs'\n",
+    ));
+    let run = folder(&place.train(&[]));
+    let command = format!("train.command={command}");
+    let mut given = vec!["--set", &command];
+    for lacking in ["train.command", "train.env.MY_TOKEN"] {
+        let set = if lacking == "train.command" {
+            &[][..]
+        } else {
+            &given
+        };
+        let name = run.to_str().unwrap();
+        for words in [&["replay", name][..], &["run", "--resume", name]] {
+            let ran = place.run(&[words, set].concat());
+            assert_ne!(ran.code, Some(0), "{lacking}");
+            let says = format!("the job had one in `{lacking}`");
+            assert!(ran.stderr.contains(&says), "{}", ran.stderr);
+        }
+    }
+    given.extend(["--set", "train.env.MY_TOKEN=hunter2"]);
+    let ran = replay(&place, &run, &given);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(verdict(&ran)["same"], true);
+}
+
+#[test]
 fn what_cannot_be_replayed_is_refused_with_the_reason() {
     let place = Place::new();
     let run = folder(&place.train(&["--epochs", "1"]));

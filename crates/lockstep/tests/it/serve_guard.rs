@@ -518,7 +518,6 @@ fn clients_that_say_nothing_keep_nobody_out() {
 }
 
 #[test]
-#[ignore = "it waits for ten seconds"]
 fn a_request_that_comes_byte_by_byte_is_not_waited_for() {
     let place = Place::new();
     let serve = Serve::start(&place, &[]);
@@ -536,7 +535,7 @@ fn a_request_that_comes_byte_by_byte_is_not_waited_for() {
         if sent.is_err() || heard.is_ok() {
             break;
         }
-        assert!(began.elapsed() < Duration::from_secs(25));
+        assert!(began.elapsed() < Duration::from_secs(100));
     }
     assert!(
         began.elapsed() > Duration::from_secs(5),
