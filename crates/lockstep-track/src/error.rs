@@ -1,6 +1,7 @@
 //! Why a sink could not do its part.
 
 use lockstep_place::PlaceError;
+use lockstep_runs::RunsError;
 use thiserror::Error;
 
 /// Why a sink could not do its part. The run goes on; its user is told once.
@@ -10,6 +11,9 @@ pub enum SinkError {
     /// A file of the run, or of the sink, could not be read or written.
     #[error(transparent)]
     Place(#[from] PlaceError),
+    /// The run that is tracked is no longer there, or is not what it should be.
+    #[error(transparent)]
+    Run(#[from] RunsError),
     /// A server did not answer. What it missed is sent later.
     #[error("cannot {doing} at {address}: {cause}")]
     Away {

@@ -88,6 +88,7 @@ impl State {
         let mut file = read(run)?;
         file.servers.insert(server.to_owned(), self.clone());
         let text = serde_json::to_string_pretty(&file).unwrap_or_default() + "\n";
+        run.check_there()?;
         Ok(run.file(files::MLFLOW).write(text.as_bytes())?)
     }
 }
@@ -102,6 +103,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let place = Place::parse(folder.path().to_str().unwrap(), &Access::default()).unwrap();
         let run = RunDir::named("run", place);
+        run.job().write(b"x").unwrap();
         assert_eq!(State::load(&run, "http://a").unwrap(), None);
         let mut state = State {
             run_id: "1".to_owned(),
@@ -112,5 +114,15 @@ mod tests {
         state.save(&run, "http://b").unwrap();
         assert_eq!(State::load(&run, "http://b").unwrap(), Some(state));
         assert_eq!(State::load(&run, "http://a").unwrap().unwrap().run_id, "1");
+    }
+
+    #[test]
+    fn a_run_that_was_removed_is_not_made_again() {
+        let store = tempfile::tempdir().unwrap();
+        let place = Place::parse(store.path().to_str().unwrap(), &Access::default()).unwrap();
+        let run = RunDir::named("run", place.join("run").unwrap());
+        let error = State::default().save(&run, "http://a").unwrap_err();
+        assert!(error.to_string().contains("is gone"), "{error}");
+        assert!(!store.path().join("run").exists());
     }
 }
