@@ -61,7 +61,7 @@ test-long: cargo ## Run the tests that take long or bring gigabytes: soak, 5 GiB
 	@cargo test --workspace --test it -- --ignored --nocapture clip_real::
 	@LOCKSTEP_TEST_RAY=2.53.0 cargo test --workspace --test peers -- ray::
 	@LOCKSTEP_TEST_RAY=2.53.0 cargo test --workspace --test peers -- submit::
-	@cargo test --workspace --test peers -- --ignored scripts:: bench::
+	@cargo test --workspace --test peers -- --ignored scripts:: bench:: serve_jobs::
 	@cargo test --workspace --test it -- --ignored scripts:: serve_api::
 
 test-kube: cargo ## Build a control plane of Kubernetes once (Go; minutes), and run jobs through it (root, for KubeRay)

@@ -40,6 +40,7 @@ impl Client<'_> {
 }
 
 #[test]
+#[ignore = "it brings an older Ray: `make test-long`"]
 fn every_command_of_ray_2_53_works() {
     every_command_works("2.53.0");
 }
