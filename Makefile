@@ -7,8 +7,8 @@ export LOCKSTEP_CACHE ?= $(CURDIR)/.cache
 HOST = $(shell rustc --version --verbose | sed -n 's/^host: //p')
 STATIC = $(TARGET)/static/$(HOST)/release/lockstep
 MDBOOK := 0.5.4
-# Many tests start processes and wait for them: so many at once keep the processors busy.
-TWICE = $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+# Many tests start processes and wait for them: two for each processor keep all busy.
+TEST_THREADS = $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
 .PHONY: help demo test test-peers test-tools test-fast test-long test-kube soak bench-train bench-data bench-recovery bench-collective bench-scale bench-shards bench-trees bench-dashboard screenshots wheel dist static book image test-python clean release cargo components
 
@@ -31,7 +31,7 @@ test: components ## Run the checks for every change: format, clippy, docs, unit 
 	@echo "== docs"
 	@RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --workspace --no-deps
 	@echo "== unit and integration tests"
-	@RUST_TEST_THREADS=$(TWICE) cargo test --workspace --lib --bins --test it --no-fail-fast
+	@RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace --lib --bins --test it --no-fail-fast
 	@cargo test --workspace --doc --quiet
 	@echo "== one conversation with each peer that is small or in the cache"
 	@cargo test --workspace --test peers -- smoke::
