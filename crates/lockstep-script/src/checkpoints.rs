@@ -274,6 +274,15 @@ impl Store {
     }
 }
 
+/// A generation that fails leaves nobody behind who writes: the next one publishes the same files.
+impl Drop for Store {
+    fn drop(&mut self) {
+        if let Some(writing) = self.writing.take() {
+            let _ = writing.join();
+        }
+    }
+}
+
 fn is_better(lowest: bool, value: f64, best: Option<f64>) -> bool {
     best.is_none_or(|best| match lowest {
         true => value < best,
@@ -386,6 +395,16 @@ mod tests {
         let home = folder.path().join(&run.name);
         assert_eq!(read(home.join("model/deep/weights.pt")), "2");
         assert!(read(home.join(SCRIPT_CARD)).contains("\"report\":2"));
+    }
+
+    #[test]
+    fn nothing_is_written_any_more_when_a_store_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let (run, _lock, mut store) = run(folder.path());
+        write(&mut store, "weights.pt", 1, 0.5);
+        drop(store);
+        assert_eq!(newest(&run).header.report, 1);
+        assert!(folder.path().join(&run.name).join(SCRIPT_CARD).exists());
     }
 
     #[test]
