@@ -91,6 +91,14 @@ impl Endpoint {
         Endpoint::new(Method::PUT, path, routing::put(handler), summary)
     }
 
+    pub(crate) fn patch<H, T>(path: &str, handler: H, summary: &'static str) -> Endpoint
+    where
+        H: Handler<T, Server>,
+        T: 'static,
+    {
+        Endpoint::new(Method::PATCH, path, routing::patch(handler), summary)
+    }
+
     pub(crate) fn delete<H, T>(path: &str, handler: H, summary: &'static str) -> Endpoint
     where
         H: Handler<T, Server>,

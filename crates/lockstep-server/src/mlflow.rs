@@ -11,10 +11,14 @@ mod error;
 mod experiment_routes;
 mod experiments;
 mod filter;
+mod logged_model_routes;
+mod logged_models;
 mod record;
+mod registry_routes;
 mod request_fields;
 mod run_routes;
 mod search;
+mod version_routes;
 mod view;
 mod writer;
 
@@ -29,7 +33,7 @@ use http::Uri;
 use lockstep_index::{Index, Keys, Run};
 use lockstep_runs::RunDir;
 use record::{Point, Record};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -81,12 +85,28 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     for (number, prefix) in PREFIXES.into_iter().enumerate() {
         let inner = experiment_routes::endpoints().into_iter();
         let inner = inner.chain(run_routes::endpoints());
+        let inner = inner.chain(logged_model_routes::endpoints());
+        let inner = inner.chain(registry_routes::endpoints());
+        let inner = inner.chain(version_routes::endpoints());
+        let inner = inner.chain(kept_elsewhere());
         all.extend(inner.map(|one| match number {
             0 => one.under(prefix),
             _ => one.under(prefix).undescribed(),
         }));
     }
     all
+}
+
+/// Lists of what MLflow's own server keeps and this one does not: clients that look for it go on.
+fn kept_elsewhere() -> [Endpoint; 4] {
+    let none = |key: &'static str| async move || Json(json!({ key: [] }));
+    let (webhooks, traces) = ("MLflow's webhooks: none", "MLflow's traces: none");
+    [
+        Endpoint::get("/webhooks", none("webhooks"), webhooks),
+        Endpoint::get("/traces", none("traces"), traces),
+        Endpoint::post("/traces", unknown, "Refused: traces are not kept"),
+        Endpoint::post("/traces/search", none("traces"), traces).reads(),
+    ]
 }
 
 /// What answers below the prefixes where no route is.

@@ -2,6 +2,7 @@
 //! registers a version of a model, and removes runs that are not to stay.
 
 use crate::command::{keep_rules, lineage};
+use crate::tracking::export;
 use lockstep_base::fs::CacheDir;
 use lockstep_events::Recorded;
 use lockstep_events::event::{Event, Status};
@@ -10,6 +11,7 @@ use lockstep_job::Run as RunKeys;
 use lockstep_place::Place;
 use lockstep_runs::RunDir;
 use lockstep_runs::registry::Registry;
+use lockstep_track::mlflow::registered_files;
 use lockstep_track::{Begun, Sink, SinkError};
 use std::time::{Duration, Instant};
 
@@ -73,7 +75,8 @@ impl IndexSink {
             let details = self.index()?.details(&run.name)?;
             if let Some(details) = details {
                 let lineage = lineage(&run, &details)?;
-                Registry::of(&self.store)?.register(&name, &run, lineage, "")?;
+                let for_mlflow = registered_files(&run, export)?;
+                Registry::of(&self.store)?.register(&name, &run, lineage, "", for_mlflow)?;
             }
         }
         if let Some(rules) = self.keys.keep.as_ref().map(keep_rules) {

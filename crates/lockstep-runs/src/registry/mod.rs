@@ -6,6 +6,7 @@
 //! models/NAME/versions/000003.json     what version 3 is: its run, its metrics, its hashes, where its files lie
 //! models/NAME/files/abcdefgh/...       the files of one version, as they were in the run's folder
 //! models/NAME/aliases.json             which version `champion` is
+//! models/NAME/details.json             what people say of the model and its versions, once they say something
 //! ```
 //!
 //! - **A version never changes.** Its files are copied first, and its number is then taken by writing its description on
@@ -13,12 +14,14 @@
 //! - **It needs nothing else.** The run that it was made from may go.
 //! - **Nobody's change is lost.** Aliases are changed on the condition that they are as they were read.
 
+mod details;
 mod error;
 mod models;
 mod reference;
 mod version;
 
+pub use details::{Details, VersionDetails};
 pub use error::RegistryError;
-pub use models::{Model, Registry};
+pub use models::{MLFLOW_FOLDER, Model, NewVersion, Registry};
 pub use reference::{Pick, Reference};
-pub use version::{Lineage, Version};
+pub use version::{Lineage, MlflowVersion, Version};

@@ -4,20 +4,22 @@ use crate::RunDir;
 use crate::document::{self, DocumentError, Format, TRIES, text};
 use crate::registry::reference::{check_alias, check_name};
 use crate::registry::version::{Aliases, FORMAT, Pointed, Removed};
-use crate::registry::{Lineage, Pick, Reference, RegistryError, Version};
+use crate::registry::{Details, Lineage, MlflowVersion, Pick, Reference, RegistryError, Version};
 use lockstep_base::calendar;
 use lockstep_base::fs::random_letters;
-use lockstep_place::{FileEntry, Place};
+use lockstep_place::{FileEntry, Place, PlaceError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The folder of the registry in a store.
 const FOLDER: &str = "models";
 /// How its files say of which version they are.
-const FILES: Format = Format {
+pub(super) const FILES: Format = Format {
     key: "format",
     known: FORMAT,
 };
+/// The folder of a version that MLflow's clients load.
+pub const MLFLOW_FOLDER: &str = "mlflow";
 /// How many bytes of a file are copied at a time.
 const PIECE: u64 = 16 << 20;
 /// How many changes of aliases are remembered.
@@ -39,6 +41,23 @@ pub struct Model {
     pub aliases: BTreeMap<String, u64>,
     /// Its versions, the newest last.
     pub versions: Vec<Version>,
+    /// What is said of it.
+    pub details: Details,
+}
+
+/// A version that is to be made.
+#[derive(Debug, Default)]
+pub struct NewVersion {
+    /// What the user says of it.
+    pub note: String,
+    /// Where it comes from.
+    pub lineage: Lineage,
+    /// What MLflow's client said of it, if one makes it.
+    pub mlflow: Option<MlflowVersion>,
+    /// Files to copy: from where, and the name that each gets within the version.
+    pub copied: Vec<(Place, String)>,
+    /// Files to write.
+    pub written: Vec<(String, Vec<u8>)>,
 }
 
 impl Model {
@@ -101,7 +120,8 @@ impl Registry {
         })
     }
 
-    /// Makes a version of what a run learned: copies its model, and gives it the next number.
+    /// Makes a version of what a run learned: copies its model, and gives it the next number. `mlflow` is the folder that
+    /// MLflow's clients load, if there is one.
     ///
     /// # Errors
     /// When the run has no model, or the store cannot be read or written. Then there is no new version.
@@ -111,8 +131,9 @@ impl Registry {
         run: &RunDir,
         lineage: Lineage,
         note: &str,
+        mlflow: Vec<(String, Vec<u8>)>,
     ) -> Result<Version, RegistryError> {
-        let model = self.place.join(check_name(name)?)?;
+        check_name(name)?;
         let wanted = |file: &FileEntry| {
             file.path.starts_with("model/")
                 || matches!(
@@ -127,6 +148,27 @@ impl Registry {
                 run: run.name.clone(),
             });
         }
+        let copied = files
+            .into_iter()
+            .map(|file| Ok((run.place().join(&file.path)?, file.path)));
+        let written = mlflow.into_iter();
+        let written = written.map(|(path, bytes)| (format!("{MLFLOW_FOLDER}/{path}"), bytes));
+        let new = NewVersion {
+            note: note.to_owned(),
+            lineage,
+            mlflow: None,
+            copied: copied.collect::<Result<_, RegistryError>>()?,
+            written: written.collect(),
+        };
+        self.add(name, new)
+    }
+
+    /// Makes a version: brings its files, and gives it the next number.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written. Then there is no new version.
+    pub fn add(&self, name: &str, new: NewVersion) -> Result<Version, RegistryError> {
+        let model = self.folder_of(check_name(name)?)?;
         let folder = format!("files/{}", random_letters::<8>()?);
         let to = model.join(&folder)?;
         let mut version = Version {
@@ -134,18 +176,36 @@ impl Registry {
             name: name.to_owned(),
             number: 0,
             created: calendar::now(),
-            note: note.to_owned(),
+            note: new.note,
             folder,
-            bytes: files.iter().map(|file| file.size).sum(),
-            lineage,
+            bytes: 0,
+            lineage: new.lineage,
+            mlflow: new.mlflow,
         };
-        let done =
-            copy_all(run.place(), &files, &to).and_then(|()| self.number(&model, &mut version));
+        let bring = || -> Result<u64, RegistryError> {
+            let mut bytes = 0;
+            for (from, name) in &new.copied {
+                bytes += copy(from, &to.join(name)?)?;
+            }
+            for (name, content) in &new.written {
+                to.join(name)?.write(content)?;
+                bytes += content.len() as u64;
+            }
+            Ok(bytes)
+        };
+        let done = bring().and_then(|bytes| {
+            version.bytes = bytes;
+            self.number(&model, &mut version)
+        });
         if done.is_err() {
-            // Nothing points to what was copied; the first error is the one worth reporting.
+            // Nothing points to what was brought; the first error is the one worth reporting.
             let _ = to.delete_all();
         }
         done.map(|()| version)
+    }
+
+    pub(super) fn folder_of(&self, name: &str) -> Result<Place, RegistryError> {
+        Ok(self.place.join(name)?)
     }
 
     /// Takes the next number that is free.
@@ -178,6 +238,16 @@ impl Registry {
     /// # Errors
     /// When the store cannot be read.
     pub fn models(&self) -> Result<Vec<Model>, RegistryError> {
+        let mut models = self.all()?;
+        models.retain(|model| !model.versions.is_empty());
+        Ok(models)
+    }
+
+    /// All models, also those that have no version yet.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn all(&self) -> Result<Vec<Model>, RegistryError> {
         let mut models = Vec::new();
         for name in self.place.folders()? {
             if check_name(&name).is_ok() {
@@ -192,7 +262,7 @@ impl Registry {
     /// # Errors
     /// When there is none, or the store cannot be read.
     pub fn model(&self, name: &str) -> Result<Model, RegistryError> {
-        if let Some(model) = self.read(check_name(name)?)? {
+        if let Some(model) = self.find_model(name)? {
             return Ok(model);
         }
         let known = self.models()?.into_iter().map(|model| model.name);
@@ -201,6 +271,11 @@ impl Registry {
             store: self.store.to_string(),
             known: known.collect(),
         })
+    }
+
+    /// The model of this name, if there is one.
+    pub(super) fn find_model(&self, name: &str) -> Result<Option<Model>, RegistryError> {
+        self.read(check_name(name)?)
     }
 
     fn read(&self, name: &str) -> Result<Option<Model>, RegistryError> {
@@ -212,7 +287,8 @@ impl Registry {
                 versions.push(*version);
             }
         }
-        if versions.is_empty() {
+        let details: Option<Details> = document::read(&self.details_of(name)?, FILES)?;
+        if versions.is_empty() && details.is_none() {
             return Ok(None);
         }
         let aliases: Option<Aliases> = document::read(&place.join("aliases.json")?, FILES)?;
@@ -220,6 +296,7 @@ impl Registry {
             name: name.to_owned(),
             aliases: aliases.unwrap_or_default().aliases,
             versions,
+            details: details.unwrap_or_default(),
         }))
     }
 
@@ -296,10 +373,19 @@ impl Registry {
             format: FORMAT,
             removed: calendar::now(),
         };
-        let place = self.place.join(name)?;
+        let place = self.folder_of(name)?;
         // First the description, so that nobody finds a version without its files.
         description(&place, number)?.write(&text(&removed))?;
         Ok(place.join(&version.folder)?.delete_all()?)
+    }
+
+    /// Removes a model with all that it has. Its numbers are given again to one that is made later under its name.
+    ///
+    /// # Errors
+    /// When there is none, or the store cannot be written.
+    pub fn remove_model(&self, name: &str) -> Result<(), RegistryError> {
+        self.model(name)?;
+        Ok(self.folder_of(name)?.delete_all()?)
     }
 
     /// The versions that were made from each run: `digits@3`.
@@ -322,20 +408,21 @@ fn description(model: &Place, number: u64) -> Result<Place, RegistryError> {
     Ok(model.join(&format!("versions/{number:06}.json"))?)
 }
 
-fn copy_all(from: &Place, files: &[FileEntry], to: &Place) -> Result<(), RegistryError> {
-    for file in files {
-        let source = from.join(&file.path)?;
-        let mut writer = to.join(&file.path)?.writer()?;
-        let entry = source.entry()?.unwrap_or_else(|| file.clone());
-        let mut at = 0;
-        while at < entry.size {
-            let end = entry.size.min(at + PIECE);
-            writer.write_all(&source.read_range_of(&entry, at..end)?)?;
-            at = end;
-        }
-        writer.commit()?;
+/// Copies a file, and returns how many bytes it has.
+fn copy(from: &Place, to: &Place) -> Result<u64, RegistryError> {
+    let mut writer = to.writer()?;
+    let missing = || PlaceError::NotFound {
+        place: from.to_string(),
+    };
+    let entry = from.entry()?.ok_or_else(missing)?;
+    let mut at = 0;
+    while at < entry.size {
+        let end = entry.size.min(at + PIECE);
+        writer.write_all(&from.read_range_of(&entry, at..end)?)?;
+        at = end;
     }
-    Ok(())
+    writer.commit()?;
+    Ok(entry.size)
 }
 
 #[cfg(test)]
@@ -371,7 +458,7 @@ mod tests {
         };
         scratch
             .registry
-            .register("digits", &scratch.run, lineage, "")
+            .register("digits", &scratch.run, lineage, "", Vec::new())
             .unwrap()
     }
 
@@ -482,7 +569,7 @@ mod tests {
         let lineage = Lineage::default();
         let error = scratch
             .registry
-            .register("digits", &scratch.run, lineage, "")
+            .register("digits", &scratch.run, lineage, "", Vec::new())
             .unwrap_err();
         assert!(
             matches!(error, RegistryError::NoModelInRun { .. }),

@@ -47,6 +47,24 @@ pub struct Version {
     pub bytes: u64,
     /// Where it comes from.
     pub lineage: Lineage,
+    /// What MLflow's client said of it, if one made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mlflow: Option<MlflowVersion>,
+}
+
+/// What a client of MLflow said of a version when it made it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MlflowVersion {
+    /// Where the client had it from.
+    pub source: String,
+    /// The logged model that it is; empty for none.
+    pub model_id: String,
+    /// A link to the run.
+    pub run_link: String,
+    /// The name of the token that made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
 }
 
 /// What is left of a version that was removed, so that its number is not given again.

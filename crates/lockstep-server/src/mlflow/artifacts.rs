@@ -1,12 +1,13 @@
-//! Files of runs, through the server: `mlflow-artifacts/artifacts/EXPERIMENT/RUN/artifacts/PATH`.
+//! Files of runs and models, through the server: `mlflow-artifacts/artifacts/EXPERIMENT/RUN/artifacts/PATH`.
 //!
-//! Those that clients send lie in the folder `artifacts` of the run. Of Lockstep's own runs all files can be read, and none
+//! Those that clients send lie in the folder `artifacts` of the run or of the logged model. Of Lockstep's own runs all files can be read, and none
 //! written. Files come back as something to be kept, never as a page: somebody else's HTML has no business in a browser
 //! that trusts this server.
 
+use super::logged_models::LoggedModel;
 use super::record::Record;
 use super::request_fields::RequestFields;
-use super::{Answer, MlflowError, blocking, may_change, run_dir, view};
+use super::{Answer, MlflowError, blocking, logged_model_routes, may_change, run_dir, view};
 use crate::endpoint::{BYTES, Endpoint};
 use crate::file_stream::OpenFile;
 use crate::{Caller, Server};
@@ -18,6 +19,7 @@ use futures_util::StreamExt;
 use http::header;
 use lockstep_place::{Place, PlaceError, PlaceWriter};
 use lockstep_runs::RunDir;
+use lockstep_runs::registry::{MLFLOW_FOLDER, Registry};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -25,6 +27,8 @@ use std::collections::BTreeMap;
 const BLOCK: usize = 256 << 10;
 /// The folder in a run's.
 const FOLDER: &str = "artifacts";
+/// What stands in a path in the place of a run, where models are meant.
+const MODELS: &str = "models";
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
@@ -56,66 +60,124 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     ]
 }
 
-/// Files of a run.
-struct Files {
-    run: RunDir,
-    /// Whether clients may write them.
-    is_mlflow: bool,
-    /// Within the run's artifacts; empty for all of them.
+/// Files below the folder of something that has some.
+pub(super) struct Files {
+    of: Holder,
+    root: Place,
+    /// Within the folder; empty for all of them.
     path: String,
 }
 
+/// Whose files they are.
+enum Holder {
+    /// A run that MLflow's client made.
+    Run(RunDir),
+    /// A run of Lockstep's own: its files can be read.
+    OwnRun(RunDir),
+    /// A logged model.
+    Model(Box<LoggedModel>),
+    /// A version of a registered model, which never changes.
+    Version(String),
+}
+
 impl Files {
-    /// Those that `EXPERIMENT/RUN/artifacts/PATH` means.
-    fn parse(server: &Server, whole: &str) -> Result<Files, MlflowError> {
-        let mut parts = whole.trim_end_matches('/').splitn(4, '/');
-        let parts = (parts.next(), parts.next(), parts.next(), parts.next());
-        let (Some(_), Some(run), Some(FOLDER), path) = parts else {
-            return Err(MlflowError::missing(format!(
-                "{whole:.200} is not of a run: EXPERIMENT/RUN/{FOLDER}/PATH"
-            )));
-        };
-        Self::of(server, run, path.unwrap_or_default())
+    /// Those that a path means: `EXPERIMENT/RUN/artifacts/PATH`, `EXPERIMENT/models/ID/artifacts/PATH` of a logged model,
+    /// `models/NAME@VERSION/artifacts/PATH` of a registered one.
+    pub(super) fn parse(server: &Server, whole: &str) -> Result<Files, MlflowError> {
+        let parts: Vec<&str> = whole.trim_end_matches('/').split('/').collect();
+        match parts.as_slice() {
+            [_, MODELS, id, FOLDER, path @ ..] => Self::of_model(server, id, &path.join("/")),
+            [MODELS, version, FOLDER, path @ ..] => {
+                Self::of_version(server, version, &path.join("/"))
+            }
+            [_, run, FOLDER, path @ ..] => Self::of(server, run, &path.join("/")),
+            _ => Err(MlflowError::missing(format!(
+                "{whole:.200} is not of a run or a model: EXPERIMENT/RUN/{FOLDER}/PATH"
+            ))),
+        }
     }
 
-    fn of(server: &Server, run: &str, path: &str) -> Result<Files, MlflowError> {
+    pub(super) fn of(server: &Server, run: &str, path: &str) -> Result<Files, MlflowError> {
         let run = run_dir(server, run)?;
-        let is_mlflow = Record::read(&run)?.is_some();
-        let hidden = path.split('/').any(|part| part.starts_with('.'));
-        if hidden && !is_mlflow {
-            return Err(MlflowError::missing("there is no such file"));
-        }
-        Ok(Files {
-            run,
-            is_mlflow,
-            path: path.to_owned(),
-        })
+        let (root, of) = match Record::read(&run)? {
+            Some(_) => (run.file(FOLDER), Holder::Run(run)),
+            None => (run.place().clone(), Holder::OwnRun(run)),
+        };
+        Self::shown(of, root, path)
     }
 
-    fn root(&self) -> Place {
-        match self.is_mlflow {
-            true => self.run.file(FOLDER),
-            false => self.run.place().clone(),
+    pub(super) fn of_model(server: &Server, id: &str, path: &str) -> Result<Files, MlflowError> {
+        let (model, root) = logged_model_routes::models(server)?.files(id)?;
+        Self::shown(Holder::Model(Box::new(model)), root, path)
+    }
+
+    pub(super) fn of_version(
+        server: &Server,
+        version: &str,
+        path: &str,
+    ) -> Result<Files, MlflowError> {
+        let registry = Registry::of(&server.settings().store)?;
+        let found = registry.find(&version.parse()?)?;
+        let root = registry.run(&found)?.file(MLFLOW_FOLDER);
+        Self::shown(Holder::Version(version.to_owned()), root, path)
+    }
+
+    fn shown(of: Holder, root: Place, path: &str) -> Result<Files, MlflowError> {
+        let files = Files {
+            of,
+            root,
+            path: path.to_owned(),
+        };
+        let hidden = path.split('/').any(|part| part.starts_with('.'));
+        match hidden && !files.is_sent() {
+            true => Err(MlflowError::missing("there is no such file")),
+            false => Ok(files),
         }
+    }
+
+    /// Whether clients sent them.
+    fn is_sent(&self) -> bool {
+        matches!(self.of, Holder::Run(_) | Holder::Model(_))
     }
 
     /// The file or folder itself.
     fn place(&self) -> Result<Place, MlflowError> {
         match self.path.as_str() {
-            "" => Ok(self.root()),
-            path => Ok(self.root().join(path)?),
+            "" => Ok(self.root.clone()),
+            path => Ok(self.root.join(path)?),
         }
     }
 
-    fn writable(&self) -> Result<Place, MlflowError> {
-        match self.is_mlflow {
-            true if self.path.is_empty() => Err(MlflowError::wrong("the path has no file's name")),
-            true => self.place(),
-            false => Err(MlflowError::state(format!(
-                "{} was not made through MLflow: its files can only be read",
-                self.run.name
-            ))),
+    /// The same, for a caller who may write it.
+    fn writable(&self, server: &Server, caller: &Caller) -> Result<Place, MlflowError> {
+        match &self.of {
+            Holder::Run(run) => may_change(server, caller, run)?,
+            Holder::Model(model) => logged_model_routes::may_change(caller, model)?,
+            Holder::OwnRun(run) => {
+                may_change(server, caller, run)?;
+                return Err(MlflowError::state(format!(
+                    "{} was not made through MLflow: its files can only be read",
+                    run.name
+                )));
+            }
+            Holder::Version(version) => {
+                return Err(MlflowError::state(format!(
+                    "{version:.200} is a version of a model, which never changes"
+                )));
+            }
         }
+        match self.path.is_empty() {
+            true => Err(MlflowError::wrong("the path has no file's name")),
+            false => self.place(),
+        }
+    }
+
+    /// All files below it: where each lies, and its name within.
+    pub(super) fn all(&self) -> Result<Vec<(Place, String)>, MlflowError> {
+        let place = self.place()?;
+        let files = place.list()?.into_iter();
+        let files = files.map(|file| Ok((place.join(&file.path)?, file.path)));
+        files.collect()
     }
 
     /// What lies directly in it: names, and the sizes of files.
@@ -131,7 +193,7 @@ impl Files {
         };
         let shown = files
             .into_iter()
-            .filter(|file| self.is_mlflow || !file.path.starts_with('.'));
+            .filter(|file| self.is_sent() || !file.path.starts_with('.'));
         let names = shown.map(|file| match file.path.split_once('/') {
             Some((folder, _)) => (folder.to_owned(), None),
             None => (file.path, Some(file.size)),
@@ -174,6 +236,25 @@ pub(super) async fn list_of_run(State(server): State<Server>, asked: RequestFiel
         let root = view(&server, id)?.artifacts();
         Ok(Json(
             json!({ "root_uri": root, "files": shown(files.list()?, path) }),
+        ))
+    })
+    .await
+}
+
+pub(super) async fn list_of_model(
+    State(server): State<Server>,
+    Path((id,)): Path<(String,)>,
+    asked: RequestFields,
+) -> Answer {
+    blocking(move || {
+        let path = asked
+            .text("artifact_directory_path")?
+            .unwrap_or_default()
+            .trim_matches('/');
+        let files = Files::of_model(&server, &id, path)?;
+        let (model, _) = logged_model_routes::models(&server)?.files(&id)?;
+        Ok(Json(
+            json!({ "root_uri": model.artifacts(), "files": shown(files.list()?, path) }),
         ))
     })
     .await
@@ -231,8 +312,7 @@ async fn upload(
 ) -> Answer {
     let mut file = blocking(move || {
         let files = Files::parse(&server, &path)?;
-        may_change(&server, &caller, &files.run)?;
-        let place = files.writable()?;
+        let place = files.writable(&server, &caller)?;
         match place.local().is_some_and(std::path::Path::is_dir) {
             true => Err(MlflowError::wrong("there is a folder of this name")),
             false => Ok(place.writer()?),
@@ -267,8 +347,7 @@ async fn write(mut file: PlaceWriter, block: Vec<u8>) -> Result<PlaceWriter, Mlf
 async fn remove(State(server): State<Server>, caller: Caller, Path(path): Path<String>) -> Answer {
     blocking(move || {
         let files = Files::parse(&server, &path)?;
-        may_change(&server, &caller, &files.run)?;
-        let place = files.writable()?;
+        let place = files.writable(&server, &caller)?;
         match open(&files) {
             Ok(_) => place.delete()?,
             Err(_) if files.list()?.is_empty() => {

@@ -7,6 +7,8 @@ use http::StatusCode;
 use lockstep_index::IndexError;
 use lockstep_place::PlaceError;
 use lockstep_runs::RunsError;
+use lockstep_runs::document::DocumentError;
+use lockstep_runs::registry::RegistryError;
 use serde_json::json;
 use std::error::Error;
 use std::io::{self, ErrorKind};
@@ -57,8 +59,8 @@ impl MlflowError {
     /// MLflow's server has it, and this one does not.
     pub(crate) fn unknown(path: &str) -> Self {
         let message = format!(
-            "{path} is not supported: this server keeps MLflow's experiments, runs and their artifacts, not models, \
-             traces or prompts; docs/server.md says what it has"
+            "{path} is not supported: this server keeps MLflow's experiments, runs, artifacts, models and prompts, not \
+             traces; docs/server.md says what it has"
         );
         Self::new(StatusCode::NOT_FOUND, "ENDPOINT_NOT_FOUND", message)
     }
@@ -127,6 +129,33 @@ impl From<RunsError> for MlflowError {
     fn from(error: RunsError) -> Self {
         match error {
             RunsError::InUse { .. } => Self::state(error.to_string()),
+            _ => Self::internal(&error),
+        }
+    }
+}
+
+impl From<RegistryError> for MlflowError {
+    fn from(error: RegistryError) -> Self {
+        match error {
+            RegistryError::Reference { .. } => Self::wrong(error.to_string()),
+            // Not which others there are: the message is made for people at a terminal.
+            RegistryError::NoModel { name, .. } => {
+                Self::missing(format!("Registered Model with name={name:.200} not found"))
+            }
+            RegistryError::NoVersion { .. } => Self::missing(error.to_string()),
+            RegistryError::Aliased { .. } | RegistryError::NoModelInRun { .. } => {
+                Self::state(error.to_string())
+            }
+            RegistryError::Place(error) => error.into(),
+            _ => Self::internal(&error),
+        }
+    }
+}
+
+impl From<DocumentError> for MlflowError {
+    fn from(error: DocumentError) -> Self {
+        match error {
+            DocumentError::Place(error) => error.into(),
             _ => Self::internal(&error),
         }
     }

@@ -62,10 +62,6 @@ impl Experiment {
 
     /// As MLflow's clients read it.
     pub(crate) fn shown(&self) -> Value {
-        let tags = self.tags.iter();
-        let tags: Vec<Value> = tags
-            .map(|(key, value)| json!({ "key": key, "value": value }))
-            .collect();
         json!({
             "experiment_id": self.id,
             "name": self.name,
@@ -73,7 +69,7 @@ impl Experiment {
             "lifecycle_stage": if self.deleted { "deleted" } else { "active" },
             "creation_time": self.created,
             "last_update_time": self.updated,
-            "tags": tags,
+            "tags": super::view::pairs(&self.tags),
         })
     }
 }

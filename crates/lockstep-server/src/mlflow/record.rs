@@ -141,6 +141,12 @@ pub(crate) struct Record {
     pub(crate) tags: BTreeMap<String, String>,
     /// The data sets, as they were sent.
     pub(crate) inputs: Vec<Value>,
+    /// The logged models that it used, as they were sent.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) used_models: Vec<Value>,
+    /// The logged models that it made: the id of each, and the step.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) outputs: Vec<Value>,
     /// The newest point of each metric, as of when the run was closed.
     pub(crate) latest: BTreeMap<String, Point>,
     /// Whether `latest` is all that the run's record has: not while the run is being written.

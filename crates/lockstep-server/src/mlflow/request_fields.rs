@@ -28,7 +28,16 @@ impl<S: Send + Sync> FromRequest<S> for RequestFields {
         let query = request.uri().query().unwrap_or_default();
         let mut said = Map::new();
         for (key, value) in form_urlencoded::parse(query.as_bytes()) {
-            said.insert(key.into_owned(), value.into_owned().into());
+            let value = Value::from(value.into_owned());
+            // A list is its key several times.
+            match said.remove(&*key) {
+                None => said.insert(key.into_owned(), value),
+                Some(Value::Array(mut all)) => {
+                    all.push(value);
+                    said.insert(key.into_owned(), all.into())
+                }
+                Some(first) => said.insert(key.into_owned(), vec![first, value].into()),
+            };
         }
         let reads = request.method() == Method::GET;
         let body = Bytes::from_request(request, state).await;

@@ -1,6 +1,7 @@
 //! `runs/…`, `metrics/…` and `artifacts/list`.
 
 use super::experiments::DEFAULT;
+use super::logged_model_routes::note_metrics;
 use super::record::{Record, Status};
 use super::request_fields::RequestFields;
 use super::search::Search;
@@ -61,16 +62,13 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             log_inputs,
             "Says what a run learns from",
         )
-        .body("run_id! datasets:tables")
+        .body("run_id! datasets:tables models:tables")
         .takes(2 << 20),
         Endpoint::post("/runs/set-tag", set_tag, "Sets a tag of a run").body("run_id! key! value"),
         Endpoint::post("/runs/delete-tag", delete_tag, "Removes a tag of a run")
             .body("run_id! key!"),
         Endpoint::get("/metrics/get-history", history, "All points of a metric")
             .query("run_id! metric_key! max_results:integer page_token"),
-        Endpoint::post("/logged-models/search", no_models, "MLflow's models: none")
-            .body("experiment_ids:texts")
-            .reads(),
         Endpoint::get("/artifacts/list", artifacts::list_of_run, "Files of a run")
             .query("run_id! path"),
     ]
@@ -135,11 +133,6 @@ fn is_own_tag(key: &str) -> bool {
     key.starts_with("mlflow.")
 }
 
-/// MLflow's models are not kept here, so there are none: clients look for them when they list files.
-async fn no_models() -> Json<Value> {
-    Json(json!({ "models": [] }))
-}
-
 async fn show(State(server): State<Server>, asked: RequestFields) -> Answer {
     blocking(move || Ok(Json(json!({ "run": view(&server, asked.run()?)?.shown() })))).await
 }
@@ -178,7 +171,7 @@ async fn search(State(server): State<Server>, asked: RequestFields) -> Answer {
 }
 
 /// Does something with a run that MLflow made.
-fn write<T>(
+pub(super) fn write<T>(
     server: &Server,
     caller: &Caller,
     id: &str,
@@ -256,11 +249,12 @@ async fn set_deleted(
 
 async fn log_metric(State(server): State<Server>, caller: Caller, asked: RequestFields) -> Answer {
     blocking(move || {
-        let point = asked.point(now())?;
-        write(&server, &caller, asked.run()?, |writer| {
+        let (id, point) = (asked.run()?, asked.point(now())?);
+        write(&server, &caller, id, |writer| {
             check_active(writer)?;
             writer.log(&[point])
         })?;
+        note_metrics(&server, &caller, id, std::slice::from_ref(&asked))?;
         Ok(Json(json!({})))
     })
     .await
@@ -285,8 +279,8 @@ async fn log_parameter(
 async fn log_batch(State(server): State<Server>, caller: Caller, asked: RequestFields) -> Answer {
     blocking(move || {
         let now = now();
-        let points = asked.tables("metrics")?;
-        let mut points = points
+        let said = asked.tables("metrics")?;
+        let mut points = said
             .iter()
             .map(|metric| metric.point(now))
             .collect::<Result<Vec<_>, _>>()?;
@@ -304,6 +298,7 @@ async fn log_batch(State(server): State<Server>, caller: Caller, asked: RequestF
             writer.set_params(&params)?;
             writer.log(&points)
         })?;
+        note_metrics(&server, &caller, id, &said)?;
         set_tags(&server, &caller, id, &tags)?;
         Ok(Json(json!({})))
     })
@@ -312,23 +307,28 @@ async fn log_batch(State(server): State<Server>, caller: Caller, asked: RequestF
 
 async fn log_inputs(State(server): State<Server>, caller: Caller, asked: RequestFields) -> Answer {
     blocking(move || {
-        let inputs = asked
-            .get("datasets")
-            .and_then(Value::as_array)
-            .cloned()
-            .unwrap_or_default();
+        let list = |key: &str| {
+            let list = asked.get(key).and_then(Value::as_array);
+            list.cloned().unwrap_or_default()
+        };
         write(&server, &caller, asked.run()?, |writer| {
             check_active(writer)?;
-            for input in inputs {
-                if !writer.record.inputs.contains(&input) {
-                    writer.record.inputs.push(input);
-                }
-            }
+            add_new(&mut writer.record.inputs, list("datasets"));
+            add_new(&mut writer.record.used_models, list("models"));
             writer.record.write(&writer.run)
         })?;
         Ok(Json(json!({})))
     })
     .await
+}
+
+/// Adds those that are not there yet.
+pub(super) fn add_new(to: &mut Vec<Value>, new: Vec<Value>) {
+    for one in new {
+        if !to.contains(&one) {
+            to.push(one);
+        }
+    }
 }
 
 async fn set_tag(State(server): State<Server>, caller: Caller, asked: RequestFields) -> Answer {

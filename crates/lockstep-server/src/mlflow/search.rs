@@ -4,6 +4,7 @@ use super::MlflowError;
 use super::filter::{Filter, Name, named};
 use super::request_fields::RequestFields;
 use lockstep_index::filter::Worth;
+use serde_json::Value;
 use std::cmp::Ordering;
 
 /// The most that one answer has.
@@ -23,18 +24,6 @@ impl Search {
     /// Understands one. `view` is the key that says whether those in the bin are meant, `usual` how many an answer has if
     /// that is not said.
     pub(crate) fn of(asked: &RequestFields, view: &str, usual: i64) -> Result<Search, MlflowError> {
-        let most = asked.whole("max_results")?.unwrap_or(usual);
-        if !(1..=MOST).contains(&most) {
-            return Err(MlflowError::wrong(format!(
-                "Invalid value {most} for parameter 'max_results': it must be between 1 and {MOST}"
-            )));
-        }
-        let from = match asked.text("page_token")? {
-            None | Some("") => 0,
-            Some(token) => token
-                .parse()
-                .map_err(|_| MlflowError::wrong("Invalid page token"))?,
-        };
         let mut order = Vec::new();
         for line in asked.texts("order_by")? {
             let line = line.trim();
@@ -48,6 +37,37 @@ impl Search {
             }
             order.push((named(name.trim()), direction));
         }
+        Self::ordered(asked, order, view, usual)
+    }
+
+    /// Understands one of logged models, whose order is a list of objects.
+    pub(crate) fn of_models(asked: &RequestFields, usual: i64) -> Result<Search, MlflowError> {
+        let mut order = Vec::new();
+        for by in asked.tables("order_by")? {
+            let descending = by.get("ascending").and_then(Value::as_bool) == Some(false);
+            order.push((named(by.needed("field_name")?), descending));
+        }
+        Self::ordered(asked, order, "", usual)
+    }
+
+    fn ordered(
+        asked: &RequestFields,
+        order: Vec<(Name, bool)>,
+        view: &str,
+        usual: i64,
+    ) -> Result<Search, MlflowError> {
+        let most = asked.whole("max_results")?.unwrap_or(usual);
+        if !(1..=MOST).contains(&most) {
+            return Err(MlflowError::wrong(format!(
+                "Invalid value {most} for parameter 'max_results': it must be between 1 and {MOST}"
+            )));
+        }
+        let from = match asked.text("page_token")? {
+            None | Some("") => 0,
+            Some(token) => token
+                .parse()
+                .map_err(|_| MlflowError::wrong("Invalid page token"))?,
+        };
         let shows = match asked
             .get(view)
             .map(|value| value.as_str().unwrap_or_default())

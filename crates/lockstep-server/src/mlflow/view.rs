@@ -65,18 +65,13 @@ impl View {
 
     /// As `runs/get` answers.
     pub(crate) fn shown(&self) -> Value {
-        let pairs = |map: &BTreeMap<String, String>| -> Vec<Value> {
-            let pairs = map.iter();
-            pairs
-                .map(|(key, value)| json!({ "key": key, "value": value }))
-                .collect()
-        };
         let metrics = self.record.latest.iter();
         let metrics: Vec<Value> = metrics.map(|(key, point)| point.shown(key)).collect();
         json!({
             "info": self.info(),
             "data": { "metrics": metrics, "params": pairs(&self.record.params), "tags": pairs(&self.tags) },
-            "inputs": { "dataset_inputs": self.record.inputs },
+            "inputs": { "dataset_inputs": self.record.inputs, "model_inputs": self.record.used_models },
+            "outputs": { "model_outputs": self.record.outputs },
         })
     }
 
@@ -129,7 +124,15 @@ impl View {
     }
 }
 
-fn milliseconds(seconds: f64) -> i64 {
+/// Keys with values, as MLflow's clients read them.
+pub(super) fn pairs(map: &BTreeMap<String, String>) -> Vec<Value> {
+    let pairs = map.iter();
+    pairs
+        .map(|(key, value)| json!({ "key": key, "value": value }))
+        .collect()
+}
+
+pub(super) fn milliseconds(seconds: f64) -> i64 {
     (seconds * 1000.0) as i64
 }
 

@@ -17,7 +17,7 @@ mod sink;
 mod state;
 mod sync;
 
-pub use model::Exporter;
+pub use model::{Exporter, registered_files};
 pub use server::reach;
 pub use settings::MlflowSettings;
 pub use sink::{Mlflow, push};

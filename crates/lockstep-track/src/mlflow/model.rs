@@ -52,10 +52,27 @@ struct Targets {
 
 /// What MLflow knows of a model before its files are there.
 pub(super) struct Identity<'a> {
+    /// Empty for what is not a logged model.
     pub(super) model_id: &'a str,
     pub(super) run_id: &'a str,
     /// Milliseconds since 1970.
     pub(super) time: i64,
+}
+
+/// The folder that MLflow's clients load a version of Lockstep's own registry from.
+///
+/// # Errors
+/// When the run's files cannot be read.
+pub fn registered_files(
+    run: &RunDir,
+    exporter: Exporter,
+) -> Result<Vec<(String, Vec<u8>)>, SinkError> {
+    let identity = Identity {
+        model_id: "",
+        run_id: &run.name,
+        time: (calendar::now() * 1000.0) as i64,
+    };
+    files(run, &identity, exporter)
 }
 
 /// The files beside those of the run's own `model/`.
@@ -69,12 +86,17 @@ pub(super) fn files(
         description.and_then(|text| serde_json::from_slice(&text).ok());
     let onnx = description.as_ref().map(|_| exporter(run));
     let mut mlmodel = json!({
-        "flavors": { "lockstep": { "run": run.name, "data": "model" } },
-        "model_id": identity.model_id,
-        "model_uuid": identity.model_id,
+        "flavors": { "lockstep": { "run": run.name } },
         "run_id": identity.run_id,
         "utc_time_created": utc(identity.time),
     });
+    if !identity.model_id.is_empty() {
+        // A logged model has the run's own files too.
+        mlmodel["flavors"]["lockstep"]["data"] = json!("model");
+        for key in ["model_id", "model_uuid"] {
+            mlmodel[key] = json!(identity.model_id);
+        }
+    }
     let mut files = Vec::new();
     if let Some(Err(why)) = &onnx {
         // Only Lockstep loads it, and whoever looks at it shall know why.

@@ -4,6 +4,7 @@ use super::runs::row::ago;
 use super::runs::store::{Store, store_place};
 use super::{check_terminal, confirmed, print, print_json};
 use crate::args::{AliasArgs, ModelsCommand, RegisterArgs, StoreArgs};
+use crate::tracking::export;
 use crate::view::{Frame, Table, bytes, harmless, lines_of, metric, plural};
 use anyhow::{Context, bail};
 use console::style;
@@ -11,6 +12,7 @@ use lockstep_events::Recorded;
 use lockstep_index::{Details, State, dates};
 use lockstep_runs::RunDir;
 use lockstep_runs::registry::{Lineage, Model, Pick, Reference, Registry, Version};
+use lockstep_track::mlflow::registered_files;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
@@ -174,7 +176,9 @@ fn register(args: &RegisterArgs) -> anyhow::Result<()> {
     }
     let registry = Registry::of(&store.place)?;
     let run = store.run(&name)?;
-    let version = registry.register(&args.name, &run, lineage(&run, &details)?, &args.note)?;
+    let lineage = lineage(&run, &details)?;
+    let for_mlflow = registered_files(&run, export)?;
+    let version = registry.register(&args.name, &run, lineage, &args.note, for_mlflow)?;
     if let Some(alias) = &args.alias {
         registry.point(&args.name, alias, Some(version.number))?;
     }

@@ -101,7 +101,7 @@ said["refused"] = {
     "no_run": refused(lambda: client.get_run("none")),
     "bad_filter": refused(lambda: mlflow.search_runs(experiment_names=["digits & co"], filter_string="metrics.loss <")),
     "same_name": refused(lambda: mlflow.create_experiment("digits & co")),
-    "model": refused(lambda: client.create_registered_model("digits")),
+    "model": refused(lambda: client.rename_registered_model("none", "other")),
 }
 
 try:

@@ -83,7 +83,7 @@ fn the_real_client_logs_runs_that_lockstep_shows_finds_and_compares() {
     assert_eq!(said["search"], search);
     let refused = json!({
         "changed_param": "INVALID_PARAMETER_VALUE", "no_run": "RESOURCE_DOES_NOT_EXIST",
-        "bad_filter": "INVALID_PARAMETER_VALUE", "same_name": "RESOURCE_ALREADY_EXISTS", "model": "ENDPOINT_NOT_FOUND",
+        "bad_filter": "INVALID_PARAMETER_VALUE", "same_name": "RESOURCE_ALREADY_EXISTS", "model": "INVALID_PARAMETER_VALUE",
     });
     assert_eq!(said["refused"], refused);
     assert_eq!(
@@ -177,6 +177,19 @@ fn the_real_client_logs_runs_that_lockstep_shows_finds_and_compares() {
             .len(),
         1001
     );
+}
+
+#[test]
+fn the_real_client_keeps_models_registers_them_and_loads_them_again() {
+    let place = Place::new();
+    let serve = Serve::start(&place, &[]);
+    let said = python("probes.py", &[&serve.url(), "--own"], &[]);
+    println!("{} probes of MLflow's client passed", said["passed"]);
+    assert_eq!(said["failed"], json!({}));
+    // What the client registered is what the commands show.
+    let listed = place.run(&["models", "show", "digits@champion", "--store", "runs"]);
+    assert_eq!(listed.code, Some(0), "{}", listed.stderr);
+    assert!(listed.stdout.contains("digits@1"), "{}", listed.stdout);
 }
 
 #[test]
