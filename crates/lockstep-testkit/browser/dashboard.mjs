@@ -112,7 +112,8 @@ async function log(browser, slow) {
   await page.waitForSelector(".log li.found mark");
   await page.fill(".log-view [data-search]", "");
   await page.locator(".levels button", { hasText: "info" }).click();
-  await page.waitForFunction(() => [...document.querySelectorAll(".log li")].every((line) => line.className.includes("error")));
+  await page.waitForFunction(() => [...document.querySelectorAll(".log li")].every((line) => line.dataset.level === "error"));
+  must(await page.evaluate(() => getComputedStyle(document.querySelector(".log li")).borderTopWidth) === "0px", "a line of a log is a box");
   await page.locator(".levels button", { hasText: "info" }).click();
   await page.selectOption('select[aria-label="Rank"]', "1");
   await page.waitForFunction(() => [...document.querySelectorAll(".log li")].every((line) => line.textContent.startsWith("[rank 1]")));
@@ -123,6 +124,22 @@ async function log(browser, slow) {
   await page.check(`tr[data-row="${slow}"] input`);
   await page.locator(".bulk button", { hasText: "Stop" }).click();
   await page.waitForSelector(`tr[data-row="${slow}"]`, { state: "detached" });
+  must(!wrong.length, wrong.join("\n"));
+  await close();
+}
+
+/** Events in the log of a job are told as in a terminal, beside other lines; as they were written, they are a click away. */
+async function events(browser) {
+  const { page, wrong, close } = await open(browser, told.url);
+  await visit(page, `/jobs/${told.job}`, "job");
+  const lines = page.locator(".log li");
+  await lines.filter({ hasText: `run ${first}` }).first().waitFor();
+  await lines.filter({ hasText: /^ *epoch +train loss/ }).waitFor();
+  await lines.filter({ hasText: /^\d+ epochs? in .*: accuracy 0\.\d{4}, loss/ }).waitFor();
+  await lines.filter({ hasText: "ERROR: not really" }).waitFor();
+  must(await lines.filter({ hasText: '{"' }).count() === 0, "an event is shown as JSON");
+  await page.getByRole("button", { name: "Raw lines" }).click();
+  await lines.filter({ hasText: '"event":"result"' }).waitFor();
   must(!wrong.length, wrong.join("\n"));
   await close();
 }
@@ -154,7 +171,7 @@ async function compare(browser) {
 
 const browser = await start();
 try {
-  for (const [name, act] of Object.entries({ pages, hands, compare })) {
+  for (const [name, act] of Object.entries({ pages, hands, events, compare })) {
     if (told.only && !told.only.includes(name)) continue;
     const began = Date.now();
     await act(browser);

@@ -18,6 +18,7 @@ pub(super) const FILES: &[(&str, &[u8])] = files! {
     "js/curve/series.js"
     "js/dom.js"
     "js/evaluation.js"
+    "js/events.js"
     "js/format.js"
     "js/icons.js"
     "js/jobs.js"

@@ -58,6 +58,15 @@ export function span(seconds) {
   return two(day, hour, day, ["d", "h"]);
 }
 
+/** How long something took, as the terminal says it: 132 ms, 12.3 s, 4 min 05 s, 2 h 01 min. */
+export function duration(seconds) {
+  if (!Number.isFinite(seconds)) return "";
+  if (seconds < .9995) return `${Math.round(Math.max(0, seconds) * 1000)} ms`;
+  if (seconds < 99.95) return `${seconds.toFixed(1)} s`;
+  const [whole, two] = [Math.floor(seconds), (number) => String(Math.floor(number)).padStart(2, "0")];
+  return whole < 3600 ? `${Math.floor(whole / 60)} min ${two(whole % 60)} s` : `${Math.floor(whole / 3600)} h ${two(whole / 60 % 60)} min`;
+}
+
 /** How long ago: `just now`, `5 min ago`. */
 export function ago(time, now = Date.now() / 1000) {
   if (!time) return "–";

@@ -33,7 +33,10 @@ pub(crate) fn people_see_runs_and_jobs_in_a_real_browser() {
     let place = Place::new();
     let runs = two_runs(&place, LONG);
     let server = Serve::start(&place, &["--cpus", "4"]);
-    let job = submit(&server, "echo hello; echo 'ERROR: not really' >&2; exit 3");
+    let events = place.path("runs").join(&runs[0]).join("events.jsonl");
+    let events = events.display();
+    let said = format!("cat {events}; echo hello; echo 'ERROR: not really' >&2; exit 3");
+    let job = submit(&server, &said);
     assert_eq!(settled(&server, &job)["exit_code"], 3);
     let file = place.path("job.toml");
     let told = json!({
@@ -44,8 +47,7 @@ pub(crate) fn people_see_runs_and_jobs_in_a_real_browser() {
         "slow": format!("lockstep run {} --epochs 100000", file.display()),
         "only": std::env::var("ONLY").ok(),
     });
-    let said = lockstep_testkit::browse("dashboard.mjs", &told);
-    print!("{said}");
+    print!("{}", lockstep_testkit::browse("dashboard.mjs", &told));
     assert_eq!(server.stop(), Some(0));
 }
 
