@@ -121,7 +121,7 @@ function bar(share) {
   return "█".repeat(full) + "░".repeat(BAR - full);
 }
 
-function progress({ event, epoch, step, steps, samples_per_s: rate, rank, ...metrics }) {
+function progress({ event, v, time, epoch, step, steps, samples_per_s: rate, rank, ...metrics }) {
   return `epoch ${epoch}  ${bar(step / steps)}  step ${count(step)} of ${count(steps)}, ${measured(metrics)}, ${count(rate)} samples/s`;
 }
 

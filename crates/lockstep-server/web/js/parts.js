@@ -1,5 +1,6 @@
 // Parts that several pages are made of.
 
+import { part } from "./api.js";
 import { h } from "./dom.js";
 import { ago, date, span } from "./format.js";
 import { icon, shape } from "./icons.js";
@@ -74,10 +75,26 @@ export function facts(pairs, plain = false) {
     known.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 
-/** Tags of a run. */
-export function tags(given) {
+/** Tags of a run: all, or the first few and how many more. */
+export function tags(given, most = Infinity) {
   const words = Object.entries(given).map(([key, value]) => (value ? `${key}=${value}` : key));
-  return h("span", { class: "tags" }, words.map((word) => h("span", { class: "tag", title: word }, word)));
+  const rest = words.slice(most);
+  return h("span", { class: "tags" }, words.slice(0, most).map((word) => h("span", { class: "tag", title: word }, word)),
+    rest.length ? h("span", { class: "tag", title: rest.join(", ") }, `+${rest.length}`) : null);
+}
+
+/** A text that loses its middle where there is no room for all of it: names are told apart by their ends. */
+export function middle(text, end = 12) {
+  const at = Math.max(0, text.length - end);
+  return at < 6 ? text : h("span", { class: "middle", title: text }, h("span", {}, text.slice(0, at)), h("span", {}, text.slice(at)));
+}
+
+/** A run in a list: what it is called, and what tells it from others that are called the same. */
+export function runName(run, ...after) {
+  const own = run.name.startsWith(`${run.job}-`) ? run.name.slice(run.job.length + 1) : run.name;
+  return h("div", { class: "name" },
+    h("a", { href: `/runs/${part(run.name)}`, title: run.name, data: { key: run.name } }, middle(run.job)),
+    h("span", { class: "mono faint small" }, middle(own, 16)), after);
 }
 
 /** A short word to the reader that goes by itself. */

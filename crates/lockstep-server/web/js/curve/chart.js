@@ -116,7 +116,7 @@ export class Chart {
     pen.fillStyle = colour("--faint");
     pen.textAlign = "right";
     pen.textBaseline = "middle";
-    for (const tick of this.options.log ? logTicks(...range) : ticks(...range, height / 46)) {
+    for (const tick of this.options.log ? logTicks(...range) : ticks(...range, height / 46, this.name === "memory_bytes" ? "bytes" : "number")) {
       const at = Math.round(y(tick)) + .5;
       if (at < m.top - 4 || at > height - m.bottom + 1) continue;
       pen.beginPath();
@@ -127,7 +127,7 @@ export class Chart {
     }
     pen.textAlign = "center";
     pen.textBaseline = "alphabetic";
-    for (const tick of ticks(...domain, width / 110)) {
+    for (const tick of ticks(...domain, width / 110, this.options.by === "time" ? "seconds" : "count")) {
       const at = x(tick);
       if (at < m.left - 1 || at > width - m.right + 1) continue;
       pen.fillText(this.where(tick), Math.min(at, width - m.right - 12), height - 7);
@@ -135,7 +135,7 @@ export class Chart {
   }
 
   where(x) {
-    return this.options.by === "time" && x > 0 ? span(x) : count(x);
+    return this.options.by === "time" && x > 0 ? span(x).replace(".0 s", " s") : count(x);
   }
 
   drawLine(pen, { curve, values, colour: name, dash }) {

@@ -10,12 +10,18 @@ import { LogView } from "../log.js";
 import { facts, head, state, took, when } from "../parts.js";
 import { go } from "../router.js";
 
+/** A command that is longer does not fit into the title. */
+const LONG = 120;
+
+/** What went wrong with a job, without the end of its log, which stands below. */
+const reason = (job) => job.message.trim().replace(/, last available logs \(truncated[\s\S]*/, "");
+
 function about(job) {
   const began = seconds(job.started_ms);
   const { needs } = job;
   const extra = Object.entries(needs.resources ?? {}).map(([name, number]) => `${number} ${name}`);
   const wants = [plural(needs.cpus ?? 1, "CPU"), needs.gpus ? plural(needs.gpus, "GPU") : null, needs.memory ? bytes(needs.memory) : null, ...extra].filter(Boolean);
-  return facts([
+  return [facts([
     ["Id", h("span", { class: "mono" }, job.id)], ["User", job.user], ["Submitted", when(seconds(job.submitted_ms))],
     ["Started", began ? date(began) : null],
     ["Ran", began ? (job.ended_ms ? took(seconds(job.ended_ms) - began) : took(Date.now() / 1000 - began, began)) : null],
@@ -26,7 +32,7 @@ function about(job) {
     ["Run", job.runs.length ? job.runs.map((name, at) => [at ? ", " : "", h("a", { href: `/runs/${part(name)}`, class: "mono" }, name)]) : null],
     ...Object.entries(job.metadata).filter(([key]) => key !== "job_submission_id").map(([key, value]) => [key, h("span", { class: "mono" }, value)]),
     ["Variables", Object.keys(job.runtime_env.env_vars ?? {}).join(", ")], ["Folder", job.runtime_env.working_dir],
-  ], true);
+  ], true), job.entrypoint.length > LONG ? h("pre", { class: "command", tabindex: 0 }, job.entrypoint) : null];
 }
 
 export async function open({ main, signal, given }) {
@@ -42,7 +48,7 @@ export async function open({ main, signal, given }) {
   function describe() {
     put(badge, state(job.status), job.stopping && h("span", { class: "soft small" }, " stopping"));
     put(top, about(job), job.message && job.status !== "SUCCEEDED" && job.status !== "RUNNING"
-      ? h("pre", { class: job.status === "FAILED" ? "message bad" : "message", tabindex: 0 }, job.message.trim()) : null);
+      ? h("pre", { class: job.status === "FAILED" ? "message bad" : "message", tabindex: 0 }, reason(job)) : null);
     const button = (action, picture, words, kind) => h("button", { type: "button", class: kind, data: { key: action }, on: { click: async () => {
       const [done] = await act(action, [id]);
       if (done?.new_id) go(`/jobs/${part(done.new_id)}`);
@@ -54,7 +60,7 @@ export async function open({ main, signal, given }) {
   }
 
   describe();
-  put(main, head(h("span", {}, h("span", { class: "mono title-command" }, job.entrypoint), " ", badge), null, tools, ["/jobs", "Jobs"]), top,
+  put(main, head(h("span", {}, h("span", { class: "mono title-command", title: job.entrypoint }, job.entrypoint), badge), null, tools, ["/jobs", "Jobs"]), top,
     h("section", { class: "part" }, h("header", {}, h("h2", {}, "Log"), h("span", { class: "soft small num" }, job.log[0] ? `the first ${count(job.log[0])} bytes were dropped` : "")), view.element));
   live.want({ job: id });
   live.on("log", (part) => { if (part.id === id) view.gain(part.from, part.to, part.text); }, signal);

@@ -5,7 +5,7 @@ import { calm, h, put, spaced } from "../dom.js";
 import { count, plural } from "../format.js";
 import { act, ended, seconds } from "../jobs.js";
 import * as live from "../live.js";
-import { empty, head, state, took, when } from "../parts.js";
+import { empty, head, middle, state, took, when } from "../parts.js";
 import { keep } from "../router.js";
 import { Chosen } from "../table.js";
 
@@ -57,7 +57,7 @@ export async function open({ main, signal, values }) {
   function row(job) {
     return h("tr", { data: { row: job.id }, "aria-selected": String(chosen.keys.has(job.id)) },
       h("td", { class: "tick" }, chosen.box(job.id, `job ${job.id}`)),
-      h("td", { class: "cut command" }, h("a", { href: `/jobs/${part(job.id)}`, class: "mono", title: job.entrypoint, data: { key: job.id } }, job.entrypoint)),
+      h("td", { class: "first" }, h("a", { href: `/jobs/${part(job.id)}`, class: "mono", title: job.entrypoint, data: { key: job.id } }, middle(job.entrypoint, 20))),
       h("td", {}, state(job.status), job.stopping && h("span", { class: "faint small" }, " stopping"),
         job.status === "FAILED" && job.exit_code !== null && h("span", { class: "faint small" }, ` exit code ${job.exit_code}`)),
       h("td", { class: "wide soft cut" }, job.user),
@@ -87,7 +87,7 @@ export async function open({ main, signal, values }) {
           `lockstep submit --to ${location.origin} -- lockstep run job.toml\nRAY_ADDRESS=${location.origin} ray job submit -- python train.py`));
       return;
     }
-    put(table, h("div", { class: "scroll", tabindex: 0 }, h("table", {},
+    put(table, h("div", { class: "scroll", tabindex: 0 }, h("table", { class: "list" },
       h("thead", {}, h("tr", {}, h("th", { class: "tick" }, chosen.all(found.jobs.map((job) => job.id), draw)), h("th", {}, "Command"), h("th", {}, "State"),
         h("th", { class: "wide" }, "User"), h("th", { class: "wide" }, "Needs"), h("th", { class: "wide" }, "Id"), h("th", { class: "right" }, "Ran"), h("th", { class: "right" }, "Submitted"))),
       h("tbody", {}, found.jobs.map(row)))));

@@ -5,7 +5,7 @@ import { calm, h, put, spaced } from "../dom.js";
 import { count, named, plural, value } from "../format.js";
 import { icon } from "../icons.js";
 import * as live from "../live.js";
-import { empty, head, state, tags, took, when } from "../parts.js";
+import { empty, head, runName, state, tags, took, when } from "../parts.js";
 import { keep } from "../router.js";
 import { Chosen, sortable } from "../table.js";
 
@@ -76,13 +76,12 @@ export async function open({ main, signal, values }) {
     const epochs = run.epochs ? (run.state === "running" || run.epochs_done < run.epochs ? `${run.epochs_done}/${run.epochs}` : run.epochs_done) : count(run.step);
     return h("tr", { data: { row: run.name }, "aria-selected": String(chosen.keys.has(run.name)) },
       h("td", { class: "tick" }, chosen.box(run.name, run.name)),
-      h("td", { class: "cut" }, h("a", { href: `/runs/${part(run.name)}`, title: run.name, data: { key: run.name } }, run.job), " ",
-        h("span", { class: "mono faint wide" }, run.name.slice(run.job.length + 1)), " ", tags(run.tags)),
+      h("td", { class: "first" }, runName(run, tags(run.tags, 2))),
       h("td", {}, state(run.state)),
-      metrics.map((name) => h("td", { class: "right" }, named(name, metricOf(run, name)))),
+      metrics.map((name) => h("td", { class: "right", data: { name } }, named(name, metricOf(run, name)))),
       columns.map((name) => {
         const cell = run.values?.[name];
-        return h("td", { class: `cut ${typeof cell === "number" ? "right" : ""}`, title: value(cell) }, value(cell));
+        return h("td", { class: `cut ${typeof cell === "number" ? "right" : ""}`, title: value(cell), data: { name } }, value(cell));
       }),
       h("td", { class: "right wide" }, epochs),
       h("td", { class: "right wide" }, took(run.duration_s)),
@@ -98,7 +97,7 @@ export async function open({ main, signal, values }) {
       return;
     }
     const by = (name, up) => { [sort, ascending] = [name, up]; keep({ sort, up }); load().catch(report); };
-    put(table, h("div", { class: "scroll", tabindex: 0 }, h("table", {},
+    put(table, h("div", { class: "scroll", tabindex: 0 }, h("table", { class: "list" },
       h("thead", {}, h("tr", {},
         h("th", { class: "tick" }, chosen.all(found.runs.map((run) => run.name), draw)),
         sortable("name", "Run", sort, ascending, by, false), sortable("status", "State", sort, ascending, by, false),
