@@ -21,12 +21,16 @@ function measured(metrics) {
   return [...words.slice(1), ...words.slice(0, 1)].join(", ");
 }
 
+/** A key that tells an event from what another program calls the same. */
+const NEEDED = { started: "run", epoch: "total_s", progress: "steps", result: "timing", preparing: "message", note: "message", warning: "message", first_step: "seconds" };
+
 /** The event that a line is; nothing if it is none. */
 export function eventOf(line) {
   if (!line.startsWith('{"')) return null;
   try {
     const found = JSON.parse(line);
-    return typeof found.event === "string" && Object.hasOwn(TOLD, found.event) ? found : null;
+    const needed = NEEDED[found.event] ?? "event";
+    return typeof found.event === "string" && Object.hasOwn(TOLD, found.event) && found[needed] !== undefined ? found : null;
   } catch {
     return null;
   }
@@ -161,8 +165,17 @@ export class Teller {
     Object.assign(this, { names: null, columns: null, passing: null });
   }
 
-  /** The lines that an event adds: `{ text, level, rank, strong }`. */
+  /** The lines that an event adds: `{ text, level, rank, strong }`. Nothing of none, and of one that another program
+   *  calls the same but that says something else. */
   tell(event) {
+    try {
+      return event && this.lines(event);
+    } catch {
+      return null;
+    }
+  }
+
+  lines(event) {
     if (event.event === "progress" && !event.rank) this.passing = plain(progress(event));
     if (event.event === "embedding") this.passing = plain(`embedding  ${bar(event.pictures_done / event.pictures)}  ${count(event.pictures_done)} of ${count(event.pictures)} pictures, ${count(event.pictures_per_s)} pictures/s`);
     if (["epoch", "embedded", "restart", "result", "started"].includes(event.event)) this.passing = null;

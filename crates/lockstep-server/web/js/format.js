@@ -33,7 +33,14 @@ export function named(name, number) {
   if (last === "waiting") return `${metric(number * 100)} %`;
   if (last === "memory_bytes") return bytes(number);
   if (last === "cpu_percent") return `${metric(number)} %`;
-  return metric(number);
+  // Below each other, numbers with the same digits are read more easily.
+  const size = Math.abs(number);
+  return Number.isInteger(number) || size >= 1000 || size < 1e-4 ? metric(number) : number.toPrecision(4);
+}
+
+/** A value at an axis: without zeros at its end. */
+export function tick(name, number) {
+  return named(name, number).replace(/(\.\d*?)0+(?= |$)/, "$1").replace(/\.(?= |$)/, "");
 }
 
 /** 1.5 GiB */

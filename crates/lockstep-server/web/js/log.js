@@ -96,13 +96,13 @@ export class LogView {
   take(text) {
     const line = understand(text);
     this.lines.push(line);
-    const event = eventOf(line.text);
-    if (!event) {
+    const told = this.teller.tell(eventOf(line.text));
+    if (!told) {
       this.told.push(line);
       return;
     }
     this.hasEvents = true;
-    for (const one of this.teller.tell(event)) this.told.push(one.understand ? { ...understand(one.text), rank: one.rank } : { rank: null, ...one });
+    for (const one of told) this.told.push(one.understand ? { ...understand(one.text), rank: one.rank } : { rank: null, ...one });
   }
 
   /** All lines, as they are to be seen: what they say, or as they were written. */

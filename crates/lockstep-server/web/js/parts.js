@@ -63,6 +63,11 @@ export function waiting() {
     h("div", { class: "wait" }), h("div", { class: "wait" }), h("div", { class: "wait" }));
 }
 
+/** What is shown where nothing is: why, and a way on. */
+export function missing(title, words) {
+  return h("div", { class: "empty card" }, h("h1", {}, title), h("p", {}, words), h("p", {}, h("a", { href: "/" }, "Overview")));
+}
+
 /** What is shown where something went wrong. */
 export function failed(error) {
   return h("div", { class: "error", role: "alert" }, h("strong", {}, "This could not be shown"), h("pre", {}, error.message));
@@ -102,6 +107,23 @@ export function notice(words, bad = false) {
   const element = h("div", { class: bad ? "notice bad" : "notice" }, words);
   document.getElementById("notices").append(element);
   setTimeout(() => element.remove(), bad ? 9000 : 4000);
+}
+
+/** Asks for something: a form in a dialog. It stays open while `act` refuses, and says why. */
+export function ask(title, verb, content, act) {
+  const dialog = h("dialog", { "aria-labelledby": "form-title" });
+  const form = h("form", { class: "words", on: { submit: async (event) => {
+    event.preventDefault();
+    try {
+      await act();
+      dialog.close();
+    } catch (error) { notice(error.message, true); }
+  } } }, content, h("div", { class: "bar" },
+    h("button", { type: "button", on: { click: () => dialog.close() } }, "Leave it"), h("button", { class: "first" }, verb)));
+  dialog.append(h("h2", { id: "form-title" }, title), form);
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
 }
 
 /** Asks before something that cannot be undone. */

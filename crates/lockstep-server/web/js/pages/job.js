@@ -6,6 +6,7 @@ import { bytes, count, date, plural } from "../format.js";
 import { icon } from "../icons.js";
 import { act, ended, seconds } from "../jobs.js";
 import * as live from "../live.js";
+import { mayChange, me } from "../me.js";
 import { LogView } from "../log.js";
 import { facts, head, state, took, when } from "../parts.js";
 import { go } from "../router.js";
@@ -37,7 +38,7 @@ function about(job) {
 
 export async function open({ main, signal, given }) {
   const [id] = given;
-  let job = await get(`jobs/${part(id)}`, {}, signal);
+  let [job, who] = await Promise.all([get(`jobs/${part(id)}`, {}, signal), me()]);
   document.title = `${job.id} – Lockstep`;
   const [badge, top, tools] = [h("span", {}), h("div", { class: "card pad job-top" }), h("div", { class: "tools" })];
   const view = new LogView({ read: (asked) => get(`jobs/${part(id)}/log`, asked, signal), name: `Log of ${job.id}`, signal });
@@ -55,8 +56,8 @@ export async function open({ main, signal, given }) {
       else if (done && action === "delete") go("/jobs");
       else again();
     } } }, icon(picture, 16), words);
-    put(tools, !ended(job) && !job.stopping ? button("stop", "stop", "Stop", "danger") : null,
-      button("resubmit", "again", "Submit again", ""), ended(job) ? button("delete", "remove", "Forget", "danger") : null);
+    put(tools, mayChange(who, job.user) && [!ended(job) && !job.stopping ? button("stop", "stop", "Stop", "danger") : null,
+      button("resubmit", "again", "Submit again", ""), ended(job) ? button("delete", "remove", "Forget", "danger") : null]);
   }
 
   describe();

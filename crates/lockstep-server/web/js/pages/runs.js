@@ -5,8 +5,10 @@ import { calm, h, put, spaced } from "../dom.js";
 import { count, named, plural, value } from "../format.js";
 import { icon } from "../icons.js";
 import * as live from "../live.js";
+import { maySubmit, me } from "../me.js";
 import { empty, head, runName, state, tags, took, when } from "../parts.js";
 import { keep } from "../router.js";
+import { remove } from "../runs.js";
 import { Chosen, sortable } from "../table.js";
 
 const PAGE = 100;
@@ -46,13 +48,17 @@ export async function open({ main, signal, values }) {
   const table = h("div", {});
   const more = h("div", { class: "more" });
   const lead = h("span", {});
-  const compare = h("a", { class: "button first", hidden: true });
+  const bulk = h("div", { class: "bar bulk", hidden: true });
+  const who = await me();
   const picker = h("details", { class: "menu" });
   const chosen = new Chosen(() => {
     const names = [...chosen.keys];
-    compare.hidden = names.length < 2;
-    compare.textContent = `Compare ${names.length}`;
-    compare.setAttribute("href", `/compare?runs=${names.map(part).join(",")}`);
+    bulk.hidden = !names.length;
+    put(bulk, h("span", { class: "soft" }, `${plural(names.length, "run")} chosen`),
+      h("a", { class: "button first", href: `/compare?runs=${names.map(part).join(",")}` }, names.length > 1 ? `Compare ${names.length}` : "Compare with …"),
+      maySubmit(who) && h("button", { type: "button", class: "danger", on: { click: async () => {
+        if (await remove(names)) load().catch(report);
+      } } }, "Remove"));
   });
 
   async function load(limit = Math.max(PAGE, found.runs.length)) {
@@ -150,8 +156,8 @@ export async function open({ main, signal, values }) {
   });
   input.addEventListener("input", refilter);
   await load(PAGE);
-  put(main, head("Runs", lead, [compare]),
-    h("div", { class: "bar" }, input, picker),
+  put(main, head("Runs", lead),
+    h("div", { class: "bar" }, input, picker), bulk,
     h("datalist", { id: "examples" }, EXAMPLES.map((one) => h("option", { value: one }))), wrong, table, more);
   live.want();
   const again = spaced(1000, () => load().catch(() => {}));
