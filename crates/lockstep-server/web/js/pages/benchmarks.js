@@ -134,7 +134,7 @@ export async function open({ main, signal, given }) {
   }
   const all = await get("benchmarks", {}, signal);
   put(main, head("Benchmarks", null), all.length ? h("div", { class: "scroll", tabindex: 0 }, h("table", { class: "list" },
-    h("thead", {}, h("tr", {}, h("th", {}, "Comparison"), ["Speedup", "Efficiency", "Workers", "Measured"].map((words) => h("th", { class: "right" }, words)))),
+    h("thead", {}, h("tr", {}, h("th", { class: "first" }, "Comparison"), ["Speedup", "Efficiency", "Workers", "Measured"].map((words) => h("th", { class: "right" }, words)))),
     h("tbody", {}, all.map(row))))
     : empty("No comparisons in this store", "What more workers gain is measured by a command, and shown here.", "lockstep bench job.toml --workers 1,2,4"));
 }

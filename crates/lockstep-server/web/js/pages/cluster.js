@@ -24,7 +24,7 @@ function shared(sample) {
 
 function jobs(list) {
   if (!list.length) return empty("No job runs", "What each job uses of this machine is shown here.");
-  return h("div", { class: "scroll", tabindex: 0 }, h("table", { class: "list" }, h("thead", {}, h("tr", {}, h("th", {}, "Job"), h("th", { class: "wide" }, "User"), h("th", { class: "right" }, "CPU"),
+  return h("div", { class: "scroll", tabindex: 0 }, h("table", { class: "list" }, h("thead", {}, h("tr", {}, h("th", { class: "first" }, "Job"), h("th", { class: "wide" }, "User"), h("th", { class: "right" }, "CPU"),
     h("th", { class: "right" }, "Memory"), h("th", { class: "right" }, "Workers"), h("th", { class: "right wide" }, "Processes"), h("th", { class: "wide" }, "GPUs"))),
   h("tbody", {}, list.map((job) => h("tr", { data: { row: job.id } },
     h("td", { class: "first" }, h("a", { href: `/jobs/${part(job.id)}`, class: "mono", data: { key: job.id } }, middle(job.entrypoint, 20))), h("td", { class: "wide soft" }, job.user),

@@ -91,7 +91,7 @@ export async function open({ main, signal, values }) {
       return;
     }
     put(table, h("div", { class: "scroll", tabindex: 0 }, h("table", { class: "list" },
-      h("thead", {}, h("tr", {}, h("th", { class: "tick" }, chosen.all(found.jobs.map((job) => job.id), draw)), h("th", {}, "Command"), h("th", {}, "State"),
+      h("thead", {}, h("tr", {}, h("th", { class: "tick" }, chosen.all(found.jobs.map((job) => job.id), draw)), h("th", { class: "first" }, "Command"), h("th", {}, "State"),
         h("th", { class: "wide" }, "User"), h("th", { class: "wide" }, "Needs"), h("th", { class: "wide" }, "Id"), h("th", { class: "right" }, "Ran"), h("th", { class: "right" }, "Submitted"))),
       h("tbody", {}, found.jobs.map(row)))));
   }

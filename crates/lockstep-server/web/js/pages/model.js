@@ -49,7 +49,7 @@ export async function open({ main, signal, given }) {
         h("pre", { class: "command", tabindex: 0 }, `lockstep predict --model ${model.name}@${by ?? version.number} --data photos/ --out classes.csv`)),
       section("Versions", null, h("div", { class: "scroll", tabindex: 0 }, h("table", { class: "list" },
         h("thead", {}, h("tr", {}, h("th", {}, "Version"), h("th", {}, "Aliases"), columns.map((name) => h("th", { class: "right" }, name)),
-          h("th", {}, "From run"), h("th", { class: "right wide" }, "Size"), h("th", { class: "right" }, "Made"), maySubmit(who) && h("th", {}, h("span", { class: "hide" }, "Actions")))),
+          h("th", { class: "first" }, "From run"), h("th", { class: "right wide" }, "Size"), h("th", { class: "right" }, "Made"), maySubmit(who) && h("th", {}, h("span", { class: "hide" }, "Actions")))),
         h("tbody", {}, [...model.versions].reverse().map((one) => h("tr", { data: { row: one.number } },
           h("th", { scope: "row", data: { name: "version" } }, one.number), h("td", {}, names(one)),
           columns.map((name) => h("td", { class: "right", data: { name } }, named(name, one.lineage.metrics[name]))),

@@ -12,7 +12,7 @@ export async function open({ main, signal }) {
   const models = await get("models", {}, signal);
   live.want();
   put(main, head("Models", models.length ? plural(models.length, "model") : null), models.length ? h("div", { class: "scroll", tabindex: 0 }, h("table", { class: "list" },
-    h("thead", {}, h("tr", {}, h("th", {}, "Model"), h("th", {}, "Aliases"), h("th", { class: "right" }, "Newest"), h("th", { class: "right" }, "Result"),
+    h("thead", {}, h("tr", {}, h("th", { class: "first" }, "Model"), h("th", {}, "Aliases"), h("th", { class: "right" }, "Newest"), h("th", { class: "right" }, "Result"),
       h("th", { class: "right wide" }, "Versions"), h("th", { class: "right wide" }, "Size"), h("th", { class: "right" }, "Made"))),
     h("tbody", {}, models.map((model) => {
       const newest = model.versions[model.versions.length - 1];

@@ -83,7 +83,7 @@ export function result(run) {
 function lately(runs) {
   if (!runs.length) return empty("No run has ended yet", "What runs come to is shown here.");
   return h("div", { class: "scroll", tabindex: 0 }, h("table", { class: "list" },
-    h("thead", {}, h("tr", {}, h("th", {}, "Run"), h("th", {}, "State"), h("th", { class: "right" }, "Result"),
+    h("thead", {}, h("tr", {}, h("th", { class: "first" }, "Run"), h("th", {}, "State"), h("th", { class: "right" }, "Result"),
       h("th", { class: "right wide" }, "Epochs"), h("th", { class: "right wide" }, "Took"), h("th", { class: "right" }, "Ended"))),
     h("tbody", {}, runs.map((run) => {
       const found = result(run);

@@ -106,10 +106,10 @@ export async function open({ main, signal, values }) {
     put(table, h("div", { class: "scroll", tabindex: 0 }, h("table", { class: "list" },
       h("thead", {}, h("tr", {},
         h("th", { class: "tick" }, chosen.all(found.runs.map((run) => run.name), draw)),
-        sortable("name", "Run", sort, ascending, by, false), sortable("status", "State", sort, ascending, by, false),
+        marked("first", sortable("name", "Run", sort, ascending, by, false)), sortable("status", "State", sort, ascending, by, false),
         metrics.map((name) => sortable(name, name, sort, ascending, by)),
         columns.map((name) => sortable(name, name, sort, ascending, by, found.runs.some((run) => typeof run.values?.[name] === "number"))),
-        h("th", { class: "right wide" }, "Epochs"), wide(sortable("duration", "Took", sort, ascending, by)),
+        h("th", { class: "right wide" }, "Epochs"), marked("wide", sortable("duration", "Took", sort, ascending, by)),
         sortable("started", "Started", sort, ascending, by))),
       h("tbody", {}, found.runs.map(row)))));
     const left = found.chosen - found.runs.length;
@@ -117,8 +117,8 @@ export async function open({ main, signal, values }) {
       `Show more (${count(left)} left)`));
   }
 
-  function wide(element) {
-    element.classList.add("wide");
+  function marked(kind, element) {
+    element.classList.add(kind);
     return element;
   }
 
