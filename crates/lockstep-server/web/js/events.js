@@ -17,8 +17,13 @@ function loss(number) {
 
 /** Measured values with their names. What training minimises comes first among them, and is said last. */
 function measured(metrics) {
-  const words = Object.entries(metrics).map(([name, value]) => `${name} ${typeof value === "number" && !Number.isInteger(value) ? loss(value) : value}`);
+  const words = Object.entries(metrics).map(([name, value]) => `${name} ${typeof value === "number" ? loss(value) : value}`);
   return [...words.slice(1), ...words.slice(0, 1)].join(", ");
+}
+
+/** What a script reported, with the names that it gave. */
+function reported(metrics) {
+  return Object.entries(metrics).map(([name, value]) => `${name} ${typeof value === "number" && !Number.isInteger(value) ? loss(value) : value}`).join(", ");
 }
 
 /** A key that tells an event from what another program calls the same. */
@@ -92,14 +97,14 @@ function started(event) {
 function outcome(result) {
   const [epochs, took] = [plural(result.epochs, "epoch"), duration(result.timing?.total_s)];
   const after = result.epochs ? `after ${epochs} and ${took}` : `after ${took}`;
-  const said = {
+  const ending = {
     succeeded: result.stopped_early ? `stopped early ${after}` : result.epochs ? `${epochs} in ${took}` : `done in ${took}`,
     interrupted: `interrupted ${after}`,
   }[result.status] ?? `failed after ${took}`;
-  const reported = result.status === "failed" ? null : result.reported;
-  const worth = reported ? measured(reported) : result.metrics ? measured(result.metrics) : result.val ? `${measured(result.val)} on validation data` : "";
+  const said = result.status === "failed" ? null : result.reported;
+  const worth = said ? reported(said) : result.metrics ? measured(result.metrics) : result.val ? `${measured(result.val)} on validation data` : "";
   const best = result.status === "succeeded" && result.best_epoch && result.best_epoch !== result.epochs ? ` (best epoch ${result.best_epoch})` : "";
-  return `${said}${worth ? `: ${worth}${best}` : ""}`;
+  return `${ending}${worth ? `: ${worth}${best}` : ""}`;
 }
 
 function ended(result) {
@@ -149,7 +154,7 @@ const TOLD = {
   progress: () => [],
   usage: () => [],
   epoch: () => [],
-  reported: ({ report, metrics, checkpoint }) => [plain(`report ${report}: ${measured(metrics)}${checkpoint ? " (checkpoint)" : ""}`)],
+  reported: ({ report, metrics, checkpoint }) => [plain(`report ${report}: ${reported(metrics)}${checkpoint ? " (checkpoint)" : ""}`)],
   log: ({ line, rank, count: times }) => [{ text: `[rank ${rank}${times > 1 ? ` and ${times - 1} more` : ""}] ${line}`, rank, understand: true }],
   note: ({ message }) => [plain(message)],
   warning: ({ message }) => [warning(`warning: ${message}`)],
