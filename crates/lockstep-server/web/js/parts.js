@@ -99,7 +99,7 @@ export function runName(run, ...after) {
   const own = run.name.startsWith(`${run.job}-`) ? run.name.slice(run.job.length + 1) : run.name;
   return h("div", { class: "name" },
     h("a", { href: `/runs/${part(run.name)}`, title: run.name, data: { key: run.name } }, middle(run.job)),
-    h("span", { class: "mono faint small" }, middle(own, 16)), after);
+    h("span", { class: "mono faint small" }, middle(own, 5)), after);
 }
 
 /** A short word to the reader that goes by itself. */
