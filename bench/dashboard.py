@@ -128,7 +128,7 @@ def first_page(server):
     more = ["pages/overview", "curve/chart", "curve/series", "curve/scale", "machine"]
     for path in {path.decode() for path in paths} | {f"/assets/js/{name}.js" for name in more} | {"/api/v1/overview"}:
         total += server.get(path)[1]
-    say("first page, compressed", f"{total / 1e3:.1f} KB", "< 150 KB")
+    say("first page, compressed", f"{total / 1e3:.1f} KB", "< 60 KB")
 
 
 class Pages:

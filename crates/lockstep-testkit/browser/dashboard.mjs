@@ -21,7 +21,7 @@ async function pages(browser) {
     [`/runs/${first}?tab=about`, "run", "Learned numbers"], [`/runs/${first}?tab=files`, "run", "events.jsonl"],
     [`/compare?runs=${first},${second}`, "compare", "2 runs compared"], ["/models", "models", told.model],
     [`/models/${told.model}`, "model", "Versions"], ["/cluster", "cluster", "Workers by job"],
-    ["/benchmarks", "benchmarks", "No comparisons"], [`/jobs/${told.job}`, "job", "Log"],
+    ["/benchmarks", "benchmarks", told.bench], [`/benchmarks/${told.bench}`, "benchmarks", "1.90×"], [`/jobs/${told.job}`, "job", "Log"],
   ];
   for (const [scheme, width] of [["light", 1360], ["dark", 1360], ["light", 390]]) {
     const { page, wrong, close } = await open(browser, told.url, { scheme, width, height: 860 });
@@ -31,12 +31,57 @@ async function pages(browser) {
       must(await page.evaluate(() => document.documentElement.dataset.theme) === scheme, `${path} is not ${scheme}`);
       const sideways = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       must(sideways <= 0, `${path} is ${sideways} pixels wider than a screen of ${width}`);
+      const cut = await page.evaluate(() => [...document.querySelectorAll("main .scroll")]
+        .filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth && !one.querySelector(".confusion")).length);
+      must(!cut, `${path}: a table does not fit into a screen of ${width}`);
       const found = await findings(page);
       must(!found.length, `${scheme}, ${width}: ${path}: ${found.join("\n")}`);
     }
     must(!wrong.length, `${scheme}, ${width}: ${wrong.join("\n")}`);
     await close();
   }
+}
+
+/** Numbers, times and ticks in words, and an address that nothing is at. */
+async function words(browser) {
+  const { page, wrong, close } = await open(browser, told.url);
+  await visit(page, "/nowhere/at/all", "missing");
+  await page.getByText("There is no such page").waitFor();
+  await page.locator("#nav").getByText("Runs").click();
+  await page.waitForSelector('main[data-ready="runs"]');
+  must(wrong.splice(0).every((one) => one.includes("404")), "an address that nothing is at does more than say so");
+  const said = await page.evaluate(async () => {
+    const [format, scale] = [await import("/assets/js/format.js"), await import("/assets/js/curve/scale.js")];
+    return [
+      format.count(-.2), format.plural(1, "line"), format.ago(10, 100), format.named("test.accuracy", null), format.duration(245),
+      format.shortened("a-name-that-ends-with-128", 15), scale.ticks(0, 300, 4, "seconds"), scale.ticks(0, 2, 8, "count"), scale.ticks(0, 3e6, 4, "bytes"),
+    ].map(String);
+  });
+  const right = ["0", "1 line", "1 min ago", "–", "4 min 05 s", "a-name-…ith-128", "0,120,240", "0,1,2", "0,1048576,2097152"];
+  right.forEach((one, at) => must(said[at] === one, `${said[at]} should be ${one}`));
+  await close();
+}
+
+/** What can be done from pages is done after a question: a model is registered and promoted, a run is removed. */
+async function deeds(browser) {
+  const { page, wrong, close } = await open(browser, told.url);
+  await visit(page, `/runs/${first}`, "run");
+  await page.getByRole("button", { name: "Register model" }).click();
+  await page.fill("#model-name", told.model);
+  await page.locator("dialog button.first", { hasText: "Register" }).click();
+  await page.waitForSelector('main[data-ready="model"]');
+  await page.click('[data-key="promote-2"]');
+  await page.click('[data-key="confirm"]');
+  await page.getByText("Version 2 · champion").waitFor();
+  await page.getByText(`--model ${told.model}@champion`).waitFor();
+  await visit(page, `/runs/${second}`, "run");
+  await page.click('[data-key="remove"]');
+  await page.click('[data-key="confirm"]');
+  await page.waitForSelector('main[data-ready="runs"]');
+  await page.waitForSelector(`tr[data-row="${first}"]`);
+  must(await page.locator(`tr[data-row="${second}"]`).count() === 0, "a run that was removed is listed");
+  must(!wrong.length, wrong.join("\n"));
+  await close();
 }
 
 /** The switch of colours, and the keyboard. */
@@ -112,17 +157,36 @@ async function log(browser, slow) {
   await page.waitForSelector(".log li.found mark");
   await page.fill(".log-view [data-search]", "");
   await page.locator(".levels button", { hasText: "info" }).click();
-  await page.waitForFunction(() => [...document.querySelectorAll(".log li")].every((line) => line.className.includes("error")));
+  await page.waitForFunction(() => [...document.querySelectorAll(".log li")].every((line) => line.dataset.level === "error"));
+  must(await page.evaluate(() => getComputedStyle(document.querySelector(".log li")).borderTopWidth) === "0px", "a line of a log is a box");
   await page.locator(".levels button", { hasText: "info" }).click();
   await page.selectOption('select[aria-label="Rank"]', "1");
   await page.waitForFunction(() => [...document.querySelectorAll(".log li")].every((line) => line.textContent.startsWith("[rank 1]")));
-  await page.locator("button", { hasText: "Stop" }).click();
+  await page.locator("main button", { hasText: "Stop" }).click();
+  await page.click('[data-key="confirm"]');
   await page.locator("h1 .state.stopped").waitFor();
   // The run that grew is stopped with others, from the list.
   await visit(page, "/jobs?status=RUNNING", "jobs");
   await page.check(`tr[data-row="${slow}"] input`);
   await page.locator(".bulk button", { hasText: "Stop" }).click();
+  await page.click('[data-key="confirm"]');
   await page.waitForSelector(`tr[data-row="${slow}"]`, { state: "detached" });
+  must(!wrong.length, wrong.join("\n"));
+  await close();
+}
+
+/** Events in the log of a job are told as in a terminal, beside other lines; as they were written, they are a click away. */
+async function events(browser) {
+  const { page, wrong, close } = await open(browser, told.url);
+  await visit(page, `/jobs/${told.job}`, "job");
+  const lines = page.locator(".log li");
+  await lines.filter({ hasText: `run ${first}` }).first().waitFor();
+  await lines.filter({ hasText: /^ *epoch +train loss/ }).waitFor();
+  await lines.filter({ hasText: /^\d+ epochs? in .*: accuracy [01]\.\d{4}, loss/ }).waitFor();
+  await lines.filter({ hasText: "ERROR: not really" }).waitFor();
+  must(await lines.filter({ hasText: '{"' }).count() === 0, "an event is shown as JSON");
+  await page.getByRole("button", { name: "Raw lines" }).click();
+  await lines.filter({ hasText: '"event":"result"' }).waitFor();
   must(!wrong.length, wrong.join("\n"));
   await close();
 }
@@ -154,7 +218,7 @@ async function compare(browser) {
 
 const browser = await start();
 try {
-  for (const [name, act] of Object.entries({ pages, hands, compare })) {
+  for (const [name, act] of Object.entries({ pages, words, hands, events, compare })) {
     if (told.only && !told.only.includes(name)) continue;
     const began = Date.now();
     await act(browser);
@@ -164,6 +228,7 @@ try {
     await log(browser, await growth(browser));
     console.log("live: done");
   }
+  if (!told.only || told.only.includes("deeds")) await deeds(browser);
 } finally {
   await browser.close();
 }

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use files::FILES;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use lockstep_base::fs::sha256;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -61,7 +61,24 @@ pub(crate) fn routes() -> Router<Server> {
     for page in PAGES {
         routes = routes.route(page, get(document));
     }
-    routes
+    routes.fallback(unknown)
+}
+
+/// An address that nothing is at: for a browser the document, whose script says so, for programs a sentence.
+async fn unknown(method: Method, mut headers: HeaderMap) -> Response {
+    let accepted = headers.get(header::ACCEPT);
+    let is_browser = accepted.is_some_and(|kinds| {
+        kinds
+            .to_str()
+            .is_ok_and(|kinds| kinds.contains("text/html"))
+    });
+    if method != Method::GET || !is_browser {
+        return (StatusCode::NOT_FOUND, "there is no such address\n").into_response();
+    }
+    headers.remove(header::IF_NONE_MATCH);
+    let mut page = send("index.html", &headers);
+    *page.status_mut() = StatusCode::NOT_FOUND;
+    page
 }
 
 async fn document(headers: HeaderMap) -> Response {

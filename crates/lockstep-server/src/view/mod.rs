@@ -13,11 +13,13 @@ mod folder_watch;
 mod jobs;
 mod live;
 mod machine;
+mod me;
 mod models;
 mod overview;
 mod pictures;
 mod processes;
 mod run;
+mod run_actions;
 mod runs;
 mod store;
 mod thin;
@@ -74,6 +76,7 @@ pub(crate) fn start(server: &Server) {
 
 pub(crate) fn endpoints() -> Vec<Endpoint> {
     let answers = vec![
+        Endpoint::get("/api/v1/me", me::show, "Who asks, and what that one may do"),
         Endpoint::get(
             "/api/v1/overview",
             overview::show,
@@ -86,6 +89,9 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
             runs::names,
             "What runs can be chosen and sorted by",
         ),
+        Endpoint::post("/api/v1/runs/actions", run_actions::act, "Removes runs")
+            .body("action! names!:texts")
+            .takes(256 << 10),
         Endpoint::get("/api/v1/runs/{name}", run::show, "One run"),
         Endpoint::post(
             "/api/v1/runs/{name}/tags",
@@ -125,11 +131,23 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         Endpoint::get("/api/v1/jobs/{id}/log", jobs::log, "A piece of a job's log")
             .query("from:integer to:integer most:integer"),
         Endpoint::get("/api/v1/models", models::list, "Models"),
+        Endpoint::post(
+            "/api/v1/models",
+            models::register,
+            "Makes a version of a model from a run",
+        )
+        .body("name! run! note"),
         Endpoint::get(
             "/api/v1/models/{name}",
             models::show,
             "One model with its versions",
         ),
+        Endpoint::post(
+            "/api/v1/models/{name}/aliases",
+            models::point,
+            "Points an alias to a version, or takes it away",
+        )
+        .body("alias! version:integer"),
         Endpoint::get(
             "/api/v1/cluster",
             cluster::here,

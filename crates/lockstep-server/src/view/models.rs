@@ -1,10 +1,42 @@
-//! Models, their versions and aliases.
+//! Models, their versions and aliases: shown, made from runs, and pointed at.
+//!
+//! A version is of whoever the run is of that it was made from. An alias may be pointed from one's own version to
+//! another; what is of nobody, and what is of others, is for admins.
 
 use super::blocking;
-use crate::{Refusal, Server};
+use super::run_actions::may_change;
+use super::store::no_run;
+use crate::{Caller, Refusal, Role, Server};
 use axum::Json;
 use axum::extract::{Path, State};
-use lockstep_runs::registry::{Model, Registry, RegistryError};
+use http::StatusCode;
+use lockstep_base::fs::sha256;
+use lockstep_index::{Details, State as RunState};
+use lockstep_runs::RunDir;
+use lockstep_runs::registry::{Lineage, Model, Pick, Registry, RegistryError, Version};
+use serde::Deserialize;
+
+/// How long a note may be.
+const LONGEST: usize = 4096;
+
+/// A run whose model becomes a version.
+#[derive(Debug, Deserialize)]
+pub(super) struct RegisterRequest {
+    /// The model's name.
+    name: String,
+    /// The run's.
+    run: String,
+    #[serde(default)]
+    note: String,
+}
+
+/// Where an alias is to point.
+#[derive(Debug, Deserialize)]
+pub(super) struct AliasRequest {
+    alias: String,
+    /// A version; without one the alias is taken away.
+    version: Option<u64>,
+}
 
 pub(super) async fn list(State(server): State<Server>) -> Result<Json<Vec<Model>>, Refusal> {
     blocking(move || {
@@ -28,7 +60,98 @@ pub(super) async fn show(
     .await
 }
 
+pub(super) async fn register(
+    State(server): State<Server>,
+    caller: Caller,
+    Json(asked): Json<RegisterRequest>,
+) -> Result<Json<Version>, Refusal> {
+    caller.needs(Role::Submit)?;
+    if asked.note.len() > LONGEST {
+        let most = format!("note: at most {LONGEST} bytes");
+        return Err(Refusal::bad(most));
+    }
+    blocking(move || {
+        let store = &server.view().store;
+        let run = store.run(&asked.run)?;
+        may_change(&server, &caller, &run)?;
+        let details = store.read(|index| index.details(&asked.run))?;
+        let details = details.ok_or_else(|| no_run(&asked.run))?;
+        if details.run.state == RunState::Running {
+            let name = &asked.run;
+            let early = format!("{name} goes on; what it learns is not done yet");
+            return Err(Refusal::bad(early));
+        }
+        let lineage = lineage(&run, &details)?;
+        let made = registry(&server)?.register(&asked.name, &run, lineage, &asked.note);
+        made.map(Json).map_err(refusal)
+    })
+    .await
+}
+
+pub(super) async fn point(
+    State(server): State<Server>,
+    caller: Caller,
+    Path(name): Path<String>,
+    Json(asked): Json<AliasRequest>,
+) -> Result<Json<Model>, Refusal> {
+    caller.needs(Role::Submit)?;
+    blocking(move || {
+        let registry = registry(&server)?;
+        let model = registry.model(&name).map_err(refusal)?;
+        let now = model.aliases.get(&asked.alias).copied();
+        for number in now.into_iter().chain(asked.version) {
+            let version = model.pick(&Pick::Number(number)).map_err(refusal)?;
+            may_point(&server, &caller, version)?;
+        }
+        let pointed = registry.point(&name, &asked.alias, asked.version);
+        pointed.map_err(refusal)?;
+        registry.model(&name).map(Json).map_err(refusal)
+    })
+    .await
+}
+
+/// Refuses a caller whose version it is not. That of a run that was removed is nobody's.
+fn may_point(server: &Server, caller: &Caller, version: &Version) -> Result<(), Refusal> {
+    if caller.role == Role::Admin {
+        return Ok(());
+    }
+    let run = server.view().store.run(&version.lineage.run);
+    match run.map(|run| may_change(server, caller, &run)) {
+        Ok(Ok(())) => Ok(()),
+        _ => Err(Refusal::forbidden(format!(
+            "{}@{} was not made from a run of {}; admins may point any alias",
+            version.name, version.number, caller.name
+        ))),
+    }
+}
+
+/// Where a version that is made from a run comes from.
+fn lineage(run: &RunDir, details: &Details) -> Result<Lineage, Refusal> {
+    let job = run.job().read().map_err(Refusal::internal)?;
+    let data = serde_json::to_value(&details.run.data).map_err(Refusal::internal)?;
+    Ok(Lineage {
+        run: run.name.clone(),
+        job: details.run.job.clone(),
+        job_sha256: sha256(&job),
+        weights_sha256: details.run.weights_sha256.clone().unwrap_or_default(),
+        commit: details.run.commit.clone(),
+        data,
+        metrics: details.run.metrics.clone(),
+    })
+}
+
 fn registry(server: &Server) -> Result<Registry, Refusal> {
     let wrong = |error: RegistryError| Refusal::internal(error);
     Registry::of(server.view().store.place()).map_err(wrong)
+}
+
+fn refusal(error: RegistryError) -> Refusal {
+    let status = match error {
+        RegistryError::Reference { .. } | RegistryError::NoModelInRun { .. } => {
+            StatusCode::BAD_REQUEST
+        }
+        RegistryError::NoModel { .. } | RegistryError::NoVersion { .. } => StatusCode::NOT_FOUND,
+        error => return Refusal::internal(error),
+    };
+    Refusal::new(status, error.to_string())
 }

@@ -1,6 +1,7 @@
 //! One run in full: parameters, where it comes from, its files, what happened to it, its logs.
 
 use super::jobs::{AskedLog, Part, part};
+use super::run_actions::may_change;
 use super::runs::Row;
 use super::store::no_run;
 use super::{blocking, now};
@@ -47,6 +48,8 @@ pub(super) struct Details {
     has_evaluation: bool,
     /// Whether there are pictures of its hardest mistakes.
     has_pictures: bool,
+    /// Whether whoever asks may tag it, remove it and make a model of it.
+    may_change: bool,
 }
 
 /// What a user says of a run.
@@ -69,12 +72,13 @@ pub(super) struct OfRank {
 
 pub(super) async fn show(
     State(server): State<Server>,
+    caller: Caller,
     Path(name): Path<String>,
 ) -> Result<Json<Details>, Refusal> {
-    blocking(move || details(&server, &name).map(Json)).await
+    blocking(move || details(&server, &caller, &name).map(Json)).await
 }
 
-fn details(server: &Server, name: &str) -> Result<Details, Refusal> {
+fn details(server: &Server, caller: &Caller, name: &str) -> Result<Details, Refusal> {
     let store = &server.view().store;
     let found = store.read(|index| index.details(name))?;
     let found = found.ok_or_else(|| no_run(name))?;
@@ -118,6 +122,7 @@ fn details(server: &Server, name: &str) -> Result<Details, Refusal> {
         logs,
         has_evaluation,
         has_pictures,
+        may_change: may_change(server, caller, &store.run(name)?).is_ok(),
     })
 }
 
@@ -173,7 +178,7 @@ pub(super) async fn tag(
     }
     blocking(move || {
         let run = server.view().store.run(&name)?;
-        crate::mlflow::may_annotate(&server, &caller, &run)?;
+        may_change(&server, &caller, &run)?;
         let changed = tags::change(&run, &|tags| {
             tags.tags.clone_from(&said.tags);
             tags.note.clone_from(&said.note);

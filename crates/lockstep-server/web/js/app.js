@@ -5,6 +5,7 @@ import { h, put } from "./dom.js";
 import { icon } from "./icons.js";
 import * as keys from "./keys.js";
 import * as live from "./live.js";
+import { me } from "./me.js";
 import { tick } from "./parts.js";
 import * as router from "./router.js";
 import * as theme from "./theme.js";
@@ -27,4 +28,9 @@ live.start();
 live.on("jobs", count);
 router.start();
 setInterval(tick, 1000);
+me().then(({ name, role, has_token: token }) => {
+  if (!token) return;
+  document.querySelector(".side-end").prepend(h("form", { method: "post", action: "/logout", class: "who" },
+    h("span", { class: "cut", title: `${name}, ${role}` }, name), h("button", { class: "plain small" }, "Log out")));
+}, () => {});
 get("jobs", { limit: 0 }).then(({ counts }) => count(counts), () => {});

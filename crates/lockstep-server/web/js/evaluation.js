@@ -2,8 +2,8 @@
 
 import { get, part } from "./api.js";
 import { h, put } from "./dom.js";
-import { count, metric, named } from "./format.js";
-import { facts, waiting } from "./parts.js";
+import { count, metric, named, plural } from "./format.js";
+import { facts, middle, waiting } from "./parts.js";
 
 const MOST_CLASSES = 60;
 
@@ -42,7 +42,7 @@ export function confusion(matrix, names) {
       }, size <= 20 ? (number || "") : "");
       function say() {
         says.textContent = `${names[actual]}${actual === predicted ? " was recognised" : ` was taken for ${names[predicted]}`} `
-          + `${count(number)} times: ${(share * 100).toFixed(1)} % of ${count(sum)}`;
+          + `${plural(number, "time")}: ${(share * 100).toFixed(1)} % of ${count(sum)}`;
       }
       return cell;
     }));
@@ -85,17 +85,17 @@ function cut(address, canvases) {
 }
 
 function classes(rows) {
-  return h("section", { class: "part" }, h("header", {}, h("h2", {}, "By class")), h("div", { class: "scroll", tabindex: 0 }, h("table", {},
+  return h("section", { class: "part" }, h("header", {}, h("h2", {}, "By class")), h("div", { class: "scroll", tabindex: 0 }, h("table", { class: "list" },
     h("thead", {}, h("tr", {}, h("th", {}, "Class"), ["Samples", "Precision", "Recall", "F1"].map((name) => h("th", { class: "right" }, name)))),
-    h("tbody", {}, rows.map((one) => h("tr", {}, h("th", { scope: "row" }, one.class), h("td", { class: "right" }, count(one.support)),
-      ["precision", "recall", "f1"].map((name) => h("td", { class: "right" }, named(name, one[name])))))))));
+    h("tbody", {}, rows.map((one) => h("tr", {}, h("th", { scope: "row", class: "first" }, one.class), h("td", { class: "right", data: { name: "samples" } }, count(one.support)),
+      ["precision", "recall", "f1"].map((name) => h("td", { class: "right", data: { name } }, named(name, one[name])))))))));
 }
 
 function misses(rows) {
-  return h("section", { class: "part" }, h("header", {}, h("h2", {}, "Farthest off")), h("div", { class: "scroll", tabindex: 0 }, h("table", {},
+  return h("section", { class: "part" }, h("header", {}, h("h2", {}, "Farthest off")), h("div", { class: "scroll", tabindex: 0 }, h("table", { class: "list" },
     h("thead", {}, h("tr", {}, h("th", {}, "Row"), h("th", {}, "Column"), h("th", { class: "right" }, "Is"), h("th", { class: "right" }, "Predicted"))),
-    h("tbody", {}, rows.map((one) => h("tr", {}, h("td", { class: "mono" }, one.path ?? one.row), h("td", {}, one.column),
-      h("td", { class: "right" }, metric(one.actual)), h("td", { class: "right" }, metric(one.predicted))))))));
+    h("tbody", {}, rows.map((one) => h("tr", {}, h("td", { class: "mono first", data: { name: "row" } }, middle(String(one.path ?? one.row), 20)), h("td", {}, one.column),
+      h("td", { class: "right", data: { name: "is" } }, metric(one.actual)), h("td", { class: "right", data: { name: "predicted" } }, metric(one.predicted))))))));
 }
 
 /** The evaluation of a run. */

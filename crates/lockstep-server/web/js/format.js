@@ -4,7 +4,8 @@ const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 /** 12,345 */
 export function count(number) {
-  return number === null || number === undefined ? "" : Math.round(number).toLocaleString("en");
+  // There is no 0 below zero.
+  return number === null || number === undefined ? "" : (Math.round(number) || 0).toLocaleString("en");
 }
 
 /** `one run`, `3 runs`. */
@@ -24,14 +25,22 @@ export function metric(number) {
 
 /** A share as a percentage where a metric is one. */
 export function named(name, number) {
+  if (!Number.isFinite(number)) return "–";
   const last = name.split(".").pop();
   if (/^(accuracy|top5|precision|recall|f1|exact|acc)$/.test(last) && number >= 0 && number <= 1) {
-    return `${(number * 100).toFixed(2)} %`;
+    return `${(number * 100 || 0).toFixed(2)} %`;
   }
   if (last === "waiting") return `${metric(number * 100)} %`;
   if (last === "memory_bytes") return bytes(number);
   if (last === "cpu_percent") return `${metric(number)} %`;
-  return metric(number);
+  // Below each other, numbers with the same digits are read more easily.
+  const size = Math.abs(number);
+  return Number.isInteger(number) || size >= 1000 || size < 1e-4 ? metric(number) : number.toPrecision(4);
+}
+
+/** A value at an axis: without zeros at its end. */
+export function tick(name, number) {
+  return named(name, number).replace(/(\.\d*?)0+(?= |$)/, "$1").replace(/\.(?= |$)/, "");
 }
 
 /** 1.5 GiB */
@@ -58,13 +67,22 @@ export function span(seconds) {
   return two(day, hour, day, ["d", "h"]);
 }
 
+/** How long something took, as the terminal says it: 132 ms, 12.3 s, 4 min 05 s, 2 h 01 min. */
+export function duration(seconds) {
+  if (!Number.isFinite(seconds)) return "";
+  if (seconds < .9995) return `${Math.round(Math.max(0, seconds) * 1000)} ms`;
+  if (seconds < 99.95) return `${seconds.toFixed(1)} s`;
+  const [whole, two] = [Math.floor(seconds), (number) => String(Math.floor(number)).padStart(2, "0")];
+  return whole < 3600 ? `${Math.floor(whole / 60)} min ${two(whole % 60)} s` : `${Math.floor(whole / 3600)} h ${two(whole / 60 % 60)} min`;
+}
+
 /** How long ago: `just now`, `5 min ago`. */
 export function ago(time, now = Date.now() / 1000) {
   if (!time) return "–";
   const past = now - time;
   if (past < 5) return "just now";
-  if (past < 100) return `${Math.round(past)} s ago`;
-  if (past < 7200) return `${Math.round(past / 60)} min ago`;
+  if (past < 60) return `${Math.floor(past)} s ago`;
+  if (past < 7200) return `${Math.floor(past / 60)} min ago`;
   if (past < 172800) return `${Math.round(past / 3600)} h ago`;
   if (past < 60 * 86400) return `${Math.round(past / 86400)} days ago`;
   return date(time).slice(0, 10);
@@ -77,6 +95,13 @@ export function date(time) {
   const two = (number) => String(number).padStart(2, "0");
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} `
     + `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+}
+
+/** A text of at most so many letters. It loses its middle: names are told apart by their ends. */
+export function shortened(text, most = 30) {
+  if (text.length <= most) return text;
+  const end = Math.floor((most - 1) / 2);
+  return `${text.slice(0, most - 1 - end)}…${text.slice(-end)}`;
 }
 
 /** Any value of a parameter or a column. */

@@ -6,15 +6,18 @@ import { confirm, notice } from "./parts.js";
 
 const DONE = { stop: "asked to stop", resubmit: "submitted once more", delete: "forgotten" };
 
+const QUESTIONS = {
+  stop: ["Stop", "Its command is asked to end, and ended if it does not. A run of Lockstep keeps a checkpoint, from which it can go on."],
+  delete: ["Forget", "The log and the folder of a job are removed. Its runs stay."],
+};
+
 /** Whether a job stays as it is. */
 export const ended = (job) => ["STOPPED", "SUCCEEDED", "FAILED"].includes(job.status);
 
 /** Does something with jobs, and says what came of it. */
 export async function act(action, ids) {
-  if (action === "delete") {
-    const sure = await confirm(`Forget ${plural(ids.length, "job")}?`, "The log and the folder of a job are removed. Its runs stay.", "Forget");
-    if (!sure) return [];
-  }
+  const question = QUESTIONS[action];
+  if (question && !(await confirm(`${question[0]} ${plural(ids.length, "job")}?`, question[1], question[0]))) return [];
   try {
     const done = await post("jobs/actions", { action, ids });
     const wrong = done.filter((one) => one.error);

@@ -1,5 +1,6 @@
 // Parts that several pages are made of.
 
+import { part } from "./api.js";
 import { h } from "./dom.js";
 import { ago, date, span } from "./format.js";
 import { icon, shape } from "./icons.js";
@@ -62,6 +63,11 @@ export function waiting() {
     h("div", { class: "wait" }), h("div", { class: "wait" }), h("div", { class: "wait" }));
 }
 
+/** What is shown where nothing is: why, and a way on. */
+export function missing(title, words) {
+  return h("div", { class: "empty card" }, h("h1", {}, title), h("p", {}, words), h("p", {}, h("a", { href: "/" }, "Overview")));
+}
+
 /** What is shown where something went wrong. */
 export function failed(error) {
   return h("div", { class: "error", role: "alert" }, h("strong", {}, "This could not be shown"), h("pre", {}, error.message));
@@ -74,10 +80,26 @@ export function facts(pairs, plain = false) {
     known.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 
-/** Tags of a run. */
-export function tags(given) {
+/** Tags of a run: all, or the first few and how many more. */
+export function tags(given, most = Infinity) {
   const words = Object.entries(given).map(([key, value]) => (value ? `${key}=${value}` : key));
-  return h("span", { class: "tags" }, words.map((word) => h("span", { class: "tag", title: word }, word)));
+  const rest = words.slice(most);
+  return h("span", { class: "tags" }, words.slice(0, most).map((word) => h("span", { class: "tag", title: word }, word)),
+    rest.length ? h("span", { class: "tag", title: rest.join(", ") }, `+${rest.length}`) : null);
+}
+
+/** A text that loses its middle where there is no room for all of it: names are told apart by their ends. */
+export function middle(text, end = 12) {
+  const at = Math.max(0, text.length - end);
+  return at < 6 ? text : h("span", { class: "middle", title: text }, h("span", {}, text.slice(0, at)), h("span", {}, text.slice(at)));
+}
+
+/** A run in a list: what it is called, and what tells it from others that are called the same. */
+export function runName(run, ...after) {
+  const own = run.name.startsWith(`${run.job}-`) ? run.name.slice(run.job.length + 1) : run.name;
+  return h("div", { class: "name" },
+    h("a", { href: `/runs/${part(run.name)}`, title: run.name, data: { key: run.name } }, middle(run.job)),
+    h("span", { class: "mono faint small" }, middle(own, 5)), after);
 }
 
 /** A short word to the reader that goes by itself. */
@@ -85,6 +107,23 @@ export function notice(words, bad = false) {
   const element = h("div", { class: bad ? "notice bad" : "notice" }, words);
   document.getElementById("notices").append(element);
   setTimeout(() => element.remove(), bad ? 9000 : 4000);
+}
+
+/** Asks for something: a form in a dialog. It stays open while `act` refuses, and says why. */
+export function ask(title, verb, content, act) {
+  const dialog = h("dialog", { "aria-labelledby": "form-title" });
+  const form = h("form", { class: "words", on: { submit: async (event) => {
+    event.preventDefault();
+    try {
+      await act();
+      dialog.close();
+    } catch (error) { notice(error.message, true); }
+  } } }, content, h("div", { class: "bar" },
+    h("button", { type: "button", on: { click: () => dialog.close() } }, "Leave it"), h("button", { class: "first" }, verb)));
+  dialog.append(h("h2", { id: "form-title" }, title), form);
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
 }
 
 /** Asks before something that cannot be undone. */

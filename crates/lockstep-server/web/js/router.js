@@ -1,7 +1,7 @@
 // Which page an address means, and how one leads to the next without loading everything again.
 
 import { h, put } from "./dom.js";
-import { failed, waiting } from "./parts.js";
+import { failed, missing, waiting } from "./parts.js";
 
 const PAGES = [
   [/^\/$/, "overview"],
@@ -60,7 +60,8 @@ export async function show() {
   const found = PAGES.find(([shape]) => shape.test(location.pathname));
   if (!found) {
     document.title = "Not here – Lockstep";
-    put(main, h("div", { class: "empty" }, h("h2", {}, "There is no such page"), h("p", {}, h("a", { href: "/" }, "Overview"))));
+    put(main, missing("There is no such page", h("code", {}, decodeURI(location.pathname))));
+    main.dataset.ready = "missing";
     return;
   }
   const given = location.pathname.match(found[0]).slice(1).map(decodeURIComponent);
@@ -76,8 +77,8 @@ export async function show() {
     scrollTo(0, 0);
   } catch (error) {
     if (signal.aborted || error.name === "AbortError") return;
-    document.title = "Lockstep";
-    put(main, failed(error));
+    document.title = error.status === 404 ? "Not here – Lockstep" : "Lockstep";
+    put(main, error.status === 404 ? missing("This is not here", error.message) : failed(error));
   } finally {
     clearTimeout(slow);
   }

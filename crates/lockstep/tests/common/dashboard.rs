@@ -4,7 +4,7 @@ use super::Place;
 use super::serve::Serve;
 use serde_json::{Value, json};
 
-/// Trains two runs that differ in one parameter, the first with these failpoints, and makes a model of it; their names.
+/// Trains two runs that differ in one parameter and in the length of their names, the first with these failpoints, and makes a model of it; their names.
 pub(crate) fn two_runs(place: &Place, failpoints: &str) -> Vec<String> {
     let name = |args: &[&str]| place.train(args)["run"].as_str().unwrap().to_owned();
     let mut first = place.command(&["run", "job.toml", "--json"]);
@@ -16,7 +16,14 @@ pub(crate) fn two_runs(place: &Place, failpoints: &str) -> Vec<String> {
     let result: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
     let runs = vec![
         result["run"].as_str().unwrap().to_owned(),
-        name(&["--set", "train.optimizer.lr=0.1", "--epochs", "3"]),
+        name(&[
+            "--set",
+            "train.optimizer.lr=0.1",
+            "--epochs",
+            "3",
+            "--name",
+            "small-with-a-name-that-says-all-of-its-settings",
+        ]),
     ];
     let ran = place.run(&["models", "register", "stripes", &runs[0], "--store", "runs"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);

@@ -14,6 +14,27 @@ use std::time::Duration;
 /// seconds.
 const LONG: &str = "step.begin=sleep:170";
 
+/// A comparison, and what it says.
+const BENCH: &str = "bench-small-20261118-044436-66bc";
+const COMPARISON: &str = r#"{
+  "job": "small", "created": "2026-11-18 04:44:36", "lockstep": "0.1.0", "command": "lockstep bench job.toml",
+  "measured_on": "a machine", "scaling": "strong", "rounds": 1, "parameters": 100, "complete": true,
+  "load_at_the_end": 0.1, "warnings": [{ "warning": "the shortest training took 0.33 s" }],
+  "baseline": { "name": "1 worker, batch 32", "workers": 1, "batch": 32, "test_accuracy": 0.9 },
+  "distributed": { "name": "2 workers, batch 32", "workers": 2, "batch": 32, "test_accuracy": 0.9 },
+  "comparison": { "speedup": 1.9000001, "efficiency": 0.95, "share_of_limit": null, "same_weights": true },
+  "settings": [
+    { "setting": "1 worker, batch 32", "workers": 1, "batch": 32, "turns": 1, "training_time_seconds": 1.9,
+      "least_seconds": 1.9, "most_seconds": 1.9, "start_seconds": 0.1, "total_time_seconds": 2.0,
+      "samples_per_second": 1000.4, "speedup": null, "accuracy": 0.9, "weights_sha256": "abc" },
+    { "setting": "2 workers, batch 32", "workers": 2, "batch": 32, "turns": 1, "training_time_seconds": 1.0,
+      "least_seconds": 1.0, "most_seconds": 1.0, "start_seconds": 0.1, "total_time_seconds": 1.1,
+      "samples_per_second": 1900.2, "speedup": 1.9000001, "least_speedup": 1.9, "most_speedup": 1.9,
+      "efficiency": 0.95, "share_of_limit": null, "accuracy": 0.9, "weights_sha256": "abc" }
+  ],
+  "steps": [], "epochs": [], "turns": [], "machine": { "load": 0.1 }
+}"#;
+
 fn settled(server: &Serve, id: &str) -> Value {
     for _ in 0..600 {
         let job = server.get(&format!("/api/v1/jobs/{id}")).ok().json();
@@ -32,20 +53,26 @@ pub(crate) fn people_see_runs_and_jobs_in_a_real_browser() {
     }
     let place = Place::new();
     let runs = two_runs(&place, LONG);
+    let bench = place.path("runs").join(BENCH);
+    std::fs::create_dir_all(&bench).unwrap();
+    std::fs::write(bench.join("comparison.json"), COMPARISON).unwrap();
     let server = Serve::start(&place, &["--cpus", "4"]);
-    let job = submit(&server, "echo hello; echo 'ERROR: not really' >&2; exit 3");
+    let events = place.path("runs").join(&runs[0]).join("events.jsonl");
+    let events = events.display();
+    let said = format!("cat {events}; echo hello; echo 'ERROR: not really' >&2; exit 3");
+    let job = submit(&server, &said);
     assert_eq!(settled(&server, &job)["exit_code"], 3);
     let file = place.path("job.toml");
     let told = json!({
         "url": server.url(),
         "runs": runs,
         "model": "stripes",
+        "bench": BENCH,
         "job": job,
         "slow": format!("lockstep run {} --epochs 100000", file.display()),
         "only": std::env::var("ONLY").ok(),
     });
-    let said = lockstep_testkit::browse("dashboard.mjs", &told);
-    print!("{said}");
+    print!("{}", lockstep_testkit::browse("dashboard.mjs", &told));
     assert_eq!(server.stop(), Some(0));
 }
 
@@ -99,13 +126,29 @@ fn screenshots() {
     }
     place.run(&["models", "promote", "fashion@2", "--store", "runs"]);
     place.run(&["runs", "tag", &runs[1], "good", "--store", "runs"]);
+    let args = [
+        "bench",
+        "job.toml",
+        "--epochs",
+        "2",
+        "--workers",
+        "1,2",
+        "--predict",
+        "4,8",
+    ];
+    assert_eq!(place.run(&args).code, Some(0));
+    let bench = std::fs::read_dir(place.path("runs")).unwrap();
+    let bench = bench
+        .map(|found| found.unwrap().file_name().into_string().unwrap())
+        .find(|name| name.starts_with("bench-"))
+        .unwrap();
     let server = Serve::start(&place, &["--cpus", "3"]);
     settled(&server, &submit(&server, "echo failing; exit 3"));
     settled(&server, &submit(&server, "echo done"));
     let file = place.path("job.toml");
     let long = |lr: &str| {
         let file = file.display();
-        format!("lockstep run {file} --epochs 60 --set train.optimizer.lr={lr}")
+        format!("lockstep run {file} --json --epochs 60 --set train.optimizer.lr={lr}")
     };
     let job = submit(&server, &long("0.02"));
     submit(&server, &long("0.05"));
@@ -126,7 +169,7 @@ fn screenshots() {
     );
     std::fs::create_dir_all(&out).unwrap();
     let told = json!({
-        "url": server.url(), "runs": runs, "live": live, "job": job, "model": "fashion", "out": out,
+        "url": server.url(), "runs": runs, "live": live, "job": job, "model": "fashion", "bench": bench, "out": out,
         "only": std::env::var("ONLY").ok(),
     });
     print!("{}", lockstep_testkit::browse("screenshots.mjs", &told));

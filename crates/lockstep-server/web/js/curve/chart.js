@@ -4,7 +4,7 @@
 // Dragging over a part zooms into it; a double click, or 0, shows everything again.
 
 import { h, put } from "../dom.js";
-import { count, named, span } from "../format.js";
+import { count, named, span, tick } from "../format.js";
 import { colour } from "../theme.js";
 import { logTicks, scale, ticks } from "./scale.js";
 import { nearest, smooth } from "./series.js";
@@ -116,26 +116,26 @@ export class Chart {
     pen.fillStyle = colour("--faint");
     pen.textAlign = "right";
     pen.textBaseline = "middle";
-    for (const tick of this.options.log ? logTicks(...range) : ticks(...range, height / 46)) {
-      const at = Math.round(y(tick)) + .5;
+    for (const one of this.options.log ? logTicks(...range) : ticks(...range, height / 46, this.name === "memory_bytes" ? "bytes" : "number")) {
+      const at = Math.round(y(one)) + .5;
       if (at < m.top - 4 || at > height - m.bottom + 1) continue;
       pen.beginPath();
       pen.moveTo(m.left, at);
       pen.lineTo(width - m.right, at);
       pen.stroke();
-      pen.fillText(named(this.name, tick).replace(/\.00 %$/, " %"), m.left - 8, at);
+      pen.fillText(tick(this.name, one), m.left - 8, at);
     }
     pen.textAlign = "center";
     pen.textBaseline = "alphabetic";
-    for (const tick of ticks(...domain, width / 110)) {
-      const at = x(tick);
+    for (const one of ticks(...domain, width / 110, this.options.by === "time" ? "seconds" : "count")) {
+      const at = x(one);
       if (at < m.left - 1 || at > width - m.right + 1) continue;
-      pen.fillText(this.where(tick), Math.min(at, width - m.right - 12), height - 7);
+      pen.fillText(this.where(one), Math.min(at, width - m.right - 12), height - 7);
     }
   }
 
   where(x) {
-    return this.options.by === "time" && x > 0 ? span(x) : count(x);
+    return this.options.by === "time" && x > 0 ? span(x).replace(".0 s", " s") : count(x);
   }
 
   drawLine(pen, { curve, values, colour: name, dash }) {

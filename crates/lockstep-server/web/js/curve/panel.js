@@ -94,6 +94,7 @@ export function panel({ runs, system = false, values, signal }) {
       chart.show(groups.get(name), marks());
       put(legend, several ? ofRuns(groups.get(name), name) : groups.get(name).slice(0, 16).map((line) => entry(line, line.label, name)));
     }
+    chooser.hidden = names.length < 2;
     put(chooser, names.length > 1 && [h("summary", { class: "button small" }, "Charts"), h("div", {}, names.map((name) =>
       h("label", {}, h("input", { type: "checkbox", checked: !only.size || only.has(name), on: { change: (event) => {
         if (!only.size) names.forEach((one) => only.add(one));

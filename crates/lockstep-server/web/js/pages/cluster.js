@@ -5,7 +5,7 @@ import { h, put } from "../dom.js";
 import { bytes, metric, plural } from "../format.js";
 import * as live from "../live.js";
 import { gauges } from "../machine.js";
-import { empty, failed, head, meter, section, state } from "../parts.js";
+import { empty, failed, head, meter, middle, section, state } from "../parts.js";
 
 function here(sample) {
   const load = sample.load.map((one) => one.toFixed(2)).join(", ");
@@ -24,20 +24,22 @@ function shared(sample) {
 
 function jobs(list) {
   if (!list.length) return empty("No job runs", "What each job uses of this machine is shown here.");
-  return h("div", { class: "scroll", tabindex: 0 }, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "Job"), h("th", { class: "wide" }, "User"), h("th", { class: "right" }, "CPU"),
+  return h("div", { class: "scroll", tabindex: 0 }, h("table", { class: "list" }, h("thead", {}, h("tr", {}, h("th", { class: "first" }, "Job"), h("th", { class: "wide" }, "User"), h("th", { class: "right" }, "CPU"),
     h("th", { class: "right" }, "Memory"), h("th", { class: "right" }, "Workers"), h("th", { class: "right wide" }, "Processes"), h("th", { class: "wide" }, "GPUs"))),
   h("tbody", {}, list.map((job) => h("tr", { data: { row: job.id } },
-    h("td", { class: "cut" }, h("a", { href: `/jobs/${part(job.id)}`, class: "mono", data: { key: job.id } }, job.entrypoint)), h("td", { class: "wide soft" }, job.user),
-    h("td", { class: "right" }, `${Math.round(job.cpu_percent)} %`), h("td", { class: "right" }, bytes(job.memory_bytes)), h("td", { class: "right" }, job.workers || "–"),
+    h("td", { class: "first" }, h("a", { href: `/jobs/${part(job.id)}`, class: "mono", data: { key: job.id } }, middle(job.entrypoint, 20))), h("td", { class: "wide soft" }, job.user),
+    h("td", { class: "right", data: { name: "CPU" } }, `${Math.round(job.cpu_percent)} %`), h("td", { class: "right", data: { name: "memory" } }, bytes(job.memory_bytes)),
+    h("td", { class: "right", data: { name: "workers" } }, job.workers || "–"),
     h("td", { class: "right wide" }, job.processes), h("td", { class: "wide" }, job.gpus.join(", ") || "–"))))));
 }
 
 function remote(found) {
   if (found.error) return section(found.name, null, failed({ message: found.error }));
-  return section(found.name, null, h("p", { class: "soft" }, found.lead), h("div", { class: "scroll", tabindex: 0 }, h("table", {},
+  return section(found.name, null, h("p", { class: "soft" }, found.lead), h("div", { class: "scroll", tabindex: 0 }, h("table", { class: "list" },
     h("thead", {}, h("tr", {}, h("th", {}, "Node"), h("th", {}, "State"), h("th", { class: "right" }, "CPUs"), h("th", { class: "right" }, "Memory"), h("th", { class: "right" }, "GPUs"), h("th", { class: "wide" }, "What"))),
-    h("tbody", {}, found.nodes.map((node) => h("tr", {}, h("th", { scope: "row", class: "mono" }, node.name), h("td", {}, state(node.state)),
-      h("td", { class: "right" }, amount(node.cpus, metric)), h("td", { class: "right" }, amount(node.memory, bytes)), h("td", { class: "right" }, amount(node.gpus, metric)),
+    h("tbody", {}, found.nodes.map((node) => h("tr", {}, h("th", { scope: "row", class: "mono first" }, middle(node.name)), h("td", {}, state(node.state)),
+      h("td", { class: "right", data: { name: "CPUs" } }, amount(node.cpus, metric)), h("td", { class: "right", data: { name: "memory" } }, amount(node.memory, bytes)),
+      h("td", { class: "right", data: { name: "GPUs" } }, amount(node.gpus, metric)),
       h("td", { class: "wide soft cut", title: node.what }, node.what)))))));
 }
 

@@ -3,9 +3,9 @@
 import { get, part } from "../api.js";
 import { panel } from "../curve/panel.js";
 import { h, put, spaced } from "../dom.js";
-import { count, named, span, value } from "../format.js";
+import { count, named, shortened, span, value } from "../format.js";
 import * as live from "../live.js";
-import { empty, head, state } from "../parts.js";
+import { empty, head, middle, state } from "../parts.js";
 import { go, keep } from "../router.js";
 import { curveColour } from "../theme.js";
 
@@ -15,12 +15,17 @@ const low = (name) => /loss|error|mse|mae|rmse|perplexity/.test(name);
 /** What tells these runs apart in few letters: the job, and the end of the name. */
 function labels(runs) {
   const jobs = new Set(runs.map((run) => run.job));
-  return runs.map((run) => (jobs.size === runs.length ? run.job : `${jobs.size > 1 ? `${run.job} ` : ""}${run.name.split("-").pop()}`));
+  return runs.map((run) => shortened(jobs.size === runs.length ? run.job : `${jobs.size > 1 ? `${run.job} ` : ""}${run.name.split("-").pop()}`));
 }
 
 function heads(runs, names) {
   return h("thead", {}, h("tr", {}, h("th", {}, ""), runs.map((run, at) => h("th", {},
     h("i", { class: "dot", css: { background: `var(${curveColour(at)})` } }), h("a", { href: `/runs/${part(run.name)}` }, names[at])))));
+}
+
+/** What stands in the column of a run. On a phone, where there are no columns, it says of which run it is. */
+function cell(names, at, kind, props, content) {
+  return h("td", { class: kind, data: { name: names[at] }, css: { "--dot": `var(${curveColour(at)})` }, ...props }, content);
 }
 
 function results(runs, names) {
@@ -34,12 +39,12 @@ function results(runs, names) {
     all.map((name) => {
       const known = runs.map((run) => run.metrics[name]).filter(Number.isFinite);
       const best = low(name) ? Math.min(...known) : Math.max(...known);
-      return h("tr", {}, h("th", { scope: "row" }, name), runs.map((run) => {
+      return h("tr", {}, h("th", { scope: "row" }, name), runs.map((run, at) => {
         const is = run.metrics[name] === best && known.length > 1 && new Set(known).size > 1;
-        return h("td", { class: is ? "num best" : "num" }, named(name, run.metrics[name]));
+        return cell(names, at, is ? "num best" : "num", {}, named(name, run.metrics[name]));
       }));
     }),
-    facts.map(([name, of]) => h("tr", {}, h("th", { scope: "row" }, name), runs.map((run) => h("td", { class: "num" }, of(run))))))));
+    facts.map(([name, of]) => h("tr", {}, h("th", { scope: "row" }, name), runs.map((run, at) => cell(names, at, "num", {}, of(run))))))));
 }
 
 function parameters(runs, names, only) {
@@ -52,7 +57,7 @@ function parameters(runs, names, only) {
   if (!shown.length) return empty("No differences", "All parameters of these runs are the same.");
   return h("div", { class: "scroll", tabindex: 0 }, h("table", { class: "side-by-side" }, heads(runs, names), h("tbody", {}, shown.map(({ key, differs }) =>
     h("tr", { class: differs && !only ? "differs" : null }, h("th", { scope: "row", class: "mono" }, key, differs && h("span", { class: "hide" }, " (differs)")),
-      runs.map((run) => h("td", { class: "mono cut", title: value(run.params[key]) }, value(run.params[key]))))))));
+      runs.map((run, at) => cell(names, at, "mono cut", { title: value(run.params[key]) }, value(run.params[key]))))))));
 }
 
 export async function open({ main, signal, values }) {
@@ -66,7 +71,7 @@ export async function open({ main, signal, values }) {
     h("option", { value: "" }, "Add a run …"),
     others.runs.filter((run) => !names.includes(run.name)).map((run) => h("option", { value: run.name }, run.name)));
   const chips = h("div", { class: "runs-chips" }, runs.map((run, at) => h("span", { class: "chip" },
-    h("i", { css: { background: `var(${curveColour(at)})` } }), h("a", { href: `/runs/${part(run.name)}` }, run.name),
+    h("i", { css: { background: `var(${curveColour(at)})` } }), h("a", { href: `/runs/${part(run.name)}`, title: run.name }, middle(run.name, 20)),
     h("button", { type: "button", "aria-label": `Take ${run.name} away`, on: { click: () => go(address(names.filter((one) => one !== run.name))) } }, "×"))), add);
   if (!runs.length) {
     put(main, head("Compare", null, [], ["/runs", "Runs"]), chips, empty("Nothing to compare yet", "Choose runs here, or in the list of runs."));

@@ -5,7 +5,8 @@ import { calm, h, put, spaced } from "../dom.js";
 import { count, plural } from "../format.js";
 import { act, ended, seconds } from "../jobs.js";
 import * as live from "../live.js";
-import { empty, head, state, took, when } from "../parts.js";
+import { mayChange, me } from "../me.js";
+import { empty, head, middle, state, took, when } from "../parts.js";
 import { keep } from "../router.js";
 import { Chosen } from "../table.js";
 
@@ -29,13 +30,15 @@ export async function open({ main, signal, values }) {
   let status = values.get("status") ?? "";
   let text = values.get("text") ?? "";
   let found = { jobs: [], chosen: 0, counts: {} };
+  const who = await me();
   const input = h("input", { type: "search", class: "grow", value: text, placeholder: "Find by command, id or user", "aria-label": "Find jobs", data: { search: "" } });
   const lead = h("span", {});
   const [table, more, states] = [h("div", {}), h("div", { class: "more" }), h("div", { class: "group", role: "group", "aria-label": "States" })];
   const bulk = h("div", { class: "bar bulk", hidden: true });
   const chosen = new Chosen(() => {
-    const jobs = found.jobs.filter((job) => chosen.keys.has(job.id));
-    bulk.hidden = !jobs.length;
+    const all = found.jobs.filter((job) => chosen.keys.has(job.id));
+    const jobs = all.filter((job) => mayChange(who, job.user));
+    bulk.hidden = !all.length;
     const going = jobs.filter((job) => !ended(job)).map((job) => job.id);
     const over = jobs.filter(ended).map((job) => job.id);
     const button = (action, words, ids, kind) => h("button", { type: "button", class: kind, disabled: !ids.length, on: { click: async () => {
@@ -43,8 +46,8 @@ export async function open({ main, signal, values }) {
       chosen.keys.clear();
       load().catch(() => {});
     } } }, words);
-    put(bulk, h("span", { class: "soft" }, `${plural(jobs.length, "job")} chosen`),
-      button("stop", "Stop", going, "danger"), button("resubmit", "Submit again", jobs.map((job) => job.id), ""),
+    put(bulk, h("span", { class: "soft" }, `${plural(all.length, "job")} chosen${jobs.length < all.length ? `, ${count(jobs.length)} of your own` : ""}`),
+      button("stop", "Stop", going, "danger"), button("resubmit", "Submit again", jobs.map((job) => job.id), null),
       button("delete", "Forget", over, "danger"));
   });
 
@@ -57,7 +60,7 @@ export async function open({ main, signal, values }) {
   function row(job) {
     return h("tr", { data: { row: job.id }, "aria-selected": String(chosen.keys.has(job.id)) },
       h("td", { class: "tick" }, chosen.box(job.id, `job ${job.id}`)),
-      h("td", { class: "cut command" }, h("a", { href: `/jobs/${part(job.id)}`, class: "mono", title: job.entrypoint, data: { key: job.id } }, job.entrypoint)),
+      h("td", { class: "first" }, h("a", { href: `/jobs/${part(job.id)}`, class: "mono", title: job.entrypoint, data: { key: job.id } }, middle(job.entrypoint, 20))),
       h("td", {}, state(job.status), job.stopping && h("span", { class: "faint small" }, " stopping"),
         job.status === "FAILED" && job.exit_code !== null && h("span", { class: "faint small" }, ` exit code ${job.exit_code}`)),
       h("td", { class: "wide soft cut" }, job.user),
@@ -87,8 +90,8 @@ export async function open({ main, signal, values }) {
           `lockstep submit --to ${location.origin} -- lockstep run job.toml\nRAY_ADDRESS=${location.origin} ray job submit -- python train.py`));
       return;
     }
-    put(table, h("div", { class: "scroll", tabindex: 0 }, h("table", {},
-      h("thead", {}, h("tr", {}, h("th", { class: "tick" }, chosen.all(found.jobs.map((job) => job.id), draw)), h("th", {}, "Command"), h("th", {}, "State"),
+    put(table, h("div", { class: "scroll", tabindex: 0 }, h("table", { class: "list" },
+      h("thead", {}, h("tr", {}, h("th", { class: "tick" }, chosen.all(found.jobs.map((job) => job.id), draw)), h("th", { class: "first" }, "Command"), h("th", {}, "State"),
         h("th", { class: "wide" }, "User"), h("th", { class: "wide" }, "Needs"), h("th", { class: "wide" }, "Id"), h("th", { class: "right" }, "Ran"), h("th", { class: "right" }, "Submitted"))),
       h("tbody", {}, found.jobs.map(row)))));
   }

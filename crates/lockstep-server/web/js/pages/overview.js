@@ -7,7 +7,7 @@ import { h, put, spaced } from "../dom.js";
 import { count, named, plural, span } from "../format.js";
 import * as live from "../live.js";
 import { machineStrip } from "../machine.js";
-import { empty, head, meter, section, state, took, when } from "../parts.js";
+import { empty, head, meter, middle, runName, section, state, took, when } from "../parts.js";
 import { curveColour } from "../theme.js";
 
 const NUMBERS = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve"];
@@ -57,8 +57,8 @@ function card(run) {
       h("span", { class: "num" }, run.epochs ? `epoch ${Math.min(run.epochs, run.epochs_done + 1)} of ${run.epochs}` : `${count(run.step)} reports`),
       h("span", { class: "num" }, rest ? `about ${span(rest)} left` : plural(run.workers, "worker"))));
   }
-  put(element, h("div", { class: "top" }, h("div", { class: "cut" }, h("h3", { class: "cut" }, run.job),
-    h("span", { class: "mono faint cut" }, run.name)), state(run.state)), figures, chart.element, bar);
+  put(element, h("div", { class: "top" }, h("div", { class: "names" }, h("h3", {}, middle(run.job)),
+    h("span", { class: "mono faint" }, middle(run.name, 20))), state(run.state)), figures, chart.element, bar);
   draw();
   return {
     element, chart,
@@ -82,16 +82,15 @@ export function result(run) {
 
 function lately(runs) {
   if (!runs.length) return empty("No run has ended yet", "What runs come to is shown here.");
-  return h("div", { class: "scroll", tabindex: 0 }, h("table", {},
-    h("thead", {}, h("tr", {}, h("th", {}, "Run"), h("th", {}, "State"), h("th", { class: "right" }, "Result"),
+  return h("div", { class: "scroll", tabindex: 0 }, h("table", { class: "list" },
+    h("thead", {}, h("tr", {}, h("th", { class: "first" }, "Run"), h("th", {}, "State"), h("th", { class: "right" }, "Result"),
       h("th", { class: "right wide" }, "Epochs"), h("th", { class: "right wide" }, "Took"), h("th", { class: "right" }, "Ended"))),
     h("tbody", {}, runs.map((run) => {
       const found = result(run);
       return h("tr", { data: { row: run.name } },
-        h("td", { class: "cut" }, h("a", { href: `/runs/${encodeURIComponent(run.name)}`, data: { key: run.name } }, run.job), " ",
-          h("span", { class: "mono faint wide" }, run.name.slice(run.job.length + 1))),
+        h("td", { class: "first" }, runName(run)),
         h("td", {}, state(run.state)),
-        h("td", { class: "right" }, found ? [h("span", { class: "faint small wide" }, `${found[0]} `), found[1]] : "–"),
+        h("td", { class: "right" }, found ? [h("span", { class: "faint small" }, `${found[0]} `), found[1]] : "–"),
         h("td", { class: "right wide" }, run.epochs_done || "–"),
         h("td", { class: "right wide" }, took(run.duration_s)),
         h("td", { class: "right" }, when(run.ended ?? run.started)));
@@ -99,8 +98,8 @@ function lately(runs) {
 }
 
 function queue(jobs) {
-  return h("div", { class: "scroll", tabindex: 0 }, h("table", {}, h("tbody", {}, jobs.map((job) => h("tr", { data: { row: job.id } },
-    h("td", { class: "cut" }, h("a", { href: `/jobs/${encodeURIComponent(job.id)}`, class: "mono", data: { key: job.id } }, job.entrypoint)),
+  return h("div", { class: "scroll", tabindex: 0 }, h("table", { class: "list" }, h("tbody", {}, jobs.map((job) => h("tr", { data: { row: job.id } },
+    h("td", { class: "first" }, h("a", { href: `/jobs/${encodeURIComponent(job.id)}`, class: "mono", data: { key: job.id } }, middle(job.entrypoint, 20))),
     h("td", {}, state(job.status)),
     h("td", { class: "wide soft" }, job.user),
     h("td", { class: "right" }, job.started_ms

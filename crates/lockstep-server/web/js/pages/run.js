@@ -7,8 +7,10 @@ import { bytes, count, date, named, plural, span, value } from "../format.js";
 import { icon } from "../icons.js";
 import * as live from "../live.js";
 import { LogView } from "../log.js";
-import { empty, facts, failed, head, meter, notice, state, tabs, tags, took, when } from "../parts.js";
-import { keep } from "../router.js";
+import { register } from "../models.js";
+import { ask, empty, facts, failed, head, meter, middle, notice, state, tabs, tags, took, when } from "../parts.js";
+import { go, keep } from "../router.js";
+import { remove } from "../runs.js";
 import { evaluation } from "../evaluation.js";
 import { progress } from "./overview.js";
 
@@ -61,50 +63,40 @@ function about(run) {
     ["Weights", run.weights_sha256 ? h("span", { class: "mono", title: run.weights_sha256 }, run.weights_sha256.slice(0, 16)) : null],
   ], true),
   origin.command?.length ? h("pre", { class: "command", tabindex: 0 }, origin.command.join(" ")) : null,
-  run.data.length ? h("div", { class: "scroll", tabindex: 0 }, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "Set"), h("th", {}, "Source"),
+  run.data.length ? h("div", { class: "scroll", tabindex: 0 }, h("table", { class: "list" }, h("thead", {}, h("tr", {}, h("th", {}, "Set"), h("th", {}, "Source"),
     h("th", { class: "right" }, "Samples"), h("th", { class: "wide" }, "SHA-256"))),
-  h("tbody", {}, run.data.map((set) => h("tr", {}, h("th", { scope: "row" }, set.set), h("td", { class: "cut mono", title: set.source }, set.name || set.source),
-    h("td", { class: "right" }, count(set.samples)), h("td", { class: "mono wide" }, set.sha256.slice(0, 16))))))) : null];
+  h("tbody", {}, run.data.map((set) => h("tr", {}, h("th", { scope: "row" }, set.set), h("td", { class: "first mono", title: set.source }, middle(set.name || set.source)),
+    h("td", { class: "right", data: { name: "samples" } }, count(set.samples)), h("td", { class: "mono wide" }, set.sha256.slice(0, 16))))))) : null];
 }
 
 function words(run, changed) {
-  const dialog = h("dialog", { "aria-labelledby": "words-title" });
   const text = h("input", { type: "text", id: "words-tags", value: Object.entries(run.tags).map(([key, one]) => (one ? `${key}=${one}` : key)).join(" ") });
   const note = h("textarea", { id: "words-note", rows: 4, value: run.note });
-  put(dialog, h("h2", { id: "words-title" }, "Tags and note"),
-    h("form", { class: "words", on: { submit: async (event) => {
-      event.preventDefault();
-      const pairs = text.value.split(/\s+/).filter(Boolean).map((word) => {
-        const at = word.indexOf("=");
-        return at < 0 ? [word, ""] : [word.slice(0, at), word.slice(at + 1)];
-      });
-      try {
-        const said = await post(`runs/${part(run.name)}/tags`, { tags: Object.fromEntries(pairs), note: note.value.trim() });
-        dialog.close();
-        changed(said);
-      } catch (error) { notice(error.message, true); }
-    } } },
+  ask("Tags and note", "Save", [
     h("label", { for: "words-tags" }, "Tags, with spaces between: ", h("code", {}, "good paper=figure-3")), text,
     h("label", { for: "words-note" }, "Note"), note,
-    h("div", { class: "bar" }, h("button", { type: "button", on: { click: () => dialog.close() } }, "Leave it"), h("button", { class: "first" }, "Save"))));
-  dialog.addEventListener("close", () => dialog.remove());
-  document.body.append(dialog);
-  dialog.showModal();
+  ], async () => {
+    const pairs = text.value.split(/\s+/).filter(Boolean).map((word) => {
+      const at = word.indexOf("=");
+      return at < 0 ? [word, ""] : [word.slice(0, at), word.slice(at + 1)];
+    });
+    changed(await post(`runs/${part(run.name)}/tags`, { tags: Object.fromEntries(pairs), note: note.value.trim() }));
+  });
 }
 
 function files(run) {
   if (!run.artifacts.length) return empty("No files", "The folder of this run is empty.");
-  return h("div", { class: "scroll", tabindex: 0 }, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "File"), h("th", { class: "right" }, "Size"))),
-    h("tbody", {}, run.artifacts.map((file) => h("tr", {}, h("td", { class: "mono" }, fileLink(run, file.path)), h("td", { class: "right" }, bytes(file.size)))))));
+  return h("div", { class: "scroll", tabindex: 0 }, h("table", { class: "list" }, h("thead", {}, h("tr", {}, h("th", {}, "File"), h("th", { class: "right" }, "Size"))),
+    h("tbody", {}, run.artifacts.map((file) => h("tr", {}, h("td", { class: "mono first" }, fileLink(run, file.path)), h("td", { class: "right" }, bytes(file.size)))))));
 }
 
 // A run that MLflow's client made gives out what was logged, not what describes it.
 function fileLink(run, path) {
   const logged = run.artifacts.some((file) => file.path === "mlflow-run.json");
   const given = logged ? path.match(/^artifacts\/(.*)/)?.[1] : path.startsWith(".") ? undefined : path;
-  if (!given) return path;
+  if (!given) return middle(path, 20);
   const href = `/get-artifact?${new URLSearchParams({ run_uuid: run.name, path: given })}`;
-  return h("a", { href, download: path.split("/").at(-1) }, path);
+  return h("a", { href, download: path.split("/").at(-1) }, middle(path, 20));
 }
 
 function logs(run, signal) {
@@ -129,9 +121,20 @@ export async function open({ main, signal, given, values }) {
   const badge = h("span", {});
   let inner = new AbortController();
 
+  const tools = h("div", { class: "tools" });
+  const copy = h("button", { type: "button", on: { click: () => navigator.clipboard?.writeText(location.href).then(() => notice("The address is copied")) } }, icon("link", 16), "Copy link");
+  // What whoever looks may do with this run as it is now.
+  const actions = () => run.may_change && [
+    run.state !== "running" && run.weights_sha256 && h("button", { type: "button", data: { key: "register" }, on: { click: () => register(run) } }, "Register model"),
+    h("button", { type: "button", data: { key: "tag" }, on: { click: () => words(run, (next) => { run = { ...run, ...next }; describe(); }) } }, "Tag"),
+    run.state !== "running" && h("button", { type: "button", class: "danger", data: { key: "remove" }, on: { click: async () => {
+      if (await remove([run.name])) go("/runs");
+    } } }, icon("remove", 16), "Remove"),
+  ];
   const describe = () => {
     put(badge, state(run.state));
     put(top, header(run));
+    put(tools, h("a", { class: "button", href: `/compare?runs=${part(run.name)}` }, "Compare with …"), actions(), copy);
     put(said, Object.keys(run.tags).length ? tags(run.tags) : null, run.note && h("p", { class: "note" }, run.note));
   };
   const series = () => [{ name: run.name, label: run.job, started: run.started, marks: run.marks }];
@@ -160,11 +163,7 @@ export async function open({ main, signal, given, values }) {
     ["system", "System"], ["logs", "Logs"], ["about", "About"], ["files", `Files`]].filter(Boolean);
   describe();
   const title = h("span", {}, run.job, " ", badge);
-  put(main, head(title, [h("span", { class: "mono" }, run.name), " · started ", when(run.started)], [
-    h("button", { type: "button", on: { click: () => words(run, (next) => { run = { ...run, ...next }; describe(); }) } }, "Tag"),
-    h("button", { type: "button", on: { click: () => navigator.clipboard?.writeText(location.href).then(() => notice("The address is copied")) } }, icon("link", 16), "Copy link"),
-    h("a", { class: "button", href: `/compare?runs=${part(run.name)}` }, "Compare with …"),
-  ], ["/runs", "Runs"]), said, top, tabs(names, values.get("tab"), tab), body);
+  put(main, head(title, [h("span", { class: "mono" }, run.name), " · started ", when(run.started)], tools, ["/runs", "Runs"]), said, top, tabs(names, values.get("tab"), tab), body);
   live.want({ runs: [run.name] });
   const again = spaced(1500, async () => {
     try {

@@ -5,8 +5,10 @@ import { calm, h, put, spaced } from "../dom.js";
 import { count, named, plural, value } from "../format.js";
 import { icon } from "../icons.js";
 import * as live from "../live.js";
-import { empty, head, state, tags, took, when } from "../parts.js";
+import { maySubmit, me } from "../me.js";
+import { empty, head, runName, state, tags, took, when } from "../parts.js";
 import { keep } from "../router.js";
+import { remove } from "../runs.js";
 import { Chosen, sortable } from "../table.js";
 
 const PAGE = 100;
@@ -46,13 +48,17 @@ export async function open({ main, signal, values }) {
   const table = h("div", {});
   const more = h("div", { class: "more" });
   const lead = h("span", {});
-  const compare = h("a", { class: "button first", hidden: true });
+  const bulk = h("div", { class: "bar bulk", hidden: true });
+  const who = await me();
   const picker = h("details", { class: "menu" });
   const chosen = new Chosen(() => {
     const names = [...chosen.keys];
-    compare.hidden = names.length < 2;
-    compare.textContent = `Compare ${names.length}`;
-    compare.setAttribute("href", `/compare?runs=${names.map(part).join(",")}`);
+    bulk.hidden = !names.length;
+    put(bulk, h("span", { class: "soft" }, `${plural(names.length, "run")} chosen`),
+      h("a", { class: "button first", href: `/compare?runs=${names.map(part).join(",")}` }, names.length > 1 ? `Compare ${names.length}` : "Compare with …"),
+      maySubmit(who) && h("button", { type: "button", class: "danger", on: { click: async () => {
+        if (await remove(names)) load().catch(report);
+      } } }, "Remove"));
   });
 
   async function load(limit = Math.max(PAGE, found.runs.length)) {
@@ -76,13 +82,12 @@ export async function open({ main, signal, values }) {
     const epochs = run.epochs ? (run.state === "running" || run.epochs_done < run.epochs ? `${run.epochs_done}/${run.epochs}` : run.epochs_done) : count(run.step);
     return h("tr", { data: { row: run.name }, "aria-selected": String(chosen.keys.has(run.name)) },
       h("td", { class: "tick" }, chosen.box(run.name, run.name)),
-      h("td", { class: "cut" }, h("a", { href: `/runs/${part(run.name)}`, title: run.name, data: { key: run.name } }, run.job), " ",
-        h("span", { class: "mono faint wide" }, run.name.slice(run.job.length + 1)), " ", tags(run.tags)),
+      h("td", { class: "first" }, runName(run, tags(run.tags, 2))),
       h("td", {}, state(run.state)),
-      metrics.map((name) => h("td", { class: "right" }, named(name, metricOf(run, name)))),
+      metrics.map((name) => h("td", { class: "right", data: { name } }, named(name, metricOf(run, name)))),
       columns.map((name) => {
         const cell = run.values?.[name];
-        return h("td", { class: `cut ${typeof cell === "number" ? "right" : ""}`, title: value(cell) }, value(cell));
+        return h("td", { class: `cut ${typeof cell === "number" ? "right" : ""}`, title: value(cell), data: { name } }, value(cell));
       }),
       h("td", { class: "right wide" }, epochs),
       h("td", { class: "right wide" }, took(run.duration_s)),
@@ -98,13 +103,13 @@ export async function open({ main, signal, values }) {
       return;
     }
     const by = (name, up) => { [sort, ascending] = [name, up]; keep({ sort, up }); load().catch(report); };
-    put(table, h("div", { class: "scroll", tabindex: 0 }, h("table", {},
+    put(table, h("div", { class: "scroll", tabindex: 0 }, h("table", { class: "list" },
       h("thead", {}, h("tr", {},
         h("th", { class: "tick" }, chosen.all(found.runs.map((run) => run.name), draw)),
-        sortable("name", "Run", sort, ascending, by, false), sortable("status", "State", sort, ascending, by, false),
+        marked("first", sortable("name", "Run", sort, ascending, by, false)), sortable("status", "State", sort, ascending, by, false),
         metrics.map((name) => sortable(name, name, sort, ascending, by)),
         columns.map((name) => sortable(name, name, sort, ascending, by, found.runs.some((run) => typeof run.values?.[name] === "number"))),
-        h("th", { class: "right wide" }, "Epochs"), wide(sortable("duration", "Took", sort, ascending, by)),
+        h("th", { class: "right wide" }, "Epochs"), marked("wide", sortable("duration", "Took", sort, ascending, by)),
         sortable("started", "Started", sort, ascending, by))),
       h("tbody", {}, found.runs.map(row)))));
     const left = found.chosen - found.runs.length;
@@ -112,8 +117,8 @@ export async function open({ main, signal, values }) {
       `Show more (${count(left)} left)`));
   }
 
-  function wide(element) {
-    element.classList.add("wide");
+  function marked(kind, element) {
+    element.classList.add(kind);
     return element;
   }
 
@@ -151,8 +156,8 @@ export async function open({ main, signal, values }) {
   });
   input.addEventListener("input", refilter);
   await load(PAGE);
-  put(main, head("Runs", lead, [compare]),
-    h("div", { class: "bar" }, input, picker),
+  put(main, head("Runs", lead),
+    h("div", { class: "bar" }, input, picker), bulk,
     h("datalist", { id: "examples" }, EXAMPLES.map((one) => h("option", { value: one }))), wrong, table, more);
   live.want();
   const again = spaced(1000, () => load().catch(() => {}));
