@@ -165,14 +165,14 @@ fn one(model: &Model, version: &Version) -> String {
 }
 
 fn register(args: &RegisterArgs) -> anyhow::Result<()> {
-    let mut store = Store::open(&args.store)?;
+    let mut store = Store::holding(&args.store, std::slice::from_ref(&args.run))?;
     let name = store.find(&args.run)?;
     let details = store.ask(|index| index.details(&name))?;
     let details = details.with_context(|| format!("{name} was removed in this moment"))?;
     if details.run.state == State::Running {
         bail!("{name} goes on; what it learns is not done yet");
     }
-    let registry = Registry::of(&store.place)?;
+    let registry = Registry::of(&store_place(&args.store)?)?;
     let run = store.run(&name)?;
     let version = registry.register(&args.name, &run, lineage(&run, &details)?, &args.note)?;
     if let Some(alias) = &args.alias {
