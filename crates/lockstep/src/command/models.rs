@@ -172,7 +172,7 @@ fn register(args: &RegisterArgs) -> anyhow::Result<()> {
     if details.run.state == State::Running {
         bail!("{name} goes on; what it learns is not done yet");
     }
-    let registry = Registry::of(&store_place(&args.store)?)?;
+    let registry = Registry::of(&store.place)?;
     let run = store.run(&name)?;
     let version = registry.register(&args.name, &run, lineage(&run, &details)?, &args.note)?;
     if let Some(alias) = &args.alias {

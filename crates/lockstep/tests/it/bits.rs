@@ -173,7 +173,7 @@ fn the_loss_by_step_is_that_of_the_last_steps_and_the_same_on_any_number_of_work
         let args = ["run", "job.toml", "--json", "--workers", workers];
         let ran = place.succeeds(&[&args[..], &["--set", "train.lanes=6"]].concat());
         let events = ran.events();
-        let of = |kind: &str| events.iter().filter(move |event| event["event"] == kind);
+        let of = |kind: &'static str| events.iter().filter(move |event| event["event"] == kind);
         // The last step of an epoch is always told.
         let at_ends = of("progress").filter(|told| told["step"] == told["steps"]);
         let by_step: Vec<Value> = at_ends.map(|told| told["loss"].clone()).collect();

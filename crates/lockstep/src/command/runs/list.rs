@@ -181,7 +181,6 @@ fn as_csv(runs: &[Run], columns: &[Shown], now: f64) -> anyhow::Result<()> {
     };
     let fixed = [
         ("run", Field::Name),
-        ("run_name", Field::RunName),
         ("job", Field::Job),
         ("status", Field::Status),
         ("started", Field::Started),
@@ -191,6 +190,7 @@ fn as_csv(runs: &[Run], columns: &[Shown], now: f64) -> anyhow::Result<()> {
         ("epochs", Field::Epochs),
         ("steps", Field::Steps),
         ("restarts", Field::Restarts),
+        ("run_name", Field::RunName),
     ];
     let mut shown: Vec<Shown> = fixed
         .into_iter()
