@@ -6,12 +6,14 @@
 
 mod error;
 mod lex;
+mod named;
 mod names;
 mod parse;
 mod resolve;
 
 pub use error::FilterError;
 pub use lex::{Language, LexError, Token, lex};
+pub use named::Named;
 pub use names::{Field, Names, Subject};
 pub use resolve::{Resolved, Worth, sort_by, worth};
 
@@ -103,6 +105,14 @@ impl Operator {
             Operator::GreaterOrEqual => order.is_some_and(Ordering::is_ge),
             Operator::Contains => false,
         }
+    }
+
+    /// Whether texts are compared so, and not only numbers.
+    fn is_of_texts(self) -> bool {
+        matches!(
+            self,
+            Operator::Equal | Operator::NotEqual | Operator::Contains
+        )
     }
 
     /// As it is written.

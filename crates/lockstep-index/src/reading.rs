@@ -101,6 +101,9 @@ fn small_files(run: &RunDir, files: &[FileEntry], change: &mut Change) -> Result
         events::origin(&mut change.run, text.as_deref());
         change.origin = Some(text);
     }
+    if let Some(found) = changed(run, files, change, names::MLFLOW_RUN)? {
+        change.run.run_name = events::run_name(found.as_deref().unwrap_or_default());
+    }
     if let Some(found) = changed(run, files, change, names::RESULT)? {
         change.result = Some(found.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()));
     }
@@ -138,6 +141,8 @@ fn changed(
             Ok(Some(Some(bytes)))
         }
         Err(PlaceError::NotFound { .. }) => Ok(versions.remove(name).map(|_| None)),
+        // What MLflow's clients log is theirs, however much it is.
+        Err(_) if name == names::MLFLOW_RUN => Ok(None),
         Err(error) => Err(error.into()),
     }
 }

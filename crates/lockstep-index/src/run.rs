@@ -86,6 +86,8 @@ pub struct Mark {
 pub struct Run {
     /// Its unique name, also that of its folder.
     pub name: String,
+    /// What a client of MLflow's calls it; empty of all others.
+    pub run_name: String,
     /// The name of its job.
     pub job: String,
     /// How it is.

@@ -6,7 +6,7 @@
 use rusqlite::Connection;
 
 /// The version of the tables. An index of an earlier one is made again.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// What marks a file as ours: `lsix`.
 pub(crate) const APPLICATION: u32 = 0x6c73_6978;

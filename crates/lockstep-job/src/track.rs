@@ -10,6 +10,9 @@ use std::path::PathBuf;
 /// What turns MLflow off where the environment names a server.
 const NONE: &str = "none";
 
+/// The most characters that MLflow takes in the names of models and aliases.
+const LONGEST: usize = 255;
+
 keys! {
     /// Who else keeps a record of the run. Tokens and passwords are not here: they come from the variables of the
     /// environment that MLflow's own client uses.
@@ -22,11 +25,11 @@ keys! {
         /// What MLflow calls the run. If left out, `MLFLOW_RUN_NAME`, else the run's own name.
         run_name: Option<String> = optional => By(words);
         /// The name under which MLflow registers the model of a run that succeeded, as a new version.
-        register: Option<String> = optional => By(words);
+        register: Option<String> = optional => By(registered_name);
         /// The alias that the new version gets, such as `"champion"`.
         alias: Option<String> = optional => Any, |field, ()| match register {
             Some(None) => field.reject("is for a registered model", "add `register = \"...\"`, or leave this out"),
-            _ => words(field),
+            _ => alias_name(field),
         };
         /// Whether event files for TensorBoard are written: `true` for `tensorboard` in the run's folder, or a folder in
         /// which each run gets one of its own.
@@ -72,6 +75,37 @@ impl Track {
             Some(NONE) => Err(()),
             server => Ok(server),
         }
+    }
+}
+
+/// The name of a registered model, as MLflow has it.
+fn registered_name(field: &Field<'_>) -> Option<String> {
+    let name = words(field)?;
+    match name.contains(['/', ':']) || name.len() > LONGEST {
+        false => Some(name),
+        true => field.reject(
+            format!("cannot be {name:?}"),
+            format!("use at most {LONGEST} characters, none of them `/` or `:`"),
+        ),
+    }
+}
+
+/// The name of an alias, as MLflow has it. It keeps `latest` and `v1` for itself.
+fn alias_name(field: &Field<'_>) -> Option<String> {
+    let name = words(field)?;
+    let fits = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
+    let number = name.strip_prefix(['v', 'V']);
+    let is_number = number
+        .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()));
+    let is_kept = is_number || name.eq_ignore_ascii_case("latest");
+    match name.chars().all(fits) && !is_kept && name.len() <= LONGEST {
+        true => Some(name),
+        false => field.reject(
+            format!("cannot be {name:?}"),
+            format!(
+                "use at most {LONGEST} letters, digits, `-` or `_`, but not `latest`, nor `v` and a number"
+            ),
+        ),
     }
 }
 

@@ -84,6 +84,14 @@ pub enum RunsError {
     /// A file of this machine could not be used.
     #[error(transparent)]
     Fs(#[from] FsError),
+    /// What was given is a part of the names of several runs.
+    #[error("`{given}` may be several runs: {listed}")]
+    Several {
+        /// What was given.
+        given: String,
+        /// Some of the runs.
+        listed: String,
+    },
     /// A place could not be read or written.
     #[error(transparent)]
     Place(#[from] PlaceError),

@@ -21,6 +21,7 @@ pub struct Begun {
 /// from the first on, `finish` once.
 ///
 /// An error is told to the user once, whatever it is; the sink is called again all the same, so that it can catch up.
+/// What `finish` says is told too: it is what the sink does not have.
 pub trait Sink: Send {
     /// What people call it.
     fn name(&self) -> &str;
@@ -42,6 +43,11 @@ pub trait Sink: Send {
     /// # Errors
     /// When the sink cannot do its part.
     fn finish(&mut self, deadline: Instant) -> Result<(), SinkError>;
+
+    /// How what a sink did not get in time can be given to it later, as a sentence.
+    fn later(&self, _begun: &Begun) -> Option<String> {
+        None
+    }
 
     /// The run ended before it began: it left no folder, and `begin` was never called.
     ///

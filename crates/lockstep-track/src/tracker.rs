@@ -37,6 +37,8 @@ pub struct Tracker {
 struct Seat {
     name: String,
     queue: Arc<Queue>,
+    /// What [`Sink::later`] says, once the run has begun.
+    later: Arc<OnceLock<String>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -49,13 +51,16 @@ impl Tracker {
         for sink in sinks {
             let queue = Arc::new(Queue::default());
             let name = sink.name().to_owned();
+            let later = Arc::new(OnceLock::new());
             let (waiting, gate, told) = (queue.clone(), gate.clone(), warn.clone());
-            let serve = move || serve(sink, &waiting, &gate, &told);
+            let says = later.clone();
+            let serve = move || serve(sink, &waiting, &gate, &says, &told);
             let thread = thread::Builder::new().name(name.clone()).spawn(serve);
             match thread {
                 Ok(thread) => seats.push(Seat {
                     name,
                     queue,
+                    later,
                     thread: Some(thread),
                 }),
                 Err(error) => tell(&warn, &name, &format!("no thread can be started: {error}")),
@@ -109,7 +114,7 @@ impl Tracker {
             while !thread.is_finished() && Instant::now() < deadline && !hurry() {
                 thread::sleep(TICK);
             }
-            let what = match thread.is_finished() {
+            let mut what = match thread.is_finished() {
                 true if thread.join().is_err() => "it failed by a bug of this program".to_owned(),
                 true => continue,
                 false if hurry() => "it was not done, and was not waited for".to_owned(),
@@ -118,6 +123,9 @@ impl Tracker {
                     wait.as_secs_f64()
                 ),
             };
+            if let Some(later) = seat.later.get() {
+                what += &format!("; {later}");
+            }
             tell(&self.warn, &seat.name, &what);
         }
     }
@@ -172,27 +180,37 @@ fn open_run(started: Started, access: &Access, folder: &Path) -> Result<Begun, S
     })
 }
 
-/// Has one sink hear everything. Its first failure is told.
-fn serve(mut sink: Box<dyn Sink>, queue: &Queue, gate: &Gate, warn: &Sender<String>) {
+/// Has one sink hear everything. Its first failure is told, and what it lacks at the end.
+fn serve(
+    mut sink: Box<dyn Sink>,
+    queue: &Queue,
+    gate: &Gate,
+    later: &OnceLock<String>,
+    warn: &Sender<String>,
+) {
     let name = sink.name().to_owned();
-    let mut told = false;
-    let mut judge = |done: Result<(), SinkError>| {
-        if let Err(error) = done
-            && !std::mem::replace(&mut told, true)
-        {
-            tell(warn, &name, &error.to_string());
+    let mut told = None;
+    let mut judge = |done: Result<(), SinkError>, again: bool| {
+        let Err(error) = done else { return };
+        let words = error.to_string();
+        if told.is_none() || (again && told.as_ref() != Some(&words)) {
+            tell(warn, &name, &words);
+            told = Some(words);
         }
     };
     let begun = gate.wait();
     if let Some(begun) = &begun {
-        judge(sink.begin(begun));
+        if let Some(words) = sink.later(begun) {
+            let _ = later.set(words);
+        }
+        judge(sink.begin(begun), false);
     }
     let mut last = None;
     let deadline = loop {
         match queue.next() {
             Next::Event(event) => {
                 if begun.is_some() {
-                    judge(sink.event(&event));
+                    judge(sink.event(&event), false);
                 }
                 last = Some(event);
             }
@@ -201,13 +219,14 @@ fn serve(mut sink: Box<dyn Sink>, queue: &Queue, gate: &Gate, warn: &Sender<Stri
     };
     if queue.has_lost() {
         let words = "it was too slow, and did not hear of everything".to_owned();
-        judge(Err(SinkError::Failed(words)));
+        judge(Err(SinkError::Failed(words)), false);
     }
-    judge(match (begun, last) {
+    let ended = match (begun, last) {
         (Some(_), _) => sink.finish(deadline),
         (None, Some(last)) => sink.never_began(&last, deadline),
         (None, None) => Ok(()),
-    });
+    };
+    judge(ended, true);
 }
 
 fn tell(warn: &Sender<String>, name: &str, what: &str) {

@@ -188,7 +188,7 @@ pub(crate) struct RunArgs {
     /// Check everything and print the plan, the memory and the size of the model; train nothing
     #[arg(long, conflicts_with = "resume")]
     pub(crate) dry_run: bool,
-    /// Go on with a run from its newest checkpoint: its folder, its name in the job's store, or by
+    /// Go on with a run from its newest checkpoint: its folder, its name in the job's store or a part of it, or by
     /// default the job's newest
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath)]
     pub(crate) resume: Option<Option<PathBuf>>,
@@ -381,7 +381,7 @@ pub(crate) struct PredictArgs {
 /// A trained model, and what it is to look at.
 #[derive(Debug, Args)]
 pub(crate) struct ModelArgs {
-    /// The run: its folder, or its name in the store
+    /// The run: its folder, or its name in the store or a part of it that no other has
     #[arg(value_name = "RUN", value_hint = ValueHint::DirPath, required_unless_present = "model")]
     pub(crate) run: Option<PathBuf>,
     /// A registered model instead of a run: NAME@ALIAS, NAME@VERSION, or NAME for the newest version

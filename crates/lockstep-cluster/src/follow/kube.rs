@@ -51,6 +51,7 @@ impl<'c> KubeJob<'c> {
             message,
             error_type: None,
             start_time: None,
+            lockstep_began: None,
             end_time: None,
             metadata: Some(BTreeMap::from([(OURS.to_owned(), String::new())])),
             driver_exit_code: None,

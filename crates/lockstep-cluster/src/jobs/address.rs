@@ -64,6 +64,11 @@ impl Address {
     }
 
     /// The URL of what lies at `path` (with its query) below the address.
+    /// The port that it names.
+    pub(crate) fn port(&self) -> Option<u16> {
+        self.0.port()
+    }
+
     pub(crate) fn at(&self, path: &str) -> String {
         let base = self.0.as_str().trim_end_matches('/');
         format!("{base}{path}")

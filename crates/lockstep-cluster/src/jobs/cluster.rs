@@ -16,8 +16,10 @@ const DOING: &str = "ask for the nodes";
 pub struct Cluster {
     /// Where its head is.
     pub address: String,
-    /// The version of Ray on its head.
+    /// The version of Ray on its head; of a `lockstep serve`, the one that it is like.
     pub ray_version: String,
+    /// The version of a `lockstep serve`; nothing of a Ray head.
+    pub lockstep_version: Option<String>,
     /// The head first, then by address.
     pub nodes: Vec<Node>,
     /// Nodes that the autoscaler is bringing.
@@ -150,12 +152,16 @@ impl Client {
     pub fn cluster(&self) -> Result<Cluster, JobsError> {
         let summary: Envelope<Summary> = self.get_json(DOING, "/nodes?view=summary&nocache=1")?;
         let status: Envelope<Status> = self.get_json(DOING, "/api/cluster_status")?;
-        Ok(join(
+        let cluster = join(
             self.address().to_string(),
             self.ray_version().to_owned(),
             summary.data,
             status.data,
-        ))
+        );
+        Ok(Cluster {
+            lockstep_version: self.lockstep_version().map(str::to_owned),
+            ..cluster
+        })
     }
 }
 
@@ -179,6 +185,7 @@ fn join(address: String, ray_version: String, summary: Summary, status: Status) 
     Cluster {
         address,
         ray_version,
+        lockstep_version: None,
         nodes,
         pending_nodes: scaler.pending_nodes.len() + usize::try_from(launching).unwrap_or(0),
         waiting: waiting.collect(),

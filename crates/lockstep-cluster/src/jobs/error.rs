@@ -43,6 +43,20 @@ pub enum JobsError {
         /// What the system says.
         cause: String,
     },
+    /// The port is one that speaks no HTTP: that of Ray's own protocol.
+    #[error(
+        "{address} does not answer as a dashboard does ({cause}): {port} is the port that Ray's processes talk to each \
+         other on (GCS). The jobs of that head are at the port of its dashboard, 8265 by default: write \
+         http://HOST:8265"
+    )]
+    GcsPort {
+        /// The address.
+        address: String,
+        /// Its port.
+        port: u16,
+        /// What came of it.
+        cause: String,
+    },
     /// The certificate of what answers is not to be trusted.
     #[error(
         "the certificate of {address} is not accepted ({cause}). If its authority is one of your own, SSL_CERT_FILE \

@@ -21,6 +21,9 @@ pub struct JobInfo {
     pub error_type: Option<String>,
     /// When it was submitted, in milliseconds since 1970.
     pub start_time: Option<u64>,
+    /// When its command began, in milliseconds since 1970, as a `lockstep serve` tells it; Ray does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lockstep_began: Option<u64>,
     /// When it ended, in milliseconds since 1970.
     pub end_time: Option<u64>,
     /// What whoever submitted it wrote down.
@@ -29,7 +32,31 @@ pub struct JobInfo {
     pub driver_exit_code: Option<i64>,
 }
 
+/// The key of the metadata under which the job file of a submitted job is found again.
+pub(crate) const FILE: &str = "lockstep_file";
+
 impl JobInfo {
+    /// What it does, in the words of whoever submitted it: the job file that is run, else the whole command. That of a job
+    /// file is a line of shell on a cluster that does not have this program.
+    pub fn shown(&self) -> String {
+        let file = self.metadata.as_ref().and_then(|said| said.get(FILE));
+        match file {
+            Some(file) => format!("lockstep run {file}"),
+            None => self.entrypoint.clone(),
+        }
+    }
+
+    /// How long its command has taken by the time `now`, in milliseconds since 1970. Nothing of one that waits: that time
+    /// is not the command's.
+    pub fn took_ms(&self, now: u64) -> Option<u64> {
+        if self.status == JobStatus::Pending {
+            return None;
+        }
+        let began = self.lockstep_began.or(self.start_time)?;
+        let end = self.end_time.filter(|end| *end > 0).unwrap_or(now);
+        Some(end.saturating_sub(began))
+    }
+
     /// The name by which it is asked for.
     pub fn id(&self) -> &str {
         let own = self.submission_id.as_deref().or(self.job_id.as_deref());
@@ -85,6 +112,34 @@ mod tests {
         assert_eq!(job.status, JobStatus::Unknown);
         assert!(!job.status.is_final());
         assert_eq!(job.id(), "a");
+    }
+
+    #[test]
+    fn the_time_that_a_job_waited_is_not_what_it_took() {
+        let job = |status: &str, began: &str| {
+            let text = format!(
+                r#"{{"status":"{status}","entrypoint":"true","start_time":1000,"end_time":null{began}}}"#
+            );
+            serde_json::from_str::<JobInfo>(&text).unwrap()
+        };
+        assert_eq!(job("PENDING", "").took_ms(9000), None);
+        assert_eq!(
+            job("RUNNING", r#","lockstep_began":7000"#).took_ms(9000),
+            Some(2000)
+        );
+        assert_eq!(job("RUNNING", "").took_ms(9000), Some(8000));
+    }
+
+    #[test]
+    fn a_job_is_shown_by_its_file_and_anything_else_by_its_command() {
+        let job = |metadata: &str| {
+            let text = format!(
+                r#"{{"status":"RUNNING","entrypoint":"chmod +x x && ./x run a.toml","metadata":{metadata}}}"#
+            );
+            serde_json::from_str::<JobInfo>(&text).unwrap().shown()
+        };
+        assert_eq!(job(r#"{"lockstep_file": "a.toml"}"#), "lockstep run a.toml");
+        assert_eq!(job("null"), "chmod +x x && ./x run a.toml");
     }
 
     #[test]

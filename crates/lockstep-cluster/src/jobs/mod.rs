@@ -35,6 +35,7 @@ pub use cluster::{Amount, Cluster, Node, NodeState};
 pub use credentials::Credentials;
 pub use error::JobsError;
 pub use ignore::files_to_send;
+pub(crate) use job::FILE;
 pub use job::{JobInfo, RuntimeEnv, Submission};
 pub use lockstep_base::JobStatus;
 pub use package::{LIMIT, Package};

@@ -10,12 +10,35 @@ pub(crate) const SOON: Duration = Duration::from_secs(30);
 /// How long a package or a whole log may take.
 pub(crate) const LONG: Duration = Duration::from_secs(600);
 
+/// The port of Ray's own protocol.
+const GCS: u16 = 6379;
+
+/// Whether what answers, if anything does, is no server of HTTP.
+fn speaks_no_http(error: &HttpError) -> bool {
+    matches!(
+        error,
+        HttpError::NoTls(_)
+            | HttpError::Unreachable(_)
+            | HttpError::Late(_)
+            | HttpError::Broken(_)
+            | HttpError::TooLong(_)
+            | HttpError::NoHandshake
+    )
+}
+
 impl Client {
     /// A request that found no answer, in words.
     pub(crate) fn explain(&self, doing: &str, error: &HttpError) -> JobsError {
         let cause = error.to_string();
         let address = self.address.to_string();
         let doing = doing.to_owned();
+        if self.address.port() == Some(GCS) && speaks_no_http(error) {
+            return JobsError::GcsPort {
+                address,
+                port: GCS,
+                cause,
+            };
+        }
         match error {
             HttpError::Roots(_) | HttpError::Setup(_) => JobsError::Setup(cause),
             HttpError::Certificate(_) => JobsError::Certificate { address, cause },

@@ -2,7 +2,7 @@
 
 use super::{Packed, Prepared, SubmitRequest, inputs, layout};
 use crate::follow::OURS;
-use crate::jobs::{Binary, Client, Package, RuntimeEnv, Submission, introduced};
+use crate::jobs::{Binary, Client, FILE, Package, RuntimeEnv, Submission, introduced};
 use crate::{ClusterError, shell_line};
 use lockstep_base::fs::random_letters;
 use lockstep_job::{Job, Location, Override};
@@ -123,6 +123,7 @@ impl JobRequest {
         let mut metadata = BTreeMap::from([
             (OURS.to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
             ("lockstep_job".to_owned(), job.name.clone()),
+            (FILE.to_owned(), file.clone()),
         ]);
         metadata.extend(request.place_in_queue(client)?.iter().cloned());
         let submission = Submission {

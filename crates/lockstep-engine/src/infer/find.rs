@@ -63,7 +63,7 @@ pub fn open_trained(
     with_model(open_run(run, set)?, learner, events)
 }
 
-/// Opens a run that is given by its path or URL, or by its name in the folder `runs`. How a bucket is reached is in the
+/// Opens a run that is given by its path or URL, or by its name in the folder `runs` or a part of it that no other has. How a bucket is reached is in the
 /// run's own job, so here it must be in the variables of the environment, or in `--set storage.KEY=VALUE`.
 ///
 /// # Errors
@@ -116,10 +116,13 @@ fn open_in(run: &Path, store: &Place, storage: &Storage) -> Result<RunDir, Infer
     let location = Location::new(text);
     let found = match location.is_url() || run.exists() {
         true => place(&location, storage)?,
-        false => match store.join(text) {
-            // What is there is known of a folder only; of a bucket, the run's job says it.
-            Ok(named) if named.local().is_none_or(Path::exists) => named,
-            _ => place(&location, storage)?,
+        false => match RunDir::find(store, text)? {
+            Some(run) => run.place().clone(),
+            None => match store.join(text) {
+                // What is there is known of a folder only; of a bucket, the run's job says it.
+                Ok(named) if named.local().is_none_or(Path::exists) => named,
+                _ => place(&location, storage)?,
+            },
         },
     };
     Ok(RunDir::open(&found)?)

@@ -1,8 +1,11 @@
 //! What a name means: something that every run has, a tag, a metric or a parameter.
 //!
 //! Metrics come before parameters, so `loss` is a loss and not the job's choice of one. `metric.NAME` and
-//! `param.KEY` say which is meant. A parameter may be named by the end of its key, as long as that is only one's.
+//! `param.KEY` say which is meant. A parameter may be named by the end of its key. What several things are called is
+//! found out for each run by itself.
 
+use super::named::Named;
+use crate::run::Run;
 use lockstep_base::nearest::nearest;
 use lockstep_events::current_name;
 use std::collections::BTreeSet;
@@ -14,6 +17,8 @@ pub enum Field {
     Job,
     /// Its own name.
     Name,
+    /// What a client of MLflow's calls it.
+    RunName,
     /// How it is.
     Status,
     /// When it began.
@@ -53,9 +58,10 @@ pub enum Field {
 }
 
 /// The fields, by the names that they have in a filter.
-const FIELDS: [(&str, Field); 20] = [
+const FIELDS: [(&str, Field); 21] = [
     ("job", Field::Job),
     ("name", Field::Name),
+    ("run_name", Field::RunName),
     ("status", Field::Status),
     ("started", Field::Started),
     ("ended", Field::Ended),
@@ -87,6 +93,36 @@ pub enum Subject {
     Metric(String),
     /// A parameter, by its whole key.
     Param(String),
+    /// What each run has of a name that several things have.
+    Named(Named),
+}
+
+impl Subject {
+    /// The keys of the parameters that a run is asked for.
+    pub fn keys(&self) -> &[String] {
+        match self {
+            Subject::Param(key) => std::slice::from_ref(key),
+            Subject::Named(named) => &named.keys,
+            Subject::Field(_) | Subject::Tag(_) | Subject::Metric(_) => &[],
+        }
+    }
+
+    /// Checks that the name is clear in one of the runs at least, if any has it.
+    ///
+    /// # Errors
+    /// Says what is wrong, and what would be right.
+    pub fn check(&self, runs: &[Run]) -> Result<(), (String, String)> {
+        let Subject::Named(named) = self else {
+            return Ok(());
+        };
+        match named.unclear(runs) {
+            None => Ok(()),
+            Some((one, other)) => {
+                let message = format!("`{}` may mean several parameters", named.name);
+                Err((message, format!("`{one}` or `{other}`?")))
+            }
+        }
+    }
 }
 
 /// The names that there are in a store.
@@ -104,7 +140,7 @@ impl Names {
     /// What a name means; or what is wrong with it, and what would be right.
     ///
     /// # Errors
-    /// When nothing is called so, or several things are.
+    /// When nothing is called so.
     pub fn find(&self, name: &str) -> Result<Subject, (String, String)> {
         if let Some((_, field)) = FIELDS.iter().find(|(known, _)| *known == name) {
             return Ok(Subject::Field(*field));
@@ -113,24 +149,24 @@ impl Names {
             // A tag that no run has yet is nothing wrong.
             return Ok(Subject::Tag(key.to_owned()));
         }
-        let metric = name.strip_prefix("metric.");
-        if let Some(name) = metric.or(Some(name)).filter(|name| self.is_metric(name)) {
-            return Ok(Subject::Metric(name.to_owned()));
-        }
-        if metric.is_none() {
-            let key = name.strip_prefix("param.").unwrap_or(name);
-            if self.params.contains(key) {
-                return Ok(Subject::Param(key.to_owned()));
-            }
-            let ending = format!(".{key}");
-            let mut ends = self.params.iter().filter(|param| param.ends_with(&ending));
-            match (ends.next(), ends.next()) {
-                (Some(one), None) => return Ok(Subject::Param(one.clone())),
-                (Some(one), Some(other)) => {
-                    let label = format!("`{one}` or `{other}`?");
-                    return Err((format!("`{name}` may mean several parameters"), label));
-                }
-                _ => {}
+        let (of_metric, of_param) = (name.strip_prefix("metric."), name.strip_prefix("param."));
+        let metric = of_metric.unwrap_or(name);
+        let is_metric = self.is_metric(metric);
+        let key = of_param.unwrap_or(name);
+        let keys = match of_metric {
+            Some(_) => Vec::new(),
+            None => self.keys(key),
+        };
+        match (is_metric, &keys[..]) {
+            (true, []) => return Ok(Subject::Metric(metric.to_owned())),
+            (false, []) => {}
+            (false, [one]) => return Ok(Subject::Param(one.clone())),
+            _ => {
+                return Ok(Subject::Named(Named {
+                    name: key.to_owned(),
+                    metric: is_metric,
+                    keys,
+                }));
             }
         }
         let label = match self.nearest(name) {
@@ -138,6 +174,13 @@ impl Names {
             None => "metrics: ".to_owned() + &self.some_metrics(),
         };
         Err((format!("no run here has anything called `{name}`"), label))
+    }
+
+    /// The keys that are so, or end so.
+    fn keys(&self, key: &str) -> Vec<String> {
+        let ending = format!(".{key}");
+        let is_meant = |param: &&String| *param == key || param.ends_with(&ending);
+        self.params.iter().filter(is_meant).cloned().collect()
     }
 
     fn is_metric(&self, name: &str) -> bool {
@@ -194,7 +237,12 @@ mod tests {
         assert_eq!(find("tag.good"), Subject::Tag("good".into()));
         assert_eq!(find("accuracy"), Subject::Metric("accuracy".into()));
         assert_eq!(find("val.loss"), Subject::Metric("val.loss".into()));
-        assert_eq!(find("train.loss"), Subject::Metric("train.loss".into()));
+        let train_loss = Named {
+            name: "train.loss".into(),
+            metric: true,
+            keys: vec!["train.loss".into()],
+        };
+        assert_eq!(find("train.loss"), Subject::Named(train_loss));
         // As it was called in MLflow once.
         assert_eq!(find("train_loss"), Subject::Metric("train_loss".into()));
         assert_eq!(
@@ -213,7 +261,12 @@ mod tests {
             message.contains("acuracy") && label.contains("`accuracy`"),
             "{label}"
         );
-        let (message, label) = names().find("kind").unwrap_err();
+        let kind = names().find("kind").unwrap();
+        let mut run = Run::default();
+        for key in ["embed.kind", "model.kind"] {
+            run.params.insert(key.into(), "x".into());
+        }
+        let (message, label) = kind.check(&[run]).unwrap_err();
         assert!(
             message.contains("several") && label.contains("model.kind"),
             "{label}"

@@ -1,22 +1,35 @@
 //! A filter in a store: each name is found, each value understood, and then runs are asked.
 
+use super::named::Found;
 use super::{Expression, Field, Filter, FilterError, Literal, Names, Operator, Subject};
 use crate::dates;
 use crate::run::{Run, State};
 use serde_json::Value;
 use std::cmp::Ordering;
+use std::ops::Range;
 
 /// A filter whose names are found.
 #[derive(Debug, Clone)]
-pub struct Resolved(Node);
+pub struct Resolved {
+    /// The text that the user wrote.
+    text: String,
+    root: Node,
+}
 
 #[derive(Debug, Clone)]
 enum Node {
     And(Vec<Node>),
     Or(Vec<Node>),
     Not(Box<Node>),
-    Has(Subject),
-    Compare(Subject, Operator, Wanted),
+    Has(Asked),
+    Compare(Asked, Operator, Wanted),
+}
+
+/// What is asked of a run, and where the text names it.
+#[derive(Debug, Clone)]
+struct Asked {
+    subject: Subject,
+    span: Range<usize>,
 }
 
 /// What a value is held against.
@@ -62,17 +75,10 @@ impl Filter {
     /// # Errors
     /// When a name means nothing, or a value does not fit what it is compared with.
     pub fn resolve(&self, names: &Names) -> Result<Resolved, FilterError> {
-        Ok(Resolved(self.node(&self.root, names)?))
-    }
-
-    /// The keys of the parameters that it asks for.
-    ///
-    /// # Errors
-    /// As [`Filter::resolve`].
-    pub fn params(&self, names: &Names) -> Result<Vec<String>, FilterError> {
-        let mut keys = Vec::new();
-        self.resolve(names)?.0.params(&mut keys);
-        Ok(keys)
+        Ok(Resolved {
+            text: self.text().to_owned(),
+            root: self.node(&self.root, names)?,
+        })
     }
 
     fn node(&self, expression: &Expression, names: &Names) -> Result<Node, FilterError> {
@@ -83,20 +89,21 @@ impl Filter {
             Expression::And(parts) => Node::And(all(parts)?),
             Expression::Or(parts) => Node::Or(all(parts)?),
             Expression::Not(inner) => Node::Not(Box::new(self.node(inner, names)?)),
-            Expression::Has(word) => Node::Has(self.subject(word, names)?),
+            Expression::Has(word) => Node::Has(self.asked(word, names)?),
             Expression::Compare(word, operator, literal) => {
-                let subject = self.subject(word, names)?;
-                let wanted = self.wanted(&subject, *operator, literal)?;
-                Node::Compare(subject, *operator, wanted)
+                let asked = self.asked(word, names)?;
+                let wanted = self.wanted(&asked.subject, *operator, literal)?;
+                Node::Compare(asked, *operator, wanted)
             }
         })
     }
 
-    fn subject(&self, word: &super::Word, names: &Names) -> Result<Subject, FilterError> {
-        let wrong = |(message, label): (String, String)| {
-            FilterError::new(self.text(), word.span.clone(), message, label)
-        };
-        names.find(&word.text).map_err(wrong)
+    fn asked(&self, word: &super::Word, names: &Names) -> Result<Asked, FilterError> {
+        let span = word.span.clone();
+        match names.find(&word.text) {
+            Ok(subject) => Ok(Asked { subject, span }),
+            Err((message, label)) => Err(FilterError::new(self.text(), span, message, label)),
+        }
     }
 
     fn wanted(
@@ -147,6 +154,11 @@ impl Filter {
                 Some(number) => Some(number),
                 None => return wrong(format!("`{text}` is not a number"), "metrics are numbers"),
             },
+            // The runs whose parameter is called like the metrics of others may be asked for a text.
+            Subject::Named(named) if named.metric && !operator.is_of_texts() => match plain() {
+                Some(number) => Some(number),
+                None => return wrong(format!("`{text}` is not a number"), "metrics are numbers"),
+            },
             _ => plain(),
         };
         Ok(Wanted { text, number })
@@ -154,15 +166,12 @@ impl Filter {
 }
 
 impl Node {
-    fn params(&self, keys: &mut Vec<String>) {
+    /// All that is asked.
+    fn each<'a>(&'a self, see: &mut impl FnMut(&'a Asked)) {
         match self {
-            Node::And(parts) | Node::Or(parts) => parts.iter().for_each(|part| part.params(keys)),
-            Node::Not(inner) => inner.params(keys),
-            Node::Has(subject) | Node::Compare(subject, ..) => {
-                if let Subject::Param(key) = subject {
-                    keys.push(key.clone());
-                }
-            }
+            Node::And(parts) | Node::Or(parts) => parts.iter().for_each(|part| part.each(see)),
+            Node::Not(inner) => inner.each(see),
+            Node::Has(asked) | Node::Compare(asked, ..) => see(asked),
         }
     }
 
@@ -171,12 +180,18 @@ impl Node {
             Node::And(parts) => parts.iter().all(|part| part.holds(run, now)),
             Node::Or(parts) => parts.iter().any(|part| part.holds(run, now)),
             Node::Not(inner) => !inner.holds(run, now),
-            Node::Has(subject) => match worth(subject, run, now) {
+            Node::Has(asked) => match worth(&asked.subject, run, now) {
                 Some(Worth::Text(text)) => text != "false",
                 found => found.is_some(),
             },
-            Node::Compare(subject, operator, wanted) => {
-                let found = worth(subject, run, now);
+            Node::Compare(asked, operator, wanted) => {
+                let found = match &asked.subject {
+                    // A text is no metric's.
+                    Subject::Named(named) if wanted.number.is_none() => {
+                        found_worth(named.param_of(run))
+                    }
+                    subject => worth(subject, run, now),
+                };
                 found.is_some_and(|found| compare(&found, *operator, wanted))
             }
         }
@@ -184,9 +199,32 @@ impl Node {
 }
 
 impl Resolved {
+    /// The keys of the parameters that it asks for.
+    pub fn params(&self) -> Vec<String> {
+        let mut keys = Vec::new();
+        self.root
+            .each(&mut |asked| keys.extend_from_slice(asked.subject.keys()));
+        keys
+    }
+
+    /// Checks that each name is clear in one of the runs at least, if any has it.
+    ///
+    /// # Errors
+    /// When all runs that have something of a name have several things.
+    pub fn check(&self, runs: &[Run]) -> Result<(), FilterError> {
+        let mut wrong = None;
+        self.root.each(&mut |asked| {
+            if let Err((message, label)) = asked.subject.check(runs) {
+                let span = asked.span.clone();
+                wrong = Some(FilterError::new(&self.text, span, message, label));
+            }
+        });
+        wrong.map_or(Ok(()), Err)
+    }
+
     /// Whether a run is meant, at the time `now`. One that has no such value is meant by no comparison with it.
     pub fn holds(&self, run: &Run, now: f64) -> bool {
-        self.0.holds(run, now)
+        self.root.holds(run, now)
     }
 }
 
@@ -213,14 +251,12 @@ pub fn worth(subject: &Subject, run: &Run, now: f64) -> Option<Worth> {
     match subject {
         Subject::Tag(key) => run.tags.get(key).map(|value| Worth::Text(value.clone())),
         Subject::Metric(name) => run.metric(name).map(Worth::Number),
-        Subject::Param(key) => run.params.get(key).map(|value| match value {
-            Value::Number(number) => Worth::Number(number.as_f64().unwrap_or(f64::NAN)),
-            Value::String(text) => Worth::Text(text.clone()),
-            other => Worth::Text(other.to_string()),
-        }),
+        Subject::Param(key) => run.params.get(key).map(param_worth),
+        Subject::Named(named) => found_worth(named.of(run)),
         Subject::Field(field) => match field {
             Field::Job => text(&run.job),
             Field::Name => text(&run.name),
+            Field::RunName => text(&run.run_name),
             Field::Status => text(run.state.word()),
             Field::Started => run.started.map(Worth::Number),
             Field::Ended => run.ended.map(Worth::Number),
@@ -240,6 +276,22 @@ pub fn worth(subject: &Subject, run: &Run, now: f64) -> Option<Worth> {
             Field::User => text(run.user.as_deref().unwrap_or_default()),
             Field::Note => text(&run.note),
         },
+    }
+}
+
+fn found_worth(found: Found<'_>) -> Option<Worth> {
+    match found {
+        Found::Metric(number) => Some(Worth::Number(number)),
+        Found::Param(value) => Some(param_worth(value)),
+        Found::Nothing | Found::Unclear(..) => None,
+    }
+}
+
+fn param_worth(value: &Value) -> Worth {
+    match value {
+        Value::Number(number) => Worth::Number(number.as_f64().unwrap_or(f64::NAN)),
+        Value::String(text) => Worth::Text(text.clone()),
+        other => Worth::Text(other.to_string()),
     }
 }
 
@@ -322,6 +374,37 @@ mod tests {
         ] {
             assert!(!holds(text), "{text}");
         }
+    }
+
+    #[test]
+    fn another_clients_names_change_nothing_of_what_a_filter_says_of_a_run() {
+        let now = dates::parse("2026-11-12").unwrap();
+        let mut other = Run {
+            name: "theirs".into(),
+            ..Run::default()
+        };
+        other.metrics.insert("lr".into(), 0.001);
+        other.params.insert("params.lr".into(), 0.001.into());
+        other
+            .params
+            .insert("params.optimizer.lr".into(), 0.001.into());
+        other.params.insert("params.kind".into(), "adam".into());
+        let mut names = names();
+        names.metrics.extend(other.metrics.keys().cloned());
+        names.params.extend(other.params.keys().cloned());
+        let runs = [run(), other];
+        let chosen = |text: &str| {
+            let filter = Filter::parse(text).unwrap().resolve(&names).unwrap();
+            filter.check(&runs).unwrap();
+            let held = runs.iter().filter(|run| filter.holds(run, now));
+            held.map(|run| run.name.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(chosen("lr = 0.005"), ["digits-1"]);
+        assert_eq!(chosen("optimizer.lr < 0.01"), ["digits-1", "theirs"]);
+        assert_eq!(chosen("lr < 0.002"), ["theirs"]);
+        assert_eq!(chosen("param.lr"), ["digits-1", "theirs"]);
+        assert_eq!(chosen("kind = sgd"), ["digits-1"]);
+        assert_eq!(chosen("kind = adam"), ["theirs"]);
     }
 
     #[test]

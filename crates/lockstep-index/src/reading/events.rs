@@ -231,3 +231,14 @@ pub(super) fn origin(run: &mut Run, found: Option<&str>) {
     run.host = of(&["/host", "/machine/host"]);
     run.user = of(&["/user"]);
 }
+
+/// The name that `mlflow-run.json` says; empty if it says none.
+pub(super) fn run_name(found: &[u8]) -> String {
+    #[derive(Default, serde::Deserialize)]
+    #[serde(default)]
+    struct Named {
+        name: String,
+    }
+    let named: Named = serde_json::from_slice(found).unwrap_or_default();
+    named.name
+}

@@ -114,6 +114,8 @@ fn every_mistake_is_named_at_its_place_with_what_would_be_right() {
         ("[data]", "[storage]\nendpoint = \"host:9000\"\n[data]", "3:12", "must be a web address", ""),
         ("[data]", "[track]\nmlflow = \"sqlite:///mlflow.db\"\n[data]", "3:10", "must be a web address", "http://"),
         ("[data]", "[track]\nalias = \"champion\"\n[data]", "3:9", "is for a registered model", "register"),
+        ("[data]", "[track]\nregister = \"team/digits\"\n[data]", "3:12", "cannot be", "none of them `/` or `:`"),
+        ("[data]", "[track]\nregister = \"a\"\nalias = \"v1\"\n[data]", "4:9", "cannot be", "nor `v` and a number"),
         ("[data]", "[track]\ntensorboard = 3\n[data]", "3:15", "must be true or false", ""),
         ("[data]", "[notify]\nwebhook = \"host\"\n[data]", "3:11", "must be a web address or `env:NAME`", "env:"),
         ("[data]", "[notify]\nwhen = [\"loss = 3\"]\n[data]", "3:9", "`notify.when[0]` cannot be", "val.loss > 10"),

@@ -125,6 +125,15 @@ pub(crate) struct Node {
     pub(crate) labels: BTreeMap<String, String>,
 }
 
+/// What Ray says of an actor that its memory monitor ended, and of no other. Of every actor that is gone it says that
+/// the `OOM killer` may have ended it, which is a guess.
+const FOR_MEMORY: [&str; 4] = [
+    "NODE_OUT_OF_MEMORY",
+    "running low on memory",
+    "OutOfMemoryError",
+    "exceeds the memory usage threshold",
+];
+
 /// How a worker ended; one of these is said.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
@@ -142,7 +151,10 @@ impl End {
             Self { oom: true, .. } => WorkerEnd::OutOfMemory,
             Self {
                 lost: Some(how), ..
-            } => WorkerEnd::Lost(how),
+            } => match FOR_MEMORY.iter().any(|sign| how.contains(sign)) {
+                true => WorkerEnd::OutOfMemory,
+                false => WorkerEnd::Lost(how),
+            },
             Self {
                 signal: Some(signal),
                 ..
@@ -179,5 +191,26 @@ mod tests {
         assert_eq!(bytes(&value), "ü\n".as_bytes());
         let silent = read(r#"{"is": "silent", "launch": 3, "value": null}"#);
         assert!(matches!(silent, Report::Silent { launch: 3 }));
+    }
+
+    #[test]
+    fn a_worker_ran_out_of_memory_only_if_ray_knows_it() {
+        let end = |words: &str| {
+            let lost = Some(format!("its actor is gone: {words}"));
+            let end = End {
+                lost,
+                ..End::default()
+            };
+            end.worker_end()
+        };
+        let guess = "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker \
+            exit detail: Worker unexpectedly exits with a connection error code 2. End of file. There are some \
+            potential root causes. (1) The process is killed by SIGKILL by OOM killer due to high memory usage. \
+            (2) ray stop --force is called. (3) The worker is crashed unexpectedly due to SIGSEGV or other \
+            unexpected errors.";
+        assert!(matches!(end(guess), WorkerEnd::Lost(how) if how.contains("SIGKILL")));
+        let known = "The actor is dead because its worker process has died. Worker exit type: NODE_OUT_OF_MEMORY \
+            Worker exit detail: Task was killed due to the node running low on memory.";
+        assert_eq!(end(known), WorkerEnd::OutOfMemory);
     }
 }

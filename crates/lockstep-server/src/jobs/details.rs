@@ -28,6 +28,8 @@ pub(super) fn details(job: &JobView, caller: &Caller) -> Value {
         "error_type": job.error_type,
         "start_time": job.submitted_ms,
         "end_time": job.ended_ms,
+        // Ray has no word for when a job that waited began.
+        "lockstep_began": job.started_ms,
         "metadata": job.metadata,
         "runtime_env": runtime_env,
         "driver_agent_http_address": null,

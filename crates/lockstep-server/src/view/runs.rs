@@ -139,11 +139,10 @@ fn choose(server: &Server, asked: &RunListQuery) -> Result<List, Refusal> {
         false => Names::default(),
     };
     let is_empty = names.params.is_empty() && names.metrics.is_empty();
+    let wrong_name = |(message, label)| Refusal::bad(format!("{message}; {label}"));
     let find = |name: &str| match is_empty {
         true => Ok(Subject::Metric(name.to_owned())),
-        false => names
-            .find(name)
-            .map_err(|(message, label)| Refusal::bad(format!("{message}; {label}"))),
+        false => names.find(name).map_err(wrong_name),
     };
     let shown = columns.iter().map(|name| Ok((*name, find(name)?)));
     let shown: Vec<(&str, Subject)> = shown.collect::<Result<_, Refusal>>()?;
@@ -151,12 +150,8 @@ fn choose(server: &Server, asked: &RunListQuery) -> Result<List, Refusal> {
         "" => None,
         name => Some(find(name)?),
     };
-    let param = |subject: &Subject| match subject {
-        Subject::Param(key) => Some(key.clone()),
-        _ => None,
-    };
     let subjects = shown.iter().map(|(_, subject)| subject).chain(&sort);
-    let mut keys: Vec<String> = subjects.filter_map(param).collect();
+    let mut keys: Vec<String> = subjects.clone().flat_map(Subject::keys).cloned().collect();
     let wrong = |error: lockstep_index::filter::FilterError| Refusal::bad(error.to_string());
     let filter = match asked.filter.trim() {
         "" => None,
@@ -164,15 +159,20 @@ fn choose(server: &Server, asked: &RunListQuery) -> Result<List, Refusal> {
     };
     let resolved = match (&filter, is_empty) {
         (Some(filter), false) => {
-            keys.extend(filter.params(&names).map_err(wrong)?);
-            Some(filter.resolve(&names).map_err(wrong)?)
+            let resolved = filter.resolve(&names).map_err(wrong)?;
+            keys.extend(resolved.params());
+            Some(resolved)
         }
         _ => None,
     };
     let keys = Keys::Some(keys);
     let mut runs = store.read(|index| index.runs(&keys))?;
     let (now, total) = (now(), runs.len());
+    for subject in subjects {
+        subject.check(&runs).map_err(wrong_name)?;
+    }
     if let Some(resolved) = resolved {
+        resolved.check(&runs).map_err(wrong)?;
         runs.retain(|run| resolved.holds(run, now));
     }
     match &sort {

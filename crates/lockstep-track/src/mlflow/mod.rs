@@ -16,6 +16,8 @@ mod settings;
 mod sink;
 mod state;
 mod sync;
+#[cfg(test)]
+mod tests;
 
 pub use model::{Exporter, registered_files};
 pub use server::reach;

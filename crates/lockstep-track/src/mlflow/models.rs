@@ -25,6 +25,9 @@ impl Sync {
             .lines()
             .filter_map(|line| serde_json::from_str(line).ok())
             .collect();
+        // Each was the best when it ended; the last of these is.
+        let best = epochs.iter().rev().find(|epoch| epoch.best);
+        let best = best.map(|epoch| epoch.epoch);
         for name in self.run.checkpoints().folder().folders()? {
             if self
                 .state
@@ -43,7 +46,7 @@ impl Sync {
             };
             let tags = [
                 ("lockstep.epoch", epoch.epoch.to_string()),
-                ("lockstep.best", epoch.best.to_string()),
+                ("lockstep.best", (best == Some(epoch.epoch)).to_string()),
                 (
                     "lockstep.checkpoint",
                     self.run.checkpoints().folder().join(&name)?.to_string(),

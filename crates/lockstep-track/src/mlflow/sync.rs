@@ -10,8 +10,8 @@ use super::state::State;
 use crate::{Origin, SinkError};
 use lockstep_events::event::{Event, RunResult, Started, Status};
 use lockstep_events::{Recorded, points_of};
-use lockstep_place::{Access, FileEntry, PlaceError};
-use lockstep_runs::RunDir;
+use lockstep_place::{Access, FileEntry, Place, PlaceError};
+use lockstep_runs::{RunDir, store_id};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -65,6 +65,18 @@ impl Sync {
             state: known.unwrap_or_default(),
             unlinked: Vec::new(),
         })
+    }
+
+    /// Whether the server is Lockstep's, and shows the very store that the run lies in. To send the run there would make
+    /// a second one of it.
+    pub(super) fn is_at_home(&self) -> Result<bool, SinkError> {
+        let Some(theirs) = self.server.store_id()? else {
+            return Ok(false);
+        };
+        let place = self.run.place().to_string();
+        let (store, _) = place.rsplit_once('/').unwrap_or((".", ""));
+        let ours = store_id(&Place::parse(store, &self.access)?)?;
+        Ok(ours == Some(theirs))
     }
 
     pub(super) fn save(&self) -> Result<(), SinkError> {
@@ -241,7 +253,26 @@ impl Sync {
         Ok(())
     }
 
-    /// Sends what there is at the end: files, models, and how it ended. A run that has not ended keeps its status.
+    /// How many events and files are not sent.
+    pub(super) fn unsent(&self) -> Result<(usize, usize), SinkError> {
+        let mut events = 0;
+        let mut position = self.state.events.clone();
+        loop {
+            let piece = self.run.read_events(&position)?;
+            if piece.next == position {
+                break;
+            }
+            events += piece.events().count();
+            position = piece.next;
+        }
+        let files = artifacts::files(&self.run, self.settings.uncommitted)?;
+        let is_sent = |file: &&FileEntry| self.state.files.get(&file.path) == Some(&file.version);
+        let sent = files.iter().filter(is_sent).count();
+        Ok((events, files.len() - sent))
+    }
+
+    /// Sends what there is at the end: files, models, and how it ended. A run that has not ended keeps its status. One
+    /// that has is told as ended whatever else the server refuses.
     pub(super) fn conclude(&mut self) -> Result<(), SinkError> {
         self.advance()?;
         if self.state.run_id.is_empty() {
@@ -250,6 +281,17 @@ impl Sync {
                 self.run.place()
             )));
         }
+        let sent = self.send_rest();
+        if !self.state.ended.is_empty() && self.state.status != self.state.ended {
+            let (ended, time) = (self.state.ended.clone(), self.state.end_time);
+            self.update(&ended, Some(time))?;
+        }
+        self.save()?;
+        sent
+    }
+
+    /// Sends files and models, and registers the model.
+    fn send_rest(&mut self) -> Result<(), SinkError> {
         self.send_files(|_| true)?;
         let result = self.run.result().read().unwrap_or_default();
         let result: Option<RunResult> = serde_json::from_slice(&result).ok();
@@ -273,14 +315,10 @@ impl Sync {
             }
         }
         self.link_models(&tags)?;
-        if result.is_some_and(|result| result.status == Status::Succeeded) {
-            self.register()?;
+        match result.is_some_and(|result| result.status == Status::Succeeded) {
+            true => self.register(),
+            false => Ok(()),
         }
-        if !self.state.ended.is_empty() && self.state.status != self.state.ended {
-            let (ended, time) = (self.state.ended.clone(), self.state.end_time);
-            self.update(&ended, Some(time))?;
-        }
-        self.save()
     }
 
     /// Sends the chosen files, those that were sent as they are now excepted.

@@ -8,6 +8,7 @@
 //! run leaves behind. [`Trainer`] brings them together, epoch by epoch.
 
 mod evaluation;
+mod lane_sums;
 mod publish;
 mod start_state;
 mod steps;

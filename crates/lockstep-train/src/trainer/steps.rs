@@ -1,5 +1,6 @@
 //! Steps, one after the other: each lane's gradient, its exchange, and the vote on what comes next.
 
+use super::lane_sums::{LaneExchange, LossByStep, total};
 use super::trace::Tracer;
 use crate::average::WeightAverage;
 use crate::batches::Batches;
@@ -40,6 +41,8 @@ pub(super) struct StepLoop<'a, N: Network> {
     /// For full batches, and for the last one of an epoch.
     programs: [LaneProgram; 2],
     pub(super) position: Position,
+    lane_exchange: LaneExchange,
+    loss: LossByStep,
     /// The step that the generation before was lost in.
     catch_up: u64,
     /// Steps after which the run stops by itself.
@@ -113,8 +116,8 @@ impl<'a, N: Network> StepLoop<'a, N> {
             clip_norm: settings.learner.clip_norm,
             aside: programs[0].aside.max(programs[1].aside),
         };
-        let total = steps_per_epoch * u64::from(settings.learner.epochs);
-        let tracer = (assignment.rank == 0).then(|| Tracer::new(network.layout(), total));
+        let steps = steps_per_epoch * u64::from(settings.learner.epochs);
+        let tracer = (assignment.rank == 0).then(|| Tracer::new(network.layout(), steps));
         let replica = GangReplica::new(collective, state, setup)?;
         let whole = exchange.reads_whole_batch();
         Ok(Self {
@@ -133,6 +136,8 @@ impl<'a, N: Network> StepLoop<'a, N> {
             max_steps: assignment.max_steps,
             timed: assignment.step_times,
             catch_up: assignment.catch_up.max(position.step),
+            lane_exchange: LaneExchange::new(exchange.plan.lanes(), exchange.plan.workers()),
+            loss: LossByStep::new(exchange.plan.lanes(), steps_per_epoch, position.step),
             steps_per_epoch,
             optimizer,
             programs,
@@ -235,7 +240,6 @@ impl<'a, N: Network> StepLoop<'a, N> {
         };
         enter(Phase::Forward);
         self.replica.begin(&plan)?;
-        let mut sum = LossSum::default();
         let mut first_loss = 0.0;
         for (i, work) in program.work.iter().enumerate() {
             enter(Phase::Forward);
@@ -258,7 +262,7 @@ impl<'a, N: Network> StepLoop<'a, N> {
                 first_loss = lane.loss;
             }
             self.position.lane_sums[work.lane] += lane;
-            sum += self.position.lane_sums[work.lane];
+            self.loss.add(work.lane, lane);
         }
         enter(Phase::Exchange);
         self.replica.computed(&plan)?;
@@ -287,6 +291,9 @@ impl<'a, N: Network> StepLoop<'a, N> {
         let vote = checkpoints.vote(wish, end);
         enter(Phase::Exchange);
         let vote = Vote::from(self.replica.finish(&plan, vote as u64)?);
+        let collective = &mut *self.replica.collective;
+        self.loss
+            .end_step(end.step, is_last, &mut self.lane_exchange, collective)?;
         if let Some(average) = &mut self.average {
             enter(Phase::Update);
             average.add(self.replica.state.read_all()[0]);
@@ -311,7 +318,7 @@ impl<'a, N: Network> StepLoop<'a, N> {
             reporter.send(&FromWorker::CaughtUp)?;
         }
         let place = (epoch, in_epoch + 1, self.steps_per_epoch);
-        let loss = || Metrics::from([("loss", sum.loss / sum.rows.max(1) as f64)]);
+        let loss = || Metrics::from([("loss", self.loss.mean)]);
         reporter.step(place, loss, program.batch)?;
         if let Some(words) = checkpoints.news()? {
             reporter.send(&FromWorker::Warning { words })?;
@@ -357,33 +364,13 @@ impl<'a, N: Network> StepLoop<'a, N> {
     /// The sum over all lanes of the epoch so far, in the order of the lanes, the same on every rank.
     pub(super) fn epoch_sum(&mut self) -> Result<LossSum, TrainError> {
         self.share_lane_sums()?;
-        let mut total = LossSum::default();
-        for &sum in &self.position.lane_sums {
-            total += sum;
-        }
-        Ok(total)
+        Ok(total(&self.position.lane_sums))
     }
 
-    /// Brings every lane's sum to every rank.
+    /// Brings every lane's sum of the epoch to every rank.
     fn share_lane_sums(&mut self) -> Result<(), TrainError> {
         let collective = &mut *self.replica.collective;
-        let (lanes, workers) = (collective.plan().lanes(), collective.plan().workers());
-        let sums = self.position.lane_sums.iter();
-        let mine: Vec<f64> = sums
-            .flat_map(|sum| [sum.loss, sum.correct as f64, sum.rows as f64])
-            .collect();
-        let mut all = vec![0.0; mine.len() * workers];
-        collective.all_gather(&mine, &mut all)?;
-        for rank in 0..workers {
-            for lane in collective.plan().lanes_of(rank) {
-                let at = 3 * (rank * lanes + lane);
-                self.position.lane_sums[lane] = LossSum {
-                    loss: all[at],
-                    correct: all[at + 1] as u64,
-                    rows: all[at + 2] as u64,
-                };
-            }
-        }
-        Ok(())
+        self.lane_exchange
+            .share(&mut self.position.lane_sums, collective)
     }
 }

@@ -14,7 +14,7 @@ Examples:
 
 The file holds the weights and the normalisation: it takes samples as they are, bytes as 0 to 255.")]
 pub(crate) struct ExportArgs {
-    /// The run: its folder or URL, or its name in the folder `runs`
+    /// The run: its folder or URL, or its name in the folder `runs` or a part of it that no other has
     #[arg(value_name = "RUN", required_unless_present = "encoder", value_hint = ValueHint::DirPath)]
     pub(crate) run: Option<PathBuf>,
     /// The file to write; one that is there is replaced

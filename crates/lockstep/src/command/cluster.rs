@@ -31,7 +31,10 @@ fn table(cluster: &Cluster) -> String {
         "labels, or why",
     ];
     let rows: Vec<Vec<String>> = cluster.nodes.iter().map(row).collect();
-    let mut text = format!("Ray {} at {}\n", cluster.ray_version, cluster.address);
+    let mut text = match &cluster.lockstep_version {
+        Some(version) => format!("lockstep serve {version} at {}\n", cluster.address),
+        None => format!("Ray {} at {}\n", cluster.ray_version, cluster.address),
+    };
     text += &lines_of(&titles, &rows);
     let alive = |node: &&Node| node.state != NodeState::Dead;
     let total = |of: fn(&Node) -> Amount| {

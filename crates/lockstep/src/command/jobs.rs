@@ -62,7 +62,7 @@ fn list(client: &Client, json: bool) -> anyhow::Result<()> {
     }
     let titles = ["job", "status", ">submitted", ">took", "command"];
     let row = |job: &JobInfo| {
-        let command: String = harmless(&job.entrypoint).chars().take(COMMAND).collect();
+        let command: String = harmless(&job.shown()).chars().take(COMMAND).collect();
         vec![
             harmless(job.id()),
             job.status.to_string(),
@@ -147,12 +147,7 @@ fn submitted(job: &JobInfo) -> String {
 
 /// How long a job has taken, so far or in all.
 fn took(job: &JobInfo) -> String {
-    let Some(start) = job.start_time else {
-        return String::new();
-    };
-    let end = match job.end_time {
-        Some(end) if end > 0 => end as f64,
-        _ => Recorded::clock() * 1e3,
-    };
-    seconds((end - start as f64).max(0.0) / 1e3)
+    let now = (Recorded::clock() * 1e3) as u64;
+    let took = job.took_ms(now).map(|took| seconds(took as f64 / 1e3));
+    took.unwrap_or_default()
 }

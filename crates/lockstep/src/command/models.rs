@@ -167,7 +167,7 @@ fn one(model: &Model, version: &Version) -> String {
 }
 
 fn register(args: &RegisterArgs) -> anyhow::Result<()> {
-    let mut store = Store::open(&args.store)?;
+    let mut store = Store::holding(&args.store, std::slice::from_ref(&args.run))?;
     let name = store.find(&args.run)?;
     let details = store.ask(|index| index.details(&name))?;
     let details = details.with_context(|| format!("{name} was removed in this moment"))?;

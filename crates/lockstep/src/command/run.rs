@@ -180,7 +180,7 @@ fn newest_run(name: &str, store: &Location, storage: &Storage) -> anyhow::Result
     Ok(newest.with_context(none)?.place().clone())
 }
 
-/// A run that is given as a path, as a URL, or as its name in the job's store.
+/// A run that is given as a path, as a URL, or as its name in the job's store or a part of it that no other has.
 fn find_run(run: &Path, store: &Location, storage: &Storage) -> anyhow::Result<Place> {
     let text = run
         .to_str()
@@ -190,14 +190,14 @@ fn find_run(run: &Path, store: &Location, storage: &Storage) -> anyhow::Result<P
         return Ok(place(&given, storage)?);
     }
     let store = place(store, storage)?;
-    let in_store = store.join(text);
-    let found = match (&in_store, store.local()) {
-        (Ok(in_store), Some(_)) => in_store.local().is_some_and(Path::exists),
-        (in_store, None) => in_store.is_ok(),
-        _ => false,
-    };
-    if !run.exists() && found {
-        return Ok(in_store?);
+    if !run.exists() {
+        if let Some(found) = RunDir::find(&store, text)? {
+            return Ok(found.place().clone());
+        }
+        // A bucket may not let us list it.
+        if let (Ok(in_store), None) = (store.join(text), store.local()) {
+            return Ok(in_store);
+        }
     }
     let whole = std::path::absolute(run).unwrap_or_else(|_| run.to_owned());
     Ok(place(&Location::new(whole.to_string_lossy()), storage)?)

@@ -21,6 +21,17 @@ pub(crate) struct Epochs {
     table: Table,
 }
 
+/// The key of a job that grows trees.
+const ROUNDS: &str = "model.rounds";
+
+/// What a run counts: trees grow by rounds.
+pub(crate) fn unit(started: &Started) -> &'static str {
+    match started.config.iter().any(|(key, _)| key == ROUNDS) {
+        true => "round",
+        false => "epoch",
+    }
+}
+
 impl Epochs {
     /// With the columns that this run has something to say in, as far as `width` has room for them.
     ///
@@ -32,7 +43,7 @@ impl Epochs {
         let first = names.next().map_or("", String::as_str);
         let others: Vec<&str> = names.map(String::as_str).collect();
         let mut fields = vec![
-            field(0, Column::right("epoch", 5), |e| e.epoch.to_string()),
+            field(0, Column::right(unit(started), 5), |e| e.epoch.to_string()),
             metric(0, ("train", 10), first, |e| Some(&e.train)),
         ];
         if val {

@@ -1,6 +1,6 @@
 //! Plain lines without control characters: for files, pipes and CI logs.
 
-use super::epochs::Epochs;
+use super::epochs::{Epochs, unit};
 use super::table::{Frame, Table};
 use super::{Options, View, harmless, log_prefix, summary, words};
 use lockstep_events::event::{Embedding, Event, Progress, RunResult, Started};
@@ -15,6 +15,8 @@ pub(crate) struct Plain<W> {
     out: W,
     options: Options,
     epochs: Option<Epochs>,
+    /// What the run counts: epochs, or rounds.
+    unit: &'static str,
     /// Whether the head of the table of epochs was written.
     headed: bool,
     /// Mentions progress now and then, so that a log shows a run that is alive.
@@ -28,6 +30,7 @@ impl<W: Write> Plain<W> {
             out,
             options,
             epochs: None,
+            unit: "epoch",
             headed: false,
             thin: Thin::new(began),
         }
@@ -49,7 +52,8 @@ impl<W: Write> Plain<W> {
     fn progress(&mut self, progress: &Progress) -> io::Result<()> {
         writeln!(
             self.out,
-            "epoch {}: step {} of {}, {}, {} samples/s",
+            "{} {}: step {} of {}, {}, {} samples/s",
+            self.unit,
             progress.epoch,
             words::count(progress.step),
             words::count(progress.steps),
@@ -63,7 +67,11 @@ impl<W: Write> Plain<W> {
     }
 
     fn result(&mut self, result: &RunResult) -> io::Result<()> {
-        writeln!(self.out, "{}", summary::headline(result, &self.options))?;
+        writeln!(
+            self.out,
+            "{}",
+            summary::headline(result, &self.options, self.unit)
+        )?;
         let details = summary::details(result, &self.options);
         let table = Table::for_pairs(&details, Frame::Bare, usize::MAX);
         for line in table.pairs(&details) {
@@ -82,6 +90,9 @@ impl<W: Write> View for Plain<W> {
 impl<W: Write> Plain<W> {
     /// Shows an event of the given time, in seconds since 1970: now, or when it was recorded.
     fn show_at(&mut self, event: &Event, time: f64) -> io::Result<()> {
+        if let Event::Started(started) = event {
+            self.unit = unit(started);
+        }
         if self.options.quiet && !matches!(event, Event::Result(_)) || !self.thin.keeps(event, time)
         {
             return Ok(());
@@ -148,7 +159,12 @@ pub(super) fn scale(started: &Started) -> Vec<String> {
     vec![
         format!("{} parameters", count(started.parameters)),
         format!("{} samples", count(started.train_samples)),
-        format!("{} steps an epoch", words::count(started.steps_per_epoch)),
+        format!(
+            "{} steps {} {}",
+            words::count(started.steps_per_epoch),
+            if unit(started) == "epoch" { "an" } else { "a" },
+            unit(started)
+        ),
         format!(
             "{} on {}{link}",
             words::plural(started.lanes, "lane"),

@@ -13,8 +13,8 @@ use std::path::Path;
 const GO_ON: &str = "go on with";
 
 /// The one line that says it all. Who wants no other line learns here where the run lies.
-pub(crate) fn headline(result: &RunResult, options: &Options) -> String {
-    let line = outcome(result);
+pub(crate) fn headline(result: &RunResult, options: &Options, unit: &str) -> String {
+    let line = outcome(result, unit);
     match result.run_dir.as_deref().filter(|_| options.quiet) {
         Some(run) if options.elsewhere => format!("{line}; {run}"),
         Some(run) => format!("{line}; {}", from_here(Path::new(run))),
@@ -22,10 +22,10 @@ pub(crate) fn headline(result: &RunResult, options: &Options) -> String {
     }
 }
 
-/// How a run ended and what it came to.
-fn outcome(result: &RunResult) -> String {
+/// How a run ended and what it came to. What it counts is called `unit`.
+fn outcome(result: &RunResult, unit: &str) -> String {
     let took = words::seconds(result.timing.total_s);
-    let epochs = words::plural(result.epochs as usize, "epoch");
+    let epochs = words::plural(result.epochs as usize, unit);
     let mut line = match result.status {
         Status::Succeeded if result.epochs == 0 => format!("done in {took}"),
         Status::Succeeded if result.stopped_early => {
@@ -53,7 +53,7 @@ fn outcome(result: &RunResult) -> String {
         if let (Status::Succeeded, Some(best)) = (result.status, result.best_epoch)
             && best != result.epochs
         {
-            line += &format!(" (best epoch {best})");
+            line += &format!(" (best {unit} {best})");
         }
     }
     line
@@ -289,24 +289,25 @@ mod tests {
     #[test]
     fn the_headline_says_how_it_ended_and_what_came_out() {
         assert_eq!(
-            headline(&result(Status::Succeeded), &options()),
+            headline(&result(Status::Succeeded), &options(), "epoch"),
             "10 epochs in 13.0 s: accuracy 0.8123, loss 0.4000"
         );
         let best = RunResult {
             best_epoch: Some(7),
             ..result(Status::Succeeded)
         };
-        assert!(headline(&best, &options()).ends_with("(best epoch 7)"));
+        assert!(headline(&best, &options(), "epoch").ends_with("(best epoch 7)"));
         assert!(
-            headline(&result(Status::Interrupted), &options()).starts_with("interrupted after")
+            headline(&result(Status::Interrupted), &options(), "epoch")
+                .starts_with("interrupted after")
         );
         let early = RunResult {
             stopped_early: true,
             ..best
         };
-        let early = headline(&early, &options());
+        let early = headline(&early, &options(), "round");
         assert!(
-            early.starts_with("stopped early after 10 epochs and 13.0 s: "),
+            early.starts_with("stopped early after 10 rounds and 13.0 s: "),
             "{early}"
         );
     }

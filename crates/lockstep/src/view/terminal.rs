@@ -3,7 +3,7 @@
 //! What was printed stays; only the bars at the bottom move. Colours come from `console`, which
 //! leaves them out where `NO_COLOR` asks for it.
 
-use super::epochs::Epochs;
+use super::epochs::{Epochs, unit};
 use super::plain::STOPPING;
 use super::table::Frame;
 use super::{Options, View, config, harmless, log_prefix, summary, words};
@@ -32,6 +32,8 @@ pub(crate) struct Terminal {
     spinner: Option<ProgressBar>,
     started: Option<Started>,
     epochs: Option<Epochs>,
+    /// What the run counts: epochs, or rounds.
+    unit: &'static str,
 }
 
 impl Terminal {
@@ -49,6 +51,7 @@ impl Terminal {
             spinner: None,
             started: None,
             epochs: None,
+            unit: "epoch",
         }
     }
 
@@ -120,11 +123,11 @@ impl Terminal {
         let bar = &self.ranks[progress.rank];
         let prefix = if self.options.verbose {
             format!(
-                "epoch {}/{} w{}",
-                progress.epoch, started.epochs, progress.rank
+                "{} {}/{} w{}",
+                self.unit, progress.epoch, started.epochs, progress.rank
             )
         } else {
-            format!("epoch {}/{}", progress.epoch, started.epochs)
+            format!("{} {}/{}", self.unit, progress.epoch, started.epochs)
         };
         bar.set_prefix(prefix);
         bar.set_length(progress.steps);
@@ -160,7 +163,7 @@ impl Terminal {
             }
             self.say("")?;
         }
-        let headline = summary::headline(result, &self.options);
+        let headline = summary::headline(result, &self.options, self.unit);
         let mark = match result.status {
             Status::Succeeded => style("✔").green(),
             Status::Interrupted => style("■").yellow(),
@@ -176,6 +179,9 @@ impl Terminal {
 
 impl View for Terminal {
     fn show(&mut self, event: &Event) -> io::Result<()> {
+        if let Event::Started(started) = event {
+            self.unit = unit(started);
+        }
         if self.options.quiet && !matches!(event, Event::Result(_)) {
             return Ok(());
         }

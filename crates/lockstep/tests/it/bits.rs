@@ -165,3 +165,29 @@ fn eight_lanes_give_the_same_weights_on_one_to_eight_workers() {
     let workers = workers.each_ref().map(|args| &args[..]);
     assert_same_weights(&Place::new(), &always, &workers);
 }
+
+#[test]
+fn the_loss_by_step_is_that_of_the_last_steps_and_the_same_on_any_number_of_workers() {
+    let place = Place::new();
+    let told = |workers: &str| {
+        let args = ["run", "job.toml", "--json", "--workers", workers];
+        let ran = place.succeeds(&[&args[..], &["--set", "train.lanes=6"]].concat());
+        let events = ran.events();
+        let of = |kind: &'static str| events.iter().filter(move |event| event["event"] == kind);
+        // The last step of an epoch is always told.
+        let at_ends = of("progress").filter(|told| told["step"] == told["steps"]);
+        let by_step: Vec<Value> = at_ends.map(|told| told["loss"].clone()).collect();
+        let by_epoch: Vec<Value> = of("epoch")
+            .map(|told| told["train"]["loss"].clone())
+            .collect();
+        (by_step, by_epoch)
+    };
+    let (by_step, by_epoch) = told("1");
+    assert_eq!(by_step.len(), by_epoch.len());
+    let differ = |(step, epoch): (&Value, &Value)| step.is_number() && step != epoch;
+    assert!(
+        by_step.iter().zip(&by_epoch).all(differ),
+        "{by_step:?} {by_epoch:?}"
+    );
+    assert_eq!(told("3"), (by_step, by_epoch));
+}

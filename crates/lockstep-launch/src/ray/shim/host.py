@@ -105,12 +105,10 @@ class Host:
         if heard is not None and (dead or killed):
             time.sleep(max(0.0, heard + self.room["lease_s"] + 1.0 - time.monotonic()))
         what = "its node is gone" if dead else "its actor is gone"
-        memory = any(sign in words for sign in ("memory pressure", "low on memory", "OutOfMemory", "OOM"))
-        end = {"oom": True} if memory else {"lost": f"{what}: {words[:600]}"}
         for launch in sorted(launches):
-            report_end(launch, end)
+            report_end(launch, {"lost": f"{what}: {words[:600]}"})
         if not launches and self.seat < self.room["enough"]:
-            report("unseated", seat=self.seat, error=("out of memory: " if memory else "") + words[:600])
+            report("unseated", seat=self.seat, error=words[:600])
 
     def warn(self, draining):
         """Says of a worker whose node is about to be taken away that it is. As often as this is asked: the first

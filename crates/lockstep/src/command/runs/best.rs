@@ -15,6 +15,7 @@ pub(super) fn run(args: &BestArgs) -> anyhow::Result<()> {
     let names = store.names()?;
     let metric = match subject(&names, &args.metric)? {
         Subject::Metric(name) => name,
+        Subject::Named(named) if named.metric => named.name,
         _ => bail!("`{}` is not a metric", args.metric),
     };
     let low = args.min || (!args.max && is_better_low(&metric));

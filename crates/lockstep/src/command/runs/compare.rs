@@ -51,7 +51,7 @@ struct Comparison {
 }
 
 pub(super) fn run(args: &CompareArgs) -> anyhow::Result<()> {
-    let mut store = Store::open(&args.store)?;
+    let mut store = Store::holding(&args.store, &args.runs)?;
     let names = names(args, &mut store)?;
     let mut details = Vec::new();
     let mut series = Vec::new();

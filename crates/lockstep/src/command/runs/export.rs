@@ -10,7 +10,7 @@ use lockstep_index::{Keys, Kind};
 use serde_json::json;
 
 pub(super) fn run(args: &ExportRunsArgs) -> anyhow::Result<()> {
-    let mut store = Store::open(&args.store)?;
+    let mut store = Store::holding(&args.store, &args.runs)?;
     let mut names = Vec::new();
     for given in &args.runs {
         names.push(store.find(given)?);

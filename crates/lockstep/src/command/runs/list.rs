@@ -4,7 +4,7 @@ use super::row;
 use super::store::Store;
 use crate::args::ListArgs;
 use crate::command::{print, print_json};
-use crate::view::{lines_of, plural, seconds};
+use crate::view::{harmless, lines_of, plural, seconds};
 use lockstep_index::filter::{Field, Names, Subject, Worth, sort_by, worth};
 use lockstep_index::{Keys, Run};
 
@@ -34,11 +34,15 @@ pub(super) fn run(args: &ListArgs) -> anyhow::Result<()> {
     }
     let keys = match args.form.json || args.form.csv {
         true => Keys::All,
-        false => Keys::Some(params(
-            columns.iter().map(|shown| &shown.subject).chain(&sort),
-        )),
+        false => {
+            let subjects = columns.iter().map(|shown| &shown.subject).chain(&sort);
+            Keys::Some(subjects.flat_map(Subject::keys).cloned().collect())
+        }
     };
     let mut runs = store.choose(args.filter.as_deref(), &names, keys)?;
+    for subject in columns.iter().map(|shown| &shown.subject).chain(&sort) {
+        subject.check(&runs).map_err(wrong_name)?;
+    }
     let all = runs.len();
     if let Some(subject) = &sort {
         sort_by(&mut runs, subject, args.ascending, store.now);
@@ -79,16 +83,11 @@ pub(super) fn subject(names: &Names, name: &str) -> Result<Subject, anyhow::Erro
     if names.params.is_empty() {
         return Ok(Subject::Metric(name.to_owned()));
     }
-    let wrong = |(message, label): (String, String)| anyhow::anyhow!("{message}; {label}");
-    names.find(name).map_err(wrong)
+    names.find(name).map_err(wrong_name)
 }
 
-fn params<'a>(subjects: impl Iterator<Item = &'a Subject>) -> Vec<String> {
-    let key = |subject: &Subject| match subject {
-        Subject::Param(key) => Some(key.clone()),
-        _ => None,
-    };
-    subjects.filter_map(key).collect()
+fn wrong_name((message, label): (String, String)) -> anyhow::Error {
+    anyhow::anyhow!("{message}; {label}")
 }
 
 /// The metrics that most runs are measured by.
@@ -126,14 +125,19 @@ fn usual(runs: &[Run]) -> Vec<Shown> {
 pub(super) fn table(runs: &[Run], columns: &[Shown], now: f64) -> String {
     let has_tags = runs.iter().any(|run| !run.tags.is_empty());
     let has_epochs = runs.iter().any(|run| run.epochs > 0);
-    let mut titles = ["run", "status", "started", ">took"]
-        .map(str::to_owned)
-        .to_vec();
+    let has_names = runs.iter().any(|run| !run.run_name.is_empty());
+    let mut titles = vec!["run".to_owned()];
+    if has_names {
+        titles.push("called".to_owned());
+    }
+    titles.extend(["status", "started", ">took"].map(str::to_owned));
     if has_epochs {
         titles.push(">epochs".to_owned());
     }
     titles.extend(columns.iter().map(|shown| match &shown.subject {
-        Subject::Tag(_) | Subject::Field(Field::Error | Field::Note) => shown.title.clone(),
+        Subject::Tag(_) | Subject::Field(Field::Error | Field::Note | Field::RunName) => {
+            shown.title.clone()
+        }
         _ => format!(">{}", shown.title),
     }));
     if has_tags {
@@ -142,12 +146,15 @@ pub(super) fn table(runs: &[Run], columns: &[Shown], now: f64) -> String {
     let rows: Vec<Vec<String>> = runs
         .iter()
         .map(|run| {
-            let mut cells = vec![
-                run.name.clone(),
+            let mut cells = vec![run.name.clone()];
+            if has_names {
+                cells.push(harmless(&run.run_name));
+            }
+            cells.extend([
                 row::state(run.state),
                 row::ago(run.started, now),
                 run.duration(now).map(seconds).unwrap_or_default(),
-            ];
+            ]);
             if has_epochs {
                 cells.push(row::epochs(run));
             }
@@ -183,6 +190,7 @@ fn as_csv(runs: &[Run], columns: &[Shown], now: f64) -> anyhow::Result<()> {
         ("epochs", Field::Epochs),
         ("steps", Field::Steps),
         ("restarts", Field::Restarts),
+        ("run_name", Field::RunName),
     ];
     let mut shown: Vec<Shown> = fixed
         .into_iter()

@@ -11,7 +11,7 @@ use lockstep_track::mlflow::{MlflowSettings, push};
 
 pub(super) fn run(args: &PushArgs) -> anyhow::Result<()> {
     let overrides = overrides(&args.store.set)?;
-    let mut store = Store::open(&args.store)?;
+    let mut store = Store::holding(&args.store, &args.runs)?;
     for named in &args.runs {
         let name = store.find(named)?;
         let run = store.run(&name)?;

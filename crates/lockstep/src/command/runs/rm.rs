@@ -12,7 +12,7 @@ use lockstep_job::Keep;
 use std::process::ExitCode;
 
 pub(super) fn run(args: &RmArgs) -> anyhow::Result<ExitCode> {
-    let mut store = Store::open(&args.store)?;
+    let mut store = Store::holding(&args.store, &args.runs)?;
     let chosen = chosen(args, &mut store)?;
     let named = !args.runs.is_empty();
     let (runs, kept) = keep::removable(chosen, &store.place)?;

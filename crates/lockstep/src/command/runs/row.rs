@@ -14,8 +14,10 @@ pub(super) fn cell(subject: &Subject, run: &Run, now: f64) -> String {
         (_, Some(Worth::Text(text))) => return harmless(&text),
         (_, Some(Worth::Number(number))) => number,
     };
+    let of_metric = |name: &str| metric(name.rsplit('.').next().unwrap_or(name), number);
     match subject {
-        Subject::Metric(name) => metric(name.rsplit('.').next().unwrap_or(name), number),
+        Subject::Metric(name) => of_metric(name),
+        Subject::Named(named) if named.metric_of(run).is_some() => of_metric(&named.name),
         Subject::Field(Field::Duration) => seconds(number),
         Subject::Field(Field::Age) => ago(run.started, now),
         Subject::Field(Field::Started | Field::Ended) => dates::show(number),
@@ -74,6 +76,7 @@ pub(super) fn tags(tags: &BTreeMap<String, String>) -> String {
 pub(in crate::command) fn json(run: &Run, now: f64) -> Map<String, Value> {
     let object = json!({
         "run": run.name,
+        "run_name": run.run_name,
         "job": run.job,
         "status": run.state,
         "started": run.started,

@@ -20,7 +20,7 @@ const WIDTH: usize = 100;
 const FILES: usize = 12;
 
 pub(super) fn run(args: &ShowRunArgs) -> anyhow::Result<()> {
-    let mut store = Store::open(&args.store)?;
+    let mut store = Store::holding(&args.store, std::slice::from_ref(&args.run))?;
     let name = store.find(&args.run)?;
     let details = store.ask(|index| index.details(&name))?;
     let Some(details) = details else {
@@ -121,6 +121,7 @@ fn summary(run: &Run, place: &str, now: f64) -> Vec<(String, String)> {
             pairs.push((key.to_owned(), value));
         }
     };
+    add("called", harmless(&run.run_name));
     add("job", run.job.clone());
     let time = |time: f64| format!("{} UTC ({})", dates::show(time), row::ago(Some(time), now));
     add("started", run.started.map(time).unwrap_or_default());

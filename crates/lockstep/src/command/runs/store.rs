@@ -11,8 +11,9 @@ use lockstep_index::{Index, IndexError, Keys, Run};
 use lockstep_job::{Location, Storage};
 use lockstep_place::Place;
 use lockstep_resolve::place;
-use lockstep_runs::RunDir;
-use std::path::Path;
+use lockstep_runs::{RunDir, pick};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 /// Runs that could not be read and are named one by one; of more, only how many.
 const NAMED: usize = 3;
@@ -31,7 +32,37 @@ pub(in crate::command) fn store_place(args: &StoreArgs) -> anyhow::Result<Place>
     Ok(place(&Location::new(&args.store), &storage)?)
 }
 
+/// The store of a run that is given by the path or URL of its folder; nothing if it is given in another way.
+fn store_of(given: &str) -> Option<String> {
+    let (store, name) = given.trim_end_matches('/').rsplit_once('/')?;
+    let is_folder = given.contains("://") || Path::new(given).is_dir();
+    let store = if store.is_empty() { "/" } else { store };
+    (is_folder && !name.is_empty()).then(|| store.to_owned())
+}
+
 impl Store {
+    /// Opens the store that these runs lie in: the one that was named, unless they are given by folders of another.
+    pub(in crate::command) fn holding(args: &StoreArgs, runs: &[String]) -> anyhow::Result<Self> {
+        let of_run = |run: &String| {
+            let store = store_of(run).unwrap_or_else(|| args.store.clone());
+            let whole = std::fs::canonicalize(&store).unwrap_or_else(|_| store.clone().into());
+            (whole, store)
+        };
+        let stores: BTreeMap<PathBuf, String> = runs.iter().map(of_run).collect();
+        let stores: Vec<&str> = stores.values().map(String::as_str).collect();
+        match stores[..] {
+            [] => Self::open(args),
+            [store] => Self::open(&StoreArgs {
+                store: store.to_owned(),
+                set: args.set.clone(),
+            }),
+            _ => bail!(
+                "these runs lie in several stores: {}; name runs of one store at a time",
+                stores.join(", ")
+            ),
+        }
+    }
+
     /// Opens the store, and reads what is new in it.
     pub(in crate::command) fn open(args: &StoreArgs) -> anyhow::Result<Self> {
         let place = store_place(args)?;
@@ -99,53 +130,39 @@ impl Store {
         let keys = match keys {
             Keys::All => Keys::All,
             Keys::Some(mut keys) => {
-                keys.extend(filter.params(names)?);
+                keys.extend(resolved.params());
                 Keys::Some(keys)
             }
         };
         let now = self.now;
         let mut runs = self.ask(|index| index.runs(&keys))?;
+        resolved.check(&runs)?;
         runs.retain(|run| resolved.holds(run, now));
         Ok(runs)
     }
 
-    /// The name of a run that is given by it, by a part that no other has, or by its folder.
+    /// The name of a run that is given by it, by what its client calls it, by a part that no other has, or by its folder.
     pub(in crate::command) fn find(&mut self, given: &str) -> anyhow::Result<String> {
         let runs = self.ask(|index| index.runs(&Keys::Some(Vec::new())))?;
-        let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
         let folder = Path::new(given.trim_end_matches('/')).file_name();
         let last = folder.and_then(|name| name.to_str()).unwrap_or(given);
-        if let Some(name) = names.iter().find(|name| **name == given || **name == last) {
-            return Ok((*name).to_owned());
+        let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+        if let Some(name) = pick(last, names.iter().copied())? {
+            return Ok(name.to_owned());
         }
+        let called: Vec<&Run> = runs.iter().filter(|run| run.run_name == given).collect();
+        if let [one] = called[..] {
+            return Ok(one.name.clone());
+        }
+        let store = self.name();
         if names.is_empty() {
-            bail!("there are no runs in {}", self.name());
+            bail!("there are no runs in {store}");
         }
-        let holding: Vec<&str> = names
-            .iter()
-            .copied()
-            .filter(|n| n.contains(given))
-            .collect();
-        match holding[..] {
-            [one] => Ok(one.to_owned()),
-            [] => match nearest(given, &names) {
-                Some(near) => bail!(
-                    "no run in {} is called `{given}`; did you mean {near}?",
-                    self.name()
-                ),
-                None => bail!(
-                    "no run in {} is called `{given}`; `lockstep runs list` shows those there are",
-                    self.name()
-                ),
-            },
-            _ => {
-                let some: Vec<&str> = holding.iter().copied().take(5).collect();
-                let more = match holding.len() - some.len() {
-                    0 => String::new(),
-                    more => format!(" and {more} more"),
-                };
-                bail!("`{given}` may be several runs: {}{more}", some.join(", "))
-            }
+        match nearest(given, &names) {
+            Some(near) => bail!("no run in {store} is called `{given}`; did you mean {near}?"),
+            None => bail!(
+                "no run in {store} is called `{given}`; `lockstep runs list` shows those there are"
+            ),
         }
     }
 

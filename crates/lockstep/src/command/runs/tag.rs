@@ -9,7 +9,7 @@ use anyhow::bail;
 use lockstep_index::tags;
 
 pub(super) fn run(args: &TagArgs) -> anyhow::Result<()> {
-    let mut store = Store::open(&args.store)?;
+    let mut store = Store::holding(&args.store, std::slice::from_ref(&args.run))?;
     let name = store.find(&args.run)?;
     let run = store.run(&name)?;
     let mut given = Vec::new();

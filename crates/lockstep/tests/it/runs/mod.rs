@@ -3,3 +3,4 @@
 mod choosing;
 mod comparing;
 mod removing;
+mod shared;

@@ -44,6 +44,7 @@ fn a_killed_actor_is_replaced_and_its_worker_dies_with_it() {
         reason.contains("worker 1") && reason.contains("on node "),
         "{reason}"
     );
+    assert!(!reason.contains("ran out of memory"), "{reason}");
     assert_nothing_is_left(&mut cluster, &place);
 }
 
