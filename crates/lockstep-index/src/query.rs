@@ -4,6 +4,10 @@ use crate::filter::Names;
 use crate::points::{Point, points_in};
 use crate::run::Run;
 use crate::{Index, IndexError};
+use lockstep_base::fs::sha256;
+use lockstep_place::PlaceError;
+use lockstep_runs::RunDir;
+use lockstep_runs::registry::Lineage;
 use rusqlite::types::Type;
 use rusqlite::{Params, Row};
 use serde::Serialize;
@@ -72,6 +76,24 @@ pub struct Details {
     pub artifacts: Vec<Artifact>,
     /// The names of its series, and how many points each has.
     pub series: Vec<(Kind, String, usize)>,
+}
+
+impl Details {
+    /// Where a version of a model that is made from the run comes from.
+    ///
+    /// # Errors
+    /// When the run's job file cannot be read.
+    pub fn lineage(&self, run: &RunDir) -> Result<Lineage, PlaceError> {
+        Ok(Lineage {
+            run: run.name.clone(),
+            job: self.run.job.clone(),
+            job_sha256: sha256(&run.job().read()?),
+            weights_sha256: self.run.weights_sha256.clone().unwrap_or_default(),
+            commit: self.run.commit.clone(),
+            data: serde_json::to_value(&self.run.data).unwrap_or_default(),
+            metrics: self.run.metrics.clone(),
+        })
+    }
 }
 
 impl Index {

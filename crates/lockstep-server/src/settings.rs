@@ -5,6 +5,7 @@ use lockstep_base::fs::CacheDir;
 use lockstep_cluster::kube::Wanted;
 use lockstep_place::Place;
 use lockstep_queue::QueueSettings;
+use lockstep_runs::RunDir;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -23,6 +24,8 @@ pub struct Settings {
     pub ray: Option<String>,
     /// The Kubernetes namespace whose nodes and pods are shown too.
     pub kube: Option<Wanted>,
+    /// Makes the folder that MLflow's clients load a registered model from, or says why it cannot.
+    pub for_mlflow: fn(&RunDir) -> Result<Vec<(String, Vec<u8>)>, String>,
     /// How its queue of jobs is to be.
     pub queue: QueueSettings,
     /// How it protects itself.

@@ -1,7 +1,7 @@
 //! Keeps the index of the store up to date while a run goes on, and at its end does what the job says of its runs:
 //! registers a version of a model, and removes runs that are not to stay.
 
-use crate::command::{keep_rules, lineage};
+use crate::command::keep_rules;
 use crate::tracking::export;
 use lockstep_base::fs::CacheDir;
 use lockstep_events::Recorded;
@@ -74,7 +74,7 @@ impl IndexSink {
         if let (true, Some(name)) = (self.succeeded, self.keys.register.clone()) {
             let details = self.index()?.details(&run.name)?;
             if let Some(details) = details {
-                let lineage = lineage(&run, &details)?;
+                let lineage = details.lineage(&run)?;
                 let for_mlflow = registered_files(&run, export)?;
                 Registry::of(&self.store)?.register(&name, &run, lineage, "", for_mlflow)?;
             }

@@ -10,10 +10,8 @@ use crate::{Caller, Refusal, Role, Server};
 use axum::Json;
 use axum::extract::{Path, State};
 use http::StatusCode;
-use lockstep_base::fs::sha256;
-use lockstep_index::{Details, State as RunState};
-use lockstep_runs::RunDir;
-use lockstep_runs::registry::{Lineage, Model, Pick, Registry, RegistryError, Version};
+use lockstep_index::State as RunState;
+use lockstep_runs::registry::{Model, Pick, Registry, RegistryError, Version};
 use serde::Deserialize;
 
 /// How long a note may be.
@@ -81,8 +79,10 @@ pub(super) async fn register(
             let early = format!("{name} goes on; what it learns is not done yet");
             return Err(Refusal::bad(early));
         }
-        let lineage = lineage(&run, &details)?;
-        let made = registry(&server)?.register(&asked.name, &run, lineage, &asked.note);
+        let lineage = details.lineage(&run).map_err(Refusal::internal)?;
+        let for_mlflow = (server.settings().for_mlflow)(&run).map_err(Refusal::internal)?;
+        let registry = registry(&server)?;
+        let made = registry.register(&asked.name, &run, lineage, &asked.note, for_mlflow);
         made.map(Json).map_err(refusal)
     })
     .await
@@ -123,21 +123,6 @@ fn may_point(server: &Server, caller: &Caller, version: &Version) -> Result<(), 
             version.name, version.number, caller.name
         ))),
     }
-}
-
-/// Where a version that is made from a run comes from.
-fn lineage(run: &RunDir, details: &Details) -> Result<Lineage, Refusal> {
-    let job = run.job().read().map_err(Refusal::internal)?;
-    let data = serde_json::to_value(&details.run.data).map_err(Refusal::internal)?;
-    Ok(Lineage {
-        run: run.name.clone(),
-        job: details.run.job.clone(),
-        job_sha256: sha256(&job),
-        weights_sha256: details.run.weights_sha256.clone().unwrap_or_default(),
-        commit: details.run.commit.clone(),
-        data,
-        metrics: details.run.metrics.clone(),
-    })
 }
 
 fn registry(server: &Server) -> Result<Registry, Refusal> {

@@ -38,7 +38,6 @@ pub(crate) mod worker;
 pub(crate) use init::JobKind;
 pub(crate) use watched::StoppableView;
 
-pub(crate) use models::lineage;
 pub(crate) use runs::rm::rules as keep_rules;
 
 use crate::args::Engine;

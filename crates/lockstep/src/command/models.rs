@@ -9,9 +9,8 @@ use crate::view::{Frame, Table, bytes, harmless, lines_of, metric, plural};
 use anyhow::{Context, bail};
 use console::style;
 use lockstep_events::Recorded;
-use lockstep_index::{Details, State, dates};
-use lockstep_runs::RunDir;
-use lockstep_runs::registry::{Lineage, Model, Pick, Reference, Registry, Version};
+use lockstep_index::{State, dates};
+use lockstep_runs::registry::{Model, Pick, Reference, Registry, Version};
 use lockstep_track::mlflow::registered_files;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -176,7 +175,7 @@ fn register(args: &RegisterArgs) -> anyhow::Result<()> {
     }
     let registry = Registry::of(&store.place)?;
     let run = store.run(&name)?;
-    let lineage = lineage(&run, &details)?;
+    let lineage = details.lineage(&run)?;
     let for_mlflow = registered_files(&run, export)?;
     let version = registry.register(&args.name, &run, lineage, &args.note, for_mlflow)?;
     if let Some(alias) = &args.alias {
@@ -194,19 +193,6 @@ fn register(args: &RegisterArgs) -> anyhow::Result<()> {
         "{}@{number} is {name}, {size}{alias}\n",
         args.name
     ))?)
-}
-
-/// Where a version that is made from a run comes from.
-pub(crate) fn lineage(run: &RunDir, details: &Details) -> anyhow::Result<Lineage> {
-    Ok(Lineage {
-        run: run.name.clone(),
-        job: details.run.job.clone(),
-        job_sha256: lockstep_base::fs::sha256(&run.job().read()?),
-        weights_sha256: details.run.weights_sha256.clone().unwrap_or_default(),
-        commit: details.run.commit.clone(),
-        data: serde_json::to_value(&details.run.data)?,
-        metrics: details.run.metrics.clone(),
-    })
 }
 
 fn alias(args: &AliasArgs) -> anyhow::Result<()> {

@@ -4,12 +4,14 @@ mod token;
 
 use super::runs::store::store_place;
 use crate::args::{GuardArgs, QueueArgs, ServeArgs, ServeCommand, ServerPlaceArgs};
+use crate::tracking::export;
 use anyhow::{Context, bail};
 use lockstep_base::fs::CacheDir;
 use lockstep_cluster::kube::Wanted;
 use lockstep_place::Place;
 use lockstep_queue::{JobUser, QueueSettings};
 use lockstep_server::{GuardSettings, Ready, Settings, serve};
+use lockstep_track::mlflow::registered_files;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -46,6 +48,7 @@ fn settings(args: &ServeArgs) -> anyhow::Result<Settings> {
             context: args.kube_context.clone(),
             namespace: Some(namespace.clone()),
         }),
+        for_mlflow: |run| registered_files(run, export).map_err(|error| error.to_string()),
         queue: queue(&args.queue, folder.clone())?,
         guard: guard(&args.guard),
         folder,
