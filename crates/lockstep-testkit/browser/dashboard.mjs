@@ -47,6 +47,9 @@ async function words(browser) {
   const { page, wrong, close } = await open(browser, told.url);
   await visit(page, "/nowhere/at/all", "missing");
   await page.getByText("There is no such page").waitFor();
+  // As MLflow's clients print it.
+  await page.goto(`${told.url}/#/experiments/1/runs/nobody`);
+  await page.waitForURL("**/runs/nobody");
   await page.locator("#nav").getByText("Runs").click();
   await page.waitForSelector('main[data-ready="runs"]');
   must(wrong.splice(0).every((one) => one.includes("404")), "an address that nothing is at does more than say so");

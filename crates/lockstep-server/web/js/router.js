@@ -16,6 +16,12 @@ const PAGES = [
   [/^\/benchmarks$/, "benchmarks"],
   [/^\/benchmarks\/([^/]+)$/, "benchmarks"],
 ];
+// Addresses that MLflow's clients print, and the pages here that show the same.
+const MLFLOW = [
+  [/^#\/experiments\/[^/]+\/runs\/([^/?]+)/, "/runs/"],
+  [/^#\/models\/([^/?]+)/, "/models/"],
+  [/^#\/experiments\b/, "/runs"],
+];
 let leaving = new AbortController();
 
 /** Goes to an address of this server. */
@@ -97,5 +103,7 @@ export function start() {
     go(link.pathname + link.search).then(() => document.getElementById("main").focus({ preventScroll: true }));
   });
   addEventListener("popstate", show);
+  const printed = MLFLOW.find(([shape]) => shape.test(location.hash));
+  if (printed) history.replaceState(null, "", printed[1] + (location.hash.match(printed[0])[1] ?? ""));
   show();
 }
