@@ -35,7 +35,8 @@ export async function open(browser, base, { scheme = "light", width = 1360, heig
   page.on("response", (response) => {
     if (response.status() >= 400) wrong.push(`${response.status()} ${response.url()}`);
   });
-  page.setDefaultTimeout(20000);
+  // A limit that is never reached, however busy the machine is.
+  page.setDefaultTimeout(120000);
   return { page, wrong, close: () => context.close() };
 }
 
