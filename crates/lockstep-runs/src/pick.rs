@@ -74,7 +74,7 @@ mod tests {
         let store = Place::parse(folder.path().to_str().unwrap(), &Access::default()).unwrap();
         for name in [
             "digits-20261118-040000-ab27",
-            "digits-20261118-050000-x3k9",
+            "digits-20261118-050000-x3k5",
             "models",
         ] {
             std::fs::create_dir(folder.path().join(name)).unwrap();
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(found("odel").unwrap(), None);
         let several = found("digits").unwrap_err().to_string();
         assert!(
-            several.contains("ab27") && several.contains("x3k9"),
+            several.contains("ab27") && several.contains("x3k5"),
             "{several}"
         );
     }
