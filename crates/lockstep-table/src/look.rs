@@ -178,6 +178,7 @@ fn look_parquet(
                 Base::Known(kind) => seen.of_type(kind),
                 Base::Useless => seen.of_no_use(&shown(&data_type.to_string())),
                 Base::Cells => scanned.push((feature, root)),
+                Base::Text => {}
             }
         }
         if !scanned.is_empty() && !has_lists {
@@ -202,13 +203,15 @@ enum Base {
     Known(ColumnKind),
     /// The cells must be looked at.
     Cells,
+    /// It is said to be text, and left out, whatever it holds.
+    Text,
     Useless,
 }
 
 fn base(data_type: &DataType, wanted: Option<ColumnType>) -> Base {
     let is_bool = *data_type == DataType::Boolean;
     match (wanted, cells::temporal(data_type)) {
-        (Some(ColumnType::Text), _) => Base::Cells,
+        (Some(ColumnType::Text), _) => Base::Text,
         (Some(ColumnType::Date) | None, Some(form)) => Base::Known(ColumnKind::Date {
             form,
             day_first: false,

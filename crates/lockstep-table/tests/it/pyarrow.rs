@@ -315,3 +315,23 @@ fn columns_of_other_types_than_numbers_are_found_and_read() {
     assert!(of_row(1).iter().all(|number| number.is_nan()));
     assert_eq!(batch.labels.unwrap(), ["1.5", "2.0", "3.0"]);
 }
+
+#[test]
+fn a_column_that_is_said_to_be_text_is_left_out_whatever_it_holds() {
+    let file = place(written()).join("mixed.parquet").unwrap();
+    let files = find_files(&file, TableFormat::Parquet).unwrap();
+    let said = ["at", "pair", "day", "town"].map(|name| (name.to_owned(), ColumnType::Text));
+    let known = ColumnNames {
+        types: said.into(),
+        ..ColumnNames::default()
+    };
+    let looked = look(&files, TableFormat::Parquet, &known, 1 << 20).unwrap();
+    let mut left_out: Vec<_> = looked
+        .left_out
+        .iter()
+        .filter(|left| left.reason == "it is said to be text")
+        .map(|left| left.name.as_str())
+        .collect();
+    left_out.sort_unstable();
+    assert_eq!(left_out, ["at", "day", "pair", "town"]);
+}
