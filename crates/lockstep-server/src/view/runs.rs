@@ -34,6 +34,9 @@ pub(super) struct RunListQuery {
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
     pub(super) name: String,
+    /// What a client of MLflow's calls it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) run_name: String,
     pub(super) job: String,
     pub(super) state: RunState,
     pub(super) started: Option<f64>,
@@ -90,6 +93,7 @@ impl Row {
         Row {
             duration_s: run.duration(now),
             name: run.name,
+            run_name: run.run_name,
             job: run.job,
             state: run.state,
             started: run.started,

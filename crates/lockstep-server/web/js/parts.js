@@ -94,12 +94,17 @@ export function middle(text, end = 12) {
   return at < 6 ? text : h("span", { class: "middle", title: text }, h("span", {}, text.slice(0, at)), h("span", {}, text.slice(at)));
 }
 
+/** Whether a run has a name that a client of MLflow's gave it. */
+export function calledByMlflow(run) {
+  return run.run_name && run.run_name !== run.name;
+}
+
 /** A run in a list: what it is called, and what tells it from others that are called the same. */
 export function runName(run, ...after) {
   const own = run.name.startsWith(`${run.job}-`) ? run.name.slice(run.job.length + 1) : run.name;
   return h("div", { class: "name" },
     h("a", { href: `/runs/${part(run.name)}`, title: run.name, data: { key: run.name } }, middle(run.job)),
-    h("span", { class: "mono faint small" }, middle(own, 5)), after);
+    calledByMlflow(run) ? h("span", { class: "small" }, middle(run.run_name, 5)) : h("span", { class: "mono faint small" }, middle(own, 5)), after);
 }
 
 /** A short word to the reader that goes by itself. */

@@ -8,7 +8,7 @@ import { icon } from "../icons.js";
 import * as live from "../live.js";
 import { LogView } from "../log.js";
 import { register } from "../models.js";
-import { ask, empty, facts, failed, head, meter, middle, notice, state, tabs, tags, took, when } from "../parts.js";
+import { ask, calledByMlflow, empty, facts, failed, head, meter, middle, notice, state, tabs, tags, took, when } from "../parts.js";
 import { go, keep } from "../router.js";
 import { remove } from "../runs.js";
 import { evaluation } from "../evaluation.js";
@@ -163,7 +163,7 @@ export async function open({ main, signal, given, values }) {
     ["system", "System"], ["logs", "Logs"], ["about", "About"], ["files", `Files`]].filter(Boolean);
   describe();
   const title = h("span", {}, run.job, " ", badge);
-  put(main, head(title, [h("span", { class: "mono" }, run.name), " · started ", when(run.started)], tools, ["/runs", "Runs"]), said, top, tabs(names, values.get("tab"), tab), body);
+  put(main, head(title, [...(calledByMlflow(run) ? [run.run_name, " · "] : []), h("span", { class: "mono" }, run.name), " · started ", when(run.started)], tools, ["/runs", "Runs"]), said, top, tabs(names, values.get("tab"), tab), body);
   live.want({ runs: [run.name] });
   const again = spaced(1500, async () => {
     try {
