@@ -31,4 +31,4 @@ pub use error::ServerError;
 pub use guard::{GuardSettings, Token, Tokens};
 pub use refusal::Refusal;
 pub use server::{Ready, Server, serve};
-pub use settings::Settings;
+pub use settings::{FolderFiles, Settings};

@@ -9,6 +9,9 @@ use lockstep_runs::RunDir;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+/// Files of a folder: their names within it, and what they hold.
+pub type FolderFiles = Vec<(String, Vec<u8>)>;
+
 /// How a server is to be.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -25,7 +28,7 @@ pub struct Settings {
     /// The Kubernetes namespace whose nodes and pods are shown too.
     pub kube: Option<Wanted>,
     /// Makes the folder that MLflow's clients load a registered model from, or says why it cannot.
-    pub for_mlflow: fn(&RunDir) -> Result<Vec<(String, Vec<u8>)>, String>,
+    pub for_mlflow: fn(&RunDir) -> Result<FolderFiles, String>,
     /// How its queue of jobs is to be.
     pub queue: QueueSettings,
     /// How it protects itself.
