@@ -83,7 +83,7 @@ fn the_real_client_logs_runs_that_lockstep_shows_finds_and_compares() {
     assert_eq!(said["search"], search);
     let refused = json!({
         "changed_param": "INVALID_PARAMETER_VALUE", "no_run": "RESOURCE_DOES_NOT_EXIST",
-        "bad_filter": "INVALID_PARAMETER_VALUE", "same_name": "RESOURCE_ALREADY_EXISTS", "model": "INVALID_PARAMETER_VALUE",
+        "bad_filter": "INVALID_PARAMETER_VALUE", "same_name": "RESOURCE_ALREADY_EXISTS", "model": "RESOURCE_DOES_NOT_EXIST",
     });
     assert_eq!(said["refused"], refused);
     assert_eq!(
