@@ -134,6 +134,11 @@ const FOR_MEMORY: [&str; 4] = [
     "exceeds the memory usage threshold",
 ];
 
+/// Whether what Ray says of an actor means that it lacked memory.
+pub(crate) fn lacked_memory(words: &str) -> bool {
+    FOR_MEMORY.iter().any(|sign| words.contains(sign))
+}
+
 /// How a worker ended; one of these is said.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
@@ -151,7 +156,7 @@ impl End {
             Self { oom: true, .. } => WorkerEnd::OutOfMemory,
             Self {
                 lost: Some(how), ..
-            } => match FOR_MEMORY.iter().any(|sign| how.contains(sign)) {
+            } => match lacked_memory(&how) {
                 true => WorkerEnd::OutOfMemory,
                 false => WorkerEnd::Lost(how),
             },

@@ -2,7 +2,7 @@
 
 use crate::WorkerEnd;
 use crate::ray::RayError;
-use crate::ray::protocol::{Report, Waiting, bytes};
+use crate::ray::protocol::{Report, Waiting, bytes, lacked_memory};
 use crate::remote::{self, LaunchReport, Launches};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -54,7 +54,11 @@ pub(crate) fn take(watched: &SharedState, report: Report) {
             return watched.change(|state| {
                 // One that was up is made anew when a worker is to start there.
                 if !state.seats.contains_key(&seat) {
-                    let error = format!("the actor of worker {seat} did not start: {error}");
+                    let cause = match lacked_memory(&error) {
+                        true => "out of memory: ",
+                        false => "",
+                    };
+                    let error = format!("the actor of worker {seat} did not start: {cause}{error}");
                     state.failed.get_or_insert(RayError::Refused(error));
                 }
             });

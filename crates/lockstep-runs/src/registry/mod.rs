@@ -22,6 +22,6 @@ mod version;
 
 pub use details::{Details, VersionDetails};
 pub use error::RegistryError;
-pub use models::{MLFLOW_FOLDER, Model, NewVersion, Registry};
+pub use models::{MLFLOW_FOLDER, Model, NewVersion, PROMPT_TAG, Registry};
 pub use reference::{Pick, Reference};
 pub use version::{Lineage, MlflowVersion, Version};

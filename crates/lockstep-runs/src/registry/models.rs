@@ -18,6 +18,8 @@ pub(super) const FILES: Format = Format {
     key: "format",
     known: FORMAT,
 };
+/// The tag by which MLflow's clients tell prompts from models.
+pub const PROMPT_TAG: &str = "mlflow.prompt.is_prompt";
 /// The folder of a version that MLflow's clients load.
 pub const MLFLOW_FOLDER: &str = "mlflow";
 /// How many bytes of a file are copied at a time.
@@ -61,6 +63,12 @@ pub struct NewVersion {
 }
 
 impl Model {
+    /// Whether it is a prompt of MLflow's, which is kept as a model.
+    pub fn is_prompt(&self) -> bool {
+        let said = self.details.tags.get(PROMPT_TAG);
+        said.is_some_and(|said| said == "true")
+    }
+
     /// The aliases that point to this version.
     pub fn aliases_of(&self, number: u64) -> Vec<&str> {
         let pointing = self.aliases.iter().filter(|(_, to)| **to == number);
@@ -233,17 +241,17 @@ impl Registry {
         Ok(numbers)
     }
 
-    /// All models that have a version.
+    /// All models that have a version, and are not prompts.
     ///
     /// # Errors
     /// When the store cannot be read.
     pub fn models(&self) -> Result<Vec<Model>, RegistryError> {
         let mut models = self.all()?;
-        models.retain(|model| !model.versions.is_empty());
+        models.retain(|model| !model.versions.is_empty() && !model.is_prompt());
         Ok(models)
     }
 
-    /// All models, also those that have no version yet.
+    /// All models, also those that have no version yet, and prompts.
     ///
     /// # Errors
     /// When the store cannot be read.

@@ -176,6 +176,7 @@ impl Files {
     pub(super) fn all(&self) -> Result<Vec<(Place, String)>, MlflowError> {
         let place = self.place()?;
         let files = place.list()?.into_iter();
+        let files = files.filter(|file| self.is_sent() || !file.path.starts_with('.'));
         let files = files.map(|file| Ok((place.join(&file.path)?, file.path)));
         files.collect()
     }

@@ -14,20 +14,19 @@ use crate::{Caller, Server};
 use axum::Json;
 use axum::extract::State;
 use lockstep_index::filter::Worth;
-use lockstep_runs::registry::{Details, Model, Pick, Registry};
+use lockstep_runs::registry::{Details, Model, PROMPT_TAG, Pick, Registry};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// How many models an answer has if that is not said.
 const USUAL: i64 = 100;
-/// The tag of models that are prompts.
-const PROMPT: &str = "mlflow.prompt.is_prompt";
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let of = |rest: &str| format!("/registered-models/{rest}");
     vec![
         Endpoint::post(&of("create"), create, "Makes a registered model")
-            .body("name! description tags:pairs"),
+            .body("name! description tags:pairs")
+            .takes(1 << 20),
         Endpoint::get(&of("get"), show, "One registered model").query("name!"),
         Endpoint::get(
             &of("search"),
@@ -59,7 +58,8 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         .body("name! stages:texts")
         .reads(),
         Endpoint::post(&of("set-tag"), set_tag, "Sets a tag of a registered model")
-            .body("name! key! value"),
+            .body("name! key! value")
+            .takes(1 << 20),
         Endpoint::delete(
             &of("delete-tag"),
             delete_tag,
@@ -143,7 +143,7 @@ fn latest_of(model: &Model, stages: &[String]) -> Vec<Value> {
 /// What a model or a version has of a tag. All that are not prompts have a tag that says so, for those who search.
 pub(super) fn tag(tags: &BTreeMap<String, String>, key: &str) -> Option<Worth> {
     let found = tags.get(key).cloned();
-    let found = found.or_else(|| (key == PROMPT).then(|| "false".to_owned()));
+    let found = found.or_else(|| (key == PROMPT_TAG).then(|| "false".to_owned()));
     found.map(Worth::Text)
 }
 
@@ -153,15 +153,8 @@ pub(super) fn leave_out_prompts(
     asked: &RequestFields,
 ) -> Result<(), MlflowError> {
     let filter = asked.text("filter")?.unwrap_or_default();
-    let is_prompt = |model: &Model| {
-        model
-            .details
-            .tags
-            .get(PROMPT)
-            .is_some_and(|said| said == "true")
-    };
-    if !filter.contains(PROMPT) {
-        models.retain(|model| !is_prompt(model));
+    if !filter.contains(PROMPT_TAG) {
+        models.retain(|model| !model.is_prompt());
     }
     Ok(())
 }
@@ -172,7 +165,7 @@ async fn create(State(server): State<Server>, caller: Caller, asked: RequestFiel
         let details = Details {
             owner: Some(caller.name),
             note: asked.text("description")?.unwrap_or_default().to_owned(),
-            tags: asked.tags("tags")?,
+            tags: asked.model_tags()?,
             ..Details::default()
         };
         match registry.create(name, details)? {
@@ -262,7 +255,7 @@ async fn latest(State(server): State<Server>, asked: RequestFields) -> Answer {
 }
 
 async fn set_tag(State(server): State<Server>, caller: Caller, asked: RequestFields) -> Answer {
-    let (key, value) = asked.tag()?;
+    let (key, value) = asked.model_tag()?;
     describe(server, caller, asked, move |details| {
         details.tags.insert(key.clone(), value.clone());
     })

@@ -16,6 +16,8 @@ const KEY: usize = 250;
 const PARAM: usize = 6000;
 /// The longest value of a tag.
 const TAG: usize = 8000;
+/// The longest value of a tag of a registered model, in bytes.
+const MODEL_TAG: usize = 100_000;
 
 /// What was asked.
 #[derive(Debug, Clone, Default)]
@@ -131,6 +133,24 @@ impl RequestFields {
     /// A tag: its key and its value, both of which this has.
     pub(crate) fn tag(&self) -> Result<(String, String), MlflowError> {
         Ok((self.key()?, self.value(TAG)?))
+    }
+
+    /// The tags of a registered model or of a version.
+    pub(crate) fn model_tags(&self) -> Result<BTreeMap<String, String>, MlflowError> {
+        let tags = self.tables("tags")?;
+        tags.iter().map(RequestFields::model_tag).collect()
+    }
+
+    /// A tag of a registered model or of a version. A prompt is one, so it is never cut.
+    pub(crate) fn model_tag(&self) -> Result<(String, String), MlflowError> {
+        let (key, value) = (self.key()?, self.value(usize::MAX)?);
+        match value.len() <= MODEL_TAG {
+            true => Ok((key, value)),
+            false => Err(MlflowError::wrong(format!(
+                "The value of the tag {key:.100} has {} bytes; at most {MODEL_TAG} are kept",
+                value.len()
+            ))),
+        }
     }
 
     /// A parameter.

@@ -38,7 +38,8 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             create,
             "Makes a version of a registered model",
         )
-        .body("name! source! run_id model_id run_link description tags:pairs"),
+        .body("name! source! run_id model_id run_link description tags:pairs")
+        .takes(1 << 20),
         Endpoint::get(&of("get"), show, "One version").query("name! version!"),
         Endpoint::get(&of("search"), search, "Versions, chosen and sorted")
             .query("filter max_results:integer order_by page_token"),
@@ -58,7 +59,8 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         .body("name! version! stage! archive_existing_versions:boolean"),
         Endpoint::delete(&of("delete"), remove, "Removes a version").body("name! version!"),
         Endpoint::post(&of("set-tag"), set_tag, "Sets a tag of a version")
-            .body("name! version! key! value"),
+            .body("name! version! key! value")
+            .takes(1 << 20),
         Endpoint::delete(&of("delete-tag"), delete_tag, "Removes a tag of a version")
             .body("name! version! key!"),
     ]
@@ -155,7 +157,7 @@ async fn create(State(server): State<Server>, caller: Caller, asked: RequestFiel
                 written: Vec::new(),
             },
         )?;
-        let tags = asked.tags("tags")?;
+        let tags = asked.model_tags()?;
         if !tags.is_empty() {
             registry.describe_version(name, made.number, |details, number| {
                 let said = details.versions.entry(number).or_default();
@@ -323,7 +325,7 @@ async fn update(State(server): State<Server>, caller: Caller, asked: RequestFiel
 }
 
 async fn set_tag(State(server): State<Server>, caller: Caller, asked: RequestFields) -> Answer {
-    let (key, value) = asked.tag()?;
+    let (key, value) = asked.model_tag()?;
     describe(server, caller, asked, move |details, number| {
         let tags = &mut details.versions.entry(number).or_default().tags;
         tags.insert(key.clone(), value.clone());

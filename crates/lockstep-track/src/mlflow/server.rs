@@ -43,7 +43,7 @@ impl Server {
     pub(super) fn store_id(&self) -> Result<Option<String>, SinkError> {
         let url = format!("{}/api/version", self.base);
         let request = self.http.request(Method::GET, url);
-        let reply = self.http.send("ask who it is", request, SOON)?;
+        let reply = self.http.send("look for a server", request, SOON)?;
         let said: Option<Value> = reply.json().ok();
         let id = said.and_then(|said| said["lockstep_store_id"].as_str().map(str::to_owned));
         Ok(id.filter(|_| reply.status.is_success()))

@@ -475,6 +475,8 @@ def a_prompt_is_registered_loaded_and_found():
     mlflow.genai.set_prompt_alias("greeting", "best", 1)
     assert mlflow.genai.load_prompt("prompts:/greeting@best").template == "Hello {{name}}"
     assert [prompt.name for prompt in mlflow.genai.search_prompts()] == ["greeting"]
+    mlflow.genai.register_prompt(name="long", template="words " * 10_000)
+    assert len(mlflow.genai.load_prompt("prompts:/long/1").template) == 60_000
     assert "greeting" not in [model.name for model in client.search_registered_models()]
 
 

@@ -317,14 +317,19 @@ fn a_script_is_kept_too_with_its_files_where_the_server_says_and_a_token_in_ever
 }
 
 #[test]
-fn a_server_that_is_away_costs_one_warning_and_not_the_run() {
+fn a_server_that_is_away_costs_a_warning_and_a_word_on_what_it_lacks_and_not_the_run() {
     let place = Place::new();
     place.write_job(&job(2, "[track]\nmlflow = \"http://127.0.0.1:9\"\n"));
     let ran = place.run(&["run", "job.toml", "--json"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let warnings = warnings(&ran);
-    assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(warnings[0].starts_with("MLflow: "), "{warnings:?}");
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(
+        warnings[0].starts_with("MLflow: cannot look for a server at http://127.0.0.1:9"),
+        "{warnings:?}"
+    );
+    let lacks = warnings[1].contains("were not sent") && warnings[1].contains("runs push");
+    assert!(lacks, "{warnings:?}");
 }
 
 #[test]
