@@ -44,6 +44,16 @@ pub enum DocumentError {
         /// What is wrong with it.
         what: String,
     },
+    /// It would be larger than what is read.
+    #[error("{path} would have {size} bytes, and may have {most}")]
+    Full {
+        /// The file.
+        path: String,
+        /// The bytes that it would have.
+        size: u64,
+        /// The most that it may have.
+        most: u64,
+    },
     /// Many wrote it at once, for longer than anyone should wait.
     #[error("{path} was changed by others again and again; try once more")]
     Contended {
@@ -86,10 +96,10 @@ pub fn change<T: DeserializeOwned + Default + Serialize, R>(
         };
         let changed = change(&mut value);
         let written = match &found {
-            Some((_, version)) => file.replace_if(version, &text(&value))?,
-            None => file.create_new(&text(&value))?,
+            Some((_, version)) => file.replace_if(version, &text(file, &value)?)?.is_some(),
+            None => create(file, &value)?,
         };
-        if written.is_some() {
+        if written {
             return Ok(changed);
         }
     }
@@ -110,11 +120,35 @@ fn check_size(file: &Place) -> Result<(), PlaceError> {
     }
 }
 
-/// A value as such a file has it.
-pub(crate) fn text(value: &impl Serialize) -> Vec<u8> {
+/// Makes a file. Returns whether there was none.
+///
+/// # Errors
+/// When it would be too large, or cannot be written.
+pub fn create(file: &Place, value: &impl Serialize) -> Result<bool, DocumentError> {
+    Ok(file.create_new(&text(file, value)?)?.is_some())
+}
+
+/// Writes a file, whatever it said before.
+///
+/// # Errors
+/// When it would be too large, or cannot be written.
+pub fn write(file: &Place, value: &impl Serialize) -> Result<(), DocumentError> {
+    Ok(file.write(&text(file, value)?)?)
+}
+
+/// A value as such a file has it. One that nobody could read afterwards is refused.
+fn text(file: &Place, value: &impl Serialize) -> Result<Vec<u8>, DocumentError> {
     let mut text = serde_json::to_vec_pretty(value).unwrap_or_default();
     text.push(b'\n');
-    text
+    let size = text.len() as u64;
+    match size <= LARGEST {
+        true => Ok(text),
+        false => Err(DocumentError::Full {
+            path: file.to_string(),
+            size,
+            most: LARGEST,
+        }),
+    }
 }
 
 fn understand<T: DeserializeOwned>(

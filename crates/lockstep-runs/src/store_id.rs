@@ -18,7 +18,11 @@ const LARGEST: u64 = 1024;
 /// When the store cannot be read.
 pub fn store_id(store: &Place) -> Result<Option<String>, RunsError> {
     match store.join(FILE)?.read_at_most(LARGEST) {
-        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).trim().to_owned())),
+        Ok(bytes) => {
+            let id = String::from_utf8_lossy(&bytes).trim().to_owned();
+            // Two files that say nothing do not say the same.
+            Ok(Some(id).filter(|id| !id.is_empty()))
+        }
         Err(PlaceError::NotFound { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }

@@ -13,6 +13,7 @@ mod experiments;
 mod filter;
 mod logged_model_routes;
 mod logged_models;
+mod owners;
 mod record;
 mod registry_routes;
 mod request_fields;
@@ -23,6 +24,7 @@ mod view;
 mod writer;
 
 pub(crate) use error::MlflowError;
+pub(crate) use owners::may_change_model;
 
 use crate::endpoint::{Endpoint, TEXT};
 use crate::{Caller, Refusal, Server, Settings};

@@ -21,13 +21,13 @@ enum Node {
     And(Vec<Node>),
     Or(Vec<Node>),
     Not(Box<Node>),
-    Has(Asked),
-    Compare(Asked, Operator, Wanted),
+    Has(Mention),
+    Compare(Mention, Operator, Wanted),
 }
 
 /// What is asked of a run, and where the text names it.
 #[derive(Debug, Clone)]
-struct Asked {
+struct Mention {
     subject: Subject,
     span: Range<usize>,
 }
@@ -89,19 +89,19 @@ impl Filter {
             Expression::And(parts) => Node::And(all(parts)?),
             Expression::Or(parts) => Node::Or(all(parts)?),
             Expression::Not(inner) => Node::Not(Box::new(self.node(inner, names)?)),
-            Expression::Has(word) => Node::Has(self.asked(word, names)?),
+            Expression::Has(word) => Node::Has(self.mention(word, names)?),
             Expression::Compare(word, operator, literal) => {
-                let asked = self.asked(word, names)?;
-                let wanted = self.wanted(&asked.subject, *operator, literal)?;
-                Node::Compare(asked, *operator, wanted)
+                let mention = self.mention(word, names)?;
+                let wanted = self.wanted(&mention.subject, *operator, literal)?;
+                Node::Compare(mention, *operator, wanted)
             }
         })
     }
 
-    fn asked(&self, word: &super::Word, names: &Names) -> Result<Asked, FilterError> {
+    fn mention(&self, word: &super::Word, names: &Names) -> Result<Mention, FilterError> {
         let span = word.span.clone();
         match names.find(&word.text) {
-            Ok(subject) => Ok(Asked { subject, span }),
+            Ok(subject) => Ok(Mention { subject, span }),
             Err((message, label)) => Err(FilterError::new(self.text(), span, message, label)),
         }
     }
@@ -167,11 +167,11 @@ impl Filter {
 
 impl Node {
     /// All that is asked.
-    fn each<'a>(&'a self, see: &mut impl FnMut(&'a Asked)) {
+    fn each<'a>(&'a self, see: &mut impl FnMut(&'a Mention)) {
         match self {
             Node::And(parts) | Node::Or(parts) => parts.iter().for_each(|part| part.each(see)),
             Node::Not(inner) => inner.each(see),
-            Node::Has(asked) | Node::Compare(asked, ..) => see(asked),
+            Node::Has(mention) | Node::Compare(mention, ..) => see(mention),
         }
     }
 
@@ -180,12 +180,12 @@ impl Node {
             Node::And(parts) => parts.iter().all(|part| part.holds(run, now)),
             Node::Or(parts) => parts.iter().any(|part| part.holds(run, now)),
             Node::Not(inner) => !inner.holds(run, now),
-            Node::Has(asked) => match worth(&asked.subject, run, now) {
+            Node::Has(mention) => match worth(&mention.subject, run, now) {
                 Some(Worth::Text(text)) => text != "false",
                 found => found.is_some(),
             },
-            Node::Compare(asked, operator, wanted) => {
-                let found = match &asked.subject {
+            Node::Compare(mention, operator, wanted) => {
+                let found = match &mention.subject {
                     // A text is no metric's.
                     Subject::Named(named) if wanted.number.is_none() => {
                         found_worth(named.param_of(run))
@@ -203,7 +203,7 @@ impl Resolved {
     pub fn params(&self) -> Vec<String> {
         let mut keys = Vec::new();
         self.root
-            .each(&mut |asked| keys.extend_from_slice(asked.subject.keys()));
+            .each(&mut |mention| keys.extend_from_slice(mention.subject.keys()));
         keys
     }
 
@@ -213,9 +213,9 @@ impl Resolved {
     /// When all runs that have something of a name have several things.
     pub fn check(&self, runs: &[Run]) -> Result<(), FilterError> {
         let mut wrong = None;
-        self.root.each(&mut |asked| {
-            if let Err((message, label)) = asked.subject.check(runs) {
-                let span = asked.span.clone();
+        self.root.each(&mut |mention| {
+            if let Err((message, label)) = mention.subject.check(runs) {
+                let span = mention.span.clone();
                 wrong = Some(FilterError::new(&self.text, span, message, label));
             }
         });

@@ -66,8 +66,7 @@ impl Registry {
             updated: now,
             ..details
         };
-        let file = self.details_of(name)?;
-        Ok(file.create_new(&document::text(&details))?.is_some())
+        Ok(document::create(&self.details_of(name)?, &details)?)
     }
 
     /// Changes what is said of a model that is there.
@@ -103,5 +102,69 @@ impl Registry {
 
     pub(super) fn details_of(&self, name: &str) -> Result<Place, RegistryError> {
         Ok(self.folder_of(check_name(name)?)?.join("details.json")?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::NewVersion;
+    use lockstep_place::Access;
+
+    fn registry(folder: &tempfile::TempDir) -> Registry {
+        let store = Place::parse(folder.path().to_str().unwrap(), &Access::default()).unwrap();
+        Registry::of(&store).unwrap()
+    }
+
+    #[test]
+    fn a_model_is_made_once_and_is_listed_when_it_has_a_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let registry = registry(&folder);
+        assert!(registry.create("digits", Details::default()).unwrap());
+        assert!(!registry.create("digits", Details::default()).unwrap());
+        assert!(registry.models().unwrap().is_empty());
+        let version = registry.add("digits", NewVersion::default()).unwrap();
+        assert_eq!(registry.models().unwrap().len(), 1);
+        let tag = |details: &mut Details, number| {
+            let version: &mut VersionDetails = details.versions.entry(number).or_default();
+            version.tags.insert("checked".into(), "yes".into());
+        };
+        registry
+            .describe_version("digits", version.number, tag)
+            .unwrap();
+        assert!(registry.describe_version("digits", 2, tag).is_err());
+        let said = registry.model("digits").unwrap().details;
+        assert_eq!(said.versions[&1].tags["checked"], "yes");
+        registry.remove_model("digits").unwrap();
+        assert!(registry.all().unwrap().is_empty());
+    }
+
+    #[test]
+    fn nobody_says_so_much_of_a_model_that_models_cannot_be_listed_any_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let registry = registry(&folder);
+        registry.create("digits", Details::default()).unwrap();
+        let long = "x".repeat(1 << 20);
+        let tag = |number: usize| {
+            registry.describe("digits", |details| {
+                details.tags.insert(number.to_string(), long.clone());
+            })
+        };
+        let done: Vec<bool> = (0..6).map(|number| tag(number).is_ok()).collect();
+        assert_eq!(done, [true, true, true, false, false, false]);
+        assert_eq!(registry.all().unwrap()[0].details.tags.len(), 3);
+        let lineage = crate::registry::Lineage {
+            data: "x".repeat(5 << 20).into(),
+            ..Default::default()
+        };
+        let new = NewVersion {
+            lineage,
+            written: vec![("file".into(), Vec::new())],
+            ..NewVersion::default()
+        };
+        assert!(registry.add("digits", new).is_err());
+        assert!(registry.all().unwrap()[0].versions.is_empty());
+        let left = folder.path().join("models/digits/files");
+        assert!(std::fs::read_dir(left).is_ok_and(|mut left| left.next().is_none()));
     }
 }

@@ -1,7 +1,7 @@
 //! The registry of a store.
 
 use crate::RunDir;
-use crate::document::{self, DocumentError, Format, TRIES, text};
+use crate::document::{self, DocumentError, Format, TRIES};
 use crate::registry::reference::{check_alias, check_name};
 use crate::registry::version::{Aliases, FORMAT, Pointed, Removed};
 use crate::registry::{Details, Lineage, MlflowVersion, Pick, Reference, RegistryError, Version};
@@ -221,10 +221,7 @@ impl Registry {
         let first = 1 + self.numbers(model)?.last().copied().unwrap_or(0);
         for next in (first..).take(TRIES) {
             version.number = next;
-            if description(model, next)?
-                .create_new(&text(version))?
-                .is_some()
-            {
+            if document::create(&description(model, next)?, version)? {
                 return Ok(());
             }
         }
@@ -383,7 +380,7 @@ impl Registry {
         };
         let place = self.folder_of(name)?;
         // First the description, so that nobody finds a version without its files.
-        description(&place, number)?.write(&text(&removed))?;
+        document::write(&description(&place, number)?, &removed)?;
         Ok(place.join(&version.folder)?.delete_all()?)
     }
 

@@ -147,6 +147,7 @@ impl From<RegistryError> for MlflowError {
                 Self::state(error.to_string())
             }
             RegistryError::Place(error) => error.into(),
+            RegistryError::Document(error) => error.into(),
             _ => Self::internal(&error),
         }
     }
@@ -156,6 +157,9 @@ impl From<DocumentError> for MlflowError {
     fn from(error: DocumentError) -> Self {
         match error {
             DocumentError::Place(error) => error.into(),
+            DocumentError::Full { size, most, .. } => Self::wrong(format!(
+                "this is more than is kept here: what is said of it would have {size} bytes, and may have {most}"
+            )),
             _ => Self::internal(&error),
         }
     }

@@ -296,7 +296,8 @@ async fn outputs(State(server): State<Server>, caller: Caller, asked: RequestFie
     .await
 }
 
-/// Notes metrics of a run with the models that they are said to be of.
+/// Notes metrics of a run with the models that they are said to be of. This comes before they are the run's: a client
+/// that is refused sends them once more, and the run would have them twice.
 pub(super) fn note_metrics(
     server: &Server,
     caller: &Caller,
@@ -321,9 +322,7 @@ pub(super) fn note_metrics(
     for (id, metrics) in by_model {
         let models = models(server)?;
         may_change(caller, &models.get(id)?)?;
-        models.change(id, |model| {
-            metrics.iter().for_each(|metric| model.note(metric))
-        })?;
+        models.change(id, |model| model.note(&metrics))?;
     }
     Ok(())
 }

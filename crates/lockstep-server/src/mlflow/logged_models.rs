@@ -67,6 +67,14 @@ pub(crate) struct ModelMetric {
     pub(crate) point: Point,
 }
 
+impl ModelMetric {
+    /// What makes it another metric: its name, its run, and its data set.
+    fn kind(&self) -> (String, String, Option<String>, Option<String>) {
+        let set = (self.dataset_name.clone(), self.dataset_digest.clone());
+        (self.key.clone(), self.run.clone(), set.0, set.1)
+    }
+}
+
 /// A model.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -106,22 +114,18 @@ impl LoggedModel {
         )
     }
 
-    /// Notes a metric if it is the newest of its kind.
-    pub(crate) fn note(&mut self, metric: &ModelMetric) {
-        let kind = |one: &ModelMetric| {
-            let set = (one.dataset_name.clone(), one.dataset_digest.clone());
-            (one.key.clone(), one.run.clone(), set)
-        };
+    /// Notes those metrics that are the newest of their kind.
+    pub(crate) fn note(&mut self, metrics: &[ModelMetric]) {
         let order = |one: &ModelMetric| (one.point.step, one.point.timestamp);
-        match self
-            .metrics
-            .iter_mut()
-            .find(|known| kind(known) == kind(metric))
-        {
-            Some(known) if order(known) <= order(metric) => known.clone_from(metric),
-            Some(_) => {}
-            None => self.metrics.push(metric.clone()),
+        let known = self.metrics.drain(..).map(|known| (known.kind(), known));
+        let mut known: BTreeMap<_, _> = known.collect();
+        for metric in metrics {
+            match known.get(&metric.kind()) {
+                Some(newer) if order(newer) > order(metric) => {}
+                _ => drop(known.insert(metric.kind(), metric.clone())),
+            }
         }
+        self.metrics = known.into_values().collect();
     }
 
     /// As MLflow's clients read it.
@@ -256,11 +260,7 @@ mod tests {
             metric(1, 0.5, None),
             metric(0, 0.9, Some("test")),
         ];
-        models
-            .change(&made.id, |model| {
-                said.iter().for_each(|one| model.note(one))
-            })
-            .unwrap();
+        models.change(&made.id, |model| model.note(&said)).unwrap();
         let kept = models.get(&made.id).unwrap().metrics;
         assert_eq!(kept, [said[0].clone(), said[2].clone()]);
         models.remove(&made.id).unwrap();

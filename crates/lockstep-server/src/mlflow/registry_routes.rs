@@ -4,11 +4,12 @@
 //! model with a certain tag; it is kept like all others, and shown only to those who ask for prompts, as MLflow does.
 
 use super::filter::Name;
+use super::owners::may_change_model;
 use super::request_fields::RequestFields;
 use super::search::Search;
 use super::version_routes::{self, number};
 use super::view::{milliseconds, pairs};
-use super::{Answer, MlflowError, blocking, not_own};
+use super::{Answer, MlflowError, blocking};
 use crate::endpoint::Endpoint;
 use crate::{Caller, Server};
 use axum::Json;
@@ -80,15 +81,6 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 
 pub(super) fn registry(server: &Server) -> Result<Registry, MlflowError> {
     Ok(Registry::of(&server.settings().store)?)
-}
-
-/// Refuses a caller who may not change what is said of a model, or remove it: that is for its owner and for admins.
-pub(super) fn may_change(caller: &Caller, model: &Model) -> Result<(), MlflowError> {
-    let owner = model.details.owner.as_deref();
-    match caller.owns(owner) {
-        true => Ok(()),
-        false => Err(not_own(caller, "model", &model.name, owner)),
-    }
 }
 
 /// As MLflow's clients read it.
@@ -238,7 +230,7 @@ async fn rename(asked: RequestFields) -> Answer {
 async fn remove(State(server): State<Server>, caller: Caller, asked: RequestFields) -> Answer {
     blocking(move || {
         let (registry, name) = (registry(&server)?, asked.needed("name")?);
-        may_change(&caller, &registry.model(name)?)?;
+        may_change_model(&caller, &registry.model(name)?)?;
         registry.remove_model(name)?;
         Ok(Json(json!({})))
     })
@@ -278,7 +270,7 @@ async fn describe(
 ) -> Answer {
     blocking(move || {
         let (registry, name) = (registry(&server)?, asked.needed("name")?);
-        may_change(&caller, &registry.model(name)?)?;
+        may_change_model(&caller, &registry.model(name)?)?;
         registry.describe(name, change)?;
         Ok(Json(
             json!({ "registered_model": shown(&registry.model(name)?) }),
@@ -323,7 +315,7 @@ async fn point(
 ) -> Answer {
     blocking(move || {
         let (registry, name) = (registry(&server)?, asked.needed("name")?);
-        may_change(&caller, &registry.model(name)?)?;
+        may_change_model(&caller, &registry.model(name)?)?;
         registry.point(name, asked.needed("alias")?, version)?;
         Ok(Json(json!({})))
     })

@@ -250,11 +250,11 @@ async fn set_deleted(
 async fn log_metric(State(server): State<Server>, caller: Caller, asked: RequestFields) -> Answer {
     blocking(move || {
         let (id, point) = (asked.run()?, asked.point(now())?);
+        note_metrics(&server, &caller, id, std::slice::from_ref(&asked))?;
         write(&server, &caller, id, |writer| {
             check_active(writer)?;
             writer.log(&[point])
         })?;
-        note_metrics(&server, &caller, id, std::slice::from_ref(&asked))?;
         Ok(Json(json!({})))
     })
     .await
@@ -293,12 +293,12 @@ async fn log_batch(State(server): State<Server>, caller: Caller, asked: RequestF
             .collect::<Result<Vec<_>, _>>()?;
         let tags: Vec<_> = asked.tags("tags")?.into_iter().collect();
         let id = asked.run()?;
+        note_metrics(&server, &caller, id, &said)?;
         write(&server, &caller, id, |writer| {
             check_active(writer)?;
             writer.set_params(&params)?;
             writer.log(&points)
         })?;
-        note_metrics(&server, &caller, id, &said)?;
         set_tags(&server, &caller, id, &tags)?;
         Ok(Json(json!({})))
     })

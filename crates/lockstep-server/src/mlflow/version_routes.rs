@@ -5,7 +5,8 @@
 
 use super::artifacts::Files;
 use super::filter::Name;
-use super::registry_routes::{leave_out_prompts, may_change, registry, tag};
+use super::owners::{may_change_model, may_change_version};
+use super::registry_routes::{leave_out_prompts, registry, tag};
 use super::request_fields::RequestFields;
 use super::search::Search;
 use super::view::{milliseconds, pairs};
@@ -124,7 +125,7 @@ pub(super) fn shown(model: &Model, version: &Version) -> Value {
 async fn create(State(server): State<Server>, caller: Caller, asked: RequestFields) -> Answer {
     blocking(move || {
         let (registry, name) = (registry(&server)?, asked.needed("name")?);
-        registry.model(name)?;
+        may_change_model(&caller, &registry.model(name)?)?;
         let text =
             |key: &str| Ok::<_, MlflowError>(asked.text(key)?.unwrap_or_default().to_owned());
         let source = asked.needed("source")?;
@@ -385,34 +386,18 @@ async fn describe(
         let (registry, name, number) = (registry(&server)?, asked.needed("name")?, number(&asked)?);
         let model = registry.model(name)?;
         let version = model.pick(&Pick::Number(number))?;
-        may_change_version(&caller, &model, version)?;
+        may_change_version(&server, &caller, &model, version)?;
         registry.describe_version(name, number, change)?;
         answer(&server, name, number)
     })
     .await
 }
 
-/// A version is also changed by the one who made it.
-fn may_change_version(
-    caller: &Caller,
-    model: &Model,
-    version: &Version,
-) -> Result<(), MlflowError> {
-    let maker = version
-        .mlflow
-        .as_ref()
-        .and_then(|sent| sent.owner.as_deref());
-    match caller.owns(maker) {
-        true => Ok(()),
-        false => may_change(caller, model),
-    }
-}
-
 async fn remove(State(server): State<Server>, caller: Caller, asked: RequestFields) -> Answer {
     blocking(move || {
         let (registry, name, number) = (registry(&server)?, asked.needed("name")?, number(&asked)?);
         let model = registry.model(name)?;
-        may_change_version(&caller, &model, model.pick(&Pick::Number(number))?)?;
+        may_change_version(&server, &caller, &model, model.pick(&Pick::Number(number))?)?;
         for alias in model.aliases_of(number) {
             registry.point(name, alias, None)?;
         }

@@ -8,7 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 
-/// The most jobs at once.
+/// The most at once.
 const MOST: usize = 1000;
 
 /// What is to be done.
@@ -27,7 +27,7 @@ pub(super) struct ActionRequest {
     ids: Vec<String>,
 }
 
-/// What came of one.
+/// What came of one job, or of one run.
 #[derive(Debug, Serialize)]
 pub(super) struct ActionOutcome {
     id: String,
@@ -45,12 +45,21 @@ pub(super) async fn act(
     Json(asked): Json<ActionRequest>,
 ) -> Result<Json<Vec<ActionOutcome>>, Refusal> {
     caller.needs(Role::Submit)?;
-    if asked.ids.len() > MOST {
+    let act = move |id: &str| one(&server, &caller, asked.action, id);
+    act_on_each(asked.ids, act).await
+}
+
+/// Does something with each, and says what came of it: the id of something new, or why nothing did.
+pub(super) async fn act_on_each(
+    ids: Vec<String>,
+    act: impl Fn(&str) -> Result<Option<String>, Refusal> + Send + 'static,
+) -> Result<Json<Vec<ActionOutcome>>, Refusal> {
+    if ids.len() > MOST {
         return Err(Refusal::bad(format!("ids: at most {MOST} at once")));
     }
     blocking(move || {
-        let done = asked.ids.into_iter().map(|id| {
-            let (new_id, error) = match one(&server, &caller, asked.action, &id) {
+        let done = ids.into_iter().map(|id| {
+            let (new_id, error) = match act(&id) {
                 Ok(new_id) => (new_id, None),
                 Err(refusal) => (None, Some(refusal.message)),
             };

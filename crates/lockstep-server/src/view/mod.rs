@@ -90,7 +90,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
             "What runs can be chosen and sorted by",
         ),
         Endpoint::post("/api/v1/runs/actions", run_actions::act, "Removes runs")
-            .body("action! names!:texts")
+            .body("action! ids!:texts")
             .takes(256 << 10),
         Endpoint::get("/api/v1/runs/{name}", run::show, "One run"),
         Endpoint::post(

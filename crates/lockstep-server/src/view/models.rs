@@ -1,17 +1,17 @@
 //! Models, their versions and aliases: shown, made from runs, and pointed at.
 //!
-//! A version is of whoever the run is of that it was made from. An alias may be pointed from one's own version to
-//! another; what is of nobody, and what is of others, is for admins.
+//! Who may do so is the same as for MLflow's clients.
 
 use super::blocking;
 use super::run_actions::may_change;
 use super::store::no_run;
+use crate::mlflow::may_change_model;
 use crate::{Caller, Refusal, Role, Server};
 use axum::Json;
 use axum::extract::{Path, State};
 use http::StatusCode;
 use lockstep_index::State as RunState;
-use lockstep_runs::registry::{Model, Pick, Registry, RegistryError, Version};
+use lockstep_runs::registry::{Details, Model, Registry, RegistryError, Version};
 use serde::Deserialize;
 
 /// How long a note may be.
@@ -82,8 +82,21 @@ pub(super) async fn register(
         let lineage = details.lineage(&run).map_err(Refusal::internal)?;
         let for_mlflow = (server.settings().for_mlflow)(&run).map_err(Refusal::internal)?;
         let registry = registry(&server)?;
+        let all = registry.all().map_err(refusal)?;
+        let known = all.iter().find(|model| model.name == asked.name);
+        if let Some(model) = known {
+            may_change_model(&caller, model)?;
+        }
         let made = registry.register(&asked.name, &run, lineage, &asked.note, for_mlflow);
-        made.map(Json).map_err(refusal)
+        let made = made.map_err(refusal)?;
+        if known.is_none() {
+            // Killed before this, it is nobody's, and for admins.
+            let owner = |details: &mut Details| {
+                details.owner.get_or_insert(caller.name.clone());
+            };
+            registry.describe(&asked.name, owner).map_err(refusal)?;
+        }
+        Ok(Json(made))
     })
     .await
 }
@@ -98,31 +111,12 @@ pub(super) async fn point(
     blocking(move || {
         let registry = registry(&server)?;
         let model = registry.model(&name).map_err(refusal)?;
-        let now = model.aliases.get(&asked.alias).copied();
-        for number in now.into_iter().chain(asked.version) {
-            let version = model.pick(&Pick::Number(number)).map_err(refusal)?;
-            may_point(&server, &caller, version)?;
-        }
+        may_change_model(&caller, &model)?;
         let pointed = registry.point(&name, &asked.alias, asked.version);
         pointed.map_err(refusal)?;
         registry.model(&name).map(Json).map_err(refusal)
     })
     .await
-}
-
-/// Refuses a caller whose version it is not. That of a run that was removed is nobody's.
-fn may_point(server: &Server, caller: &Caller, version: &Version) -> Result<(), Refusal> {
-    if caller.role == Role::Admin {
-        return Ok(());
-    }
-    let run = server.view().store.run(&version.lineage.run);
-    match run.map(|run| may_change(server, caller, &run)) {
-        Ok(Ok(())) => Ok(()),
-        _ => Err(Refusal::forbidden(format!(
-            "{}@{} was not made from a run of {}; admins may point any alias",
-            version.name, version.number, caller.name
-        ))),
-    }
 }
 
 fn registry(server: &Server) -> Result<Registry, Refusal> {

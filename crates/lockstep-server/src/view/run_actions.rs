@@ -1,16 +1,13 @@
 //! What pages do with runs, one or many at a time: remove them.
 
-use super::blocking;
+use super::actions::{ActionOutcome, act_on_each};
 use super::store::no_run;
 use crate::{Caller, Refusal, Role, Server};
 use axum::Json;
 use axum::extract::State;
 use lockstep_index::keep;
 use lockstep_runs::{RunDir, RunsError};
-use serde::{Deserialize, Serialize};
-
-/// The most runs at once.
-const MOST: usize = 1000;
+use serde::Deserialize;
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -21,40 +18,22 @@ enum Action {
 
 /// What is to be done with which runs.
 #[derive(Debug, Deserialize)]
-pub(super) struct ActionRequest {
+pub(super) struct RunActionRequest {
     action: Action,
-    names: Vec<String>,
-}
-
-/// What came of one.
-#[derive(Debug, Serialize)]
-pub(super) struct ActionOutcome {
-    name: String,
-    /// Why nothing came of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
+    /// Their names.
+    ids: Vec<String>,
 }
 
 pub(super) async fn act(
     State(server): State<Server>,
     caller: Caller,
-    Json(asked): Json<ActionRequest>,
+    Json(asked): Json<RunActionRequest>,
 ) -> Result<Json<Vec<ActionOutcome>>, Refusal> {
     caller.needs(Role::Submit)?;
-    if asked.names.len() > MOST {
-        return Err(Refusal::bad(format!("names: at most {MOST} at once")));
-    }
-    blocking(move || {
-        let done = asked.names.into_iter().map(|name| {
-            let done = match asked.action {
-                Action::Delete => remove(&server, &caller, &name),
-            };
-            let error = done.err().map(|refusal| refusal.message);
-            ActionOutcome { name, error }
-        });
-        Ok(Json(done.collect()))
-    })
-    .await
+    let act = move |name: &str| match asked.action {
+        Action::Delete => remove(&server, &caller, name).map(|()| None),
+    };
+    act_on_each(asked.ids, act).await
 }
 
 /// Whether the caller may change this run: it is the caller's own, or the caller may do everything.

@@ -10,7 +10,7 @@ export async function remove(names) {
   const sure = await confirm(`Remove ${what}?`, "All that a run has is removed: its curves, its checkpoints, its model. This cannot be undone.", "Remove");
   if (!sure) return false;
   try {
-    const done = await post("runs/actions", { action: "delete", names });
+    const done = await post("runs/actions", { action: "delete", ids: names });
     const wrong = done.filter((one) => one.error);
     if (done.length > wrong.length) notice(`${plural(done.length - wrong.length, "run")} ${done.length - wrong.length === 1 ? "was" : "were"} removed`);
     wrong.slice(0, 3).forEach((one) => notice(one.error, true));

@@ -103,7 +103,7 @@ fn change_models_and_runs(server: &Serve, runs: &[String]) {
     assert_eq!(gone.ok().json()["aliases"], json!({}));
     let removed = post(
         "runs/actions",
-        json!({ "action": "delete", "names": [runs[1], runs[0], "../x"] }),
+        json!({ "action": "delete", "ids": [runs[1], runs[0], "../x"] }),
     );
     let removed = removed.ok().json();
     assert_eq!(removed[0]["error"], Value::Null);
@@ -130,7 +130,7 @@ fn only_owners_change(place: &Place, run: &str) {
             json!({ "alias": "champion", "version": 1 }),
         ),
     ];
-    let removal = json!({ "action": "delete", "names": [run] });
+    let removal = json!({ "action": "delete", "ids": [run] });
     for (path, body) in &changes {
         for token in [&ben, &eve] {
             let refused = server.post_as(token, &format!("/api/v1/{path}"), body);

@@ -196,6 +196,72 @@ fn runs_and_experiments_of_mlflow_are_changed_by_their_owner_and_by_admins() {
 }
 
 #[test]
+fn models_are_changed_by_their_owner_and_by_admins() {
+    let place = Place::new();
+    let (serve, [anna, ben, root]) = three(&place);
+    let send = |token: &str, method: &str, path: &str, body: &Value| {
+        let path = format!("{MLFLOW}{path}");
+        serve.send_as(token, method, &path, body.to_string().as_bytes())
+    };
+    let logged = send(&anna, "POST", "/logged-models", &json!({"name": "hers"}));
+    let logged = logged.ok().json()["model"]["info"]["model_id"].clone();
+    let logged = logged.as_str().unwrap();
+    let file = format!("/api/2.0/mlflow-artifacts/artifacts/0/models/{logged}/artifacts/MLmodel");
+    serve.send_as(&anna, "PUT", &file, b"hers").ok();
+    let digits = json!({"name": "digits"});
+    send(&anna, "POST", "/registered-models/create", &digits).ok();
+    let new = json!({"name": "digits", "source": format!("models:/{logged}")});
+    send(&anna, "POST", "/model-versions/create", &new).ok();
+    let model = format!("/logged-models/{logged}");
+    let alias = json!({"name": "digits", "alias": "champion", "version": "1"});
+    let tag = json!({"name": "digits", "version": "1", "key": "a", "value": "b"});
+    let version = json!({"name": "digits", "version": "1"});
+    let metric = json!({"run_id": "his", "key": "a", "value": 1, "model_id": logged});
+    let changes = [
+        (
+            "PATCH",
+            model.as_str(),
+            json!({"status": "LOGGED_MODEL_UPLOAD_FAILED"}),
+        ),
+        (
+            "PATCH",
+            &format!("{model}/tags"),
+            json!({"tags": [{"key": "a", "value": "b"}]}),
+        ),
+        ("DELETE", &model, json!({})),
+        ("POST", "/model-versions/create", new.clone()),
+        ("POST", "/registered-models/alias", alias.clone()),
+        ("POST", "/registered-models/set-tag", tag.clone()),
+        ("POST", "/model-versions/set-tag", tag.clone()),
+        ("DELETE", "/model-versions/delete", version.clone()),
+        ("DELETE", "/registered-models/delete", digits.clone()),
+        ("POST", "/runs/log-metric", metric),
+    ];
+    for (method, path, body) in &changes {
+        let refused = send(&ben, method, path, body);
+        assert_eq!(refused.status, 403, "{method} {path}: {}", refused.text());
+    }
+    assert_eq!(serve.send_as(&ben, "PUT", &file, b"his").status, 403);
+    let copy = "/api/2.0/mlflow-artifacts/artifacts/models/digits@1/artifacts/MLmodel";
+    assert_eq!(serve.send_as(&ben, "GET", copy, b"").ok().text(), "hers");
+    assert_eq!(serve.send_as(&root, "PUT", copy, b"his").status, 400);
+    for token in [&anna, &root] {
+        send(token, "POST", "/registered-models/alias", &alias).ok();
+        send(token, "POST", "/model-versions/set-tag", &tag).ok();
+    }
+    // So much that nobody could read it any more is refused, and the list stays.
+    let long = json!({"name": "digits", "version": "1", "key": "k", "value": "x".repeat(100_001)});
+    let refused = send(&anna, "POST", "/model-versions/set-tag", &long);
+    assert_eq!(refused.status, 400, "{}", refused.text());
+    let local = json!({"name": "digits", "source": "/etc/passwd"});
+    assert_eq!(
+        send(&anna, "POST", "/model-versions/create", &local).status,
+        400
+    );
+    send(&ben, "GET", "/registered-models/search", &json!({})).ok();
+}
+
+#[test]
 fn nobody_can_be_called_as_everybody_without_a_token_is() {
     let place = Place::new();
     place.refused(
