@@ -17,6 +17,9 @@ use std::sync::Arc;
 /// The key that says how many carry the lanes, and never how many lanes there are.
 const WORKERS: [&str; 2] = ["train", "workers"];
 
+/// A job file lies here in thought, to see which paths move with it.
+const ELSEWHERE: &str = "/a folder that is not there/job.toml";
+
 impl Job {
     /// Reads the job file at `path`, puts `overrides` over it in their order, and checks the whole.
     ///
@@ -35,6 +38,20 @@ impl Job {
     ) -> Result<Self, JobError> {
         let text = decode(path, read(path)?)?;
         Self::parse(path, &text, overrides, workers)
+    }
+
+    /// The job as it would be if its file lay in another folder: all that it names by relative paths lies elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// As [`Job::load`].
+    pub fn elsewhere(
+        path: &Path,
+        overrides: &[Override],
+        workers: Option<usize>,
+    ) -> Result<Self, JobError> {
+        let text = decode(path, read(path)?)?;
+        Self::parse(Path::new(ELSEWHERE), &text, overrides, workers)
     }
 
     /// Checks that a job which a run has kept ([`Job::to_toml`]) lacks none of the secrets that it cannot be run without.

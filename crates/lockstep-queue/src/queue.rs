@@ -46,6 +46,8 @@ pub struct QueueSettings {
     pub package_limit: u64,
     /// The user that jobs run as; the server's own if nothing is said.
     pub job_user: Option<JobUser>,
+    /// Environment variables that every job finds, unless it sets them itself.
+    pub variables: Vec<(&'static str, String)>,
 }
 
 impl QueueSettings {
@@ -61,6 +63,7 @@ impl QueueSettings {
             log_limit: 64 << 20,
             package_limit: 100 << 20,
             job_user: None,
+            variables: Vec::new(),
         }
     }
 }

@@ -290,7 +290,10 @@ fn spawn(shared: &Shared, folder: &Folder, attempt: u32, gpus: &[u32]) -> std::i
     if let Some(user) = &shared.settings.job_user {
         command.args(["--user", &user.name]);
     }
+    // Whoever looks after a job hands its own environment on.
+    let variables = shared.settings.variables.iter();
     command
+        .envs(variables.map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(said)

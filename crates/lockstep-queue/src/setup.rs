@@ -82,6 +82,7 @@ pub(crate) fn set_up(
     for (name, value) in told {
         variables.insert(name.into(), value.into());
     }
+    variables.insert("LOCKSTEP_JOB_FOLDER".into(), folder.work().into());
     // What Python prints is read as it comes.
     let unbuffered = variables.entry("PYTHONUNBUFFERED".into());
     unbuffered.or_insert_with(|| "1".into());

@@ -33,8 +33,9 @@ use crate::command::JobKind;
 use clap::builder::ArgPredicate;
 use clap::{Arg, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use lockstep_cluster::submit::JobSource;
-use lockstep_job::{Job, Override};
+use lockstep_job::{Job, Location, Override};
 use lockstep_learner::ForkFrom;
+use lockstep_runs::{STORE_VARIABLE, named_store};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -281,7 +282,7 @@ pub(crate) struct LaunchArgs {
     #[arg(long)]
     pub(crate) name: Option<String>,
     /// Where the run's folder is made
-    #[arg(long, value_name = "DIR", default_value = "runs", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", default_value = "runs", env = STORE_VARIABLE, hide_env = true, value_hint = ValueHint::DirPath)]
     pub(crate) store: String,
     /// How often the gang begins again after a loss
     #[arg(long, value_name = "N", value_parser = number::<u32>)]
@@ -388,7 +389,7 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_name = "MODEL", conflicts_with = "run")]
     pub(crate) model: Option<String>,
     /// Where runs and models lie: a folder, or a URL such as s3://bucket/runs
-    #[arg(long, value_name = "DIR", default_value = "runs", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", default_value = "runs", env = STORE_VARIABLE, hide_env = true, value_hint = ValueHint::DirPath)]
     pub(crate) store: String,
     /// Worker processes; by default as many as the run's job has
     #[arg(short, long, value_name = "N", value_parser = number::<usize>)]
@@ -544,9 +545,18 @@ impl JobArgs {
         })
     }
 
-    /// The job that the changes make of another file than the one that was named: that of a run.
+    /// The job that the changes make of another file than the one that was named: that of a run. Where the environment
+    /// names a store, runs that would go to a folder beside the file go there.
     pub(crate) fn load_from(&self, path: &Path) -> Result<Job, lockstep_job::JobError> {
-        Job::load(path, &self.overrides()?, self.workers)
+        let overrides = self.overrides()?;
+        let mut job = Job::load(path, &overrides, self.workers)?;
+        let elsewhere = || Job::elsewhere(path, &overrides, self.workers);
+        if let Some(store) = named_store()
+            && job.run.store != elsewhere()?.run.store
+        {
+            job.run.store = Location::new(store);
+        }
+        Ok(job)
     }
 
     /// Whether no job file was named: the run to go on with has one.

@@ -10,9 +10,6 @@ use lockstep_base::known::labels_name;
 use lockstep_job::{Job, LocalInput};
 use std::path::Path;
 
-/// A job file lies here in thought, to see which paths move with it.
-const ELSEWHERE: &str = "/a folder that is not there/job.toml";
-
 /// What a job reads and writes that moves with its file.
 pub(super) struct Moving {
     /// What it reads.
@@ -24,16 +21,7 @@ pub(super) struct Moving {
 /// What of a job moves with its file: all that it names by relative paths.
 pub(super) fn moving(source: &JobSource) -> Result<Moving, ClusterError> {
     let (job, path) = (&source.job, &source.path);
-    let text = std::fs::read_to_string(path).map_err(|error| ClusterError::Read {
-        path: path.clone(),
-        source: error,
-    })?;
-    let elsewhere = Job::parse(
-        Path::new(ELSEWHERE),
-        &text,
-        &source.overrides,
-        source.workers,
-    )?;
+    let elsewhere = Job::elsewhere(path, &source.overrides, source.workers)?;
     let pairs = job.local_inputs().into_iter().zip(elsewhere.local_inputs());
     let moved = pairs.filter(|(here, there)| here.path != there.path);
     let moved = moved.map(|(here, _)| here);

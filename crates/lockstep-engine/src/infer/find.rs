@@ -6,8 +6,8 @@ use lockstep_job::{Job, Location, Override, Storage};
 use lockstep_learner::LearnerType;
 use lockstep_place::Place;
 use lockstep_resolve::place;
-use lockstep_runs::RunDir;
 use lockstep_runs::registry::Registry;
+use lockstep_runs::{RunDir, named_store};
 use std::path::Path;
 
 /// The folder that run names are looked for in where no store is named.
@@ -63,13 +63,15 @@ pub fn open_trained(
     with_model(open_run(run, set)?, learner, events)
 }
 
-/// Opens a run that is given by its path or URL, or by its name in the folder `runs` or a part of it that no other has. How a bucket is reached is in the
+/// Opens a run that is given by its path or URL, or by its name in the store that the
+/// environment names, else in the folder `runs`, or a part of it that no other has. How a bucket is reached is in the
 /// run's own job, so here it must be in the variables of the environment, or in `--set storage.KEY=VALUE`.
 ///
 /// # Errors
 /// When there is no such run.
 pub fn open_run(run: &Path, set: &[String]) -> Result<RunDir, InferError> {
-    let (store, storage) = open_store(STORE, set)?;
+    let store = named_store().unwrap_or_else(|| STORE.to_owned());
+    let (store, storage) = open_store(&store, set)?;
     open_in(run, &store, &storage)
 }
 

@@ -8,7 +8,7 @@ const DONE = { stop: "asked to stop", resubmit: "submitted once more", delete: "
 
 const QUESTIONS = {
   stop: ["Stop", "Its command is asked to end, and ended if it does not. A run of Lockstep keeps a checkpoint, from which it can go on."],
-  delete: ["Forget", "The log and the folder of a job are removed. Its runs stay."],
+  delete: ["Forget", "The log of a job is removed, and its folder with all that its command wrote there. Runs in the store stay."],
 };
 
 /** Whether a job stays as it is. */

@@ -2,6 +2,7 @@
 
 use super::{key_value, number};
 use clap::{Args, Subcommand, ValueHint};
+use lockstep_runs::STORE_VARIABLE;
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
@@ -50,7 +51,7 @@ pub(crate) struct PushArgs {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct StoreArgs {
     /// Where the runs lie: a folder, or a URL such as s3://bucket/runs
-    #[arg(long, value_name = "DIR", default_value = "runs", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", default_value = "runs", env = STORE_VARIABLE, hide_env = true, value_hint = ValueHint::DirPath)]
     pub(crate) store: String,
     /// How a bucket is reached: a key such as storage.endpoint=URL; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]

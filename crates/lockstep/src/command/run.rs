@@ -102,6 +102,14 @@ pub(super) fn request_for(
     let stop = StopFlag::new();
     signals::obey(stop.clone())?;
     let (store, storage) = (&job.run.store, &job.storage);
+    if let Some(folder) = folder_of_submitted().filter(|folder| holds(folder, store)) {
+        eprintln!(
+            "warning: the run goes to {}, in the folder {} of the submitted job, which is removed when the job is \
+             forgotten; leave run.store out to have it in the server's store",
+            store.as_str(),
+            folder.display()
+        );
+    }
     let resume = match resume {
         None => None,
         Some(Some(run)) => Some(find_run(run, store, storage)?),
@@ -112,6 +120,16 @@ pub(super) fn request_for(
         started_at,
         ..run_request(job, folder, engine, CacheDir::locate()?, stop)?
     })
+}
+
+/// The folder that is removed with the job of a server that this command was submitted as.
+fn folder_of_submitted() -> Option<PathBuf> {
+    std::env::var_os("LOCKSTEP_JOB_FOLDER").map(PathBuf::from)
+}
+
+/// Whether a store lies in this folder of this machine.
+fn holds(folder: &Path, store: &Location) -> bool {
+    !store.is_url() && Path::new(store.as_str()).starts_with(folder)
 }
 
 /// Passes on what was done before the engine takes over. A program that reads events gets a result

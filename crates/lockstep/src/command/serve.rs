@@ -10,6 +10,7 @@ use lockstep_base::fs::CacheDir;
 use lockstep_cluster::kube::Wanted;
 use lockstep_place::Place;
 use lockstep_queue::{JobUser, QueueSettings};
+use lockstep_runs::STORE_VARIABLE;
 use lockstep_server::{GuardSettings, Ready, Settings, serve};
 use lockstep_track::mlflow::registered_files;
 use std::net::SocketAddr;
@@ -38,6 +39,9 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
 
 fn settings(args: &ServeArgs) -> anyhow::Result<Settings> {
     let (store, folder) = place(&args.place)?;
+    let mut queue = queue(&args.queue, folder.clone())?;
+    // What a job trains outlives the job, and is shown.
+    queue.variables = vec![(STORE_VARIABLE, name_for_jobs(&store)?)];
     Ok(Settings {
         listen: SocketAddr::new(args.host, args.port),
         store,
@@ -49,10 +53,20 @@ fn settings(args: &ServeArgs) -> anyhow::Result<Settings> {
             namespace: Some(namespace.clone()),
         }),
         for_mlflow: |run| registered_files(run, export).map_err(|error| error.to_string()),
-        queue: queue(&args.queue, folder.clone())?,
+        queue,
         guard: guard(&args.guard),
         folder,
     })
+}
+
+/// The store as jobs are told of it, which run in other folders.
+fn name_for_jobs(store: &Place) -> anyhow::Result<String> {
+    let Some(path) = store.local() else {
+        return Ok(store.to_string());
+    };
+    let path = absolute(path.to_owned())?;
+    let name = path.to_str().map(str::to_owned);
+    name.with_context(|| format!("--store: {} is not text", path.display()))
 }
 
 /// The store, and the folder of the server's own files.

@@ -67,8 +67,38 @@ fn every_command_works(version: &str) {
         serve: &serve,
     };
     submits(&client, &place, version);
+    trains(&client, &place);
     fails(&client);
     looks_and_stops(&client);
+}
+
+/// What a job trains is its own, and is in the server's store, also when the job is forgotten.
+fn trains(client: &Client<'_>, place: &Place) {
+    let app = place.path("trainer");
+    fs::create_dir(&app).unwrap();
+    for name in [
+        "job.toml",
+        "train-images",
+        "train-labels",
+        "test-images",
+        "test-labels",
+    ] {
+        fs::copy(place.path(name), app.join(name)).unwrap();
+    }
+    let folder = ["--working-dir", app.to_str().unwrap()];
+    let command = ["--", "lockstep", "run", "job.toml", "--epochs", "1"];
+    let args = [
+        &["submit", "--submission-id", "trains"],
+        &folder[..],
+        &command,
+    ]
+    .concat();
+    client.says(&args, 0, &["Job 'trains' succeeded"]);
+    let runs = client.serve.get("/api/v1/jobs/trains").ok().json()["runs"].clone();
+    let run = runs[0].as_str().unwrap_or_default().to_owned();
+    assert!(run.starts_with("small"), "{runs}");
+    client.says(&["delete", "trains"], 0, &["deleted"]);
+    assert!(place.path("runs").join(run).join("job.toml").exists());
 }
 
 /// A folder and a module travel; variables, metadata and needs arrive.

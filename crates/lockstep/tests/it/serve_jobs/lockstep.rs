@@ -147,6 +147,47 @@ fn a_job_file_runs_on_the_server_and_its_run_is_in_the_servers_store() {
 }
 
 #[test]
+fn what_a_command_trains_is_in_the_servers_store_and_outlives_the_job() {
+    let team = Team::new(&["--cpus", "2"]);
+    fs::create_dir(team.place.path("app")).unwrap();
+    for name in ["train-images", "train-labels", "test-images", "test-labels"] {
+        fs::copy(team.place.path(name), team.place.path("app").join(name)).unwrap();
+    }
+    fs::write(team.place.path("app/job.toml"), JOB).unwrap();
+    let submit = ["submit", "--wait", "--working-dir", "app", "--id"];
+    let trains = ["--", "lockstep", "run", "job.toml", "--epochs", "1"];
+    team.says(&[&submit[..], &["trains"], &trains].concat(), 0);
+    let script = ["--", "lockstep", "launch", "--", "true"];
+    team.says(&[&submit[..], &["starts"], &script].concat(), 0);
+    let listed = team.says(
+        &[&submit[..], &["lists"], &["--", "lockstep", "runs", "list"]].concat(),
+        0,
+    );
+    assert!(listed.contains("small"), "{listed}");
+    assert_eq!(team.place.runs().len(), 2);
+    for (id, name) in [("trains", "small"), ("starts", "true")] {
+        let runs = team.serve.get(&format!("/api/v1/jobs/{id}")).ok().json()["runs"].clone();
+        let run = runs[0].as_str().unwrap_or_default().to_owned();
+        assert!(run.starts_with(name), "{id}: {runs}");
+        team.says(&["jobs", "rm", id], 0);
+        assert!(team.place.path("runs").join(&run).exists(), "{run}");
+    }
+    // A store that the job names is its own affair, but for one that goes with the job.
+    let elsewhere = format!("run.store='{}'", team.place.path("elsewhere").display());
+    let named = [&submit[..], &["names"], &trains, &["--set", &elsewhere]].concat();
+    let said = team.says(&named, 0);
+    assert!(!said.contains("warning"), "{said}");
+    assert_eq!(team.place.runs().len(), 2);
+    let inside = "lockstep run job.toml --epochs 1 --set run.store=\"'$PWD/mine'\"";
+    let lost = [&submit[..], &["loses"], &["--", "sh", "-c", inside]].concat();
+    let said = team.says(&lost, 0);
+    assert!(
+        said.contains("is removed when the job is forgotten"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_run_that_is_stopped_is_saved_and_goes_on() {
     let team = Team::new(&["--cpus", "2"]);
     // Data that travel lie in the folder of one job; those that stay are the same for the next.
