@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use lockstep_queue::{Limits, unpack};
+use lockstep_base::zip::{Limits, unpack};
 
 const LIMITS: Limits = Limits {
     bytes: 1 << 20,

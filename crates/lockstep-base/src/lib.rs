@@ -9,10 +9,11 @@
 //! | [`calendar`] | dates of the Gregorian calendar, in UTC |
 //! | [`cgroup`] | what the control groups of this process allow it |
 //! | [`markup`] | text in HTML and XML |
-//! | [`zip`] | the list of contents of a ZIP archive that is not trusted |
+//! | [`zip`] | ZIP archives that are not trusted |
 //! | [`JobStatus`] | how a job is, in Ray's words |
 //! | [`known`] | the data sets that are known by name |
 //! | [`math`] | elementary functions with the same bits on every machine |
+//! | [`offline`] | whether nothing may be downloaded that nobody named |
 //! | [`nearest`] | the right word for a misspelt one |
 //! | [`simd`] | the instruction set that this process computes with |
 
@@ -25,6 +26,7 @@ pub mod known;
 pub mod markup;
 pub mod math;
 pub mod nearest;
+pub mod offline;
 pub mod progress;
 pub mod random;
 pub mod simd;

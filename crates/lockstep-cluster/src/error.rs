@@ -65,6 +65,17 @@ pub enum ClusterError {
         /// The file.
         path: PathBuf,
     },
+    /// A store that only one node has, for workers that cannot all be there.
+    #[error(
+        "run.store: `{store}` would be a folder beside the job on one node of the cluster, and {why}; set run.store to a URL \
+         or to an absolute path that the nodes share"
+    )]
+    StoreOfOneNode {
+        /// What the store is called.
+        store: String,
+        /// Why one node does not do.
+        why: String,
+    },
     /// `--working-dir` is no folder.
     #[error("--working-dir: {path} is not a folder", path = path.display())]
     WorkingDir {

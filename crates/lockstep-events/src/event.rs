@@ -129,8 +129,11 @@ pub struct Started {
     pub run: String,
     /// Where the run lies: a path or a URL.
     pub run_dir: String,
-    /// Number of worker processes.
+    /// Number of worker processes; of an elastic gang the most that it may have.
     pub workers: usize,
+    /// The fewest worker processes that an elastic gang may have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_workers: Option<usize>,
     /// Number of lanes: the unit of arithmetic that fixes the result's bits.
     pub lanes: usize,
     /// `shm`, `tcp` or `solo`.

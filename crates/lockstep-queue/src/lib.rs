@@ -16,7 +16,6 @@
 //! The functions block; call them from plain threads. It needs Linux: changes are heard through inotify.
 
 mod ages;
-mod archive;
 mod cgroup;
 mod error;
 mod folder;
@@ -36,7 +35,6 @@ mod retention;
 mod scheduler;
 mod setup;
 mod state;
-mod unpack;
 mod view;
 
 pub use cgroup::enforced;
@@ -52,5 +50,4 @@ pub use notice::{Change, LOST, Notice};
 pub use packages::{Packages, Upload};
 pub use queue::{Queue, QueueSettings};
 pub use retention::Retention;
-pub use unpack::{Limits, UnpackError, unpack};
 pub use view::JobView;

@@ -3,9 +3,9 @@
 use crate::folder::Folder;
 use crate::leftovers::MARK;
 use crate::packages::{Packages, beside, package_of};
-use crate::unpack::{Limits, unpack_file};
 use crate::{JobRecord, JobUser, QueueError};
 use lockstep_base::fs::restricted_folder;
+use lockstep_base::zip::{Limits, UnpackError, unpack_file};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -225,8 +225,8 @@ fn words(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-impl From<crate::UnpackError> for QueueError {
-    fn from(error: crate::UnpackError) -> Self {
+impl From<UnpackError> for QueueError {
+    fn from(error: UnpackError) -> Self {
         QueueError::Wrong(error.to_string())
     }
 }

@@ -1,6 +1,7 @@
 """The head of a Ray cluster for one test: python ray_head.py NODES BIN FOLDER [NAME=VALUE ...]
 
 Starts `ray start --head` from the folder BIN, with FOLDER as its temporary folder and the given variables, and
+LOCKSTEP_TEST_HEAD_CPUS says how many processors the head has, in place of 4. It
 prints {"endpoint": "http://127.0.0.1:PORT", "address": "IP:PORT"} when its Jobs API answers and the further nodes are
 there. Ends when its standard input does. Every process of the cluster carries the variable LOCKSTEP_TEST_HEAD with the folder, and only those are
 ended: `ray stop` would end those of other tests too.
@@ -86,16 +87,17 @@ def main():
     # Whoever runs the tests may have a token, which would turn authentication on.
     environ.update({MARK: folder, "HOME": home, "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"})
     environ.update(variable.split("=", 1) for variable in variables)
+    head_cpus = environ.pop("LOCKSTEP_TEST_HEAD_CPUS", "4")
     environ["PATH"] = programs + os.pathsep + environ["PATH"]
     gcs, dashboard, client = (reserve() for _ in range(3))
     log = open(os.path.join(folder, "start.log"), "w+b")
 
-    def start(*options):
+    def start(*options, cpus="4"):
         """Starts a node."""
         command = [os.path.join(programs, "ray"), "start", "--block", "--disable-usage-stats", *options]
         command += [f"--dashboard-agent-listen-port={reserve()}", f"--metrics-export-port={reserve()}"]
         command += ["--dashboard-agent-grpc-port=0", "--min-worker-port=0", "--max-worker-port=0"]
-        command += ["--object-store-memory=80000000", "--num-cpus=4", "--num-gpus=0"]
+        command += ["--object-store-memory=80000000", f"--num-cpus={cpus}", "--num-gpus=0"]
         return subprocess.Popen(
             command,
             env=environ,
@@ -108,7 +110,7 @@ def main():
         )
 
     ports = [f"--port={gcs}", f"--dashboard-port={dashboard}", f"--ray-client-server-port={client}"]
-    head = start("--head", *ports, "--dashboard-host=127.0.0.1", f"--temp-dir={folder}/t")
+    head = start("--head", *ports, "--dashboard-host=127.0.0.1", f"--temp-dir={folder}/t", cpus=head_cpus)
     # The test may end while the head still starts.
     threading.Thread(target=lambda: (sys.stdin.read(), end(folder), os._exit(0)), daemon=True).start()
     endpoint = f"http://127.0.0.1:{dashboard}"
@@ -124,10 +126,10 @@ def main():
             time.sleep(0.1)
 
     until(lambda: answers(endpoint))
-    if int(nodes) > 1:
-        for _ in range(1, int(nodes)):
-            start(f"--address=127.0.0.1:{gcs}")
-        until(lambda: alive(endpoint) == int(nodes))
+    # One after the other: nodes that begin at the same moment on one machine may take each other's ports.
+    for number in range(2, int(nodes) + 1):
+        start(f"--address=127.0.0.1:{gcs}")
+        until(lambda: alive(endpoint) == number)
     print(json.dumps({"endpoint": endpoint, "address": f"127.0.0.1:{gcs}"}), flush=True)
     head.wait()
     end(folder)

@@ -28,7 +28,7 @@ pub(crate) fn open(assignment: &Assignment) -> Result<Box<dyn Learner>, LearnerF
     let open = || {
         let part = part(assignment)?;
         Ok(Growing {
-            xgboost: load_xgboost()?,
+            xgboost: load_xgboost(&mut |_| {})?,
             tables: Tables::of_part(&part, &CacheDir::locate()?)?,
         })
     };

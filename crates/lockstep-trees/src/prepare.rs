@@ -31,7 +31,7 @@ pub fn prepare(
     cache: &CacheDir,
     progress: &mut dyn FnMut(&str),
 ) -> Result<PreparedTrees, TreesError> {
-    let xgboost = load_xgboost()?;
+    let xgboost = load_xgboost(progress)?;
     let tables = Tables::open(&job.settings, &job.sets, cache, progress)?;
     let settings = plan(&job.settings, &tables)?;
     if job.settings.patience.is_some() && tables.val_rows.is_empty() {

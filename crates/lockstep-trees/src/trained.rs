@@ -2,7 +2,7 @@
 
 use crate::gradients::Objective;
 use crate::publish::Card;
-use crate::xgboost::{Booster, Matrix, Predicted, Xgboost, find};
+use crate::xgboost::{Booster, FOLDER, Matrix, Predicted, Xgboost, XgboostError, bring, find};
 use crate::{TreesError, check_model, said, shard};
 use lockstep_base::fs::{CacheDir, sha256};
 use lockstep_data::{Dataset, InputColumn, TargetKind};
@@ -32,13 +32,23 @@ pub(crate) fn is_of_trees(run: &RunDir) -> Result<bool, TreesError> {
     Ok(Card::read(run)?.is_some())
 }
 
-/// Loads XGBoost's library from where it is found.
+/// Loads XGBoost's library from where it is found. Where it is not, it is brought into the cache, of which `progress`
+/// hears.
 ///
 /// # Errors
-/// When there is none, or it is too old.
-pub fn load_xgboost() -> Result<Xgboost, TreesError> {
-    let cache = CacheDir::locate()?.folder("xgboost")?;
-    Ok(Xgboost::load(&find(&cache)?.path)?)
+/// When there is none and none can be had, or it is too old.
+pub fn load_xgboost(progress: &mut dyn FnMut(&str)) -> Result<Xgboost, TreesError> {
+    let cache = CacheDir::locate()?;
+    let library = match find(&cache.folder(FOLDER)?) {
+        Ok(found) => found.path,
+        Err(XgboostError::NotFound { looked }) => match bring(&cache, progress) {
+            // Of more use to whoever has it elsewhere.
+            Err(XgboostError::NoPackage) => return Err(XgboostError::NotFound { looked }.into()),
+            brought => brought?,
+        },
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Xgboost::load(&library)?)
 }
 
 impl TrainedTrees {
@@ -71,7 +81,7 @@ impl TrainedTrees {
                 card.columns
             )));
         }
-        let xgboost = load_xgboost()?;
+        let xgboost = load_xgboost(&mut |_| {})?;
         let mut booster = Booster::new(&xgboost, &[])?;
         booster.load(&model)?;
         booster.set("nthread", &threads.to_string())?;

@@ -202,6 +202,10 @@ pub(crate) struct RunArgs {
     /// weights; keeps nothing
     #[arg(long, conflicts_with_all = ["resume", "dry_run"])]
     pub(crate) verify_determinism: bool,
+    /// Download neither known data sets nor libraries: what is not in the cache is an error; LOCKSTEP_OFFLINE=1 says the
+    /// same to every command
+    #[arg(long)]
+    pub(crate) offline: bool,
     #[command(flatten)]
     pub(crate) show: ShowArgs,
 }

@@ -1,5 +1,6 @@
 //! A job file on its way to a head.
 
+use super::one_node::{self, RoomForAll};
 use super::{Packed, Prepared, SubmitRequest, inputs, layout};
 use crate::follow::OURS;
 use crate::jobs::{Binary, Client, FILE, Package, RuntimeEnv, Submission, introduced};
@@ -89,25 +90,32 @@ impl JobRequest {
             Some(path) => Some(Binary::read(&path)?),
             None => None,
         };
-        let mut warning = None;
-        let store = match (store_beside, client.lockstep_store()) {
-            // Where the server shows it, and where it stays.
-            (true, Some(store)) => Some(store),
-            (true, None) => {
-                warning = Some(format!(
-                    "the run goes to {}, a folder beside the job on the cluster, which Ray removes some time after the \
-                     job's end; set run.store to a URL or to an absolute path that the nodes share to keep it",
-                    store_name(&job.run.store)
-                ));
-                None
-            }
-            (false, _) => None,
-        };
-        // A server of ours is one machine without Ray.
-        let engine = self.engine.unwrap_or(match client.lockstep_version() {
-            Some(_) => Engine::Local,
+        // Where the server shows it, and where it stays.
+        let store = client.lockstep_store().filter(|_| store_beside);
+        let passing = store_beside && store.is_none();
+        let engine = match self.engine {
+            Some(engine) => engine,
+            // A server of ours is one machine without Ray.
+            None if client.lockstep_version().is_some() => Engine::Local,
+            None if passing => one_node::engine(job, client, store_name(&job.run.store))?,
             None => Engine::Ray,
+        };
+        let warning = passing.then(|| {
+            format!(
+                "the run goes to {store}, a folder beside the job on the cluster, which Ray removes some time after the \
+                 job's end{all}; set run.store to a URL or to an absolute path that the nodes share to keep it{spread}",
+                store = store_name(&job.run.store),
+                all = match engine {
+                    Engine::Local => ", so all workers run on one node",
+                    Engine::Ray => "",
+                },
+                spread = match engine {
+                    Engine::Local => ", and to use several nodes",
+                    Engine::Ray => "",
+                },
+            )
         });
+        let beside = (engine == Engine::Local).then(|| RoomForAll::of(job));
         let program = match &binary {
             None => "lockstep".to_owned(),
             Some(binary) => {
@@ -143,10 +151,9 @@ impl JobRequest {
             },
             metadata,
             // Workers elsewhere ask for their own room.
-            entrypoint_num_cpus: match engine {
-                Engine::Local => Some(job.workers().max as f64),
-                Engine::Ray => None,
-            },
+            entrypoint_num_cpus: beside.map(|room| room.cpus),
+            entrypoint_num_gpus: beside.map(|room| room.gpus).filter(|gpus| *gpus > 0.0),
+            entrypoint_memory: beside.and_then(|room| room.memory),
             ..Submission::default()
         };
         Ok(Prepared {

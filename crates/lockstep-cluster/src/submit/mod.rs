@@ -9,6 +9,7 @@ mod inputs;
 mod job;
 mod kube;
 mod layout;
+mod one_node;
 
 pub use command::CommandRequest;
 pub use job::{Engine, JobRequest, JobSource, Program};

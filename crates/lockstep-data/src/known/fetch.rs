@@ -6,6 +6,7 @@ use super::unpack;
 use crate::file::shown;
 use lockstep_base::fs::sha256_of_file;
 use lockstep_base::known::{Address, Archive, Debian, KnownFile, KnownSet};
+use lockstep_base::offline;
 use lockstep_place::{Access, Place};
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -70,6 +71,13 @@ fn from_installed_package(
     Ok(folder)
 }
 
+fn may_download() -> Result<(), String> {
+    match offline::is_forbidden() {
+        true => Err("--offline or LOCKSTEP_OFFLINE forbids to download it".to_owned()),
+        false => Ok(()),
+    }
+}
+
 fn package_of(set: &KnownSet) -> Result<&Debian, String> {
     let none = || format!("there is no package of {}", set.name);
     set.debian.as_ref().ok_or_else(none)
@@ -82,6 +90,7 @@ fn from_downloaded_package(
     scratch: &Path,
     progress: &mut dyn FnMut(&str),
 ) -> Result<PathBuf, String> {
+    may_download()?;
     let debian = package_of(set)?;
     let package = debian.package;
     progress(&format!("downloading the Debian package {package}"));
@@ -154,6 +163,7 @@ fn from_web(
     scratch: &Path,
     progress: &mut dyn FnMut(&str),
 ) -> Result<PathBuf, String> {
+    may_download()?;
     match &set.address {
         Address::Folder(folder) => {
             for file in set.files {

@@ -112,6 +112,7 @@ fn started(job: &Job, facts: &RunFacts, run: &RunDir) -> Started {
         run: run.name.clone(),
         run_dir: run.place().to_string(),
         workers: job.workers().max,
+        min_workers: (job.workers().is_elastic()).then(|| job.workers().min),
         lanes: job.lanes(),
         train_samples: facts.train_samples,
         val_samples: facts.val_samples,

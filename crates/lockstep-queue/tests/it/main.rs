@@ -1,4 +1,3 @@
 //! The integration tests of `lockstep-queue`: one program, a module for each subject.
 
 mod queue;
-mod unpack;

@@ -15,6 +15,43 @@ pub enum XgboostError {
         /// Where it was looked for, as a list.
         looked: String,
     },
+    /// There is none, and none can be brought.
+    #[error(
+        "there is no package of XGBoost for this kind of machine; `pip install xgboost`, or name the library with \
+         LOCKSTEP_XGBOOST"
+    )]
+    NoPackage,
+    /// There is none, and it may not be brought.
+    #[error(
+        "XGBoost's library is not here, and --offline or LOCKSTEP_OFFLINE forbids to download it from {address}; install \
+         `xgboost-cpu`, or name the library with LOCKSTEP_XGBOOST"
+    )]
+    Offline {
+        /// Where it is published.
+        address: &'static str,
+    },
+    /// The published package is not as it should be.
+    #[error("{address}: {why}")]
+    Package {
+        /// Where it is published.
+        address: &'static str,
+        /// What is wrong.
+        why: String,
+    },
+    /// The package cannot be had.
+    #[error("XGBoost's library cannot be downloaded")]
+    Download(#[from] lockstep_place::PlaceError),
+    /// The cache cannot be found.
+    #[error(transparent)]
+    Cache(#[from] lockstep_base::fs::FsError),
+    /// The library cannot be put into the cache.
+    #[error("cannot write {path}", path = path.display())]
+    Write {
+        /// Where.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
     /// `LOCKSTEP_XGBOOST` names no file.
     #[error(
         "LOCKSTEP_XGBOOST is {path:?}, and there is no such file; it must be the path of libxgboost.so"

@@ -13,6 +13,7 @@
 
 mod array;
 mod booster;
+mod bring;
 mod communicator;
 mod error;
 mod find;
@@ -24,6 +25,7 @@ mod message;
 mod tracker;
 
 pub use booster::{Booster, Importance, ModelFormat, Predicted};
+pub use bring::{FOLDER, bring};
 pub use communicator::{Communicator, Number, Operation};
 pub use error::XgboostError;
 pub use find::{CACHED, LibraryFile, Way, find};

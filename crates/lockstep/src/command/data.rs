@@ -1,17 +1,19 @@
 //! `lockstep data`: the data sets that are known by name, XGBoost's library, and what a set holds.
 
 mod show;
-mod xgboost;
 
 use crate::args::DataCommand;
 use lockstep_base::fs::CacheDir;
 use lockstep_data::known;
+use lockstep_trees::xgboost;
 use std::process::ExitCode;
 
 pub(crate) fn run(command: &DataCommand) -> anyhow::Result<ExitCode> {
     match command {
-        DataCommand::Get { name } if name == xgboost::NAME => {
-            let library = xgboost::get(&CacheDir::locate()?)?;
+        DataCommand::Get { name } if name == xgboost::FOLDER => {
+            let library = xgboost::bring(&CacheDir::locate()?, &mut |message| {
+                eprintln!("{message}");
+            })?;
             super::print(format!("{}\n", library.display()))?;
         }
         DataCommand::Get { name } => {

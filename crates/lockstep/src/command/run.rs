@@ -8,6 +8,7 @@ use crate::tracking::Tracked;
 use crate::view::{Json, Options, Plain, Terminal, View, shell};
 use anyhow::Context;
 use lockstep_base::fs::CacheDir;
+use lockstep_base::offline;
 use lockstep_engine::RunRequest;
 use lockstep_engine::StopFlag;
 use lockstep_engine::infer::open_run;
@@ -23,6 +24,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 pub(crate) fn run(args: &RunArgs, started_at: Instant) -> anyhow::Result<ExitCode> {
+    if args.offline {
+        offline::forbid();
+    }
     if args.dry_run {
         let plan = || dry_run::run(&args.job.load()?, args.show.json);
         return ending_with_a_result(args, started_at, plan());

@@ -75,6 +75,7 @@ pub(crate) mod tests {
             run: "job-1".into(),
             run_dir: "runs/job-1".into(),
             workers: 2,
+            min_workers: None,
             lanes: 2,
             transport: "shm".into(),
             train_samples: 60000,

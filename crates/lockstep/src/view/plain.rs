@@ -154,7 +154,7 @@ pub(super) fn scale(started: &Started) -> Vec<String> {
     };
     let count = |number: usize| words::count(number as u64);
     if !started.command.is_empty() {
-        return vec![words::plural(started.workers, "worker")];
+        return vec![words::workers(started)];
     }
     vec![
         format!("{} parameters", count(started.parameters)),
@@ -168,7 +168,7 @@ pub(super) fn scale(started: &Started) -> Vec<String> {
         format!(
             "{} on {}{link}",
             words::plural(started.lanes, "lane"),
-            words::plural(started.workers, "worker")
+            words::workers(started)
         ),
     ]
 }

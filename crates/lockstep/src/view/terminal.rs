@@ -84,10 +84,7 @@ impl Terminal {
             self.epochs = Some(Epochs::new(started, Frame::Rounded, self.width));
         }
         self.started = Some(started.clone());
-        self.spin(format!(
-            "starting {}",
-            words::plural(started.workers, "worker")
-        ));
+        self.spin(format!("starting {}", words::workers(started)));
         Ok(())
     }
 

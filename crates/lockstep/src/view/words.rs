@@ -1,5 +1,6 @@
 //! Numbers as people read them.
 
+use lockstep_events::event::Started;
 use std::time::Duration;
 
 /// `60000` as `60,000`.
@@ -84,6 +85,15 @@ pub(crate) fn metric(name: &str, value: f64) -> String {
     }
 }
 
+/// How many workers a run has: `2 workers`, or `2 to 8 workers` of an elastic gang.
+pub(crate) fn workers(started: &Started) -> String {
+    let most = plural(started.workers, "worker");
+    match started.min_workers {
+        Some(least) => format!("{least} to {most}"),
+        None => most,
+    }
+}
+
 /// One or many of something: `1 worker`, `2 workers`.
 pub(crate) fn plural(number: usize, thing: &str) -> String {
     let ending = if number == 1 { "" } else { "s" };
@@ -93,6 +103,17 @@ pub(crate) fn plural(number: usize, thing: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_elastic_gang_is_told_by_its_range() {
+        let mut started = Started {
+            workers: 8,
+            ..Started::default()
+        };
+        assert_eq!(workers(&started), "8 workers");
+        started.min_workers = Some(2);
+        assert_eq!(workers(&started), "2 to 8 workers");
+    }
 
     #[test]
     fn large_numbers_are_grouped() {

@@ -40,6 +40,20 @@ fn place() -> Place {
 }
 
 #[test]
+fn a_known_set_is_not_downloaded_where_that_is_forbidden() {
+    let place = Place::new();
+    let data = "{ images = \"train-images\", labels = \"train-labels\" }";
+    place.edit_job(data, "\"cifar-10:train\"");
+    let refused = place.run(&["run", "job.toml", "--offline"]);
+    assert_eq!(refused.code, Some(1), "{}", refused.stdout);
+    let words = ["cifar-10", "--offline or LOCKSTEP_OFFLINE forbids"];
+    for word in words {
+        assert!(refused.stderr.contains(word), "{word}: {}", refused.stderr);
+    }
+    assert!(place.runs().is_empty());
+}
+
+#[test]
 fn augmented_images_give_the_same_weights_on_one_and_two_workers() {
     let place = place();
     let one = place.weights(&["--workers", "1"]);

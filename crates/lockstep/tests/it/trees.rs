@@ -756,18 +756,23 @@ fn the_newest_library_comes_without_python_and_keeps_the_promise() {
         command.env("PATH", "").env_remove("LOCKSTEP_XGBOOST");
         command.output().unwrap()
     };
-    let missing = brought(&["run", "job.toml"]);
+    let missing = brought(&["run", "job.toml", "--offline"]);
     let said = String::from_utf8_lossy(&missing.stderr);
+    assert_eq!(missing.status.code(), Some(1), "{said}");
     assert!(
-        said.contains("`lockstep data get xgboost` brings it"),
+        said.contains("--offline or LOCKSTEP_OFFLINE forbids"),
         "{said}"
     );
-    for _ in 0..2 {
-        let got = brought(&["data", "get", "xgboost"]);
-        let said = String::from_utf8_lossy(&got.stderr);
-        assert!(got.status.success(), "{said}");
-        assert!(got.stdout.ends_with(b"xgboost/xgboost/lib/libxgboost.so\n"));
-    }
+    let first = brought(&["run", "job.toml", "--json"]);
+    let said = String::from_utf8_lossy(&first.stdout);
+    assert!(first.status.success(), "{said}");
+    assert!(said.contains("library is not here: downloading"), "{said}");
+    let again = brought(&["run", "job.toml", "--json", "--offline"]);
+    let said = String::from_utf8_lossy(&again.stdout);
+    assert!(again.status.success(), "{said}");
+    assert!(!said.contains("downloading"), "{said}");
+    let got = brought(&["data", "get", "xgboost"]);
+    assert!(got.stdout.ends_with(b"xgboost/xgboost/lib/libxgboost.so\n"));
     let hashes = ["1", "2"].map(|workers| {
         let ran = brought(&["run", "job.toml", "--json", "--workers", workers]);
         assert!(

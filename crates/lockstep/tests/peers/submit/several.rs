@@ -14,7 +14,9 @@ fn workers_on_nodes_of_their_own_come_to_the_weights_of_this_machine() {
     place.write_job(&format!("{job}\n[resources]\nplace = \"strict-spread\"\n"));
     let here = place.weights(&["--set", "run.store=\"runs\""]);
 
-    let head = Server::ray_head_of(2, &folder("c"), &[]);
+    // As on Kubernetes, no work is done on the head.
+    let without = [("LOCKSTEP_TEST_HEAD_CPUS", "0")];
+    let head = Server::ray_head_of(3, &folder("c"), &without);
     let to = head.endpoint();
     let there = run(&place, &["submit", "job.toml", "--to", to, "--json"]);
     assert_eq!(there.code, Some(0), "{}", there.stderr);
@@ -53,4 +55,24 @@ fn workers_on_nodes_of_their_own_come_to_the_weights_of_this_machine() {
     let args = [&args[..], &["--set", "gang.start_deadline_s=12"]].concat();
     let refused = run(&place, &args);
     super::heads::assert_says(&refused, 1, &["each on a node of its own", "no room"]);
+
+    // A store that only one node has: all workers run there, or nothing is sent.
+    let beside = [
+        "submit",
+        "job.toml",
+        "--to",
+        to,
+        "--json",
+        "--set",
+        "run.store='runs'",
+    ];
+    let refused = run(&place, &beside);
+    super::heads::assert_says(&refused, 1, &["run.store", "on a node of its own"]);
+    let together = [&beside[..], &["--set", "resources.place='pack'"]].concat();
+    let there = run(&place, &together);
+    super::heads::assert_says(&there, 0, &["all workers run on one node"]);
+    assert_eq!(there.result()["weights_sha256"], here.as_str());
+    let many = ["--workers", "5", "--set", "train.lanes=5"];
+    let refused = run(&place, &[&together[..], &many].concat());
+    super::heads::assert_says(&refused, 1, &["all 5 workers", "the largest node has 4"]);
 }

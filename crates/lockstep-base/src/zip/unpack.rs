@@ -1,6 +1,6 @@
 //! Unpacking what somebody sent, so that nothing leaves its folder and nothing grows without bound.
 
-use crate::archive::Entry;
+use super::content::Content;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -54,7 +54,7 @@ pub enum UnpackError {
 /// # Errors
 /// When the archive is refused, when `to` is there, or when a file cannot be written. What was written until then stays.
 pub fn unpack(archive: &[u8], to: &Path, limits: &Limits) -> Result<(), UnpackError> {
-    let entries = Entry::all(archive).map_err(UnpackError::Refused)?;
+    let entries = Content::all(archive).map_err(UnpackError::Refused)?;
     check(&entries, archive.len() as u64, limits).map_err(UnpackError::Refused)?;
     // It must be new: what lies in an older folder may lead elsewhere.
     let made = DirBuilder::new().mode(0o700).create(to);
@@ -72,7 +72,7 @@ pub fn unpack(archive: &[u8], to: &Path, limits: &Limits) -> Result<(), UnpackEr
     Ok(())
 }
 
-fn check(entries: &[Entry<'_>], packed: u64, limits: &Limits) -> Result<(), String> {
+fn check(entries: &[Content<'_>], packed: u64, limits: &Limits) -> Result<(), String> {
     if entries.len() > limits.entries {
         return Err(format!(
             "it holds {} files, and {} is the most",
@@ -103,7 +103,7 @@ fn make_folder(path: &Path) -> Result<(), UnpackError> {
 }
 
 /// Writes a content that must be as long as it says, and sum up.
-fn write(entry: &Entry<'_>, path: &Path) -> Result<(), UnpackError> {
+fn write(entry: &Content<'_>, path: &Path) -> Result<(), UnpackError> {
     let refused = |what: &str| UnpackError::Refused(format!("{:?} {what}", entry.name));
     let mode = if entry.executable { 0o700 } else { 0o600 };
     let file = OpenOptions::new()
@@ -142,8 +142,11 @@ fn cannot_write(path: &Path) -> impl FnOnce(io::Error) -> UnpackError {
     move |source| UnpackError::Write { path, source }
 }
 
-/// Reads an archive's file and unpacks it.
-pub(crate) fn unpack_file(archive: &Path, to: &Path, limits: &Limits) -> Result<(), UnpackError> {
+/// Reads an archive's file and unpacks it as [`unpack`] does.
+///
+/// # Errors
+/// As those of [`unpack`], and when the file cannot be read.
+pub fn unpack_file(archive: &Path, to: &Path, limits: &Limits) -> Result<(), UnpackError> {
     let bytes = fs::read(archive).map_err(cannot_write(archive))?;
     unpack(&bytes, to, limits)
 }

@@ -1,7 +1,7 @@
 //! The entries of an archive that somebody sent: plain files and folders that stay where they are put, each once.
 
+use super::list;
 use flate2::bufread::DeflateDecoder;
-use lockstep_base::zip;
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read};
 
@@ -18,29 +18,29 @@ const FOLDER: u32 = 0o040_000;
 
 /// What an archive holds under a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry<'a> {
+pub(super) struct Content<'a> {
     /// A path without `..`, `.` and empty parts, relative, with `/` between its parts.
-    pub(crate) name: String,
-    pub(crate) folder: bool,
-    pub(crate) executable: bool,
+    pub(super) name: String,
+    pub(super) folder: bool,
+    pub(super) executable: bool,
     /// How long it says that its content is.
-    pub(crate) size: u64,
-    pub(crate) crc: u32,
+    pub(super) size: u64,
+    pub(super) crc: u32,
     deflated: bool,
     packed: &'a [u8],
 }
 
-impl<'a> Entry<'a> {
+impl<'a> Content<'a> {
     /// Reads what is in an archive. Says what is wrong with it.
-    pub(crate) fn all(bytes: &'a [u8]) -> Result<Vec<Entry<'a>>, String> {
-        let entries = zip::entries(bytes)?;
-        let entries = entries.into_iter().map(|entry| Entry::new(bytes, entry));
+    pub(super) fn all(bytes: &'a [u8]) -> Result<Vec<Content<'a>>, String> {
+        let entries = list::entries(bytes)?;
+        let entries = entries.into_iter().map(|entry| Content::new(bytes, entry));
         let entries = entries.collect::<Result<Vec<_>, _>>()?;
         no_name_twice(&entries)?;
         Ok(entries)
     }
 
-    fn new(bytes: &'a [u8], entry: zip::Entry<'_>) -> Result<Entry<'a>, String> {
+    fn new(bytes: &'a [u8], entry: list::Entry<'_>) -> Result<Content<'a>, String> {
         let name = text(&entry)?;
         let wrong = |what: &str| Err(format!("{name:?} {what}"));
         let folder = name.ends_with('/');
@@ -55,7 +55,7 @@ impl<'a> Entry<'a> {
         if folder && entry.size != 0 {
             return wrong("is a folder with a content");
         }
-        Ok(Entry {
+        Ok(Content {
             name: plain(name)?,
             folder,
             executable: entry.mode & 0o111 != 0,
@@ -67,7 +67,7 @@ impl<'a> Entry<'a> {
     }
 
     /// The content, as long as it turns out to be.
-    pub(crate) fn open(&self) -> Box<dyn Read + 'a> {
+    pub(super) fn open(&self) -> Box<dyn Read + 'a> {
         match self.deflated {
             true => Box::new(DeflateDecoder::new(BufReader::new(self.packed))),
             false => Box::new(self.packed),
@@ -76,7 +76,7 @@ impl<'a> Entry<'a> {
 }
 
 /// A name as text. Names that are not said to be UTF-8 must be ASCII: what they mean beyond that, nobody knows.
-fn text<'a>(entry: &zip::Entry<'a>) -> Result<&'a str, String> {
+fn text<'a>(entry: &list::Entry<'a>) -> Result<&'a str, String> {
     let text = std::str::from_utf8(entry.name).ok();
     let text = text.filter(|text| entry.utf8 || text.is_ascii());
     text.ok_or_else(|| format!("{:?} is no name", String::from_utf8_lossy(entry.name)))
@@ -97,7 +97,7 @@ fn plain(name: &str) -> Result<String, String> {
     Ok(trimmed.to_owned())
 }
 
-fn no_name_twice(entries: &[Entry<'_>]) -> Result<(), String> {
+fn no_name_twice(entries: &[Content<'_>]) -> Result<(), String> {
     let mut kinds: BTreeMap<&str, bool> = BTreeMap::new();
     for entry in entries {
         if kinds.insert(&entry.name, entry.folder).is_some() {

@@ -2,7 +2,7 @@
 
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
-use lockstep_queue::{Limits, unpack};
+use lockstep_base::zip::{Limits, unpack};
 use proptest::prelude::*;
 use std::fs;
 use std::io::Write;
