@@ -32,7 +32,7 @@ fn workers_on_nodes_of_their_own_come_to_the_weights_of_this_machine() {
     let notes: Vec<String> = events.iter().map(told).collect();
     let placed = notes
         .iter()
-        .find(|note| note.contains("2 nodes: worker 0 on "));
+        .find(|note| note.contains("3 nodes: worker 0 on "));
     assert!(placed.is_some(), "{notes:?}");
     // The run lies where both nodes wrote it.
     let name = there.result()["run"].as_str().unwrap().to_owned();
