@@ -47,9 +47,7 @@ impl Supervisor<'_> {
                 Order::Kill(seat) => self.kill(seat),
                 Order::Start(seat) => {
                     if let Err(error) = self.replace(seat) {
-                        let message = describe(&error);
-                        self.unstartable = Some(message.clone());
-                        self.emit(Event::Warning { message });
+                        self.note_unstartable(&error);
                         orders.extend(self.state.hear(seat, News::Ended));
                     }
                 }
@@ -94,6 +92,24 @@ impl Supervisor<'_> {
                 self.gang.members[seat].is_fresh();
                 self.tell(seat, &ToWorker::CallOff { generation });
             }
+        }
+    }
+
+    /// Keeps why a worker could not be replaced, and warns of it; not of what is known, such as the end of the process that
+    /// starts all of them.
+    fn note_unstartable(&mut self, error: &EngineError) {
+        let mut cause: &dyn std::error::Error = error;
+        while let Some(source) = cause.source() {
+            cause = source;
+        }
+        let cause = cause.to_string();
+        if self.lost.as_ref().is_some_and(|lost| lost.contains(&cause)) {
+            return;
+        }
+        let message = describe(error);
+        let before = self.unstartable.replace(message.clone());
+        if before.is_none_or(|before| !before.contains(&cause)) {
+            self.emit(Event::Warning { message });
         }
     }
 
