@@ -11,7 +11,8 @@ use crate::mlflow::{params, shown};
 use crate::tensor::Tensor;
 use crate::tensor_data::{self, Elements};
 use lockstep_model::Predictions;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use std::borrow::Cow;
 
 /// The outputs that a model of classes has, and what one of numbers has.
 const PREDICTED: &str = "predicted";
@@ -222,36 +223,72 @@ fn column(mut input: Input, rest: &mut &[u8]) -> Result<(String, Json), Refusal>
     }
 }
 
+/// The answer to a request. Numbers are written in single precision, as the model said them.
+#[derive(Serialize)]
+pub(crate) struct InferAnswer<'a> {
+    model_name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model_version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    outputs: Vec<Output<'a>>,
+}
+
+#[derive(Serialize)]
+struct Output<'a> {
+    name: &'static str,
+    datatype: &'static str,
+    shape: Vec<usize>,
+    data: OutputData<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum OutputData<'a> {
+    Texts(Vec<&'a str>),
+    Numbers(Cow<'a, [f32]>),
+}
+
 /// The answer to a request.
 ///
 /// # Errors
 /// When an output is wanted that the model does not have.
-pub(crate) fn answer(said: &Said, reply: &Reply) -> Result<Value, Refusal> {
+pub(crate) fn answer<'a>(said: &'a Said, reply: &'a Reply) -> Result<InferAnswer<'a>, Refusal> {
     let rows = said.predictions.len();
-    let output = |name: &str, datatype: &str, shape: Value, data: Value| json!({ "name": name, "datatype": datatype, "shape": shape, "data": data });
+    let numbers = |name, shape, data| Output {
+        name,
+        datatype: "FP32",
+        shape,
+        data: OutputData::Numbers(data),
+    };
     let mut outputs = Vec::new();
     match &said.predictions {
         Predictions::Classes(classes) => {
-            let names = json!(said.classes());
-            outputs.push(output(PREDICTED, "BYTES", json!([rows]), names));
-            let each: Vec<f32> = classes.iter().map(|said| said.probability).collect();
-            outputs.push(output(PROBABILITY, "FP32", json!([rows]), json!(each)));
+            outputs.push(Output {
+                name: PREDICTED,
+                datatype: "BYTES",
+                shape: vec![rows],
+                data: OutputData::Texts(said.classes()),
+            });
+            let each = classes.iter().map(|said| said.probability).collect();
+            outputs.push(numbers(PROBABILITY, vec![rows], each));
             if !said.probabilities.is_empty() {
-                let shape = json!([rows, said.about.outputs.names.len()]);
-                let all = json!(said.probabilities);
-                outputs.push(output(PROBABILITIES, "FP32", shape, all));
+                let shape = vec![rows, said.about.outputs.names.len()];
+                let all = Cow::Borrowed(&said.probabilities[..]);
+                outputs.push(numbers(PROBABILITIES, shape, all));
             }
         }
         Predictions::Numbers { width, values } => {
-            let shape = json!([rows, width]);
-            outputs.push(output(PREDICTED, "FP32", shape, json!(values)));
+            outputs.push(numbers(
+                PREDICTED,
+                vec![rows, *width],
+                Cow::Borrowed(values),
+            ));
         }
     }
-    let names: Vec<String> = outputs
-        .iter()
-        .filter_map(|one| Some(one["name"].as_str()?.to_owned()))
-        .collect();
-    if let Some(unknown) = reply.outputs.iter().find(|name| !names.contains(name)) {
+    let names: Vec<&str> = outputs.iter().map(|output| output.name).collect();
+    let unknown = |name: &&String| !names.contains(&name.as_str());
+    if let Some(unknown) = reply.outputs.iter().find(unknown) {
         return Err(Refusal::bad(format!(
             "the model has no output `{}`; it has `{}`",
             shown(unknown),
@@ -259,19 +296,14 @@ pub(crate) fn answer(said: &Said, reply: &Reply) -> Result<Value, Refusal> {
         )));
     }
     if !reply.outputs.is_empty() {
-        let wanted = |one: &Value| reply.outputs.iter().any(|name| one["name"] == **name);
-        outputs.retain(wanted);
+        outputs.retain(|output| reply.outputs.iter().any(|name| name == output.name));
     }
-    let mut answer = Map::new();
-    answer.insert("model_name".to_owned(), json!(said.about.name));
-    if let Some(version) = said.about.version {
-        answer.insert("model_version".to_owned(), json!(version.to_string()));
-    }
-    if let Some(id) = &reply.id {
-        answer.insert("id".to_owned(), json!(id));
-    }
-    answer.insert("outputs".to_owned(), outputs.into());
-    Ok(answer.into())
+    Ok(InferAnswer {
+        model_name: &said.about.name,
+        model_version: said.about.version.map(|version| version.to_string()),
+        id: reply.id.as_deref(),
+        outputs,
+    })
 }
 
 #[cfg(test)]

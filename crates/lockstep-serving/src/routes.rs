@@ -210,7 +210,9 @@ async fn inferred(
     });
     let said = said.await?;
     let reply = told.await.map_err(Refusal::internal)?;
-    Ok(json_answer(&open_inference::answer(&said, &reply)?))
+    let answer = open_inference::answer(&said, &reply)?;
+    let text = serde_json::to_vec(&answer).map_err(Refusal::internal)?;
+    Ok(of_json(text))
 }
 
 fn json_answer(value: &Value) -> Response {

@@ -111,7 +111,8 @@ fn a_network_on_pixels_says_over_http_what_predict_says_to_the_bit() {
     let about = serve.get(&format!("/v2/models/{run}")).ok().json();
     assert_eq!(about["inputs"][0]["shape"], json!([-1, 8, 8, 1]));
     let first = [&rows[0][..], &rows[1]].concat();
-    let input = json!({ "name": "input", "datatype": "UINT8", "shape": [2, 8, 8, 1], "data": first });
+    let input =
+        json!({ "name": "input", "datatype": "UINT8", "shape": [2, 8, 8, 1], "data": first });
     let body = json!({ "id": "x", "inputs": [input], "parameters": ALL() });
     let answer = serve
         .post(&format!("/v2/models/{run}/infer"), &body)
