@@ -61,7 +61,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 def parts(frame):
     days = pd.to_datetime(frame["date"])
-    return pd.DataFrame({"y": days.dt.year, "m": days.dt.month, "d": days.dt.day, "w": days.dt.weekday})
+    return pd.DataFrame({"y": days.dt.year, "m": days.dt.month, "d": days.dt.day, "w": days.dt.day_of_week})
 
 frame = pd.read_csv(sys.argv[1])
 rows = frame.drop(columns="price")
@@ -70,7 +70,7 @@ columns = ColumnTransformer([
     ("region", OneHotEncoder(handle_unknown="ignore"), ["region"]),
     ("numbers", StandardScaler(), ["organic", "volume", "bags", "large"]),
 ])
-model = make_pipeline(columns, MLPRegressor((64, 32), max_iter=20))
+model = make_pipeline(columns, MLPRegressor(hidden_layer_sizes=(64, 32), max_iter=20))
 model.fit(rows, frame["price"])
 mlflow.sklearn.save_model(model, sys.argv[2], serialization_format="cloudpickle", input_example=rows[:1])
 """
@@ -135,11 +135,14 @@ class Client:
     def send(self):
         self.answer = b""
         self.began = time.perf_counter()
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
         self.socket.sendall(self.request)
 
     def receive(self):
         """Takes what came; how long the request took, if that was all of the answer."""
         came = self.socket.recv(1 << 16)
+        # A server that sends its answer in two pieces must not wait for the system's late acknowledgement.
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
         if not came:
             sys.exit("the server closed a connection")
         self.answer += came
@@ -178,11 +181,11 @@ def measure(port, request, clients, seconds):
     }
 
 
-def wait_for(port, process):
+def wait_for(port, process, log):
     until = time.time() + 180
     while time.time() < until:
         if process.poll() is not None:
-            sys.exit("a server ended before it was ready")
+            sys.exit(f"{process.args} ended before it was ready:\n{log.read_text()[-3000:]}")
         try:
             with socket.create_connection(("127.0.0.1", port), timeout=5) as ping:
                 ping.sendall(f"GET /ping HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n".encode())
@@ -209,7 +212,7 @@ def main():
         names, row = table(folder / "avocados.csv")
         (folder / "table.toml").write_text(TABLE_JOB)
         fashion = ROOT / "examples/fashion-mnist.toml"
-        fashion = [lockstep, "run", str(fashion), "--set", "run.store=runs", "--set", "train.epochs=1"]
+        fashion = [lockstep, "run", str(fashion), "--set", f"run.store={folder / 'runs'}", "--set", "train.epochs=1"]
         for job, name in ((fashion, "fashion"), ([lockstep, "run", "table.toml"], "avocados")):
             lines = succeed(job + ["--json"], cwd=folder)
             run = json.loads(lines.splitlines()[-1])["run"]
@@ -225,19 +228,24 @@ def main():
             ("avocados", "avocados@champion", folder / "sklearn", tables, tables),
         ):
             ports = [free_port(), free_port()]
-            environment = dict(os.environ, MLFLOW_DISABLE_TELEMETRY="true", DO_NOT_TRACK="true")
+            # MLflow calls uvicorn by its name.
+            path = f"{Path(given.python).parent}:{os.environ['PATH']}"
+            environment = dict(os.environ, PATH=path, MLFLOW_DISABLE_TELEMETRY="true", DO_NOT_TRACK="true")
             mlflow = [given.python, "-m", "mlflow", "models", "serve", "--model-uri", str(theirs), "--env-manager", "local"]
             commands = {
                 "lockstep": [lockstep, "serve-model", ours, "--port", str(ports[0])],
                 "mlflow": mlflow + ["--port", str(ports[1]), "--workers", str(workers)],
             }
-            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder, "env": environment}
-            started = {who: subprocess.Popen(words, start_new_session=True, **quiet) for who, words in commands.items()}
+            started = {}
+            for who, words in commands.items():
+                with open(folder / f"{who}.log", "w") as log:
+                    options = {"stdout": log, "stderr": log, "cwd": folder, "env": environment}
+                    started[who] = subprocess.Popen(words, start_new_session=True, **options)
             try:
                 served = results["served"][name] = {}
                 bodies = {"lockstep": body, "mlflow": their_body}
                 for who, port in zip(started, ports):
-                    wait_for(port, started[who])
+                    wait_for(port, started[who], folder / f"{who}.log")
                 for clients in CLIENTS:
                     figures = {
                         who: measure(port, request(port, bodies[who]), clients, given.seconds)
@@ -248,8 +256,9 @@ def main():
                     print(name, clients, json.dumps(figures), file=sys.stderr)
             finally:
                 for process in started.values():
-                    os.killpg(process.pid, 15)
-                    process.wait()
+                    if process.poll() is None:
+                        os.killpg(process.pid, 15)
+                        process.wait()
     print(json.dumps(results, indent=2))
 
 

@@ -362,7 +362,7 @@ fn trees_say_over_http_what_predict_says_to_the_bit() {
                 let body = json!({ "inputs": [row], "params": ALL() });
                 assert_eq!(
                     predictions(serve.post("/invocations", &body)),
-                    [right.clone()]
+                    std::slice::from_ref(right)
                 );
             });
         }
