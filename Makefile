@@ -10,7 +10,7 @@ MDBOOK := 0.5.4
 # Many tests start processes and wait for them: two for each processor keep all busy.
 TEST_THREADS = $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
-.PHONY: help demo test test-peers test-tools test-fast test-long test-kube soak bench-train bench-data bench-recovery bench-collective bench-scale bench-shards bench-trees bench-dashboard screenshots wheel dist static book image test-python clean release cargo components
+.PHONY: help demo test test-peers test-tools test-fast test-long test-kube soak bench-train bench-data bench-recovery bench-collective bench-scale bench-shards bench-trees bench-serving bench-dashboard screenshots wheel dist static book image test-python clean release cargo components
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -97,6 +97,11 @@ bench-shards: release ## Compare what a script is handed with Ray Data and a PyT
 bench-trees: release ## Compare boosted trees with XGBoost alone and Ray Train, side by side (BENCH_ARGS="--turns 5")
 	@command -v python3 > /dev/null || { echo "python3 is missing: the benchmark is written in it" >&2; exit 1; }
 	@python3 bench/trees.py --lockstep $(LOCKSTEP) $(BENCH_ARGS)
+
+bench-serving: release ## Compare predictions over HTTP with MLflow's scoring server, side by side
+	@command -v python3 > /dev/null || { echo "python3 is missing: the benchmark is written in it" >&2; exit 1; }
+	@$(LOCKSTEP) data get fashion-mnist
+	@python3 bench/serve_model.py --lockstep $(LOCKSTEP) $(BENCH_ARGS)
 
 bench-scale: cargo ## Hold the model of docs/scale.md against gangs of 2 to 16 processes on slow networks (as root)
 	@command -v python3 > /dev/null || { echo "python3 is missing: the benchmark is written in it" >&2; exit 1; }

@@ -130,7 +130,7 @@ impl Dataset {
         Ok(Dataset::of(files.name, decoded, class_names))
     }
 
-    fn of(name: String, decoded: Decoded, class_names: Vec<String>) -> Dataset {
+    pub(crate) fn of(name: String, decoded: Decoded, class_names: Vec<String>) -> Dataset {
         Dataset {
             name,
             decoded,

@@ -7,7 +7,7 @@
 //! ([`EpochOrder`], [`lane_rows`]); [`Dataset::gather`] turns them into the rows of a batch, with the
 //! same bits on every machine. Training may see each image a little differently in every step
 //! ([`Augmenter`]), which is a function of the seed, the step and the sample. A [`Frame`] is a table as it is, whose
-//! columns are handed to scripts.
+//! columns are handed to scripts. Samples of a request come from no file ([`SampleValues`]).
 //!
 //! Images are rows of pixels, line by line, the channels of a pixel beside each other.
 
@@ -29,6 +29,7 @@ mod frame;
 mod gather;
 pub mod idx;
 mod idx_pair;
+mod in_memory;
 pub mod known;
 mod labels;
 mod layout;
@@ -56,9 +57,10 @@ pub use encoding::{EmbeddedColumn, Encoding, HotSlot, ScaledNumber};
 pub use error::DataError;
 pub use frame::{DecodedFrame, Frame, FrameBatch, FramePart, FrameSource, StoredColumn};
 pub use gather::{Normalisation, Normaliser};
+pub use in_memory::SampleValues;
 pub use lockstep_table::{
-    ColumnKind, ColumnNames, ColumnType, FrameCell, FrameElement, InputColumn, LeftOut,
-    TableFormat, TimeForm,
+    Cell, ColumnKind, ColumnNames, ColumnType, FrameCell, FrameElement, InputColumn, LeftOut,
+    RowReader, TableError, TableFormat, TimeForm,
 };
 pub use order::{EpochOrder, lane_rows, split, stratified_split};
 pub use picture_changes::PictureChanges;

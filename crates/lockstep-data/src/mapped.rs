@@ -1,4 +1,4 @@
-//! A file of the cache, mapped for reading and seen as numbers.
+//! A file of the cache, mapped for reading and seen as numbers; or what is in memory alone, seen the same way.
 
 use memmap2::{Mmap, UncheckedAdvice};
 use std::fs::File;
@@ -9,7 +9,14 @@ use std::ops::Range;
 /// renaming, which leaves what is mapped as it is.
 #[derive(Debug)]
 pub(crate) struct Mapped {
-    map: Mmap,
+    held: Held,
+}
+
+#[derive(Debug)]
+enum Held {
+    File(Mmap),
+    /// Words, so that they are aligned as numbers are.
+    Memory(Vec<u32>),
 }
 
 impl Mapped {
@@ -17,21 +24,34 @@ impl Mapped {
     pub(crate) fn of(file: &File) -> io::Result<Mapped> {
         // SAFETY: the file is written under another name and never again once it has its own.
         let map = unsafe { Mmap::map(file)? };
-        Ok(Mapped { map })
+        let held = Held::File(map);
+        Ok(Mapped { held })
+    }
+
+    /// What is in memory, and in no file.
+    pub(crate) fn in_memory(words: Vec<u32>) -> Mapped {
+        let held = Held::Memory(words);
+        Mapped { held }
     }
 
     /// All bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.map
+        match &self.held {
+            Held::File(map) => map,
+            Held::Memory(words) => bytemuck::cast_slice(words),
+        }
     }
 
     /// Gives the memory that the bytes in `range` take back to the system. They come back from the file when they are
     /// looked at again.
     pub(crate) fn release(&self, range: Range<usize>) {
+        let Held::File(map) = &self.held else {
+            // It could not come back.
+            return;
+        };
         // SAFETY: what is mapped is shared with the file and never written, so nothing is lost.
         let released = unsafe {
-            self.map
-                .unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, range.len())
+            map.unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, range.len())
         };
         // A system that does not take the advice keeps the memory, and nothing else changes.
         drop(released);
@@ -42,7 +62,7 @@ impl Mapped {
     /// # Panics
     /// When `range` does not lie within the file or is not aligned to four bytes.
     pub(crate) fn words(&self, range: Range<usize>) -> &[u32] {
-        bytemuck::cast_slice(&self.map[range])
+        bytemuck::cast_slice(&self.bytes()[range])
     }
 
     /// The bytes in `range` as `f32`.
@@ -50,7 +70,7 @@ impl Mapped {
     /// # Panics
     /// As for [`Mapped::words`].
     pub(crate) fn floats(&self, range: Range<usize>) -> &[f32] {
-        bytemuck::cast_slice(&self.map[range])
+        bytemuck::cast_slice(&self.bytes()[range])
     }
 }
 

@@ -1,7 +1,7 @@
 //! The model that a run ended with, whatever learned it.
 
 use crate::LearnerError;
-use lockstep_data::{Dataset, InputColumn};
+use lockstep_data::{Dataset, InputColumn, StoredElement};
 use lockstep_model::{Block, Outputs};
 use lockstep_resolve::PictureInput;
 use std::ops::Range;
@@ -14,6 +14,9 @@ pub trait TrainedModel {
     /// The columns of the table that it was trained on, in their order, none if it was no table; and whether values may be
     /// missing from them.
     fn inputs(&self) -> (&[InputColumn], bool);
+
+    /// How samples are stored, and their shape: channels, height, width.
+    fn sample(&self) -> (StoredElement, [usize; 3]);
 
     /// How pictures become samples; nothing if the samples are none, or that is not known.
     fn pictures(&self) -> Option<&PictureInput> {

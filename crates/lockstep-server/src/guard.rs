@@ -6,6 +6,7 @@
 //! harmless is refused: a route that says nothing about roles needs [`Role::Submit`] for everything but reading.
 
 mod audit;
+mod behind;
 mod headers;
 mod held;
 mod limits;
@@ -15,11 +16,13 @@ mod refusals;
 mod tokens;
 
 pub(crate) use audit::AuditAction;
+pub(crate) use behind::Behind;
 pub(crate) use login::endpoints;
 pub use tokens::{Token, Tokens};
 
 use crate::caller::LOCAL;
-use crate::{Caller, Refusal, Role, Server, ServerError, Settings, routes};
+use crate::metrics::Counters;
+use crate::{Caller, Refusal, Role, ServerError};
 use audit::{Audit, Entry};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -29,7 +32,7 @@ use limits::Watch;
 use origin::Names;
 use refusals::Refusals;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio::task::spawn_blocking;
@@ -71,6 +74,8 @@ pub(crate) struct Guard {
     deeds: Arc<Audit>,
     refused: Arc<Audit>,
     refusals: Refusals,
+    behind: Behind,
+    answers: Counters,
 }
 
 /// The address that a connection came from.
@@ -88,15 +93,20 @@ enum Credential<'a> {
 
 impl Guard {
     /// Opens what it needs. Where a token is needed and there is none, one is made, and comes with it.
-    pub(crate) fn open(settings: &Settings) -> Result<(Guard, Option<String>), ServerError> {
-        let loopback = settings.listen.ip().to_canonical().is_loopback();
-        let needed = settings.guard.require_token || !loopback;
-        let tokens = needed.then(|| Arc::new(Tokens::of(&settings.folder)));
+    pub(crate) fn open(
+        settings: &GuardSettings,
+        listen: SocketAddr,
+        folder: &Path,
+        behind: Behind,
+    ) -> Result<(Guard, Option<String>), ServerError> {
+        let loopback = listen.ip().to_canonical().is_loopback();
+        let needed = settings.require_token || !loopback;
+        let tokens = needed.then(|| Arc::new(Tokens::of(folder)));
         let first = match &tokens {
             Some(tokens) if tokens.list()?.is_empty() => Some(tokens.add(FIRST, Role::Admin)?),
             _ => None,
         };
-        let mut names = settings.guard.hosts.clone();
+        let mut names = settings.hosts.clone();
         if !loopback && let Ok(own) = std::fs::read_to_string("/proc/sys/kernel/hostname") {
             names.push(own.trim().to_owned());
         }
@@ -106,10 +116,12 @@ impl Guard {
                 any_address: !loopback,
                 names,
             },
-            encrypted: settings.guard.tls.is_some(),
-            deeds: Arc::new(Audit::of_deeds(&settings.folder)),
-            refused: Arc::new(Audit::of_refusals(&settings.folder)),
+            encrypted: settings.tls.is_some(),
+            deeds: Arc::new(Audit::of_deeds(folder)),
+            refused: Arc::new(Audit::of_refusals(folder)),
             refusals: Refusals::default(),
+            behind,
+            answers: Counters::default(),
         };
         Ok((guard, first))
     }
@@ -117,6 +129,11 @@ impl Guard {
     /// Whether a token is needed.
     pub(crate) fn needs_token(&self) -> bool {
         self.tokens.is_some()
+    }
+
+    /// How requests were answered so far.
+    pub(crate) fn answers(&self) -> &Counters {
+        &self.answers
     }
 
     /// Who shows this.
@@ -177,10 +194,10 @@ impl Guard {
         }
         let path = asked.uri().path();
         origin::check_page(asked, self.encrypted, login::is_form(path))?;
-        if routes::is_open(path) {
+        if self.behind.is_open(path) {
             return Ok(());
         }
-        caller?.needs(routes::role(asked.method(), path))
+        caller?.needs(self.behind.role(asked.method(), path))
     }
 
     /// Writes down what came of a request, if that is to be: what changes something, and what was refused.
@@ -227,28 +244,35 @@ fn cookie_token(headers: &HeaderMap) -> Credential<'_> {
 }
 
 /// Lets through who may ask, says to the routes who it is, and writes down what came of it.
-pub(crate) async fn guard(State(server): State<Server>, request: Request, next: Next) -> Response {
-    let guard = server.guard();
+pub(crate) async fn guard(
+    State(guard): State<Arc<Guard>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let behind = guard.behind;
     let asked = head(&request);
     let path: String = asked.uri().path().chars().take(500).collect();
     let peer = request.extensions().get::<Peer>();
     let from = peer.map_or_else(String::new, |Peer(address)| address.to_string());
-    let limit = limits::limit(server.settings(), &path);
+    let limit = behind.body_limit(&path);
     let (caller, admitted) = guard.admit(&asked).await;
     let admitted = admitted.and_then(|()| limits::check(asked.headers(), limit));
     let (refusal, answer) = match admitted {
         Ok(()) => pass(request, caller.clone(), limit, next).await,
-        Err(refusal) => (Some(refusal.message.clone()), refuse(&asked, refusal)),
+        Err(refusal) => (
+            Some(refusal.message.clone()),
+            refuse(&asked, refusal, behind),
+        ),
     };
     let mut answer = held::counted(answer).unwrap_or_else(|| limits::busy().into_response());
     headers::add(answer.headers_mut());
     let status = answer.status();
-    server.counters().count(status);
+    guard.answers.count(status);
     let denied = matches!(
         status,
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::MISDIRECTED_REQUEST
     );
-    if denied || routes::role(asked.method(), &path) != Role::Read {
+    if denied || behind.role(asked.method(), &path) != Role::Read {
         let deed = answer.extensions().get::<AuditAction>();
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let entry = Entry {
@@ -308,11 +332,12 @@ fn too_long() -> Refusal {
 }
 
 /// Says no: to a browser that has no token with a page that asks for one.
-fn refuse(asked: &Head, refusal: Refusal) -> Response {
+fn refuse(asked: &Head, refusal: Refusal, behind: Behind) -> Response {
     let asks_for = origin::text(asked.headers(), header::ACCEPT.as_str()).unwrap_or_default();
     let missing = refusal.status == StatusCode::UNAUTHORIZED;
     let token_is_wrong = refusal.message.ends_with("Invalid authentication token");
-    if asked.method() == Method::GET
+    if behind.has_pages()
+        && asked.method() == Method::GET
         && asks_for.contains("text/html")
         && (missing || token_is_wrong)
     {

@@ -10,7 +10,7 @@ mod tls;
 pub(crate) use connection::{Connection, Lasting};
 
 use crate::guard::Peer;
-use crate::{ServerError, Settings};
+use crate::{GuardSettings, ServerError};
 use axum::Router;
 use connection::{Counts, MOST};
 use hyper::Request;
@@ -129,8 +129,8 @@ async fn exchange(
 }
 
 /// What encrypts, if anything was given.
-pub(crate) fn tls(settings: &Settings) -> Result<Option<TlsAcceptor>, ServerError> {
-    let files = settings.guard.tls.as_ref();
+pub(crate) fn tls(settings: &GuardSettings) -> Result<Option<TlsAcceptor>, ServerError> {
+    let files = settings.tls.as_ref();
     files
         .map(|(certificates, key)| tls::acceptor(certificates, key))
         .transpose()

@@ -205,7 +205,7 @@ fn text(server: &Server) -> String {
         "When the server began, in seconds since 1970.",
         alone(began),
     );
-    page.0 + "# EOF\n"
+    page.0 + &server.settings().models.metrics() + "# EOF\n"
 }
 
 /// What this process uses, as far as the system says it.

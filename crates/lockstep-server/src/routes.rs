@@ -1,7 +1,7 @@
 //! All routes, and what every request passes on its way to them.
 
 use crate::endpoint::{Endpoint, SMALL, role_of};
-use crate::{Role, Server, guard, jobs, metrics, mlflow, pages, view};
+use crate::{Role, Server, guard, jobs, metrics, mlflow, pages, predictions, view};
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
@@ -16,6 +16,7 @@ pub(crate) static ENDPOINTS: LazyLock<Vec<Endpoint>> = LazyLock::new(|| {
         jobs::endpoints(),
         view::endpoints(),
         mlflow::endpoints(),
+        predictions::endpoints(),
     ];
     parts.into_iter().flatten().collect()
 });
@@ -28,7 +29,7 @@ pub(crate) fn all(server: Server) -> Router {
         .fold(pages, |all, one| all.route(&one.path, one.handler.clone()))
         // The guard has limits of its own, by path.
         .layer(DefaultBodyLimit::disable())
-        .layer(from_fn_with_state(server.clone(), guard::guard))
+        .layer(from_fn_with_state(server.guard().clone(), guard::guard))
         .with_state(server)
 }
 
@@ -45,8 +46,18 @@ pub(crate) fn body_limit(path: &str) -> u64 {
     of_path.map(|one| one.takes).max().unwrap_or(SMALL)
 }
 
+/// Whether a request to this path asks a model what rows are. That only reads, and may be long.
+pub(crate) fn predicts(path: &str) -> bool {
+    let model = path.strip_prefix("/models/");
+    let model = model.and_then(|rest| rest.strip_suffix("/invocations"));
+    model.is_some_and(|model| !model.is_empty() && !model.contains('/'))
+}
+
 /// The role that a request needs where a token is needed. Also asked for paths that no route has.
 pub(crate) fn role(method: &Method, path: &str) -> Role {
+    if *method == Method::POST && predicts(path) {
+        return Role::Read;
+    }
     let declared = ENDPOINTS
         .iter()
         .find(|one| one.method == *method && one.path == path);
@@ -59,11 +70,31 @@ pub(crate) fn role(method: &Method, path: &str) -> Role {
 mod tests {
     use super::*;
 
-    /// The guard compares paths as they stand, so a path with names in it cannot have a role of its own.
+    /// The guard compares paths as they stand, so a path with names in it cannot have a role of its own, but for
+    /// predictions.
     #[test]
     fn only_plain_paths_have_another_role_than_their_method_says() {
         for one in ENDPOINTS.iter().filter(|one| one.path.contains('{')) {
-            assert_eq!(one.role, Some(role_of(&one.method)), "{}", one.path);
+            let role = if predicts(&one.path) {
+                Role::Read
+            } else {
+                role_of(&one.method)
+            };
+            assert_eq!(one.role, Some(role), "{}", one.path);
+        }
+    }
+
+    #[test]
+    fn predictions_need_no_more_than_reading() {
+        let path = "/models/digits@champion/invocations";
+        assert_eq!(role(&Method::POST, path), Role::Read);
+        assert_eq!(role(&Method::DELETE, path), Role::Submit);
+        for other in [
+            "/models//invocations",
+            "/models/a/b/invocations",
+            "/models/a",
+        ] {
+            assert_eq!(role(&Method::POST, other), Role::Submit, "{other}");
         }
     }
 

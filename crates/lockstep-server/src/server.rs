@@ -1,6 +1,6 @@
 //! What all parts of the server share, and its life from start to end.
 
-use crate::guard::Guard;
+use crate::guard::{Behind, Guard};
 use crate::log_watch::LogWatch;
 use crate::metrics::Counters;
 use crate::mlflow::Mlflow;
@@ -20,9 +20,8 @@ struct Shared {
     settings: Settings,
     queue: Queue,
     view: View,
-    guard: Guard,
+    guard: Arc<Guard>,
     mlflow: Mlflow,
-    counters: Counters,
     logs: LogWatch,
 }
 
@@ -56,7 +55,7 @@ impl Server {
     }
 
     /// What stands in front of all routes.
-    pub(crate) fn guard(&self) -> &Guard {
+    pub(crate) fn guard(&self) -> &Arc<Guard> {
         &self.0.guard
     }
 
@@ -72,7 +71,7 @@ impl Server {
 
     /// How it has answered so far.
     pub(crate) fn counters(&self) -> &Counters {
-        &self.0.counters
+        self.0.guard.answers()
     }
 }
 
@@ -94,17 +93,21 @@ pub async fn serve(
     let local = listener.local_addr().map_err(unable)?;
     let queue = Queue::open(settings.queue.clone())?;
     let view = View::new(&settings);
-    let tls = listen::tls(&settings)?;
-    let (guard, token) = Guard::open(&settings)?;
+    let tls = listen::tls(&settings.guard)?;
+    let behind = Behind::Jobs {
+        package_limit: settings.queue.package_limit,
+        upload_limit: settings.guard.upload_limit,
+        prediction_limit: settings.models.settings().max_body,
+    };
+    let (guard, token) = Guard::open(&settings.guard, address, &settings.folder, behind)?;
     let mlflow = Mlflow::new(&settings);
     let jobs_are_admins = guard.needs_token() && settings.queue.job_user.is_none();
     let server = Server(Arc::new(Shared {
         settings,
         queue,
         view,
-        guard,
+        guard: Arc::new(guard),
         mlflow,
-        counters: Counters::default(),
         logs: LogWatch::new(),
     }));
     tokio::spawn(memory::give_back_again_and_again());

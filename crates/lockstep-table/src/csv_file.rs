@@ -8,9 +8,9 @@ use crate::cells::no_weight;
 use crate::columns::shown;
 use crate::files::TableFile;
 use crate::input::{Input, InputReader};
-use crate::kind::{self, CellReader, ColumnType, Read as ReadCell, is_gap};
+use crate::kind::{self, CellReader, ColumnType, Read as ReadCell, is_gap, no_gap};
 use crate::reader::{MOST_ROWS, RowBatch};
-use crate::{ColumnNames, Gaps, TableError};
+use crate::{ColumnNames, TableError};
 use csv::{ErrorKind, StringRecord};
 use flate2::read::MultiGzDecoder;
 use lockstep_place::PlaceError;
@@ -116,10 +116,7 @@ impl CsvFile {
                 let cell = self.record[at].trim();
                 let from = batch.features.len();
                 batch.features.resize(from + reader.kind().width(), 0.0);
-                let read = match self.columns.gaps == Gaps::Refuse && is_gap(cell) {
-                    true => Err(no_gap(cell)),
-                    false => reader.text(cell, &mut batch.features[from..]),
-                };
+                let read = reader.read(cell, self.columns.gaps, &mut batch.features[from..]);
                 if read.map_err(|found| self.wrong(column, found))? == ReadCell::Unseen {
                     batch.unseen.push((feature, cell.to_owned()));
                 }
@@ -263,14 +260,6 @@ impl Begun {
     }
 }
 
-/// What is said of a gap where there may be none.
-fn no_gap(cell: &str) -> String {
-    match cell.is_empty() {
-        true => "is empty; every sample needs its numbers".to_owned(),
-        false => format!("holds `{}`; every sample needs its numbers", shown(cell)),
-    }
-}
-
 /// A cell of the column of labels as the name of a class, which may be a number to predict; or what is wrong with it.
 fn label_text(cell: &str, column: &str, columns: &ColumnNames) -> Result<String, String> {
     let is_value = columns.types.get(column) == Some(&ColumnType::Category);
@@ -392,7 +381,7 @@ impl Read for Metered {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{TableFormat, TableReader};
+    use crate::{Gaps, TableFormat, TableReader};
     use lockstep_place::{Access, Place};
 
     fn read(text: &[u8], columns: &ColumnNames) -> Result<Vec<RowBatch>, TableError> {

@@ -4,10 +4,10 @@
 //! that the training table has, a date is its parts. What is not there is NaN, and so is a category that the training
 //! table does not have.
 
-use crate::ColumnNames;
 use crate::cells::{refused, used};
 use crate::columns::shown;
 use crate::time::{Moment, TimeForm};
+use crate::{ColumnNames, Gaps};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -161,7 +161,21 @@ impl CellReader {
             .collect()
     }
 
+    /// Whether this is one of the categories.
+    pub(crate) fn knows(&self, value: &str) -> bool {
+        self.places.contains_key(value)
+    }
+
     /// Writes the numbers of a cell of text to `out`, which has as many as the kind; or says what is wrong with it.
+    pub(crate) fn read(&self, cell: &str, gaps: Gaps, out: &mut [f32]) -> Result<Read, String> {
+        let cell = cell.trim();
+        match gaps == Gaps::Refuse && is_gap(cell) {
+            true => Err(no_gap(cell)),
+            false => self.text(cell, out),
+        }
+    }
+
+    /// The same where gaps may be.
     pub(crate) fn text(&self, cell: &str, out: &mut [f32]) -> Result<Read, String> {
         let cell = cell.trim();
         if is_gap(cell) {
@@ -204,6 +218,14 @@ impl CellReader {
             }
         }
         Ok(Read::Written)
+    }
+}
+
+/// What is said of a gap where there may be none.
+pub(crate) fn no_gap(cell: &str) -> String {
+    match cell.is_empty() {
+        true => "is empty; every sample needs its numbers".to_owned(),
+        false => format!("holds `{}`; every sample needs its numbers", shown(cell)),
     }
 }
 

@@ -4,7 +4,8 @@
 //! embeddings ([`write_part`]) and predictions ([`write_predictions`]), the same bytes for the same rows
 //! on every machine. What others wrote, [`TableReader`] streams as rows of `f32` with a label and a
 //! path each, from one file or a folder of them, here or in an object store, in memory that the caller
-//! bounds; [`FrameReader`] streams all its columns as they are. Every value is checked on the way, and what is wrong is named with its file, column and row.
+//! bounds; [`FrameReader`] streams all its columns as they are. A
+//! [`RowReader`] makes the same numbers of rows that are in memory. Every value is checked on the way, and what is wrong is named with its file, column and row.
 
 mod budget;
 mod cells;
@@ -23,6 +24,7 @@ mod page_input;
 mod pages;
 mod parquet_file;
 mod reader;
+mod row_reader;
 mod runs;
 mod seen;
 mod time;
@@ -38,6 +40,7 @@ pub use frame::{
 pub use kind::{ColumnKind, ColumnType, InputColumn, LeftOut, sort_values};
 pub use look::{Looked, look};
 pub use reader::{RowBatch, TableReader, column_names};
+pub use row_reader::{Cell, RowReader};
 pub use time::TimeForm;
 pub use write::{
     ClassProbabilities, EmbeddingPart, PredictedColumn, PredictionRow, write_part,

@@ -2,8 +2,8 @@
 
 use crate::evaluate::{Evaluator, rows_at_once};
 use crate::targets::loss;
-use crate::{SavedModel, TrainError};
-use lockstep_data::{Dataset, InputColumn, Normaliser, TargetKind};
+use crate::{InputElement, SavedModel, TrainError};
+use lockstep_data::{Dataset, InputColumn, Normaliser, StoredElement, TargetKind};
 use lockstep_learner::{LearnerError, TrainedModel};
 use lockstep_model::{BLOCK_ROWS, Block, Outputs, Predictions, RowOutput};
 use lockstep_nn::{Model, Threads};
@@ -85,6 +85,14 @@ impl TrainedModel for Trained {
 
     fn inputs(&self) -> (&[InputColumn], bool) {
         (&self.saved.inputs, self.normaliser.encoding().is_some())
+    }
+
+    fn sample(&self) -> (StoredElement, [usize; 3]) {
+        let element = match self.saved.input {
+            InputElement::Bytes => StoredElement::U8,
+            InputElement::Numbers => StoredElement::F32,
+        };
+        (element, self.saved.input_shape)
     }
 
     fn pictures(&self) -> Option<&PictureInput> {

@@ -5,7 +5,7 @@ use crate::publish::Card;
 use crate::xgboost::{Booster, FOLDER, Matrix, Predicted, Xgboost, XgboostError, bring, find};
 use crate::{TreesError, check_model, said, shard};
 use lockstep_base::fs::{CacheDir, sha256};
-use lockstep_data::{Dataset, InputColumn, TargetKind};
+use lockstep_data::{Dataset, InputColumn, StoredElement, TargetKind};
 use lockstep_learner::{LearnerError, TrainedModel};
 use lockstep_model::{BLOCK_ROWS, Block, Outputs, inputs};
 use lockstep_runs::{RunDir, files};
@@ -182,6 +182,10 @@ impl TrainedModel for TrainedTrees {
 
     fn inputs(&self) -> (&[InputColumn], bool) {
         (&self.inputs, true)
+    }
+
+    fn sample(&self) -> (StoredElement, [usize; 3]) {
+        (StoredElement::F32, [self.card.columns, 1, 1])
     }
 
     fn check(&self, set: &Dataset) -> Result<(), LearnerError> {

@@ -10,6 +10,7 @@ mod remote;
 mod replay;
 mod runs;
 mod serve;
+mod serve_model;
 mod tune;
 
 pub(crate) use bench::BenchArgs;
@@ -24,8 +25,9 @@ pub(crate) use runs::{
     StoreArgs, TagArgs,
 };
 pub(crate) use serve::{
-    GuardArgs, QueueArgs, ServeArgs, ServeCommand, ServerPlaceArgs, TokenCommand,
+    DoorArgs, GuardArgs, QueueArgs, ServeArgs, ServeCommand, ServerPlaceArgs, TokenCommand,
 };
+pub(crate) use serve_model::ServeModelArgs;
 
 pub(crate) use tune::{SearchMethod, TuneArgs};
 
@@ -72,6 +74,8 @@ pub(crate) enum Command {
     Jobs(JobsCommand),
     /// Serve a team: a queue of jobs that Ray's client speaks to, runs, models, and pages that show them
     Serve(ServeArgs),
+    /// Serve the predictions of one model over HTTP: MLflow's scoring protocol, and the Open Inference Protocol
+    ServeModel(ServeModelArgs),
     /// Jobs on Kubernetes: manifests, how they are, why they do not run
     #[command(subcommand)]
     Kube(KubeCommand),

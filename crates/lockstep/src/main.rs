@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Command::Submit(args) => command::submit::run(&args, started_at),
         Command::Jobs(jobs) => command::jobs::run(&jobs, started_at),
         Command::Serve(args) => command::serve::run(&args),
+        Command::ServeModel(args) => command::serve_model::run(&args),
         Command::Kube(kube) => command::kube::run(&kube, started_at),
         Command::Cluster(cluster) => command::cluster::run(&cluster),
         Command::Embed(args) => command::embed::run(&args),

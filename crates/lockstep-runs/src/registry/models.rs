@@ -310,7 +310,32 @@ impl Registry {
     /// # Errors
     /// When there is none, or the store cannot be read.
     pub fn find(&self, reference: &Reference) -> Result<Version, RegistryError> {
+        // Whoever asks again and again need not read what all versions are.
+        if let Some(version) = self.find_one(reference)? {
+            return Ok(version);
+        }
         Ok(self.model(&reference.name)?.pick(&reference.pick)?.clone())
+    }
+
+    /// The version that is meant, if there is one, without a look at others.
+    fn find_one(&self, reference: &Reference) -> Result<Option<Version>, RegistryError> {
+        let place = self.place.join(check_name(&reference.name)?)?;
+        let numbers = match &reference.pick {
+            Pick::Number(number) => vec![*number],
+            Pick::Alias(alias) => {
+                let aliases: Option<Aliases> = document::read(&place.join("aliases.json")?, FILES)?;
+                let aliases = aliases.unwrap_or_default().aliases;
+                aliases.get(alias).copied().into_iter().collect()
+            }
+            Pick::Newest => self.numbers(&place)?,
+        };
+        for number in numbers.into_iter().rev() {
+            let described = document::read(&description(&place, number)?, FILES)?;
+            if let Some(Described::Version(version)) = described {
+                return Ok(Some(*version));
+            }
+        }
+        Ok(None)
     }
 
     /// The files of a version, as a run that has nothing but its job and its model.

@@ -4,7 +4,7 @@
 //! for, and a large upload over a slow line is. An answer must begin within [`PATIENCE`] of the body's end.
 
 use super::held::{Held, REQUESTS, SMALL};
-use crate::{Refusal, Settings, routes};
+use crate::Refusal;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use futures_util::{StreamExt, stream};
@@ -48,17 +48,6 @@ impl Watch {
             TOO_MANY => Some(busy()),
             _ => None,
         }
-    }
-}
-
-/// How many bytes the body of a request to this path may have.
-pub(crate) fn limit(settings: &Settings, path: &str) -> u64 {
-    if path.starts_with("/api/packages/") {
-        settings.queue.package_limit
-    } else if path.starts_with("/api/2.0/mlflow-artifacts/") {
-        settings.guard.upload_limit
-    } else {
-        routes::body_limit(path)
     }
 }
 

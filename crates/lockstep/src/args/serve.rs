@@ -57,6 +57,16 @@ pub(crate) struct ServerPlaceArgs {
 /// How the server protects itself.
 #[derive(Debug, Args)]
 pub(crate) struct GuardArgs {
+    #[command(flatten)]
+    pub(crate) door: DoorArgs,
+    /// The largest file that is accepted as an artifact of a run
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = size)]
+    pub(crate) upload_limit: u64,
+}
+
+/// Who may come in, and how.
+#[derive(Debug, Args)]
+pub(crate) struct DoorArgs {
     /// Ask for a token on loopback too: for machines of several users, and behind a proxy
     #[arg(long)]
     pub(crate) require_token: bool,
@@ -69,9 +79,6 @@ pub(crate) struct GuardArgs {
     /// The private key of TLS, as a PEM file
     #[arg(long, value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
     pub(crate) tls_key: Option<PathBuf>,
-    /// The largest file that is accepted as an artifact of a run
-    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = size)]
-    pub(crate) upload_limit: u64,
 }
 
 /// What can be done beside serving.

@@ -96,7 +96,7 @@ pub(super) fn open_trained(run: &Path, set: &[String]) -> anyhow::Result<RunDir>
 }
 
 /// Says on standard error what happens before the work begins.
-fn show(event: Event) {
+pub(super) fn show(event: Event) {
     match event {
         Event::Preparing { message } => eprintln!("{message}"),
         Event::Note { message } => eprintln!("note: {message}"),

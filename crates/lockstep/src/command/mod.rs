@@ -28,6 +28,7 @@ pub(crate) mod runs;
 mod scratch;
 pub(crate) mod script_process;
 pub(crate) mod serve;
+pub(crate) mod serve_model;
 pub(crate) mod submit;
 pub(crate) mod task_worker;
 pub(crate) mod tune;

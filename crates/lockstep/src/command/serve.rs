@@ -3,7 +3,8 @@
 mod token;
 
 use super::runs::store::store_place;
-use crate::args::{GuardArgs, QueueArgs, ServeArgs, ServeCommand, ServerPlaceArgs};
+use crate::args::{DoorArgs, GuardArgs, QueueArgs, ServeArgs, ServeCommand, ServerPlaceArgs};
+use crate::learners::LEARNERS;
 use crate::tracking::export;
 use anyhow::{Context, bail};
 use lockstep_base::fs::CacheDir;
@@ -11,7 +12,9 @@ use lockstep_cluster::kube::Wanted;
 use lockstep_place::Place;
 use lockstep_queue::{JobUser, QueueSettings};
 use lockstep_runs::STORE_VARIABLE;
+use lockstep_runs::registry::Registry;
 use lockstep_server::{GuardSettings, Ready, Settings, serve};
+use lockstep_serving::{ModelSource, ServingSettings, Shelf};
 use lockstep_track::mlflow::registered_files;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -20,6 +23,10 @@ use std::time::Duration;
 
 /// How many requests wait for a disk, or are being answered from one, at a time.
 const MOST_BLOCKING: usize = 48;
+/// How long a model that nobody asks for predictions is held.
+const MODEL_IDLE: Duration = Duration::from_secs(600);
+/// How many models are held at a time.
+const MOST_MODELS: usize = 4;
 
 pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     if let Some(ServeCommand::Token(command)) = &args.command {
@@ -44,7 +51,6 @@ fn settings(args: &ServeArgs) -> anyhow::Result<Settings> {
     queue.variables = vec![(STORE_VARIABLE, name_for_jobs(&store)?)];
     Ok(Settings {
         listen: SocketAddr::new(args.host, args.port),
-        store,
         cache: CacheDir::locate()?,
         ray: args.ray.clone(),
         kube: args.kube.as_ref().map(|namespace| Wanted {
@@ -52,6 +58,8 @@ fn settings(args: &ServeArgs) -> anyhow::Result<Settings> {
             context: args.kube_context.clone(),
             namespace: Some(namespace.clone()),
         }),
+        models: models(&store)?,
+        store,
         for_mlflow: |run| registered_files(run, export).map_err(|error| error.to_string()),
         queue,
         guard: guard(&args.guard),
@@ -70,7 +78,7 @@ fn name_for_jobs(store: &Place) -> anyhow::Result<String> {
 }
 
 /// The store, and the folder of the server's own files.
-fn place(args: &ServerPlaceArgs) -> anyhow::Result<(Place, PathBuf)> {
+pub(super) fn place(args: &ServerPlaceArgs) -> anyhow::Result<(Place, PathBuf)> {
     let store = store_place(&args.store)?;
     let folder = match (&args.folder, store.local()) {
         (Some(folder), _) => folder.clone(),
@@ -83,12 +91,34 @@ fn place(args: &ServerPlaceArgs) -> anyhow::Result<(Place, PathBuf)> {
     Ok((store, absolute(folder)?))
 }
 
+/// The models of a store. None is opened before somebody asks.
+fn models(store: &Place) -> anyhow::Result<Shelf> {
+    let source = ModelSource {
+        registry: Registry::of(store)?,
+        learners: LEARNERS,
+    };
+    let settings = ServingSettings {
+        idle: Some(MODEL_IDLE),
+        max_models: MOST_MODELS,
+        ..ServingSettings::default()
+    };
+    Ok(Shelf::new(source, settings))
+}
+
 fn guard(args: &GuardArgs) -> GuardSettings {
+    GuardSettings {
+        upload_limit: args.upload_limit,
+        ..door(&args.door)
+    }
+}
+
+/// Who may come in, and how.
+pub(super) fn door(args: &DoorArgs) -> GuardSettings {
     GuardSettings {
         require_token: args.require_token,
         hosts: args.hosts.clone(),
         tls: args.tls_cert.clone().zip(args.tls_key.clone()),
-        upload_limit: args.upload_limit,
+        ..GuardSettings::default()
     }
 }
 
@@ -115,7 +145,7 @@ fn absolute(path: PathBuf) -> anyhow::Result<PathBuf> {
     std::path::absolute(&path).with_context(|| format!("cannot find {}", path.display()))
 }
 
-fn ready(ready: Ready) {
+pub(super) fn ready(ready: Ready) {
     if let Some(token) = &ready.token {
         eprintln!("This token lets you do everything. It is shown only now:\n\n    {token}\n");
         eprintln!("`lockstep serve token add NAME` makes one for somebody else.");
@@ -134,7 +164,7 @@ fn ready(ready: Ready) {
 }
 
 /// Ctrl-C and its likes. Jobs go on: they have processes of their own.
-async fn stopped() {
+pub(super) async fn stopped() {
     use tokio::signal::unix::{SignalKind, signal};
     let interrupt = signal(SignalKind::interrupt());
     let end = signal(SignalKind::terminate());

@@ -48,6 +48,7 @@ mod serve_guard;
 mod serve_jobs;
 mod serve_links;
 mod serve_loads;
+mod serve_model;
 mod serve_owners;
 mod strangers;
 mod tables;

@@ -49,7 +49,7 @@ workers = 2
 "#;
 
 /// A place with two classes of pictures, those to test on also flat in `flat`, and the run of a model.
-fn pictures() -> (Place, String) {
+pub(super) fn pictures() -> (Place, String) {
     let place = Place::new();
     fs::create_dir(place.path("flat")).unwrap();
     for (set, count) in [("train", 12), ("test", 5)] {
@@ -85,7 +85,7 @@ fn tables(data: &str, label: impl Fn(usize, &[f32; 3]) -> String) -> (Place, Str
     (place, run)
 }
 
-fn train(place: &Place, job: &str) -> String {
+pub(super) fn train(place: &Place, job: &str) -> String {
     place.write_job(job);
     place.train(&[])["run_dir"].as_str().unwrap().to_owned()
 }

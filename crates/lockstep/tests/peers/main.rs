@@ -15,6 +15,7 @@ mod ray;
 mod scripts;
 mod serve_jobs;
 mod serve_mlflow;
+mod serve_model;
 mod smoke;
 mod submit;
 mod track;

@@ -1,0 +1,42 @@
+//! Predictions over HTTP: a request's rows become samples, a model says what they are, and that is the answer.
+//!
+//! Two protocols bring rows: MLflow's scoring protocol ([`mlflow`]) and the Open Inference Protocol ([`open_inference`]).
+//! Both make a [`Content`](content::Content) of what they read, and the [`Takes`](takes::Takes) of a model makes samples of
+//! that, by the same code as `lockstep predict` does of files. A thread owns each model ([`live`]) and computes what is
+//! waiting as one batch; what a model says of a row does not depend on the rows beside it, so it says the same to the bit
+//! as `lockstep predict`. A [`Shelf`] holds the models that are in use, follows aliases that move, and gives back what
+//! nobody asks for.
+
+mod about;
+mod answer;
+mod content;
+mod csv_body;
+mod error;
+mod histogram;
+mod json;
+mod json_reader;
+mod live;
+mod metrics;
+mod mlflow;
+mod model_card;
+mod multipart;
+mod open_inference;
+mod pictures;
+mod predict;
+mod refusal;
+mod routes;
+mod sample_rows;
+mod settings;
+mod shelf;
+mod source;
+mod table_rows;
+mod takes;
+mod tensor;
+mod tensor_data;
+
+pub use error::ServingError;
+pub use refusal::Refusal;
+pub use routes::{ModelPath, of_shelf, routes};
+pub use settings::ServingSettings;
+pub use shelf::Shelf;
+pub use source::{ModelSource, NamedVersion};
