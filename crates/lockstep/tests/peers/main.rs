@@ -17,5 +17,6 @@ mod serve_jobs;
 mod serve_mlflow;
 mod smoke;
 mod submit;
+mod tables;
 mod track;
 mod trees_bucket;
