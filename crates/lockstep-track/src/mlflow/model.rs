@@ -11,7 +11,7 @@
 
 use super::description::Description;
 use super::parameters;
-use super::signature::{Example, signature};
+use super::signature::{Example, metadata, signature};
 use crate::SinkError;
 use lockstep_base::calendar;
 use lockstep_runs::RunDir;
@@ -113,6 +113,7 @@ fn load_in_python(
         "env": { "virtualenv": "python_env.yaml" }, "python_version": "3.11.0",
     });
     mlmodel["signature"] = signature(description);
+    mlmodel["metadata"] = metadata(description);
     let mut requirements = vec!["numpy"];
     requirements.push(match description.is_of_trees() {
         true => "xgboost>=3.0",

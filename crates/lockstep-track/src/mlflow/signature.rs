@@ -6,7 +6,7 @@
 //! array of objects in one dimension is MLflow's word for any array.
 
 use super::description::{Column, Description, Table, Task};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// The most numbers that a sample may have to be written as an example.
 const LARGEST_EXAMPLE: usize = 1 << 20;
@@ -80,6 +80,23 @@ fn of_predicted(task: Task, names: &[String]) -> Value {
     let of_name = |name| column(&format!("{each}_{name}"), "double");
     columns.extend(names.iter().map(of_name));
     Value::Array(columns)
+}
+
+/// What a signature cannot say of a model's input: what each column holds, or the shape of an array.
+pub(super) fn metadata(description: &Description) -> Value {
+    match description.table() {
+        Some(table) => {
+            let columns = table.columns.into_iter();
+            let columns: Map<String, Value> = columns
+                .map(|column| (column.name, json!(column.kind)))
+                .collect();
+            json!({ "columns": columns })
+        }
+        None if description.takes_bytes() => {
+            json!({ "input": { "shape": description.shape(), "numbers": "0 to 255" } })
+        }
+        None => json!({ "input": { "shape": description.shape() } }),
+    }
 }
 
 /// A sample, as MLflow keeps one beside a model.
@@ -215,6 +232,7 @@ mod tests {
             .map(|input| input["type"].as_str().unwrap())
             .collect();
         assert_eq!(types, ["string", "any", "any"]);
+        assert_eq!(metadata(&table)["columns"]["area"], "number");
         let outputs: Value = serde_json::from_str(said["outputs"].as_str().unwrap()).unwrap();
         let names: Vec<&str> = outputs
             .as_array()

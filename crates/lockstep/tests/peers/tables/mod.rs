@@ -24,6 +24,8 @@ MODEL
 [train]
 seed = 5
 "#;
+/// The number of the first row that is predicted.
+const FIRST_NEW: usize = 160;
 const NETWORK: &str = "kind = \"mlp\"\nhidden = [8]";
 const TREES: &str = "kind = \"xgboost\"\nrounds = 8\ndepth = 3";
 
@@ -60,16 +62,19 @@ fn place(label: &str, model: &str) -> Place {
                 false => rooms.to_string(),
             };
             let new = ["no", "yes"][row % 2];
+            let (met, opens) = (met(row).0, format!("{}:{:02}", row % 20, row * 7 % 60));
             let price = 900.5 * area + 100.0 * (row % 4) as f64;
             let kind = ["low", "high", "very high"][(row * 7 % 4 + row * 5 % 7) / 4];
-            format!("{town},{shop},{sold},{seen},{shown},{rooms},{new},{price},{kind}\n")
+            format!(
+                "{town},{shop},{sold},{seen},{shown},{rooms},{new},{met},{opens},{price},{kind}\n"
+            )
         };
-        "town,shop,sold,seen,area,rooms,new,price,kind\n".to_owned()
+        "town,shop,sold,seen,area,rooms,new,met,opens,price,kind\n".to_owned()
             + &(from..to).map(row).collect::<String>()
     };
-    fs::write(place.path("train.csv"), rows(0, 160, false)).unwrap();
+    fs::write(place.path("train.csv"), rows(0, FIRST_NEW, false)).unwrap();
     // Of rows to be predicted, nobody knows the label.
-    let new: String = rows(160, 200, true)
+    let new: String = rows(FIRST_NEW, FIRST_NEW + 40, true)
         .lines()
         .map(|line| line.rsplitn(3, ',').last().unwrap().to_owned() + "\n")
         .collect();
@@ -85,6 +90,24 @@ fn place(label: &str, model: &str) -> Place {
     };
     place.write_job(&job);
     place
+}
+
+/// A moment of a row in one of the forms that people write, and in ISO's.
+fn met(row: usize) -> (String, String) {
+    let (year, month, day) = (1950 + row % 90, row * 7 % 12 + 1, row * 5 % 28 + 1);
+    let (hour, minute) = (row % 20, row * 11 % 60);
+    let written = match row % 5 {
+        0 => format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:00Z"),
+        1 => format!("{day:02}.{month:02}.{year} {hour:02}:{minute:02}"),
+        2 => format!("{year}/{month}/{day} {hour}:{minute:02}:00.250"),
+        3 => format!(
+            "{year}-{month:02}-{day:02}T{:02}:{minute:02}:00+02:00",
+            hour + 2
+        ),
+        _ => format!("{day}/{month}/{year} {hour:02}:{minute:02}"),
+    };
+    let iso = format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:00");
+    (written, iso)
 }
 
 /// Runs a command that may need XGBoost.
@@ -118,11 +141,13 @@ fn columns(place: &Place) -> Value {
     for name in &names {
         columns[name] = json!([]);
     }
-    for line in lines {
+    for (row, line) in (FIRST_NEW..).zip(lines) {
         for (name, cell) in names.iter().zip(line.split(',')) {
             let cell = match (*name, cell) {
                 (_, "") => Value::Null,
                 ("sold", date) => json!(format!("{}-{}-{}", &date[6..], &date[3..5], &date[..2])),
+                ("met", _) => json!(met(row).1),
+                ("opens", clock) => json!(format!("1970-01-01T{clock:0>5}")),
                 ("area" | "rooms", number) => json!(number.parse::<f64>().unwrap()),
                 ("new", word) => json!(u8::from(word == "yes")),
                 (_, word) => json!(word),
@@ -135,12 +160,14 @@ fn columns(place: &Place) -> Value {
 
 #[test]
 fn onnxruntime_takes_the_columns_of_a_table_by_their_names_and_says_the_class_as_a_word() {
-    for types in [
-        "shop = \"category\"",
-        "shop = \"category\", town = \"embedding\"",
-    ] {
+    for vectors in [false, true] {
         let place = place("kind", NETWORK);
-        place.edit_job("shop = \"category\"", types);
+        if vectors {
+            let job = fs::read_to_string(place.path("job.toml")).unwrap();
+            let more = job.replace("types = {", "types = { town = \"embedding\",");
+            assert!(more != job);
+            place.write_job(&more);
+        }
         let (run, lines) = trained(&place);
         place.succeeds(&["export", &run, "--onnx", "model.onnx"]);
         let found = onnx_answers_of_table(&place.path("model.onnx"), &columns(&place));
@@ -150,6 +177,7 @@ fn onnxruntime_takes_the_columns_of_a_table_by_their_names_and_says_the_class_as
         let expected = ["town string", "shop string", "sold int64", "seen int64"]
             .into_iter()
             .chain(["area float", "rooms float", "new float"])
+            .chain(["met int64", "opens int64"])
             .map(|input| {
                 let (name, element) = input.split_once(' ').unwrap();
                 format!("{name:?} \"tensor({element})\" [\"N\"]")
@@ -209,6 +237,15 @@ fn asked_by_mlflow(place: &Place, run: &str) -> Value {
     serde_json::from_str(said.lines().last().unwrap()).unwrap_or_else(|_| panic!("{said}"))
 }
 
+/// Checks that a CSV file of predictions has a column for each class.
+fn assert_all_probabilities_are_columns(place: &Place, run: &str) {
+    let words = ["predict", run, "--data", "new.csv", "--probabilities"];
+    succeeds(place, &[&words[..], &["--out", "said.csv"]].concat());
+    let text = fs::read_to_string(place.path("said.csv")).unwrap();
+    let expected = "path,label,predicted,probability,row,probability_high,probability_low,probability_very high";
+    assert_eq!(text.lines().next(), Some(expected));
+}
+
 #[test]
 pub(crate) fn mlflows_client_predicts_the_rows_of_a_data_frame_as_they_are() {
     for (label, model) in [
@@ -220,8 +257,11 @@ pub(crate) fn mlflows_client_predicts_the_rows_of_a_data_frame_as_they_are() {
         let place = place(label, model);
         let (run, lines) = trained(&place);
         assert_eq!(lines.len(), 40);
+        if label == "kind" {
+            assert_all_probabilities_are_columns(&place, &run);
+        }
         let said = asked_by_mlflow(&place, &run);
-        println!("{label}: {said}");
+        println!("{label}: {}", said["off"]);
         assert!(said["off"].as_f64().unwrap() < NEAR, "{label}: {said}");
         let types = &said["inputs"];
         assert_eq!(types["town"], "string", "{types}");
