@@ -6,7 +6,8 @@
 //! has: numbers with NaN as gaps, categories as their places, dates as their parts.
 
 use crate::dates::parts;
-use crate::graph::{Element, Graph, GraphWriter, Value, int};
+use crate::graph::{Graph, GraphWriter, Value, int};
+use crate::port::Element;
 use lockstep_data::{ColumnKind, InputColumn};
 
 /// Whether a model of rows with so many numbers can take these columns each by itself: it is known what they are.

@@ -1,6 +1,6 @@
 //! In which form a graph takes its samples.
 
-use crate::graph::Element;
+use crate::port::Element;
 
 /// In which form a graph takes its samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

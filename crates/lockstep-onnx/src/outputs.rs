@@ -1,7 +1,8 @@
 //! What a model says, from the scores of its last layer: probabilities and a class, the probabilities of labels, or
 //! numbers in the units of the set.
 
-use crate::graph::{Element, Graph, GraphWriter, Value, int};
+use crate::graph::{Graph, GraphWriter, Value, int};
+use crate::port::Element;
 use lockstep_data::TargetKind;
 use lockstep_model::Outputs;
 

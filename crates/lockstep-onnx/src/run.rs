@@ -1,7 +1,8 @@
 //! The model of a run as ONNX.
 
-use crate::graph::{Element, Graph, OnnxModel, Value};
+use crate::graph::{Graph, OnnxModel, Value};
 use crate::outputs::outputs;
+use crate::port::Element;
 use crate::scale::normalise;
 use crate::{InputForm, OnnxError, columns, encoder, encoding};
 use lockstep_data::TargetKind;

@@ -3,7 +3,8 @@
 mod clip;
 mod efficientnet;
 
-use crate::graph::{Element, Graph, GraphWriter, OnnxModel, Value};
+use crate::graph::{Graph, GraphWriter, OnnxModel, Value};
+use crate::port::Element;
 use crate::scale::normalise;
 use crate::{InputForm, OnnxError};
 use lockstep_embed::{EmbedRecipe, EncoderKind, EncoderModel};

@@ -59,7 +59,7 @@ pub(super) struct Column {
     /// Whether a date is a `day`, a `clock` or `both`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     form: Option<String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     day_first: bool,
 }
 

@@ -247,7 +247,7 @@ fn assert_all_probabilities_are_columns(place: &Place, run: &str) {
 }
 
 #[test]
-pub(crate) fn mlflows_client_predicts_the_rows_of_a_data_frame_as_they_are() {
+fn mlflows_client_predicts_the_rows_of_a_data_frame_as_they_are() {
     for (label, model) in [
         ("kind", NETWORK),
         ("price", NETWORK),
