@@ -24,6 +24,7 @@ mod dataset;
 mod decoded;
 mod encoding;
 mod error;
+mod example;
 mod file;
 mod frame;
 mod gather;

@@ -3,9 +3,9 @@
 //! A value is known by its name. An operation has one output, which is called as the operation itself.
 
 use crate::OnnxError;
+use crate::port::{Element, Port};
 use crate::proto::{
-    Attribute, Dimension, Entry, Extent, GraphMessage, Model, Node, OperatorSet, Shape, Tensor,
-    TensorType, ValueInfo, ValueType, attribute_type, element,
+    Attribute, Entry, GraphMessage, Model, Node, OperatorSet, Tensor, attribute_type, element,
 };
 use lockstep_nn::graph::Attribute as Setting;
 use prost::Message;
@@ -19,8 +19,8 @@ pub const OPSET: i64 = 17;
 /// The version of the file format that belongs to [`OPSET`].
 const IR_VERSION: i64 = 8;
 
-/// The dimension whose length is up to whoever calls the model.
-const BATCH: &str = "N";
+/// The operators on text, which ONNX keeps apart, and the version of them that belongs to [`OPSET`].
+const TEXT_OPERATORS: (&str, i64) = ("ai.onnx.ml", 3);
 
 /// No message of protobuf may have more bytes.
 const LARGEST: u64 = i32::MAX as u64;
@@ -34,50 +34,6 @@ pub fn check_size(parameters: usize) -> Result<(), OnnxError> {
     match bytes > LARGEST {
         true => Err(OnnxError::TooLarge { bytes }),
         false => Ok(()),
-    }
-}
-
-/// What goes into a model or comes out of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Port {
-    /// Its name.
-    pub name: String,
-    /// What its numbers are, in numpy's words: `float32` or `int64`.
-    pub element: &'static str,
-    /// The lengths of its dimensions behind the first, which is that of the batch.
-    pub shape: Vec<usize>,
-}
-
-impl Port {
-    fn message(&self) -> ValueInfo {
-        let extents = self.shape.iter().map(|&size| Extent::Value(size as i64));
-        let extents = [Extent::Param(BATCH.to_owned())].into_iter().chain(extents);
-        let dim = |extent| Dimension {
-            extent: Some(extent),
-        };
-        let tensor_type = Some(TensorType {
-            elem_type: match self.element {
-                "int64" => element::INT64,
-                _ => element::FLOAT,
-            },
-            shape: Some(Shape {
-                dim: extents.map(dim).collect(),
-            }),
-        });
-        ValueInfo {
-            name: self.name.clone(),
-            r#type: Some(ValueType { tensor_type }),
-        }
-    }
-}
-
-impl std::fmt::Display for Port {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {}[{BATCH}", self.name, self.element)?;
-        for size in &self.shape {
-            write!(f, ", {size}")?;
-        }
-        write!(f, "]")
     }
 }
 
@@ -112,6 +68,7 @@ pub(crate) struct Graph {
     inputs: Vec<Port>,
     outputs: Vec<Port>,
     metadata: Vec<Entry>,
+    uses_text_operators: bool,
     /// The names of all values so far.
     names: HashSet<String>,
 }
@@ -129,18 +86,18 @@ impl Graph {
     }
 
     /// What the model takes.
-    pub(crate) fn input(&mut self, name: &str, shape: &[usize]) -> Value {
+    pub(crate) fn input(&mut self, name: &str, element: Element, shape: &[usize]) -> Value {
         let name = self.name(name);
         self.inputs.push(Port {
             name: name.clone(),
-            element: "float32",
+            element,
             shape: shape.to_vec(),
         });
         name
     }
 
     /// Declares that a value comes out of the model.
-    pub(crate) fn output(&mut self, value: &str, element: &'static str, shape: &[usize]) {
+    pub(crate) fn output(&mut self, value: &str, element: Element, shape: &[usize]) {
         self.outputs.push(Port {
             name: value.to_owned(),
             element,
@@ -162,7 +119,53 @@ impl Graph {
             dims: shape.iter().map(|&size| size as i64).collect(),
             data_type,
             name: name.clone(),
-            raw_data: bytes,
+            raw_data: Some(bytes),
+            ..Tensor::default()
+        });
+        name
+    }
+
+    /// Appends a constant list of words.
+    pub(crate) fn words(&mut self, name: &str, words: &[String]) -> Value {
+        let name = self.name(name);
+        self.constants.push(Tensor {
+            dims: vec![words.len() as i64],
+            data_type: element::STRING,
+            string_data: words.to_vec(),
+            name: name.clone(),
+            ..Tensor::default()
+        });
+        name
+    }
+
+    /// Bytes as numbers, or what are numbers already.
+    pub(crate) fn as_floats(&mut self, value: Value, element: Element) -> Value {
+        if element == Element::Float32 {
+            return value;
+        }
+        let to = [int("to", i64::from(element::FLOAT))];
+        self.node("Cast", &format!("{value}.floats"), &[&value], &to)
+    }
+
+    /// The place of each word of `input` among `values`; NaN for all others.
+    pub(crate) fn places(&mut self, input: &Value, values: &[String]) -> Value {
+        // An operation that knows no word at all is refused, and the empty word is a gap anyway.
+        let mut keys = vec![String::new()];
+        keys.extend_from_slice(values);
+        let mut places = vec![f32::NAN];
+        places.extend((0..values.len()).map(|place| place as f32));
+        let keys = Attribute::strings("keys_strings", keys);
+        let places = Attribute::floats("values_floats", places);
+        let unknown = attribute(&float("default_float", f32::NAN));
+        let name = self.name(&format!("{input}.place"));
+        self.uses_text_operators = true;
+        self.nodes.push(Node {
+            input: vec![input.clone()],
+            output: vec![name.clone()],
+            name: name.clone(),
+            op_type: "LabelEncoder".to_owned(),
+            attribute: vec![keys, places, unknown],
+            domain: TEXT_OPERATORS.0.to_owned(),
         });
         name
     }
@@ -172,6 +175,12 @@ impl Graph {
     /// # Errors
     /// When it is larger than a protobuf message can be.
     pub(crate) fn finish(self, name: &str) -> Result<OnnxModel, OnnxError> {
+        let operators = |(domain, version): (&str, i64)| OperatorSet {
+            domain: domain.to_owned(),
+            version,
+        };
+        let mut opset_import = vec![operators(("", OPSET))];
+        opset_import.extend(self.uses_text_operators.then(|| operators(TEXT_OPERATORS)));
         let message = Model {
             ir_version: IR_VERSION,
             producer_name: "lockstep".to_owned(),
@@ -183,10 +192,7 @@ impl Graph {
                 input: self.inputs.iter().map(Port::message).collect(),
                 output: self.outputs.iter().map(Port::message).collect(),
             }),
-            opset_import: vec![OperatorSet {
-                domain: String::new(),
-                version: OPSET,
-            }],
+            opset_import,
             metadata_props: self.metadata,
         };
         let bytes = message.encoded_len() as u64;
@@ -216,6 +222,7 @@ impl GraphWriter for Graph {
             name: name.clone(),
             op_type: operator.to_owned(),
             attribute: attributes.iter().map(attribute).collect(),
+            domain: String::new(),
         });
         name
     }
@@ -233,6 +240,26 @@ impl GraphWriter for Graph {
 
     fn integer(&mut self, name: &str, integer: i64) -> Value {
         self.constant(name, &[], element::INT64, integer.to_le_bytes().to_vec())
+    }
+}
+
+impl Attribute {
+    fn strings(name: &str, strings: Vec<String>) -> Self {
+        Self {
+            name: name.to_owned(),
+            strings,
+            r#type: attribute_type::STRINGS,
+            ..Self::default()
+        }
+    }
+
+    fn floats(name: &str, floats: Vec<f32>) -> Self {
+        Self {
+            name: name.to_owned(),
+            floats,
+            r#type: attribute_type::FLOATS,
+            ..Self::default()
+        }
     }
 }
 
@@ -291,7 +318,7 @@ mod tests {
             let weights = GraphWeights::new(model.layout(), &state, model.summary());
             let mut graph = Graph::default();
             let flow = Flow {
-                value: graph.input("input", &[input.len()]),
+                value: graph.input("input", Element::Float32, &[input.len()]),
                 dims: input,
                 flat: input.pixels() == 1,
             };
@@ -328,17 +355,18 @@ mod tests {
     #[test]
     fn a_graph_survives_its_bytes() {
         let mut graph = Graph::default();
-        let input = graph.input("input", &[3]);
+        let input = graph.input("input", Element::Float32, &[3]);
         let two = graph.numbers("two", &[1], &[2.0]);
         let twice = graph.node("Mul", "twice", &[&input, &two], &[]);
-        graph.output(&twice, "float32", &[3]);
+        graph.output(&twice, Element::Float32, &[3]);
         graph.note("key", "value");
         let model = graph.finish("doubling").unwrap();
         assert_eq!(model.inputs[0].to_string(), "input float32[N, 3]");
         let read = Model::decode(&model.to_bytes()[..]).unwrap();
         assert_eq!(read, model.message);
         let graph = read.graph.unwrap();
-        assert_eq!(graph.initializer[0].raw_data, 2f32.to_le_bytes());
+        let two = graph.initializer[0].raw_data.as_deref();
+        assert_eq!(two, Some(&2f32.to_le_bytes()[..]));
         assert_eq!(graph.node[0].input, ["input", "two"]);
         assert_eq!(model.metadata().collect::<Vec<_>>(), [("key", "value")]);
     }

@@ -67,6 +67,9 @@ pub(crate) struct Node {
     pub(crate) op_type: String,
     #[prost(message, repeated, tag = "5")]
     pub(crate) attribute: Vec<Attribute>,
+    /// Whose operator it is; empty for ONNX's own.
+    #[prost(string, tag = "7")]
+    pub(crate) domain: String,
 }
 
 /// A setting of an operation.
@@ -78,8 +81,12 @@ pub(crate) struct Attribute {
     pub(crate) f: Option<f32>,
     #[prost(int64, optional, tag = "3")]
     pub(crate) i: Option<i64>,
+    #[prost(float, repeated, packed = "false", tag = "7")]
+    pub(crate) floats: Vec<f32>,
     #[prost(int64, repeated, packed = "false", tag = "8")]
     pub(crate) ints: Vec<i64>,
+    #[prost(string, repeated, tag = "9")]
+    pub(crate) strings: Vec<String>,
     #[prost(int32, tag = "20")]
     pub(crate) r#type: i32,
 }
@@ -88,26 +95,32 @@ pub(crate) struct Attribute {
 pub(crate) mod attribute_type {
     pub(crate) const FLOAT: i32 = 1;
     pub(crate) const INT: i32 = 2;
+    pub(crate) const FLOATS: i32 = 6;
     pub(crate) const INTS: i32 = 7;
+    pub(crate) const STRINGS: i32 = 8;
 }
 
 /// What a tensor is made of.
 pub(crate) mod element {
     pub(crate) const FLOAT: i32 = 1;
+    pub(crate) const UINT8: i32 = 2;
     pub(crate) const INT64: i32 = 7;
+    pub(crate) const STRING: i32 = 8;
 }
 
-/// A constant: its numbers little-endian, the last index running fastest.
+/// A constant: its texts, or its numbers little-endian; the last index runs fastest.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Tensor {
     #[prost(int64, repeated, packed = "false", tag = "1")]
     pub(crate) dims: Vec<i64>,
     #[prost(int32, tag = "2")]
     pub(crate) data_type: i32,
+    #[prost(string, repeated, tag = "6")]
+    pub(crate) string_data: Vec<String>,
     #[prost(string, tag = "8")]
     pub(crate) name: String,
-    #[prost(bytes = "vec", tag = "9")]
-    pub(crate) raw_data: Vec<u8>,
+    #[prost(bytes = "vec", optional, tag = "9")]
+    pub(crate) raw_data: Option<Vec<u8>>,
 }
 
 /// What goes in or comes out.

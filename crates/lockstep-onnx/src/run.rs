@@ -2,8 +2,9 @@
 
 use crate::graph::{Graph, OnnxModel, Value};
 use crate::outputs::outputs;
+use crate::port::Element;
 use crate::scale::normalise;
-use crate::{OnnxError, encoder, encoding};
+use crate::{InputForm, OnnxError, columns, encoder, encoding};
 use lockstep_data::TargetKind;
 use lockstep_embed::{EmbedRecipe, EncoderModel};
 use lockstep_nn::Dims;
@@ -13,7 +14,7 @@ use lockstep_runs::RunDir;
 use lockstep_train::{InputElement, SavedModel};
 use serde_json::json;
 
-/// What the model takes, by name.
+/// What the model takes, by name, where it takes one thing.
 const INPUT: &str = "input";
 
 /// The model of a run as the content of an ONNX file: raw samples in, what `lockstep predict` says of them out.
@@ -21,24 +22,37 @@ const INPUT: &str = "input";
 /// # Errors
 /// When the run has no model, or one that cannot be written.
 pub fn export_run(run: &RunDir) -> Result<Vec<u8>, OnnxError> {
-    Ok(of_run(run)?.to_bytes())
+    Ok(of_run(run, InputForm::Stored)?.to_bytes())
 }
 
-/// The model of a run: it takes samples as they are stored, bytes as 0 to 255, and holds their normalisation.
+/// The model of a run: it takes samples in this form, and holds all that is done to them.
 ///
 /// # Errors
 /// When the run has no model, or one that cannot be written.
-pub fn of_run(run: &RunDir) -> Result<OnnxModel, OnnxError> {
+pub fn of_run(run: &RunDir, form: InputForm) -> Result<OnnxModel, OnnxError> {
     let job = input_of(run, &[])?;
     let saved = SavedModel::open(run)?;
     let mut graph = Graph::default();
     let shape = sample_shape(saved.input_shape);
-    let input = graph.input(INPUT, &shape);
-    let input = match &saved.encoding {
-        Some(encoding) => encoding::encode(&mut graph, &input, encoding),
-        None => normalised(&mut graph, input, &saved),
+    let numbers = saved.input_shape.iter().product();
+    let by_columns = form != InputForm::Floats && columns::are_known(&saved.inputs, numbers);
+    let rows = match by_columns {
+        true => columns::rows(&mut graph, &saved.inputs),
+        false => {
+            let element = match saved.input {
+                InputElement::Bytes => form.of_bytes(),
+                InputElement::Numbers => Element::Float32,
+            };
+            graph.note("lockstep.input_shape", json!(shape).to_string());
+            let input = graph.input(INPUT, element, &shape);
+            graph.as_floats(input, element)
+        }
     };
-    if saved.encoding.is_some() {
+    let input = match &saved.encoding {
+        Some(encoding) => encoding::encode(&mut graph, &rows, encoding),
+        None => normalised(&mut graph, rows, &saved),
+    };
+    if saved.encoding.is_some() || by_columns {
         graph.note("lockstep.inputs", json!(saved.inputs).to_string());
     }
     if let (Some(transform), None) = (&job.transform, &job.encoder) {
@@ -47,17 +61,20 @@ pub fn of_run(run: &RunDir) -> Result<OnnxModel, OnnxError> {
     if let Some(features) = &job.features {
         graph.note("lockstep.features", features.to_string());
     }
-    graph.note("lockstep.input_shape", json!(shape).to_string());
-    rest(graph, run, &saved, input)
+    rest(graph, run, &saved, input, by_columns)
 }
 
 /// The model of a run whose job turns pictures into vectors first, and the encoder that does so, in one graph: it
-/// takes pictures of the encoder's size, bytes as 0 to 255. `set` changes keys of the run's job, such as where the
+/// takes pictures of the encoder's size. `set` changes keys of the run's job, such as where the
 /// encoder lies.
 ///
 /// # Errors
 /// When the run's model takes no vectors of an encoder, or a part of it cannot be read or written.
-pub fn of_run_with_encoder(run: &RunDir, set: &[String]) -> Result<OnnxModel, OnnxError> {
+pub fn of_run_with_encoder(
+    run: &RunDir,
+    set: &[String],
+    form: InputForm,
+) -> Result<OnnxModel, OnnxError> {
     let input = input_of(run, set)?;
     let Some(plan) = input.encoder else {
         return Err(OnnxError::NoEncoder {
@@ -68,7 +85,7 @@ pub fn of_run_with_encoder(run: &RunDir, set: &[String]) -> Result<OnnxModel, On
     let recipe = EmbedRecipe::new(&encoder, input.transform, plan.normalise)?;
     let saved = SavedModel::open(run)?;
     let mut graph = Graph::default();
-    let (vector, width) = encoder::of_pictures(&mut graph, INPUT, &encoder, &recipe)?;
+    let (vector, width) = encoder::of_pictures(&mut graph, (INPUT, form), &encoder, &recipe)?;
     if saved.input_shape != [width, 1, 1] {
         return Err(OnnxError::OtherEncoder {
             encoder: encoder.path.display().to_string(),
@@ -78,7 +95,7 @@ pub fn of_run_with_encoder(run: &RunDir, set: &[String]) -> Result<OnnxModel, On
         });
     }
     let vector = normalised(&mut graph, vector, &saved);
-    rest(graph, run, &saved, vector)
+    rest(graph, run, &saved, vector, false)
 }
 
 /// What the network of a run takes, as its job says.
@@ -132,12 +149,13 @@ fn normalised(graph: &mut Graph, input: Value, saved: &SavedModel) -> Value {
     normalise(graph, input, &of(mean), &of(std), &shape)
 }
 
-/// All that comes after the normalised input.
+/// All that comes after the normalised input. With `words`, classes come out by their names too.
 fn rest(
     mut graph: Graph,
     run: &RunDir,
     saved: &SavedModel,
     input: Value,
+    words: bool,
 ) -> Result<OnnxModel, OnnxError> {
     let model = &saved.model;
     let weights = GraphWeights::new(model.layout(), &saved.state, model.summary());
@@ -149,7 +167,7 @@ fn rest(
     };
     let scores = write_layers(&saved.layers, &weights, &mut graph, flow);
     let scores = scores.flattened("scores", &mut graph);
-    outputs(&mut graph, &scores.value, &saved.outputs);
+    outputs(&mut graph, &scores.value, &saved.outputs, words);
     let names = json!(saved.outputs.names).to_string();
     let (key, task) = match saved.outputs.kind {
         TargetKind::Classes => ("lockstep.classes", "classes"),

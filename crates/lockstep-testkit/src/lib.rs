@@ -28,7 +28,7 @@ pub use kube::{
     KubeCluster, KubeParts, assert_schemas_are_the_operators, kube_tools, wrong_manifests,
 };
 pub use mlflow::{python_with_mlflow, python_with_tensorboard};
-pub use onnx::{onnx_answers, onnx_distance};
+pub use onnx::{onnx_answers, onnx_answers_of_table, onnx_distance};
 pub use peer::Peer;
 pub use python::{python, python_with_scikit_learn, python_with_xgboost, wheel, xgboost_library};
 pub use ray::{RayCluster, python_with_ray, python_with_ray_of, ray_version};

@@ -14,12 +14,25 @@ const PACKAGES: &[&str] = &["onnxruntime==1.31.1", "onnx==1.23.2", "numpy"];
 /// # Panics
 /// When onnxruntime cannot be brought, or does not take the model.
 pub fn onnx_answers(model: &Path, samples: &[f32]) -> Value {
-    let file = tempfile::NamedTempFile::new().expect("a file for the samples");
     let bytes: Vec<u8> = samples.iter().flat_map(|x| x.to_le_bytes()).collect();
-    std::fs::write(file.path(), bytes).expect("room for the samples");
+    answers(model, "f32", &bytes)
+}
+
+/// The same of a table: an object with the cells of each column by its name. Dates are texts, and gaps are null.
+///
+/// # Panics
+/// When onnxruntime cannot be brought, or does not take the model.
+pub fn onnx_answers_of_table(model: &Path, columns: &Value) -> Value {
+    answers(model, "json", columns.to_string().as_bytes())
+}
+
+fn answers(model: &Path, form: &str, samples: &[u8]) -> Value {
+    let folder = tempfile::tempdir().expect("a folder for the samples");
+    let file = folder.path().join(format!("samples.{form}"));
+    std::fs::write(&file, samples).expect("room for the samples");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/servers/onnx_answers.py");
     let mut command = Command::new(python("onnx", PACKAGES));
-    let said = succeed(command.arg(script).arg(model).arg(file.path()));
+    let said = succeed(command.arg(script).arg(model).arg(file));
     serde_json::from_str(&said).expect("JSON")
 }
 

@@ -30,6 +30,9 @@ pub(crate) struct Card {
     /// What the columns of the table hold, where they are not just numbers without gaps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) inputs: Vec<InputColumn>,
+    /// A row of the table, cell by cell, for people who want to see what goes in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    example: Vec<serde_json::Value>,
     /// How a row of the table becomes the network's input; absent if it is that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) encoding: Option<Encoding>,
@@ -101,6 +104,7 @@ impl Card {
                 true => Vec::new(),
                 false => sets.train.table().inputs(),
             },
+            example: sets.train.example_row(),
             encoding: sets.normaliser.encoding().cloned(),
             pictures: settings.pictures.clone(),
             normalise: settings.normalise.clone(),

@@ -26,6 +26,9 @@ pub(crate) struct Card {
     /// What the columns of the table hold, where they are not just numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) inputs: Vec<InputColumn>,
+    /// A row of the table, cell by cell, for people who want to see what goes in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) example: Vec<serde_json::Value>,
     /// XGBoost's name for what was minimised.
     pub(crate) objective: String,
     /// The share of all that a predicted quantile is above, of models that predict one.
@@ -53,6 +56,7 @@ impl Card {
                 true => Vec::new(),
                 false => set.table().inputs(),
             },
+            example: set.example_row(),
             objective: objective.xgboost_name().to_owned(),
             quantile: match objective {
                 Objective::Quantile { share } => Some(share),

@@ -6,6 +6,7 @@ use lockstep_engine::{RunRequest, Stop, StopFlag, describe};
 use lockstep_events::event::Event;
 use lockstep_job::{Job, Occasion as JobOccasion, TensorBoard as JobTensorBoard};
 use lockstep_learner::ForkFrom;
+use lockstep_onnx::InputForm;
 use lockstep_place::{Access, Place};
 use lockstep_runs::RunDir;
 use lockstep_track::mlflow::{Mlflow, MlflowSettings};
@@ -131,9 +132,10 @@ fn notices(job: &Job, folder: &Path) -> Result<Option<NotifySettings>, String> {
     }))
 }
 
-/// Makes ONNX files of networks.
+/// Makes ONNX files of networks, for the module that loads them in Python.
 pub(crate) fn export(run: &RunDir) -> Result<Vec<u8>, String> {
-    lockstep_onnx::export_run(run).map_err(|error| describe(&error))
+    let model = lockstep_onnx::of_run(run, InputForm::Columns);
+    Ok(model.map_err(|error| describe(&error))?.to_bytes())
 }
 
 /// Writes the weights of a checkpoint as a file of named tensors.

@@ -3,22 +3,23 @@
 mod clip;
 mod efficientnet;
 
-use crate::OnnxError;
 use crate::graph::{Graph, GraphWriter, OnnxModel, Value};
+use crate::port::Element;
 use crate::scale::normalise;
+use crate::{InputForm, OnnxError};
 use lockstep_embed::{EmbedRecipe, EncoderKind, EncoderModel};
 use serde_json::json;
 
-/// An encoder alone: pictures in its size, bytes as 0 to 255, become vectors.
+/// An encoder alone: pictures in its size, as bytes, become vectors.
 ///
 /// # Errors
 /// When a tensor of the encoder cannot be read, or the file would be too large.
-pub fn of_encoder(encoder: &EncoderModel) -> Result<OnnxModel, OnnxError> {
+pub fn of_encoder(encoder: &EncoderModel, form: InputForm) -> Result<OnnxModel, OnnxError> {
     let recipe = EmbedRecipe::new(encoder, None, None)?;
     let mut graph = Graph::default();
-    let (vector, width) = of_pictures(&mut graph, "input", encoder, &recipe)?;
+    let (vector, width) = of_pictures(&mut graph, ("input", form), encoder, &recipe)?;
     let said = graph.node("Identity", "embedding", &[&vector], &[]);
-    graph.output(&said, "float32", &[width]);
+    graph.output(&said, Element::Float32, &[width]);
     graph.note("lockstep.task", "embedding");
     graph.finish("encoder")
 }
@@ -26,13 +27,15 @@ pub fn of_encoder(encoder: &EncoderModel) -> Result<OnnxModel, OnnxError> {
 /// The vectors of pictures, and how many numbers each has.
 pub(crate) fn of_pictures(
     graph: &mut Graph,
-    input: &str,
+    (input, form): (&str, InputForm),
     encoder: &EncoderModel,
     recipe: &EmbedRecipe,
 ) -> Result<(Value, usize), OnnxError> {
     let [height, width] = encoder.image_size.map(|side| side as usize);
     let shape = [3, height, width];
-    let pictures = graph.input(input, &shape);
+    let element = form.of_bytes();
+    let pictures = graph.input(input, element, &shape);
+    let pictures = graph.as_floats(pictures, element);
     graph.note("lockstep.input_shape", json!(shape).to_string());
     graph.note("lockstep.transform", json!(recipe.transform).to_string());
     graph.note("lockstep.encoder_sha256", &encoder.sha256[..]);

@@ -1,7 +1,7 @@
 //! Encoders as ONNX: onnxruntime gives the vectors that lockstep's own encoder gives, from raw pixels.
 
 use lockstep_embed::EncoderModel;
-use lockstep_onnx::of_encoder;
+use lockstep_onnx::{InputForm, of_encoder};
 use lockstep_testkit::{onnx_answers, onnx_distance, wheel};
 use std::path::Path;
 
@@ -40,7 +40,7 @@ fn distance(path: &Path) -> f64 {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("encoder.onnx");
-    let onnx = of_encoder(&model).expect("it can be written");
+    let onnx = of_encoder(&model, InputForm::Stored).expect("it can be written");
     std::fs::write(&file, onnx.to_bytes()).expect("room");
     let found = onnx_answers(&file, &planes);
     let off = onnx_distance(&found["answers"]["embedding"], &expected);

@@ -8,11 +8,13 @@
 
 mod artifacts;
 mod batch;
+mod description;
 mod model;
 mod models;
 mod parameters;
 mod server;
 mod settings;
+mod signature;
 mod sink;
 mod state;
 mod sync;

@@ -3,52 +3,28 @@
 //! | file | what it is for |
 //! |---|---|
 //! | `MLmodel` | what the model is: how to load it, what it takes and gives. It is JSON, which is YAML too |
-//! | `data/model.onnx` | the network with its preprocessing |
-//! | `code/lockstep_model.py` | loads it with numpy and onnxruntime alone |
+//! | `data/model.onnx` or `data/model.ubj` | the network with its preprocessing, or boosted trees |
+//! | `data/table.json` | of a model of a table: what its columns hold, and what is predicted |
+//! | `code/` | two modules that load it in Python |
 //! | `model/` | the files of the run's own `model/`, from which Lockstep goes on |
-//! | `input_example.json`, `serving_input_example.json` | a sample |
+//! | `input_example.json`, `serving_input_example.json` | a sample; of a table, one of its rows |
 
+use super::description::Description;
 use super::parameters;
+use super::signature::{Example, metadata, signature};
 use crate::SinkError;
 use lockstep_base::calendar;
 use lockstep_runs::RunDir;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The module that Python loads.
+/// The modules that Python loads.
 const LOADER: &str = include_str!("lockstep_model.py");
-/// What Python needs for it.
-const REQUIREMENTS: &str = "numpy\nonnxruntime\n";
+const CELLS: &str = include_str!("lockstep_cells.py");
 const PYTHON_ENV: &str =
     "python: '3.11'\nbuild_dependencies:\n- pip\ndependencies:\n- -r requirements.txt\n";
-/// The most numbers that a sample may have to be written as an example.
-const LARGEST_EXAMPLE: usize = 1 << 20;
 
 /// Makes an ONNX file of a run's model, or says why it cannot.
 pub type Exporter = fn(&RunDir) -> Result<Vec<u8>, String>;
-
-/// What is needed of a run's `model.json`.
-#[derive(Debug, Default, Deserialize)]
-struct Description {
-    #[serde(default)]
-    input_shape: Vec<usize>,
-    normalise: Option<Normalise>,
-    #[serde(default)]
-    classes: Vec<String>,
-    targets: Option<Targets>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Normalise {
-    mean: Vec<f64>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Targets {
-    columns: Vec<String>,
-    #[serde(default)]
-    loss: String,
-}
 
 /// What MLflow knows of a model before its files are there.
 pub(super) struct Identity<'a> {
@@ -84,7 +60,6 @@ pub(super) fn files(
     let description = run.model().read().ok();
     let description: Option<Description> =
         description.and_then(|text| serde_json::from_slice(&text).ok());
-    let onnx = description.as_ref().map(|_| exporter(run));
     let mut mlmodel = json!({
         "flavors": { "lockstep": { "run": run.name } },
         "run_id": identity.run_id,
@@ -98,36 +73,14 @@ pub(super) fn files(
         }
     }
     let mut files = Vec::new();
-    if let Some(Err(why)) = &onnx {
-        // Only Lockstep loads it, and whoever looks at it shall know why.
-        mlmodel["flavors"]["lockstep"]["no_onnx"] = json!(why);
-    }
-    if let (Some(Ok(onnx)), Some(description)) = (onnx, description) {
-        mlmodel["flavors"]["python_function"] = json!({
-            "loader_module": "lockstep_model", "code": "code", "data": "data",
-            "env": { "virtualenv": "python_env.yaml" }, "python_version": "3.11.0",
-        });
-        mlmodel["signature"] = signature(&description);
-        files.push(("data/model.onnx".to_owned(), onnx));
-        for (name, text) in [
-            ("code/lockstep_model.py", LOADER),
-            ("requirements.txt", REQUIREMENTS),
-            ("python_env.yaml", PYTHON_ENV),
-        ] {
-            files.push((name.to_owned(), text.as_bytes().to_vec()));
-        }
-        if let Some(example) = example(&description) {
-            mlmodel["saved_input_example_info"] = json!({
-                "artifact_path": "input_example.json", "type": "ndarray",
-                "serving_input_path": "serving_input_example.json",
-            });
-            let serving = json!({ "inputs": example }).to_string();
-            for (name, text) in [
-                ("input_example.json", example.to_string()),
-                ("serving_input_example.json", serving),
-            ] {
-                files.push((name.to_owned(), text.into_bytes()));
+    if let Some(description) = description {
+        match learned(run, &description, exporter)? {
+            Ok(learned) => {
+                files.push(learned);
+                load_in_python(&description, &mut mlmodel, &mut files);
             }
+            // Only Lockstep loads it, and whoever looks at it shall know why.
+            Err(why) => mlmodel["flavors"]["lockstep"]["no_onnx"] = json!(why),
         }
     }
     let text = serde_json::to_string_pretty(&mlmodel).unwrap_or_default() + "\n";
@@ -135,77 +88,49 @@ pub(super) fn files(
     Ok(files)
 }
 
-/// The shape of a sample as the network takes it: rows of a table are flat.
-fn sample_shape(description: &Description) -> Vec<usize> {
-    match description.input_shape.as_slice() {
-        [width, 1, 1] => vec![*width],
-        shape => shape.to_vec(),
+/// The file of what was learned, or why Python can have none.
+fn learned(
+    run: &RunDir,
+    description: &Description,
+    exporter: Exporter,
+) -> Result<Result<(String, Vec<u8>), String>, SinkError> {
+    if description.is_of_trees() {
+        let trees = run.trees().read()?;
+        return Ok(Ok(("data/model.ubj".to_owned(), trees)));
     }
+    Ok(exporter(run).map(|onnx| ("data/model.onnx".to_owned(), onnx)))
 }
 
-fn signature(description: &Description) -> Value {
-    let tensor = |name: Option<&str>, dtype: &str, shape: &[usize]| {
-        let shape: Vec<i64> = std::iter::once(-1)
-            .chain(shape.iter().map(|size| *size as i64))
-            .collect();
-        let mut tensor =
-            json!({ "type": "tensor", "tensor-spec": { "dtype": dtype, "shape": shape } });
-        if let Some(name) = name {
-            tensor["name"] = json!(name);
-        }
-        tensor
-    };
-    let inputs = json!([tensor(None, "float32", &sample_shape(description))]);
-    let outputs = match &description.targets {
-        Some(targets) => {
-            let name = match targets.loss.as_str() {
-                "bce" => "probabilities",
-                _ => "values",
-            };
-            json!([tensor(Some(name), "float32", &[targets.columns.len()])])
-        }
-        None => json!([
-            tensor(
-                Some("probabilities"),
-                "float32",
-                &[description.classes.len()]
-            ),
-            tensor(Some("class"), "int64", &[]),
-        ]),
-    };
-    json!({ "inputs": inputs.to_string(), "outputs": outputs.to_string(), "params": null })
-}
-
-/// The mean sample, as far as that is known: one that looks like the data.
-fn example(description: &Description) -> Option<Value> {
-    let shape = sample_shape(description);
-    let numbers: usize = shape.iter().product();
-    if numbers == 0 || numbers > LARGEST_EXAMPLE {
-        return None;
+/// Adds all that Python needs to load a model, and what it can know of it before.
+fn load_in_python(
+    description: &Description,
+    mlmodel: &mut Value,
+    files: &mut Vec<(String, Vec<u8>)>,
+) {
+    let mut add = |name: &str, text: String| files.push((name.to_owned(), text.into_bytes()));
+    mlmodel["flavors"]["python_function"] = json!({
+        "loader_module": "lockstep_model", "code": "code", "data": "data",
+        "env": { "virtualenv": "python_env.yaml" }, "python_version": "3.11.0",
+    });
+    mlmodel["signature"] = signature(description);
+    mlmodel["metadata"] = metadata(description);
+    let mut requirements = vec!["numpy"];
+    requirements.push(match description.is_of_trees() {
+        true => "xgboost>=3.0",
+        false => "onnxruntime",
+    });
+    if let Some(table) = description.table() {
+        requirements.push("pandas");
+        add("data/table.json", json!(table).to_string());
     }
-    let channels = shape[0];
-    let mean = description
-        .normalise
-        .as_ref()
-        .map(|scale| scale.mean.as_slice());
-    // Pictures are bytes, and their scale is that of bytes divided by 255.
-    let scale = if shape.len() == 3 { 255.0 } else { 1.0 };
-    let of_channel = |channel: usize| match mean {
-        Some([one]) => (one * scale).round(),
-        Some(mean) => mean.get(channel).map_or(0.0, |mean| mean * scale),
-        None => 0.0,
-    };
-    let values: Vec<Value> = (0..channels)
-        .map(|channel| nested(&shape[1..], of_channel(channel)))
-        .collect();
-    Some(json!([values]))
-}
-
-/// An array of this shape, full of one value.
-fn nested(shape: &[usize], value: f64) -> Value {
-    match shape {
-        [] => json!(value),
-        [first, rest @ ..] => Value::Array(vec![nested(rest, value); *first]),
+    add("code/lockstep_model.py", LOADER.to_owned());
+    add("code/lockstep_cells.py", CELLS.to_owned());
+    add("requirements.txt", requirements.join("\n") + "\n");
+    add("python_env.yaml", PYTHON_ENV.to_owned());
+    if let Some(example) = Example::of(description) {
+        mlmodel["saved_input_example_info"] = example.info;
+        add("input_example.json", example.input.to_string());
+        add("serving_input_example.json", example.serving.to_string());
     }
 }
 
@@ -224,33 +149,6 @@ pub(super) fn model_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn description(text: &str) -> Description {
-        serde_json::from_str(text).unwrap()
-    }
-
-    #[test]
-    fn an_example_has_the_shape_that_the_signature_says() {
-        let pictures = description(
-            r#"{"input_shape":[1,2,3],"normalise":{"mean":[0.5],"std":[1]},"classes":["a","b"]}"#,
-        );
-        let row = [128.0, 128.0, 128.0];
-        assert_eq!(example(&pictures).unwrap(), json!([[[row, row]]]));
-        let said = signature(&pictures);
-        assert!(said["inputs"].as_str().unwrap().contains("[-1,1,2,3]"));
-        assert!(said["outputs"].as_str().unwrap().contains("[-1,2]"));
-        let table = description(
-            r#"{"input_shape":[3,1,1],"normalise":{"mean":[1,2,3],"std":[1,1,1]},
-                "targets":{"columns":["y"]}}"#,
-        );
-        assert_eq!(example(&table).unwrap(), json!([[1.0, 2.0, 3.0]]));
-        assert!(
-            signature(&table)["outputs"]
-                .as_str()
-                .unwrap()
-                .contains("values")
-        );
-    }
 
     #[test]
     fn times_are_written_as_mlflow_writes_them() {

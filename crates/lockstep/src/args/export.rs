@@ -11,8 +11,10 @@ Examples:
   lockstep export NAME --onnx model.onnx                   its name in the folder `runs`
   lockstep export NAME --with-encoder --onnx model.onnx    pictures in, not the vectors of [embed]
   lockstep export --encoder clip/ --onnx clip.onnx         the encoder alone: pictures in, vectors out
+  lockstep export NAME --floats --onnx model.onnx          one input of float32, for programs that take no others
 
-The file holds the weights and the normalisation: it takes samples as they are, bytes as 0 to 255.")]
+The file holds the weights and all that is done to samples: it takes pictures as bytes, and each column of a table as an
+input under its own name.")]
 pub(crate) struct ExportArgs {
     /// The run: its folder or URL, or its name in the folder `runs` or a part of it that no other has
     #[arg(value_name = "RUN", required_unless_present = "encoder", value_hint = ValueHint::DirPath)]
@@ -26,6 +28,9 @@ pub(crate) struct ExportArgs {
     /// Write this encoder instead of a run's model: a folder or a file, as embed.model
     #[arg(long, value_name = "MODEL", conflicts_with = "run", value_hint = ValueHint::AnyPath)]
     pub(crate) encoder: Option<PathBuf>,
+    /// Take one tensor of float32 instead: pictures as 0 to 255, rows of a table as decoded numbers
+    #[arg(long)]
+    pub(crate) floats: bool,
     /// Set a key of the run's job to a TOML value, such as embed.model; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) set: Vec<String>,

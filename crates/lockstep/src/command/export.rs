@@ -5,15 +5,19 @@ use crate::args::ExportArgs;
 use crate::view::{bytes, from_here};
 use anyhow::bail;
 use lockstep_embed::EncoderModel;
-use lockstep_onnx::{OPSET, OnnxModel, Port};
+use lockstep_onnx::{InputForm, OPSET, OnnxModel, Port};
 use std::path::Path;
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     check(&args.onnx)?;
+    let form = match args.floats {
+        true => InputForm::Floats,
+        false => InputForm::Stored,
+    };
     let model = match (&args.run, &args.encoder) {
-        (None, Some(encoder)) => lockstep_onnx::of_encoder(&EncoderModel::open(encoder)?)?,
-        (Some(run), _) => of_run(run, args)?,
+        (None, Some(encoder)) => lockstep_onnx::of_encoder(&EncoderModel::open(encoder)?, form)?,
+        (Some(run), _) => of_run(run, args, form)?,
         (None, None) => bail!("name a run, or an encoder with --encoder"),
     };
     let content = model.to_bytes();
@@ -44,26 +48,36 @@ fn check(file: &Path) -> anyhow::Result<()> {
 }
 
 /// The model of a run, with its encoder if that is asked for.
-fn of_run(run: &Path, args: &ExportArgs) -> anyhow::Result<OnnxModel> {
+fn of_run(run: &Path, args: &ExportArgs, form: InputForm) -> anyhow::Result<OnnxModel> {
     let run = open_trained(run, &args.set)?;
     if !args.with_encoder {
-        return Ok(lockstep_onnx::of_run(&run)?);
+        return Ok(lockstep_onnx::of_run(&run, form)?);
     }
-    Ok(lockstep_onnx::of_run_with_encoder(&run, &args.set)?)
+    Ok(lockstep_onnx::of_run_with_encoder(&run, &args.set, form)?)
 }
 
 /// What was written, and what to do with it.
 fn said(model: &OnnxModel, file: &Path, size: u64) -> String {
+    /// Inputs that are listed; a table may have very many columns.
+    const LISTED: usize = 12;
     let list = |ports: &[Port]| {
-        let ports: Vec<String> = ports.iter().map(Port::to_string).collect();
-        ports.join(", ")
+        let listed = ports.iter().take(LISTED).map(Port::to_string);
+        let mut listed = listed.collect::<Vec<_>>().join(", ");
+        if ports.len() > LISTED {
+            listed += &format!(" and {} more", ports.len() - LISTED);
+        }
+        listed
     };
     let (file, size) = (from_here(file), bytes(size));
     let (inputs, outputs) = (list(&model.inputs), list(&model.outputs));
+    let fed = match &model.inputs[..] {
+        [one] => format!("{{{:?}: samples}}", one.name),
+        _ => "{name: column, …}".to_owned(),
+    };
     format!(
         "{file}: {size}, ONNX with opset {OPSET}\n\
-         takes {inputs}; samples as they are, bytes as 0 to 255\n\
+         takes {inputs}; samples as they are\n\
          gives {outputs}\n\
-         next: onnxruntime.InferenceSession({file:?}).run(None, {{\"input\": samples}})\n"
+         next: onnxruntime.InferenceSession({file:?}).run(None, {fed})\n"
     )
 }

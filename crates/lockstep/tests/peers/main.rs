@@ -18,5 +18,6 @@ mod serve_mlflow;
 mod serve_model;
 mod smoke;
 mod submit;
+mod tables;
 mod track;
 mod trees_bucket;

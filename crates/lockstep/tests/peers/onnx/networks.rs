@@ -49,7 +49,10 @@ fn an_mlp_on_bytes_says_what_predict_says() {
     let run = run.to_str().unwrap();
     let found = holds_against_predict(&place, run, &[], &idx_images(&place));
     assert_eq!(found["inputs"][0]["shape"], json!(["N", 1, 8, 8]));
+    assert_eq!(found["inputs"][0]["type"], "tensor(uint8)");
     assert_eq!(found["opset"], 17);
+    let floats = holds_against_predict(&place, run, &["--floats"], &idx_images(&place));
+    assert_eq!(floats["inputs"][0]["type"], "tensor(float)");
     let metadata = &found["metadata"];
     assert_eq!(metadata["lockstep.task"], "classes");
     assert_eq!(metadata["lockstep.input_shape"], "[1,8,8]");

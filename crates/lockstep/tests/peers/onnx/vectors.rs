@@ -1,4 +1,4 @@
-//! Models of vectors: tables of numbers, labels, and the vectors of pictures with and without their encoder.
+//! Models of vectors: rows of tables as decoded numbers, labels, and the vectors of pictures with and without their encoder.
 
 use super::{NEAR, answers, holds_against_predict, numbers, predicted, train};
 use crate::common::{Place, bitmap::bitmap, embedding};
@@ -47,7 +47,7 @@ fn numbers_come_out_in_the_units_of_the_set() {
     let (place, inputs) = table("[\"price\", \"size\"]");
     let run = train(&place, &[]);
     let run = run.to_str().unwrap();
-    let found = answers(&place, run, &[], &inputs);
+    let found = answers(&place, run, &["--floats"], &inputs);
     let expected = numbers(&predicted(&place, run), "predicted", &["price", "size"]);
     assert!(expected[0] > 20_000.0, "{}", expected[0]);
     let values = &found["answers"]["values"];
@@ -74,7 +74,7 @@ fn labels_come_out_as_probabilities() {
     let (place, inputs) = table("[\"red\", \"round\"]");
     let run = train(&place, &[]);
     let run = run.to_str().unwrap();
-    let found = answers(&place, run, &[], &inputs);
+    let found = answers(&place, run, &["--floats"], &inputs);
     let expected = numbers(&predicted(&place, run), "predicted", &["red", "round"]);
     let off = onnx_distance(&found["answers"]["probabilities"], &expected);
     assert!(off < NEAR, "{off}");
@@ -86,7 +86,7 @@ fn labels_come_out_as_probabilities() {
 fn classes_of_a_table_are_what_predict_says() {
     let (place, inputs) = table("\"kind\"");
     let run = train(&place, &[]);
-    holds_against_predict(&place, run.to_str().unwrap(), &[], &inputs);
+    holds_against_predict(&place, run.to_str().unwrap(), &["--floats"], &inputs);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn rows_with_categories_dates_and_gaps_are_encoded_in_the_graph() {
     for job in [&job, &job.replacen("label = \"kind\"", embedded, 1)] {
         place.write_job(job);
         let run = train(&place, &[]);
-        let found = holds_against_predict(&place, run.to_str().unwrap(), &[], &inputs);
+        let found = holds_against_predict(&place, run.to_str().unwrap(), &["--floats"], &inputs);
         assert_eq!(found["inputs"][0]["shape"][1], 6);
         let columns = found["metadata"]["lockstep.inputs"].as_str().unwrap();
         assert!(

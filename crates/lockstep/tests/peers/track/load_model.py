@@ -10,13 +10,16 @@ from mlflow.models import Model
 server, uri, rows = sys.argv[1:4]
 mlflow.set_tracking_uri(server)
 model = mlflow.pyfunc.load_model(uri)
-rows = numpy.asarray(json.load(open(rows)), dtype=numpy.float32)
 signature = model.metadata.signature
-rows = rows.reshape(signature.inputs.inputs[0].shape)
-said = model.predict(rows)
 path = mlflow.artifacts.download_artifacts(uri)
 example = Model.load(path).load_input_example(path)
-of_example = model.predict(example.astype(numpy.float32))
+rows = numpy.asarray(json.load(open(rows)), dtype=numpy.uint8).reshape([-1, *example.shape[1:]])
+said = model.predict(rows)
+of_numbers = model.predict(rows.astype(numpy.float32))
+assert all((of_numbers[name] == said[name]).all() for name in said)
+of_example = model.predict(example)
+served = mlflow.models.validate_serving_input(uri, open(f"{path}/serving_input_example.json").read())
+assert all((served[name] == of_example[name]).all() for name in of_example)
 heavy = [name for name in ("torch", "tensorflow") if name in sys.modules]
 print(
     json.dumps(
