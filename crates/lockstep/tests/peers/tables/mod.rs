@@ -94,7 +94,19 @@ fn place(label: &str, model: &str) -> Place {
 
 /// A moment of a row in one of the forms that people write, and in ISO's.
 fn met(row: usize) -> (String, String) {
-    let (year, month, day) = (1950 + row % 90, row * 7 % 12 + 1, row * 5 % 28 + 1);
+    // Days around which calendars go wrong.
+    let hard = [
+        (2024, 2, 29),
+        (2000, 2, 29),
+        (1999, 12, 31),
+        (1900, 2, 28),
+        (1900, 3, 1),
+        (2100, 3, 1),
+    ];
+    let (year, month, day) = match row % 6 {
+        1 => hard[row / 6 % hard.len()],
+        _ => (1950 + row % 90, row * 7 % 12 + 1, row * 5 % 28 + 1),
+    };
     let (hour, minute) = (row % 20, row * 11 % 60);
     let written = match row % 5 {
         0 => format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:00Z"),
