@@ -33,6 +33,8 @@ mod table_rows;
 mod takes;
 mod tensor;
 mod tensor_data;
+#[cfg(test)]
+mod testing;
 
 pub use error::ServingError;
 pub use refusal::Refusal;

@@ -277,3 +277,55 @@ impl Batches {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{HELD_UP, SUMS, gate, run};
+    use std::time::Duration;
+
+    #[test]
+    fn what_waits_is_computed_as_one_batch_and_everybody_gets_their_own_rows() {
+        let (is_held, let_go) = gate();
+        let counters = Arc::new(Counters::default());
+        let to_open = ToOpen {
+            name: "run".to_owned(),
+            version: None,
+            files: "run".to_owned(),
+            run: run(),
+        };
+        let settings = ServingSettings {
+            queue: 3,
+            ..ServingSettings::default()
+        };
+        let live = Live::open(to_open, SUMS, &settings, Arc::clone(&counters)).unwrap();
+        let far = Instant::now() + Duration::from_secs(3600);
+        let ask =
+            |row: [f32; 2], until| live.ask(SampleValues::Numbers(row.to_vec()), false, until);
+        let first = ask([HELD_UP, 0.0], far).unwrap();
+        is_held.recv().unwrap();
+        let second = ask([1.0, 2.0], far).unwrap();
+        let late = ask([5.0, 5.0], Instant::now()).unwrap();
+        let third = ask([3.0, 4.0], far).unwrap();
+        assert_eq!(ask([0.0, 0.0], far).unwrap_err(), Refusal::busy());
+        let_go.send(()).unwrap();
+        let sum = |answer: oneshot::Receiver<Result<Said, Refusal>>| {
+            let said = answer.blocking_recv().unwrap().unwrap();
+            said.predictions
+        };
+        let number = |number| Predictions::Numbers {
+            width: 1,
+            values: vec![number],
+        };
+        assert_eq!(sum(first), number(HELD_UP));
+        assert_eq!(sum(second), number(3.0));
+        assert_eq!(sum(third), number(7.0));
+        assert!(late.blocking_recv().is_err(), "its time had passed");
+        let text = counters.text(&[]);
+        assert!(
+            text.contains("lockstep_serving_batch_rows_count 2\n"),
+            "{text}"
+        );
+        assert!(text.contains("lockstep_serving_rows_total 3\n"), "{text}");
+    }
+}

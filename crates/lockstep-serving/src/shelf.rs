@@ -235,3 +235,52 @@ fn watch(shelf: Weak<Inner>) {
         eprintln!("warning: aliases that move are not followed: {error}");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{SUMS, run};
+    use lockstep_place::{Access, Place};
+    use lockstep_runs::registry::Registry;
+
+    fn shelf(settings: ServingSettings) -> Shelf {
+        let store = Place::parse("/nowhere", &Access::default()).unwrap();
+        let source = ModelSource {
+            registry: Registry::of(&store).unwrap(),
+            learners: SUMS,
+        };
+        Shelf::new(source, settings)
+    }
+
+    #[test]
+    fn a_model_that_nobody_asks_is_given_back() {
+        let shelf = shelf(ServingSettings {
+            idle: Some(Duration::from_secs(3600)),
+            ..ServingSettings::default()
+        });
+        shelf.open("a", NamedVersion::Run(run())).unwrap();
+        shelf.0.drop_idle();
+        assert_eq!(shelf.title("a").as_deref(), Some("run"));
+        let long_ago = Instant::now()
+            .checked_sub(Duration::from_secs(3601))
+            .unwrap();
+        shelf.0.held().get_mut("a").unwrap().asked = long_ago;
+        shelf.0.drop_idle();
+        assert_eq!(shelf.title("a"), None);
+    }
+
+    #[test]
+    fn of_more_models_than_may_be_held_the_one_asked_longest_ago_goes() {
+        let shelf = shelf(ServingSettings {
+            max_models: 2,
+            ..ServingSettings::default()
+        });
+        for name in ["a", "b"] {
+            shelf.open(name, NamedVersion::Run(run())).unwrap();
+        }
+        assert!(shelf.held("a").is_some());
+        shelf.open("c", NamedVersion::Run(run())).unwrap();
+        let held = ["a", "b", "c"].map(|name| shelf.title(name).is_some());
+        assert_eq!(held, [true, false, true]);
+    }
+}
