@@ -4,7 +4,7 @@ use crate::guard::{Behind, Guard, guard};
 use crate::{GuardSettings, Ready, ServerError, listen, memory};
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
-use lockstep_serving::{Shelf, routes};
+use lockstep_serving::{HeldModels, routes};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub struct ModelServer {
     /// How it protects itself.
     pub guard: GuardSettings,
     /// Holds the model.
-    pub shelf: Shelf,
+    pub models: HeldModels,
     /// The name that the model is held under.
     pub name: String,
 }
@@ -40,10 +40,10 @@ pub async fn serve_model(
     let local = listener.local_addr().map_err(unable)?;
     let tls = listen::tls(&server.guard)?;
     let behind = Behind::Model {
-        prediction_limit: server.shelf.settings().max_body,
+        prediction_limit: server.models.settings().max_body,
     };
     let (own, token) = Guard::open(&server.guard, address, &server.folder, behind)?;
-    let routes = routes(server.shelf, &server.name)
+    let routes = routes(server.models, &server.name)
         // The guard has limits of its own.
         .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(Arc::new(own), guard));

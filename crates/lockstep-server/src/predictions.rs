@@ -6,7 +6,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use bytes::Bytes;
 use http::HeaderMap;
-use lockstep_serving::{ModelPath, of_shelf};
+use lockstep_serving::{ModelPath, predictions_of};
 
 pub(crate) fn endpoints() -> Vec<Endpoint> {
     vec![
@@ -26,5 +26,5 @@ async fn invocations(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    of_shelf(&server.settings().models, &model, &headers, body).await
+    predictions_of(&server.settings().models, &model, &headers, body).await
 }

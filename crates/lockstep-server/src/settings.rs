@@ -6,7 +6,7 @@ use lockstep_cluster::kube::Wanted;
 use lockstep_place::Place;
 use lockstep_queue::QueueSettings;
 use lockstep_runs::RunDir;
-use lockstep_serving::Shelf;
+use lockstep_serving::HeldModels;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ pub struct Settings {
     /// Makes the folder that MLflow's clients load a registered model from, or says why it cannot.
     pub for_mlflow: fn(&RunDir) -> Result<FolderFiles, String>,
     /// The models of the store, for predictions. None is held before somebody asks.
-    pub models: Shelf,
+    pub models: HeldModels,
     /// How its queue of jobs is to be.
     pub queue: QueueSettings,
     /// How it protects itself.

@@ -4,7 +4,7 @@
 //! Both make a [`Content`](content::Content) of what they read, and the [`Takes`](takes::Takes) of a model makes samples of
 //! that, by the same code as `lockstep predict` does of files. A thread owns each model ([`live`]) and computes what is
 //! waiting as one batch; what a model says of a row does not depend on the rows beside it, so it says the same to the bit
-//! as `lockstep predict`. A [`Shelf`] holds the models that are in use, follows aliases that move, and gives back what
+//! as `lockstep predict`. A [`HeldModels`] holds the models that are in use, follows aliases that move, and gives back what
 //! nobody asks for.
 
 mod about;
@@ -12,6 +12,7 @@ mod answer;
 mod content;
 mod csv_body;
 mod error;
+mod held_models;
 mod histogram;
 mod json;
 mod json_reader;
@@ -27,7 +28,6 @@ mod refusal;
 mod routes;
 mod sample_rows;
 mod settings;
-mod shelf;
 mod source;
 mod table_rows;
 mod takes;
@@ -37,8 +37,8 @@ mod tensor_data;
 mod testing;
 
 pub use error::ServingError;
+pub use held_models::HeldModels;
 pub use refusal::Refusal;
-pub use routes::{ModelPath, of_shelf, routes};
+pub use routes::{ModelPath, predictions_of, routes};
 pub use settings::ServingSettings;
-pub use shelf::Shelf;
 pub use source::{ModelSource, NamedVersion};

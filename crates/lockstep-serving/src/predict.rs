@@ -3,7 +3,7 @@
 use crate::answer::Said;
 use crate::content::Asked;
 use crate::live::Live;
-use crate::{Refusal, Shelf};
+use crate::{HeldModels, Refusal};
 use bytes::Bytes;
 use lockstep_data::SampleValues;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ const LONG: usize = 64 << 10;
 /// # Errors
 /// When the body is wrong, too many are waiting, or it takes too long.
 pub(crate) async fn predict(
-    shelf: &Shelf,
+    models: &HeldModels,
     live: Arc<Live>,
     body: Bytes,
     read: impl FnOnce(&[u8]) -> Result<Asked, Refusal> + Send + 'static,
 ) -> Result<Said, Refusal> {
-    let until = Instant::now() + shelf.settings().timeout;
+    let until = Instant::now() + models.settings().timeout;
     let asking = async {
         let coming = live.coming();
         let is_slow = body.len() > LONG || live.about.takes.is_slow();
@@ -34,11 +34,11 @@ pub(crate) async fn predict(
             Ok::<(SampleValues, bool), Refusal>((values, asked.probabilities))
         };
         let (values, probabilities) = match is_slow {
-            false => values(&live, shelf.settings())?,
+            false => values(&live, models.settings())?,
             true => {
-                let room = shelf.reading().acquire().await;
+                let room = models.reading().acquire().await;
                 let _room = room.map_err(Refusal::internal)?;
-                let (live, settings) = (Arc::clone(&live), shelf.settings().clone());
+                let (live, settings) = (Arc::clone(&live), models.settings().clone());
                 let read = spawn_blocking(move || values(&live, &settings)).await;
                 read.map_err(Refusal::internal)??
             }

@@ -1,9 +1,9 @@
-//! The routes of one model, and of all models of a shelf.
+//! The routes of one model, and of all models that are held.
 
 use crate::live::Live;
 use crate::metrics::KIND;
 use crate::predict::predict;
-use crate::{Refusal, Shelf, mlflow, model_card, open_inference};
+use crate::{HeldModels, Refusal, mlflow, model_card, open_inference};
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
@@ -25,15 +25,15 @@ pub struct ModelPath {
     pub name: String,
 }
 
-/// One model of a shelf, by the name that it is held under.
+/// One of the models that are held, by its name.
 #[derive(Clone)]
 struct One {
-    shelf: Shelf,
+    models: HeldModels,
     name: Arc<str>,
 }
 
-/// The routes of the one model that a shelf holds under `name`.
-pub fn routes(shelf: Shelf, name: &str) -> Router {
+/// The routes of the one model that is held under `name`.
+pub fn routes(models: HeldModels, name: &str) -> Router {
     let name = Arc::from(name);
     Router::new()
         .route("/invocations", post(invocations))
@@ -56,46 +56,46 @@ pub fn routes(shelf: Shelf, name: &str) -> Router {
             get(model_ready),
         )
         .route("/v2/models/{name}/versions/{version}/infer", post(infer))
-        .with_state(One { shelf, name })
+        .with_state(One { models, name })
 }
 
-/// Answers a request for predictions of any model of a shelf, in MLflow's words.
-pub async fn of_shelf(
-    shelf: &Shelf,
+/// Answers a request for predictions of any model that is held, in MLflow's words.
+pub async fn predictions_of(
+    models: &HeldModels,
     model: &ModelPath,
     headers: &HeaderMap,
     body: Bytes,
 ) -> Response {
     let began = Instant::now();
-    let answer = scored(shelf, &model.name, headers, body).await;
+    let answer = scored(models, &model.name, headers, body).await;
     let answer = answer.unwrap_or_else(Refusal::for_mlflow);
-    shelf.counters().answered(answer.status(), began.elapsed());
+    models.counters().answered(answer.status(), began.elapsed());
     answer
 }
 
 async fn scored(
-    shelf: &Shelf,
+    models: &HeldModels,
     name: &str,
     headers: &HeaderMap,
     body: Bytes,
 ) -> Result<Response, Refusal> {
-    let live = shelf.live(name).await?;
+    let live = models.live(name).await?;
     let kind = headers.get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.to_owned();
-    let said = predict(shelf, live, body, move |body| mlflow::read(&kind, body)).await?;
+    let said = predict(models, live, body, move |body| mlflow::read(&kind, body)).await?;
     let text = serde_json::to_vec(&said.for_mlflow()).map_err(Refusal::internal)?;
     Ok(of_json(text))
 }
 
 async fn invocations(State(one): State<One>, headers: HeaderMap, body: Bytes) -> Response {
     let name = one.name.to_string();
-    of_shelf(&one.shelf, &ModelPath { name }, &headers, body).await
+    predictions_of(&one.models, &ModelPath { name }, &headers, body).await
 }
 
 /// As MLflow's scoring server answers: an empty line, if all is well.
 async fn alive(State(one): State<One>) -> Response {
-    match one.shelf.title(&one.name) {
+    match one.models.title(&one.name) {
         Some(_) => "\n".into_response(),
         None => (StatusCode::NOT_FOUND, "\n").into_response(),
     }
@@ -106,7 +106,7 @@ async fn version() -> &'static str {
 }
 
 async fn metrics(State(one): State<One>) -> Response {
-    let text = one.shelf.metrics() + "# EOF\n";
+    let text = one.models.metrics() + "# EOF\n";
     ([(header::CONTENT_TYPE, KIND)], text).into_response()
 }
 
@@ -119,7 +119,7 @@ async fn server() -> Response {
 }
 
 async fn ready(State(one): State<One>) -> Response {
-    let ready = one.shelf.title(&one.name).is_some();
+    let ready = one.models.title(&one.name).is_some();
     json_answer(&json!({ "ready": ready }))
 }
 
@@ -133,7 +133,7 @@ struct Asked {
 impl One {
     /// The model, if it is the one that is asked for.
     async fn find(&self, asked: &Asked) -> Result<Arc<Live>, Refusal> {
-        let live = self.shelf.live(&self.name).await?;
+        let live = self.models.live(&self.name).await?;
         let about = &live.about;
         let version = about.version.map(|version| version.to_string());
         if asked.name != about.name {
@@ -177,7 +177,7 @@ async fn infer(
     let began = Instant::now();
     let answer = inferred(&one, &asked, &headers, body).await;
     let answer = answer.unwrap_or_else(Refusal::for_open_inference);
-    one.shelf
+    one.models
         .counters()
         .answered(answer.status(), began.elapsed());
     answer
@@ -202,7 +202,7 @@ async fn inferred(
         None => None,
     };
     let (tell, told) = tokio::sync::oneshot::channel();
-    let said = predict(&one.shelf, live, body, move |body| {
+    let said = predict(&one.models, live, body, move |body| {
         let inference = open_inference::read(head, body)?;
         // Whoever asked is still there, or needs no answer.
         let _ = tell.send(inference.reply);

@@ -14,7 +14,7 @@ use lockstep_queue::{JobUser, QueueSettings};
 use lockstep_runs::STORE_VARIABLE;
 use lockstep_runs::registry::Registry;
 use lockstep_server::{GuardSettings, Ready, Settings, serve};
-use lockstep_serving::{ModelSource, ServingSettings, Shelf};
+use lockstep_serving::{HeldModels, ModelSource, ServingSettings};
 use lockstep_track::mlflow::registered_files;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -92,7 +92,7 @@ pub(super) fn place(args: &ServerPlaceArgs) -> anyhow::Result<(Place, PathBuf)> 
 }
 
 /// The models of a store. None is opened before somebody asks.
-fn models(store: &Place) -> anyhow::Result<Shelf> {
+fn models(store: &Place) -> anyhow::Result<HeldModels> {
     let source = ModelSource {
         registry: Registry::of(store)?,
         learners: LEARNERS,
@@ -102,7 +102,7 @@ fn models(store: &Place) -> anyhow::Result<Shelf> {
         max_models: MOST_MODELS,
         ..ServingSettings::default()
     };
-    Ok(Shelf::new(source, settings))
+    Ok(HeldModels::new(source, settings))
 }
 
 fn guard(args: &GuardArgs) -> GuardSettings {

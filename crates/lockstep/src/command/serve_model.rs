@@ -8,7 +8,7 @@ use anyhow::Context;
 use lockstep_engine::infer::NamedModel;
 use lockstep_runs::registry::{Reference, Registry};
 use lockstep_server::{ModelServer, serve_model};
-use lockstep_serving::{ModelSource, NamedVersion, ServingSettings, Shelf};
+use lockstep_serving::{HeldModels, ModelSource, NamedVersion, ServingSettings};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
@@ -25,16 +25,16 @@ pub(crate) fn run(args: &ServeModelArgs) -> anyhow::Result<ExitCode> {
         registry,
         learners: LEARNERS,
     };
-    let shelf = Shelf::new(source, settings(args));
-    shelf.open(&args.model, named)?;
-    if let Some(title) = shelf.title(&args.model) {
+    let models = HeldModels::new(source, settings(args));
+    models.open(&args.model, named)?;
+    if let Some(title) = models.title(&args.model) {
         eprintln!("{} is {title}", args.model);
     }
     let server = ModelServer {
         listen: SocketAddr::new(args.host, args.port),
         folder,
         guard: door(&args.door),
-        shelf,
+        models,
         name: args.model.clone(),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()

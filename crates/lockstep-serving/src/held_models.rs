@@ -18,9 +18,9 @@ use tokio::sync::Semaphore;
 /// How often it is looked at what aliases point to, and which models nobody asks.
 const TICK: Duration = Duration::from_secs(1);
 
-/// The models that are held. A clone is the same shelf.
+/// The models that are held. A clone holds the same ones.
 #[derive(Debug, Clone)]
-pub struct Shelf(Arc<Inner>);
+pub struct HeldModels(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -45,7 +45,7 @@ struct Held {
     failed: Option<String>,
 }
 
-impl Shelf {
+impl HeldModels {
     /// An empty one.
     pub fn new(source: ModelSource, settings: ServingSettings) -> Self {
         let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
@@ -136,9 +136,9 @@ impl Shelf {
         let reference = name.parse();
         let reference =
             reference.map_err(|error: RegistryError| Refusal::bad(error.to_string()))?;
-        let (shelf, own) = (self.clone(), name.to_owned());
+        let (models, own) = (self.clone(), name.to_owned());
         let named = NamedVersion::Registered(reference);
-        let opened = tokio::task::spawn_blocking(move || shelf.open(&own, named)).await;
+        let opened = tokio::task::spawn_blocking(move || models.open(&own, named)).await;
         match opened.map_err(Refusal::internal)? {
             Ok(()) => self.held(name).ok_or_else(Refusal::busy),
             Err(error @ ServingError::Registry(_)) => Err(Refusal::missing(error.whole())),
@@ -218,14 +218,16 @@ impl Inner {
     }
 }
 
-/// Looks after the models of a shelf as long as somebody has it.
-fn watch(shelf: Weak<Inner>) {
+/// Looks after the held models as long as somebody has them.
+fn watch(models: Weak<Inner>) {
     let looking = move || {
         loop {
             thread::sleep(TICK);
-            let Some(shelf) = shelf.upgrade() else { return };
-            shelf.drop_idle();
-            shelf.follow();
+            let Some(models) = models.upgrade() else {
+                return;
+            };
+            models.drop_idle();
+            models.follow();
         }
     };
     let started = thread::Builder::new()
@@ -243,44 +245,44 @@ mod tests {
     use lockstep_place::{Access, Place};
     use lockstep_runs::registry::Registry;
 
-    fn shelf(settings: ServingSettings) -> Shelf {
+    fn models(settings: ServingSettings) -> HeldModels {
         let store = Place::parse("/nowhere", &Access::default()).unwrap();
         let source = ModelSource {
             registry: Registry::of(&store).unwrap(),
             learners: SUMS,
         };
-        Shelf::new(source, settings)
+        HeldModels::new(source, settings)
     }
 
     #[test]
     fn a_model_that_nobody_asks_is_given_back() {
-        let shelf = shelf(ServingSettings {
+        let models = models(ServingSettings {
             idle: Some(Duration::from_secs(3600)),
             ..ServingSettings::default()
         });
-        shelf.open("a", NamedVersion::Run(run())).unwrap();
-        shelf.0.drop_idle();
-        assert_eq!(shelf.title("a").as_deref(), Some("run"));
+        models.open("a", NamedVersion::Run(run())).unwrap();
+        models.0.drop_idle();
+        assert_eq!(models.title("a").as_deref(), Some("run"));
         let long_ago = Instant::now()
             .checked_sub(Duration::from_secs(3601))
             .unwrap();
-        shelf.0.held().get_mut("a").unwrap().asked = long_ago;
-        shelf.0.drop_idle();
-        assert_eq!(shelf.title("a"), None);
+        models.0.held().get_mut("a").unwrap().asked = long_ago;
+        models.0.drop_idle();
+        assert_eq!(models.title("a"), None);
     }
 
     #[test]
     fn of_more_models_than_may_be_held_the_one_asked_longest_ago_goes() {
-        let shelf = shelf(ServingSettings {
+        let models = models(ServingSettings {
             max_models: 2,
             ..ServingSettings::default()
         });
         for name in ["a", "b"] {
-            shelf.open(name, NamedVersion::Run(run())).unwrap();
+            models.open(name, NamedVersion::Run(run())).unwrap();
         }
-        assert!(shelf.held("a").is_some());
-        shelf.open("c", NamedVersion::Run(run())).unwrap();
-        let held = ["a", "b", "c"].map(|name| shelf.title(name).is_some());
+        assert!(models.held("a").is_some());
+        models.open("c", NamedVersion::Run(run())).unwrap();
+        let held = ["a", "b", "c"].map(|name| models.title(name).is_some());
         assert_eq!(held, [true, false, true]);
     }
 }
