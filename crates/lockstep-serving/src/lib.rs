@@ -1,8 +1,8 @@
 //! Predictions over HTTP: a request's rows become samples, a model says what they are, and that is the answer.
 //!
-//! Two protocols bring rows: MLflow's scoring protocol ([`mlflow`]) and the Open Inference Protocol ([`open_inference`]).
-//! Both make a [`Content`](content::Content) of what they read, and the [`Takes`](takes::Takes) of a model makes samples of
-//! that, by the same code as `lockstep predict` does of files. A thread owns each model ([`live`]) and computes what is
+//! Two protocols bring rows: MLflow's scoring protocol (`mlflow`) and the Open Inference Protocol (`open_inference`).
+//! Both make a `Content` of what they read, and the `Takes` of a model makes samples of
+//! that, by the same code as `lockstep predict` does of files. A thread owns each model (`live`) and computes what is
 //! waiting as one batch; what a model says of a row does not depend on the rows beside it, so it says the same to the bit
 //! as `lockstep predict`. A [`HeldModels`] holds the models that are in use, follows aliases that move, and gives back what
 //! nobody asks for.
