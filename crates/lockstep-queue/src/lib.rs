@@ -11,7 +11,7 @@
 //! - **Nothing is lost.** A job is on the disk before its id is told.
 //! - **Nothing is run twice.** An attempt begins once, whoever tries to begin it.
 //! - **Running jobs do not need the server.** One that is started again finds what runs by its lock, not by its number.
-//! - **Nothing leaves its folder.** Packages are unpacked by [`unpack`], which trusts no name and no size.
+//! - **Nothing leaves its folder.** Packages are unpacked by `lockstep_base::zip`, which trusts no name and no size.
 //!
 //! The functions block; call them from plain threads. It needs Linux: changes are heard through inotify.
 
