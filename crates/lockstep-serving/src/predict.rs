@@ -43,8 +43,9 @@ pub(crate) async fn predict(
                 read.map_err(Refusal::internal)??
             }
         };
-        let answer = live.ask(values, probabilities, until)?;
+        // Before it is sent: a batch does not wait for the request that it begins with.
         drop(coming);
+        let answer = live.ask(values, probabilities, until)?;
         match answer.await {
             Ok(said) => said,
             // The thread passes over what is too late.
