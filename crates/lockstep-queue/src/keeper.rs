@@ -6,6 +6,7 @@
 //! attempt has begun, and goes.
 
 use crate::cgroup::Group;
+use crate::environments::Environment;
 use crate::folder::{AttemptEnd, Begun, Folder, Started, now_ms};
 use crate::leftovers::{kill_descendants, kill_marked};
 use crate::log::LogWriter;
@@ -177,8 +178,18 @@ impl Keeper<'_> {
             }
         };
         let group = Group::enter(&self.asked.id, &self.asked.needs);
+        if let Some(environment) = &around.environment
+            && let Err(ended) = self.make(environment, &around)
+        {
+            return ended;
+        }
+        let entrypoint = || {
+            let mut command = Command::new("/bin/sh");
+            command.arg("-c").arg(&self.asked.entrypoint);
+            command
+        };
         let started = loop {
-            match self.start(&around) {
+            match self.start(&around, entrypoint()) {
                 // There will be room again.
                 Err(error) if lacks_room(&error) && !self.folder.is_to_stop() => {
                     std::thread::sleep(NO_ROOM);
@@ -203,7 +214,7 @@ impl Keeper<'_> {
             // The job is told of as pending while it runs; that is better than to end it.
             eprintln!("{error}");
         }
-        let (status, stopped) = self.look_after(&mut running);
+        let (status, stopped) = self.look_after(&mut running, None);
         end_all(&self.asked.mark);
         running.drain(REST);
         drop(running.log);
@@ -211,7 +222,57 @@ impl Keeper<'_> {
         self.judge(status, stopped, out_of_memory)
     }
 
-    fn start(&self, around: &Surroundings) -> std::io::Result<Running> {
+    /// Makes the environment that the command runs in, unless it is there.
+    fn make(&self, environment: &Environment, around: &Surroundings) -> Result<(), AttemptEnd> {
+        let failed = |why: String| {
+            AttemptEnd::failed(
+                "RUNTIME_ENV_SETUP_FAILURE",
+                format!("Failed to set up runtime environment: {why}"),
+            )
+        };
+        let _lock = loop {
+            if let Some(lock) = environment.lock().map_err(failed)? {
+                break lock;
+            }
+            // Another job makes it.
+            if self.folder.is_to_stop() {
+                return Err(AttemptEnd::stopped(None));
+            }
+            std::thread::sleep(UNHEARD);
+        };
+        if environment.is_made() {
+            return Ok(());
+        }
+        let command = environment.begin(self.user).map_err(failed)?;
+        let started = self.start(around, command);
+        let mut running = started.map_err(|error| failed(error.to_string()))?;
+        // Without it the job goes on as well.
+        let _ = running.log.write(environment.words().as_bytes());
+        let until = environment
+            .patience
+            .map(|patience| Instant::now() + patience);
+        let (status, stopped) = self.look_after(&mut running, until);
+        end_all(&self.asked.mark);
+        running.drain(REST);
+        drop(running.log);
+        if status.is_some_and(|status| status.success()) && !stopped {
+            return environment.finish(self.user).map_err(failed);
+        }
+        environment.remove();
+        if stopped {
+            return Err(AttemptEnd::stopped(None));
+        }
+        let last = self.folder.log().last_lines(LAST.0, LAST.1);
+        let why = match until.is_some_and(|until| until <= Instant::now()) {
+            true => {
+                "its packages were not installed in time; config.setup_timeout_seconds may allow more"
+            }
+            false => "its packages could not be installed",
+        };
+        Err(failed(format!("{why}:\n{}", last.unwrap_or_default())))
+    }
+
+    fn start(&self, around: &Surroundings, mut command: Command) -> std::io::Result<Running> {
         let (output, input) = pipe_with(PipeFlags::CLOEXEC)?;
         rustix::fs::fcntl_setfl(&output, rustix::fs::OFlags::NONBLOCK)?;
         let mut log = LogWriter::open(self.folder.log(), self.asked.log_limit)?;
@@ -223,10 +284,7 @@ impl Keeper<'_> {
             );
             log.write(line.as_bytes())?;
         }
-        let mut command = Command::new("/bin/sh");
         command
-            .arg("-c")
-            .arg(&self.asked.entrypoint)
             .env_clear()
             .envs(&around.variables)
             .stdin(Stdio::null())
@@ -251,9 +309,13 @@ impl Keeper<'_> {
         })
     }
 
-    /// Passes the log on and heeds being asked to stop, until no process of the group is left. Returns how the command
-    /// ended, and whether it was asked to.
-    fn look_after(&self, running: &mut Running) -> (Option<ExitStatus>, bool) {
+    /// Passes the log on and heeds being asked to stop, until no process of the group is left. What is not over at `until`
+    /// is ended. Returns how the command ended, and whether it was asked to stop.
+    fn look_after(
+        &self,
+        running: &mut Running,
+        until: Option<Instant>,
+    ) -> (Option<ExitStatus>, bool) {
         let told = terminations();
         let mut status = None;
         let (mut stopped, mut killed) = (false, false);
@@ -268,7 +330,11 @@ impl Keeper<'_> {
             if status.is_some() && !running.has_group() {
                 return (status, stopped);
             }
-            let pause = match (kill_at, status.is_some()) {
+            if kill_at.is_none() && until.is_some_and(|until| until <= Instant::now()) {
+                running.signal(Signal::TERM);
+                kill_at = Some(Instant::now() + LEFT_BEHIND);
+            }
+            let pause = match (kill_at.or(until), status.is_some()) {
                 (_, true) => Some(LOOK),
                 (Some(at), _) => Some(at.saturating_duration_since(Instant::now())),
                 (None, _) => None,

@@ -17,6 +17,7 @@
 
 mod ages;
 mod cgroup;
+mod environments;
 mod error;
 mod folder;
 mod id;

@@ -4,6 +4,7 @@
 //! has its lock open for as long as it lives, so that its end is heard as that file being closed.
 
 use crate::ages::Ages;
+use crate::environments::{Environment, remove_unused};
 use crate::folder::{AttemptEnd, Folder};
 use crate::keeper::{TRY_AGAIN, lacks_room};
 use crate::leftovers::kill_marked;
@@ -302,7 +303,7 @@ fn spawn(shared: &Shared, folder: &Folder, attempt: u32, gpus: &[u32]) -> std::i
 
 /// Forgets jobs that ended long ago, and packages that nobody needs.
 fn tidy(shared: &Shared, ages: &mut Ages) {
-    let (ended, named) = {
+    let (ended, named, environments): (_, _, BTreeSet<PathBuf>) = {
         let state = shared.state();
         let ended = state.jobs.values().filter(|job| job.progress.is_final());
         let ended: BTreeMap<String, u64> = ended
@@ -314,7 +315,11 @@ fn tidy(shared: &Shared, ages: &mut Ages) {
             names.filter_map(move |name| shared.packages.path(owner, name))
         });
         let named: BTreeSet<PathBuf> = named.collect();
-        (ended, named)
+        let home = &shared.settings.folder;
+        let environments = state.jobs.values();
+        let environments = environments.filter_map(|job| Environment::of(&job.asked, home).ok()?);
+        let environments = environments.map(|environment| environment.folder().to_owned());
+        (ended, named, environments.collect())
     };
     let aged = ages.of(&ended.keys().cloned().collect(), Instant::now());
     let aged = aged.into_iter().map(|(age, id)| (age, ended[&id], id));
@@ -326,6 +331,7 @@ fn tidy(shared: &Shared, ages: &mut Ages) {
         }
     }
     shared.packages.remove_unused(&named);
+    remove_unused(&shared.settings.folder, &environments);
 }
 
 /// Reads again how far a job has come, if there may be news. Returns its end if it has no keeper where it should.

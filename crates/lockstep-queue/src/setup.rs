@@ -1,11 +1,13 @@
 //! What a job's command finds around it: its folder, its modules, its variables.
 
+use crate::environments::Environment;
 use crate::folder::Folder;
 use crate::leftovers::MARK;
 use crate::packages::{Packages, beside, package_of};
 use crate::{JobRecord, JobUser, QueueError};
 use lockstep_base::fs::restricted_folder;
-use lockstep_base::zip::{Limits, UnpackError, unpack_file};
+use lockstep_base::zip::{Limits, UnpackError, unpack, unpack_file};
+use lockstep_place::{Access, Place};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,9 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Keys of a runtime environment that ask for something that is not done here.
-const NOT_DONE: [&str; 9] = [
-    "pip",
-    "uv",
+const NOT_DONE: [&str; 7] = [
     "conda",
     "container",
     "image_uri",
@@ -25,10 +25,17 @@ const NOT_DONE: [&str; 9] = [
     "nsight",
 ];
 
+/// What addresses of archives outside begin with.
+const OUTSIDE: [&str; 6] = ["https://", "http://", "s3://", "gs://", "az://", "abfss://"];
+/// The largest archive that is brought from outside, in bytes.
+const LARGEST: u64 = 512 << 20;
+
 /// What a job's command is started with.
 pub(crate) struct Surroundings {
     pub(crate) folder: PathBuf,
     pub(crate) variables: BTreeMap<OsString, OsString>,
+    /// The Python environment that is to be there first.
+    pub(crate) environment: Option<Environment>,
 }
 
 /// Makes a job's folder and finds its variables. Says what cannot be done.
@@ -47,6 +54,7 @@ pub(crate) fn set_up(
     }
     let home = beside(folder.path()).ok_or("the job's folder lies nowhere")?;
     let packages = Packages::open(home.clone(), 0).map_err(words)?;
+    let environment = Environment::of(asked, home.parent().unwrap_or(&home))?;
     make_work(folder, user)?;
     make_working(folder, asked, &packages, user)?;
     let modules = make_modules(folder, asked, &packages, user)?;
@@ -63,6 +71,10 @@ pub(crate) fn set_up(
     }
     let programs = home.with_file_name("bin");
     prepend(&mut variables, "PATH", &programs);
+    if let Some(environment) = &environment {
+        prepend(&mut variables, "PATH", &environment.folder().join("bin"));
+        variables.insert("VIRTUAL_ENV".into(), environment.folder().into());
+    }
     for (name, value) in own_variables(asked) {
         let value = expanded(&value, &variables);
         variables.insert(name.into(), value.into());
@@ -89,6 +101,7 @@ pub(crate) fn set_up(
     Ok(Surroundings {
         folder: folder.working(),
         variables,
+        environment,
     })
 }
 
@@ -165,20 +178,62 @@ fn unpack_whole(
     to: &Path,
     user: Option<&JobUser>,
 ) -> Result<(), String> {
-    let name = package_of(uri).ok_or_else(|| {
-        format!("{uri} is not brought by this server; send the folder itself, or let the command bring it")
-    })?;
-    let path = packages.path(asked.packages_of.as_deref(), name);
-    let path = path.filter(|path| path.is_file());
-    let path = path.ok_or_else(|| format!("Package {uri} does not exist"))?;
     let half = to.with_extension("half");
     if half.exists() {
         fs::remove_dir_all(&half).map_err(words)?;
     }
-    unpack_file(&path, &half, &Limits::default()).map_err(words)?;
-    user.map_or(Ok(()), |user| user.give(&half))
+    let whole = match package_of(uri) {
+        Some(name) => {
+            let path = packages.path(asked.packages_of.as_deref(), name);
+            let path = path.filter(|path| path.is_file());
+            let path = path.ok_or_else(|| format!("Package {uri} does not exist"))?;
+            unpack_file(&path, &half, &Limits::default()).map_err(words)?;
+            half.clone()
+        }
+        None => {
+            unpack(&archive_at(uri)?, &half, &Limits::default()).map_err(words)?;
+            only_folder(&half).map_err(words)?
+        }
+    };
+    user.map_or(Ok(()), |user| user.give(&whole))
         .map_err(words)?;
-    fs::rename(&half, to).map_err(words)
+    fs::rename(&whole, to).map_err(words)?;
+    match whole == half {
+        true => Ok(()),
+        false => fs::remove_dir(&half).map_err(words),
+    }
+}
+
+/// The archive that lies at an address outside, as Ray takes it: a `.zip` in a bucket or on a web server.
+fn archive_at(uri: &str) -> Result<Vec<u8>, String> {
+    let is_outside = OUTSIDE.iter().any(|scheme| uri.starts_with(scheme));
+    if !is_outside || !uri.ends_with(".zip") {
+        return Err(format!(
+            "{uri} is not brought by this server; name a .zip that begins with {}, send the folder itself, or let the \
+             command bring it",
+            OUTSIDE.join(", ")
+        ));
+    }
+    let place = Place::parse(uri, &Access::default()).map_err(words)?;
+    place.read_at_most(LARGEST).map_err(|error| {
+        let mut said = words(&error);
+        let mut cause = std::error::Error::source(&error);
+        while let Some(deeper) = cause {
+            said += &format!(": {deeper}");
+            cause = deeper.source();
+        }
+        said
+    })
+}
+
+/// The only folder of a folder that holds nothing else, as archives of repositories have it; else the folder itself.
+fn only_folder(folder: &Path) -> std::io::Result<PathBuf> {
+    let mut entries = fs::read_dir(folder)?;
+    let first = entries.next().transpose()?;
+    Ok(match (first, entries.next()) {
+        (Some(only), None) if only.file_type()?.is_dir() => only.path(),
+        _ => folder.to_owned(),
+    })
 }
 
 /// The variables that were asked for.

@@ -441,6 +441,184 @@ fn a_job_has_the_gpus_that_it_asks_for_and_the_variables() {
     assert_eq!(log(&queue, "b"), "gpus=1 job=b a=x y\n");
 }
 
+/// Writes a package with one module that holds `word`, which pip installs without asking anybody. Returns its path.
+fn wheel(place: &Place, word: &str) -> PathBuf {
+    let script = "\
+import sys, zipfile
+path, word = sys.argv[1:]
+about = 'tiny-1.0.dist-info/'
+with zipfile.ZipFile(path, 'w') as wheel:
+    wheel.writestr('tiny.py', f'WORD = {word!r}\\n')
+    wheel.writestr(about + 'METADATA', 'Metadata-Version: 2.1\\nName: tiny\\nVersion: 1.0\\n')
+    wheel.writestr(about + 'WHEEL', 'Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')
+    wheel.writestr(about + 'RECORD', '')
+";
+    let folder = place.file(word);
+    std::fs::create_dir(&folder).unwrap();
+    let path = folder.join("tiny-1.0-py3-none-any.whl");
+    let mut python = std::process::Command::new("python3");
+    let made = python.args(["-c", script]).arg(&path).arg(word).status();
+    assert!(made.unwrap().success());
+    path
+}
+
+#[test]
+fn packages_are_installed_once_for_all_jobs_that_name_them_and_go_with_the_last() {
+    let place = Place::new(4.0);
+    let queue = place.open();
+    let wheel = wheel(&place, "first");
+    let submit = |id: &str, packages: serde_json::Value| {
+        let mut one = job(id, "python3 -c 'import tiny; print(tiny.WORD)'", &[]);
+        let environment = serde_json::json!({ "packages": packages, "pip_check": false });
+        one.runtime_env = BTreeMap::from([("pip".to_owned(), environment)]);
+        queue.submit(one).unwrap();
+    };
+    // Two at once make one.
+    for id in ["a", "b"] {
+        submit(id, serde_json::json!([wheel]));
+    }
+    let said = ["a", "b"].map(|id| {
+        assert_eq!(
+            ended(&queue, id).status,
+            JobStatus::Succeeded,
+            "{}",
+            log(&queue, id)
+        );
+        log(&queue, id)
+    });
+    let made = said
+        .iter()
+        .filter(|said| said.contains("--- making an environment with pip"));
+    assert_eq!(made.count(), 1, "{said:?}");
+    for said in &said {
+        assert!(said.ends_with("first\n"), "{said}");
+    }
+    submit("c", serde_json::json!([wheel]));
+    ended(&queue, "c");
+    assert_eq!(log(&queue, "c"), "first\n");
+    // What cannot be installed is said, and nothing is left of it.
+    submit("d", serde_json::json!([place.file("none.whl")]));
+    let failed = ended(&queue, "d");
+    assert_eq!(
+        failed.error_type.as_deref(),
+        Some("RUNTIME_ENV_SETUP_FAILURE")
+    );
+    assert!(failed.message.contains("none.whl"), "{}", failed.message);
+    let environments = place.settings.folder.join("environments");
+    let folders = || {
+        let entries = std::fs::read_dir(&environments).unwrap();
+        entries
+            .filter(|entry| entry.as_ref().unwrap().path().is_dir())
+            .count()
+    };
+    assert_eq!(folders(), 1);
+    for id in ["a", "b", "c", "d"] {
+        queue.remove(id).unwrap();
+    }
+    drop(queue);
+    let _queue = place.open();
+    let begin = Instant::now();
+    while folders() > 0 {
+        assert!(begin.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_folder_comes_from_a_web_server_as_an_archive() {
+    let place = Place::new(1.0);
+    let queue = place.open();
+    let script = "\
+import sys, zipfile
+with zipfile.ZipFile(sys.argv[1], 'w') as archive:
+    archive.writestr('repository-main/main.sh', 'echo it came')
+";
+    let made = Command::new("python3")
+        .args(["-c", script])
+        .arg(place.file("app.zip"))
+        .status();
+    assert!(made.unwrap().success());
+    let archive = fs::read(place.file("app.zip")).unwrap();
+    let address = serve_file(archive);
+    let submit = |id: &str, uri: String| {
+        let mut one = job(id, "sh main.sh", &[]);
+        let uri = serde_json::json!(uri);
+        one.runtime_env = BTreeMap::from([("working_dir".to_owned(), uri)]);
+        queue.submit(one).unwrap();
+        ended(&queue, id)
+    };
+    let brought = submit("a", format!("http://{address}/app.zip"));
+    assert_eq!(brought.status, JobStatus::Succeeded, "{}", brought.message);
+    assert_eq!(log(&queue, "a"), "it came\n");
+    for (id, uri) in [
+        ("b", "file:///etc/passwd.zip"),
+        ("c", "https://127.0.0.1/app.tar"),
+    ] {
+        let refused = submit(id, uri.to_owned());
+        assert_eq!(
+            refused.error_type.as_deref(),
+            Some("RUNTIME_ENV_SETUP_FAILURE")
+        );
+        assert!(
+            refused.message.contains("name a .zip"),
+            "{}",
+            refused.message
+        );
+    }
+}
+
+/// A web server that has one file, whatever is asked. Returns its address.
+fn serve_file(content: Vec<u8>) -> std::net::SocketAddr {
+    use std::io::{BufRead, BufReader, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            let first = lines.next().unwrap().unwrap();
+            let mut range = None;
+            for line in lines
+                .map_while(Result::ok)
+                .take_while(|line| !line.is_empty())
+            {
+                let line = line.to_ascii_lowercase();
+                if let Some(bytes) = line.strip_prefix("range: bytes=") {
+                    let (from, to) = bytes.split_once('-').unwrap();
+                    let from: usize = from.parse().unwrap();
+                    let to = to
+                        .parse()
+                        .map_or(content.len(), |to: usize| (to + 1).min(content.len()));
+                    range = Some(from..to);
+                }
+            }
+            let (status, part) = match range {
+                Some(range) => ("206 Partial Content", range),
+                None => ("200 OK", 0..content.len()),
+            };
+            let mut head = format!(
+                "HTTP/1.1 {status}\r\nContent-Length: {}\r\nETag: \"a\"\r\nConnection: close\r\n",
+                part.len()
+            );
+            if status.starts_with("206") {
+                head += &format!(
+                    "Content-Range: bytes {}-{}/{}\r\n",
+                    part.start,
+                    part.end - 1,
+                    content.len()
+                );
+            }
+            let body = match first.starts_with("HEAD") {
+                true => &[][..],
+                false => &content[part],
+            };
+            let _ = stream.write_all((head + "\r\n").as_bytes());
+            let _ = stream.write_all(body);
+        }
+    });
+    address
+}
+
 #[test]
 fn what_was_not_sent_fails_the_job_before_its_command_starts() {
     let place = Place::new(1.0);
