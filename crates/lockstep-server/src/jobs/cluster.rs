@@ -32,6 +32,24 @@ pub(super) async fn nodes(
     }]})))
 }
 
+/// This machine as a row of the list of nodes that `ray list nodes` asks for.
+pub(super) fn node_row(server: &Server) -> Value {
+    let machine = &server.queue().settings().machine;
+    let (id, hostname) = node();
+    json!({
+        "node_id": id,
+        "node_ip": server.settings().listen.ip(),
+        "is_head_node": true,
+        "state": "ALIVE",
+        "state_message": null,
+        "node_name": hostname,
+        "resources_total": amounts(&needs_of(machine)),
+        "labels": machine.labels,
+        "start_time_ms": null,
+        "end_time_ms": null,
+    })
+}
+
 /// What of it is used, and what is waited for.
 pub(super) async fn status(
     State(server): State<Server>,
@@ -101,6 +119,6 @@ fn node() -> (String, String) {
     (lockstep_base::fs::sha256(name.as_bytes()), name)
 }
 
-fn told(data: Value) -> Json<Value> {
+pub(super) fn told(data: Value) -> Json<Value> {
     Json(json!({"result": true, "msg": "", "data": data}))
 }

@@ -9,6 +9,7 @@ mod details;
 mod log;
 mod manage;
 mod packages;
+mod state;
 mod submission;
 mod submit;
 mod version;
@@ -82,6 +83,12 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
             "What jobs may use, and what they do",
         )
         .query("format"),
+        Endpoint::get(
+            "/api/v0/{what}",
+            state::list,
+            "Jobs or nodes, as `ray list` asks for them",
+        )
+        .query("limit filter_keys filter_predicates filter_values detail timeout exclude_driver"),
         Endpoint::get(
             "/api/gcs_healthz",
             async || "success",

@@ -68,8 +68,66 @@ fn every_command_works(version: &str) {
     };
     submits(&client, &place, version);
     trains(&client, &place);
+    installs(&client);
     fails(&client);
     looks_and_stops(&client);
+    lists(&client);
+}
+
+/// What Ray's state client asks by HTTP.
+fn lists(client: &Client<'_>) {
+    let ray = |args: &[&str]| {
+        let mut command = Command::new(&client.program);
+        let url = client.serve.url();
+        let ran = command
+            .args(args)
+            .args(["--address", &url])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+        assert!(
+            ran.status.success(),
+            "{args:?}: {said}{}",
+            String::from_utf8_lossy(&ran.stderr)
+        );
+        said
+    };
+    let all = ray(&["list", "jobs"]);
+    assert!(all.contains("whole") && all.contains("SUCCEEDED"), "{all}");
+    let none = ray(&["list", "jobs", "--filter", "submission_id=nobody"]);
+    assert!(!none.contains("whole"), "{none}");
+    let one = ray(&[
+        "list",
+        "jobs",
+        "--filter",
+        "submission_id=whole",
+        "--format",
+        "json",
+    ]);
+    assert!(one.contains("\"whole\""), "{one}");
+    let nodes = ray(&["list", "nodes"]);
+    assert!(nodes.contains("ALIVE"), "{nodes}");
+    ray(&["list", "actors"]);
+}
+
+/// A command finds the packages that its job names.
+fn installs(client: &Client<'_>) {
+    let print = "python3 -c 'import six; print(six.__version__)'";
+    let environment = r#"{"uv": ["six==1.16.0"]}"#;
+    let args = [
+        "submit",
+        "--runtime-env-json",
+        environment,
+        "--",
+        "sh",
+        "-c",
+        print,
+    ];
+    client.says(
+        &args,
+        0,
+        &["making an environment with uv", "1.16.0", "succeeded"],
+    );
 }
 
 /// What a job trains is its own, and is in the server's store, also when the job is forgotten.
