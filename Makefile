@@ -39,16 +39,17 @@ ifeq ($(filter test-peers,$(MAKECMDGOALS)),)
 endif
 
 # Ray's clusters live as long as the test program: each part has a program of its own, so that they do not add up. What
-# goes through a cluster, and the soak, wait half of their time, so the other peers are tested beside them. All parts run,
-# and any that fails fails the target.
+# goes through a cluster waits half of its time, so the other peers are tested beside it. All parts run, and any that
+# fails fails the target.
 PEERS = cargo test --workspace --test peers --no-fail-fast --
 test-peers: cargo test-tools ## Run the long conversations with real Ray, MLflow, TensorBoard, browsers and object stores, and a short soak
 	@cargo test --workspace --test peers --test soak --no-run
 	@failed=0; ray=$$(mktemp); \
-	( ended=0; $(PEERS) ray:: || ended=1; $(PEERS) submit:: || ended=1; \
-	  cargo test --workspace --test soak || ended=1; exit $$ended ) > $$ray 2>&1 & beside=$$!; \
+	( ended=0; $(PEERS) ray:: || ended=1; $(PEERS) submit:: || ended=1; exit $$ended ) > $$ray 2>&1 & beside=$$!; \
+	export RUST_TEST_THREADS=$(TEST_THREADS); \
 	echo "== peers other than Ray"; $(PEERS) --skip smoke:: --skip ray:: --skip submit:: || failed=1; \
-	wait $$beside || failed=1; echo "== Ray, jobs on Ray, and soak"; cat $$ray; rm -f $$ray; \
+	echo "== soak"; cargo test --workspace --test soak || failed=1; \
+	wait $$beside || failed=1; echo "== Ray, and jobs on Ray"; cat $$ray; rm -f $$ray; \
 	exit $$failed
 
 test-tools: ## Bring what tests need of the system, Node and Chromium: by apt-get if root, else say what to install
