@@ -33,8 +33,10 @@ test: components ## Run the checks for every change: format, clippy, docs, unit 
 	@echo "== unit and integration tests"
 	@RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace --lib --bins --test it --no-fail-fast
 	@cargo test --workspace --doc --quiet
-	@echo "== one conversation with each peer that is small or in the cache"
+ifeq ($(filter test-peers,$(MAKECMDGOALS)),)
+	@echo "== one conversation with each peer that is small or in the cache; make test-peers holds all of them"
 	@cargo test --workspace --test peers -- smoke::
+endif
 
 # Ray's clusters live as long as the test program: each part has a program of its own, so that they do not add up. What
 # goes through a cluster waits half of its time, so the other peers are tested beside it. All parts run, and any that
@@ -43,7 +45,8 @@ PEERS = cargo test --workspace --test peers --no-fail-fast --
 test-peers: cargo test-tools ## Run the long conversations with real Ray, MLflow, TensorBoard, browsers and object stores, and a short soak
 	@cargo test --workspace --test peers --test soak --no-run
 	@failed=0; ray=$$(mktemp); \
-	( $(PEERS) ray::; ended=$$?; $(PEERS) submit:: && exit $$ended ) > $$ray 2>&1 & beside=$$!; \
+	( ended=0; $(PEERS) ray:: || ended=1; $(PEERS) submit:: || ended=1; exit $$ended ) > $$ray 2>&1 & beside=$$!; \
+	export RUST_TEST_THREADS=$(TEST_THREADS); \
 	echo "== peers other than Ray"; $(PEERS) --skip smoke:: --skip ray:: --skip submit:: || failed=1; \
 	echo "== soak"; cargo test --workspace --test soak || failed=1; \
 	wait $$beside || failed=1; echo "== Ray, and jobs on Ray"; cat $$ray; rm -f $$ray; \

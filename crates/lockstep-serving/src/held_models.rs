@@ -142,6 +142,8 @@ impl HeldModels {
         match opened.map_err(Refusal::internal)? {
             Ok(()) => self.held(name).ok_or_else(Refusal::busy),
             Err(error @ ServingError::Registry(_)) => Err(Refusal::missing(error.whole())),
+            // One that is none of Lockstep's, or is damaged: whoever asks for it is told so.
+            Err(error @ ServingError::Model { .. }) => Err(Refusal::bad(error.whole())),
             Err(error) => Err(Refusal::internal(error.whole())),
         }
     }

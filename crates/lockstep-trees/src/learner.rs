@@ -4,7 +4,7 @@ use crate::part::{Tables, TreesPart};
 use crate::session::Session;
 use crate::watch::watch;
 use crate::xgboost::{Communicator, Tracker, Xgboost};
-use crate::{TreesError, load_xgboost, plan};
+use crate::{TreesError, load_or_bring_xgboost, plan};
 use lockstep_base::fs::CacheDir;
 use lockstep_events::control::Assignment;
 use lockstep_learner::{Gang, GenerationEnd, Learner, LearnerFailure, Reporter, ShareError, Wish};
@@ -28,7 +28,7 @@ pub(crate) fn open(assignment: &Assignment) -> Result<Box<dyn Learner>, LearnerF
     let open = || {
         let part = part(assignment)?;
         Ok(Growing {
-            xgboost: load_xgboost(&mut |_| {})?,
+            xgboost: load_or_bring_xgboost(&mut |message| eprintln!("{message}"))?,
             tables: Tables::of_part(&part, &CacheDir::locate()?)?,
         })
     };

@@ -54,4 +54,5 @@ pub use ranks::ranking;
 pub use recover::recover_model;
 pub use settings::BoostSettings;
 pub use together::{Alone, Together};
+pub(crate) use trained::load_or_bring_xgboost;
 pub use trained::load_xgboost;

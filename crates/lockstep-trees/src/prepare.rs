@@ -1,7 +1,7 @@
 //! What must be known of a job of trees before its workers start.
 
 use crate::part::{FoundTables, Tables};
-use crate::{TreesError, load_xgboost, metric_names, plan};
+use crate::{TreesError, load_or_bring_xgboost, metric_names, plan};
 use lockstep_base::fs::CacheDir;
 use lockstep_resolve::ResolvedTrees;
 
@@ -31,7 +31,7 @@ pub fn prepare(
     cache: &CacheDir,
     progress: &mut dyn FnMut(&str),
 ) -> Result<PreparedTrees, TreesError> {
-    let xgboost = load_xgboost(progress)?;
+    let xgboost = load_or_bring_xgboost(progress)?;
     let tables = Tables::open(&job.settings, &job.sets, cache, progress)?;
     let settings = plan(&job.settings, &tables)?;
     if job.settings.patience.is_some() && tables.val_rows.is_empty() {

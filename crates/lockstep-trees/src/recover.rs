@@ -28,7 +28,7 @@ pub fn recover_model(run: &RunDir) -> Result<Option<String>, TreesError> {
         .best
         .as_ref()
         .map_or(header.rounds, |best| best.round);
-    let xgboost = load_xgboost(&mut |_| {})?;
+    let xgboost = load_xgboost()?;
     let mut booster = Booster::new(&xgboost, &[])?;
     booster.load(&model)?;
     let model = match kept < header.rounds {

@@ -32,23 +32,30 @@ pub(crate) fn is_of_trees(run: &RunDir) -> Result<bool, TreesError> {
     Ok(Card::read(run)?.is_some())
 }
 
-/// Loads XGBoost's library from where it is found. Where it is not, it is brought into the cache, of which `progress`
-/// hears.
+/// Loads XGBoost's library from where it is found.
+///
+/// # Errors
+/// When there is none, or it is too old.
+pub fn load_xgboost() -> Result<Xgboost, TreesError> {
+    let cache = CacheDir::locate()?.folder(FOLDER)?;
+    Ok(Xgboost::load(&find(&cache)?.path)?)
+}
+
+/// The same for training: where it is not found, it is brought into the cache, of which `progress` hears.
 ///
 /// # Errors
 /// When there is none and none can be had, or it is too old.
-pub fn load_xgboost(progress: &mut dyn FnMut(&str)) -> Result<Xgboost, TreesError> {
-    let cache = CacheDir::locate()?;
-    let library = match find(&cache.folder(FOLDER)?) {
-        Ok(found) => found.path,
-        Err(XgboostError::NotFound { looked }) => match bring(&cache, progress) {
-            // Of more use to whoever has it elsewhere.
-            Err(XgboostError::NoPackage) => return Err(XgboostError::NotFound { looked }.into()),
-            brought => brought?,
-        },
-        Err(error) => return Err(error.into()),
+pub(crate) fn load_or_bring_xgboost(progress: &mut dyn FnMut(&str)) -> Result<Xgboost, TreesError> {
+    let looked = match load_xgboost() {
+        Err(TreesError::Xgboost(XgboostError::NotFound { looked })) => looked,
+        loaded => return loaded,
     };
-    Ok(Xgboost::load(&library)?)
+    match bring(&CacheDir::locate()?, progress) {
+        Ok(library) => Ok(Xgboost::load(&library)?),
+        // Of more use to whoever has it elsewhere.
+        Err(XgboostError::NoPackage) => Err(XgboostError::NotFound { looked }.into()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 impl TrainedTrees {
@@ -81,7 +88,7 @@ impl TrainedTrees {
                 card.columns
             )));
         }
-        let xgboost = load_xgboost(&mut |_| {})?;
+        let xgboost = load_xgboost()?;
         let mut booster = Booster::new(&xgboost, &[])?;
         booster.load(&model)?;
         booster.set("nthread", &threads.to_string())?;

@@ -23,11 +23,16 @@ ENDED = (
 
 
 class Connection:
-    """One stream to the worker. Requests of several threads take turns."""
+    """One stream to the worker. Requests of several threads take turns.
+
+    A signal handler may make requests too, also when it interrupts one of its own thread: that one's answer is
+    still to come, so the handler's request goes over a stream of its own.
+    """
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._is_busy = False
         self._stream: Optional[socket.socket] = None
         self._rest = b""
         self._pid = os.getpid()
@@ -41,12 +46,25 @@ class Connection:
         if self._pid != os.getpid():
             # A forked child must not write into its parent's conversation, and the lock may be held by a thread
             # that it does not have.
-            self._lock, self._pid = threading.Lock(), os.getpid()
+            self._lock, self._is_busy, self._pid = threading.RLock(), False, os.getpid()
             self.close()
         with self._lock:
-            if self._stream is None:
-                self._open()
-            return self._exchange({"do": do, **fields})
+            if self._is_busy:
+                return self._beside(do, fields)
+            self._is_busy = True
+            try:
+                if self._stream is None:
+                    self._open()
+                return self._exchange({"do": do, **fields})
+            finally:
+                self._is_busy = False
+
+    def _beside(self, do: str, fields: Dict[str, Any]) -> Dict[str, Any]:
+        another = Connection(self._path)
+        try:
+            return another.request(do, **fields)
+        finally:
+            another.close()
 
     def hello(self) -> Dict[str, Any]:
         """What the worker says about this process and its gang."""

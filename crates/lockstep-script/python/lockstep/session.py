@@ -164,7 +164,8 @@ class AloneSession:
         return str(target)
 
 
-_lock = threading.Lock()
+# A signal handler may ask for the session while its thread holds this.
+_lock = threading.RLock()
 _session: Optional[Session] = None
 
 

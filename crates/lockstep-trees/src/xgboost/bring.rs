@@ -80,9 +80,10 @@ pub fn bring(cache: &CacheDir, progress: &mut dyn FnMut(&str)) -> Result<PathBuf
     })?;
     // Loaded before it gets its name: what is there works.
     Xgboost::load(&unpacked.join(CACHED))?;
-    match fs::remove_dir_all(&folder).and_then(|()| fs::rename(&unpacked, &folder)) {
+    // Of several processes that bring it at once the first wins: a folder takes the place of an empty one only, so
+    // nobody loses a library that was there.
+    match fs::rename(&unpacked, &folder) {
         Ok(()) => Ok(library),
-        // Another process was first.
         Err(_) if library.is_file() => Ok(library),
         Err(error) => Err(cannot_write(&folder)(error)),
     }

@@ -328,6 +328,11 @@ fn a_job_of_another_user_reaches_its_own_folder_and_no_token_or_record() {
         log.starts_with("nobody\nmine\n") && log.contains("\nerr\n"),
         "{log}"
     );
+    // Nor is a model opened that a job may have written.
+    let asked = json!({"inputs": [[1]]});
+    let refused = serve.post_as(&admin, "/models/m@1/invocations", &asked);
+    assert_eq!(refused.status, 403, "{}", refused.text());
+    assert!(refused.text().contains("lockstep serve-model"));
     let denied = log.matches("Permission denied").count() + log.matches("cannot").count();
     assert!(denied >= 8, "{log}");
     for secret in ["sha256", "entrypoint", "\"role\"", "hunter"] {

@@ -3,6 +3,7 @@
 use super::{error, place, run, start};
 use crate::common::{LIMIT, Place, Ran, logged};
 use rustix::process::Signal;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 fn ended(script: &str, train: &str) -> (Ran, Place) {
@@ -130,33 +131,58 @@ fn a_run_is_stopped_also_when_one_rank_is_done_already() {
     stopped(script, "workers = 2", Duration::from_secs(1));
 }
 
-#[test]
-fn a_script_that_saves_its_state_when_it_is_asked_to_end_can_be_resumed() {
-    let script = "import json, lockstep, os, signal, sys, tempfile, time\n\
+/// Interrupts two ranks that save their state when they are asked to end, in the midst of what they then do, and
+/// resumes them.
+fn saved_when_asked(then: &str) {
+    let script = format!(
+        "import lockstep, os, signal, sys, tempfile, time\n\
         from lockstep import train\n\
         def save(*_):\n\
         \x20   with tempfile.TemporaryDirectory() as folder:\n\
         \x20       open(os.path.join(folder, 'state'), 'w').write('saved')\n\
-        \x20       train.report({'saved': 1}, checkpoint=train.Checkpoint.from_directory(folder))\n\
+        \x20       train.report({{'saved': 1}}, checkpoint=train.Checkpoint.from_directory(folder))\n\
         \x20   sys.exit(0)\n\
         if train.get_checkpoint():\n\
         \x20   print('resumed', flush=True)\n\
         \x20   sys.exit(0)\n\
         signal.signal(signal.SIGTERM, save)\n\
-        train.collective.barrier()\n\
-        train.report({'begun': 1})\n\
-        while True:\n\
-        \x20   time.sleep(0.1)\n";
-    let place = place(script, "workers = 2");
+        train.report({{'begun': 1}})\n\
+        print('begun', os.environ['RANK'], flush=True)\n\
+        {then}\n\
+        time.sleep(600)\n"
+    );
+    let place = place(&script, "workers = 2");
     let mut running = start(&place, &[]);
-    running.wait_for("reported");
+    // Both, since a checkpoint is one of all ranks after equally many reports.
+    let mut begun = BTreeSet::new();
+    while begun.len() < 2 {
+        let line = running.wait_for("log")["line"].clone();
+        begun.extend(
+            line.as_str()
+                .filter(|line| line.starts_with("begun"))
+                .map(str::to_owned),
+        );
+    }
+    let begin = Instant::now();
     running.signal(Signal::INT);
     let (code, _, stderr) = running.finish();
     assert_eq!(code, Some(130), "{stderr}");
+    let took = begin.elapsed();
+    assert!(took < LIMIT, "{took:?}");
     let resumed = run(&place, &["--resume"]);
     assert_eq!(resumed.code, Some(0), "{}", resumed.stderr);
     assert!(logged(&resumed).iter().any(|line| line == "resumed"));
     place.assert_no_process_is_left();
+}
+
+#[test]
+fn a_script_that_saves_its_state_when_it_is_asked_to_end_can_be_resumed() {
+    saved_when_asked("");
+}
+
+#[test]
+fn a_script_saves_its_state_also_when_the_wish_to_end_interrupts_a_meeting() {
+    saved_when_asked("if os.environ['RANK'] == '0': train.collective.barrier()");
 }
 
 /// Prints ten megabytes in one line, and so many more in short ones.
