@@ -3,7 +3,8 @@
 //! An environment is known by the hash of all that decides what is in it, so it is made once for all jobs of one user that
 //! ask for the same. Packages run code of their own when they are installed, so it is made by a command of the job itself:
 //! as the job's user, with its output in the job's log, and it can be stopped. Afterwards it belongs to the server, so that
-//! no job changes it for the next one. It stays for as long as the queue remembers a job that names it.
+//! no job changes it for the next one. It stays for as long as the queue remembers a job that names it, and a week after
+//! its last use.
 
 use crate::{JobRecord, JobUser};
 use lockstep_base::fs::{FileLock, sha256};
@@ -14,12 +15,14 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// The folder of environments, beside that of the jobs.
 const FOLDER: &str = "environments";
 /// How long one may take to be made, if the job does not say.
 const PATIENCE: Duration = Duration::from_secs(600);
+/// How long one stays after its last use, though no job that is remembered names it.
+const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// The longest line of requirements, and the most lines.
 const LONGEST: usize = 2048;
 const MOST: usize = 1000;
@@ -147,9 +150,10 @@ impl Environment {
         FileLock::try_take(&self.beside("lock")).map_err(|error| error.to_string())
     }
 
-    /// Whether it is there in full.
+    /// Whether it is there in full. If so, it is in use from now on.
     pub(crate) fn is_made(&self) -> bool {
-        self.beside("done").is_file()
+        let done = fs::File::options().write(true).open(self.beside("done"));
+        done.is_ok_and(|done| done.set_modified(SystemTime::now()).is_ok())
     }
 
     /// The command that makes it, in an empty folder that belongs to whoever runs it.
@@ -207,7 +211,7 @@ impl Environment {
     }
 }
 
-/// Removes the environments in the folder `home` of the queue that none of these are.
+/// Removes the environments in the folder `home` of the queue that none of these are and that were not used for long.
 pub(crate) fn remove_unused(home: &Path, named: &BTreeSet<PathBuf>) {
     for entry in fs::read_dir(home.join(FOLDER))
         .into_iter()
@@ -215,7 +219,7 @@ pub(crate) fn remove_unused(home: &Path, named: &BTreeSet<PathBuf>) {
         .flatten()
     {
         let folder = entry.path().with_extension("");
-        if named.contains(&folder) {
+        if named.contains(&folder) || is_fresh(&folder.with_extension("done")) {
             continue;
         }
         let lock = folder.with_extension("lock");
@@ -230,6 +234,12 @@ pub(crate) fn remove_unused(home: &Path, named: &BTreeSet<PathBuf>) {
         drop(held);
         let _ = fs::remove_file(lock);
     }
+}
+
+/// Whether an environment that is there in full was used lately. A clock that was set back makes it fresh.
+fn is_fresh(done: &Path) -> bool {
+    let used = fs::metadata(done).and_then(|done| done.modified());
+    used.is_ok_and(|used| used.elapsed().map_or(true, |age| age < KEPT))
 }
 
 /// Whether something was asked for.
@@ -278,11 +288,17 @@ fn program(name: &str) -> Option<PathBuf> {
     files.find(|file| file.is_file())
 }
 
-/// Gives a folder and all that is in it to the user of this process. Links are given, not followed.
+/// Gives a folder and all that is in it to the user of this process, who alone may change it afterwards. Links are given,
+/// not followed. A folder is taken before what is in it, so that nobody puts a link in the place of what was looked at.
 fn take_back(path: &Path) -> std::io::Result<()> {
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     std::os::unix::fs::lchown(path, Some(uid.as_raw()), Some(gid.as_raw()))?;
-    if fs::symlink_metadata(path)?.is_dir() {
+    let found = fs::symlink_metadata(path)?;
+    if !found.is_symlink() {
+        let mode = found.permissions().mode() & 0o755;
+        fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
+    }
+    if found.is_dir() {
         for entry in fs::read_dir(path)? {
             take_back(&entry?.path())?;
         }
@@ -297,7 +313,7 @@ mod tests {
     fn asked(runtime_env: Value) -> JobRecord {
         let record = json!({
             "id": "a", "number": 1, "user": "anna", "submitted_ms": 0, "entrypoint": "true",
-            "runtime_env": runtime_env, "metadata": {}, "needs": {}, "mark": "m",
+            "runtime_env": runtime_env, "grace_s": 1.0, "log_limit": 1, "mark": "m",
         });
         serde_json::from_value(record).unwrap()
     }

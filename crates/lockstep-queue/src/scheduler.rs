@@ -39,7 +39,8 @@ pub(crate) struct Scheduler {
     heard: Option<Notice>,
     /// Which job a watched folder is of.
     watched: BTreeMap<i32, String>,
-    tidied: Instant,
+    /// When it tidied up last; not yet, at the beginning.
+    tidied: Option<Instant>,
     ages: Ages,
     wake: Arc<OwnedFd>,
     /// What was told of last.
@@ -61,7 +62,7 @@ impl Scheduler {
             shared: Arc::downgrade(shared),
             heard: Notice::new().ok(),
             watched: BTreeMap::new(),
-            tidied: Instant::now(),
+            tidied: None,
             ages: Ages::read(shared.settings.folder.join("ages.json")),
             wake: Arc::clone(&shared.wake),
             seen: Vec::new(),
@@ -124,8 +125,8 @@ impl Scheduler {
         {
             pause = pause.min(BEGINNING);
         }
-        if self.tidied.elapsed() >= TIDY {
-            self.tidied = Instant::now();
+        if self.tidied.is_none_or(|tidied| tidied.elapsed() >= TIDY) {
+            self.tidied = Some(Instant::now());
             tidy(shared, &mut self.ages);
         }
         let now = shared.state().fingerprint();

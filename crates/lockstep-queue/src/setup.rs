@@ -191,7 +191,7 @@ fn unpack_whole(
             half.clone()
         }
         None => {
-            unpack(&archive_at(uri)?, &half, &Limits::default()).map_err(words)?;
+            unpack(&archive_at(uri, user)?, &half, &Limits::default()).map_err(words)?;
             only_folder(&half).map_err(words)?
         }
     };
@@ -205,13 +205,21 @@ fn unpack_whole(
 }
 
 /// The archive that lies at an address outside, as Ray takes it: a `.zip` in a bucket or on a web server.
-fn archive_at(uri: &str) -> Result<Vec<u8>, String> {
+///
+/// Buckets are read with the server's credentials. A job that runs as another user is not to have what these open.
+fn archive_at(uri: &str, user: Option<&JobUser>) -> Result<Vec<u8>, String> {
     let is_outside = OUTSIDE.iter().any(|scheme| uri.starts_with(scheme));
     if !is_outside || !uri.ends_with(".zip") {
         return Err(format!(
             "{uri} is not brought by this server; name a .zip that begins with {}, send the folder itself, or let the \
              command bring it",
             OUTSIDE.join(", ")
+        ));
+    }
+    if user.is_some() && !uri.starts_with("http") {
+        return Err(format!(
+            "{uri} would be read with the server's credentials, and this server keeps jobs apart from itself (`--job-user`); \
+             name an https:// address, send the folder itself, or let the command bring it"
         ));
     }
     let place = Place::parse(uri, &Access::default()).map_err(words)?;
@@ -289,6 +297,13 @@ impl From<UnpackError> for QueueError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_servers_credentials_open_nothing_for_jobs_of_another_user() {
+        let user = JobUser::find("nobody").unwrap();
+        let error = archive_at("s3://bucket/folder.zip", Some(&user)).unwrap_err();
+        assert!(error.contains("--job-user"), "{error}");
+    }
 
     #[test]
     fn variables_may_name_what_is_there() {

@@ -338,6 +338,19 @@ fn a_job_of_another_user_reaches_its_own_folder_and_no_token_or_record() {
     for secret in ["sha256", "entrypoint", "\"role\"", "hunter"] {
         assert!(!log.contains(secret), "{log}");
     }
+    // A Python environment is made by the job's user, and belongs to the server afterwards.
+    let command = "id -un; dirname $(dirname $(dirname $(command -v python3))); touch $VIRTUAL_ENV/lib/mine; \
+         find $VIRTUAL_ENV -not -type l -writable";
+    let environment = json!({"pip": ["# none but what is there"]});
+    let job = json!({"entrypoint": command, "submission_id": "two", "runtime_env": environment});
+    serve.post_as(&admin, "/api/jobs/", &job).ok();
+    let done = until_ended(&serve, &admin, "two");
+    assert_eq!(done["status"], "SUCCEEDED", "{done}");
+    let log = serve.send_as(&admin, "GET", "/api/jobs/two/logs", b"").ok();
+    let log = log.json()["logs"].as_str().unwrap().to_owned();
+    let expected = format!("nobody\n{server}/environments\ntouch: cannot touch");
+    assert!(log.contains(&expected), "{log}");
+    assert!(log.trim_end().ends_with("Permission denied"), "{log}");
     // Whoever could write the store could put another folder in the place of the server's.
     drop(serve);
     fs::set_permissions(place.path("runs"), fs::Permissions::from_mode(0o777)).unwrap();
