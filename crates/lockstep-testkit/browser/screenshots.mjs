@@ -6,30 +6,30 @@ import { must, open, start, visit } from "./browser.mjs";
 
 const told = JSON.parse(fs.readFileSync(0, "utf8"));
 const [first, second, third] = told.runs;
-const desk = { width: 1360, height: 860 };
+const wide = { width: 1360, height: 860 };
 const phone = { width: 390, height: 844, mobile: true };
-const compared = `/compare?runs=${first},${second},${third}`;
-const all = [
-  ["overview", "/", "overview", "light", desk, 6000],
-  ["overview-phone", "/", "overview", "light", phone, 2500],
-  ["run", `/runs/${told.live}`, "run", "dark", desk, 2500],
-  ["run-phone", `/runs/${told.live}`, "run", "dark", phone, 2500],
-  ["runs", "/runs?columns=optimizer.lr,train.batch", "runs", "light", desk, 800],
-  ["runs-phone", "/runs", "runs", "light", phone, 800],
-  ["compare", `${compared}&smooth=0.6`, "compare", "light", desk, 1200],
-  ["compare-phone", compared, "compare", "dark", phone, 1200],
-  ["evaluation", `/runs/${first}?tab=evaluation`, "run", "light", { ...desk, height: 1240 }, 1500],
-  ["jobs", "/jobs", "jobs", "light", desk, 800],
-  ["jobs-phone", "/jobs", "jobs", "light", phone, 800],
-  ["log", `/jobs/${told.job}`, "job", "dark", desk, 2000],
-  ["log-phone", `/jobs/${told.job}`, "job", "light", phone, 2000],
-  ["cluster", "/cluster", "cluster", "light", desk, 4500],
-  ["models", `/models/${told.model}`, "model", "dark", desk, 800],
-  ["benchmarks", `/benchmarks/${told.bench}`, "benchmarks", "light", desk, 800],
-  ["benchmarks-phone", `/benchmarks/${told.bench}`, "benchmarks", "dark", phone, 800],
-  ["login", "/login", null, "light", { width: 680, height: 420 }, 300],
-  ["login-dark", "/login", null, "dark", { width: 680, height: 420 }, 300],
+// Name, path, kind of page, milliseconds until its curves are drawn, and what is wider or higher than usual.
+const pages = [
+  ["overview", "/", "overview", 2500],
+  ["run", `/runs/${told.live}`, "run", 2500],
+  ["runs", "/runs?columns=optimizer.lr,train.batch", "runs", 800],
+  ["compare", `/compare?runs=${first},${second},${third}&smooth=0.6`, "compare", 1200],
+  ["evaluation", `/runs/${first}?tab=evaluation`, "run", 1500, { height: 1240 }],
+  ["jobs", "/jobs", "jobs", 800],
+  ["log", `/jobs/${told.job}`, "job", 2000],
+  ["cluster", "/cluster", "cluster", 4500],
+  ["models", `/models/${told.model}`, "model", 800],
+  ["benchmarks", `/benchmarks/${told.bench}`, "benchmarks", 800],
+  ["login", "/login", null, 300],
 ];
+const all = pages.flatMap(([name, path, kind, wait, more]) =>
+  [["", { ...wide, ...more }], ["-phone", phone]].flatMap(([at, size]) =>
+    ["light", "dark"].map((scheme) => {
+      const file = `${name}${at}${scheme === "dark" ? "-dark" : ""}`;
+      return [file, path, kind, scheme, size, wait];
+    }),
+  ),
+);
 
 const browser = await start();
 try {
