@@ -6,6 +6,7 @@
 //! | [`progress`] | a count of the work that a process has done, and of the time that it waited |
 //! | [`random`] | counter-based random numbers |
 //! | [`failpoint`] | named points at which a test can make a process fail; nothing in a release build |
+//! | [`amount`] | amounts of memory and of time as people write them |
 //! | [`calendar`] | dates of the Gregorian calendar, in UTC |
 //! | [`cgroup`] | what the control groups of this process allow it |
 //! | [`markup`] | text in HTML and XML |
@@ -17,6 +18,7 @@
 //! | [`nearest`] | the right word for a misspelt one |
 //! | [`simd`] | the instruction set that this process computes with |
 
+pub mod amount;
 pub mod calendar;
 pub mod cgroup;
 pub mod failpoint;

@@ -87,6 +87,7 @@ pub(crate) fn open(
     let mut out = Builder::new(&path)?;
     recipe.decode(&mut out)?;
     out.finish(identity, classes)?;
+    cache.make_room(&path)?;
     let opened = try_open(&path).filter(fresh);
     opened
         .map(|opened| opened.decoded)

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod bench;
+mod cache;
 mod command;
 mod doctor;
 mod export;
@@ -14,6 +15,7 @@ mod serve_model;
 mod tune;
 
 pub(crate) use bench::BenchArgs;
+pub(crate) use cache::{CacheCommand, CleanArgs};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use export::ExportArgs;
 pub(crate) use kube::{KubeArgs, KubeClusterCommand, KubeCommand, KubeForwardArgs, KubeJobArgs};
@@ -112,6 +114,9 @@ pub(crate) enum Command {
     /// Bring or list the data sets that are known by name
     #[command(subcommand)]
     Data(DataCommand),
+    /// See what downloaded and decoded data take, and make room
+    #[command(subcommand)]
+    Cache(CacheCommand),
     /// Print a completion script for a shell
     #[command(after_help = "\
 Examples:

@@ -50,6 +50,7 @@ fn main() -> ExitCode {
         Command::Job(job) => command::job::run(&job),
         Command::Init(args) => command::init::run(&args),
         Command::Data(data) => command::data::run(&data),
+        Command::Cache(cache) => command::cache::run(&cache),
         Command::Completions { shell } => command::completions::run(shell),
         Command::Man { out } => command::manual::run(&out),
         Command::Worker => command::worker::run(),

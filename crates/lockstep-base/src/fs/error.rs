@@ -25,6 +25,12 @@ pub enum FsError {
         /// Why it could not be.
         source: io::Error,
     },
+    /// The variable that limits the cache says no amount.
+    #[error("LOCKSTEP_CACHE_LIMIT cannot be {found:?}; {}", crate::amount::EXAMPLE)]
+    CacheLimit {
+        /// What it says.
+        found: String,
+    },
     /// The path leads to something that a write would destroy.
     #[error("{} is not a file but {found}: nothing was written", path.display())]
     NotAFile {

@@ -9,6 +9,7 @@
 mod atomic;
 pub mod beneath;
 mod cache;
+mod cache_items;
 mod error;
 mod hash;
 pub mod hex;
@@ -23,6 +24,7 @@ mod restricted;
 
 pub use atomic::{AtomicFile, write_atomic};
 pub use cache::CacheDir;
+pub use cache_items::{CacheItem, surplus};
 pub use error::FsError;
 pub use hash::{Hasher, sha256, sha256_of, sha256_of_file};
 pub use kind::file_kind;

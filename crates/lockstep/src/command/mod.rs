@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub(crate) mod bench;
+pub(crate) mod cache;
 pub(crate) mod cluster;
 pub(crate) mod completions;
 pub(crate) mod data;

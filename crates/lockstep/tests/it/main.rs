@@ -9,6 +9,7 @@ mod learners;
 
 mod bad_input;
 mod bits;
+mod cache;
 mod checkpoint;
 mod cifar;
 mod commands;
