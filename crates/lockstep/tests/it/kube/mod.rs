@@ -3,3 +3,4 @@
 
 mod render;
 mod scripted;
+mod tune;

@@ -5,3 +5,4 @@ mod forwarded;
 mod policy;
 mod ray;
 mod real;
+mod tune;
