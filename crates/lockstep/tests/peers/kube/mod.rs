@@ -2,6 +2,7 @@
 
 mod chart;
 mod forwarded;
+mod gang;
 mod policy;
 mod ray;
 mod real;
