@@ -85,7 +85,8 @@ class Cluster:
             "--service-account-signing-key-file", f"{folder}/accounts.key",
             "--service-account-issuer", "https://lockstep.test", "--service-cluster-ip-range", "10.9.0.0/16",
             "--disable-admission-plugins", "ServiceAccount", "--kubelet-preferred-address-types", "InternalIP",
-            "--cert-dir", folder, "--profiling=false", *self.gates(),
+            # Nobody looks for the Service `kubernetes`, and its endpoint could not be on loopback.
+            "--endpoint-reconciler-type", "none", "--cert-dir", folder, "--profiling=false", *self.gates(),
             *(["--runtime-config=scheduling.k8s.io/v1beta1=true"] if self.arguments.gangs else []),
         ])
         until = time.time() + 120

