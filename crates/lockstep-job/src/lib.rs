@@ -78,7 +78,9 @@ pub use gang::{JobGang, JobTransport};
 pub use inputs::LocalInput;
 pub use job::{Job, LearnerJob};
 pub use keep::{Keep, KeepRules};
-pub use kube::{Kube, KubeEngine, PATCHED, PullPolicy, Toleration, Volume, VolumeSource};
+pub use kube::{
+    GangScheduling, Kube, KubeEngine, PATCHED, PullPolicy, Toleration, Volume, VolumeSource,
+};
 pub use model::{JobLayer, JobModel, JobNetwork, Pair};
 pub use network::NetworkJob;
 pub use notify::{Comparison, Condition, Notify, Occasion, Webhook};

@@ -1,25 +1,26 @@
 #!/bin/sh
-# Builds a real Kubernetes control plane from Go's modules, once: build.sh FOLDER [PART...].
+# Builds a real Kubernetes control plane from Go's modules, each part once: build.sh CACHE PART...
 #
-# Parts: etcd, apiserver, controller-manager, kuberay (with the CRDs beside it, in crds/). Each is one program
-# in FOLDER; one that is there is left as it is. Needs Go (https://go.dev), and apt-get for Debian's etcd where none is installed.
+# Parts: etcd, apiserver, controller-manager, scheduler, kuberay (with the CRDs beside it, in crds/). They lie in a folder of
+# CACHE for each version, which is printed; one that is there is left as it is. Needs Go (https://go.dev), and apt-get
+# for Debian's etcd where none is installed.
+#
+# LOCKSTEP_KUBERNETES and LOCKSTEP_KUBERAY name other versions. LOCKSTEP_KUBERAY_SOURCE names a folder with KubeRay's
+# sources, which the operator is built from instead: Go's proxy refuses some versions of KubeRay's own module, and not the
+# modules that it needs.
 set -eu
 
-KUBERNETES=1.36.4
-# Meant is 1.7.0. When this was written, Go's proxy answered 403 for that version, and the newest that it served was
-# 1.6.2; what runs here is written to kuberay.version, and the tests print it.
+KUBERNETES=${LOCKSTEP_KUBERNETES:-1.37.1}
 KUBERAY=${LOCKSTEP_KUBERAY:-1.6.2}
+SOURCE=${LOCKSTEP_KUBERAY_SOURCE:-}
+[ -z "$SOURCE" ] || SOURCE=$(cd "$SOURCE" && pwd)
 
-folder=$(mkdir -p "$1" && cd "$1" && pwd)
+cache=$(mkdir -p "$1" && cd "$1" && pwd)
 shift
-[ $# -gt 0 ] || set -- etcd apiserver controller-manager kuberay
 
 PATH=$PATH:/usr/local/go/bin
 export PATH GOFLAGS=-buildvcs=false CGO_ENABLED=0
 command -v go > /dev/null || { echo "go is missing: the control plane is built with it (https://go.dev)" >&2; exit 1; }
-
-work=$folder/work
-mkdir -p "$work"
 
 # Kubernetes cannot be installed by `go install`: its go.mod points at folders of its own repository. A module that
 # replaces each of them by the version that was published under the same number can be built.
@@ -44,6 +45,7 @@ package tools
 import (
 	_ "k8s.io/kubernetes/cmd/kube-apiserver"
 	_ "k8s.io/kubernetes/cmd/kube-controller-manager"
+	_ "k8s.io/kubernetes/cmd/kube-scheduler"
 )
 GO
     # Their go.mod names every version that theirs was tested with; without it, others would be chosen.
@@ -52,28 +54,60 @@ GO
     cd "$work" && mv kubernetes.new kubernetes
 }
 
+# The operator's sources, in the current folder, and what they are in `version`.
+kuberay_sources() {
+    module=github.com/ray-project/kuberay/ray-operator
+    if [ -n "$SOURCE" ]; then
+        cd "$SOURCE"
+        [ ! -d ray-operator ] || cd ray-operator
+        grep -qx "module $module" go.mod 2> /dev/null || {
+            echo "LOCKSTEP_KUBERAY_SOURCE: $PWD has no go.mod of $module; the root of KubeRay's repository is meant" >&2
+            exit 1
+        }
+        version=$(sed -n 's/.*KUBERAY_VERSION *= *"v\{0,1\}\([^"]*\)".*/\1/p' controllers/ray/utils/constant.go)
+        version="$version, from its source"
+        return
+    fi
+    version=$KUBERAY
+    rm -rf "$work/kuberay" && mkdir "$work/kuberay"
+    cd "$work/kuberay"
+    go mod download "$module@v$KUBERAY"
+    # A copy: the module's own folder is read-only, and its go.mod and go.sum say all that is needed.
+    cp -r "$(go env GOMODCACHE)/$module@v$KUBERAY/." . && chmod -R u+w .
+}
+
 for part; do
-    [ -x "$folder/$part" ] && continue
     case $part in
-    apiserver | controller-manager)
+    kuberay) name=kuberay-$KUBERAY ;;
+    *) name=kube-$KUBERNETES ;;
+    esac
+    [ "$part" != kuberay ] || [ -z "$SOURCE" ] || name=kuberay-source
+    folder=$cache/$name
+    work=$folder/work
+    mkdir -p "$work"
+    # What others build in this folder is waited for.
+    exec 9> "$folder.lock"
+    flock 9
+    # Sources may be others than last time. If they are not, Go has little to do.
+    if [ -x "$folder/$part" ] && { [ "$part" != kuberay ] || [ -z "$SOURCE" ]; }; then
+        continue
+    fi
+    case $part in
+    apiserver | controller-manager | scheduler)
         kubernetes_module
         cd "$work/kubernetes"
         version=k8s.io/component-base/version
+        minor=${KUBERNETES#1.}
         go build -trimpath -o "$folder/$part.new" -ldflags "-s -w -X $version.gitVersion=v$KUBERNETES \
-            -X $version.gitMajor=1 -X $version.gitMinor=36 -X $version.gitTreeState=clean" \
+            -X $version.gitMajor=1 -X $version.gitMinor=${minor%%.*} -X $version.gitTreeState=clean" \
             "k8s.io/kubernetes/cmd/kube-$part"
         ;;
     kuberay)
-        module=github.com/ray-project/kuberay/ray-operator
-        rm -rf "$work/kuberay" && mkdir "$work/kuberay"
-        cd "$work/kuberay"
-        go mod download "$module@v$KUBERAY"
-        # A copy: the module's own folder is read-only, and its go.mod and go.sum say all that is needed.
-        cp -r "$(go env GOMODCACHE)/$module@v$KUBERAY/." . && chmod -R u+w .
+        kuberay_sources
         go build -trimpath -ldflags "-s -w" -o "$folder/kuberay.new" .
         rm -rf "$folder/crds" && mkdir "$folder/crds"
         cp config/crd/bases/*.yaml "$folder/crds/"
-        echo "$KUBERAY" > "$folder/kuberay.version"
+        echo "$version" > "$folder/kuberay.version"
         ;;
     etcd)
         if ! command -v etcd > /dev/null; then
@@ -92,3 +126,4 @@ for part; do
     esac
     mv "$folder/$part.new" "$folder/$part"
 done
+echo "$folder"

@@ -16,7 +16,7 @@ import jsonschema
 import kubernetes_validate
 import yaml
 
-KUBERNETES = "1.36.0"
+KUBERNETES = "1.37.0"
 POD = {"pod": True}
 DROPPED = {"description", "default", "x-kubernetes-validations", "x-kubernetes-list-type", "x-kubernetes-list-map-keys",
            "x-kubernetes-map-type"}

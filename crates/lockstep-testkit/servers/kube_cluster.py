@@ -1,9 +1,10 @@
 """A real control plane of Kubernetes on loopback, with nodes that are threads of this process.
 
-usage: kube_cluster.py PROGRAMS FOLDER [--path PATH] [--kubectl PROGRAM] [--nodes N] [--kuberay] [--network]
+usage: kube_cluster.py PROGRAMS FOLDER [--path PATH] [--kubectl PROGRAM] [--nodes N] [--kuberay FOLDER] [--network] [--gangs]
 
-With --network, pods have networks of their own. PROGRAMS is what kube/build.sh made. Says in one line of JSON where its kubeconfig is, and ends when its standard input
-does. Lines on standard input are orders: `restart apiserver`, `kill POD`, `drain NODE`, `undrain NODE`.
+With --network, pods have networks of their own. With --gangs, Kubernetes' own gang scheduling is switched on, and its real
+scheduler places pods. PROGRAMS and the folder of KubeRay are what kube/build.sh made. Says in one line of JSON where its
+kubeconfig is, and ends when its standard input does. Lines on standard input are orders: `restart apiserver`, `kill POD`, `drain NODE`, `undrain NODE`.
 """
 
 import argparse
@@ -55,16 +56,23 @@ class Cluster:
             "--kubeconfig", f"{folder}/admin.yaml", "--leader-elect=false", "--secure-port=0",
             "--controllers=job-controller,garbage-collector-controller,ttl-after-finished-controller,"
             "endpointslice-controller,endpoints-controller,namespace-controller,resourcequota-controller,"
-            "disruption-controller,ttl-controller,deployment-controller,replicaset-controller",
-            "--use-service-account-credentials=false",
+            "disruption-controller,ttl-controller,deployment-controller,replicaset-controller"
+            + (",podgroup-protection-controller" if self.arguments.gangs else ""),
+            "--use-service-account-credentials=false", *self.gates(),
         ])
         self.network = Network(folder) if self.arguments.network else None
         self.kubelets = Kubelet.nodes(
             self.arguments.nodes, Api(self.server, self.token, f"{folder}/ca.pem"), folder, self.certificate,
-            self.arguments.path, self.network,
+            self.arguments.path, self.network, binds=not self.arguments.gangs,
         )
+        if self.arguments.gangs:
+            self.run("scheduler", ["--kubeconfig", f"{folder}/admin.yaml", "--leader-elect=false", "--secure-port=0",
+                                   *self.gates()])
         if self.arguments.kuberay:
             self.kuberay()
+
+    def gates(self):
+        return ["--feature-gates=GenericWorkload=true"] if self.arguments.gangs else []
 
     def apiserver(self):
         folder = self.folder
@@ -77,7 +85,9 @@ class Cluster:
             "--service-account-signing-key-file", f"{folder}/accounts.key",
             "--service-account-issuer", "https://lockstep.test", "--service-cluster-ip-range", "10.9.0.0/16",
             "--disable-admission-plugins", "ServiceAccount", "--kubelet-preferred-address-types", "InternalIP",
-            "--cert-dir", folder, "--profiling=false",
+            # Nobody looks for the Service `kubernetes`, and its endpoint could not be on loopback.
+            "--endpoint-reconciler-type", "none", "--cert-dir", folder, "--profiling=false", *self.gates(),
+            *(["--runtime-config=scheduling.k8s.io/v1beta1=true"] if self.arguments.gangs else []),
         ])
         until = time.time() + 120
         while True:
@@ -94,7 +104,7 @@ class Cluster:
 
     def kuberay(self):
         kubectl = [self.arguments.kubectl, "--kubeconfig", f"{self.folder}/admin.yaml"]
-        crds = f"{self.arguments.programs}/crds"
+        crds = f"{self.arguments.kuberay}/crds"
         subprocess.run([*kubectl, "create", "-f", crds], check=True, capture_output=True)
         # Until then the server does not know the kinds.
         subprocess.run([*kubectl, "wait", "--for=condition=Established", "crd", "--all", "--timeout=120s"], check=True,
@@ -121,7 +131,8 @@ contexts:
 
     def run(self, program, words, variables=None):
         log = open(f"{self.folder}/{program}.log", "ab")
-        words = [f"{self.arguments.programs}/{program}", *words]
+        programs = self.arguments.kuberay if program == "kuberay" else self.arguments.programs
+        words = [f"{programs}/{program}", *words]
         if program == "kuberay" and self.network:
             words = self.network.inside(None, words)
         self.children[program] = subprocess.Popen(
@@ -136,7 +147,7 @@ contexts:
     def end(self):
         if hasattr(self, "kubelets"):
             self.kubelets.end()
-        for name in ["kuberay", "controller-manager", "apiserver", "etcd"]:
+        for name in ["kuberay", "scheduler", "controller-manager", "apiserver", "etcd"]:
             child = self.children.get(name)
             if child and child.poll() is None:
                 child.send_signal(signal.SIGTERM if name == "etcd" else signal.SIGKILL)
@@ -163,8 +174,9 @@ def main():
     parser.add_argument("--path", default="")
     parser.add_argument("--kubectl", default="kubectl")
     parser.add_argument("--nodes", type=int, default=3)
-    parser.add_argument("--kuberay", action="store_true")
+    parser.add_argument("--kuberay")
     parser.add_argument("--network", action="store_true")
+    parser.add_argument("--gangs", action="store_true")
     cluster = Cluster(parser.parse_args())
     try:
         cluster.start()

@@ -25,13 +25,14 @@ from pod import Pod
 class Kubelet:
     """All nodes."""
 
-    def __init__(self, api, folder, path, network):
-        self.api, self.folder, self.path, self.network = api, folder, path, network
+    def __init__(self, api, folder, path, network, binds):
+        self.api, self.folder, self.path, self.network, self.binds = api, folder, path, network, binds
         self.pods, self.drained, self.gone, self.next = {}, set(), False, 0
 
     @staticmethod
-    def nodes(count, api, folder, certificate, path, network=None):
-        kubelet = Kubelet(api, folder, path, network)
+    def nodes(count, api, folder, certificate, path, network=None, binds=True):
+        """So many nodes. Unless they bind pods themselves, a scheduler is to do it."""
+        kubelet = Kubelet(api, folder, path, network, binds)
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), kubelet.handler())
         server.daemon_threads = True
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -52,6 +53,8 @@ class Kubelet:
                 "capacity": {"cpu": "64", "memory": "256Gi", "pods": "100"},
                 "allocatable": {"cpu": "64", "memory": "256Gi", "pods": "100"},
             }}, kind="application/merge-patch+json")
+            # The server marks a new node as not ready, and nobody here would take the mark off.
+            api.ask("PATCH", f"/api/v1/nodes/{name}", {"spec": {"taints": None}}, kind="application/merge-patch+json")
         threading.Thread(target=kubelet.watch, daemon=True).start()
         return kubelet
 
@@ -90,7 +93,7 @@ class Kubelet:
                                    {"gracePeriodSeconds": 0})
             elif not spec.get("nodeName"):
                 # One at a time: the next one is bound when it is seen where this one is.
-                if not bound:
+                if self.binds and not bound:
                     bound = self.bind(pod, pods)
             elif meta["uid"] not in self.pods and pod["status"].get("phase") == "Pending":
                 self.pods[meta["uid"]] = Pod(self, pod)
@@ -158,6 +161,7 @@ class Kubelet:
                     os.killpg(pod.child.pid, signal.SIGKILL)
         elif verb == "drain":
             self.drained.add(what)
+            self.close(what, True)
             for pod in running:
                 if pod.value["spec"]["nodeName"] == what:
                     self.api.tried("POST", pod.path + "/eviction", {
@@ -165,6 +169,11 @@ class Kubelet:
                         "metadata": {"name": pod.name, "namespace": pod.namespace}})
         elif verb == "undrain":
             self.drained.discard(what)
+            self.close(what, False)
+
+    def close(self, node, closed):
+        self.api.ask("PATCH", f"/api/v1/nodes/{node}", {"spec": {"unschedulable": closed}},
+                     kind="application/merge-patch+json")
 
     def end(self):
         self.gone = True

@@ -34,21 +34,15 @@ pub struct KubeCluster {
     pub folder: tempfile::TempDir,
 }
 
-/// The folder with the programs of a control plane, built once from Go's modules: minutes, and some gigabytes of
-/// Go's own cache.
+/// The folder with these programs of a control plane, built once from Go's modules: minutes, and some gigabytes of
+/// Go's own cache. KubeRay's operator lies in a folder of its own.
 ///
 /// # Panics
 /// When there is no Go, or a part cannot be built.
 pub(crate) fn kube_programs(parts: &[&str]) -> PathBuf {
-    let folder = cache().join("kube");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/kube/build.sh");
-    for part in parts {
-        // Parts lie beside each other, so each has a note of its own.
-        Kept::new(&format!("kube-parts/{part}"), "1").folder(|_| {
-            succeed(Command::new("sh").arg(script).arg(&folder).arg(part));
-        });
-    }
-    folder
+    let folder = succeed(Command::new("sh").arg(script).arg(cache()).args(parts));
+    PathBuf::from(folder.trim())
 }
 
 /// The folder with `helm` and `kubectl`, brought once.
@@ -83,11 +77,16 @@ pub fn wrong_manifests(manifests: &Path) -> Option<String> {
     }
 }
 
-/// Fails unless the schemas that manifests are checked against are those of the operator's own CRDs.
+/// Fails unless the schemas that manifests are checked against are those of the operator's own CRDs. They are kept of the
+/// version that is built if nobody names another.
 ///
 /// # Panics
 /// When they are others.
 pub fn assert_schemas_are_the_operators() {
+    let another = ["LOCKSTEP_KUBERAY", "LOCKSTEP_KUBERAY_SOURCE"].map(std::env::var_os);
+    if another.iter().any(Option::is_some) {
+        return;
+    }
     let crds = kube_programs(&["kuberay"]).join("crds");
     let python = python("kubernetes-validate", &["kubernetes-validate==1.37.0"]);
     let made = succeed(Command::new(python).arg(SCHEMAS).arg("make").arg(crds));
@@ -105,6 +104,8 @@ pub struct KubeParts {
     pub kuberay: bool,
     /// A network for each pod, with the names that the cluster's DNS would know. Needs root.
     pub network: bool,
+    /// Kubernetes' own gang scheduling, by its real scheduler.
+    pub gangs: bool,
 }
 
 impl KubeCluster {
@@ -114,8 +115,8 @@ impl KubeCluster {
     /// When it cannot be built or does not start.
     pub fn start(path: &str, with: KubeParts) -> KubeCluster {
         let mut parts = vec!["etcd", "apiserver", "controller-manager"];
-        if with.kuberay {
-            parts.push("kuberay");
+        if with.gangs {
+            parts.push("scheduler");
         }
         let programs = kube_programs(&parts);
         let folder = tempfile::tempdir().expect("a folder");
@@ -124,7 +125,13 @@ impl KubeCluster {
         command.arg(script).arg(&programs).arg(folder.path());
         command.args(["--path", path, "--kubectl"]);
         command.arg(kube_tools().join("kubectl"));
-        for (wanted, word) in [(with.kuberay, "--kuberay"), (with.network, "--network")] {
+        if with.kuberay {
+            let kuberay = kube_programs(&["kuberay"]);
+            let version = std::fs::read_to_string(kuberay.join("kuberay.version"));
+            println!("KubeRay {}", version.expect("its version").trim());
+            command.arg("--kuberay").arg(kuberay);
+        }
+        for (wanted, word) in [(with.network, "--network"), (with.gangs, "--gangs")] {
             if wanted {
                 command.arg(word);
             }

@@ -159,7 +159,11 @@ impl Search {
             .iter()
             .map(|number| self.tuning.trials[*number].clone())
             .collect();
-        let (name, metric) = (self.tuning.name.clone(), self.tuning.rules.metric.clone());
+        let metric = self.tuning.rules.metric.clone();
+        let names: Vec<String> = trials
+            .iter()
+            .map(|trial| self.tuning.run_name(trial.number))
+            .collect();
         let store = self.store.clone();
         let target = Target {
             epochs: round.epochs,
@@ -167,20 +171,19 @@ impl Search {
             metric: &metric,
             maximise: self.tuning.rules.maximise,
         };
-        let waiting = Mutex::new(trials.iter());
+        let waiting = Mutex::new(trials.iter().zip(&names));
         let (sender, ended) = mpsc::channel();
         thread::scope(|scope| {
             for _ in 0..parallel.min(trials.len()) {
-                let (sender, waiting, name, store) = (sender.clone(), &waiting, &name, &store);
+                let (sender, waiting, store) = (sender.clone(), &waiting, &store);
                 scope.spawn(move || {
                     loop {
                         // The lock is never poisoned: no holder panics.
                         let next = waiting.lock().ok().and_then(|mut waiting| waiting.next());
-                        let Some(trial) = next.filter(|_| !trainer.is_stopped()) else {
+                        let Some((trial, run)) = next.filter(|_| !trainer.is_stopped()) else {
                             return;
                         };
-                        let run = format!("{name}-{:03}", trial.number);
-                        let ended = train(trainer, store, &run, trial, &target);
+                        let ended = train(trainer, store, run, trial, &target);
                         if sender.send((trial.number, ended)).is_err() {
                             return;
                         }

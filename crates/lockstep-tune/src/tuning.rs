@@ -91,6 +91,11 @@ impl Tuning {
         })
     }
 
+    /// The name of a trial's run, known before the run is made.
+    pub fn run_name(&self, number: usize) -> String {
+        format!("{}-{number:03}", self.name)
+    }
+
     /// What is to be done next; nothing when all is done. It is the same as often as it is asked, until a trial has come
     /// further.
     pub fn next_round(&mut self) -> Option<Round> {

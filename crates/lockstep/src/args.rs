@@ -31,7 +31,7 @@ pub(crate) use serve::{
 };
 pub(crate) use serve_model::ServeModelArgs;
 
-pub(crate) use tune::{SearchMethod, TuneArgs};
+pub(crate) use tune::{SearchMethod, TrialCluster, TuneArgs};
 
 use crate::command::JobKind;
 use clap::builder::ArgPredicate;

@@ -327,6 +327,24 @@ impl Client {
         }
     }
 
+    /// Whether the cluster has Kubernetes' own gang scheduling.
+    ///
+    /// # Errors
+    /// When the server cannot be asked.
+    pub fn has_pod_groups(&self) -> Result<bool, KubeError> {
+        let kind = ManifestKind::PodGroup;
+        let about = About::new("get", kind.plural(), "", "");
+        let path = format!("/apis/{}", kind.api());
+        match self.ask(about, Method::GET, &path, &|r| r) {
+            // Old servers have other things under this version.
+            Ok(found) => Ok(found["resources"]
+                .as_array()
+                .is_some_and(|all| all.iter().any(|one| one["name"] == kind.plural()))),
+            Err(KubeError::NoKind { .. } | KubeError::NoSuchJob { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The job of that name, of whichever kind it is.
     ///
     /// # Errors

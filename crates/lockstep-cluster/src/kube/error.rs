@@ -46,6 +46,12 @@ pub enum KubeError {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// A cluster without gang scheduling.
+    #[error(
+        "kube.gang_scheduling is \"on\", and this cluster has no PodGroups (scheduling.k8s.io/v1beta1): they need \
+         Kubernetes 1.37 with the feature gate GenericWorkload and the API switched on; leave the key out to go without"
+    )]
+    NoPodGroups,
     /// Files that do not fit into a ConfigMap.
     #[error(
         "the job and its files are {total_kib} KiB, and a ConfigMap takes {most_kib} KiB; the largest: {largest}. Put \

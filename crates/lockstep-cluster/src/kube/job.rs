@@ -71,6 +71,16 @@ pub struct JobState {
     pub created: String,
 }
 
+/// The word for a job whose pods were asked to stop, and still write their state.
+const STOPPING: &str = "stopping";
+
+impl JobState {
+    /// Whether it was stopped, and its pods still write their state.
+    pub fn is_stopping(&self) -> bool {
+        self.word == STOPPING
+    }
+}
+
 impl ClusterJob {
     /// How it is.
     pub fn state(&self) -> JobState {
@@ -129,9 +139,11 @@ fn job(value: &Value) -> StateWords {
         let ran =
             value["status"]["startTime"].is_string() || condition(value, "Suspended").is_some();
         let queued = value["metadata"]["labels"]["kueue.x-k8s.io/queue-name"].is_string();
-        return match (ran && !queued, active) {
+        // Pods that are on their way out are not active any more, and may still write a checkpoint.
+        let leaving = value["status"]["terminating"].as_u64().unwrap_or_default();
+        return match (ran && !queued, active + leaving) {
             (true, 0) => (Some(JobEnd::Stopped), "stopped".to_owned(), None),
-            (true, _) => (None, "stopping".to_owned(), None),
+            (true, _) => (None, STOPPING.to_owned(), None),
             _ => (None, "queued".to_owned(), None),
         };
     }
@@ -190,6 +202,9 @@ mod tests {
         assert_eq!(job(json!({"status": {"active": 2}})), None);
         let stopped = json!({"spec": {"suspend": true}, "status": {"startTime": "x"}});
         assert_eq!(job(stopped), Some(JobEnd::Stopped));
+        let leaving =
+            json!({"spec": {"suspend": true}, "status": {"startTime": "x", "terminating": 1}});
+        assert_eq!(job(leaving), None);
         let queued = json!({"spec": {"suspend": true}, "status": {},
             "metadata": {"labels": {"kueue.x-k8s.io/queue-name": "q"}}});
         assert_eq!(job(queued), None);

@@ -31,7 +31,9 @@ pub use explain::{explain, first_reason};
 pub use forward::Forward;
 pub use job::{ClusterJob, JobEnd, JobName, JobState};
 pub use log::Tail;
-pub use manifest::{Manifest, ManifestKind, PLACEHOLDER, cluster, kube_manifests, ray_manifests};
+pub use manifest::{
+    Manifest, ManifestKind, PLACEHOLDER, cluster, kube_manifests, pod_group, ray_manifests,
+};
 pub use name::{LONGEST, check_name, name_of};
 pub use node::{KubeNode, KubeNodes, Resources};
 pub use plan::{Plan, Travelling};

@@ -4,15 +4,19 @@ use super::{JobSource, Program, SubmitRequest, Work, inputs, layout};
 use crate::ClusterError;
 use crate::kube::{
     Client, Config, JobName, KubeError, Manifest, PLACEHOLDER, Plan, Travelling, Wanted,
-    check_manifests, cluster, kube_manifests, name_of, ray_manifests,
+    check_manifests, cluster, kube_manifests, name_of, pod_group, ray_manifests,
 };
 use lockstep_base::fs::{random_letters, sha256};
-use lockstep_job::KubeEngine;
+use lockstep_job::{GangScheduling, KubeEngine};
 
 /// Letters that make a name one that no other job has.
 const LETTERS: usize = 5;
 /// Letters that are as hard to guess as 256 bits: five bits each.
 const TOKEN_LETTERS: usize = 64;
+
+/// What is said of manifests for which no cluster was asked whether it has gang scheduling.
+const WITHOUT_GROUPS: &str = "For a cluster without gang scheduling. One with scheduling.k8s.io/v1beta1 places all pods at \
+     once, or none, with kube.gang_scheduling = \"on\".";
 
 /// A job file that is to run on Kubernetes.
 #[derive(Debug)]
@@ -70,10 +74,22 @@ impl KubeRequest<'_> {
         };
         let manifests = match through_ray(&plan, client)? {
             true => ray_manifests(&plan, &token)?,
-            false => kube_manifests(&plan, &token),
+            false => kube_manifests(&plan, &token, group(&plan, client)?),
         };
         check_manifests(&manifests)?;
         Ok(manifests)
+    }
+
+    /// What manifests that are made without a cluster take for granted of the one that they are for.
+    ///
+    /// # Errors
+    /// When the job cannot run on Kubernetes.
+    pub fn assumes(&self) -> Result<Option<&'static str>, ClusterError> {
+        let plan = self.plan(None)?;
+        let open = plan.kube.gang_scheduling == GangScheduling::Auto && may_be_grouped(&plan);
+        Ok(open
+            .then_some(WITHOUT_GROUPS)
+            .filter(|_| plan.kube.engine != KubeEngine::Kuberay))
     }
 
     /// The manifests of a cluster that stands, checked.
@@ -135,10 +151,58 @@ fn through_ray(plan: &Plan, client: Option<&Client>) -> Result<bool, KubeError> 
         (KubeEngine::Kube, _) => Ok(false),
         // An image has Ray if the job says which.
         (KubeEngine::Auto, Some(client)) => {
-            Ok(plan.kube.ray_version.is_some() && client.has_kuberay()?)
+            let plain = plan.kube.gang_scheduling == GangScheduling::On;
+            Ok(!plain && plan.kube.ray_version.is_some() && client.has_kuberay()?)
         }
         (KubeEngine::Auto, None) => Ok(false),
     }
+}
+
+/// The group as which the pods are placed, if they are.
+///
+/// By itself, a job asks for one where the cluster has groups and whoever submits may make them; without a cluster to ask,
+/// it is taken for one that has none.
+fn group(plan: &Plan, client: Option<&Client>) -> Result<Option<Manifest>, KubeError> {
+    if !may_be_grouped(plan) {
+        return Ok(None);
+    }
+    let (on, group) = (
+        plan.kube.gang_scheduling == GangScheduling::On,
+        pod_group(plan),
+    );
+    let Some(client) = client else {
+        return Ok(on.then_some(group));
+    };
+    if on {
+        return match client.has_pod_groups()? {
+            true => Ok(Some(group)),
+            false => Err(KubeError::NoPodGroups),
+        };
+    }
+    // It also finds out whether whoever submits may make one.
+    let can_be = client
+        .has_pod_groups()
+        .and_then(|has| has.then(|| client.dry_run(&group)).transpose());
+    match can_be {
+        Ok(made) => Ok(made.map(|_| group)),
+        Err(error) if error.is_passing() => Err(error),
+        // Whatever else is in the way of a group need not be in the way of the job.
+        Err(_) => Ok(None),
+    }
+}
+
+/// Whether the job wants its pods placed as a group, if that can be.
+fn may_be_grouped(plan: &Plan) -> bool {
+    let kube = &plan.kube;
+    // Who admits the job sees to it that there is room for all of it.
+    let queued = kube.kueue_queue.is_some() || kube.volcano_queue.is_some();
+    let wanted = match kube.gang_scheduling {
+        GangScheduling::Off => false,
+        GangScheduling::Auto => !queued,
+        GangScheduling::On => true,
+    };
+    // A run that begins with one pod waits for no other.
+    wanted && plan.workers.1 > 1
 }
 
 /// A token that nobody can guess, as 64 hexadecimal digits.

@@ -22,8 +22,9 @@ const MAX_HEAD_CPUS: u32 = 1_000;
 const MAX_USER: u64 = i32::MAX as u64;
 
 /// The kinds of manifests that a patch can reach.
-pub const PATCHED: [&str; 6] = [
+pub const PATCHED: [&str; 7] = [
     "Job",
+    "PodGroup",
     "Service",
     "ConfigMap",
     "NetworkPolicy",
@@ -82,6 +83,20 @@ keys! {
             Some(Some(_)) => field.reject("cannot be used together with `kueue_queue`", "leave one out"),
             _ => name(field),
         };
+        /// Whether Kubernetes places all pods that the job needs at once, or none of them (a PodGroup, in Kubernetes 1.37).
+        gang_scheduling: GangScheduling = default(GangScheduling::Auto) => Any, |field, wanted| {
+            let is_ray = engine == Some(KubeEngine::Kuberay);
+            let by_volcano = matches!(volcano_queue, Some(Some(_)));
+            match (wanted, is_ray, by_volcano) {
+                (GangScheduling::On, true, _) => {
+                    field.reject("cannot be \"on\" with `engine = \"kuberay\"`", "it is for Jobs of Kubernetes itself")
+                }
+                (GangScheduling::On, _, true) => {
+                    field.reject("cannot be \"on\" together with `volcano_queue`", "Volcano places gangs by itself")
+                }
+                _ => Some(wanted),
+            }
+        };
         /// The version of Ray in the image, for `engine = "kuberay"`.
         ray_version: Option<String> = optional => By(version);
         /// Processors of Ray's head, for `engine = "kuberay"`. No worker is placed there.
@@ -102,6 +117,18 @@ words! {
         "kube" Kube
         /// KubeRay, by a RayJob.
         "kuberay" Kuberay
+    }
+}
+
+words! {
+    /// Whether Kubernetes' own gang scheduling is asked for.
+    pub enum GangScheduling {
+        /// Where the cluster has it, whoever submits may use it, and no queue admits the job.
+        "auto" Auto
+        /// Always.
+        "on" On
+        /// Never.
+        "off" Off
     }
 }
 

@@ -1,6 +1,6 @@
 //! The command line of `tune`.
 
-use super::{EngineArgs, JobArgs, number};
+use super::{EngineArgs, JobArgs, KubeArgs, number};
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 
@@ -11,6 +11,8 @@ Examples:
   lockstep tune job.toml --search 'model.hidden=[[256], [512, 512]]' --search 'model.dropout=uniform(0,0.5)'
   lockstep tune job.toml --search 'train.batch=[32, 64, 128]' --method grid --metric accuracy
   lockstep tune job.toml --search ... --resume           goes on with the newest search of the job
+  lockstep tune job.toml --search ... --to kube --parallel 9
+                                                         trains each trial as a Job of its own on Kubernetes
 
 Trials are compared on the validation set, so the job needs data.val or data.val_split. Poor ones are stopped after a ninth \
 and a third of the epochs, and those that go on do so from their checkpoints. The same seed tries the same, whatever \
@@ -44,9 +46,21 @@ pub(crate) struct TuneArgs {
     pub(crate) resume: Option<Option<PathBuf>>,
     #[command(flatten)]
     pub(crate) engine: EngineArgs,
+    /// Train the trials on a cluster, as [kube] in the job file says; the search itself stays here
+    #[arg(long, value_name = "CLUSTER", conflicts_with = "engine")]
+    pub(crate) to: Option<TrialCluster>,
+    #[command(flatten, next_help_heading = "With --to kube")]
+    pub(crate) at: KubeArgs,
     /// Print the search as one JSON object instead of a table
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The cluster that trials are trained on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TrialCluster {
+    /// Kubernetes
+    Kube,
 }
 
 /// How settings are chosen.

@@ -86,9 +86,13 @@ fn named(job: &ClusterJob, namespace: String, name: &str) -> JobName {
 
 fn render(args: &KubeJobArgs) -> anyhow::Result<()> {
     let source = args.job.source()?;
-    let manifests = request(args, &source).manifests(None)?;
+    let request = request(args, &source);
+    let manifests = request.manifests(None)?;
     let values = manifests.iter().map(|manifest| &manifest.value);
-    Ok(super::print(documents(values))?)
+    let assumes = request.assumes()?.map(|words| format!("# {words}\n"));
+    Ok(super::print(
+        assumes.unwrap_or_default() + &documents(values),
+    )?)
 }
 
 fn request<'r>(args: &KubeJobArgs, source: &'r JobSource) -> KubeRequest<'r> {
@@ -159,7 +163,9 @@ fn delete(at: &KubeArgs, names: &[String]) -> anyhow::Result<()> {
         // What was applied by hand from rendered manifests belongs to nobody.
         for kind in ManifestKind::ALL.into_iter().skip(3) {
             match client.delete(kind, &namespace, name) {
-                Ok(()) | Err(KubeError::NoSuchJob { .. }) => (),
+                Ok(()) | Err(KubeError::NoSuchJob { .. } | KubeError::NoKind { .. }) => (),
+                // Who may not remove groups has made none.
+                Err(KubeError::Forbidden { .. }) if kind == ManifestKind::PodGroup => (),
                 Err(error) => return Err(error.into()),
             }
         }

@@ -1,20 +1,23 @@
 //! `lockstep tune`: which settings are best.
 //!
-//! What is tried next is [`lockstep_tune`]'s to say; here a trial becomes a job that the engine trains.
+//! What is tried next is [`lockstep_tune`]'s to say; here a trial becomes a job that the engine trains, or that
+//! Kubernetes runs.
 
+mod kube;
 mod trainer;
 
 use super::print;
-use crate::args::{SearchMethod, TuneArgs};
+use crate::args::{JobArgs, SearchMethod, TrialCluster, TuneArgs};
 use crate::signals::{self, INTERRUPTED};
 use crate::view::{lines_of, plural, shell};
 use anyhow::{Context, bail};
+use kube::KubeTrainer;
 use lockstep_engine::{Stop, StopFlag};
-use lockstep_job::{Job, Override, Validation};
+use lockstep_job::{Job, JobError, Validation};
 use lockstep_place::Place;
 use lockstep_resolve::place;
 use lockstep_runs::RunDir;
-use lockstep_tune::{BEST, Method, REPORT, Rules, Search, Space, TuneError, Tuning, rungs};
+use lockstep_tune::{BEST, Method, REPORT, Rules, Search, Space, Trial, TuneError, Tuning, rungs};
 use std::process::ExitCode;
 use trainer::EngineTrainer;
 
@@ -49,8 +52,17 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<ExitCode> {
     let mut search = Search::open(&store, &job.name, rules, resume)?;
     let stop = StopFlag::new();
     signals::obey(stop.clone())?;
-    let trainer = EngineTrainer::new(args, stop.clone())?;
-    let ended = search.run(&trainer, args.parallel);
+    let ended = match args.to {
+        None => search.run(&EngineTrainer::new(args, stop.clone())?, args.parallel),
+        Some(TrialCluster::Kube) => {
+            let trainer = KubeTrainer::new(args, &search, stop.clone())?;
+            let ended = search.run(&trainer, args.parallel);
+            if ended.is_ok() && stop.get() == Stop::No {
+                trainer.clean(&search.tuning);
+            }
+            ended
+        }
+    };
     show(args, &search.tuning, &search.folder)?;
     ended.context("the search ended early; what was tried is kept, and --resume goes on")?;
     Ok(match stop.get() {
@@ -65,18 +77,41 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// The job with the values of a trial.
-fn load(args: &TuneArgs, values: &[(String, String)]) -> anyhow::Result<Job> {
-    let mut overrides = args.job.overrides()?;
+/// The job file with the values of a trial.
+fn job_of(args: &TuneArgs, values: &[(String, String)]) -> JobArgs {
+    let mut job = args.job.clone();
     for (key, value) in values {
         // Variables are texts, also those that say a number.
         let value = match key.starts_with("train.env.") && !value.starts_with(['"', '\'']) {
             true => format!("\"{value}\""),
             false => value.clone(),
         };
-        overrides.push(format!("{key}={value}").parse::<Override>()?);
+        job.set.push(format!("{key}={value}"));
     }
-    Ok(Job::load(&args.job.path, &overrides, args.job.workers)?)
+    job
+}
+
+/// The job with the values of a trial.
+fn load(args: &TuneArgs, values: &[(String, String)]) -> Result<Job, JobError> {
+    job_of(args, values).load()
+}
+
+/// Says what a trial came to, on standard error.
+fn tell(args: &TuneArgs, trial: &Trial) {
+    let pair = |(key, value): &(String, String)| format!("{key}={value}");
+    let values: Vec<String> = trial.values.iter().map(pair).collect();
+    let came_to = match (&trial.failed, trial.reached.last()) {
+        (Some(why), _) => format!("failed: {why}"),
+        (None, Some(reached)) => format!(
+            "{} {:.4} after {}",
+            args.metric,
+            reached.value,
+            plural(reached.epochs as usize, "epoch")
+        ),
+        (None, None) => String::new(),
+    };
+    let number = trial.number;
+    eprintln!("trial {number:3}  {}  {came_to}", values.join(" "));
 }
 
 fn rules(args: &TuneArgs, job: &Job, space: Space) -> anyhow::Result<Rules> {

@@ -6,18 +6,33 @@ use crate::kube::Plan;
 use lockstep_job::pod;
 use serde_json::{Value, json};
 
-/// The manifests of a job on plain Kubernetes, the Job first: it owns the others. `token` is the run's.
-pub fn kube_manifests(plan: &Plan, token: &str) -> Vec<Manifest> {
-    vec![
-        job(plan),
+/// The manifests of a job on plain Kubernetes, the Job first: it owns the others. `token` is the run's; with `group`, its
+/// pods are placed as that group.
+pub fn kube_manifests(plan: &Plan, token: &str, group: Option<Manifest>) -> Vec<Manifest> {
+    let mut manifests = vec![
+        job(plan, group.is_some()),
         service(plan),
         secret(plan, pod::TOKEN_FILE, token),
         config_map(plan),
         policy(plan),
-    ]
+    ];
+    manifests.extend(group);
+    manifests
 }
 
-fn job(plan: &Plan) -> Manifest {
+/// The group as which Kubernetes' scheduler places as many pods as the run needs to begin, or none of them.
+///
+/// A Workload, of which controllers make groups, is not needed for a group that is made by hand.
+pub fn pod_group(plan: &Plan) -> Manifest {
+    let (_, fewest) = plan.workers;
+    let mut spec = json!({ "schedulingPolicy": { "gang": { "minCount": fewest } } });
+    if let Some(class) = &plan.kube.priority_class {
+        spec["priorityClassName"] = json!(class);
+    }
+    manifest(plan, ManifestKind::PodGroup, json!({ "spec": spec }))
+}
+
+fn job(plan: &Plan, grouped: bool) -> Manifest {
     let (most, _) = plan.workers;
     let mut spec = json!({
         "completionMode": "Indexed",
@@ -38,7 +53,7 @@ fn job(plan: &Plan) -> Manifest {
             },
         ] },
         "ttlSecondsAfterFinished": plan.kube.ttl_s,
-        "template": template(plan),
+        "template": template(plan, grouped),
     });
     if let Some(deadline) = plan.kube.deadline_s {
         spec["activeDeadlineSeconds"] = json!(deadline);
@@ -52,7 +67,7 @@ fn job(plan: &Plan) -> Manifest {
     manifest(plan, ManifestKind::Job, body)
 }
 
-fn template(plan: &Plan) -> Value {
+fn template(plan: &Plan, grouped: bool) -> Value {
     let mut container = pods::container(plan, CONTAINER);
     let mut command = vec![
         "lockstep".to_owned(),
@@ -96,6 +111,9 @@ fn template(plan: &Plan) -> Value {
     );
     // Together with the Service, it gives pod I the name JOB-I.SERVICE.
     template["spec"]["subdomain"] = json!(service);
+    if grouped {
+        template["spec"]["schedulingGroup"] = json!({ "podGroupName": plan.name });
+    }
     merge(&mut template["spec"], &pods::spread(plan));
     template
 }

@@ -4,7 +4,7 @@ mod kube;
 mod pod;
 mod ray;
 
-pub use kube::kube_manifests;
+pub use kube::{kube_manifests, pod_group};
 pub use ray::{cluster, ray_manifests};
 
 use crate::kube::Plan;
@@ -39,11 +39,13 @@ pub enum ManifestKind {
     ConfigMap,
     /// The policy that admits the gang alone.
     NetworkPolicy,
+    /// The group of pods that are placed together, from Kubernetes 1.37.
+    PodGroup,
 }
 
 impl ManifestKind {
     /// All kinds, those that own others first.
-    pub const ALL: [ManifestKind; 7] = [
+    pub const ALL: [ManifestKind; 8] = [
         Self::Job,
         Self::RayJob,
         Self::RayCluster,
@@ -51,6 +53,7 @@ impl ManifestKind {
         Self::Secret,
         Self::ConfigMap,
         Self::NetworkPolicy,
+        Self::PodGroup,
     ];
 
     /// As manifests write it.
@@ -63,6 +66,7 @@ impl ManifestKind {
             Self::Secret => "Secret",
             Self::ConfigMap => "ConfigMap",
             Self::NetworkPolicy => "NetworkPolicy",
+            Self::PodGroup => "PodGroup",
         }
     }
 
@@ -72,6 +76,7 @@ impl ManifestKind {
             Self::Job => "batch/v1",
             Self::RayJob | Self::RayCluster => "ray.io/v1",
             Self::NetworkPolicy => "networking.k8s.io/v1",
+            Self::PodGroup => "scheduling.k8s.io/v1beta1",
             Self::Service | Self::Secret | Self::ConfigMap => "v1",
         }
     }
@@ -86,6 +91,7 @@ impl ManifestKind {
             Self::Secret => "secrets",
             Self::ConfigMap => "configmaps",
             Self::NetworkPolicy => "networkpolicies",
+            Self::PodGroup => "podgroups",
         }
     }
 }

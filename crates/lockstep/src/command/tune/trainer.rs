@@ -1,9 +1,8 @@
 //! Trials that the engine trains: runs that stop at a rung, and go on from there later.
 
-use super::load;
+use super::{load, tell};
 use crate::args::TuneArgs;
 use crate::command::run_request;
-use crate::view::plural;
 use anyhow::Context;
 use lockstep_base::fs::CacheDir;
 use lockstep_engine::{RunRequest, Stop, StopFlag};
@@ -66,20 +65,7 @@ impl Trainer for EngineTrainer<'_> {
     }
 
     fn done(&self, trial: &Trial) {
-        let pair = |(key, value): &(String, String)| format!("{key}={value}");
-        let values: Vec<String> = trial.values.iter().map(pair).collect();
-        let came_to = match (&trial.failed, trial.reached.last()) {
-            (Some(why), _) => format!("failed: {why}"),
-            (None, Some(reached)) => format!(
-                "{} {:.4} after {}",
-                self.args.metric,
-                reached.value,
-                plural(reached.epochs as usize, "epoch")
-            ),
-            (None, None) => String::new(),
-        };
-        let number = trial.number;
-        eprintln!("trial {number:3}  {}  {came_to}", values.join(" "));
+        tell(self.args, trial);
     }
 
     fn is_stopped(&self) -> bool {

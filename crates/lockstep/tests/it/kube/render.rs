@@ -99,6 +99,7 @@ fn manifests_match_the_schemas_of_their_kinds() {
     ];
     for args in [
         &["--set", "kube.engine=\"kube\""][..],
+        &["--set", "kube.gang_scheduling=\"on\""],
         &["--set", ray],
         &smallest,
     ] {
@@ -111,6 +112,8 @@ fn manifests_match_the_schemas_of_their_kinds() {
             ("readOnlyRootFilesystem", "readOnlyRoot"),
             ("completionMode", "completionMood"),
             ("rayStartParams", "rayStartParameters"),
+            ("minCount", "minimum"),
+            ("podGroupName", "group"),
         ] {
             if rendered.stdout.contains(right) {
                 fs::write(&path, rendered.stdout.replace(right, wrong)).unwrap();

@@ -229,6 +229,7 @@ fn what_was_made_is_removed_when_the_rest_is_refused() {
             ("POST", path) if path.contains("/services") => {
                 (403, r#"{"message":"services is forbidden"}"#)
             }
+            ("GET", "/apis/scheduling.k8s.io/v1beta1") => (404, "{}"),
             _ => (500, "unexpected"),
         },
         &[],

@@ -2,6 +2,8 @@
 
 mod chart;
 mod forwarded;
+mod gang;
 mod policy;
 mod ray;
 mod real;
+mod tune;

@@ -17,6 +17,7 @@ fn cluster() -> KubeCluster {
     let parts = KubeParts {
         kuberay: true,
         network: true,
+        gangs: false,
     };
     KubeCluster::start(&path, parts)
 }

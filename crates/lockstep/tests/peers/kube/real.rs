@@ -176,10 +176,9 @@ fn a_job_that_can_never_work_is_not_run_again_and_says_why() {
     );
     let state = cluster.kubectl(&["get", "job", "never", "-o", "json"]);
     let state: Value = serde_json::from_str(&state).unwrap();
-    assert_eq!(
-        state["status"]["conditions"][0]["reason"], "PodFailurePolicy",
-        "{state}"
-    );
+    let conditions = state["status"]["conditions"].as_array().unwrap();
+    let failed = conditions.iter().find(|one| one["type"] == "Failed");
+    assert_eq!(failed.unwrap()["reason"], "PodFailurePolicy", "{state}");
 
     // A node that is not there is explained in the scheduler's words.
     let set = ["--set", "kube.node_selector={ pool = \"gpu\" }"];
