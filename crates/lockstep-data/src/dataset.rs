@@ -417,7 +417,8 @@ impl Dataset {
         hex::encode(hash.finalize())
     }
 
-    /// A sample as a picture, one channel after the other; nothing if samples are no pictures of one or three channels.
+    /// A sample as a picture, row by row, the channels of a pixel beside each other; nothing if samples are no pictures of
+    /// one or three channels.
     pub fn picture(&self, index: usize) -> Option<&[u8]> {
         let [channels, height, width] = self.shape();
         let is_picture = matches!(channels, 1 | 3) && height > 1 && width > 1;
