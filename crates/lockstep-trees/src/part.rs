@@ -133,9 +133,12 @@ impl Tables {
                 "the column of weights is 0 in all rows that are trained on: none of them counts";
             return Err(TreesError::misfit("data.train.weight", reason));
         }
-        if train.target_kind() == TargetKind::Labels {
+        if train.target_kind() != TargetKind::Classes && train.outputs() > 1 {
+            let labels = train.output_names().iter();
+            let labels: Vec<String> = labels.map(|label| format!("`{label}`")).collect();
             return Err(TreesError::SeveralTargets {
                 set: train.name().to_owned(),
+                labels: labels.join(", "),
             });
         }
         Ok(Self {

@@ -788,6 +788,26 @@ fn the_newest_library_comes_without_python_and_keeps_the_promise() {
 }
 
 #[test]
+fn several_labels_are_refused_by_their_columns() {
+    let place = Trees::new(number);
+    for (name, rows) in [
+        ("numbers.csv", "1,0.5,7.25\n2,1.5,2.25\n3,2.5,1.75\n"),
+        ("flags.csv", "1,0,1\n2,1,0\n3,1,1\n"),
+    ] {
+        fs::write(place.0.path(name), format!("a,here,there\n{rows}")).unwrap();
+        let [train, test] = ["train", "test"]
+            .map(|set| format!("data.{set}={{ csv = '{name}', label = ['here', 'there'] }}"));
+        let (code, _, stderr) = place.output(&["run", "job.toml", "--set", &train, "--set", &test]);
+        assert_ne!(code, Some(0), "{name}");
+        assert!(
+            stderr.contains("data.train.label") && stderr.contains("`here`, `there`"),
+            "{stderr}"
+        );
+    }
+    assert_eq!(place.0.runs().len(), 0);
+}
+
+#[test]
 fn a_search_tries_the_same_trees_on_any_number_of_workers() {
     let search = [
         "tune",
