@@ -4,12 +4,14 @@ use crate::classes::{UnseenClass, UnseenClasses, renumber};
 use crate::columns::TableSchema;
 use crate::content::About;
 use crate::decoded::{self, Decoded};
+use crate::labels::MOST_WHOLE_CLASSES;
 use crate::target::TargetKind;
 use crate::{DataError, Source};
 use lockstep_base::fs::CacheDir;
 use lockstep_base::fs::hex;
 use serde::{Deserialize, Serialize};
 use sha2::Digest;
+use std::collections::HashSet;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -342,6 +344,19 @@ impl Dataset {
         let are_many = self.classes() > MANY && self.class_names.iter().all(is_whole);
         let are_classes = is_table && self.target_kind() == TargetKind::Classes;
         (are_classes && are_many).then(|| self.classes())
+    }
+
+    /// How many different numbers are to be predicted, if all are whole, and so many that they are not taken for classes.
+    pub fn classes_as_numbers(&self) -> Option<usize> {
+        if self.target_kind() != TargetKind::Numbers || self.outputs() != 1 {
+            return None;
+        }
+        let numbers = self.numbers();
+        if numbers.iter().any(|number| number.fract() != 0.0) {
+            return None;
+        }
+        let different: HashSet<u32> = numbers.iter().map(|number| number.to_bits()).collect();
+        (different.len() > MOST_WHOLE_CLASSES).then_some(different.len())
     }
 
     /// The classes of samples that none of [`class_names`](Dataset::class_names) is: class `i` of these has

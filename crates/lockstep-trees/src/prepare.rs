@@ -59,7 +59,9 @@ pub fn prepare(
                 xgboost.path().display(),
                 settings.objective.xgboost_name()
             );
-            std::iter::once(library).chain(tables.notes()).collect()
+            std::iter::once(library)
+                .chain(tables.notes(&job.settings))
+                .collect()
         },
     })
 }
