@@ -321,6 +321,23 @@ fn a_dry_run_plans_with_vectors_that_are_not_there_yet_and_says_what_would_be_em
 }
 
 #[test]
+fn an_encoder_that_is_not_there_is_named_with_the_command_that_brings_one() {
+    let place = place();
+    let model = ["--set", "embed.model=clip-vit-base-patch32"];
+    let ran = place.run(&[&["run", "job.toml"], &model[..]].concat());
+    assert_ne!(ran.code, Some(0));
+    let words = [
+        "embed.model",
+        "clip-vit-base-patch32",
+        "hf download openai/",
+    ];
+    for word in words {
+        assert!(ran.stderr.contains(word), "{word}: {}", ran.stderr);
+    }
+    assert!(place.runs().is_empty());
+}
+
+#[test]
 fn pictures_without_classes_are_embedded_and_predicted_as_those_with_them() {
     let place = place();
     let run = place.train(&[])["run_dir"].as_str().unwrap().to_owned();
